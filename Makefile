@@ -8,7 +8,7 @@ PREFIX ?= $(HOME)/.local
 # Protocols of the image.
 IMAGE_FEATURES := cluster,mqtt,nats,redis,amqp091,amqp10,coap,zeromq
 # Debian packages that the tests drive or measure with.
-TEST_PACKAGES := chromium iproute2 mosquitto mosquitto-clients redis-server libcoap3-bin cyclonedds-dev cyclonedds-tools python3-venv podman runc netavark prometheus-node-exporter valgrind python3 python3-zmq
+TEST_PACKAGES := chromium iproute2 mosquitto mosquitto-clients redis-server libcoap3-bin cyclonedds-dev cyclonedds-tools python3-venv nodejs npm podman runc netavark prometheus-node-exporter valgrind python3 python3-zmq
 # More of them for the systems that start slowly.
 SLOW_PACKAGES := libfastrtps-dev musl-tools podman-compose catatonit rabbitmq-server maven default-jdk-headless
 # Systems that pubmark installs by itself: all tests need them, and those that `make test-all` adds.
@@ -16,7 +16,7 @@ TEST_SYSTEMS := mochi nats zeromq zenoh
 SLOW_SYSTEMS := valkey rumqttd aedes artemis hivemq
 
 .DEFAULT_GOAL := help
-.PHONY: help run install image bench bench-write bars build-tests test test-all test-tenth test-packages test-systems check check-format check-lints check-docs check-sizes check-licences check-ci crate-map reference
+.PHONY: help run install image bench bench-write bars build-tests test test-all test-tenth test-packages test-systems test-clients check check-format check-lints check-docs check-sizes check-licences check-ci crate-map reference
 
 help: ## show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,11 +59,15 @@ bench-write: ## the same, and put the table into docs/results/cost.md
 build-tests:
 	$(CARGO) test --workspace --no-run
 
-test: test-packages test-systems ## install what the tests need and run all but the slow ones
+test: test-packages test-systems test-clients ## install what the tests need and run all but the slow ones
 	@CARGO="$(CARGO)" .ci/run-tests
 	@echo
 	@echo "make test: ALL TESTS PASSED"
 	@cat target/test-logs/unsteady
+
+# Client libraries of the programs in clients/, from their registries.
+test-clients:
+	@sh .ci/install-clients paho mqttjs
 
 test-systems: build-tests
 	@sh .ci/install-systems target/debug/pubmark $(TEST_SYSTEMS)

@@ -6,6 +6,7 @@
 pub mod amqp091;
 #[cfg(feature = "amqp10")]
 pub mod amqp10;
+pub mod client_program;
 #[cfg(feature = "coap")]
 pub mod coap;
 pub mod connection;

@@ -67,6 +67,11 @@ pub fn credentials(user: &str, password: &str) -> Option<Credentials> {
 }
 
 impl<C: Clients> Peer<C> {
+    /// Clients that a test has opened.
+    pub fn of_clients(clients: C) -> Peer<C> {
+        Peer::new(Box::new(clients))
+    }
+
     /// Clients for an endpoint, pinging after 60 s of silence.
     pub fn open(endpoint: Endpoint) -> Peer<C> {
         Peer::with_keep_alive(endpoint, 60)

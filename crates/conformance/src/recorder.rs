@@ -1,6 +1,7 @@
 //! A sink that keeps every event.
 
 use pubmark_model::qos::Qos;
+use pubmark_protocol::client_program::Misreport;
 use pubmark_protocol::clients::SessionId;
 use pubmark_protocol::events::{self, Cause, Connected, Delivery, Reason, Sink, Token};
 use pubmark_protocol::header::{self, Header};
@@ -110,6 +111,10 @@ pub struct Recorder {
     pub bare: Vec<usize>,
     /// Arrivals that the adapter had no room for.
     pub missed: u64,
+    /// What a client program reported that cannot be true.
+    pub misreports: Vec<Misreport>,
+    /// Its answers to pings.
+    pub round_trips_ns: Vec<u64>,
     /// The session whose subscriber is at work on each message until it is told to go on.
     pub works: Option<SessionId>,
     /// It is.
@@ -190,6 +195,8 @@ impl Sink for Recorder {
             events::Event::Withheld(_) => return self.withheld += 1,
             events::Event::PassedOver => return self.passed_over += 1,
             events::Event::Missed(messages) => return self.missed += messages,
+            events::Event::Misreported(misreport) => return self.misreports.push(misreport),
+            events::Event::ProgramRoundTrip(took_ns) => return self.round_trips_ns.push(took_ns),
             events::Event::Delivered(delivery) => return self.delivered(session, delivery),
             events::Event::Requested { reply_to, delivery } => return self.requested(session, reply_to, delivery),
             events::Event::Replied { request, delivery } => return self.answered(session, request, delivery),

@@ -5,7 +5,7 @@ use pubmark_metrics::distribution::Distribution;
 use pubmark_metrics::series::{Series, Widened};
 use pubmark_model::connection_groups::ConnectionGroups;
 use pubmark_protocol::traffic::Traffic;
-use pubmark_record::connections::{RampUp, TlsFigures};
+use pubmark_record::connections::{ClientPrograms, PROGRAM_ENDED, RampUp, TlsFigures};
 use pubmark_record::distribution::{bounds, curve, micros, summary};
 use pubmark_record::efficiency::{EfficiencyFigures, GroupEfficiency, PacketCounts, Source};
 use pubmark_record::latency_bin::LatencyBin;
@@ -149,7 +149,20 @@ pub fn connections(plan: &RunPlan, outcome: &Outcome) -> Connections {
         resent: counters.resent,
         tls: tls(plan, outcome),
         wills: wills(plan, outcome),
+        client_programs: client_programs(plan, outcome),
     }
+}
+
+/// What client programs reported; `None` in a run without.
+fn client_programs(plan: &RunPlan, outcome: &Outcome) -> Option<ClientPrograms> {
+    plan.connections.program.as_ref()?;
+    let misreports = outcome.counters.misreports.iter();
+    Some(ClientPrograms {
+        library: String::new(),
+        round_trip: summary(&outcome.times.program_round_trip),
+        misreports: misreports.map(|(misreport, count)| (misreport.name().to_owned(), *count)).collect(),
+        ended: outcome.counters.causes.keys().find(|cause| cause.contains(PROGRAM_ENDED)).cloned(),
+    })
 }
 
 fn ramp_up(outcome: &Outcome) -> Vec<RampUp> {

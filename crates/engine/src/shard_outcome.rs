@@ -1,11 +1,12 @@
 //! What a shard found out.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use pubmark_metrics::bounds::Bounds;
 use pubmark_metrics::distribution::{Distribution, Precision};
 use pubmark_metrics::ledger::Ledger;
 use pubmark_metrics::series::Series;
+use pubmark_protocol::client_program::Misreport;
 use pubmark_protocol::tls::Agreed;
 use pubmark_record::connections::AgreedOn;
 use serde::{Deserialize, Serialize};
@@ -166,6 +167,8 @@ pub struct Times {
     pub resumed_handshake: Distribution,
     /// TLS agreed on to acceptance: the protocol's own opening.
     pub opening: Distribution,
+    /// Ping to pong of client programs.
+    pub program_round_trip: Distribution,
 }
 
 impl Times {
@@ -184,6 +187,7 @@ impl Times {
             full_handshake: Distribution::new(Precision::Breakdown),
             resumed_handshake: Distribution::new(Precision::Breakdown),
             opening: Distribution::new(Precision::Breakdown),
+            program_round_trip: Distribution::new(Precision::Breakdown),
         }
     }
 
@@ -200,6 +204,7 @@ impl Times {
         self.full_handshake.merge(&other.full_handshake);
         self.resumed_handshake.merge(&other.resumed_handshake);
         self.opening.merge(&other.opening);
+        self.program_round_trip.merge(&other.program_round_trip);
     }
 }
 
@@ -258,6 +263,8 @@ pub struct Counters {
     pub resent: u64,
     /// Messages that arrived and were dropped by us, as a shard did not take them from a client library in time.
     pub missed: u64,
+    /// What client programs reported that cannot be true.
+    pub misreports: BTreeMap<Misreport, u64>,
     /// Deliveries with a header too small for a write start.
     pub without_write_start: u64,
     /// First copies delivered inside the measured window.
@@ -323,6 +330,9 @@ impl Counters {
         self.topic_alias_refused += other.topic_alias_refused;
         self.resent += other.resent;
         self.missed += other.missed;
+        for (misreport, count) in other.misreports {
+            *self.misreports.entry(misreport).or_default() += count;
+        }
         self.without_write_start += other.without_write_start;
         self.delivered_in_window += other.delivered_in_window;
         self.bytes_in_window += other.bytes_in_window;

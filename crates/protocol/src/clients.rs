@@ -8,6 +8,7 @@ use pubmark_model::qos::Qos;
 use pubmark_model::workload::Credentials;
 use serde::{Deserialize, Serialize};
 
+use crate::client_program::ClientProgram;
 use crate::endpoint::Endpoint;
 use crate::events::{Sink, Token};
 use crate::header::Root;
@@ -33,6 +34,8 @@ pub struct ConnectionSettings {
     pub resumes_tls: bool,
     /// The kernel's congestion control for our ends of TCP connections, by its name; the machine's own if `None`.
     pub congestion_control: Option<Arc<str>>,
+    /// The program that is the client; pubmark's own if `None`.
+    pub program: Option<Arc<ClientProgram>>,
 }
 
 impl Default for ConnectionSettings {
@@ -43,6 +46,7 @@ impl Default for ConnectionSettings {
             keep_alive_s: 60,
             resumes_tls: true,
             congestion_control: None,
+            program: None,
         }
     }
 }
@@ -252,6 +256,14 @@ pub enum OpenError {
     /// A library that an adapter needs is not there, or not the right one.
     #[error("{0}")]
     Library(String),
+    /// A client program that cannot be used.
+    #[error("failed to start the client program `{program}`: {reason}")]
+    Program {
+        /// Its command.
+        program: String,
+        /// Why not.
+        reason: String,
+    },
     /// TLS material that cannot be used.
     #[error("failed to read certificates from `{path}`: {reason}")]
     Certificates {

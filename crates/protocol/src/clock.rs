@@ -45,6 +45,12 @@ pub fn machine_ns() -> u64 {
     read(libc::CLOCK_MONOTONIC)
 }
 
+/// [`machine_ns`] minus [`monotonic_ns`], ns: 0 in a process that follows no run's clock.
+pub fn machine_ahead_ns() -> i64 {
+    let mapping = followed().and_then(RunClock::mapping);
+    mapping.map_or(0, |mapping| machine_ns().wrapping_sub(mapping.run_ns(raw_ns())) as i64)
+}
+
 /// How long a length of [`monotonic_ns`] is by the machine's clock, which the kernel sleeps by.
 pub fn machine_length(length_ns: u64) -> Duration {
     let mapping = followed().and_then(RunClock::mapping);

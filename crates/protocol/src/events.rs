@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use pubmark_model::qos::Qos;
 
+use crate::client_program::Misreport;
 use crate::clients::SessionId;
 use crate::requests::ReplyTo;
 use crate::tls::Agreed;
@@ -181,6 +182,10 @@ pub enum Event<'a> {
     PassedOver,
     /// So many messages arrived and were dropped by the adapter, because the shard did not take them in time.
     Missed(u64),
+    /// The client program said something that cannot be true. Of no session where it names none that there is.
+    Misreported(Misreport),
+    /// So long it took until the client program had answered a ping, ns; of no session.
+    ProgramRoundTrip(u64),
     /// A message arrived.
     Delivered(Delivery<'a>),
     /// A message arrived that asks for a reply; a message like any other to a client that replies to nothing.

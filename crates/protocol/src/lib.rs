@@ -8,6 +8,7 @@
 pub mod any;
 pub mod capabilities;
 pub mod client_certificate;
+pub mod client_program;
 pub mod clients;
 pub mod clock;
 pub mod congestion;

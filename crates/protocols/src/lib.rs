@@ -9,6 +9,8 @@ mod round_trip;
 use pubmark_adapters::amqp10::Amqp10;
 #[cfg(feature = "amqp091")]
 use pubmark_adapters::amqp091::Amqp091;
+pub use pubmark_adapters::client_program::hello_of;
+use pubmark_adapters::client_program::{self, ProgramClients};
 #[cfg(feature = "coap")]
 use pubmark_adapters::coap::{CoapClients, Standard};
 use pubmark_adapters::connection::{Dialect, StreamClients};
@@ -33,6 +35,7 @@ use pubmark_adapters::zeromq::{ZeroMq, peers::ZeroMqPeersClients};
 use pubmark_engine::run::{self, ShardRun, Sides};
 use pubmark_protocol::any::{self, Open};
 use pubmark_protocol::capabilities::Capabilities;
+use pubmark_protocol::client_program::Hello;
 use pubmark_protocol::clients::Clients;
 use pubmark_protocol::endpoint::Endpoint;
 
@@ -50,6 +53,31 @@ pub struct Protocol {
     pub open: Open,
     /// Client library, where a protocol has rows for several; the first that is there is the default.
     pub client: Option<Client>,
+    /// Name and version of the library of a program of the user's that is the client ([`of_program`]).
+    pub program: Option<&'static str>,
+}
+
+/// Stands for a program of the user's where client libraries are named.
+pub const PROGRAM: &str = "program";
+
+/// The protocol as a program speaks it that said this hello: what it claims, of what pubmark's own client can. It stays until the end of
+/// the process.
+///
+/// # Errors
+/// The program does not speak it; with what it speaks.
+pub fn of_program(own: &Protocol, hello: &Hello) -> Result<&'static Protocol, Vec<String>> {
+    let Some(claims) = hello.claims(own.capabilities.name) else {
+        return Err(hello.protocols.iter().map(|claims| claims.name.clone()).collect());
+    };
+    let capabilities = client_program::capabilities(&own.capabilities, claims);
+    // Whether a system is ready is asked by pubmark's own client, whatever the program does.
+    let row = Protocol { program: Some(hello.title().leak()), open: own.open, ..row::<ProgramClients>(capabilities) };
+    Ok(Box::leak(Box::new(row)))
+}
+
+/// What shards do over any program: what it can do is asked where the run is prepared.
+pub fn program_shard() -> ShardRun {
+    run::over::<ProgramClients>()
 }
 
 /// A client library.
@@ -129,6 +157,7 @@ const fn row<C: Clients + 'static>(capabilities: Capabilities) -> Protocol {
         pauses: C::PAUSES,
         open: any::open::<C>,
         client: None,
+        program: None,
     }
 }
 

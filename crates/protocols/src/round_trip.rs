@@ -75,6 +75,7 @@ pub fn round_trip(open: Open, from: &Endpoint, to: &Endpoint) -> Result<(), Stri
             keep_alive_s: 10,
             resumes_tls: false,
             congestion_control: None,
+            program: None,
         },
     };
     let mut clients = open(config).map_err(|error| error.to_string())?;

@@ -1,5 +1,7 @@
 //! What happened to connections: how they were made and how fast, what TLS took of it, and what ended them.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -43,6 +45,25 @@ pub struct Connections {
     /// What became of wills; `null` where no device leaves one.
     #[serde(default)]
     pub wills: Option<WillCounts>,
+    /// What client programs (`--client`) reported; `null` without.
+    #[serde(default)]
+    pub client_programs: Option<ClientPrograms>,
+}
+
+/// Stands in the cause of a connection that ended with its client program.
+pub const PROGRAM_ENDED: &str = "the client program `";
+
+/// What client programs reported of themselves, and what it costs to speak with them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ClientPrograms {
+    /// Name and version of the client library, as the program says.
+    pub library: String,
+    /// Ping to pong, ten times a second: the way to the program and back, which is in the upper bound of each latency.
+    pub round_trip: Option<Summary>,
+    /// Reports that cannot be true, by their name (docs/reference/client-protocol.md).
+    pub misreports: BTreeMap<String, u64>,
+    /// How a program ended before it was told to; `null` if none did.
+    pub ended: Option<String>,
 }
 
 /// Wills: messages that the system publishes for devices that go without a goodbye. No schedule offers them, so they are not in

@@ -227,7 +227,7 @@ pub fn setting(axis: &str, value: &str) -> String {
         "topology" if value == "1" => "1 broker".to_string(),
         "topology" => format!("brokers {value}"),
         "profile" => format!("{value} profile"),
-        "protocol" | "system" => value.to_string(),
+        "protocol" | "system" | "client" => value.to_string(),
         _ => format!("{axis} {value}"),
     }
 }

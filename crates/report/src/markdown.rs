@@ -18,6 +18,9 @@ pub fn run(record: &Record) -> String {
     let mut text = format!("# {}\n\n", escaped(&record.run.name));
     text.push_str(&format!("- **Workload:** {}\n", escaped(&words::workload(record))));
     text.push_str(&format!("- **System:** {}\n", escaped(&words::system(record))));
+    if let Some(client) = words::client(record) {
+        text.push_str(&format!("- **Client:** {}\n", escaped(&client)));
+    }
     for fact in words::system_facts(&record.system) {
         text.push_str(&format!("- **{}:** {}\n", words::capitalised(fact.name), escaped(&fact.text)));
     }

@@ -1,5 +1,6 @@
 //! Sentences that several reports share, made from a record.
 
+mod client;
 mod connecting;
 mod efficiency;
 mod facts;
@@ -18,6 +19,7 @@ use pubmark_record::record::{Delivery, Record, Status, Summary, VerdictStatus};
 
 use crate::numbers::{TimeUnit, count, counted, significant};
 
+pub use client::*;
 pub use connecting::*;
 pub use efficiency::*;
 pub use facts::*;

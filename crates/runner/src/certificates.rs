@@ -17,7 +17,7 @@ pub fn unusable(error: &OpenError) -> RunError {
 /// What to give instead of a file that cannot be used; `None` if the error is about no file.
 pub fn hint(error: &OpenError) -> Option<&'static str> {
     match error {
-        OpenError::System { .. } | OpenError::Library(_) => None,
+        OpenError::System { .. } | OpenError::Library(_) | OpenError::Program { .. } => None,
         OpenError::Certificates { .. } => {
             Some("`--tls-ca` and `--tls-cert` take certificates as PEM (`-----BEGIN CERTIFICATE-----`)")
         }

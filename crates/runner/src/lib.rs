@@ -21,6 +21,7 @@
 pub mod brokerless;
 mod carrying;
 mod certificates;
+mod client_program;
 mod cluster;
 pub mod command_line;
 mod endpoint;

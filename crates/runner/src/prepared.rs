@@ -33,6 +33,7 @@ use pubmark_systems::meter::Workers;
 use pubmark_systems::sampler::LiveUsage;
 
 use crate::certificates;
+use crate::client_program;
 use crate::cluster::{Joined, Observed};
 use crate::error::{ErrorKind, RunError};
 use crate::faults::{self, Conductor, FaultProgress};
@@ -341,6 +342,7 @@ impl PreparedRun {
                 keep_alive_s: KEEP_ALIVE_S,
                 resumes_tls: sockets::resume_tls(connection),
                 congestion_control: connection.congestion_control.as_deref().map(Into::into),
+                program: client_program::of(&self.spec, self.spoken).map(Arc::new),
             },
         }
     }

@@ -11,6 +11,7 @@ use pubmark_model::qos::Qos;
 use pubmark_model::schedule::Summary;
 use pubmark_model::workload;
 use pubmark_record::conditions::RunConditions;
+use pubmark_record::connections::Connections;
 use pubmark_record::cost::{Contention, Cost, ResourceRow};
 use pubmark_record::distribution;
 use pubmark_record::faults::FaultFigures;
@@ -98,7 +99,7 @@ pub fn record(plan: &RunPlan, outcome: &Outcome, mut around: Surroundings) -> Re
                 .concat(),
             ..settings(plan, outcome)
         },
-        connections: sections::connections(plan, outcome),
+        connections: connections(plan, outcome, around.spoken),
         delivery: delivery(around.spoken, outcome, around.drain_wait_ns, clock_error_ns),
         latency: latency(outcome, clock_error_ns),
         throughput: sections::throughput(outcome),
@@ -118,6 +119,14 @@ pub fn record(plan: &RunPlan, outcome: &Outcome, mut around: Surroundings) -> Re
         },
         environment: around.environment,
     }
+}
+
+fn connections(plan: &RunPlan, outcome: &Outcome, spoken: Spoken) -> Connections {
+    let mut connections = sections::connections(plan, outcome);
+    if let (Some(programs), Some(library)) = (&mut connections.client_programs, spoken.publish.program) {
+        library.clone_into(&mut programs.library);
+    }
+    connections
 }
 
 fn delivery(

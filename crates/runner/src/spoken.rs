@@ -3,8 +3,10 @@
 use std::collections::BTreeSet;
 
 use pubmark_model::workload::Workload;
+use pubmark_protocol::client_program::Hello;
 use pubmark_protocols::{self as protocols, Protocol, Spoken, known};
 
+use crate::client_program;
 use crate::error::RunError;
 use crate::spec::RunSpec;
 use crate::{suggestion, suitability, target, unbuilt};
@@ -15,9 +17,12 @@ use crate::{suggestion, suitability, target, unbuilt};
 /// A protocol or a client library that is not there, or an endpoint's scheme that no protocol has.
 pub fn of(spec: &RunSpec, workload: &Workload) -> Result<Spoken, RunError> {
     let (protocols, target) = (&spec.protocols, &spec.target);
-    let publish = side(spec, workload, protocols.publish_protocol.as_deref(), target.endpoint.as_deref())?;
+    let words = protocols.client.as_deref().map_or(Ok(None), client_program::words)?;
+    let hello = words.map(|words| client_program::hello(spec, &words)).transpose()?;
+    let hello = hello.as_ref();
+    let publish = side(spec, workload, protocols.publish_protocol.as_deref(), target.endpoint.as_deref(), hello)?;
     let at = target.subscribe_endpoint.as_deref().or(target.endpoint.as_deref());
-    let subscribe = side(spec, workload, protocols.subscribe_protocol.as_deref(), at)?;
+    let subscribe = side(spec, workload, protocols.subscribe_protocol.as_deref(), at, hello)?;
     Ok(Spoken { publish, subscribe })
 }
 
@@ -27,12 +32,16 @@ fn side(
     workload: &Workload,
     own: Option<&str>,
     endpoint: Option<&str>,
+    hello: Option<&Hello>,
 ) -> Result<&'static Protocol, RunError> {
     let protocol = match (own.or(spec.protocols.protocol.as_deref()), endpoint) {
         (Some(name), _) => protocols::find(name).ok_or_else(|| unbuilt::no_protocol(name)),
         (None, Some(endpoint)) => of_endpoint(endpoint),
-        (None, None) => target::usual_protocol(spec, workload),
+        (None, None) => target::usual_protocol(spec, workload, hello),
     }?;
+    if let Some(hello) = hello {
+        return client_program::spoken_by(hello, protocol);
+    }
     let Some(client) = &spec.protocols.client else { return Ok(protocol) };
     let title = protocol.capabilities.title;
     let found = protocol.with_client(client).map_err(|known| {

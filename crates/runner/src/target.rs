@@ -11,6 +11,7 @@ use pubmark_links::addresses::CORE_V4;
 use pubmark_model::fleet::Fleet;
 use pubmark_model::topology::TopologyMode;
 use pubmark_model::workload::{Credentials, Workload};
+use pubmark_protocol::client_program::Hello;
 use pubmark_protocol::clock;
 use pubmark_protocol::endpoint::{Endpoint, Identity, Tls, Upgrade};
 use pubmark_protocol::tls::TlsSetup;
@@ -122,7 +123,7 @@ impl Wanted {
             Wanted::Brokerless { places, linked, definition, profile, .. } => {
                 let mut info = brokerless::info(definition, profile, places);
                 // Where clients are all there is, their library is what was measured.
-                info.version = spoken.publish.client_version();
+                info.version = spoken.publish.program.map(str::to_owned).or_else(|| spoken.publish.client_version());
                 Ok(Target {
                     info,
                     deviations: brokerless::deviations(definition, profile, *linked),
@@ -395,10 +396,18 @@ fn with_hint(error: RunError) -> RunError {
 
 /// The first of our protocols that the run's system offers and that can carry the workload; the first that it offers if none can, so
 /// that the refusal names it.
-pub fn usual_protocol(spec: &RunSpec, workload: &Workload) -> Result<&'static Protocol, RunError> {
+pub fn usual_protocol(
+    spec: &RunSpec,
+    workload: &Workload,
+    hello: Option<&Hello>,
+) -> Result<&'static Protocol, RunError> {
     let definition = definition(spec.target.system.as_deref().unwrap_or(DEFAULT_SYSTEM))?;
     let ours = protocols::names().into_iter().filter(|name| definition.protocols.contains_key(*name));
-    let offered: Vec<&Protocol> = ours.filter_map(protocols::find).collect();
+    let is_spoken = |name: &&str| hello.is_none_or(|hello| hello.claims(name).is_some());
+    // A program that speaks none of them is told so with the first.
+    let spoken: Vec<&str> = ours.clone().filter(is_spoken).collect();
+    let ours = if spoken.is_empty() { ours.collect() } else { spoken };
+    let offered: Vec<&Protocol> = ours.into_iter().filter_map(protocols::find).collect();
     let carries =
         |both: &&&'static Protocol| suitability::lacking(workload, Spoken { publish: both, subscribe: both }).is_none();
     offered.iter().find(carries).or(offered.first()).copied().ok_or_else(|| {

@@ -13,7 +13,7 @@ use std::sync::atomic::AtomicBool;
 use pubmark_engine::plan::RunPlan;
 use pubmark_engine::progress::Progress;
 use pubmark_engine::remote::{self, Launcher, Started};
-use pubmark_engine::run::Sides;
+use pubmark_engine::run::{ShardRun, Sides};
 use pubmark_engine::shares::WorkerLocation;
 use pubmark_links::namespace::Namespace;
 use pubmark_model::connection_groups::ConnectionGroups;
@@ -68,8 +68,16 @@ pub fn words(spoken: Spoken) -> [String; 2] {
 
 /// What [`read`] understands.
 fn word(protocol: &Protocol) -> String {
-    let client = protocol.client.map(|client| format!(" {}", client.name)).unwrap_or_default();
+    let client = protocol.program.map(|_| protocols::PROGRAM).or(protocol.client.map(|client| client.name));
+    let client = client.map(|name| format!(" {name}")).unwrap_or_default();
     format!("{}{client}", protocol.capabilities.name)
+}
+
+fn shard(word: &str) -> Result<ShardRun, String> {
+    match word.rsplit_once(' ') {
+        Some((_, protocols::PROGRAM)) => Ok(protocols::program_shard()),
+        _ => read(word).map(|protocol| protocol.shard),
+    }
 }
 
 fn read(word: &str) -> Result<&'static Protocol, String> {
@@ -153,9 +161,8 @@ pub fn ends() -> io::Result<(UnixStream, OwnedFd)> {
 /// Serves the run at the other end of standard input, with standard output as the memory, until that end closes.
 pub fn serve() -> io::Result<()> {
     let (control, memory) = ends()?;
-    let sides = |[publish, subscribe]: &[String; 2]| {
-        Ok(Sides { publish: read(publish)?.shard, subscribe: read(subscribe)?.shard })
-    };
+    let sides =
+        |[publish, subscribe]: &[String; 2]| Ok(Sides { publish: shard(publish)?, subscribe: shard(subscribe)? });
     remote::serve(control, memory, sides, end)
 }
 

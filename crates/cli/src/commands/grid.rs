@@ -99,6 +99,12 @@ pub struct Grid {
           help_heading = WHAT, hide_short_help = true)]
     pub tls: Vec<bool>,
 
+    /// Clients: `pubmark` for its own, a client library, or the command of a client program with a label:
+    /// `'paho=python3 clients/paho/client.py'`, with spaces between
+    #[arg(long, visible_alias = "client", value_name = "CLIENTS", num_args = 1.., requires = "systems", help_heading = WHAT,
+          hide_short_help = true)]
+    pub clients: Vec<String>,
+
     /// Values of a setting of the workload: `rate=1/s,10/s`; once for each setting
     #[arg(long, value_name = "KEY=VALUES", requires = "systems", value_parser = varied, help_heading = WHAT)]
     pub vary: Vec<(String, Vec<String>)>,
@@ -232,6 +238,7 @@ impl Grid {
             link: self.link.iter().flat_map(|links| links.0.clone()).collect(),
             fault: self.fault.clone(),
             tls: self.tls.clone(),
+            client: self.clients.clone(),
             set: self.vary.clone(),
         }
     }

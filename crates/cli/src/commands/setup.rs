@@ -42,8 +42,9 @@ pub struct Setup {
     #[arg(long, value_parser = protocol_names(), help_heading = "What is measured")]
     pub protocol: Option<String>,
 
-    /// Client library, where a protocol has several [default: the first that is there of, for DDS, `cyclone` and `rustdds`]
-    #[arg(long, value_name = "LIBRARY", help_heading = "What is measured", hide_short_help = true)]
+    /// Client library, where a protocol has several [default: the first that is there of, for DDS, `cyclone` and `rustdds`]; or the
+    /// command of a program of yours that is the client: `'python3 clients/paho/client.py'`
+    #[arg(long, value_name = "LIBRARY|COMMAND", help_heading = "What is measured", hide_short_help = true)]
     pub client: Option<String>,
 
     /// Protocol of devices alone, where the system hands messages on between two

@@ -4,6 +4,7 @@
 
 mod between_protocols;
 mod brokerless_dds;
+mod client_programs;
 mod ending;
 mod fast_systems;
 mod program;

@@ -158,10 +158,21 @@ pub fn run_all_but<C: Clients + 'static, S: Server + 'static>(
     listener: Listener,
     left_out: &[(&str, &str)],
 ) {
+    run_opened::<S>(any::open::<C>, C::PAUSES, capabilities, listener, left_out);
+}
+
+/// The same for clients that are not opened by their type alone.
+pub fn run_opened<S: Server + 'static>(
+    open: Open,
+    pauses: bool,
+    capabilities: Capabilities,
+    listener: Listener,
+    left_out: &[(&str, &str)],
+) {
     let start = |limits| {
         let server = S::start(limits)?;
         server.endpoint(listener)?;
-        Ok(Target { server: Box::new(server), listener, capabilities, pauses: C::PAUSES, open: any::open::<C> })
+        Ok(Target { server: Box::new(server), listener, capabilities, pauses, open })
     };
     run_over(&start, &format!("{} {listener:?}", capabilities.name), left_out);
 }

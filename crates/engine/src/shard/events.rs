@@ -74,6 +74,8 @@ impl Shard {
             Event::Resent(_) => totals.figures.counters.resent += 1,
             Event::PassedOver => totals.figures.counters.passed_over += 1,
             Event::Missed(messages) => totals.figures.counters.missed += messages,
+            Event::Misreported(misreport) => *totals.figures.counters.misreports.entry(misreport).or_default() += 1,
+            Event::ProgramRoundTrip(took_ns) => totals.figures.times.program_round_trip.record(took_ns as i64),
         }
     }
 

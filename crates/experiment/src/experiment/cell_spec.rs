@@ -28,6 +28,7 @@ pub fn of(experiment: &Experiment, settings: &Settings, protocol: &str, folder: 
     target.topology = (settings.topology != Topology::ONE).then_some(settings.topology);
     target.strict_defaults = experiment.strict_defaults;
     spec.protocols.protocol = Some(protocol.to_owned());
+    spec.protocols.client.clone_from(&settings.client);
     spec.connection.tls = settings.tls;
     let load = &mut spec.load;
     load.variant = match experiment.variant {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::check::NO_LIMIT;
-use super::definition::{Experiment, SystemChoice};
+use super::definition::{Experiment, SystemChoice, client_parts};
 use crate::fault::choice::{FaultChoice, NO_FAULT};
 use crate::link::choice::LinkChoice;
 use crate::topology::Topology;
@@ -53,6 +53,8 @@ pub struct Settings {
     pub fault: Option<FaultChoice>,
     /// Are connections encrypted?
     pub tls: bool,
+    /// Client library or program; pubmark's own if `None`.
+    pub client: Option<String>,
     /// Settings of the workload, those of all cells first.
     pub set: Vec<(String, String)>,
 }
@@ -131,6 +133,14 @@ fn dimensions(experiment: &Experiment) -> Vec<Dimension> {
         Dimension::new("link", &given.link, LinkChoice::to_string, |to, link| to.link = Some(link.clone())),
         Dimension::new("fault", &given.fault, FaultChoice::to_string, |to, fault| to.fault = Some(fault.clone())),
         Dimension::new("tls", &given.tls, bool::to_string, |to, tls| to.tls = *tls),
+        Dimension::new(
+            "client",
+            &given.client,
+            |client| client_parts(client).0.to_owned(),
+            |to, client| {
+                to.client = client_parts(client).1.map(str::to_owned);
+            },
+        ),
     ];
     for (key, values) in &given.set {
         let own = key.clone();
@@ -183,6 +193,7 @@ pub fn cells(experiment: &Experiment) -> Vec<PlannedCell> {
         link: None,
         fault: None,
         tls: false,
+        client: None,
         set: experiment.set.clone(),
     };
     let count: usize = dimensions.iter().map(|dimension| dimension.values.len()).product();
@@ -244,7 +255,7 @@ fn unique(taken: &mut BTreeSet<String>, id: &str) -> String {
 fn label(chosen: &[(&Dimension, &Value)]) -> String {
     let words: Vec<String> = telling(chosen)
         .map(|(axis, value)| match axis {
-            "system" | "workload" | "protocol" => value.to_owned(),
+            "system" | "workload" | "protocol" | "client" => value.to_owned(),
             "profile" => format!("profile {value}"),
             "qos" => format!("QoS {value}"),
             "topology" => match value.split_once(':') {
@@ -308,6 +319,19 @@ mod tests {
     fn ids_that_look_alike_as_file_names_are_told_apart() {
         let found = cells(&experiment("system: [{system: a, label: x y}, {system: a, label: x-y}]"));
         assert_eq!((found[0].id.as_str(), found[1].id.as_str()), ("x-y", "x-y-2"));
+    }
+
+    #[test]
+    fn clients_are_an_axis_by_their_labels() {
+        let found = cells(&experiment("system: a, client: [pubmark, 'paho=python3 client.py', './own a=b', rustdds]"));
+        let told: Vec<_> = found.iter().map(|cell| (cell.label.as_str(), cell.settings.client.as_deref())).collect();
+        let expected = [
+            ("a, pubmark", None),
+            ("a, paho", Some("python3 client.py")),
+            ("a, ./own a=b", Some("./own a=b")),
+            ("a, rustdds", Some("rustdds")),
+        ];
+        assert_eq!(told, expected);
     }
 
     #[test]

@@ -207,6 +207,7 @@ fn all_axes(raw: &RawAxes, judge: Judge<'_>) -> Result<Axes, Problem> {
         link: read(&raw.link, link)?,
         fault: read(&raw.fault, fault)?,
         tls: read(&raw.tls, switch)?,
+        client: texts(values(&raw.client, name)?),
         set: raw
             .set
             .0

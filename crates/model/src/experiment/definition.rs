@@ -153,6 +153,8 @@ pub struct Axes {
     pub fault: Vec<FaultChoice>,
     /// Whether connections are encrypted.
     pub tls: Vec<bool>,
+    /// Clients: `pubmark` for its own, a client library, or the command of a client program; `label=command` names it.
+    pub client: Vec<String>,
     /// Settings of the workload: key, values.
     pub set: Vec<(String, Vec<String>)>,
 }
@@ -180,6 +182,22 @@ pub struct SystemChoice {
     pub back_end: Option<String>,
     /// Image of its container.
     pub image: Option<String>,
+}
+
+/// pubmark's own client, among the values of the axis `client`.
+pub const OWN_CLIENT: &str = "pubmark";
+
+/// A value of the axis `client`: what it is called, and what it is; `None` for pubmark's own.
+pub fn client_parts(text: &str) -> (&str, Option<&str>) {
+    let is_label = |label: &str| {
+        !label.is_empty() && label.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_.".contains(letter))
+    };
+    match text.split_once('=') {
+        _ if text == OWN_CLIENT => (text, None),
+        Some((label, client)) if is_label(label) && client == OWN_CLIENT => (label, None),
+        Some((label, client)) if is_label(label) => (label, Some(client)),
+        _ => (text, Some(text)),
+    }
 }
 
 impl SystemChoice {

@@ -1,7 +1,7 @@
 //! A part of an experiment: some values of an axis instead of all, for those who ask about one system or one size.
 
 use super::cells::axes;
-use super::definition::{Axes, Experiment};
+use super::definition::{Axes, Experiment, client_parts};
 
 /// Why nothing can be left out like that.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,6 +74,7 @@ fn keep(axes: &mut Axes, axis: &str, kept: &dyn Fn(&str) -> bool) {
         "link" => axes.link.retain(|link| kept(&link.to_string())),
         "fault" => axes.fault.retain(|fault| kept(&fault.to_string())),
         "tls" => axes.tls.retain(|tls| kept(&tls.to_string())),
+        "client" => axes.client.retain(|client| kept(client_parts(client).0)),
         setting => {
             let key = setting.strip_prefix("set.").unwrap_or(setting);
             axes.set

@@ -199,6 +199,8 @@ pub(crate) struct RawAxes {
     pub fault: Option<OneOrMany<Text<AnyText>>>,
     /// Whether connections are encrypted, with certificates made for each run: `true`, `false`.
     pub tls: Option<OneOrMany<Text<SwitchText>>>,
+    /// Clients: `pubmark` for its own, a client library, or the command of a client program, `label=command` (in quotes).
+    pub client: Option<OneOrMany<Text<AnyText>>>,
     /// Settings of the workload: a parameter, or a dotted path, each with its values.
     #[serde(default)]
     pub set: Named<OneOrMany<Text<AnyText>>>,

@@ -78,6 +78,7 @@ fn write_axes(text: &mut String, axes: &Axes) {
     axis("nodes", axes.nodes.iter().map(u16::to_string).collect());
     axis("payload", texts(&axes.payload));
     axis("tls", axes.tls.iter().map(bool::to_string).collect());
+    axis("client", texts(&axes.client));
     axis("fault", axes.fault.iter().map(|fault| quoted(&fault.to_string())).collect());
     axis("link", axes.link.iter().map(|link| quoted(&link.to_string())).collect());
     if !axes.set.is_empty() {
@@ -183,6 +184,7 @@ mod tests {
                         .filter(|choice| labels.insert(choice.label.clone()))
                         .chain([SystemChoice::named("always")]).collect(),
                     tls: if tuned { vec![true, false] } else { vec![] },
+                    client: if tuned { vec!["pubmark".into(), "paho=python3 'a b.py' --c".into()] } else { vec![] },
                     fault: if tuned { vec![FaultChoice::parse("kill:at=3s,for=1s").unwrap()] } else { vec![] },
                     qos, rate, limit: limit.into_iter().collect(),
                     ..Axes::default()

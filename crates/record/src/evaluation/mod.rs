@@ -25,7 +25,8 @@ use contests::{Entrant, Match};
 
 /// Axes that leave the schedule as it is: cells that differ in nothing else must have been offered the same messages at the
 /// same times, and can be compared.
-pub const SAME_SCHEDULE_AXES: [&str; 8] = ["system", "protocol", "qos", "limit", "topology", "profile", "fault", "tls"];
+pub const SAME_SCHEDULE_AXES: [&str; 9] =
+    ["system", "protocol", "qos", "limit", "topology", "profile", "fault", "tls", "client"];
 /// The axis along which contests are held first.
 const SYSTEM: &str = "system";
 

@@ -3,6 +3,7 @@
 //! The rules stand in one table, [`rules::RULES`]; each is a function from the figures to a [`Finding`].
 
 mod books;
+mod client_programs;
 mod faults;
 mod generator;
 mod limits;

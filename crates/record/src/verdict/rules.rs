@@ -2,7 +2,8 @@
 
 use super::usable::Spoils;
 use super::{
-    Finding, VerdictInput, books, faults, generator, links, nodes, pairs, requests, samples, subscriptions, system,
+    Finding, VerdictInput, books, client_programs, faults, generator, links, nodes, pairs, requests, samples,
+    subscriptions, system,
 };
 use crate::codes::Page;
 
@@ -357,6 +358,18 @@ pub const RULES: &[Rule] = &[
         blames: Blame::Machine,
         spoils: Spoils::Everything,
         judge: system::had_processors,
+    },
+    Rule {
+        code: "V29",
+        name: "client program kept its word",
+        meaning: "With `--client` a program of the user's is the client. If it ended, stalled for 10 s, or broke the client program \
+                  protocol, all its clients stayed disconnected from then on: the run is invalid. What it reported and cannot be \
+                  true (a message that it was never given, a stamp in the future) is counted by name and not used. If that is more \
+                  than one report in a thousand messages, the run is invalid, otherwise suspect.",
+        remedy: "See `connections.client_programs` in the record, and the client program protocol.",
+        blames: Blame::Run,
+        spoils: Spoils::Everything,
+        judge: client_programs::kept_their_word,
     },
 ];
 

@@ -106,6 +106,7 @@ fn head(record: &Record) -> Markup {
             h1 { (record.workload.name) " on " (record.system.name) }
             p { (words::workload(record)) }
             p { (words::system(record)) }
+            @if let Some(client) = words::client(record) { p { "client: " (client) } }
             // What publications measured is a matter of the last section.
             @for fact in words::system_facts(&record.system).iter().filter(|fact| fact.name != "papers") { p { (fact.name) ": " (fact.text) } }
             p { (words::phases(record)) "; started " (record.run.started_at) }

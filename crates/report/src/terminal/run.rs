@@ -74,6 +74,9 @@ fn what(page: &mut Page, record: &Record, verbose: bool) {
     let workload = if verbose { words::workload(record) } else { words::short_workload(record) };
     page.field("workload", &workload, 2);
     page.field("system", &words::system(record), 2);
+    if let Some(client) = words::client(record) {
+        page.field("client", &client, 2);
+    }
     let facts = words::system_facts(&record.system);
     // Versions in papers are for those who compare with them.
     for fact in facts.iter().filter(|fact| verbose || fact.name != "papers") {

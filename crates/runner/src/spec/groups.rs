@@ -138,7 +138,7 @@ pub struct Protocols {
     /// Of all clients.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub protocol: Option<String>,
-    /// Client library, where the protocol has several.
+    /// Client library, where the protocol has several; or the command of a program that is the client.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client: Option<String>,
     /// Of devices alone.

@@ -48,7 +48,12 @@ impl<S: Sink> Sink for Mapped<'_, S> {
             Event::Subscribed { .. } => {}
             // Told for all copies together, when the device's connections are ended.
             Event::Abandoned(_) => {}
-            event @ (Event::Missed(_) | Event::PassedOver | Event::Delivered(_) | Event::Secured(_)) => {
+            event @ (Event::Missed(_)
+            | Event::Misreported(_)
+            | Event::ProgramRoundTrip(_)
+            | Event::PassedOver
+            | Event::Delivered(_)
+            | Event::Secured(_)) => {
                 self.sink.event(self.owner(below), event);
             }
             // ZeroMQ has no acknowledgements, repetitions or requests. Copies that were withheld are reported as one number for all

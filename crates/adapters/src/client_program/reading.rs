@@ -1,0 +1,340 @@
+//! What a program says, held against what it was told. What cannot be true is counted, and changes nothing.
+
+use pubmark_model::qos::Qos;
+use pubmark_protocol::client_program::{End, FromProgram, Misreport, next_frame};
+use pubmark_protocol::clients::SessionId;
+use pubmark_protocol::events::{Cause, Connected, Delivery, Event, Reason, Sink, Token};
+use pubmark_protocol::{clock, header};
+
+use super::clients::ProgramClients;
+use super::running::Found;
+use super::session::Phase;
+
+/// Reads of a socket in one turn: other sessions of the shard are to have theirs.
+const READS_A_TURN: usize = 16;
+/// Longest reason that is kept, bytes.
+const LONGEST_REASON: usize = 256;
+/// How far the clocks of two nodes may be apart before a delivery that seems to be before its due time is called untrue, ns.
+const BETWEEN_NODES_NS: u64 = 1_000_000;
+/// Misreports of no session are told as the first one's.
+const NO_SESSION: SessionId = SessionId(0);
+
+/// When something was read, and what the program's stamps are then.
+#[derive(Clone, Copy)]
+struct ReadAt {
+    /// The shard's clock, ns.
+    now_ns: u64,
+    /// The machine's clock minus that, ns.
+    machine_ahead_ns: i64,
+}
+
+impl ReadAt {
+    /// A stamp as a time of the shard's clock; `None` if there is none, and what is wrong with it.
+    fn stamp(self, stamp_ns: u64, not_before_ns: u64) -> Result<Option<u64>, Misreport> {
+        if stamp_ns == 0 {
+            return Ok(None);
+        }
+        let own_ns = stamp_ns.wrapping_sub(self.machine_ahead_ns as u64);
+        match own_ns {
+            _ if own_ns > self.now_ns => Err(Misreport::StampInFuture),
+            _ if own_ns < not_before_ns => Err(Misreport::StampBeforeDue),
+            _ => Ok(Some(own_ns)),
+        }
+    }
+}
+
+impl ProgramClients {
+    /// Reads what there is, and reports it.
+    pub(super) fn read(&mut self, sink: &mut impl Sink) {
+        for _ in 0..READS_A_TURN {
+            let Ok(program) = &mut self.program else { break };
+            let found = match program.read() {
+                Ok(found) => found,
+                Err(error) => return self.give_up(format!("cannot be read from: {error}"), sink),
+            };
+            let at = ReadAt { now_ns: clock::monotonic_ns(), machine_ahead_ns: clock::machine_ahead_ns() };
+            self.handle(at, sink);
+            match (found, &mut self.program) {
+                (Found::Bytes, _) => {}
+                (Found::End, Ok(program)) => {
+                    let how = program.how_it_ended();
+                    return self.give_up(how, sink);
+                }
+                _ => {
+                    self.unread = false;
+                    return;
+                }
+            }
+        }
+        self.unread = self.program.is_ok();
+    }
+
+    /// Handles all whole frames among what was read.
+    fn handle(&mut self, at: ReadAt, sink: &mut impl Sink) {
+        let Ok(program) = &mut self.program else { return };
+        let mut input = std::mem::take(&mut program.input);
+        let (mut done, longest) = (0, self.longest_frame());
+        let broken = loop {
+            match next_frame(&input[done..], longest) {
+                Ok(None) => break None,
+                Err(error) => break Some(error.to_string()),
+                Ok(Some(frame)) => match frame.from_program() {
+                    Err(error) => break Some(error.to_string()),
+                    Ok(FromProgram::Hello(_)) => break Some("a second hello".to_owned()),
+                    Ok(FromProgram::Goodbye) => return self.give_up("said goodbye by itself".to_owned(), sink),
+                    Ok(said) => {
+                        done += frame.bytes;
+                        self.take(said, at, sink);
+                    }
+                },
+            }
+        };
+        input.drain(..done);
+        match (broken, &mut self.program) {
+            (Some(what), _) => self.give_up(format!("broke the client protocol: {what}"), sink),
+            (None, Ok(program)) => program.input = input,
+            (None, Err(_)) => {}
+        }
+    }
+
+    fn take(&mut self, said: FromProgram<'_>, at: ReadAt, sink: &mut impl Sink) {
+        let (client, connection) = match said {
+            FromProgram::Hello(_) | FromProgram::Goodbye => return,
+            FromProgram::Pong { number, stamp_ns } => return self.pong(number, stamp_ns, at, sink),
+            FromProgram::Connected { client, connection, .. }
+            | FromProgram::Closed { client, connection, .. }
+            | FromProgram::Granted { client, connection, .. }
+            | FromProgram::Written { client, connection, .. }
+            | FromProgram::Abandoned { client, connection, .. }
+            | FromProgram::Acknowledged { client, connection, .. }
+            | FromProgram::Delivered { client, connection, .. } => (client, connection),
+        };
+        let Some(session) = self.sessions.get(client as usize) else {
+            return sink.event(NO_SESSION, Event::Misreported(Misreport::UnknownClient));
+        };
+        if connection == 0 || connection > session.connection {
+            return sink.event(session.id, Event::Misreported(Misreport::UnknownConnection));
+        }
+        if connection < session.connection || session.phase == Phase::Closed {
+            // Of a connection that has ended: it was under way.
+            return;
+        }
+        if let Err(misreport) = self.of_connection(client as usize, said, at, sink) {
+            sink.event(SessionId(client), Event::Misreported(misreport));
+        }
+    }
+
+    fn pong(&mut self, number: u64, stamp_ns: u64, at: ReadAt, sink: &mut impl Sink) {
+        match self.ping {
+            Some(ping) if ping.number == number => {
+                self.ping = None;
+                sink.event(NO_SESSION, Event::ProgramRoundTrip(at.now_ns.saturating_sub(ping.at_ns)));
+                if let Err(misreport) = at.stamp(stamp_ns, ping.at_ns) {
+                    sink.event(NO_SESSION, Event::Misreported(misreport));
+                }
+            }
+            _ => sink.event(NO_SESSION, Event::Misreported(Misreport::UnknownPing)),
+        }
+    }
+
+    /// What it says of the connection that a client has.
+    fn of_connection(
+        &mut self,
+        index: usize,
+        said: FromProgram<'_>,
+        at: ReadAt,
+        sink: &mut impl Sink,
+    ) -> Result<(), Misreport> {
+        match said {
+            FromProgram::Connected { receive_maximum, maximum_packet_bytes, .. } => {
+                self.connected(index, receive_maximum, maximum_packet_bytes, sink)
+            }
+            FromProgram::Closed { end, code, reason, .. } => {
+                self.end(index, cause(end, code, reason), sink);
+                Ok(())
+            }
+            _ if self.sessions[index].phase != Phase::Open => Err(Misreport::OutOfTurn),
+            FromProgram::Granted { subscription, qos, reason, .. } => {
+                self.granted(index, subscription, qos, reason, sink)
+            }
+            FromProgram::Written { publication, sequence, stamp_ns, .. } => {
+                self.written(index, Token { publication, sequence }, stamp_ns, at, sink)
+            }
+            FromProgram::Abandoned { publication, sequence, .. } => {
+                self.abandoned(index, Token { publication, sequence }, sink)
+            }
+            FromProgram::Acknowledged { publication, sequence, code, reason, .. } => {
+                let outcome = if code < 128 { Ok(()) } else { Err(reason_of(code, reason)) };
+                self.acknowledged(index, Token { publication, sequence }, outcome, at, sink)
+            }
+            FromProgram::Delivered { retained, stamp_ns, payload_bytes, payload, .. } => {
+                self.delivered(index, retained, stamp_ns, (payload_bytes, payload), at, sink)
+            }
+            FromProgram::Hello(_) | FromProgram::Pong { .. } | FromProgram::Goodbye => Ok(()),
+        }
+    }
+
+    fn connected(
+        &mut self,
+        index: usize,
+        receive_maximum: u16,
+        maximum_packet_bytes: u32,
+        sink: &mut impl Sink,
+    ) -> Result<(), Misreport> {
+        let session = &mut self.sessions[index];
+        if session.phase == Phase::Open {
+            return Err(Misreport::OutOfTurn);
+        }
+        session.phase = Phase::Open;
+        (session.receive_maximum, session.maximum_packet_bytes) = (receive_maximum, maximum_packet_bytes);
+        let connected = Connected {
+            receive_maximum: (receive_maximum > 0).then_some(receive_maximum),
+            maximum_packet_bytes: (maximum_packet_bytes > 0).then_some(maximum_packet_bytes),
+            ..Connected::default()
+        };
+        sink.event(session.id, Event::Connected(connected));
+        session.unblock(sink);
+        Ok(())
+    }
+
+    fn granted(
+        &mut self,
+        index: usize,
+        subscription: u16,
+        qos: u8,
+        reason: &str,
+        sink: &mut impl Sink,
+    ) -> Result<(), Misreport> {
+        let session = &mut self.sessions[index];
+        let number = usize::from(subscription);
+        let answered = session.granted.get_mut(number).ok_or(Misreport::UnknownSubscription)?;
+        if std::mem::replace(answered, true) {
+            return Err(Misreport::OutOfTurn);
+        }
+        let granted = Qos::from_level(qos).ok_or_else(|| reason_of(qos, reason));
+        sink.event(session.id, Event::Subscribed { index: number, granted });
+        Ok(())
+    }
+
+    fn written(
+        &mut self,
+        index: usize,
+        token: Token,
+        stamp_ns: u64,
+        at: ReadAt,
+        sink: &mut impl Sink,
+    ) -> Result<(), Misreport> {
+        let session = &mut self.sessions[index];
+        let Some(handed) = session.take_handed(token) else {
+            if let Some(place) = session.early.iter().position(|early| *early == token) {
+                session.early.swap_remove(place);
+                return Ok(());
+            }
+            return Err(if session.has_sent(token) { Misreport::WrittenTwice } else { Misreport::UnknownMessage });
+        };
+        self.messages -= 1;
+        self.bytes -= handed.bytes;
+        let stamp = at.stamp(stamp_ns, handed.write_start_ns);
+        let written_ns = stamp.ok().flatten().unwrap_or(at.now_ns);
+        sink.event(session.id, Event::Written { token, write_start_ns: handed.write_start_ns, written_ns });
+        stamp.map(|_| ())
+    }
+
+    fn abandoned(&mut self, index: usize, token: Token, sink: &mut impl Sink) -> Result<(), Misreport> {
+        let session = &mut self.sessions[index];
+        let Some(handed) = session.take_handed(token) else {
+            return Err(if session.has_sent(token) { Misreport::WrittenTwice } else { Misreport::UnknownMessage });
+        };
+        self.messages -= 1;
+        self.bytes -= handed.bytes;
+        session.take_unacknowledged(token);
+        sink.event(session.id, Event::Abandoned(token));
+        session.unblock(sink);
+        Ok(())
+    }
+
+    fn acknowledged(
+        &mut self,
+        index: usize,
+        token: Token,
+        outcome: Result<(), Reason>,
+        at: ReadAt,
+        sink: &mut impl Sink,
+    ) -> Result<(), Misreport> {
+        let session = &mut self.sessions[index];
+        if !session.take_unacknowledged(token) {
+            let known = session.has_sent(token);
+            return Err(if known { Misreport::AcknowledgedTwice } else { Misreport::UnknownMessage });
+        }
+        if let Some(handed) = session.take_handed(token) {
+            // A library's threads may be faster than the one that reports what was written.
+            self.messages -= 1;
+            self.bytes -= handed.bytes;
+            session.early.push(token);
+            let write_start_ns = handed.write_start_ns;
+            sink.event(session.id, Event::Written { token, write_start_ns, written_ns: at.now_ns });
+        }
+        sink.event(session.id, Event::Acknowledged { token, outcome });
+        session.unblock(sink);
+        Ok(())
+    }
+
+    fn delivered(
+        &mut self,
+        index: usize,
+        retained: bool,
+        stamp_ns: u64,
+        (payload_bytes, part): (u32, &[u8]),
+        at: ReadAt,
+        sink: &mut impl Sink,
+    ) -> Result<(), Misreport> {
+        let whole = payload_bytes as usize;
+        let mut padded = vec![];
+        let payload = if part.len() == whole {
+            part
+        } else {
+            // Nobody looks behind the header; its size counts.
+            padded.extend_from_slice(part);
+            padded.resize(whole.min(self.maximum_payload()), 0);
+            &padded
+        };
+        let due_ns = header::read(payload, at.now_ns).map_or(0, |header| header.due_ns);
+        let stamp = at.stamp(stamp_ns, due_ns.saturating_sub(BETWEEN_NODES_NS));
+        let at_ns = stamp.ok().flatten().unwrap_or(at.now_ns);
+        // The library reads its sockets itself: when they were empty is not known.
+        let delivery = Delivery { payload, retained, at_ns, empty_at_ns: None, kernel_ns: None };
+        sink.event(self.sessions[index].id, Event::Delivered(delivery));
+        stamp.map(|_| ())
+    }
+}
+
+/// A reason, cut where it is long.
+fn words(reason: &str) -> String {
+    let mut end = reason.len().min(LONGEST_REASON);
+    while !reason.is_char_boundary(end) {
+        end -= 1;
+    }
+    reason[..end].replace(char::is_control, " ")
+}
+
+fn reason_of(code: u8, reason: &str) -> Reason {
+    let text = if reason.is_empty() { "no reason given".to_owned() } else { words(reason) };
+    Reason { code: (code > 0).then_some(code), text: text.into() }
+}
+
+fn cause(end: End, code: u8, reason: &str) -> Cause {
+    match end {
+        End::Asked => Cause::Dropped("the program closed it as if it had been asked to".to_owned()),
+        End::Unreachable => Cause::Unreachable(words(reason)),
+        End::Refused => Cause::Refused(reason_of(code, reason)),
+        End::NotAuthorized => Cause::NotAuthorized(reason_of(code, reason)),
+        End::Tls => Cause::Tls(words(reason)),
+        End::Server => Cause::Server { reason: reason_of(code, reason), too_large: code == TOO_LARGE },
+        End::Dropped => Cause::Dropped(words(reason)),
+        End::Silent => Cause::Silent,
+        End::Protocol => Cause::Protocol(words(reason)),
+    }
+}
+
+/// `Packet too large` (MQTT 5.0 §3.14.2.1).
+const TOO_LARGE: u8 = 0x95;

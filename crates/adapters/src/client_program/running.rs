@@ -1,0 +1,228 @@
+//! The process of a client program: its socket, what it prints, its end. No wait without a deadline, and no process behind it.
+
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ChildStderr, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use pubmark_protocol::client_program::ToProgram;
+
+/// How long a program may take to exit when it was told to.
+const EXIT_WITHIN: Duration = Duration::from_secs(2);
+/// How long the exit status of a program that closed its socket is waited for.
+const STATUS_WITHIN: Duration = Duration::from_millis(500);
+/// Time between two looks.
+const LOOK: Duration = Duration::from_millis(2);
+/// The end of what it printed that is kept, bytes.
+const MOST_PRINTED: usize = 4_096;
+/// Letters of it that a reason shows.
+const MOST_SHOWN: usize = 300;
+/// Bytes read at a time.
+const READ_BYTES: usize = 64 * 1024;
+/// Memory of a buffer that is kept for the next bytes.
+const KEPT_BYTES: usize = 4 << 20;
+
+/// A program that runs.
+#[derive(Debug)]
+pub struct Running {
+    child: Child,
+    socket: UnixStream,
+    errors: ChildStderr,
+    /// The end of what it printed.
+    printed: Vec<u8>,
+    /// What waits for the socket, from `written` on.
+    pub out: Vec<u8>,
+    /// Bytes of `out` that the socket has.
+    written: usize,
+    /// What was read and not handled.
+    pub input: Vec<u8>,
+}
+
+/// Whether a read found something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// Bytes; there may be more.
+    Bytes,
+    /// Nothing now.
+    Nothing,
+    /// It has closed its end.
+    End,
+}
+
+impl Running {
+    /// Starts a program.
+    pub fn start(words: &[String]) -> io::Result<Running> {
+        let (name, arguments) = words.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+        let (socket, theirs) = UnixStream::pair()?;
+        let mut command = Command::new(name);
+        command.args(arguments).process_group(0).stderr(Stdio::piped());
+        command.stdin(OwnedFd::from(theirs.try_clone()?)).stdout(OwnedFd::from(theirs));
+        end_with_parent(&mut command);
+        let mut child = command.spawn()?;
+        let errors = child.stderr.take().ok_or(io::ErrorKind::BrokenPipe)?;
+        let running = Running { child, socket, errors, printed: vec![], out: vec![], written: 0, input: vec![] };
+        running.socket.set_nonblocking(true)?;
+        set_nonblocking(running.errors.as_fd())?;
+        Ok(running)
+    }
+
+    /// Its socket, to be waited for.
+    pub fn socket(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    /// What it prints on, to be waited for.
+    pub fn errors(&self) -> BorrowedFd<'_> {
+        self.errors.as_fd()
+    }
+
+    /// Writes what waits, as far as the socket takes it.
+    pub fn write(&mut self) -> io::Result<()> {
+        while self.written < self.out.len() {
+            match self.socket.write(&self.out[self.written..]) {
+                Ok(bytes) => self.written += bytes,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) => return Err(error),
+            }
+        }
+        if self.written == self.out.len() {
+            self.out.clear();
+            self.out.shrink_to(KEPT_BYTES);
+            self.written = 0;
+        } else if self.written > KEPT_BYTES {
+            self.out.drain(..self.written);
+            self.written = 0;
+        }
+        Ok(())
+    }
+
+    /// Reads once, to the end of `input`.
+    pub fn read(&mut self) -> io::Result<Found> {
+        let before = self.input.len();
+        self.input.resize(before + READ_BYTES, 0);
+        let read = self.socket.read(&mut self.input[before..]);
+        self.input.truncate(before + *read.as_ref().unwrap_or(&0));
+        match read {
+            Ok(0) => Ok(Found::End),
+            Ok(_) => Ok(Found::Bytes),
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
+                Ok(Found::Nothing)
+            }
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => Ok(Found::End),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Reads what it printed; only the end is kept.
+    pub fn read_errors(&mut self) {
+        let mut piece = [0; 4_096];
+        // A pipe that cannot be read says nothing more.
+        while let Ok(bytes @ 1..) = self.errors.read(&mut piece) {
+            self.printed.extend_from_slice(&piece[..bytes]);
+            let extra = self.printed.len().saturating_sub(MOST_PRINTED);
+            self.printed.drain(..extra);
+        }
+    }
+
+    /// How it ended, with the end of what it printed, for a program that has closed its socket.
+    pub fn how_it_ended(&mut self) -> String {
+        let deadline = Instant::now() + STATUS_WITHIN;
+        while !self.has_exited() && Instant::now() < deadline {
+            std::thread::sleep(LOOK);
+        }
+        self.read_errors();
+        let how = if self.has_exited() {
+            self.kill();
+            self.child.wait().map_or_else(|error| error.to_string(), |status| format!("ended with {status}"))
+        } else {
+            "closed its standard output".to_owned()
+        };
+        format!("{how}{}", self.said())
+    }
+
+    /// The end of what it printed, as a part of a sentence.
+    pub fn said(&self) -> String {
+        let text = String::from_utf8_lossy(&self.printed);
+        let text = text.trim().replace(char::is_control, " ");
+        let skipped = text.chars().count().saturating_sub(MOST_SHOWN);
+        let shown: String = text.chars().skip(skipped).collect();
+        match (shown.is_empty(), skipped) {
+            (true, _) => String::new(),
+            (false, 0) => format!("; it printed: {shown}"),
+            (false, _) => format!("; it printed: …{shown}"),
+        }
+    }
+
+    /// Has it exited? Its number stays its own until it is waited for.
+    fn has_exited(&mut self) -> bool {
+        // SAFETY: an all-zero siginfo_t is a valid one.
+        let mut found: libc::siginfo_t = unsafe { std::mem::zeroed() };
+        let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+        // SAFETY: `found` is live memory of the size that the kernel writes.
+        let result = unsafe { libc::waitid(libc::P_PID, self.child.id(), &mut found, flags) };
+        // A failure means that it was waited for already. SAFETY: the kernel filled it, or it is zero.
+        result != 0 || unsafe { found.si_pid() } != 0
+    }
+
+    /// Ends it and what it started.
+    pub fn kill(&mut self) {
+        // SAFETY: numbers alone. The group exists at least until its leader was waited for.
+        unsafe { libc::kill(-(self.child.id() as libc::pid_t), libc::SIGKILL) };
+    }
+}
+
+impl Drop for Running {
+    /// Says goodbye, and waits for the exit, but not for long.
+    fn drop(&mut self) {
+        if !matches!(self.child.try_wait(), Ok(Some(_))) {
+            ToProgram::Goodbye.encode(&mut self.out);
+            let deadline = Instant::now() + EXIT_WITHIN;
+            while !self.has_exited() && Instant::now() < deadline {
+                // Whatever it says now is not read by anybody, and must not hold it up.
+                let told = self.write().is_ok() && self.out.is_empty();
+                self.input.clear();
+                let ended = matches!(self.read(), Ok(Found::End) | Err(_));
+                self.read_errors();
+                if told || ended {
+                    // It also learns of it by the end of its input.
+                    let _ = self.socket.shutdown(std::net::Shutdown::Write);
+                }
+                std::thread::sleep(LOOK);
+            }
+            self.kill();
+            // It has exited or was killed: this does not wait.
+            let _ = self.child.wait();
+        }
+    }
+}
+
+fn set_nonblocking(descriptor: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: plain system calls on a descriptor that is open.
+    let set = unsafe {
+        let flags = libc::fcntl(descriptor.as_raw_fd(), libc::F_GETFL);
+        flags >= 0 && libc::fcntl(descriptor.as_raw_fd(), libc::F_SETFL, flags | libc::O_NONBLOCK) >= 0
+    };
+    if set { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Lets the kernel end the child with the thread that starts it: a pubmark that is killed leaves no program behind.
+fn end_with_parent(command: &mut Command) {
+    let parent = std::process::id();
+    let ask = move || {
+        // SAFETY: plain system calls with numbers.
+        unsafe {
+            if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) != 0 {
+                return Err(io::Error::last_os_error());
+            }
+            if u32::try_from(libc::getppid()) != Ok(parent) {
+                return Err(io::Error::from_raw_os_error(libc::ESRCH));
+            }
+        }
+        Ok(())
+    };
+    // SAFETY: between fork and exec only system calls are made that are async-signal-safe; nothing is allocated.
+    unsafe { command.pre_exec(ask) };
+}

@@ -1,0 +1,153 @@
+//! One client of a program, as the shard knows it.
+
+use std::collections::VecDeque;
+
+use pubmark_model::qos::Qos;
+use pubmark_protocol::clients::{Outgoing, SendOutcome, SessionConfig, SessionId};
+use pubmark_protocol::events::{Cause, Event, Sink, Token};
+
+/// Bytes of a packet besides topic and payload, at most, as brokers count them.
+const PACKET_ROOM: u64 = 12;
+
+/// How far a client has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// It has no connection.
+    Closed,
+    /// It was told to connect, and has until this time of the shard's clock, ns.
+    Opening(u64),
+    /// It can send.
+    Open,
+}
+
+/// A message that the program has and did not call written.
+#[derive(Clone, Copy, Debug)]
+pub struct Handed {
+    /// Its name.
+    pub token: Token,
+    /// Bytes of its payload.
+    pub bytes: usize,
+    /// When the program was given it, ns of the shard's clock; 0 until it is.
+    pub write_start_ns: u64,
+}
+
+/// A client.
+pub struct Session {
+    pub id: SessionId,
+    pub config: SessionConfig,
+    pub phase: Phase,
+    /// Which of its connections; 0 before the first.
+    pub connection: u32,
+    /// The program knows its topics.
+    pub told: bool,
+    /// What the program has, in order.
+    pub handed: VecDeque<Handed>,
+    /// Above QoS 0: what was accepted and not acknowledged.
+    pub unacknowledged: VecDeque<Token>,
+    /// What was acknowledged before the program called it written, which it may still do.
+    pub early: Vec<Token>,
+    /// Of each publication, the last message that the program was given.
+    pub last: Vec<u32>,
+    /// Subscriptions that were answered.
+    pub granted: Vec<bool>,
+    /// Messages in flight that the system allows.
+    pub receive_maximum: u16,
+    /// Largest packet that it takes, bytes; 0 if it does not say.
+    pub maximum_packet_bytes: u32,
+    /// The engine was told to wait.
+    pub blocked: bool,
+}
+
+impl Session {
+    pub fn new(id: SessionId, config: SessionConfig) -> Session {
+        Session {
+            id,
+            phase: Phase::Closed,
+            connection: 0,
+            told: false,
+            handed: VecDeque::new(),
+            unacknowledged: VecDeque::new(),
+            early: vec![],
+            last: vec![0; config.publications.len()],
+            granted: vec![],
+            receive_maximum: 0,
+            maximum_packet_bytes: 0,
+            blocked: false,
+            config,
+        }
+    }
+
+    /// Can it take this message, as far as it is the client's matter? Why not, otherwise.
+    pub fn can_send(&self, message: &Outgoing) -> Result<(), SendOutcome> {
+        let publication = &self.config.publications[usize::from(message.publication)];
+        let packet = u64::from(message.payload_bytes) + publication.topic.len() as u64 + PACKET_ROOM;
+        if self.maximum_packet_bytes > 0 && packet > u64::from(self.maximum_packet_bytes) {
+            return Err(SendOutcome::TooLarge(self.maximum_packet_bytes));
+        }
+        let window = match self.receive_maximum {
+            0 => self.config.in_flight_window,
+            allowed => allowed.min(self.config.in_flight_window),
+        };
+        let is_full = publication.qos > Qos::BestEffort && self.unacknowledged.len() >= usize::from(window);
+        if self.phase != Phase::Open || is_full { Err(SendOutcome::WouldBlock) } else { Ok(()) }
+    }
+
+    /// Enters a message that was accepted.
+    pub fn enter(&mut self, message: &Outgoing) {
+        let token = message.token();
+        self.handed.push_back(Handed { token, bytes: message.payload_bytes as usize, write_start_ns: 0 });
+        self.last[usize::from(token.publication)] = token.sequence;
+        if self.config.publications[usize::from(token.publication)].qos > Qos::BestEffort {
+            self.unacknowledged.push_back(token);
+        }
+    }
+
+    /// Says when the messages that were accepted last were given to the program.
+    pub fn stamp(&mut self, write_start_ns: u64) {
+        let unstamped = self.handed.iter_mut().rev().take_while(|handed| handed.write_start_ns == 0);
+        unstamped.for_each(|handed| handed.write_start_ns = write_start_ns);
+    }
+
+    /// Takes a message out of those that the program has.
+    pub fn take_handed(&mut self, token: Token) -> Option<Handed> {
+        let place = self.handed.iter().position(|handed| handed.token == token)?;
+        self.handed.remove(place)
+    }
+
+    /// Takes a message out of those that are not acknowledged.
+    pub fn take_unacknowledged(&mut self, token: Token) -> bool {
+        let place = self.unacknowledged.iter().position(|other| *other == token);
+        place.is_some_and(|place| self.unacknowledged.remove(place).is_some())
+    }
+
+    /// Was the program ever given this message?
+    pub fn has_sent(&self, token: Token) -> bool {
+        self.last.get(usize::from(token.publication)).is_some_and(|last| token.sequence <= *last)
+    }
+
+    /// Ends its connection. What the program has counts as handed over: it may still arrive. Messages and bytes of it.
+    pub fn end(&mut self, cause: Cause, now_ns: u64, sink: &mut impl Sink) -> (usize, usize) {
+        self.phase = Phase::Closed;
+        let (mut messages, mut bytes) = (0, 0);
+        for Handed { token, bytes: own, write_start_ns } in self.handed.drain(..) {
+            messages += 1;
+            bytes += own;
+            let write_start_ns = if write_start_ns == 0 { now_ns } else { write_start_ns };
+            sink.event(self.id, Event::Written { token, write_start_ns, written_ns: now_ns.max(write_start_ns) });
+        }
+        for token in self.unacknowledged.drain(..) {
+            sink.event(self.id, Event::Unacknowledged(token));
+        }
+        self.early.clear();
+        self.granted.clear();
+        sink.event(self.id, Event::Closed(cause));
+        (messages, bytes)
+    }
+
+    /// Tells the engine, if it waits, that it can try again.
+    pub fn unblock(&mut self, sink: &mut impl Sink) {
+        if self.phase == Phase::Open && std::mem::take(&mut self.blocked) {
+            sink.event(self.id, Event::Writable);
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! A client program that does as a script says: honest, silent, lying, dying. Nothing it says stops a shard, and nothing of it stays.
+
+#![allow(clippy::unwrap_used)]
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use pubmark_adapters::client_program::{ProgramClients, hello_of};
+use pubmark_conformance::peer::{Peer, publisher, session, subscriber};
+use pubmark_conformance::recorder::Event;
+use pubmark_model::qos::Qos;
+use pubmark_protocol::client_program::{ClientProgram, Misreport};
+use pubmark_protocol::clients::{Clients, ConnectionSettings, OpenError, ShardConfig};
+use pubmark_protocol::endpoint::Endpoint;
+use pubmark_protocol::events::Cause;
+use pubmark_testing::{assert_count, assert_count_eq};
+
+fn words(mode: &str, more: &[&str]) -> Vec<String> {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let script = here.join("tests/client_program_scripted/program.py");
+    let paths = [script, here.join("../../clients")].map(|path| path.display().to_string());
+    ["python3"]
+        .into_iter()
+        .chain(paths.iter().map(String::as_str))
+        .chain([mode])
+        .chain(more.iter().copied())
+        .map(str::to_owned)
+        .collect()
+}
+
+fn open(words: Vec<String>) -> Result<ProgramClients, OpenError> {
+    let endpoint = Endpoint {
+        shown: "nowhere".to_owned(),
+        address: "127.0.0.1:1".parse().unwrap(),
+        tls: None,
+        credentials: None,
+        upgrade: None,
+        settings: None,
+    };
+    let program = Some(Arc::new(ClientProgram { words, protocol: "mqtt5".to_owned() }));
+    ProgramClients::open(ShardConfig {
+        endpoints: [endpoint.clone(), endpoint].into(),
+        run: pubmark_conformance::peer::RUN,
+        body_pool: (0..pubmark_conformance::recorder::POOL_BYTES).map(|byte| byte as u8).collect(),
+        connections: ConnectionSettings { program, ..ConnectionSettings::default() },
+        ..ShardConfig::default()
+    })
+}
+
+fn peer(mode: &str) -> Peer<ProgramClients> {
+    Peer::of_clients(open(words(mode, &[])).unwrap())
+}
+
+/// One message at QoS 1 through a program; what was recorded when it arrived and was acknowledged.
+fn one_message(mode: &str) -> Peer<ProgramClients> {
+    let mut peer = peer(mode);
+    peer.join(subscriber("in", "topic", Qos::AtLeastOnce));
+    let says = peer.join(publisher("out", "topic", Qos::AtLeastOnce));
+    peer.send(says, 100);
+    peer.wait("arrived", |record| record.arrived.len() == 1 && record.acknowledged() == 1);
+    peer.linger(300);
+    peer
+}
+
+#[test]
+fn an_honest_program_is_believed() {
+    let peer = one_message("honest");
+    assert_eq!(peer.record.misreports, []);
+    assert_count_eq!((peer.record.written(), peer.record.arrived.len()), (1, 1));
+    let arrived = &peer.record.arrived[0];
+    assert!(arrived.intact && arrived.empty_at_ns.is_none() && arrived.kernel_ns.is_none());
+    let Some(Event::Written(_, _, start_ns, written_ns)) =
+        peer.record.events.iter().find(|event| matches!(event, Event::Written(..)))
+    else {
+        panic!("it was written");
+    };
+    // The stamps are the program's: they were taken before anything was read here.
+    assert!(start_ns < written_ns && *written_ns == arrived.at_ns, "{start_ns} {written_ns} {}", arrived.at_ns);
+    assert!(peer.record.round_trips_ns.len() >= 2, "{:?}", peer.record.round_trips_ns);
+    assert!(peer.record.round_trips_ns.iter().all(|took_ns| *took_ns > 0));
+}
+
+#[test]
+fn without_stamps_the_time_of_reading_counts() {
+    let peer = one_message("no-stamps");
+    assert_eq!(peer.record.misreports, []);
+    let with = one_message("honest");
+    // Deliveries are read behind the report that they were written: without a stamp both have the time of the read.
+    let latency = |peer: &Peer<ProgramClients>| peer.record.arrived[0].at_ns - peer.record.arrived[0].header.due_ns;
+    assert!(latency(&peer) > 0 && latency(&with) > 0);
+}
+
+#[test]
+fn a_lie_is_counted_by_its_name_and_changes_nothing() {
+    let named = [
+        Misreport::WrittenTwice,
+        Misreport::UnknownMessage,
+        Misreport::UnknownClient,
+        Misreport::UnknownConnection,
+        Misreport::UnknownSubscription,
+        Misreport::OutOfTurn,
+        Misreport::UnknownPing,
+        Misreport::AcknowledgedTwice,
+    ];
+    for lie in named {
+        let peer = one_message(lie.name());
+        assert_eq!(peer.record.misreports, [lie], "{}", lie.name());
+        assert_count_eq!((peer.record.written(), peer.record.acknowledged(), peer.record.arrived.len()), (1, 1, 1));
+        let closed = peer.record.count(|event| matches!(event, Event::Closed(..)));
+        assert_count_eq!(closed, 0);
+    }
+}
+
+#[test]
+fn a_stamp_that_cannot_be_true_is_not_used() {
+    for lie in [Misreport::StampInFuture, Misreport::StampBeforeDue] {
+        let before_ns = pubmark_protocol::clock::monotonic_ns();
+        let peer = one_message(lie.name());
+        let after_ns = pubmark_protocol::clock::monotonic_ns();
+        assert_eq!(peer.record.misreports, [lie, lie], "one of the write and one of the delivery");
+        let arrived = &peer.record.arrived[0];
+        assert!((before_ns..after_ns).contains(&arrived.at_ns) && arrived.at_ns > arrived.header.due_ns);
+    }
+}
+
+#[test]
+fn a_header_can_stand_for_its_payload() {
+    let peer = one_message("headers-only");
+    assert_count_eq!(peer.record.arrived[0].payload_bytes, 100);
+    assert_eq!(peer.record.misreports, []);
+}
+
+#[test]
+fn a_message_that_the_library_does_not_take_is_abandoned() {
+    let mut peer = peer("abandons");
+    let says = peer.join(publisher("out", "topic", Qos::AtLeastOnce));
+    peer.send(says, 100);
+    peer.wait("abandoned", |record| record.count(|event| matches!(event, Event::Abandoned(..))) == 1);
+    assert_count_eq!((peer.record.written(), peer.record.unanswered()), (0, 0));
+}
+
+/// Sends one message to a program that comes to its end over it; why its clients were closed, and where later ones stand.
+fn cause_of(mode: &str) -> String {
+    let mut peer = peer(mode);
+    let says = peer.join(publisher("out", "topic", Qos::AtLeastOnce));
+    peer.send(says, 100);
+    peer.wait("closed", |record| !record.causes(says).is_empty());
+    assert_count_eq!(peer.record.unanswered(), 1, "nobody knows what became of the message");
+    let later = peer.clients.add_session(session("later"));
+    Clients::connect(&mut *peer.clients, later, &mut peer.record);
+    let [Cause::Dropped(why)] = &peer.record.causes(says)[..] else { panic!("{:?}", peer.record.causes(says)) };
+    assert_eq!(peer.record.causes(later), [Cause::Unreachable(why.clone())], "it is not started again");
+    why.clone()
+}
+
+#[test]
+fn a_program_that_dies_closes_all_its_clients_and_says_why() {
+    let why = cause_of("dies");
+    assert_eq!(why, "the client program `python3` ended with exit status: 3; it printed: no more messages, please");
+}
+
+#[test]
+fn a_program_that_breaks_the_protocol_is_ended() {
+    let why = cause_of("breaks-off");
+    assert_eq!(why, "the client program `python3` broke the client protocol: a frame of kind 0x8b, which there is not");
+    let why = cause_of("too-long");
+    assert!(why.contains("broke the client protocol: a frame of 2147483647 bytes, where"), "{why}");
+}
+
+#[test]
+fn a_program_that_stalls_is_ended_after_ten_seconds() {
+    let began = Instant::now();
+    let why = cause_of("stalls");
+    assert!(why.contains("stalled: it answered nothing for 10 s"), "{why}");
+    assert!(began.elapsed() < Duration::from_secs(18), "{:?}", began.elapsed());
+}
+
+#[test]
+fn a_program_without_a_hello_is_given_up() {
+    let error = hello_of(&words("no-hello", &[])).unwrap_err();
+    assert!(error.contains("it said no hello within 10 s"), "{error}");
+}
+
+fn is_alive(pid: i32) -> bool {
+    std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
+}
+
+fn wait_for_end(pid: i32) {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while is_alive(pid) {
+        assert!(Instant::now() < deadline, "process {pid} is still there");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn nothing_of_a_program_stays_behind() {
+    let directory = tempfile::tempdir().unwrap();
+    let file: PathBuf = directory.path().join("child");
+    let clients = open(words("has-a-child", &[file.to_str().unwrap()])).unwrap();
+    let child: i32 = std::fs::read_to_string(&file).unwrap().parse().unwrap();
+    assert!(is_alive(child));
+    drop(clients);
+    wait_for_end(child);
+    // One that does not go when it is told to.
+    let began = Instant::now();
+    drop(open(words("stays", &[])).unwrap());
+    let took = began.elapsed();
+    assert!((Duration::from_secs(2)..Duration::from_secs(8)).contains(&took), "{took:?}");
+}
+
+#[test]
+fn no_more_is_handed_over_than_the_credit() {
+    // It stands still at the first message, and the socket takes some more: what is neither there nor written stays in the schedule.
+    let mut peer = peer("stalls");
+    let says = peer.join(publisher("out", "topic", Qos::BestEffort));
+    let mut accepted = 0;
+    while peer.offer(says, 1_000) == pubmark_protocol::clients::SendOutcome::Accepted {
+        accepted += 1;
+        peer.flush(says);
+        assert!(accepted <= 1_000);
+    }
+    assert_count!(accepted == 1_000, "{accepted}");
+    assert_count_eq!(peer.record.written(), 0);
+}

@@ -1,0 +1,173 @@
+//! Client programs in other languages: each passes the cases of what it claims, against mosquitto, or among themselves.
+
+#![allow(clippy::unwrap_used)]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Arc, OnceLock};
+
+use pubmark_adapters::client_program::{ProgramClients, capabilities, hello_of};
+use pubmark_conformance::cases::run_opened;
+use pubmark_conformance::dds::Domain;
+use pubmark_conformance::mosquitto::Mosquitto;
+use pubmark_conformance::server::{Listener, Server};
+use pubmark_protocol::any::{self, AnyClients, Open};
+use pubmark_protocol::client_program::ClientProgram;
+use pubmark_protocol::clients::{OpenError, ShardConfig};
+
+/// A program of the repository.
+trait Program {
+    /// How it is started; why not, otherwise.
+    fn words() -> Result<Vec<String>, String>;
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+/// A program below target/clients or of the machine, with a file of clients/ behind it.
+fn with_library(interpreter: &str, library: &str, client: &str) -> Result<Vec<String>, String> {
+    let library = root().join("target/clients").join(library);
+    if !library.exists() {
+        return Err(format!("{} is not there (`.ci/install-clients`)", library.display()));
+    }
+    let installed = root().join("target/clients").join(interpreter);
+    let interpreter = if installed.exists() { installed.display().to_string() } else { interpreter.to_owned() };
+    Ok(vec![interpreter, root().join("clients").join(client).display().to_string()])
+}
+
+enum Paho {}
+
+impl Program for Paho {
+    fn words() -> Result<Vec<String>, String> {
+        with_library("paho/bin/python3", "paho/bin/python3", "paho/client.py")
+    }
+}
+
+enum SixtyLines {}
+
+impl Program for SixtyLines {
+    fn words() -> Result<Vec<String>, String> {
+        with_library("paho/bin/python3", "paho/bin/python3", "sixty-lines/client.py")
+    }
+}
+
+enum MqttJs {}
+
+impl Program for MqttJs {
+    fn words() -> Result<Vec<String>, String> {
+        with_library("node", "mqttjs/node_modules/mqtt", "mqttjs/client.js")
+    }
+}
+
+enum FastDds {}
+
+impl Program for FastDds {
+    fn words() -> Result<Vec<String>, String> {
+        static COMPILED: OnceLock<Result<(tempfile::TempDir, String), String>> = OnceLock::new();
+        let compile = || {
+            if !Path::new("/usr/include/fastdds").is_dir() {
+                return Err("Fast DDS is not installed (`apt-get install libfastrtps-dev`)".to_owned());
+            }
+            let folder = tempfile::tempdir().unwrap();
+            let program = folder.path().join("client");
+            let source = root().join("clients/fastdds/client.cpp");
+            let mut command = Command::new("c++");
+            command.args(["-O1", "-std=c++17", "-o"]).arg(&program).arg(source).args(["-lfastrtps", "-lfastcdr"]);
+            let output = command.output().map_err(|error| format!("c++ is not installed: {error}"))?;
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            Ok((folder, program.display().to_string()))
+        };
+        COMPILED.get_or_init(compile).as_ref().map(|(_, program)| vec![program.clone()]).map_err(Clone::clone)
+    }
+}
+
+fn open<P: Program>(protocol: &str, mut config: ShardConfig) -> Result<Box<dyn AnyClients>, OpenError> {
+    let words = P::words().map_err(OpenError::Library)?;
+    config.connections.program = Some(Arc::new(ClientProgram { words, protocol: protocol.to_owned() }));
+    any::open::<ProgramClients>(config)
+}
+
+fn mqtt5<P: Program>(config: ShardConfig) -> Result<Box<dyn AnyClients>, OpenError> {
+    open::<P>("mqtt5", config)
+}
+
+fn mqtt311<P: Program>(config: ShardConfig) -> Result<Box<dyn AnyClients>, OpenError> {
+    open::<P>("mqtt311", config)
+}
+
+fn dds<P: Program>(config: ShardConfig) -> Result<Box<dyn AnyClients>, OpenError> {
+    open::<P>("dds", config)
+}
+
+const LEFT_OUT: &[(&str, &str)] =
+    &[("a reader held up shows in its stamps", "the program reads by itself, whatever the shard does")];
+
+/// The example leaves out what a page has no room for.
+const LEFT_OUT_OF_EXAMPLE: &[(&str, &str)] = &[
+    LEFT_OUT[0],
+    ("many clients hear many, and leave no socket", "the example has a thread for each connection"),
+    ("a wrong password is told from other refusals", "the example takes no log-in"),
+    ("a server that stops answering is noticed", "the example's library looks at its keep-alive once a second only"),
+];
+
+/// As for pubmark's own clients over DDS.
+const LEFT_OUT_OF_DDS: &[(&str, &str)] = &[
+    LEFT_OUT[0],
+    ("the in-flight window is kept", "DDS has no window of messages; a writer's history limits it"),
+    ("a port without listener is unreachable", "nobody has to listen anywhere"),
+    ("unanswered messages of a lost session are told", "without readers there is nobody who owes an answer"),
+    ("a killed server is noticed", "there is no server"),
+    ("a server that stops answering is noticed", "there is no server"),
+];
+
+fn run<P: Program, S: Server + 'static>(open: Open, protocol: &str, listener: Listener, left_out: &[(&str, &str)]) {
+    let words = match P::words() {
+        Ok(words) => words,
+        Err(missing) => return pubmark_testing::skip(missing),
+    };
+    let own = pubmark_protocols::find(protocol).unwrap().capabilities;
+    let hello = hello_of(&words).unwrap();
+    let claims = hello.claims(protocol).unwrap();
+    run_opened::<S>(open, false, capabilities(&own, claims), listener, left_out);
+}
+
+#[test]
+fn program_paho_mqtt_5_plain() {
+    run::<Paho, Mosquitto>(mqtt5::<Paho>, "mqtt5", Listener::Plain, LEFT_OUT);
+}
+
+#[test]
+fn program_paho_mqtt_5_encrypted() {
+    run::<Paho, Mosquitto>(mqtt5::<Paho>, "mqtt5", Listener::Encrypted, LEFT_OUT);
+}
+
+#[test]
+fn program_paho_mqtt_311_plain() {
+    run::<Paho, Mosquitto>(mqtt311::<Paho>, "mqtt311", Listener::Plain, LEFT_OUT);
+}
+
+#[test]
+fn program_mqttjs_mqtt_5_plain() {
+    run::<MqttJs, Mosquitto>(mqtt5::<MqttJs>, "mqtt5", Listener::Plain, LEFT_OUT);
+}
+
+#[test]
+fn program_mqttjs_mqtt_5_encrypted() {
+    run::<MqttJs, Mosquitto>(mqtt5::<MqttJs>, "mqtt5", Listener::Encrypted, LEFT_OUT);
+}
+
+#[test]
+fn program_mqttjs_mqtt_311_plain() {
+    run::<MqttJs, Mosquitto>(mqtt311::<MqttJs>, "mqtt311", Listener::Plain, LEFT_OUT);
+}
+
+#[test]
+fn program_of_sixty_lines() {
+    run::<SixtyLines, Mosquitto>(mqtt311::<SixtyLines>, "mqtt311", Listener::Plain, LEFT_OUT_OF_EXAMPLE);
+}
+
+#[test]
+fn program_fast_dds() {
+    run::<FastDds, Domain>(dds::<FastDds>, "dds", Listener::Plain, LEFT_OUT_OF_DDS);
+}

@@ -1,0 +1,274 @@
+//! What is said, as values.
+
+/// How a connection is to be ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum How {
+    /// With the protocol's goodbye.
+    Graceful,
+    /// The same, and the system is told to keep nothing.
+    Final,
+    /// Without a word.
+    Cut,
+}
+
+impl How {
+    /// Its number in frames.
+    pub const fn number(self) -> u8 {
+        match self {
+            How::Graceful => 0,
+            How::Final => 1,
+            How::Cut => 2,
+        }
+    }
+
+    /// The one with this number.
+    pub const fn of(number: u8) -> Option<How> {
+        match number {
+            0 => Some(How::Graceful),
+            1 => Some(How::Final),
+            2 => Some(How::Cut),
+            _ => None,
+        }
+    }
+}
+
+/// Why a connection was not made, or has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// pubmark asked for it.
+    Asked,
+    /// No connection: refused, unreachable, timed out.
+    Unreachable,
+    /// The system refused the session.
+    Refused,
+    /// Wrong or missing log-in.
+    NotAuthorized,
+    /// TLS could not be agreed.
+    Tls,
+    /// The system said goodbye.
+    Server,
+    /// Reset or closed without a word.
+    Dropped,
+    /// The system stopped answering.
+    Silent,
+    /// The system broke its protocol.
+    Protocol,
+}
+
+impl End {
+    /// All of them, by their number in frames.
+    pub const ALL: [End; 9] = [
+        End::Asked,
+        End::Unreachable,
+        End::Refused,
+        End::NotAuthorized,
+        End::Tls,
+        End::Server,
+        End::Dropped,
+        End::Silent,
+        End::Protocol,
+    ];
+
+    /// Its number in frames.
+    pub const fn number(self) -> u8 {
+        self as u8
+    }
+
+    /// The one with this number.
+    pub fn of(number: u8) -> Option<End> {
+        End::ALL.get(usize::from(number)).copied()
+    }
+}
+
+/// A frame from pubmark to the program. `client` counts the clients of the program from 0, `connection` the connections of
+/// a client from 1: what belongs to an earlier one is told apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ToProgram<'a> {
+    /// What the program is to do, as JSON ([`super::Begin`]). The answer to its hello.
+    Begin(&'a [u8]),
+    /// A topic that a client publishes to, told once, before its first connection.
+    Topic {
+        /// The client.
+        client: u32,
+        /// Number of the topic at this client.
+        publication: u16,
+        /// Delivery level: 0, 1, 2.
+        qos: u8,
+        /// Messages are retained.
+        retain: bool,
+        /// The topic.
+        topic: &'a str,
+        /// Type of the device, for protocols in which a topic has one; empty otherwise.
+        device_type: &'a str,
+    },
+    /// Connect a client.
+    Connect {
+        /// The client.
+        client: u32,
+        /// This connection.
+        connection: u32,
+        /// Where to: an index into [`super::Begin::endpoints`].
+        endpoint: u16,
+        /// Messages in flight at most (QoS 1 and 2).
+        window: u16,
+        /// Unique over all clients of the run.
+        client_id: &'a str,
+        /// User and password.
+        login: Option<(&'a str, &'a str)>,
+    },
+    /// A filter to subscribe to when the connection is made; said before its connect.
+    Subscribe {
+        /// The client.
+        client: u32,
+        /// Its connection.
+        connection: u32,
+        /// Number of the subscription at this client.
+        subscription: u16,
+        /// Delivery level: 0, 1, 2.
+        qos: u8,
+        /// Filter in MQTT's syntax.
+        filter: &'a str,
+        /// Shared group; empty for none.
+        shared: &'a str,
+    },
+    /// Publish a message now.
+    Publish {
+        /// The client.
+        client: u32,
+        /// Its connection.
+        connection: u32,
+        /// Number of the topic.
+        publication: u16,
+        /// Number of the message, which comes back in `written` and `acknowledged`.
+        sequence: u32,
+        /// When it was due, ns of the machine's `CLOCK_MONOTONIC`.
+        due_ns: u64,
+        /// When pubmark got to it, same clock.
+        ready_ns: u64,
+        /// The payload, pubmark's header first.
+        payload: &'a [u8],
+    },
+    /// End a connection; `closed` is not waited for.
+    Disconnect {
+        /// The client.
+        client: u32,
+        /// Its connection.
+        connection: u32,
+        /// How.
+        how: How,
+    },
+    /// To be answered at once, by the thread that publishes.
+    Ping {
+        /// Comes back.
+        number: u64,
+    },
+    /// The run is over: close everything and exit.
+    Goodbye,
+}
+
+/// A frame from the program to pubmark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FromProgram<'a> {
+    /// Who it is, as JSON ([`super::Hello`]); its first frame.
+    Hello(&'a [u8]),
+    /// A connection was made.
+    Connected {
+        /// The client.
+        client: u32,
+        /// Its connection.
+        connection: u32,
+        /// In-flight messages the system allows; 0 if it does not say.
+        receive_maximum: u16,
+        /// Largest packet the system takes, bytes; 0 if it does not say.
+        maximum_packet_bytes: u32,
+    },
+    /// A connection was not made, or has ended.
+    Closed {
+        /// The client.
+        client: u32,
+        /// Its connection.
+        connection: u32,
+        /// Why.
+        end: End,
+        /// The protocol's code; 0 for none.
+        code: u8,
+        /// In words.
+        reason: &'a str,
+    },
+    /// The system responded to a subscription.
+    Granted {
+        /// The client.
+        client: u32,
+        /// Its connection.
+        connection: u32,
+        /// Number of the subscription.
+        subscription: u16,
+        /// The level granted; 128 and above: refused, the protocol's code.
+        qos: u8,
+        /// Why it was refused.
+        reason: &'a str,
+    },
+    /// The library has a message.
+    Written {
+        /// The client.
+        client: u32,
+        /// Its connection.
+        connection: u32,
+        /// Number of the topic.
+        publication: u16,
+        /// Number of the message.
+        sequence: u32,
+        /// When, ns of the machine's `CLOCK_MONOTONIC`; 0 if that was not read.
+        stamp_ns: u64,
+    },
+    /// The library did not take a message; it goes nowhere.
+    Abandoned {
+        /// The client.
+        client: u32,
+        /// Its connection.
+        connection: u32,
+        /// Number of the topic.
+        publication: u16,
+        /// Number of the message.
+        sequence: u32,
+    },
+    /// The system took responsibility for a message (QoS 1 and 2), or refused it.
+    Acknowledged {
+        /// The client.
+        client: u32,
+        /// Its connection.
+        connection: u32,
+        /// Number of the topic.
+        publication: u16,
+        /// Number of the message.
+        sequence: u32,
+        /// 0 to 127: taken; 128 and above: refused, the protocol's code.
+        code: u8,
+        /// Why it was refused.
+        reason: &'a str,
+    },
+    /// A message arrived.
+    Delivered {
+        /// The client.
+        client: u32,
+        /// Its connection.
+        connection: u32,
+        /// It is a retained one, sent because of the subscription.
+        retained: bool,
+        /// When, ns of the machine's `CLOCK_MONOTONIC`; 0 if that was not read.
+        stamp_ns: u64,
+        /// Bytes of the whole payload.
+        payload_bytes: u32,
+        /// The payload, or its beginning: [`super::SHORTEST_PART`] bytes at least.
+        payload: &'a [u8],
+    },
+    /// The answer to a ping.
+    Pong {
+        /// Of the ping.
+        number: u64,
+        /// When it was read, ns of the machine's `CLOCK_MONOTONIC`; 0 if the program reads no clock.
+        stamp_ns: u64,
+    },
+    /// The program ends by its own will.
+    Goodbye,
+}

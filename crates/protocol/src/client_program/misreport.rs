@@ -1,0 +1,60 @@
+//! What a client program says that cannot be true.
+
+use serde::{Deserialize, Serialize};
+
+/// A statement of a program that contradicts what pubmark knows. It is counted by its name and changes nothing else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Misreport {
+    /// Of a client that there is not.
+    UnknownClient,
+    /// Of a connection that was never asked for.
+    UnknownConnection,
+    /// Of a message that was never handed over.
+    UnknownMessage,
+    /// Of a subscription that was never asked for.
+    UnknownSubscription,
+    /// A message was written a second time.
+    WrittenTwice,
+    /// A message was acknowledged a second time, or one that is never acknowledged.
+    AcknowledgedTwice,
+    /// A connection was made that had been made or had ended, or messages came over one that had not been made.
+    OutOfTurn,
+    /// A stamp later than the moment at which pubmark read it.
+    StampInFuture,
+    /// A stamp before the message was due or handed over.
+    StampBeforeDue,
+    /// A ping was answered that was not asked, or was answered already.
+    UnknownPing,
+}
+
+impl Misreport {
+    /// All of them.
+    pub const ALL: [Misreport; 10] = [
+        Misreport::UnknownClient,
+        Misreport::UnknownConnection,
+        Misreport::UnknownMessage,
+        Misreport::UnknownSubscription,
+        Misreport::WrittenTwice,
+        Misreport::AcknowledgedTwice,
+        Misreport::OutOfTurn,
+        Misreport::StampInFuture,
+        Misreport::StampBeforeDue,
+        Misreport::UnknownPing,
+    ];
+
+    /// Its name in records.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Misreport::UnknownClient => "unknown-client",
+            Misreport::UnknownConnection => "unknown-connection",
+            Misreport::UnknownMessage => "unknown-message",
+            Misreport::UnknownSubscription => "unknown-subscription",
+            Misreport::WrittenTwice => "written-twice",
+            Misreport::AcknowledgedTwice => "acknowledged-twice",
+            Misreport::OutOfTurn => "out-of-turn",
+            Misreport::StampInFuture => "stamp-in-future",
+            Misreport::StampBeforeDue => "stamp-before-due",
+            Misreport::UnknownPing => "unknown-ping",
+        }
+    }
+}

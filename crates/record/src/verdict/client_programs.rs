@@ -1,0 +1,60 @@
+//! Did the programs that were the clients do what they said?
+
+use super::{Finding, Measure, VerdictInput};
+use crate::quantity::count;
+use crate::record::{CheckUnit, VerdictStatus};
+
+/// Messages for each misreport, at least.
+const MESSAGES_A_MISREPORT: u64 = 1_000;
+
+/// V29.
+pub(super) fn kept_their_word(input: &VerdictInput) -> Option<Finding> {
+    let programs = input.connections.client_programs.as_ref()?;
+    if let Some(ended) = &programs.ended {
+        let hint = "run the program by hand: it must send its hello and read frames until its input ends";
+        return Some(Finding::new(VerdictStatus::Invalid, ended.clone(), hint));
+    }
+    let total: u64 = programs.misreports.values().sum();
+    let measure = Measure::suspect_above(total as f64, 0.0, CheckUnit::Messages);
+    if total == 0 {
+        return Some(Finding::valid("the client program reported nothing that cannot be true".to_owned()).of(measure));
+    }
+    let most = input.delivery.offered / MESSAGES_A_MISREPORT;
+    let status = if total > most { VerdictStatus::Invalid } else { VerdictStatus::Suspect };
+    let named: Vec<String> =
+        programs.misreports.iter().map(|(name, number)| format!("{} {name}", count(*number))).collect();
+    let text = format!("the client program reported what cannot be true: {}", named.join(", "));
+    Some(Finding::new(status, text, "docs/reference/client-protocol.md says what each name means").of(measure))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::connections::ClientPrograms;
+    use crate::sample;
+    use crate::verdict::VerdictInput;
+
+    fn found(change: impl FnOnce(&mut ClientPrograms)) -> Option<(VerdictStatus, String)> {
+        let mut record = sample::record();
+        let mut programs = ClientPrograms { library: "paho".to_owned(), ..ClientPrograms::default() };
+        change(&mut programs);
+        record.connections.client_programs = Some(programs);
+        let finding = kept_their_word(&VerdictInput::of(&record))?;
+        Some((finding.status, finding.text))
+    }
+
+    #[test]
+    fn a_program_is_judged_by_what_it_said_and_how_it_ended() {
+        assert!(kept_their_word(&VerdictInput::of(&sample::record())).is_none(), "there is no program");
+        assert_eq!(found(|_| {}).unwrap().0, VerdictStatus::Valid);
+        let offered = sample::record().delivery.messages.offered;
+        assert!(offered >= MESSAGES_A_MISREPORT);
+        let few = found(|programs| drop(programs.misreports.insert("written-twice".to_owned(), 1))).unwrap();
+        assert_eq!((few.0, few.1.ends_with("1 written-twice")), (VerdictStatus::Suspect, true), "{}", few.1);
+        let many = found(|programs| drop(programs.misreports.insert("stamp-in-future".to_owned(), offered))).unwrap();
+        assert_eq!(many.0, VerdictStatus::Invalid);
+        let ended = found(|programs| programs.ended = Some("the client program `a` stalled".to_owned())).unwrap();
+        assert_eq!(ended, (VerdictStatus::Invalid, "the client program `a` stalled".to_owned()));
+    }
+}

@@ -1,0 +1,18 @@
+//! The program that was the client, where it was none of pubmark's.
+
+use pubmark_record::record::Record;
+
+use crate::numbers::time;
+
+/// Its library, and what speaking with it takes; `None` for pubmark's own client.
+pub fn client(record: &Record) -> Option<String> {
+    let programs = record.connections.client_programs.as_ref()?;
+    let round_trip = programs.round_trip.as_ref();
+    let way = |value: Option<f64>| value.map_or_else(|| "—".to_owned(), |value| time(Some(value)));
+    Some(format!(
+        "{}, a program of its own: to it and back {} p50, {} p99",
+        programs.library,
+        way(round_trip.and_then(|summary| summary.p50)),
+        way(round_trip.and_then(|summary| summary.p99))
+    ))
+}
