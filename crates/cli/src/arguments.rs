@@ -32,6 +32,8 @@ pub enum Verb {
     Cluster(commands::cluster::Cluster),
     #[cfg(feature = "cluster")]
     Deploy(Box<commands::deploy::Deploy>),
+    #[cfg(feature = "serve")]
+    Serve(commands::serve::Serve),
     Runs(commands::runs::Runs),
     Report(commands::report::Report),
     Table(commands::table::Table),
@@ -68,6 +70,8 @@ impl Verb {
             Verb::Cluster(cluster) => cluster.perform(printer),
             #[cfg(feature = "cluster")]
             Verb::Deploy(deploy) => deploy.perform(printer),
+            #[cfg(feature = "serve")]
+            Verb::Serve(serve) => serve.perform(printer),
             Verb::Runs(runs) => runs.perform(printer),
             Verb::Report(report) => report.perform(printer),
             Verb::Table(table) => table.perform(printer),

@@ -11,6 +11,7 @@ mod check;
 mod commands;
 mod doctor;
 mod dry_run;
+mod events;
 mod exit_code;
 mod experiment_dry_run;
 mod failure;

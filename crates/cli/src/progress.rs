@@ -6,6 +6,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use pubmark_engine::progress::Totals;
 use pubmark_protocol::clock;
 use pubmark_report::numbers;
+use pubmark_runner::stream::PhaseWord;
 use pubmark_runner::{LiveInterval, LiveLatency, Phase, RunEvent, RunObserver, RunProgress};
 
 use crate::printer::Printer;
@@ -20,18 +21,8 @@ const RATE_OVER: Duration = Duration::from_secs(1);
 /// Characters of the bar.
 const BAR: usize = 20;
 
-/// The phases as they are shown, in order.
-const PHASES: [(Phase, &str); 6] = [
-    (Phase::Subscribe, "subscribe"),
-    (Phase::Connect, "connect"),
-    (Phase::WarmUp, "warm-up"),
-    (Phase::Measure, "measure"),
-    (Phase::Drain, "drain"),
-    (Phase::Collect, "collect"),
-];
-
 fn name(phase: Phase) -> &'static str {
-    PHASES.iter().find(|(known, _)| *known == phase).map_or("", |(_, name)| name)
+    PhaseWord::from(phase).as_str()
 }
 
 /// Shows how a run goes on.
@@ -100,27 +91,8 @@ impl RunObserver for Progress<'_> {
     }
 
     fn event(&mut self, event: &RunEvent) {
-        self.printer.note(&match event {
-            RunEvent::WaitsForNodes { nodes, observers, address } => {
-                format!("waiting for {} at {address}", nodes_in_words(*nodes, *observers))
-            }
-            RunEvent::NodeJoined { name, address } => format!("`{name}` joined from {address}"),
-            RunEvent::NodeRefused { reason } => format!("refused {reason}"),
-            RunEvent::NodeLeft { name, reason } => format!("`{name}` left: {reason}"),
-            RunEvent::FaultBegins { fault } => format!("fault begins: {fault}"),
-            RunEvent::FaultEnds { fault } => format!("fault ends: {fault}"),
-        });
+        self.printer.note(&event.to_string());
     }
-}
-
-fn nodes_in_words(nodes: usize, observers: usize) -> String {
-    let words = |count: usize, one: &str, several: &str| match count {
-        0 => None,
-        1 => Some(format!("1 {one}")),
-        _ => Some(format!("{count} {several}")),
-    };
-    let kinds = [words(nodes, "node", "nodes"), words(observers, "observer", "observers")];
-    kinds.into_iter().flatten().collect::<Vec<_>>().join(" and ")
 }
 
 impl<'a> Progress<'a> {

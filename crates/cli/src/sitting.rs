@@ -13,8 +13,10 @@ use pubmark_record::experiment::{CellFailure, ExperimentRecord, FailureKind};
 use pubmark_record::record::VerdictStatus;
 use pubmark_report::terminal;
 use pubmark_report::{numbers, words};
+use pubmark_runner::stream::{EventStream, RunBegins, StreamEvent};
 use pubmark_runner::{Host, RunObserver};
 
+use crate::events::{self, Events};
 use crate::exit_code::ExitCode;
 use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
@@ -30,6 +32,8 @@ pub struct Options {
     pub dry_run: bool,
     /// Print the record as JSON.
     pub json: bool,
+    /// Where events go.
+    pub events: Events,
 }
 
 /// Carries an experiment out. Its paths count from `folder`.
@@ -40,24 +44,30 @@ pub fn begin(experiment: Experiment, folder: Option<&Path>, options: &Options, p
         printer.result(&experiment_dry_run::text(&plan, &host.stop)?)?;
         return Ok(ExitCode::Ok);
     }
-    perform(Sitting::begin(experiment, folder, &options.out, &host)?, options.json, printer)
+    let (json, events) = (options.json, &options.events);
+    events.during(json, printer, |stream| {
+        perform(Sitting::begin(experiment, folder, &options.out, &host)?, json, events, stream, printer)
+    })
 }
 
 /// Goes on with the experiment in a folder.
-pub fn resume(folder: &Path, json: bool, printer: &Printer) -> Outcome {
+pub fn resume(folder: &Path, json: bool, events: &Events, printer: &Printer) -> Outcome {
     let host = Host { stop: signals::watch()?, ..host::this() };
-    perform(Sitting::resume(folder, &host)?, json, printer)
+    events.during(json, printer, |stream| perform(Sitting::resume(folder, &host)?, json, events, stream, printer))
 }
 
-fn perform(sitting: Sitting, json: bool, printer: &Printer) -> Outcome {
-    let folder = sitting.folder().display().to_string();
-    let finished = sitting.perform(&mut Watcher { printer })?;
+fn perform(sitting: Sitting, json: bool, events: &Events, stream: Option<&EventStream>, printer: &Printer) -> Outcome {
+    let place = sitting.folder().to_owned();
+    let folder = place.display().to_string();
+    events::write_begin(stream, &place, sitting.name(), [1, 1], [None, None]);
+    let finished = sitting.perform(&mut Watcher { printer, stream })?;
     let record = &finished.record;
+    events::write_end(stream, &place, record.status, None);
     if json {
         let text =
             serde_json::to_string_pretty(record).map_err(|error| Failure::from_error(ExitCode::Internal, &error))?;
         printer.result(&text)?;
-    } else {
+    } else if !events.take_output() {
         let options = printer.summary_options(Some(&folder));
         printer.result(&terminal::experiment(record, &options))?;
     }
@@ -100,10 +110,15 @@ fn exit_of(record: &ExperimentRecord) -> ExitCode {
 pub struct Watcher<'a> {
     /// Where it is shown.
     pub printer: &'a Printer,
+    /// Where it is written for programs.
+    pub stream: Option<&'a EventStream>,
 }
 
 impl Observer for Watcher<'_> {
     fn event(&mut self, event: &Event<'_>) {
+        if let Some(stream) = self.stream {
+            write(stream, event);
+        }
         // Where progress cannot be redrawn, one line a run is enough.
         let is_watched = self.printer.is_watched();
         let text = match event {
@@ -142,8 +157,41 @@ impl Observer for Watcher<'_> {
     }
 
     fn run(&mut self) -> Box<dyn RunObserver + '_> {
-        if self.printer.is_watched() { Box::new(Progress::new(self.printer)) } else { Box::new(()) }
+        let progress = self.printer.is_watched().then(|| Progress::new(self.printer));
+        Box::new((progress, self.stream.map(EventStream::observer)))
     }
+}
+
+/// Writes what a program should know of it.
+fn write(stream: &EventStream, event: &Event<'_>) {
+    let t_s = stream.now_s();
+    let text = match event {
+        Event::RunBegins(run) => {
+            return stream.write(&StreamEvent::RunBegins(RunBegins {
+                t_s,
+                number: run.number as u64,
+                of: run.of as u64,
+                cell: run.cell.to_owned(),
+                repetition: run.repetition,
+                left_s: run.left.as_secs_f64(),
+            }));
+        }
+        // Several times a second, and no change of what is done.
+        Event::WaitsForQuiet { .. } => return,
+        Event::LooksForImage { system } => format!("{system}: looking for its image"),
+        Event::CellsRefused { cells, refusal } => {
+            format!("{}: {}: {}", named(cells), refusal.kind.words(), refusal.text)
+        }
+        Event::Caution(text) => (*text).to_owned(),
+        Event::Reruns(count) => format!(
+            "{} in place of those that could not be measured",
+            numbers::counted(*count as u64, "more run", "more runs")
+        ),
+        Event::StaysBusy { share, waited } => stays_busy(*share, *waited),
+        Event::RunEnded { run, end, p99_us, .. } => format!("{}: {}", heading(run), ended(end, *p99_us, false)),
+        Event::TrialEnded { number, trial } => terminal::trial_line(*number, trial),
+    };
+    stream.write(&StreamEvent::Note { t_s, text });
 }
 
 /// Said once: what it means for the runs, and what to do.

@@ -16,6 +16,17 @@ pub enum VerdictStatus {
     Invalid,
 }
 
+impl VerdictStatus {
+    /// The word of records.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            VerdictStatus::Valid => "valid",
+            VerdictStatus::Suspect => "suspect",
+            VerdictStatus::Invalid => "invalid",
+        }
+    }
+}
+
 /// The verdict with its reasons.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Verdict {

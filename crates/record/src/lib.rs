@@ -30,6 +30,7 @@ pub mod links;
 pub mod message_log;
 pub mod nodes;
 pub mod objectives;
+pub mod past_runs;
 pub mod plain;
 pub mod protocol;
 pub mod record;

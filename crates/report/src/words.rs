@@ -35,11 +35,7 @@ pub use trust::*;
 
 /// The verdict in one word.
 pub fn verdict_word(status: VerdictStatus) -> &'static str {
-    match status {
-        VerdictStatus::Valid => "valid",
-        VerdictStatus::Suspect => "suspect",
-        VerdictStatus::Invalid => "invalid",
-    }
+    status.as_str()
 }
 
 /// What a valid verdict rests on, as a fragment of a sentence.

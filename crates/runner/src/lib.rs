@@ -49,6 +49,7 @@ mod sockets;
 pub mod sources;
 pub mod spec;
 pub mod spoken;
+pub mod stream;
 pub mod suggestion;
 mod suitability;
 pub mod target;

@@ -1,5 +1,6 @@
 //! What a run tells while it goes on.
 
+use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
@@ -68,6 +69,31 @@ pub enum RunEvent {
     },
 }
 
+impl fmt::Display for RunEvent {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RunEvent::WaitsForNodes { nodes, observers, address } => {
+                write!(formatter, "waiting for {} at {address}", nodes_in_words(*nodes, *observers))
+            }
+            RunEvent::NodeJoined { name, address } => write!(formatter, "`{name}` joined from {address}"),
+            RunEvent::NodeRefused { reason } => write!(formatter, "refused {reason}"),
+            RunEvent::NodeLeft { name, reason } => write!(formatter, "`{name}` left: {reason}"),
+            RunEvent::FaultBegins { fault } => write!(formatter, "fault begins: {fault}"),
+            RunEvent::FaultEnds { fault } => write!(formatter, "fault ends: {fault}"),
+        }
+    }
+}
+
+fn nodes_in_words(nodes: usize, observers: usize) -> String {
+    let words = |count: usize, one: &str, several: &str| match count {
+        0 => None,
+        1 => Some(format!("1 {one}")),
+        _ => Some(format!("{count} {several}")),
+    };
+    let kinds = [words(nodes, "node", "nodes"), words(observers, "observer", "observers")];
+    kinds.into_iter().flatten().collect::<Vec<_>>().join(" and ")
+}
+
 /// Receives what a run tells. Every method is called on the thread that called [`crate::PreparedRun::run`]; one that takes long
 /// delays the run's phases, never its messages.
 pub trait RunObserver {
@@ -83,3 +109,36 @@ pub trait RunObserver {
 
 /// Nobody looks.
 impl RunObserver for () {}
+
+/// Nobody looks, or one does.
+impl<One: RunObserver> RunObserver for Option<One> {
+    fn phase(&mut self, phase: Phase) {
+        self.iter_mut().for_each(|one| one.phase(phase));
+    }
+
+    fn progress(&mut self, progress: &RunProgress) {
+        self.iter_mut().for_each(|one| one.progress(progress));
+    }
+
+    fn event(&mut self, event: &RunEvent) {
+        self.iter_mut().for_each(|one| one.event(event));
+    }
+}
+
+/// Both look.
+impl<One: RunObserver, Other: RunObserver> RunObserver for (One, Other) {
+    fn phase(&mut self, phase: Phase) {
+        self.0.phase(phase);
+        self.1.phase(phase);
+    }
+
+    fn progress(&mut self, progress: &RunProgress) {
+        self.0.progress(progress);
+        self.1.progress(progress);
+    }
+
+    fn event(&mut self, event: &RunEvent) {
+        self.0.event(event);
+        self.1.event(event);
+    }
+}

@@ -13,10 +13,12 @@ use pubmark_report::terminal;
 use pubmark_runner::objectives::unread;
 use pubmark_runner::save::{self, no_folder};
 use pubmark_runner::spec::Window;
+use pubmark_runner::stream::EventStream;
 use pubmark_runner::{Host, RunSpec, now};
 
 use crate::capacity_dry_run::Asked;
 use crate::commands::setup::Setup;
+use crate::events::{self, Events};
 use crate::exit_code::ExitCode;
 use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
@@ -96,6 +98,9 @@ pub struct Capacity {
     #[arg(long, help_heading = "Output")]
     pub json: bool,
 
+    #[command(flatten)]
+    pub events: Events,
+
     /// No progress and no notes on standard error
     #[arg(long, short, help_heading = "Output")]
     pub quiet: bool,
@@ -120,6 +125,10 @@ fn percent(text: &str) -> Result<f64, String> {
 impl Capacity {
     /// Searches and shows what was found.
     pub fn perform(self: Box<Self>, printer: &Printer) -> Outcome {
+        self.events.during(self.json, printer, |stream| self.search(stream, printer))
+    }
+
+    fn search(&self, stream: Option<&EventStream>, printer: &Printer) -> Outcome {
         let objectives = Objectives::parse(&self.slo).map_err(|error| unread("`--slo`", &error))?;
         // Every trial has the same workload, whatever becomes of its file meanwhile.
         let spec = self.spec().self_contained();
@@ -136,6 +145,7 @@ impl Capacity {
         // A path's slashes become hyphens in the folder's name.
         let name = format!("capacity-{}", self.workload);
         let folder = RunFolder::create(&self.out, &name, now()).map_err(|error| no_folder(&error))?;
+        events::write_begin(stream, folder.path(), &self.workload, [1, 1], [None, None]);
         let capacity = pubmark_experiment::capacity::Capacity {
             trials,
             bounds,
@@ -143,16 +153,17 @@ impl Capacity {
             objectives: self.slo.clone(),
             folder: &folder,
         };
-        let (record, unwritten) = capacity.perform(&mut Watcher { printer }).inspect_err(|_| {
+        let (record, unwritten) = capacity.perform(&mut Watcher { printer, stream }).inspect_err(|_| {
             // A search that never began leaves no folder; one with something in it stays.
             let _ = std::fs::remove_dir(folder.path());
         })?;
         let unwritten = unwritten.or_else(|| folder.mark_latest().err().map(|error| save::unwritten(&error)));
+        events::write_end(stream, folder.path(), record.status, None);
         if self.json {
             let json = serde_json::to_string_pretty(&record)
                 .map_err(|error| Failure::from_error(ExitCode::Internal, &error))?;
             printer.result(&json)?;
-        } else {
+        } else if !self.events.take_output() {
             let shown = folder.path().display().to_string();
             let options = printer.summary_options(Some(&shown));
             printer.result(&terminal::capacity(&record, &options))?;

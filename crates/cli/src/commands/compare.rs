@@ -9,6 +9,7 @@ use pubmark_report::html;
 use pubmark_report::terminal;
 
 use crate::commands::grid::Grid;
+use crate::events::Events;
 use crate::exit_code::ExitCode;
 use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
@@ -62,7 +63,7 @@ impl Compare {
                 .hint(format!("`pubmark compare {} --systems …`", self.what[0])));
         };
         let experiment = self.grid.experiment(workload)?;
-        let options = Options { out: self.out, dry_run: self.dry_run, json: self.json };
+        let options = Options { out: self.out, dry_run: self.dry_run, json: self.json, events: Events::default() };
         sitting::begin(experiment, None, &options, printer)
     }
 

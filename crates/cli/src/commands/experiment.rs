@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use pubmark_model::experiment::{MOST_REPETITIONS, OnlyError};
 
+use crate::events::Events;
 use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
 use crate::sitting::{self, Options};
@@ -72,6 +73,9 @@ pub struct Experiment {
     #[arg(long)]
     pub json: bool,
 
+    #[command(flatten)]
+    pub events: Events,
+
     /// No progress and no notes on standard error
     #[arg(long, short)]
     pub quiet: bool,
@@ -81,7 +85,7 @@ impl Experiment {
     /// Runs it, or goes on with it.
     pub fn perform(self, printer: &Printer) -> Outcome {
         if let Some(folder) = &self.resume {
-            return sitting::resume(folder, self.json, printer);
+            return sitting::resume(folder, self.json, &self.events, printer);
         }
         let name = self.experiment.as_deref().ok_or_else(|| Failure::usage("no experiment is named"))?;
         let loaded = definition::load(name)?;
@@ -98,7 +102,7 @@ impl Experiment {
         experiment.quiet_machine.within = self.wait.unwrap_or(experiment.quiet_machine.within);
         experiment.generator.realtime |= self.realtime;
         experiment.generator.awake |= self.awake;
-        let options = Options { out: self.out, dry_run: self.dry_run, json: self.json };
+        let options = Options { out: self.out, dry_run: self.dry_run, json: self.json, events: self.events };
         sitting::begin(experiment, loaded.folder.as_deref(), &options, printer)
     }
 }

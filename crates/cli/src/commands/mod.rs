@@ -25,6 +25,8 @@ pub mod run;
 pub mod run_arguments;
 pub mod runs;
 pub mod schema;
+#[cfg(feature = "serve")]
+pub mod serve;
 pub mod setup;
 pub mod supervisor;
 pub mod table;

@@ -42,6 +42,9 @@ const PAGES: &[Page] = &[
     ("record.schema.json", |_| Ok(Of::Record.text())),
     ("capacity-record.schema.json", |_| Ok(Of::CapacityRecord.text())),
     ("run-list.schema.json", |_| Ok(Of::RunList.text())),
+    ("events.schema.json", |_| Ok(Of::Events.text())),
+    #[cfg(feature = "serve")]
+    ("openapi.json", |_| Ok(pubmark_serve::document())),
     ("experiment-record.schema.json", |_| Ok(Of::ExperimentRecord.text())),
 ];
 

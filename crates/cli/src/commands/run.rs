@@ -13,6 +13,7 @@ use pubmark_record::record::{Record, Status, VerdictStatus};
 use pubmark_record::reserve::RESERVED_BYTES;
 use pubmark_record::store::{self, RunFolder};
 use pubmark_runner::save::{Saved, no_folder, unwritten};
+use pubmark_runner::stream::EventStream;
 use pubmark_runner::{Host, PreparedRun, RunOutcome, RunSpec, hint_for_cause, now};
 
 use crate::commands::run_arguments::Run;
@@ -20,11 +21,15 @@ use crate::exit_code::{ExitCode, Undecided};
 use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
 use crate::progress::Progress;
-use crate::{dry_run, host, protocols, rendering, signals};
+use crate::{dry_run, events, host, protocols, rendering, signals};
 
 impl Run {
     /// Runs, or does what was asked for instead.
     pub fn perform(self, printer: &Printer) -> Outcome {
+        self.events.during(self.json, printer, |stream| self.perform_telling(stream, printer))
+    }
+
+    fn perform_telling(&self, stream: Option<&EventStream>, printer: &Printer) -> Outcome {
         let spec = self.spec()?.self_contained();
         let workload = Arc::new(spec.load()?);
         if let Some(file) = &self.dump_schedule {
@@ -44,10 +49,22 @@ impl Run {
         }
         let prepared = checked.prepare()?;
         signals.end_preparation();
-        self.measure(prepared, &host, printer)
+        self.measure(prepared, &host, stream, printer)
     }
 
-    fn measure(&self, mut prepared: PreparedRun, host: &Host, printer: &Printer) -> Outcome {
+    fn measure(
+        &self,
+        mut prepared: PreparedRun,
+        host: &Host,
+        stream: Option<&EventStream>,
+        printer: &Printer,
+    ) -> Outcome {
+        let observer = || (Progress::new(printer), stream.map(EventStream::observer));
+        let tell = |failure: &Failure| {
+            printer.failure(failure);
+            events::write_failure(stream, failure);
+        };
+        let window = [prepared.spec.window.warmup, prepared.spec.window.duration].map(|time| Some(time.as_secs_f64()));
         let repetitions = prepared.spec.repetitions;
         let mut worst = ExitCode::Ok;
         let mut records = Vec::new();
@@ -56,12 +73,13 @@ impl Run {
                 printer.note(&format!("repetition {number} of {repetitions}"));
             }
             // One that was lost in a repetition may be back for the next.
-            prepared.gather(&mut Progress::new(printer))?;
+            prepared.gather(&mut observer())?;
             let folder =
                 RunFolder::create(&self.out, &prepared.workload.name, now()).map_err(|error| no_folder(&error))?;
+            events::write_begin(stream, folder.path(), &prepared.workload.name, [number, repetitions], window);
             let begun = folder.reserve(RESERVED_BYTES).map_err(|error| no_folder(&error));
             let begun = begun.and_then(|reserve| {
-                let outcome = prepared.repeat(number, folder.name(), &mut Progress::new(printer))?;
+                let outcome = prepared.repeat(number, folder.name(), &mut observer())?;
                 Ok((reserve, outcome))
             });
             let (reserve, outcome) = begun.inspect_err(|_| {
@@ -72,7 +90,7 @@ impl Run {
                 // Nothing was measured: what was measured last stays the latest.
                 drop(reserve);
                 let _ = std::fs::remove_dir(folder.path());
-                worst = worse(worst, exit_of(&outcome, printer));
+                worst = worse(worst, exit_of(&outcome, &tell));
                 if self.json {
                     records.push(outcome.record);
                 }
@@ -80,16 +98,17 @@ impl Run {
             }
             let Saved { record, unwritten: error } = outcome.save(&folder, reserve);
             let error = error.or_else(|| folder.mark_latest().err().map(|error| unwritten(&error)));
+            events::write_end(stream, folder.path(), record.run.status, Some(record.verdict.status));
             if self.json {
                 records.push(record);
-            } else {
+            } else if !self.events.take_output() {
                 printer.result(&rendering::summary(&record, printer, Some(folder.path()), self.verbose))?;
             }
-            worst = worse(worst, exit_of(&outcome, printer));
+            worst = worse(worst, exit_of(&outcome, &tell));
             worst = worse(worst, exit_of_limits(&outcome.record, self.undecided));
             if let Some(error) = error {
                 let failure = Failure::from(error);
-                printer.failure(&failure);
+                tell(&failure);
                 worst = worse(worst, failure.exit);
             }
             if host.stop.load(Ordering::Relaxed) {
@@ -164,12 +183,12 @@ fn unreachable(record: &Record) -> Failure {
 }
 
 /// The code that a repetition alone would end with; what is not in the summary is said.
-fn exit_of(outcome: &RunOutcome, printer: &Printer) -> ExitCode {
+fn exit_of(outcome: &RunOutcome, tell: &dyn Fn(&Failure)) -> ExitCode {
     let record = &outcome.record;
     if let Some(ended) = &outcome.system_ended {
         let failure =
             Failure::new(ExitCode::SystemFailed, format!("`{}` ended during the run: {ended}", record.system.name));
-        printer.failure(&failure);
+        tell(&failure);
         return failure.exit;
     }
     if record.run.status == Status::Interrupted && !has_lost(record) {
@@ -177,7 +196,7 @@ fn exit_of(outcome: &RunOutcome, printer: &Printer) -> ExitCode {
     }
     if outcome.unreachable {
         let failure = unreachable(record);
-        printer.failure(&failure);
+        tell(&failure);
         return failure.exit;
     }
     if record.verdict.status == VerdictStatus::Invalid { ExitCode::InvalidRun } else { ExitCode::Ok }

@@ -10,6 +10,7 @@ use pubmark_record::message_log::LogFormat;
 use pubmark_runner::{RunError, RunSpec};
 
 use crate::commands::setup::{Setup, replace, replace_some};
+use crate::events::Events;
 use crate::exit_code::Undecided;
 use crate::values::{duration, log_format, positive_duration, rate_factor};
 
@@ -119,6 +120,9 @@ pub struct Run {
     /// Print the record as JSON to standard output, and nothing else there
     #[arg(long, help_heading = "Output")]
     pub json: bool,
+
+    #[command(flatten)]
+    pub events: Events,
 
     /// Print everything that there is to say, not the first screen alone
     #[arg(long, short, help_heading = "Output")]

@@ -4,10 +4,12 @@ use std::path::PathBuf;
 
 use clap::Args;
 use pubmark_record::headline::RunList;
+use pubmark_record::past_runs::filter::{Filter, FilterError};
+use pubmark_record::past_runs::{DEFAULT_FOLDER, moment, search};
 
 use crate::exit_code::ExitCode;
 use crate::failure::{Failure, Outcome};
-use crate::past_runs::{DEFAULT_FOLDER, filter::Filter, moment, search, text};
+use crate::past_runs as text;
 use crate::printer::Printer;
 
 /// Entries shown unless more are asked for.
@@ -64,7 +66,10 @@ impl Runs {
     pub fn perform(self, printer: &Printer) -> Outcome {
         let filter = self.filter()?;
         let limit = if self.all { usize::MAX } else { self.limit.map_or(SHOWN, |limit| limit as usize) };
-        let list = search(&self.folder, &filter, limit)?;
+        let list = search(&self.folder, &filter, limit).map_err(|error| {
+            Failure::from_error(ExitCode::Usage, &error)
+                .hint("give the folder that runs were written to: `pubmark runs --folder runs`")
+        })?;
         if self.json {
             let json = serde_json::to_string_pretty(&list);
             printer.result(&json.map_err(|error| Failure::from_error(ExitCode::Internal, &error))?)?;
@@ -76,10 +81,11 @@ impl Runs {
     }
 
     fn filter(&self) -> Result<Filter, Failure> {
-        let mut filter = Filter::read(&self.filter)?;
+        let unread = |error: FilterError| Failure::from_error(ExitCode::Usage, &error).hint(error.hint());
+        let mut filter = Filter::read(&self.filter).map_err(unread)?;
         for (key, value) in [("system", &self.system), ("workload", &self.workload), ("verdict", &self.verdict)] {
             if let Some(value) = value {
-                filter.require(key, value)?;
+                filter.require(key, value).map_err(unread)?;
             }
         }
         filter.since = self.since.clone();

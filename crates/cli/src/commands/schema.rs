@@ -33,6 +33,8 @@ pub enum Of {
     CapacityRecord,
     /// What `pubmark runs --json` prints
     RunList,
+    /// A line of `pubmark run --events FILE`
+    Events,
 }
 
 impl Of {
@@ -44,6 +46,7 @@ impl Of {
             Of::ExperimentRecord => pubmark_record::schema::experiment_schema(),
             Of::CapacityRecord => pubmark_record::schema::capacity_schema(),
             Of::RunList => pubmark_record::schema::run_list_schema(),
+            Of::Events => pubmark_runner::stream::schema(),
             Of::Run => pubmark_runner::spec::schema(),
             Of::Record => pubmark_record::schema::record_schema(),
         }

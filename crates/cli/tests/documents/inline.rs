@@ -6,7 +6,7 @@ use crate::pages::{Page, below, root};
 use crate::place::program;
 
 /// Words that stand for something of the reader's and are no value that the parser takes; what is put in their place.
-const STAND_INS: [(&str, &str); 11] = [
+const STAND_INS: [(&str, &str); 12] = [
     ("--nodes N", "--nodes 2"),
     ("--local-nodes N", "--local-nodes 2"),
     ("--system NAME", "--system builtin"),
@@ -18,6 +18,7 @@ const STAND_INS: [(&str, &str); 11] = [
     ("HOST:PORT", "host:7700"),
     ("schema {}", "schema workload"),
     ("list {}", "list systems"),
+    ("--allow {}", "--allow systems"),
 ];
 
 /// All of them, with where each stands.
@@ -29,7 +30,7 @@ pub fn all() -> Vec<(String, String)> {
         }
     }
     for folder in
-        ["cli", "deploy", "experiment", "links", "model", "protocols", "record", "report", "runner", "systems"]
+        ["cli", "deploy", "experiment", "links", "model", "protocols", "record", "report", "runner", "serve", "systems"]
     {
         for path in below(&root().join("crates").join(folder).join("src"), "rs") {
             let text = std::fs::read_to_string(&path).unwrap();

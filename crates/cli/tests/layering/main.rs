@@ -25,6 +25,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("report", &["record", "metrics"]),
     ("protocols", &["adapters", "engine", "protocol"]),
     ("deploy", &["cluster", "record", "runner", "systems"]),
+    ("serve", &["experiment", "protocols", "record", "report", "runner", "systems"]),
     ("experiment", &["protocols", "record", "report", "runner", "systems"]),
     ("runner", &["cluster", "engine", "links", "metrics", "protocol", "protocols", "record", "report", "systems"]),
 ];

@@ -13,6 +13,7 @@ const VERBS: &[&str] = &[
     "node",
     "cluster",
     "deploy",
+    "serve",
     "runs",
     "report",
     "table",

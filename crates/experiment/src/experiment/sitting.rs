@@ -65,6 +65,11 @@ impl Sitting {
         &self.folder.path
     }
 
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.plan.experiment.name
+    }
+
     /// Makes every run that is not done, until all are or [`Host::stop`] is set.
     ///
     /// # Errors

@@ -19,7 +19,7 @@ mod write;
 
 pub use builtin::{Listed, all, names};
 pub use cells::{AxisValues, PlannedCell, Settings, axes, cells};
-pub use definition::{Axes, Experiment, Generator, Pins, Quick, QuietMachine, SystemChoice};
+pub use definition::{Axes, Experiment, Generator, Pins, Quick, QuietMachine, SystemChoice, client_parts};
 pub use load::{LoadError, Loaded, load, parse};
 pub use only::OnlyError;
 pub use order::{Turn, order};

@@ -50,9 +50,11 @@ mod tests {
         assert_eq!(found(|_| {}).unwrap().0, VerdictStatus::Valid);
         let offered = sample::record().delivery.messages.offered;
         assert!(offered >= MESSAGES_A_MISREPORT);
-        let few = found(|programs| drop(programs.misreports.insert("written-twice".to_owned(), 1))).unwrap();
+        let said =
+            |what: &str, times: u64| found(|programs| programs.misreports = [(what.to_owned(), times)].into()).unwrap();
+        let few = said("written-twice", 1);
         assert_eq!((few.0, few.1.ends_with("1 written-twice")), (VerdictStatus::Suspect, true), "{}", few.1);
-        let many = found(|programs| drop(programs.misreports.insert("stamp-in-future".to_owned(), offered))).unwrap();
+        let many = said("stamp-in-future", offered);
         assert_eq!(many.0, VerdictStatus::Invalid);
         let ended = found(|programs| programs.ended = Some("the client program `a` stalled".to_owned())).unwrap();
         assert_eq!(ended, (VerdictStatus::Invalid, "the client program `a` stalled".to_owned()));

@@ -10,6 +10,7 @@ mod figure;
 mod generator;
 mod latency_breakdown;
 mod links;
+mod live;
 mod nodes;
 mod reproduction;
 mod requests;
@@ -22,6 +23,7 @@ mod verdict;
 pub use capacity::capacity;
 pub use comparison::comparison;
 pub use experiment::experiment;
+pub use live::{LIVE_SCRIPT, LivePoint, LiveView, REPORT_SCRIPT, live_page, live_view};
 pub use run::run;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};

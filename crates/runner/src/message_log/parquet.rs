@@ -18,6 +18,7 @@ use super::columns::{COLUMNS, Kind, LoggedRow, Value};
 const GROUP_ROWS: usize = 100_000;
 
 /// Values of a column in the row group under way. Those that are not known are left out of them; `known` has 1 for each that is.
+#[derive(Default)]
 struct Buffer {
     integers: Vec<i64>,
     texts: Vec<ByteArray>,
@@ -38,7 +39,7 @@ impl Parquet {
         let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
         let schema = Arc::new(schema().map_err(failed)?);
         let writer = SerializedFileWriter::new(file, schema, Arc::new(properties)).map_err(failed)?;
-        let buffers = std::array::from_fn(|_| Buffer { integers: vec![], texts: vec![], flags: vec![], known: vec![] });
+        let buffers = std::array::from_fn(|_| Buffer::default());
         Ok(Parquet { writer, buffers, rows: 0 })
     }
 
@@ -59,7 +60,7 @@ impl Parquet {
                 }
             };
             column.close()?;
-            (buffer.integers.clear(), buffer.texts.clear(), buffer.flags.clear(), buffer.known.clear());
+            *buffer = Buffer::default();
         }
         group.close()?;
         self.rows = 0;

@@ -39,12 +39,8 @@ impl RunSpec {
     /// # Errors
     /// The text is no specification; with line and column.
     pub fn parse(text: &str) -> Result<RunSpec, RunError> {
-        serde_saphyr::from_str_with_options(text, options()).map_err(|error| {
-            let error = error.without_snippet();
-            let said = error.to_string();
-            let said = said.rsplit_once(" at line ").map_or(said.as_str(), |(before, _)| before);
-            let place = error.location().map(|place| format!("line {}, column {}: ", place.line(), place.column()));
-            RunError::input(format!("{}{said}", place.unwrap_or_default()))
+        document(text).map_err(|error| {
+            RunError::input(error.to_string())
                 .hint("`pubmark schema run` prints the schema; each run's folder has a `run.yaml`")
         })
     }
@@ -135,6 +131,40 @@ impl RunSpec {
         }
         spec
     }
+}
+
+/// A text that is not what was to be read from it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DocumentError {
+    /// Line and column, from 1, where the place is known.
+    pub place: Option<(u64, u64)>,
+    /// Why.
+    pub message: String,
+}
+
+impl std::fmt::Display for DocumentError {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if let Some((line, column)) = self.place {
+            write!(formatter, "line {line}, column {column}: ")?;
+        }
+        formatter.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for DocumentError {}
+
+/// Reads YAML or JSON from a stranger: bounded in its nesting, each key once.
+///
+/// # Errors
+/// It is not what is to be read, with the place.
+pub fn document<Value: serde::de::DeserializeOwned>(text: &str) -> Result<Value, DocumentError> {
+    serde_saphyr::from_str_with_options(text, options()).map_err(|error| {
+        let error = error.without_snippet();
+        let said = error.to_string();
+        let message = said.rsplit_once(" at line ").map_or(said.as_str(), |(before, _)| before).to_owned();
+        let place = error.location().map(|place| (place.line(), place.column()));
+        DocumentError { place, message }
+    })
 }
 
 fn options() -> serde_saphyr::Options {

@@ -1,9 +1,6 @@
 //! Which entries of a list are wanted.
 
-use pubmark_record::headline::Headline;
-use pubmark_report::words::verdict_word;
-
-use crate::failure::Failure;
+use crate::headline::Headline;
 
 /// A key of `key=value`, and its values in an entry.
 type Key = (&'static str, fn(&Headline) -> Vec<String>);
@@ -17,10 +14,36 @@ const KEYS: &[Key] = &[
     ("system", |entry| entry.system.clone()),
     ("protocol", |entry| entry.protocol.clone()),
     ("qos", |entry| entry.qos.clone()),
-    ("verdict", |entry| entry.verdict.iter().map(|verdict| verdict_word(*verdict).to_owned()).collect()),
+    ("verdict", |entry| entry.verdict.iter().map(|verdict| verdict.as_str().to_owned()).collect()),
     ("status", |entry| vec![entry.status.as_str().to_owned()]),
     ("reason", |entry| entry.reasons.clone()),
 ];
+
+/// A filter that cannot be meant.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FilterError {
+    /// There is no such key.
+    #[error("there is no key `{0}` to filter by")]
+    NoKey(String),
+    /// Nothing stands behind the sign.
+    #[error("`{0}=` has no value")]
+    NoValue(String),
+}
+
+impl FilterError {
+    /// What to write instead.
+    pub fn hint(&self) -> String {
+        match self {
+            FilterError::NoKey(_) => {
+                let keys = KEYS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+                format!("the keys are {keys}")
+            }
+            FilterError::NoValue(key) => format!(
+                "write what it shall be, as in `{key}=…`; several with commas between them: `verdict=valid,suspect`"
+            ),
+        }
+    }
+}
 
 /// What an entry has to meet, all of it.
 #[derive(Clone, Debug, Default)]
@@ -33,7 +56,10 @@ pub struct Filter {
 
 impl Filter {
     /// Reads words and `key=value`.
-    pub fn read(arguments: &[String]) -> Result<Filter, Failure> {
+    ///
+    /// # Errors
+    /// A key that there is not, or one without a value.
+    pub fn read(arguments: &[String]) -> Result<Filter, FilterError> {
         let mut filter = Filter::default();
         for argument in arguments {
             match argument.split_once('=') {
@@ -45,17 +71,16 @@ impl Filter {
     }
 
     /// Adds `key=value`; several values stand between commas.
-    pub fn require(&mut self, key: &str, values: &str) -> Result<(), Failure> {
-        let keys = || KEYS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+    ///
+    /// # Errors
+    /// There is no such key, or no value.
+    pub fn require(&mut self, key: &str, values: &str) -> Result<(), FilterError> {
         let Some(known) = KEYS.iter().find(|(name, _)| *name == key) else {
-            return Err(Failure::usage(format!("there is no key `{key}` to filter by"))
-                .hint(format!("the keys are {}", keys())));
+            return Err(FilterError::NoKey(key.to_owned()));
         };
         let values: Vec<String> = values.split(',').map(|value| value.trim().to_lowercase()).collect();
         if values.iter().any(String::is_empty) {
-            return Err(Failure::usage(format!("`{key}=` has no value")).hint(format!(
-                "write what it shall be, as in `{key}=…`; several with commas between them: `verdict=valid,suspect`"
-            )));
+            return Err(FilterError::NoValue(key.to_owned()));
         }
         self.values.push((known, values));
         Ok(())
@@ -93,8 +118,8 @@ impl Filter {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use pubmark_record::headline::Kind;
-    use pubmark_record::record::{Status, VerdictStatus};
+    use crate::headline::Kind;
+    use crate::record::{Status, VerdictStatus};
 
     fn entry() -> Headline {
         Headline {
@@ -147,8 +172,8 @@ mod tests {
 
     #[test]
     fn a_wrong_key_names_the_right_ones() {
-        let failure = Filter::read(&["sistem=nats".to_owned()]).unwrap_err();
-        assert!(failure.hint.unwrap().contains("system"));
+        let error = Filter::read(&["sistem=nats".to_owned()]).unwrap_err();
+        assert!(error.hint().contains("system"));
         assert!(Filter::read(&["system=".to_owned()]).is_err());
     }
 }

@@ -1,20 +1,16 @@
-//! Past runs of a folder: [`search`] finds them, newest first, [`filter`] chooses, [`text`] prints.
+//! Past runs of a folder: [`search`] finds them, newest first, [`filter`] chooses.
 
 pub mod filter;
 pub mod moment;
-pub mod text;
 
 use std::ffi::OsString;
 use std::fs;
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use pubmark_record::headline::{self, RUN_LIST_SCHEMA_VERSION, RunList, Unreadable};
-use pubmark_record::store::LATEST;
-use pubmark_record::time::UtcTime;
-
-use crate::exit_code::ExitCode;
-use crate::failure::Failure;
+use crate::headline::{self, RUN_LIST_SCHEMA_VERSION, RunList, Unreadable};
+use crate::store::LATEST;
+use crate::time::UtcTime;
 use filter::Filter;
 
 /// Where runs are written unless another folder is asked for.
@@ -22,8 +18,22 @@ pub const DEFAULT_FOLDER: &str = "runs";
 /// Length of the time in front of a folder's name, `20260301-090507`.
 const STAMP: usize = 15;
 
+/// A folder whose folders cannot be listed.
+#[derive(Debug, thiserror::Error)]
+#[error("failed to list `{}`", path.display())]
+pub struct NotListed {
+    /// The folder.
+    pub path: PathBuf,
+    /// Why.
+    #[source]
+    pub source: std::io::Error,
+}
+
 /// The newest `limit` entries of `root` that match. One record is in memory at a time.
-pub fn search(root: &Path, filter: &Filter, limit: usize) -> Result<RunList, Failure> {
+///
+/// # Errors
+/// The folder cannot be listed. Records that cannot be read are in the list.
+pub fn search(root: &Path, filter: &Filter, limit: usize) -> Result<RunList, NotListed> {
     let names = newest_first(root)?;
     let mut list = RunList {
         schema_version: RUN_LIST_SCHEMA_VERSION,
@@ -44,21 +54,28 @@ pub fn search(root: &Path, filter: &Filter, limit: usize) -> Result<RunList, Fai
             Ok(Some(_)) => {}
             Ok(None) => list.without_record += 1,
             Err(error) => {
-                let reason = Failure::from_error(ExitCode::Usage, &error).chain.join(": ");
-                list.unreadable.push(Unreadable { folder: name.to_string_lossy().into_owned(), reason });
+                let folder = name.to_string_lossy().into_owned();
+                list.unreadable.push(Unreadable { folder, reason: with_causes(&error) });
             }
         }
     }
     Ok(list)
 }
 
+/// An error and what caused it, in a line.
+fn with_causes(error: &dyn std::error::Error) -> String {
+    match error.source() {
+        Some(cause) => format!("{error}: {}", with_causes(cause)),
+        None => error.to_string(),
+    }
+}
+
 /// Names of the folders in `root`, by the time in front of the name; where there is none, by their last change.
-fn newest_first(root: &Path) -> Result<Vec<OsString>, Failure> {
-    let failed = |error: std::io::Error| {
-        Failure::from_error(ExitCode::Usage, &error)
-            .during(format!("failed to list `{}`", root.display()))
-            .hint("give the folder that runs were written to: `pubmark runs --folder runs`")
-    };
+///
+/// # Errors
+/// The folder cannot be listed.
+pub fn newest_first(root: &Path) -> Result<Vec<OsString>, NotListed> {
+    let failed = |source: std::io::Error| NotListed { path: root.to_path_buf(), source };
     let mut found: Vec<(String, OsString)> = vec![];
     let entries = match fs::read_dir(root) {
         // Where nothing was run yet there is nothing to list, and no mistake.

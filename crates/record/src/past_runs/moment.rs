@@ -1,10 +1,10 @@
-//! Moments on the command line.
+//! Moments that a list begins with.
 
 use std::time::SystemTime;
 
-use pubmark_record::time::UtcTime;
+use pubmark_model::units;
 
-use crate::values::duration;
+use crate::time::UtcTime;
 
 /// Places of digits in RFC 3339; the others are as they stand here.
 const FORM: &str = "0000-00-00T00:00:00Z";
@@ -15,6 +15,9 @@ const DAY_S: u64 = 86_400;
 
 /// A moment as the beginning of RFC 3339, in UTC, which compares with a whole one as text: a time ago (`2h`, `3d`), a day, a minute, a
 /// second.
+///
+/// # Errors
+/// A sentence for who wrote it.
 pub fn read(text: &str) -> Result<String, String> {
     let is_place = |(place, letter): (char, char)| if place == '0' { letter.is_ascii_digit() } else { letter == place };
     if LENGTHS.contains(&text.len()) && FORM.chars().zip(text.chars()).all(is_place) {
@@ -22,7 +25,7 @@ pub fn read(text: &str) -> Result<String, String> {
     }
     let ago = match text.strip_suffix('d').map(str::parse::<u32>) {
         Some(Ok(days)) => std::time::Duration::from_secs(u64::from(days) * DAY_S),
-        _ => duration(text).map_err(|_| {
+        _ => units::duration(text).map_err(|_| {
             format!("`{text}` is no time: a time ago such as `2h` or `3d`, a day such as `2026-03-01`, or `2026-03-01T09:05`")
         })?,
     };

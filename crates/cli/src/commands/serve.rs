@@ -1,0 +1,135 @@
+//! `pubmark serve`: runs, results and a live view over HTTP.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use pubmark_serve::allow::{Allow, Right};
+use pubmark_serve::tls::TlsChoice;
+use pubmark_serve::{DoctorRow, Options, Ready, ServeError, Server};
+
+use crate::doctor::{self, Fitness};
+use crate::exit_code::ExitCode;
+use crate::failure::{Failure, Outcome};
+use crate::printer::Printer;
+use crate::signals;
+
+/// Take runs over HTTP, carry them out one after the other, and show them.
+///
+/// The interface is described at /openapi.json (docs/reference/openapi.json). Every request shows a token, which is printed at the first
+/// start. Runs are made by processes of their own; what waits survives a restart.
+#[derive(Debug, Args)]
+pub struct Serve {
+    /// Where to listen; port 0 for a free one. Other addresses than those of loopback need TLS
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7780")]
+    pub listen: SocketAddr,
+
+    /// Folder of results: what is there is listed, too
+    #[arg(long, value_name = "DIR", default_value = "runs")]
+    pub runs: PathBuf,
+
+    /// What submissions may do beside running built-in workloads on the built-in broker
+    #[arg(long, value_enum, value_name = "RIGHTS", value_delimiter = ',')]
+    pub allow: Vec<Allowed>,
+
+    /// Certificate (PEM, its chain behind it) to encrypt connections with
+    #[arg(long, value_name = "FILE", requires = "tls_key", conflicts_with = "tls_self")]
+    pub tls_cert: Option<PathBuf>,
+
+    /// Key (PEM) of the certificate
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub tls_key: Option<PathBuf>,
+
+    /// Encrypt connections with a certificate that is made at the first start
+    #[arg(long)]
+    pub tls_self: bool,
+
+    /// Another name by which the server is called; once for each
+    #[arg(long, value_name = "NAME")]
+    pub host: Vec<String>,
+}
+
+/// Rights of submissions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Allowed {
+    /// Start systems that `pubmark list systems` names
+    Systems,
+    /// Connect to, or listen for, other machines
+    Endpoints,
+    /// Use definitions, images, files and variables of this machine: they hold commands
+    Commands,
+}
+
+impl From<Allowed> for Right {
+    fn from(allowed: Allowed) -> Right {
+        match allowed {
+            Allowed::Systems => Right::Systems,
+            Allowed::Endpoints => Right::Endpoints,
+            Allowed::Commands => Right::Commands,
+        }
+    }
+}
+
+impl Serve {
+    /// Answers until Ctrl-C.
+    pub fn perform(self, printer: &Printer) -> Outcome {
+        let stop = signals::watch()?;
+        let program = std::env::current_exe().map_err(|error| {
+            Failure::from_error(ExitCode::Internal, &error).during("failed to find this program's own file")
+        })?;
+        let tls = match (self.tls_cert, self.tls_key) {
+            (Some(certificate), Some(key)) => TlsChoice::Files { certificate, key },
+            _ if self.tls_self => TlsChoice::OwnMade,
+            _ => TlsChoice::Off,
+        };
+        let server = Server::open(Options {
+            listen: self.listen,
+            runs: self.runs,
+            allow: Allow(self.allow.into_iter().map(Right::from).collect()),
+            tls,
+            hosts: self.host,
+            program,
+            doctor,
+        })
+        .map_err(failed)?;
+        printer.result(&ready(server.ready()))?;
+        server.serve(&stop).map_err(failed)?;
+        Ok(ExitCode::Interrupted)
+    }
+}
+
+fn failed(error: ServeError) -> Failure {
+    let failure = Failure::from_error(ExitCode::Usage, &error);
+    match error.hint() {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
+}
+
+/// What whoever started it has to know.
+fn ready(ready: &Ready) -> String {
+    let mut text = format!("listening on {}\n", ready.url);
+    match &ready.new_token {
+        Some(token) => {
+            text.push_str(&format!("token {token}\n  shown once; it is in {}\n", ready.token_file.display()))
+        }
+        None => text.push_str(&format!("the token is in {}\n", ready.token_file.display())),
+    }
+    if let (Some(file), Some(fingerprint)) = (&ready.certificate_file, &ready.fingerprint) {
+        text.push_str(&format!("certificate {}\n  SHA-256 {fingerprint}\n", file.display()));
+    }
+    text
+}
+
+fn doctor() -> Vec<DoctorRow> {
+    let row = |(name, check): &doctor::Check| {
+        let finding = check();
+        let fitness = match finding.fitness {
+            Fitness::Good => "good",
+            Fitness::Limited => "limited",
+            Fitness::Bad => "bad",
+        };
+        DoctorRow { name: (*name).to_owned(), fitness: fitness.to_owned(), text: finding.text, fix: finding.fix }
+    };
+    doctor::CHECKS.iter().map(row).collect()
+}

@@ -1,0 +1,151 @@
+//! Clients that mean harm, while a run goes on: it is carried out as if they were not there.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use crate::call::{self, connect, raw};
+use crate::server::{Server, folder};
+
+/// A run that is long enough for all of them.
+const RUN: &str = r#"{"workload": "smart-home", "duration": "20s", "warmup": "1s"}"#;
+
+#[test]
+fn a_run_goes_on_while_clients_mean_harm() {
+    let place = folder();
+    let server = Server::start(place.path(), &[]);
+    let id = server.submit(RUN);
+    server.wait_for_load(&id);
+    wrong_tokens(&server);
+    wrong_paths(&server);
+    wrong_heads(&server);
+    large_bodies(&server);
+    many_connections(&server);
+    slow_heads(&server);
+    let entry = server.wait(&id, &["complete", "failed"]);
+    assert_eq!(entry["state"], "complete", "{entry}");
+    let record = server.get(&format!("/runs/{id}/record")).of(200);
+    let messages = &record["delivery"];
+    assert_eq!(record["run"]["status"], "complete");
+    assert_eq!(messages["lost"], 0, "{messages}");
+    assert_eq!(messages["delivered"], messages["expected"], "{messages}");
+}
+
+fn wrong_tokens(server: &Server) {
+    for token in ["", "0", &"0".repeat(64), &"x".repeat(10_000), &format!("{} ", server.token), &server.token[..63]] {
+        let status = call::request(server.port, "GET", "/runs", Some(token), "").status;
+        // A space at the end is no part of a header's value (RFC 9110 §5.5).
+        let wanted: &[u16] = if token.trim_end() == server.token { &[200] } else { &[401] };
+        assert!(wanted.contains(&status), "{}: {status}", token.len());
+    }
+}
+
+fn wrong_paths(server: &Server) {
+    let secret = std::fs::read_to_string(server.runs().join(".serve/token")).unwrap();
+    for path in [
+        "/runs/../../etc/passwd/record",
+        "/runs/..%2f..%2fetc%2fpasswd/record",
+        "/runs/%2e%2e/record",
+        "/runs/.serve/record",
+        "/runs/.serve%2ftoken/messages",
+        "/runs/latest%2f..%2f.serve/record",
+        "/runs/%00/record",
+        "/runs/%ff%fe/record",
+        "//etc/passwd",
+        "/runs/a/b/c/d",
+    ] {
+        let response = server.get(path);
+        assert!(matches!(response.status, 400 | 404), "{path}: {response:?}");
+        assert!(!response.body.contains("root:") && !response.body.contains(secret.trim()), "{path}");
+    }
+    let long = format!("/runs/{}", "a".repeat(8_000));
+    assert_eq!(server.get(&long).status, 404);
+}
+
+fn wrong_heads(server: &Server) {
+    let (port, token) = (server.port, &server.token);
+    let head = |lines: &str| raw(port, format!("GET /runs HTTP/1.1\r\n{lines}connection: close\r\n\r\n").as_bytes());
+    let host = format!("host: 127.0.0.1:{port}\r\n");
+    let authorization = format!("authorization: Bearer {token}\r\n");
+    let status = |text: &str| text.split(' ').nth(1).unwrap_or("").to_owned();
+    assert_eq!(status(&head(&format!("{host}{authorization}"))), "200");
+    for (what, lines, wanted) in [
+        ("another name", format!("host: evil.example\r\n{authorization}"), "421"),
+        ("no name", authorization.clone(), "421"),
+        ("two names", format!("{host}host: evil.example\r\n{authorization}"), "421"),
+        ("another site", format!("{host}{authorization}origin: http://evil.example\r\n"), "403"),
+        ("two tokens", format!("{host}authorization: Bearer x\r\n{authorization}"), "401"),
+        ("a cookie", format!("{host}cookie: token={token}\r\n"), "401"),
+        ("a line in a value", format!("{host}x: a\rauthorization: Bearer {token}\r\n"), "400"),
+        ("a folded line", format!("{host}x: a\r\n {authorization}"), "400"),
+        ("both lengths", format!("{host}{authorization}content-length: 3\r\ncontent-length: 4\r\n"), "400"),
+        ("a huge head", format!("{host}x: {}\r\n", "a".repeat(100_000)), "431"),
+        ("many lines", format!("{host}{}", "x: a\r\n".repeat(1_000)), "431"),
+    ] {
+        let text = head(&lines);
+        assert!(status(&text) == wanted || text.is_empty() && wanted != "401", "{what}: {text}");
+    }
+    assert!(!raw(port, b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03").contains("200"), "TLS to a plain port");
+    // What is sent in a path does not come back as a header.
+    let injected = raw(
+        port,
+        format!("GET /runs/x%0d%0aset-cookie:%20a=b HTTP/1.1\r\n{host}{authorization}connection: close\r\n\r\n")
+            .as_bytes(),
+    );
+    assert!(!injected.to_lowercase().contains("\r\nset-cookie"), "{injected}");
+}
+
+/// A hundred megabytes are not read, nor a body without an end.
+fn large_bodies(server: &Server) {
+    let piece = vec![b' '; 1 << 20];
+    for (what, head, token) in [
+        ("with its length", "content-length: 104857600\r\n", &server.token),
+        ("in chunks", "transfer-encoding: chunked\r\n", &server.token),
+        ("without the token", "content-length: 104857600\r\n", &"x".to_owned()),
+    ] {
+        let mut stream = connect(server.port);
+        let port = server.port;
+        write!(stream, "POST /runs HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\nauthorization: Bearer {token}\r\n{head}\r\n")
+            .unwrap();
+        let mut sent = 0;
+        for _ in 0..100 {
+            let chunk = if head.starts_with("transfer") { format!("{:x}\r\n", piece.len()) } else { String::new() };
+            let end: &[u8] = if head.starts_with("transfer") { b"\r\n" } else { b"" };
+            if [chunk.as_bytes(), &piece, end].into_iter().any(|bytes| stream.write_all(bytes).is_err()) {
+                break;
+            }
+            sent += 1;
+        }
+        assert!(sent < 100, "{what}: all of it was read");
+    }
+}
+
+/// A thousand connections at once: those that come later wait, and nobody else's request fails for good.
+fn many_connections(server: &Server) {
+    let address = (std::net::Ipv4Addr::LOCALHOST, server.port).into();
+    let open = |_| TcpStream::connect_timeout(&address, Duration::from_millis(10)).ok();
+    let idle: Vec<TcpStream> = (0..1_000).filter_map(open).collect();
+    assert!(idle.len() > 256, "{}", idle.len());
+    drop(idle);
+    assert_eq!(server.get("/runs").status, 200);
+}
+
+/// Heads that come a byte a second are given up.
+fn slow_heads(server: &Server) {
+    let mut slow: Vec<TcpStream> = (0..50).map(|_| connect(server.port)).collect();
+    let began = Instant::now();
+    slow.iter_mut().for_each(|stream| stream.write_all(b"GET /runs HTTP/1.1\r\nhost: ").unwrap());
+    assert_eq!(server.get("/runs").status, 200, "others are answered meanwhile");
+    while began.elapsed() < Duration::from_secs(7) {
+        // One that is closed already refuses the byte.
+        slow.iter_mut().for_each(|stream| drop(stream.write_all(b"x")));
+        std::thread::sleep(Duration::from_secs(1));
+    }
+    for stream in &mut slow {
+        stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        let mut rest = Vec::new();
+        let ended = stream.read_to_end(&mut rest);
+        let kind = ended.err().map(|error| error.kind());
+        assert!(!matches!(kind, Some(std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut)), "it still waits");
+    }
+}

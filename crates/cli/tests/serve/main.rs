@@ -1,0 +1,12 @@
+//! `pubmark serve`, end to end: a real server on a free port, real runs, clients that mean harm.
+
+#![allow(clippy::print_stderr, reason = "a skipped test says why")]
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+mod call;
+mod disturbance;
+mod hostile;
+mod life;
+mod queue;
+mod refusals;
+mod server;

@@ -1,0 +1,71 @@
+//! What waits survives: a restart in order, and a kill.
+
+use crate::server::{LONG, SHORT, Server, folder, wait_for};
+
+#[test]
+fn a_queue_survives_a_restart() {
+    let place = folder();
+    let server = Server::start(place.path(), &[]);
+    let ids = [server.submit(LONG), server.submit(SHORT), server.submit(SHORT)];
+    server.wait_for_load(&ids[0]);
+    server.stop();
+    let server = Server::start(place.path(), &[]);
+    let entry = server.entry(&ids[0]);
+    assert_eq!(entry["state"], "interrupted", "{entry}");
+    assert_eq!(server.get(&format!("/runs/{}/record", ids[0])).of(200)["run"]["status"], "interrupted");
+    for id in &ids[1..] {
+        server.wait(id, &["complete"]);
+    }
+}
+
+/// Children of a process, by the kernel's list.
+fn child_of(pid: u32) -> Option<u32> {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).ok()?;
+    let children = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("children")).ok());
+    children.flat_map(|list| list.split_whitespace().map(str::to_owned).collect::<Vec<_>>()).next()?.parse().ok()
+}
+
+#[test]
+fn a_killed_server_takes_its_run_along_and_the_next_one_goes_on() {
+    let place = folder();
+    let server = Server::start(place.path(), &[]);
+    let ids = [server.submit(LONG), server.submit(SHORT)];
+    server.wait_for_load(&ids[0]);
+    let child = wait_for("the child", || child_of(server.pid()));
+    server.kill();
+    let server = Server::start(place.path(), &[]);
+    let entry = server.wait(&ids[0], &["interrupted"]);
+    // One that has ended may stand in the kernel's table until it is waited for.
+    let stat = std::fs::read_to_string(format!("/proc/{child}/stat")).unwrap_or_default();
+    assert!(stat.is_empty() || stat.contains(") Z "), "the run outlived its server: {stat}");
+    // The kernel asked it to end in order: what was measured is there.
+    assert_eq!(entry["headline"]["status"], "interrupted", "{entry}");
+    server.wait(&ids[1], &["complete"]);
+}
+
+#[test]
+fn one_that_waits_can_be_cancelled_and_the_order_is_seen() {
+    let place = folder();
+    let server = Server::start(place.path(), &[]);
+    let ids = [server.submit(LONG), server.submit(SHORT), server.submit(SHORT)];
+    let positions: Vec<Option<u64>> = ids[1..].iter().map(|id| server.entry(id)["position"].as_u64()).collect();
+    assert_eq!(positions, [Some(1), Some(2)]);
+    assert_eq!(server.delete(&ids[1]).of(200)["state"], "cancelled");
+    assert_eq!(server.entry(&ids[2])["position"], 1);
+    server.delete(&ids[0]).of(200);
+    server.wait(&ids[2], &["complete"]);
+    assert_eq!(server.entry(&ids[1])["folders"], serde_json::json!([]));
+}
+
+#[test]
+fn a_folder_has_one_server() {
+    let place = folder();
+    let _server = Server::start(place.path(), &[]);
+    let second = std::process::Command::new(env!("CARGO_BIN_EXE_pubmark"))
+        .args(["serve", "--listen", "127.0.0.1:0"])
+        .current_dir(place.path())
+        .output()
+        .unwrap();
+    assert_eq!(second.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&second.stderr).contains("another `pubmark serve`"), "{second:?}");
+}

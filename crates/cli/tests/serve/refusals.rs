@@ -1,0 +1,86 @@
+//! What is refused, and with which words.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::call;
+use crate::server::{SHORT, Server, folder};
+
+#[test]
+fn nobody_gets_in_without_the_token() {
+    let place = folder();
+    let server = Server::start(place.path(), &[]);
+    let paths = ["/runs", "/systems", "/runs/x", "/runs/x/record", "/doctor", "/nothing"];
+    for path in paths {
+        for token in [None, Some("x"), Some(&server.token[1..])] {
+            assert_eq!(call::request(server.port, "GET", path, token, "").status, 401, "{path} {token:?}");
+        }
+    }
+    assert_eq!(call::request(server.port, "POST", "/runs", None, SHORT).status, 401);
+    assert_eq!(server.get("/nothing").status, 404);
+    assert_eq!(server.get("/runs").of(200)["total"], 0, "nothing was taken in");
+    let mode = std::fs::metadata(server.runs().join(".serve/token")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+#[test]
+fn what_cannot_be_meant_is_refused_with_its_place() {
+    let place = folder();
+    let server = Server::start(place.path(), &[]);
+    let refused = |body: &str| -> Value { server.post("/validate", body).of(422) };
+    let typo = refused("workload: smart-home\nduratoin: 4s\n");
+    assert_eq!((&typo["place"]["line"], &typo["place"]["column"]), (&Value::from(2), &Value::from(1)), "{typo}");
+    assert!(typo["error"].as_str().unwrap().contains("duratoin"), "{typo}");
+    let inner = serde_json::json!({"workload": {"file_name": "mine.yaml", "text": "name: mine\ndevices: 7\n"}});
+    let inner = refused(&inner.to_string());
+    assert_eq!(
+        (&inner["place"]["file"], &inner["place"]["line"]),
+        (&Value::from("mine.yaml"), &Value::from(2)),
+        "{inner}"
+    );
+    assert!(refused("workload: smart-home\nprotocol: mqtt7\n")["error"].as_str().unwrap().contains("mqtt7"));
+    assert_eq!(server.post("/validate", SHORT).of(200)["kind"], "run");
+    assert_eq!(server.get("/runs").of(200)["total"], 0, "nothing was taken in");
+}
+
+#[test]
+fn by_default_nothing_foreign_is_started() {
+    let place = folder();
+    let server = Server::start(place.path(), &[]);
+    for (body, right) in [
+        (r#"{"workload": "hello", "system": "mosquitto"}"#, "systems"),
+        (r#"{"workload": "hello", "endpoint": "mqtt://127.0.0.1:1883"}"#, "endpoints"),
+        (r#"{"workload": "hello", "system": "/tmp/mine.yaml"}"#, "commands"),
+        (r#"{"workload": "/etc/passwd"}"#, "commands"),
+        (r#"{"capacity": "hello", "system": "mosquitto"}"#, "systems"),
+        (r#"{"experiment": "brokers"}"#, "systems"),
+    ] {
+        let refused = server.post("/runs", body).of(403);
+        assert!(refused["hint"].as_str().unwrap().contains(&format!("--allow {right}")), "{body}: {refused}");
+    }
+    let allowing = folder();
+    let server = Server::start(allowing.path(), &["--allow", "endpoints"]);
+    let id = server.submit(r#"{"workload": "hello", "endpoint": "mqtt://127.0.0.1:9", "duration": "1s"}"#);
+    let failed = server.wait(&id, &["failed"]);
+    assert!(failed["error"]["chain"][0].as_str().unwrap().contains("127.0.0.1:9"), "{failed}");
+}
+
+#[test]
+fn others_may_connect_only_with_encryption() {
+    let place = folder();
+    let serve = |options: &[&str]| {
+        Command::new(env!("CARGO_BIN_EXE_pubmark"))
+            .arg("serve")
+            .args(options)
+            .current_dir(place.path())
+            .output()
+            .unwrap()
+    };
+    let refused = serve(&["--listen", "0.0.0.0:0"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("--tls-self"), "{refused:?}");
+    assert_eq!(serve(&["--tls-cert", "x.pem"]).status.code(), Some(2));
+    assert_eq!(serve(&["--tls-cert", "x.pem", "--tls-key", "y.pem"]).status.code(), Some(2));
+}

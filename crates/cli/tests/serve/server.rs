@@ -1,0 +1,130 @@
+//! A server under test with a folder of its own.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::call::{self, LIMIT, Response};
+
+/// Time between two looks.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// A run of two seconds.
+pub const SHORT: &str = r#"{"workload": "hello", "system": "builtin", "duration": "1s", "warmup": "0s"}"#;
+/// A run that lasts until it is ended.
+pub const LONG: &str = r#"{"workload": "smart-home", "duration": "120s", "warmup": "0s"}"#;
+
+/// A server; killed when dropped.
+pub struct Server {
+    child: Child,
+    pub port: u16,
+    pub token: String,
+    runs: PathBuf,
+}
+
+/// A folder for one.
+pub fn folder() -> TempDir {
+    TempDir::with_prefix("pubmark-serve-").unwrap()
+}
+
+impl Server {
+    /// Starts one over a folder.
+    pub fn start(folder: &Path, options: &[&str]) -> Server {
+        let runs = folder.join("runs");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pubmark"));
+        command.args(["serve", "--listen", "127.0.0.1:0", "--runs"]).arg(&runs).args(options);
+        command.current_dir(folder).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+        let mut child = command.spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let url = lines.next().unwrap().unwrap();
+        let port = url.rsplit_once(':').unwrap().1.parse().unwrap();
+        let token = std::fs::read_to_string(runs.join(".serve/token")).unwrap().trim().to_owned();
+        let told = lines.next().unwrap().unwrap();
+        assert!(told == format!("token {token}") || told.starts_with("the token is in "), "{told}");
+        Server { child, port, token, runs }
+    }
+
+    /// The folder of results.
+    pub fn runs(&self) -> &Path {
+        &self.runs
+    }
+
+    pub fn get(&self, path: &str) -> Response {
+        call::request(self.port, "GET", path, Some(&self.token), "")
+    }
+
+    pub fn post(&self, path: &str, body: &str) -> Response {
+        call::request(self.port, "POST", path, Some(&self.token), body)
+    }
+
+    /// Submits something and gives its id.
+    pub fn submit(&self, body: &str) -> String {
+        self.post("/runs", body).of(202)["id"].as_str().unwrap().to_owned()
+    }
+
+    pub fn delete(&self, id: &str) -> Response {
+        call::request(self.port, "DELETE", &format!("/runs/{id}"), Some(&self.token), "")
+    }
+
+    pub fn entry(&self, id: &str) -> Value {
+        self.get(&format!("/runs/{id}")).of(200)
+    }
+
+    /// Waits until a submission is in one of these states.
+    pub fn wait(&self, id: &str, states: &[&str]) -> Value {
+        wait_for(&format!("{id} to be {states:?}"), || {
+            let entry = self.entry(id);
+            states.contains(&entry["state"].as_str().unwrap()).then_some(entry)
+        })
+    }
+
+    /// Waits until messages of a run are measured.
+    pub fn wait_for_load(&self, id: &str) {
+        wait_for("messages", || self.entry(id)["progress"]["delivered"].as_u64().filter(|delivered| *delivered > 0));
+    }
+
+    /// Ends it in order.
+    pub fn stop(mut self) {
+        self.signal(libc::SIGTERM);
+        let code = wait_for("the server's end", || self.child.try_wait().unwrap());
+        assert_eq!(code.code(), Some(130), "{code:?}");
+    }
+
+    /// Kills it.
+    pub fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    fn signal(&self, signal: libc::c_int) {
+        unsafe { libc::kill(self.child.id() as libc::pid_t, signal) };
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended already, which is what is wanted.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Waits for something to be there.
+pub fn wait_for<Value>(what: &str, mut look: impl FnMut() -> Option<Value>) -> Value {
+    let began = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(began.elapsed() < LIMIT, "waited for {what}");
+        std::thread::sleep(LOOK);
+    }
+}

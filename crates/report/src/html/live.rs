@@ -1,0 +1,308 @@
+//! A run as it happens: tiles, charts and a log that are swapped once a second, and the page around them.
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+use super::{SCRIPT, STYLE, figure};
+use crate::charts::{Chart, Picture};
+use crate::numbers::{MISSING, TimeUnit, bytes, cores, count, short, significant, time};
+use crate::plot::axis::run_time_label;
+use crate::plot::{Axis, Band, Join, Line, Plot};
+
+/// The script of the page; a policy may name it by its hash.
+pub const LIVE_SCRIPT: &str = include_str!("live.js");
+/// The script of the report that the page becomes.
+pub const REPORT_SCRIPT: &str = SCRIPT;
+const LIVE_STYLE: &str = include_str!("live.css");
+/// Height of a chart, pixels.
+const HEIGHT: f64 = 180.0;
+/// Width of a fault that took no time, as a share of the axis.
+const NARROWEST: f64 = 0.006;
+
+/// What is known of a run under way.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LiveView {
+    /// Workload on system.
+    pub title: String,
+    /// How far it is, in a sentence.
+    pub state: String,
+    /// Share of the measured window that is over, 0 to 1; `None` where it is not known.
+    pub share: Option<f64>,
+    /// Length of the measured window, seconds.
+    pub duration_s: Option<f64>,
+    /// Moments, the oldest first.
+    pub points: Vec<LivePoint>,
+    /// Faults: their words, when they began and ended, in seconds of the window.
+    pub faults: Vec<(String, f64, Option<f64>)>,
+    /// What happened: when, in seconds since the beginning, and what; the newest first.
+    pub log: Vec<(f64, String)>,
+}
+
+/// A moment of a run; counts since its beginning.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct LivePoint {
+    /// Time in the measured window, seconds; negative in the warm-up.
+    pub at_s: f64,
+    /// Messages sent a second.
+    pub sent_per_s: Option<f64>,
+    /// Deliveries a second.
+    pub delivered_per_s: Option<f64>,
+    /// Median, µs: lower and upper bound.
+    pub p50_us: Option<[f64; 2]>,
+    /// 99th percentile, µs: lower and upper bound.
+    pub p99_us: Option<[f64; 2]>,
+    /// Deliveries that are expected.
+    pub expected: u64,
+    /// Deliveries that came.
+    pub delivered: u64,
+    /// Messages that are due and not handed over.
+    pub backlog: u64,
+    /// Messages that are handed over and not settled.
+    pub in_flight: u64,
+    /// The system's cores and memory.
+    pub system: Option<(f64, u64)>,
+    /// pubmark's cores and memory.
+    pub generator: Option<(f64, u64)>,
+}
+
+/// Tiles, charts and log.
+pub fn live_view(view: &LiveView) -> String {
+    let newest = view.points.last();
+    html! {
+        p.state { (view.state) }
+        @if let Some(share) = view.share { progress max="1" value=(format!("{share:.3}")) aria-label="measured window" {} }
+        div.tiles.live { @for one in tiles(newest) { (one) } }
+        @if view.points.len() > 1 {
+            div.small-charts {
+                @for (id, chart) in charts(view) { (figure::small(id, &chart)) }
+            }
+        } @else { p.missing { "Charts begin with the load." } }
+        section.log { h2 { "What happened" } p.hint { "Seconds since the start" }
+            ol { @for (at_s, text) in &view.log { li { time { (run_time_label(*at_s)) } " " (text) } } }
+        }
+    }
+    .into_string()
+}
+
+fn tiles(newest: Option<&LivePoint>) -> [Markup; 6] {
+    let of = |get: fn(&LivePoint) -> Option<f64>| newest.and_then(get);
+    let rate = of(|point| point.delivered_per_s).map(significant);
+    let sent = of(|point| point.sent_per_s).map_or(MISSING.to_owned(), significant);
+    let missing = newest.map(|point| count(point.expected.saturating_sub(point.delivered)));
+    let waits = newest.map_or(MISSING.to_owned(), |point| count(point.backlog));
+    let in_flight = newest.map(|point| count(point.in_flight));
+    [
+        tile("Delivered messages", rate, "/s", &format!("{sent}/s sent")),
+        latency("Latency p50", newest.and_then(|point| point.p50_us)),
+        latency("Latency p99", newest.and_then(|point| point.p99_us)),
+        tile("Not delivered yet", missing, "", "on their way, or lost"),
+        tile("In flight", in_flight, "", &format!("{waits} wait to be sent")),
+        usage(newest),
+    ]
+}
+
+fn tile(name: &str, value: Option<String>, unit: &str, beside: &str) -> Markup {
+    let is_known = value.is_some();
+    html! {
+        div.tile {
+            div.name { (name) }
+            div.values { span.value { (value.unwrap_or_else(|| MISSING.to_owned())) @if is_known && !unit.is_empty() { " " span.unit { (unit) } } } }
+            div.beside { (beside) }
+        }
+    }
+}
+
+fn latency(name: &str, bounds_us: Option<[f64; 2]>) -> Markup {
+    let Some([lower, upper]) = bounds_us else { return tile(name, None, "", "too few messages in the last 10 s") };
+    let unit = TimeUnit::for_value(upper);
+    tile(name, Some(unit.interval([Some(lower), Some(upper)])), unit.symbol(), "of the last seconds")
+}
+
+fn usage(newest: Option<&LivePoint>) -> Markup {
+    let side = |used: Option<(f64, u64)>| match used {
+        Some((used, memory)) => format!("{}, {}", cores(Some(used)), bytes(Some(memory as f64))),
+        None => MISSING.to_owned(),
+    };
+    let system = newest.and_then(|point| point.system);
+    let memory = system.map_or(MISSING.to_owned(), |(_, memory)| bytes(Some(memory as f64)));
+    let generator = side(newest.and_then(|point| point.generator));
+    tile("System", system.map(|(used, _)| cores(Some(used))), "of a core", &format!("{memory}; pubmark: {generator}"))
+}
+
+fn charts(view: &LiveView) -> Vec<(&'static str, Chart)> {
+    let points = &view.points;
+    let line = |name: &str, style: usize, get: &dyn Fn(&LivePoint) -> Option<f64>, print: &dyn Fn(f64) -> String| {
+        let values = points.iter().map(|point| (point.at_s, get(point))).collect();
+        let readings = points.iter().map(|point| get(point).map_or_else(String::new, print)).collect();
+        Line::plain(name, style, Join::Straight, values, readings)
+    };
+    let per_s = |value: f64| format!("{}/s", significant(value));
+    let us = |value: f64| time(Some(value));
+    let with_bounds = |name: &str, style: usize, get: &dyn Fn(&LivePoint) -> Option<[f64; 2]>| {
+        let lower = line("", style, &|point| get(point).map(|bounds| bounds[0]), &us).points;
+        let readings = points.iter().map(|point| get(point).map_or_else(String::new, interval)).collect();
+        let upper = line(name, style, &|point| get(point).map(|bounds| bounds[1]), &us);
+        Line { readings, ..upper.with_lower(lower) }
+    };
+    let rates = vec![
+        line("sent", 1, &|point| point.sent_per_s, &per_s),
+        line("delivered", 2, &|point| point.delivered_per_s, &per_s),
+    ];
+    let latencies = vec![with_bounds("p99", 1, &|point| point.p99_us), with_bounds("p50", 3, &|point| point.p50_us)];
+    let in_cores = |value: f64| cores(Some(value));
+    let cpu = vec![
+        line("system", 2, &|point| point.system.map(|used| used.0 * 100.0), &|value| in_cores(value / 100.0)),
+        line("pubmark", 1, &|point| point.generator.map(|used| used.0 * 100.0), &|value| in_cores(value / 100.0)),
+    ];
+    let mb = |value: u64| value as f64 / 1e6;
+    let in_mb = |value: f64| format!("{} MB", significant(value));
+    let memory = vec![
+        line("system", 2, &|point| point.system.map(|used| mb(used.1)), &in_mb),
+        line("pubmark", 1, &|point| point.generator.map(|used| mb(used.1)), &in_mb),
+    ];
+    vec![
+        ("live-rates", chart(view, "Is the load carried?", rates, "messages per second")),
+        ("live-latency", latency_chart(view, latencies)),
+        ("live-cpu", chart(view, "How busy are both sides?", cpu, "% of a core")),
+        ("live-memory", chart(view, "How much memory do they use?", memory, "MB")),
+    ]
+}
+
+/// Both bounds with their unit.
+fn interval([lower, upper]: [f64; 2]) -> String {
+    let unit = TimeUnit::for_value(upper);
+    format!("{} {}", unit.interval([Some(lower), Some(upper)]), unit.symbol())
+}
+
+fn chart(view: &LiveView, title: &'static str, lines: Vec<Line>, axis: &str) -> Chart {
+    let y = Axis::from_zero(largest(&lines), axis, short);
+    drawn(view, title, lines, y)
+}
+
+fn latency_chart(view: &LiveView, lines: Vec<Line>) -> Chart {
+    let values = || lines.iter().flat_map(|line| line.points.iter().chain(&line.lower)).filter_map(|(_, value)| *value);
+    let smallest = values().filter(|value| *value > 0.0).fold(f64::INFINITY, f64::min);
+    let largest = values().fold(1.0, f64::max);
+    let y = Axis::log_time(smallest.min(largest), largest, "latency of the last seconds, log scale");
+    drawn(view, "How late are messages?", lines, y)
+}
+
+fn largest(lines: &[Line]) -> f64 {
+    lines.iter().flat_map(|line| line.points.iter().filter_map(|(_, value)| *value)).fold(0.0, f64::max)
+}
+
+/// A chart over time; lines without any value are left out.
+fn drawn(view: &LiveView, title: &'static str, mut lines: Vec<Line>, y: Axis) -> Chart {
+    lines.retain(|line| line.points.iter().any(|(_, value)| value.is_some()));
+    let finding = lines.iter().filter_map(latest).collect::<Vec<_>>().join("; ");
+    let (Some(first), Some(last)) = (view.points.first(), view.points.last()) else {
+        return Chart::missing(title, "", "Nothing was measured yet.");
+    };
+    if lines.is_empty() {
+        return Chart::missing(title, "", "Nothing was measured yet.");
+    }
+    let (from, to) = (first.at_s, last.at_s.max(view.duration_s.unwrap_or(0.0)));
+    let readings = view.points.iter().map(|point| (point.at_s, run_time_label(point.at_s))).collect();
+    let plot = Plot::of_lines(Axis::run_time(from, to), y, lines, readings, HEIGHT);
+    let picture = Picture::Plot(Box::new(Plot { bands: bands(view, from, to), ..plot }));
+    Chart { title, finding, notes: vec![], csv: "", picture }
+}
+
+/// The newest value of a line, in words.
+fn latest(line: &Line) -> Option<String> {
+    let value = line.readings.iter().rev().find(|reading| !reading.is_empty())?;
+    Some(format!("{} {value}", line.name))
+}
+
+/// The warm-up, and faults; one that goes on reaches to the newest moment.
+fn bands(view: &LiveView, from: f64, to: f64) -> Vec<Band> {
+    let now = view.points.last().map_or(to, |point| point.at_s);
+    let mut bands = Vec::new();
+    if from < 0.0 {
+        bands.push(Band { from, to: 0.0, label: "warm-up".to_owned(), is_fault: false });
+    }
+    let fault = |(words, began, ended): &(String, f64, Option<f64>)| {
+        let least = began + (to - from) * NARROWEST;
+        let label = words.split(' ').next().unwrap_or(words).to_owned();
+        Band { from: *began, to: ended.unwrap_or(now).max(least), label, is_fault: true }
+    };
+    bands.extend(view.faults.iter().map(fault));
+    bands
+}
+
+/// The page around it, without any data: its script asks for the token and fetches the rest.
+pub fn live_page() -> String {
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { "pubmark" }
+                style { (PreEscaped(STYLE)) (PreEscaped(LIVE_STYLE)) }
+            }
+            body {
+                header {
+                    p.kind { "pubmark serve" }
+                    h1 #title { "pubmark" }
+                }
+                p #announced .unseen role="status" aria-live="polite" {}
+                form #login hidden {
+                    label for="token" { "Token" }
+                    input #token name="token" type="password" autocomplete="current-password" required;
+                    button type="submit" { "Show" }
+                    p.hint { "It was printed when the server was started first, and is in " code { ".serve/token" } " of the folder of results. This tab keeps it until it is closed." }
+                }
+                p #problem .caution role="alert" {}
+                p #actions hidden { button #stop type="button" { "Stop the run" } }
+                main #view {}
+                noscript { p.missing { "This page needs JavaScript to follow a run. The report of a run is complete without." } }
+                script { (PreEscaped(LIVE_SCRIPT)) }
+            }
+        }
+    }
+    .into_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn view() -> LiveView {
+        let point = |at_s: f64| LivePoint {
+            at_s,
+            sent_per_s: Some(100.0),
+            delivered_per_s: Some(98.0),
+            p50_us: Some([110.0, 168.0]),
+            p99_us: (at_s > 1.0).then_some([300.0, 900.0]),
+            expected: 500,
+            delivered: 497,
+            system: Some((0.25, 64 << 20)),
+            ..LivePoint::default()
+        };
+        LiveView {
+            title: "smart-home on builtin".to_owned(),
+            state: "measure".to_owned(),
+            share: Some(0.5),
+            duration_s: Some(10.0),
+            points: (-1..=5).map(|at| point(f64::from(at))).collect(),
+            faults: vec![("pause of the system".to_owned(), 2.0, None)],
+            log: vec![(3.0, "fault begins: <b>pause</b>".to_owned())],
+        }
+    }
+
+    #[test]
+    fn figures_are_shown_and_what_peers_said_is_text() {
+        let html = live_view(&view());
+        assert!(html.contains("110") && html.contains("168") && html.contains(">3<"), "{html}");
+        assert!(html.contains("&lt;b&gt;pause") && !html.contains("<b>pause"), "{html}");
+        assert!(html.contains("band fault"), "{html}");
+        assert_eq!(html.matches("<figure").count(), 4);
+    }
+
+    #[test]
+    fn what_was_not_measured_is_no_zero() {
+        let html = live_view(&LiveView { points: vec![LivePoint::default()], ..view() });
+        assert!(html.contains(MISSING) && html.contains("Charts begin with the load"), "{html}");
+    }
+}

@@ -1,0 +1,274 @@
+//! The lines: one JSON object each, told apart by `event`. A missing measurement is `null`.
+
+use pubmark_engine::run::Phase;
+use pubmark_systems::sampler::UsageNow;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::observer::{LiveInterval, LiveLatency};
+
+/// Version of the lines: changes only when a field changes its meaning or goes away.
+pub const STREAM_VERSION: u32 = 1;
+
+/// A line of `--events`. `t_s` is the time since the command began, seconds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+pub enum StreamEvent {
+    /// A run, an experiment or a search for capacity has its folder, and begins.
+    Begins(Begins),
+    /// A run of an experiment begins.
+    RunBegins(RunBegins),
+    /// A phase of a run begins; the one before has ended.
+    Phase {
+        /// Time, seconds.
+        t_s: f64,
+        /// The phase.
+        phase: PhaseWord,
+    },
+    /// How a run goes, once a second.
+    Progress(Box<Progress>),
+    /// A fault of the workload begins or ends.
+    Fault {
+        /// Time, seconds.
+        t_s: f64,
+        /// Which of both.
+        what: FaultWord,
+        /// Its kind and what it befalls; the same words at its end.
+        fault: String,
+    },
+    /// A node joined or left.
+    Node {
+        /// Time, seconds.
+        t_s: f64,
+        /// Its name.
+        name: String,
+        /// Is it there now?
+        joined: bool,
+        /// Where it is, if it joined.
+        address: Option<String>,
+        /// Why it left, if it did.
+        reason: Option<String>,
+    },
+    /// Something else that a person should know: a trial ended, the machine is busy.
+    Note {
+        /// Time, seconds.
+        t_s: f64,
+        /// In words.
+        text: String,
+    },
+    /// The run, experiment or search is over, and its folder is written.
+    Ends(Ends),
+    /// It came to no outcome.
+    Failed(Failed),
+}
+
+/// What begins.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Begins {
+    /// Time, seconds.
+    pub t_s: f64,
+    /// Version of the lines, 1.
+    pub stream_version: u32,
+    /// Its folder.
+    pub folder: String,
+    /// What is run: the name of a workload or an experiment.
+    pub name: String,
+    /// Number of this repetition, from 1.
+    pub repetition: u32,
+    /// Repetitions in all.
+    pub repetitions: u32,
+    /// Load before the measured window, seconds; of a run.
+    pub warmup_s: Option<f64>,
+    /// Length of the measured window, seconds; of a run.
+    pub duration_s: Option<f64>,
+}
+
+/// A run of an experiment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RunBegins {
+    /// Time, seconds.
+    pub t_s: f64,
+    /// Its number, from 1.
+    pub number: u64,
+    /// Runs in all.
+    pub of: u64,
+    /// Label of its cell.
+    pub cell: String,
+    /// Its repetition, from 1.
+    pub repetition: u32,
+    /// Time that it and the rest may take, seconds.
+    pub left_s: f64,
+}
+
+/// The end.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Ends {
+    /// Time, seconds.
+    pub t_s: f64,
+    /// Its folder.
+    pub folder: String,
+    /// `complete` or `interrupted`.
+    pub status: String,
+    /// `valid`, `suspect` or `invalid`; `null` where nothing is judged as a whole.
+    pub verdict: Option<String>,
+}
+
+/// A failure, as it is printed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Failed {
+    /// Time, seconds.
+    pub t_s: f64,
+    /// The code that the command ends with.
+    pub exit_code: u8,
+    /// What was tried, then why, outermost first.
+    pub chain: Vec<String>,
+    /// What to do.
+    pub hint: Option<String>,
+}
+
+/// Phases of a run, in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PhaseWord {
+    /// Subscribers come up.
+    Subscribe,
+    /// Devices come up.
+    Connect,
+    /// The schedule runs, nothing is measured yet.
+    WarmUp,
+    /// The measured window.
+    Measure,
+    /// Late messages are waited for.
+    Drain,
+    /// Sessions are ended, the message accounting is closed.
+    Collect,
+}
+
+impl PhaseWord {
+    /// The word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            PhaseWord::Subscribe => "subscribe",
+            PhaseWord::Connect => "connect",
+            PhaseWord::WarmUp => "warm-up",
+            PhaseWord::Measure => "measure",
+            PhaseWord::Drain => "drain",
+            PhaseWord::Collect => "collect",
+        }
+    }
+}
+
+impl From<Phase> for PhaseWord {
+    fn from(phase: Phase) -> PhaseWord {
+        match phase {
+            Phase::Subscribe => PhaseWord::Subscribe,
+            Phase::Connect => PhaseWord::Connect,
+            Phase::WarmUp => PhaseWord::WarmUp,
+            Phase::Measure => PhaseWord::Measure,
+            Phase::Drain => PhaseWord::Drain,
+            Phase::Collect => PhaseWord::Collect,
+        }
+    }
+}
+
+/// What a fault does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FaultWord {
+    /// It begins.
+    Begins,
+    /// It is over.
+    Ends,
+}
+
+/// How a run goes. Counters are of the whole fleet since its beginning, and approximate until the run is over.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Progress {
+    /// Time, seconds.
+    pub t_s: f64,
+    /// The phase.
+    pub phase: PhaseWord,
+    /// Time since the phase began, seconds.
+    pub elapsed_s: f64,
+    /// Length of the phase, seconds; `null` if it ends when something has come about.
+    pub length_s: Option<f64>,
+    /// Subscriber sessions that are subscribed.
+    pub subscribed: u64,
+    /// Sessions that are up.
+    pub online: u64,
+    /// Sessions whose newest attempt to connect failed.
+    pub failing: u64,
+    /// Messages of the measured window that were due.
+    pub offered: u64,
+    /// Messages written, warm-up included.
+    pub sent: u64,
+    /// Deliveries to come of them.
+    pub expected: u64,
+    /// Deliveries that came.
+    pub delivered: u64,
+    /// Messages that are due and not handed over.
+    pub backlog: u64,
+    /// Messages that are handed over and not settled.
+    pub in_flight: u64,
+    /// Messages written a second, over the last second; `null` in the first of a phase.
+    pub sent_per_s: Option<f64>,
+    /// Deliveries a second, over the last second; `null` in the first of a phase.
+    pub delivered_per_s: Option<f64>,
+    /// Latencies of the last seconds, while devices follow their schedule; `null` where other machines measure them.
+    pub latency: Option<Latencies>,
+    /// What the system uses; `null` where it cannot be sampled.
+    pub system: Option<Usage>,
+    /// What pubmark uses.
+    pub generator: Option<Usage>,
+}
+
+/// Latencies of the last second, or seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Latencies {
+    /// Messages delivered in the last second.
+    pub samples: u64,
+    /// Median; `null` without enough samples in the last ten seconds.
+    pub p50: Option<Interval>,
+    /// The same for 99 %.
+    pub p99: Option<Interval>,
+}
+
+/// A percentile lies between these.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Interval {
+    /// At least, µs.
+    pub lower_us: f64,
+    /// At most, µs.
+    pub upper_us: f64,
+    /// Seconds that it is of.
+    pub over_s: u32,
+}
+
+/// What one side uses.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Usage {
+    /// Cores: CPU seconds a second, over the last second or so.
+    pub cores: f64,
+    /// Resident set, bytes.
+    pub rss_bytes: u64,
+}
+
+impl From<LiveLatency> for Latencies {
+    fn from(latency: LiveLatency) -> Latencies {
+        let LiveLatency { samples, p50, p99 } = latency;
+        Latencies { samples, p50: p50.map(Interval::from), p99: p99.map(Interval::from) }
+    }
+}
+
+impl From<LiveInterval> for Interval {
+    fn from(interval: LiveInterval) -> Interval {
+        let LiveInterval { lower_ns, upper_ns, over_s } = interval;
+        Interval { lower_us: lower_ns as f64 / 1e3, upper_us: upper_ns as f64 / 1e3, over_s }
+    }
+}
+
+impl From<UsageNow> for Usage {
+    fn from(usage: UsageNow) -> Usage {
+        Usage { cores: (usage.cores * 1e4).round() / 1e4, rss_bytes: usage.rss_bytes }
+    }
+}

@@ -1,0 +1,129 @@
+//! Writes what a run tells.
+
+use pubmark_engine::progress::Totals;
+use pubmark_engine::run::Phase;
+
+use super::event::{FaultWord, Progress, StreamEvent};
+use super::{EventStream, rounded};
+use crate::observer::{RunEvent, RunObserver, RunProgress};
+
+/// Time between two lines of progress, seconds.
+const EVERY_S: f64 = 1.0;
+
+/// A [`RunObserver`] that writes lines.
+pub struct StreamObserver {
+    stream: EventStream,
+    /// When the newest line of this phase was written, and what was counted then.
+    newest: Option<(f64, Totals)>,
+}
+
+impl StreamObserver {
+    pub(super) fn new(stream: EventStream) -> StreamObserver {
+        StreamObserver { stream, newest: None }
+    }
+}
+
+impl RunObserver for StreamObserver {
+    fn phase(&mut self, phase: Phase) {
+        self.newest = None;
+        self.stream.write(&StreamEvent::Phase { t_s: self.stream.now_s(), phase: phase.into() });
+    }
+
+    fn progress(&mut self, progress: &RunProgress) {
+        let t_s = self.stream.now_s();
+        if self.newest.is_some_and(|(at_s, _)| t_s - at_s < EVERY_S) {
+            return;
+        }
+        self.stream.write(&StreamEvent::Progress(Box::new(line(t_s, progress, self.newest))));
+        self.newest = Some((t_s, progress.totals));
+    }
+
+    fn event(&mut self, event: &RunEvent) {
+        let t_s = self.stream.now_s();
+        self.stream.write(&match event {
+            RunEvent::FaultBegins { fault } => {
+                StreamEvent::Fault { t_s, what: FaultWord::Begins, fault: fault.clone() }
+            }
+            RunEvent::FaultEnds { fault } => StreamEvent::Fault { t_s, what: FaultWord::Ends, fault: fault.clone() },
+            RunEvent::NodeJoined { name, address } => StreamEvent::Node {
+                t_s,
+                name: name.clone(),
+                joined: true,
+                address: Some(address.to_string()),
+                reason: None,
+            },
+            RunEvent::NodeLeft { name, reason } => {
+                let (name, reason) = (name.clone(), Some(reason.clone()));
+                StreamEvent::Node { t_s, name, joined: false, address: None, reason }
+            }
+            other => StreamEvent::Note { t_s, text: other.to_string() },
+        });
+    }
+}
+
+fn line(t_s: f64, progress: &RunProgress, before: Option<(f64, Totals)>) -> Progress {
+    let RunProgress { phase, elapsed, length, totals, latency, usage } = *progress;
+    let per_s = |now: u64, then: fn(&Totals) -> u64| {
+        let (at_s, before) = before?;
+        Some(rounded(now.saturating_sub(then(&before)) as f64 / (t_s - at_s)))
+    };
+    Progress {
+        t_s,
+        phase: phase.into(),
+        elapsed_s: rounded(elapsed.as_secs_f64()),
+        length_s: length.map(|length| rounded(length.as_secs_f64())),
+        subscribed: totals.subscribed,
+        online: totals.online,
+        failing: totals.failing,
+        offered: totals.offered,
+        sent: totals.sent,
+        expected: totals.expected,
+        delivered: totals.delivered,
+        backlog: totals.backlog,
+        in_flight: totals.in_flight,
+        sent_per_s: per_s(totals.sent, |totals| totals.sent),
+        delivered_per_s: per_s(totals.delivered, |totals| totals.delivered),
+        latency: latency.map(Into::into),
+        system: usage.system.map(Into::into),
+        generator: usage.generator.map(Into::into),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::observer::{LiveInterval, LiveLatency, LiveUsage};
+
+    fn progress(sent: u64) -> RunProgress {
+        let p50 = Some(LiveInterval { lower_ns: 110_000, upper_ns: 168_500, over_s: 1 });
+        RunProgress {
+            phase: Phase::Measure,
+            elapsed: Duration::from_millis(2_500),
+            length: Some(Duration::from_secs(4)),
+            totals: Totals { sent, ..Totals::default() },
+            latency: Some(LiveLatency { samples: 7, p50, p99: None }),
+            usage: LiveUsage::default(),
+        }
+    }
+
+    #[test]
+    fn rates_are_over_the_time_between_two_lines() {
+        let first = line(2.0, &progress(100), None);
+        assert_eq!((first.sent_per_s, first.delivered_per_s), (None, None));
+        let second = line(4.0, &progress(400), Some((2.0, Totals { sent: 100, ..Totals::default() })));
+        assert_eq!((second.sent_per_s, second.delivered_per_s), (Some(150.0), Some(0.0)));
+    }
+
+    #[test]
+    fn a_line_is_read_as_it_was_written_and_lacks_no_measurement_silently() {
+        let event = StreamEvent::Progress(Box::new(line(2.0, &progress(100), None)));
+        let text = serde_json::to_string(&event).unwrap();
+        assert_eq!(serde_json::from_str::<StreamEvent>(&text).unwrap(), event);
+        assert!(text.starts_with(r#"{"event":"progress","t_s":2.0,"phase":"measure""#), "{text}");
+        assert!(text.contains(r#""p50":{"lower_us":110.0,"upper_us":168.5,"over_s":1},"p99":null"#), "{text}");
+        assert!(text.contains(r#""system":null"#), "{text}");
+    }
+}

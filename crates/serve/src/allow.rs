@@ -1,0 +1,214 @@
+//! What a submission may make this machine do: by default only what is built in.
+
+use pubmark_model::builtin;
+use pubmark_model::experiment::{Experiment, SystemChoice, client_parts};
+use pubmark_runner::spec::{BackEnd, TargetSpec};
+use pubmark_runner::{RunSpec, WorkloadSource};
+use pubmark_systems::Definition;
+
+/// The system that is part of pubmark.
+const BUILT_IN: &str = "builtin";
+
+/// Kinds of things that have to be allowed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Right {
+    /// Start systems that `pubmark list systems` names: programs and containers of this machine.
+    Systems,
+    /// Connect to, or listen for, other machines.
+    Endpoints,
+    /// Use definitions, images, files and variables that a submission names: they hold commands.
+    Commands,
+}
+
+impl Right {
+    /// All, with what is written behind `--allow`.
+    pub const ALL: [(Right, &'static str); 3] =
+        [(Right::Systems, "systems"), (Right::Endpoints, "endpoints"), (Right::Commands, "commands")];
+
+    /// Its word.
+    pub fn word(self) -> &'static str {
+        Right::ALL.iter().find(|(right, _)| *right == self).map_or("", |(_, word)| word)
+    }
+}
+
+/// What is allowed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Allow(pub Vec<Right>);
+
+/// What was asked for and is not allowed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{what} is not allowed here")]
+pub struct NotAllowed {
+    what: String,
+    right: Right,
+}
+
+impl NotAllowed {
+    /// What whoever started the server can do.
+    pub fn hint(&self) -> String {
+        format!("whoever starts the server allows it with `pubmark serve --allow {}`", self.right.word())
+    }
+}
+
+impl Allow {
+    fn need(&self, right: Right, what: impl FnOnce() -> String) -> Result<(), NotAllowed> {
+        if self.0.contains(&right) { Ok(()) } else { Err(NotAllowed { what: what(), right }) }
+    }
+
+    /// May this run be made?
+    ///
+    /// # Errors
+    /// The first thing of it that may not.
+    pub fn run(&self, spec: &RunSpec) -> Result<(), NotAllowed> {
+        if let WorkloadSource::Named(name) = &spec.workload {
+            self.workload(name)?;
+        }
+        self.target(&spec.target)?;
+        let connection = &spec.connection;
+        for (field, given) in [
+            ("connection.tls_ca", connection.tls_ca.is_some()),
+            ("connection.tls_cert", connection.tls_cert.is_some()),
+            ("connection.tls_key", connection.tls_key.is_some()),
+            ("connection.password_env", connection.password_env.is_some()),
+            ("connection.password_file", connection.password_file.is_some()),
+            ("nodes.credentials", spec.nodes.credentials.is_some()),
+        ] {
+            if given {
+                self.need(Right::Commands, || format!("`{field}`, a file or variable of the server,"))?;
+            }
+        }
+        self.client(spec)?;
+        let nodes = &spec.nodes;
+        if nodes.nodes.is_some() || nodes.observers.is_some() || nodes.listen.is_some() || nodes.announce {
+            self.need(Right::Endpoints, || "a run over other machines".to_owned())?;
+        }
+        Ok(())
+    }
+
+    fn client(&self, spec: &RunSpec) -> Result<(), NotAllowed> {
+        match spec.has_client_program() {
+            true => self.need(Right::Commands, || "a client program".to_owned()),
+            false => Ok(()),
+        }
+    }
+
+    fn target(&self, target: &TargetSpec) -> Result<(), NotAllowed> {
+        let urls = [&target.endpoint, &target.subscribe_endpoint, &target.node_exporter];
+        if urls.iter().any(|url| url.is_some()) {
+            self.need(Right::Endpoints, || "an endpoint".to_owned())?;
+        }
+        if target.system_host.is_some() {
+            self.need(Right::Endpoints, || "`target.system_host`".to_owned())?;
+        }
+        if target.image.is_some() {
+            self.need(Right::Commands, || "an image".to_owned())?;
+        }
+        if target.back_end == Some(BackEnd::Container) {
+            self.need(Right::Systems, || "a container".to_owned())?;
+        }
+        // With an endpoint it says what that is, and nothing is started.
+        match &target.system {
+            Some(system) => self.system(system),
+            None => Ok(()),
+        }
+    }
+
+    /// May this search for capacity be made? Only what starts something matters.
+    ///
+    /// # Errors
+    /// The first thing of it that may not.
+    pub fn names(&self, workload: &str, system: Option<&str>, endpoint: Option<&str>) -> Result<(), NotAllowed> {
+        self.workload(workload)?;
+        if endpoint.is_some() {
+            self.need(Right::Endpoints, || "an endpoint".to_owned())?;
+        }
+        system.map_or(Ok(()), |system| self.system(system))
+    }
+
+    /// May this experiment be made?
+    ///
+    /// # Errors
+    /// The first thing of it that may not.
+    pub fn experiment(&self, experiment: &Experiment) -> Result<(), NotAllowed> {
+        let axes = &experiment.axes;
+        for workload in axes.workload.iter().chain([&experiment.workload]).filter(|name| !name.is_empty()) {
+            self.workload(workload)?;
+        }
+        for SystemChoice { system, image, back_end, .. } in &axes.system {
+            self.system(system)?;
+            if image.is_some() {
+                self.need(Right::Commands, || "an image".to_owned())?;
+            }
+            if back_end.as_deref() == Some("container") {
+                self.need(Right::Systems, || "a container".to_owned())?;
+            }
+        }
+        for client in axes.client.iter().filter_map(|client| client_parts(client).1) {
+            let mut spec = RunSpec::new(BUILT_IN);
+            spec.protocols.client = Some(client.to_owned());
+            self.client(&spec)?;
+        }
+        Ok(())
+    }
+
+    fn workload(&self, name: &str) -> Result<(), NotAllowed> {
+        if builtin::find(name).is_some() {
+            return Ok(());
+        }
+        self.need(Right::Commands, || format!("`{name}`, which is no built-in workload but a file of the server,"))
+    }
+
+    fn system(&self, name: &str) -> Result<(), NotAllowed> {
+        if name == BUILT_IN {
+            return Ok(());
+        }
+        let is_shipped = Definition::embedded().is_ok_and(|all| all.iter().any(|system| system.name == name));
+        if is_shipped {
+            return self.need(Right::Systems, || format!("the system `{name}`"));
+        }
+        self.need(Right::Commands, || format!("`{name}`, a definition of the server,"))
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn spec(change: impl FnOnce(&mut RunSpec)) -> RunSpec {
+        let mut spec = RunSpec::new("smart-home");
+        change(&mut spec);
+        spec
+    }
+
+    #[test]
+    fn by_default_only_what_is_built_in_is_run() {
+        let nothing = Allow::default();
+        assert_eq!(nothing.run(&spec(|_| ())), Ok(()));
+        assert_eq!(nothing.run(&spec(|spec| spec.target.system = Some("builtin".to_owned()))), Ok(()));
+        type Change = fn(&mut RunSpec);
+        let wrong: [(Right, Change); 9] = [
+            (Right::Systems, |spec| spec.target.system = Some("mosquitto".to_owned())),
+            (Right::Systems, |spec| spec.target.back_end = Some(BackEnd::Container)),
+            (Right::Endpoints, |spec| spec.target.endpoint = Some("mqtt://example.org".to_owned())),
+            (Right::Endpoints, |spec| spec.nodes.nodes = Some(2)),
+            (Right::Commands, |spec| spec.target.system = Some("/tmp/evil.yaml".to_owned())),
+            (Right::Commands, |spec| spec.target.image = Some("evil".to_owned())),
+            (Right::Commands, |spec| spec.workload = WorkloadSource::Named("/etc/passwd".to_owned())),
+            (Right::Commands, |spec| spec.protocols.client = Some("touch /tmp/evil".to_owned())),
+            (Right::Commands, |spec| spec.connection.password_env = Some("HOME".to_owned())),
+        ];
+        for (right, change) in wrong {
+            let refused = nothing.run(&spec(change)).unwrap_err();
+            assert_eq!(refused.right, right, "{refused}");
+            assert!(refused.hint().contains(right.word()));
+            assert_eq!(Allow(vec![right]).run(&spec(change)), Ok(()), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_definition_is_more_than_a_system() {
+        let systems = Allow(vec![Right::Systems]);
+        assert!(systems.run(&spec(|spec| spec.target.system = Some("./mine.yaml".to_owned()))).is_err());
+    }
+}

@@ -1,0 +1,270 @@
+//! Carries submissions out, one after the other: measurements do not share a machine. Each is a child process, the same program as
+//! on the command line, so that a run that crashes takes nothing with it and shares no thread with the server.
+
+mod child;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use pubmark_record::time::UtcTime;
+use pubmark_runner::now;
+use pubmark_runner::stream::StreamEvent;
+
+use crate::problem::Problem;
+use crate::store::{EVENTS_FILE, Entry, Failure, MESSAGES_FILE, State, Status, Store};
+use child::Running;
+
+/// Time between two looks at a child.
+const LOOK: Duration = Duration::from_millis(50);
+/// Longest time from the request to end to the second one, which ends a child at once.
+const ORDERLY: Duration = Duration::from_secs(30);
+/// Longest time from the second request to the kill.
+const AT_ONCE: Duration = Duration::from_secs(5);
+/// Last bytes of a child's messages that explain a failure without words.
+const TAIL_BYTES: usize = 2_000;
+
+/// The queue, shared by the thread that carries it out and those that answer.
+pub struct Queue {
+    store: Arc<Store>,
+    program: PathBuf,
+    /// Told when there may be something to do.
+    wake: Condvar,
+    idle: Mutex<()>,
+    stop: AtomicBool,
+}
+
+impl Queue {
+    /// A queue over a store; `program` is the `pubmark` that makes runs.
+    pub fn new(store: Arc<Store>, program: PathBuf) -> Queue {
+        Queue { store, program, wake: Condvar::new(), idle: Mutex::new(()), stop: AtomicBool::new(false) }
+    }
+
+    /// There is something to do.
+    pub fn wake(&self) {
+        self.wake.notify_all();
+    }
+
+    /// Asks for an end: the run under way is stopped in order, the others wait for the next server.
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.wake();
+    }
+
+    fn is_stopping(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Cancels a submission: one that waits will not begin, one that runs is asked to end.
+    ///
+    /// # Errors
+    /// There is none, or it is over.
+    pub fn cancel(&self, id: &str) -> Result<Entry, Problem> {
+        let changed = self.store.change(id, |status| match status.state {
+            State::Queued => {
+                status.state = State::Cancelled;
+                status.ended_at = Some(time());
+            }
+            State::Running => status.state = State::Cancelling,
+            _ => {}
+        })?;
+        let entry = changed.ok_or_else(|| Problem::not_found("submission", id))?;
+        self.wake();
+        Ok(entry)
+    }
+
+    /// Carries out what waits, until [`Queue::stop`]. First what a server before left under way is brought to an end.
+    pub fn carry_out(&self) {
+        self.end_orphans();
+        while !self.is_stopping() {
+            let next = self.store.all().into_iter().find(|entry| entry.status.state == State::Queued);
+            match next {
+                Some(entry) => self.carry_out_one(&entry),
+                None => self.rest(),
+            }
+        }
+    }
+
+    fn rest(&self) {
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        // It wakes by itself as well: a call between the look and the wait would be missed.
+        drop(self.wake.wait_timeout(idle, Duration::from_millis(200)));
+    }
+
+    /// The kernel asked children of a server that died to end; what they recorded is theirs.
+    fn end_orphans(&self) {
+        let under_way = |entry: &Entry| matches!(entry.status.state, State::Running | State::Cancelling);
+        for entry in self.store.all().into_iter().filter(under_way) {
+            if let Some(process) = entry.status.process {
+                child::end_orphan(process, ORDERLY);
+            }
+            self.close(&entry.submitted.id, None, State::Interrupted);
+        }
+    }
+
+    fn carry_out_one(&self, entry: &Entry) {
+        let id = &entry.submitted.id;
+        let folder = self.store.folder(id);
+        let words = words(entry, &folder, self.store.runs());
+        let mut running = match Running::start(&self.program, &words, &folder) {
+            Ok(running) => running,
+            Err(error) => return self.never_began(id, &error),
+        };
+        let process = running.identity();
+        let begun = self.store.change(id, |status| {
+            // Cancelled meanwhile: then it is asked to end below.
+            status.state = if status.state == State::Queued { State::Running } else { State::Cancelling };
+            status.started_at = Some(time());
+            status.process = process;
+        });
+        // A disk that is full: the run may go on, its end is written when there is space again.
+        drop(begun);
+        let exit = self.wait(id, &mut running);
+        let asked = self.store.get(id).map(|entry| entry.status.state) == Some(State::Cancelling);
+        let state = match exit {
+            _ if asked => State::Cancelled,
+            _ if self.is_stopping() => State::Interrupted,
+            // Codes of a run that was made: its record says the rest.
+            Some(0 | 3 | 4 | 5 | 7 | 8) => State::Complete,
+            Some(130) => State::Interrupted,
+            _ => State::Failed,
+        };
+        self.close(id, exit, state);
+    }
+
+    /// Waits for the end of a child, and asks for it where that is wanted. `None` if a signal ended it.
+    fn wait(&self, id: &str, running: &mut Running) -> Option<i32> {
+        let mut asked: Option<(Instant, u32)> = None;
+        loop {
+            match running.ended() {
+                Ok(None) => {}
+                Ok(Some(exit)) => return exit,
+                // It is no child of ours any more: it has ended.
+                Err(_) => return None,
+            }
+            let is_cancelled = self.store.get(id).is_some_and(|entry| entry.status.state == State::Cancelling);
+            if is_cancelled || self.is_stopping() {
+                asked = Some(ask(running, asked));
+            }
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    fn never_began(&self, id: &str, error: &io::Error) {
+        let chain = vec![format!("failed to start `{}`", self.program.display()), error.to_string()];
+        self.finish(id, |status| {
+            status.state = State::Failed;
+            status.error = Some(Failure { chain: chain.clone(), hint: None });
+        });
+    }
+
+    /// Writes how a submission ended, by what its child wrote.
+    fn close(&self, id: &str, exit: Option<i32>, state: State) {
+        let folder = self.store.folder(id);
+        // Nobody needs it any more; one that was not there is no failure.
+        let _ = std::fs::remove_file(folder.join("password"));
+        let found = Told::read(&folder.join(EVENTS_FILE));
+        let error =
+            (state == State::Failed).then(|| found.failure.clone().unwrap_or_else(|| unexplained(&folder, exit)));
+        let error = error.or(found.failure);
+        let is_there = |name: &String| self.store.runs().join(name).is_dir();
+        let folders: Vec<String> = found.folders.into_iter().filter(is_there).collect();
+        self.finish(id, |status| {
+            status.state = state;
+            status.exit_code = exit;
+            status.folders = folders.clone();
+            status.error = error.clone();
+        });
+    }
+
+    /// Writes it, again and again while the disk is full.
+    fn finish(&self, id: &str, change: impl Fn(&mut Status)) {
+        let ended = time();
+        while self
+            .store
+            .change(id, |status| {
+                change(status);
+                status.ended_at = Some(ended.clone());
+                status.process = None;
+            })
+            .is_err()
+        {
+            if self.is_stopping() {
+                return;
+            }
+            std::thread::sleep(Duration::from_secs(1));
+        }
+    }
+}
+
+/// Asks a child to end: once, again after a while, and then the kernel.
+fn ask(running: &Running, asked: Option<(Instant, u32)>) -> (Instant, u32) {
+    match asked {
+        None => running.signal(libc::SIGINT),
+        Some((since, 1)) if since.elapsed() >= ORDERLY => running.signal(libc::SIGTERM),
+        Some((since, 2)) if since.elapsed() >= AT_ONCE => running.signal(libc::SIGKILL),
+        Some(still) => return still,
+    }
+    (Instant::now(), asked.map_or(1, |(_, times)| times + 1))
+}
+
+/// The words behind the program's name.
+fn words(entry: &Entry, folder: &Path, runs: &Path) -> Vec<std::ffi::OsString> {
+    let submitted = &entry.submitted;
+    let mut words = vec![submitted.verb.clone().into()];
+    words.extend(submitted.file.as_ref().map(|file| folder.join(file).into_os_string()));
+    words.extend(submitted.options.iter().map(Into::into));
+    words.extend(["--out".into(), runs.as_os_str().to_owned()]);
+    words.extend(["--events", "-"].map(Into::into));
+    words
+}
+
+/// What a child wrote of folders and failures.
+#[derive(Default)]
+struct Told {
+    folders: Vec<String>,
+    failure: Option<Failure>,
+}
+
+impl Told {
+    fn read(path: &Path) -> Told {
+        let mut told = Told::default();
+        // A child that wrote nothing told nothing.
+        let text = std::fs::read(path).unwrap_or_default();
+        for line in text.split(|byte| *byte == b'\n') {
+            // The last line of a child that was killed may be cut.
+            match serde_json::from_slice(line) {
+                Ok(StreamEvent::Begins(begins)) => told.add_folder(&begins.folder),
+                Ok(StreamEvent::Failed(failed)) => {
+                    told.failure = Some(Failure { chain: failed.chain, hint: failed.hint });
+                }
+                _ => {}
+            }
+        }
+        told
+    }
+
+    fn add_folder(&mut self, path: &str) {
+        if let Some(name) = Path::new(path).file_name() {
+            self.folders.push(name.to_string_lossy().into_owned());
+        }
+    }
+}
+
+/// The end of a child that did not say why.
+fn unexplained(folder: &Path, exit: Option<i32>) -> Failure {
+    let how = match exit {
+        Some(code) => format!("the process ended with {code}"),
+        None => "a signal ended the process".to_owned(),
+    };
+    let messages = std::fs::read(folder.join(MESSAGES_FILE)).unwrap_or_default();
+    let tail = String::from_utf8_lossy(&messages[messages.len().saturating_sub(TAIL_BYTES)..]).trim().to_owned();
+    let chain = [how, tail].into_iter().filter(|words| !words.is_empty()).collect();
+    Failure { chain, hint: None }
+}
+
+fn time() -> String {
+    UtcTime::from_system_time(now()).rfc3339()
+}

@@ -1,0 +1,129 @@
+//! `POST /check`: results against limits and a baseline.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use pubmark_record::check::{Checked as Judged, Demands, Row, Subject, judge};
+use pubmark_record::threshold::{Conditions, Objectives};
+use pubmark_runner::objectives::unread;
+use pubmark_runner::spec::file::document;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::body::Text;
+use super::lookup;
+use crate::problem::Problem;
+use crate::shared::Shared;
+
+/// What is held against what.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Asked {
+    /// A submission or a folder of results.
+    run: String,
+    /// Limits that must hold, for instance `p99<50ms,loss=0`.
+    #[serde(default)]
+    require: Option<String>,
+    /// Conditions that must not come true; a sign makes it a change from the baseline: `p99>+10%`.
+    #[serde(default)]
+    fail_on: Option<String>,
+    /// What changes count from.
+    #[serde(default)]
+    baseline: Option<String>,
+    /// Fail for suspect runs too.
+    #[serde(default)]
+    strict: bool,
+}
+
+/// How it came out.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Checked {
+    /// Did nothing fail, and is nothing undecided?
+    passed: bool,
+    /// Is something undecided, and did nothing fail?
+    undecided: bool,
+    /// The checks.
+    checks: Vec<CheckRow>,
+    /// What a reader should know.
+    notes: Vec<String>,
+}
+
+/// A check.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct CheckRow {
+    /// Cell of an experiment.
+    cell: Option<String>,
+    /// What is checked.
+    name: String,
+    /// What kind of check it is.
+    kind: String,
+    /// `passed`, `warned`, `failed`, `undecided` or `not-measured`.
+    outcome: String,
+    /// Lower bound of the figure.
+    lower: Option<f64>,
+    /// The figure.
+    value: Option<f64>,
+    /// The baseline's.
+    baseline: Option<f64>,
+    /// In words.
+    detail: String,
+}
+
+/// Judges.
+pub async fn check(State(shared): State<Arc<Shared>>, body: Text<Asked>) -> Result<Json<Checked>, Problem> {
+    let used = Arc::clone(&shared);
+    lookup::slowly(&shared, move || {
+        let asked: Asked = document(&body.text)?;
+        let demands = demands(&asked)?;
+        let load = |id: &str| {
+            Subject::load(&lookup::results(&used, id)?).map_err(|error| {
+                Problem::new(StatusCode::CONFLICT, format!("`{id}` has no record that can be checked: {error}"))
+            })
+        };
+        let subject = load(&asked.run)?;
+        let baseline = asked.baseline.as_deref().map(load).transpose()?;
+        let judged = judge(&subject, &demands, baseline.as_ref())
+            .map_err(|error| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, error.to_string()).hint(error.hint()))?;
+        Ok(Json(shown(judged)))
+    })
+    .await
+}
+
+fn demands(asked: &Asked) -> Result<Demands, Problem> {
+    let require = asked.require.as_deref().map(Objectives::parse).transpose();
+    let fail_on = asked.fail_on.as_deref().map(Conditions::parse).transpose();
+    let demands = Demands {
+        require: require.map_err(|error| unread("`require`", &error))?,
+        fail_on: fail_on.map_err(|error| unread("`fail_on`", &error))?,
+        strict: asked.strict,
+    };
+    let refused = |message: &str, hint: &str| Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, message).hint(hint));
+    match (&asked.baseline, demands.fail_on.as_ref().is_some_and(Conditions::need_baseline)) {
+        (None, true) => refused("`fail_on` names a change, and there is no `baseline`", "say which run it counts from"),
+        (Some(_), false) => {
+            refused("`baseline` is given, and no change from it is judged", "say what counts: `fail_on: 'p99>+10%'`")
+        }
+        _ => Ok(demands),
+    }
+}
+
+fn shown(judged: Judged) -> Checked {
+    let passed = judged.failed() == 0 && !judged.is_undecided();
+    let undecided = judged.failed() == 0 && judged.is_undecided();
+    Checked { passed, undecided, checks: judged.rows.iter().map(row).collect(), notes: judged.notes }
+}
+
+fn row(row: &Row) -> CheckRow {
+    CheckRow {
+        cell: (!row.cell.is_empty()).then(|| row.cell.clone()),
+        name: row.name.clone(),
+        kind: row.kind.name().to_owned(),
+        outcome: row.outcome.name().to_owned(),
+        lower: row.lower,
+        value: row.value,
+        baseline: row.baseline,
+        detail: row.detail.clone(),
+    }
+}

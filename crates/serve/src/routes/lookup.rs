@@ -1,0 +1,111 @@
+//! Finds what an id names, and does slow work beside the threads that answer.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use pubmark_record::headline::{self, Headline};
+use pubmark_runner::{ErrorKind, RunError};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::problem::Problem;
+use crate::shared::Shared;
+use crate::store::{Entry, State};
+
+/// The id in a path.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub struct Id {
+    /// A submission, or a folder of results.
+    pub id: String,
+}
+
+/// What an id names.
+pub enum Found {
+    /// A submission.
+    Submission(Box<Entry>),
+    /// A folder of results that no submission made.
+    Folder(String),
+}
+
+/// Finds it. A name never leads out of the folder of results: it is one component of a path.
+///
+/// # Errors
+/// There is none.
+pub fn find(shared: &Shared, id: &str) -> Result<Found, Problem> {
+    if let Some(entry) = shared.store.get(id).or_else(|| shared.store.of_folder(id)) {
+        return Ok(Found::Submission(Box::new(entry)));
+    }
+    if is_name(id) && shared.store.runs().join(id).is_dir() {
+        return Ok(Found::Folder(id.to_owned()));
+    }
+    Err(Problem::not_found("run", id).hint("`GET /runs` lists them"))
+}
+
+/// Could it be the name of a folder of results? Those that begin with a point are the server's.
+fn is_name(id: &str) -> bool {
+    let is_letter = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '.' | '_' | '-');
+    !id.is_empty() && id.len() <= 255 && !id.starts_with('.') && id.chars().all(is_letter)
+}
+
+/// The folder with the newest results of what an id names, or the one that it names itself.
+///
+/// # Errors
+/// There is none.
+pub fn results(shared: &Shared, id: &str) -> Result<PathBuf, Problem> {
+    let none = || {
+        Problem::new(axum::http::StatusCode::CONFLICT, format!("`{id}` has no results yet"))
+            .hint(format!("`GET /runs/{id}` says how far it is"))
+    };
+    match find(shared, id)? {
+        Found::Folder(name) => Ok(shared.store.runs().join(name)),
+        Found::Submission(entry) => {
+            let folders = &entry.status.folders;
+            let named = folders.iter().find(|name| *name == id).or(folders.last()).ok_or_else(none)?;
+            Ok(shared.store.runs().join(named))
+        }
+    }
+}
+
+/// Submissions in front of one that waits.
+pub fn position(shared: &Shared, id: &str) -> Option<usize> {
+    shared
+        .store
+        .all()
+        .iter()
+        .filter(|entry| !entry.status.state.is_over())
+        .position(|entry| entry.submitted.id == id)
+        .filter(|_| shared.store.get(id).is_some_and(|entry| entry.status.state == State::Queued))
+}
+
+/// What a folder of results holds; `None` where nothing can be read.
+pub fn headline(shared: &Shared, folder: &str) -> Option<Headline> {
+    headline::of_folder(&shared.store.runs().join(folder)).ok().flatten()
+}
+
+/// Does something that takes a while, a few requests at once.
+///
+/// # Errors
+/// What it says, or that it was given up.
+pub async fn slowly<Value: Send + 'static>(
+    shared: &Arc<Shared>,
+    work: impl FnOnce() -> Result<Value, Problem> + Send + 'static,
+) -> Result<Value, Problem> {
+    let failed = |reason: &str| Problem::from(RunError::new(ErrorKind::Internal, reason));
+    let _permit = shared.slow.acquire().await.map_err(|_| failed("the server ends"))?;
+    tokio::task::spawn_blocking(work).await.map_err(|_| failed("a request came to no end"))?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_one_component_and_none_of_the_servers() {
+        for right in ["20260301-090507-smart-home", "a.b_c"] {
+            assert!(is_name(right), "{right}");
+        }
+        for wrong in ["", ".", "..", ".serve", "a/b", "../x", "a\\b", "a%2fb", "a\0", "é", "latest/../x"] {
+            assert!(!is_name(wrong), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! What can be asked. A route is a row in [`api`]; its types describe it in the OpenAPI document.
+
+mod body;
+mod check;
+mod events;
+mod files;
+mod live;
+mod lookup;
+mod runs;
+mod submit;
+mod tables;
+mod who;
+
+use std::sync::Arc;
+
+use aide::axum::ApiRouter;
+use aide::axum::routing::{get_with, post_with};
+use aide::openapi::OpenApi;
+use axum::Router;
+use axum::middleware::from_fn_with_state;
+
+use crate::problem::Problem;
+use crate::shared::Shared;
+
+/// All routes behind the guard.
+pub fn router(shared: Arc<Shared>) -> Router {
+    let mut document = OpenApi::default();
+    let routes = api().finish_api(&mut document);
+    let text: Arc<str> = crate::openapi::document().into();
+    let description =
+        axum::routing::get(move || async move { ([("content-type", "application/json")], text.to_string()) });
+    routes
+        .route("/openapi.json", description)
+        // For the page alone.
+        .route("/runs/{id}/live", axum::routing::get(live::live))
+        .fallback(|| async { Problem::new(axum::http::StatusCode::NOT_FOUND, "there is no such path") })
+        .method_not_allowed_fallback(|| async {
+            Problem::new(axum::http::StatusCode::METHOD_NOT_ALLOWED, "the path does not take this method")
+        })
+        .layer(axum::extract::DefaultBodyLimit::max(body::BODY_BYTES))
+        .layer(from_fn_with_state(Arc::clone(&shared), who::check))
+        .with_state(shared)
+}
+
+/// The documented routes.
+pub fn api() -> ApiRouter<Arc<Shared>> {
+    ApiRouter::new()
+        .api_route(
+            "/runs",
+            post_with(submit::submit, |op| {
+                op.id("submit").summary("Submit a run, an experiment or a search for capacity").description(
+                    "The body is YAML or JSON. It is on the disk of the server, and waits for its turn, when the response comes.",
+                )
+            })
+            .get_with(runs::list, |op| {
+                op.id("listRuns").summary("List submissions and results, the newest first").description(
+                    "Folders of results that were made without the server are listed, too.",
+                )
+            }),
+        )
+        .api_route(
+            "/runs/{id}",
+            get_with(runs::one, |op| op.id("getRun").summary("How far a submission is, or what a folder holds"))
+                .delete_with(runs::cancel, |op| {
+                    op.id("cancelRun").summary("Cancel a submission").description(
+                        "One that waits will not begin. One that is under way ends in order, and what was measured is recorded.",
+                    )
+                }),
+        )
+        .api_route("/runs/{id}/record", get_with(files::record, |op| op.id("getRecord").summary("The record as JSON")))
+        .api_route("/runs/{id}/report", get_with(files::report, |op| op.id("getReport").summary("The report as a page")))
+        .api_route("/runs/{id}/table", get_with(files::table, |op| op.id("getTable").summary("A table as CSV")))
+        .api_route(
+            "/runs/{id}/messages",
+            get_with(files::messages, |op| op.id("getMessages").summary("Notes and warnings, as on the command line")),
+        )
+        .api_route(
+            "/runs/{id}/events",
+            get_with(events::events, |op| {
+                op.id("getEvents").summary("What goes on, as server-sent events").description(
+                    "From the beginning, then as it happens: progress once a second. Each has a line of \
+                     `pubmark run --events` as its data and that line's kind as its name; the last one is `end`.",
+                )
+            }),
+        )
+        .api_route("/validate", post_with(submit::validate, |op| {
+            op.id("validate").summary("Judge a submission without making it")
+        }))
+        .api_route("/check", post_with(check::check, |op| {
+            op.id("check").summary("Hold a run or an experiment against limits and a baseline")
+        }))
+        .api_route("/systems", get_with(tables::systems, |op| op.id("listSystems").summary("Systems that can be started")))
+        .api_route("/workloads", get_with(tables::workloads, |op| op.id("listWorkloads").summary("Built-in workloads")))
+        .api_route("/experiments", get_with(tables::experiments, |op| {
+            op.id("listExperiments").summary("Built-in experiments")
+        }))
+        .api_route("/protocols", get_with(tables::protocols, |op| op.id("listProtocols").summary("What clients can speak")))
+        .api_route("/links", get_with(tables::links, |op| op.id("listLinks").summary("Built-in emulated networks")))
+        .api_route("/doctor", get_with(tables::doctor, |op| op.id("doctor").summary("Is the machine fit to measure?")))
+        .api_route("/nodes", get_with(tables::nodes, |op| {
+            op.id("listNodes").summary("Nodes that joined the run under way")
+        }))
+}

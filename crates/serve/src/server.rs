@@ -1,0 +1,217 @@
+//! The server: its parts put together, its threads.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use pubmark_runner::Host;
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use tokio_rustls::TlsAcceptor;
+
+use crate::allow::Allow;
+use crate::guard::Guard;
+use crate::listener;
+use crate::live::Views;
+use crate::queue::Queue;
+use crate::routes;
+use crate::shared::{DoctorRow, Shared};
+use crate::store::{Store, StoreError};
+use crate::tls::{self, TlsChoice};
+use crate::token::Token;
+
+/// Threads that answer. Few: they are to leave the machine to the run.
+const THREADS: usize = 2;
+/// Threads for work that takes long: reading records, checking submissions.
+const SLOW_THREADS: usize = 2;
+/// Niceness of both kinds, the largest.
+const NICENESS: libc::c_int = 19;
+/// Time between two looks at the request to stop.
+const LOOK: Duration = Duration::from_millis(100);
+/// File of the token in the server's folder.
+const TOKEN_FILE: &str = "token";
+
+/// What a server is started with.
+pub struct Options {
+    /// Where it listens.
+    pub listen: SocketAddr,
+    /// The folder of results.
+    pub runs: PathBuf,
+    /// What submissions may do.
+    pub allow: Allow,
+    /// Whether connections are encrypted, and by what.
+    pub tls: TlsChoice,
+    /// Names besides those of loopback and the address by which it may be called.
+    pub hosts: Vec<String>,
+    /// The `pubmark` that makes runs.
+    pub program: PathBuf,
+    /// Looks at this machine.
+    pub doctor: fn() -> Vec<DoctorRow>,
+}
+
+/// What whoever starts a server has to know.
+pub struct Ready {
+    /// Its address, with the port that was chosen.
+    pub url: String,
+    /// The file of the token.
+    pub token_file: PathBuf,
+    /// The token, if it is new.
+    pub new_token: Option<String>,
+    /// SHA-256 of the certificate, if it was made for this start.
+    pub fingerprint: Option<String>,
+    /// The certificate's file, for clients to trust, if it was made for this start.
+    pub certificate_file: Option<PathBuf>,
+}
+
+/// Why a server does not start or go on.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// Others could listen in, or send.
+    #[error("`{0}` can be reached from other machines, and connections are not encrypted")]
+    NotEncrypted(SocketAddr),
+    /// Its files.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The token's file.
+    #[error("failed to use the token in `{}`", path.display())]
+    Token {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// Certificate and key.
+    #[error(transparent)]
+    Tls(#[from] tls::TlsError),
+    /// The address.
+    #[error("failed to listen on `{address}`")]
+    Listen {
+        /// It.
+        address: SocketAddr,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// Threads.
+    #[error("failed to start the threads that answer")]
+    Threads(#[source] io::Error),
+}
+
+impl ServeError {
+    /// What to type instead.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            ServeError::NotEncrypted(_) => Some(
+                "`--tls-self` makes a certificate, `--tls-cert FILE --tls-key FILE` takes yours; or listen on 127.0.0.1"
+                    .to_owned(),
+            ),
+            ServeError::Store(StoreError::InUse(_)) => Some("choose another folder with `--runs`".to_owned()),
+            ServeError::Listen { .. } => Some("choose another address with `--listen`, port 0 for a free one".to_owned()),
+            _ => None,
+        }
+    }
+}
+
+/// A server that listens already.
+pub struct Server {
+    shared: Arc<Shared>,
+    listener: std::net::TcpListener,
+    tls: Option<TlsAcceptor>,
+    ready: Ready,
+}
+
+impl Server {
+    /// Takes the folder of results and listens.
+    ///
+    /// # Errors
+    /// See [`ServeError`].
+    pub fn open(options: Options) -> Result<Server, ServeError> {
+        if !options.listen.ip().is_loopback() && matches!(options.tls, TlsChoice::Off) {
+            return Err(ServeError::NotEncrypted(options.listen));
+        }
+        let store = Arc::new(Store::open(&options.runs)?);
+        let token_file = store.serve_folder().join(TOKEN_FILE);
+        let found =
+            Token::of_file(&token_file).map_err(|source| ServeError::Token { path: token_file.clone(), source })?;
+        let tls = tls::acceptor(&options.tls, &options.hosts, options.listen.ip(), &store.serve_folder())?;
+        let failed = |source| ServeError::Listen { address: options.listen, source };
+        let listener = std::net::TcpListener::bind(options.listen).map_err(failed)?;
+        listener.set_nonblocking(true).map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        let new_token = found.is_new.then(|| found.token.expose().to_owned());
+        let scheme = if tls.is_some() { "https" } else { "http" };
+        let ready = Ready {
+            url: format!("{scheme}://{address}"),
+            token_file,
+            new_token,
+            fingerprint: tls.as_ref().and_then(|tls| tls.fingerprint.clone()),
+            certificate_file: tls.as_ref().and_then(|tls| tls.file.clone()),
+        };
+        let guard = Guard::new(found.token, address, &options.hosts, tls.is_some());
+        let queue = Arc::new(Queue::new(Arc::clone(&store), options.program.clone()));
+        let shared = Arc::new(Shared {
+            store,
+            queue,
+            allow: options.allow,
+            host: Host::with_program(options.program),
+            doctor: options.doctor,
+            views: Views::default(),
+            guard,
+            slow: Semaphore::new(SLOW_THREADS),
+        });
+        Ok(Server { shared, listener, tls: tls.map(|tls| tls.acceptor), ready })
+    }
+
+    /// What to tell whoever started it.
+    pub fn ready(&self) -> &Ready {
+        &self.ready
+    }
+
+    /// Answers and carries out, until `stop` is set.
+    ///
+    /// # Errors
+    /// No thread can be started.
+    pub fn serve(self, stop: &AtomicBool) -> Result<(), ServeError> {
+        let Server { shared, listener, tls, .. } = self;
+        let queue = Arc::clone(&shared.queue);
+        // Runs are started by this thread, whose priority they inherit: that of the call.
+        let carried = std::thread::Builder::new()
+            .name("queue".to_owned())
+            .spawn(move || queue.carry_out())
+            .map_err(ServeError::Threads)?;
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(THREADS)
+            .max_blocking_threads(SLOW_THREADS + 2)
+            .thread_name("serve")
+            .on_thread_start(be_nice)
+            .enable_io()
+            .enable_time()
+            .build()
+            .map_err(ServeError::Threads)?;
+        let router = routes::router(Arc::clone(&shared));
+        let listening = runtime.block_on(async {
+            let listener = TcpListener::from_std(listener)?;
+            let accepting = tokio::spawn(listener::accept(listener, tls, router));
+            while !stop.load(Ordering::Relaxed) && !accepting.is_finished() {
+                tokio::time::sleep(LOOK).await;
+            }
+            accepting.abort();
+            Ok(())
+        });
+        shared.queue.stop();
+        // A run under way is ended in order first.
+        let _ = carried.join();
+        runtime.shutdown_timeout(Duration::from_secs(1));
+        listening.map_err(ServeError::Threads)
+    }
+}
+
+/// Gives the thread that calls it the lowest priority: on Linux niceness is a thread's (`setpriority(2)`).
+fn be_nice() {
+    // SAFETY: setpriority has no memory to be unsafe with. A refusal would leave the priority as it is.
+    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, NICENESS) };
+}

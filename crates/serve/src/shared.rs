@@ -1,0 +1,47 @@
+//! What all requests share.
+
+use std::sync::Arc;
+
+use pubmark_runner::Host;
+use schemars::JsonSchema;
+use serde::Serialize;
+use tokio::sync::Semaphore;
+
+use crate::allow::Allow;
+use crate::guard::Guard;
+use crate::live::Views;
+use crate::queue::Queue;
+use crate::store::Store;
+
+/// What `pubmark doctor` found of one thing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct DoctorRow {
+    /// What was looked at.
+    pub name: String,
+    /// `good`, `limited` or `bad`.
+    pub fitness: String,
+    /// What is there.
+    pub text: String,
+    /// What to do, where it is not good.
+    pub fix: Option<String>,
+}
+
+/// What all requests share.
+pub struct Shared {
+    /// Submissions.
+    pub store: Arc<Store>,
+    /// Carries them out.
+    pub queue: Arc<Queue>,
+    /// What submissions may do.
+    pub allow: Allow,
+    /// This machine, for checks.
+    pub host: Host,
+    /// Looks at this machine.
+    pub doctor: fn() -> Vec<DoctorRow>,
+    /// What pages show.
+    pub views: Views,
+    /// Who may ask.
+    pub guard: Guard,
+    /// Slow work goes on for so many requests at once.
+    pub slow: Semaphore,
+}

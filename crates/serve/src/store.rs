@@ -1,0 +1,412 @@
+//! What is known of submissions, as files: a folder each in `<runs>/.serve/queue`, which appears whole or not at all, and whose files
+//! are replaced whole. Nothing else is kept, so that a server that was killed finds all of it again.
+
+use std::collections::BTreeMap;
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use pubmark_record::headline::Kind;
+use pubmark_record::store::write_whole;
+use pubmark_record::time::UtcTime;
+use pubmark_runner::now;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::problem::Problem;
+use crate::submission::Submission;
+use crate::token::random_hex;
+
+/// Folder of the server in the folder of results.
+pub const SERVE_FOLDER: &str = ".serve";
+/// What was submitted.
+const SUBMISSION_FILE: &str = "submission.json";
+/// How far it is.
+const STATUS_FILE: &str = "status.json";
+/// What the child wrote of its progress.
+pub const EVENTS_FILE: &str = "events.jsonl";
+/// What the child wrote for people.
+pub const MESSAGES_FILE: &str = "messages.txt";
+/// Submissions that wait, at most.
+pub const MOST_WAITING: usize = 1_000;
+
+/// How far a submission is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum State {
+    /// It waits for those before it.
+    Queued,
+    /// It is carried out.
+    Running,
+    /// It is asked to end.
+    Cancelling,
+    /// It came to its end.
+    Complete,
+    /// It came to no outcome.
+    Failed,
+    /// It was cancelled; what was measured until then is recorded.
+    Cancelled,
+    /// The server ended meanwhile; what was measured until then is recorded.
+    Interrupted,
+}
+
+impl State {
+    /// Will it change no more?
+    pub fn is_over(self) -> bool {
+        !matches!(self, State::Queued | State::Running | State::Cancelling)
+    }
+
+    /// Its word.
+    pub fn word(self) -> &'static str {
+        match self {
+            State::Queued => "queued",
+            State::Running => "running",
+            State::Cancelling => "cancelling",
+            State::Complete => "complete",
+            State::Failed => "failed",
+            State::Cancelled => "cancelled",
+            State::Interrupted => "interrupted",
+        }
+    }
+}
+
+/// What was submitted; never changes.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Submitted {
+    /// Its name, and that of its folder.
+    pub id: String,
+    /// Place in the order, ns since 1970.
+    pub order: u128,
+    /// When, RFC 3339.
+    pub submitted_at: String,
+    /// What it is.
+    pub kind: Kind,
+    /// Workload or experiment.
+    pub name: String,
+    /// Systems.
+    pub systems: Vec<String>,
+    /// The verb of the child.
+    pub verb: String,
+    /// Name of the file that it gets first, if it gets one.
+    pub file: Option<String>,
+    /// Its options.
+    pub options: Vec<String>,
+}
+
+/// How far it is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Status {
+    /// In a word.
+    pub state: State,
+    /// When it began, RFC 3339.
+    pub started_at: Option<String>,
+    /// When it ended, RFC 3339.
+    pub ended_at: Option<String>,
+    /// The child, as its number and its start in ticks of the kernel: a number alone may be another process by now.
+    pub process: Option<(u32, u64)>,
+    /// What the child ended with.
+    pub exit_code: Option<i32>,
+    /// Folders of its results, by name.
+    pub folders: Vec<String>,
+    /// Why it failed.
+    pub error: Option<Failure>,
+}
+
+/// Why a submission failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Failure {
+    /// What was tried, then why, outermost first.
+    pub chain: Vec<String>,
+    /// What to do.
+    pub hint: Option<String>,
+}
+
+impl Status {
+    fn queued() -> Status {
+        Status {
+            state: State::Queued,
+            started_at: None,
+            ended_at: None,
+            process: None,
+            exit_code: None,
+            folders: vec![],
+            error: None,
+        }
+    }
+}
+
+/// A submission.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// What it is.
+    pub submitted: Submitted,
+    /// How far it is.
+    pub status: Status,
+}
+
+/// All submissions, in memory and as files.
+pub struct Store {
+    runs: PathBuf,
+    entries: Mutex<BTreeMap<String, Entry>>,
+    /// Locked while this server lives.
+    _lock: File,
+}
+
+/// The store cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// Another server has it.
+    #[error("another `pubmark serve` uses `{}`", .0.display())]
+    InUse(PathBuf),
+    /// A file.
+    #[error("failed to {action} `{}`", path.display())]
+    File {
+        /// What was tried.
+        action: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+}
+
+impl Store {
+    /// The store in the folder of results; makes what is missing.
+    ///
+    /// # Errors
+    /// Another server has it, or it cannot be read or made.
+    pub fn open(runs: &Path) -> Result<Store, StoreError> {
+        let failed = |action, path: &Path, source| StoreError::File { action, path: path.to_owned(), source };
+        let runs = std::path::absolute(runs).map_err(|source| failed("find", runs, source))?;
+        let folder = runs.join(SERVE_FOLDER);
+        let queue = folder.join("queue");
+        DirBuilder::new()
+            .recursive(true)
+            .create(&runs)
+            .and_then(|()| DirBuilder::new().recursive(true).mode(0o700).create(&queue))
+            .map_err(|source| failed("create", &queue, source))?;
+        let lock = folder.join("lock");
+        let opened = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&lock);
+        let held = opened.map_err(|source| failed("open", &lock, source))?;
+        match held.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(StoreError::InUse(runs)),
+            Err(TryLockError::Error(source)) => return Err(failed("lock", &lock, source)),
+        }
+        let entries = read_all(&queue).map_err(|source| failed("read", &queue, source))?;
+        Ok(Store { runs, entries: Mutex::new(entries), _lock: held })
+    }
+
+    /// The folder of results.
+    pub fn runs(&self) -> &Path {
+        &self.runs
+    }
+
+    /// The server's folder in it.
+    pub fn serve_folder(&self) -> PathBuf {
+        self.runs.join(SERVE_FOLDER)
+    }
+
+    /// The folder of a submission.
+    pub fn folder(&self, id: &str) -> PathBuf {
+        self.serve_folder().join("queue").join(id)
+    }
+
+    fn entries(&self) -> MutexGuard<'_, BTreeMap<String, Entry>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// All, the first submitted first.
+    pub fn all(&self) -> Vec<Entry> {
+        let mut all: Vec<Entry> = self.entries().values().cloned().collect();
+        all.sort_by_key(|entry| entry.submitted.order);
+        all
+    }
+
+    /// One.
+    pub fn get(&self, id: &str) -> Option<Entry> {
+        self.entries().get(id).cloned()
+    }
+
+    /// The submission whose results are in a folder.
+    pub fn of_folder(&self, folder: &str) -> Option<Entry> {
+        self.entries().values().find(|entry| entry.status.folders.iter().any(|name| name == folder)).cloned()
+    }
+
+    /// Takes a submission in: it is on the disk when this returns.
+    ///
+    /// # Errors
+    /// Too many wait, or it cannot be written.
+    pub fn add(&self, submission: Submission) -> Result<Entry, Problem> {
+        let internal = |error: io::Error| Problem::internal(&error);
+        let mut entries = self.entries();
+        if entries.values().filter(|entry| entry.status.state == State::Queued).count() >= MOST_WAITING {
+            return Err(Problem::new(
+                axum::http::StatusCode::TOO_MANY_REQUESTS,
+                format!("{MOST_WAITING} submissions wait already"),
+            )
+            .hint("cancel some of them, or wait"));
+        }
+        let id = format!("{}-{}", UtcTime::from_system_time(now()).compact(), random_hex(4).map_err(internal)?);
+        // Later than all others, whatever the clock says.
+        let newest = entries.values().map(|entry| entry.submitted.order).max().unwrap_or(0);
+        let order = since_1970_ns().max(newest + 1);
+        let folder = self.folder(&id);
+        let (kind, name, systems) = (submission.kind, submission.name.clone(), submission.systems.clone());
+        let called = submission.order(&folder)?;
+        let submitted = Submitted {
+            id: id.clone(),
+            order,
+            submitted_at: UtcTime::from_system_time(now()).rfc3339(),
+            kind,
+            name,
+            systems,
+            verb: called.verb.to_owned(),
+            file: called.file.as_ref().map(|(name, _)| (*name).to_owned()),
+            options: called.options,
+        };
+        let status = Status::queued();
+        let mut files = vec![(SUBMISSION_FILE, json(&submitted)), (STATUS_FILE, json(&status))];
+        files.extend(called.file.map(|(name, text)| (name, text.into_bytes())));
+        files.extend(called.password.map(|(name, secret)| (name, secret.expose().as_bytes().to_vec())));
+        create_whole(&folder, &files).map_err(internal)?;
+        let entry = Entry { submitted, status };
+        entries.insert(id, entry.clone());
+        Ok(entry)
+    }
+
+    /// Changes how far a submission is, on the disk first. Returns what it is now; `None` if there is none.
+    ///
+    /// # Errors
+    /// It cannot be written: then nothing changed.
+    pub fn change(&self, id: &str, change: impl FnOnce(&mut Status)) -> Result<Option<Entry>, Problem> {
+        let mut entries = self.entries();
+        let Some(entry) = entries.get_mut(id) else { return Ok(None) };
+        let mut status = entry.status.clone();
+        change(&mut status);
+        if status != entry.status {
+            let path = self.folder(id).join(STATUS_FILE);
+            write_whole(&path, &json(&status)).map_err(|error| Problem::internal(&error))?;
+            entry.status = status;
+        }
+        Ok(Some(entry.clone()))
+    }
+}
+
+/// As indented JSON.
+fn json<Value: Serialize>(value: &Value) -> Vec<u8> {
+    let mut text = serde_json::to_vec_pretty(value).expect("plain JSON");
+    text.push(b'\n');
+    text
+}
+
+/// Nanoseconds since 1970.
+fn since_1970_ns() -> u128 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos())
+}
+
+/// Makes a folder with its files, whole or not at all: under another name, flushed, then renamed.
+fn create_whole(folder: &Path, files: &[(&str, Vec<u8>)]) -> io::Result<()> {
+    let parent = folder.parent().unwrap_or(Path::new("."));
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    let temporary = parent.join(format!(".{name}"));
+    DirBuilder::new().mode(0o700).create(&temporary)?;
+    let written = files
+        .iter()
+        .try_for_each(|(name, content)| {
+            let path = temporary.join(name);
+            let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+            file.write_all(content)?;
+            file.sync_all()
+        })
+        .and_then(|()| File::open(&temporary)?.sync_all())
+        .and_then(|()| fs::rename(&temporary, folder))
+        .and_then(|()| File::open(parent)?.sync_all());
+    if written.is_err() {
+        // Best effort: the error that matters is the one returned.
+        let _ = fs::remove_dir_all(&temporary);
+    }
+    written
+}
+
+/// All that are whole. What was never finished is removed; one whose files cannot be read stays, and is left out.
+fn read_all(queue: &Path) -> io::Result<BTreeMap<String, Entry>> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(queue)? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name.starts_with('.') {
+            fs::remove_dir_all(entry.path())?;
+            continue;
+        }
+        if let Some(entry) = read_one(&entry.path()) {
+            found.insert(name, entry);
+        }
+    }
+    Ok(found)
+}
+
+fn read_one(folder: &Path) -> Option<Entry> {
+    let submitted = serde_json::from_slice(&fs::read(folder.join(SUBMISSION_FILE)).ok()?).ok()?;
+    let status = serde_json::from_slice(&fs::read(folder.join(STATUS_FILE)).ok()?).ok()?;
+    Some(Entry { submitted, status })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use pubmark_runner::Host;
+
+    use super::*;
+    use crate::allow::Allow;
+
+    fn submission() -> Submission {
+        let text = r#"{"workload": "hello", "duration": "1s", "warmup": "0s"}"#;
+        Submission::read(text, &Allow::default(), &Host::this()).unwrap()
+    }
+
+    #[test]
+    fn submissions_are_found_again_in_their_order() {
+        let folder = tempfile::tempdir().unwrap();
+        let ids: Vec<String> = {
+            let store = Store::open(folder.path()).unwrap();
+            let ids = (0..5).map(|_| store.add(submission()).unwrap().submitted.id).collect();
+            // One that was never finished.
+            fs::create_dir(store.folder(".20260101-000000-x")).unwrap();
+            ids
+        };
+        let store = Store::open(folder.path()).unwrap();
+        let found: Vec<String> = store.all().into_iter().map(|entry| entry.submitted.id).collect();
+        assert_eq!(found, ids);
+        store.change(&ids[0], |status| status.state = State::Complete).unwrap();
+        drop(store);
+        let store = Store::open(folder.path()).unwrap();
+        assert_eq!(store.get(&ids[0]).unwrap().status.state, State::Complete);
+        assert!(!store.folder(".20260101-000000-x").exists());
+    }
+
+    #[test]
+    fn a_folder_has_one_server() {
+        let folder = tempfile::tempdir().unwrap();
+        let _store = Store::open(folder.path()).unwrap();
+        assert!(matches!(Store::open(folder.path()), Err(StoreError::InUse(_))));
+    }
+
+    #[test]
+    fn a_password_is_in_no_file_but_its_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path()).unwrap();
+        let text = r#"{"workload": "hello", "connection": {"user": "u", "password": "geheim-1"}}"#;
+        let submission = Submission::read(text, &Allow::default(), &Host::this()).unwrap();
+        let place = store.folder(&store.add(submission).unwrap().submitted.id);
+        for entry in fs::read_dir(&place).unwrap() {
+            let path = entry.unwrap().path();
+            let text = fs::read_to_string(&path).unwrap();
+            assert_eq!(text.contains("geheim-1"), path.ends_with("password"), "{}: {text}", path.display());
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! What can be submitted: a run, an experiment, a search for capacity, as YAML or JSON. [`Submission::read`] reads and judges it,
+//! [`Submission::order`] says what the child process is called with.
+
+mod capacity;
+mod experiment;
+mod run;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use pubmark_model::secret::Secret;
+use pubmark_record::headline::Kind;
+use pubmark_runner::spec::file::document;
+use pubmark_runner::{Host, RunSpec};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+pub use capacity::CapacitySubmission;
+pub use experiment::ExperimentSubmission;
+pub use run::RunSubmission;
+
+use crate::allow::{Allow, NotAllowed};
+use crate::problem::Problem;
+
+/// What tells the kinds apart.
+#[derive(Deserialize)]
+struct Head {
+    experiment: Option<IgnoredAny>,
+    capacity: Option<IgnoredAny>,
+    axes: Option<IgnoredAny>,
+}
+
+/// The body of `POST /runs` and `POST /validate`.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[allow(dead_code, reason = "describes the body; each kind is read by itself, for errors that say what is wrong")]
+pub enum SubmissionBody {
+    /// A run.
+    Run(Box<RunSubmission>),
+    /// An experiment by its name or its text.
+    Experiment(ExperimentSubmission),
+    /// A search for capacity.
+    Capacity(CapacitySubmission),
+}
+
+/// Something that can be carried out, as far as that is known without starting it.
+pub struct Submission {
+    /// What it is.
+    pub kind: Kind,
+    /// Workload or experiment.
+    pub name: String,
+    /// Systems by name; `None` in it for one at an endpoint.
+    pub systems: Vec<String>,
+    /// What it is written as.
+    what: What,
+    /// What a reader should know of it.
+    pub notes: Vec<String>,
+}
+
+enum What {
+    Run(Box<RunSpec>),
+    Experiment { text: Option<String>, options: Vec<String> },
+    Capacity { options: Vec<String> },
+}
+
+/// How the child process is called.
+#[derive(Debug)]
+pub struct Order {
+    /// The verb.
+    pub verb: &'static str,
+    /// The file that it is given, to be written beside; otherwise the name of something built in.
+    pub file: Option<(&'static str, String)>,
+    /// A password, to be written beside for its owner alone.
+    pub password: Option<(&'static str, Secret)>,
+    /// Options.
+    pub options: Vec<String>,
+}
+
+/// Name of the file of a password.
+const PASSWORD_FILE: &str = "password";
+
+impl Submission {
+    /// Reads and judges a text; starts nothing.
+    ///
+    /// # Errors
+    /// It cannot be read, with line and column; may not be made; or cannot be made on this machine.
+    pub fn read(text: &str, allow: &Allow, host: &Host) -> Result<Submission, Problem> {
+        let head: Head = document(text)?;
+        match head {
+            Head { experiment: Some(_), .. } => document::<ExperimentSubmission>(text)?.judged(allow),
+            Head { axes: Some(_), .. } => ExperimentSubmission::of_text(text).judged(allow),
+            Head { capacity: Some(_), .. } => document::<CapacitySubmission>(text)?.judged(allow),
+            _ => Submission::of_run(document::<RunSubmission>(text)?, allow, host),
+        }
+    }
+
+    fn of_run(submitted: RunSubmission, allow: &Allow, host: &Host) -> Result<Submission, Problem> {
+        let spec = submitted.spec()?;
+        allow.run(&spec).map_err(refused)?;
+        let spec = spec.self_contained();
+        let workload = Arc::new(spec.load()?);
+        let name = workload.name.clone();
+        let checked = spec.check_loaded(workload, host)?;
+        let notes = checked.notes().to_vec();
+        let named = spec.target.system.clone();
+        let systems = named.unwrap_or_else(|| match spec.target.endpoint {
+            Some(_) => "endpoint".to_owned(),
+            None => "builtin".to_owned(),
+        });
+        Ok(Submission { kind: Kind::Run, name, systems: vec![systems], what: What::Run(Box::new(spec)), notes })
+    }
+
+    /// How the child is called, its files in `folder`.
+    ///
+    /// # Errors
+    /// A value cannot be written.
+    pub fn order(self, folder: &Path) -> Result<Order, Problem> {
+        Ok(match self.what {
+            What::Run(mut spec) => {
+                let password = spec.connection.password.take().map(|password| (PASSWORD_FILE, password));
+                if password.is_some() {
+                    spec.connection.password_file = Some(folder.join(PASSWORD_FILE));
+                }
+                let text = spec.to_yaml_with_passwords()?;
+                Order { verb: "run", file: Some(("run.yaml", text)), password, options: vec![] }
+            }
+            What::Experiment { text, options } => {
+                let file = text.map(|text| ("experiment.yaml", text));
+                Order { verb: "experiment", file, password: None, options }
+            }
+            What::Capacity { options } => Order { verb: "capacity", file: None, password: None, options },
+        })
+    }
+}
+
+fn refused(error: NotAllowed) -> Problem {
+    Problem::new(axum::http::StatusCode::FORBIDDEN, error.to_string()).hint(error.hint())
+}

@@ -1,0 +1,118 @@
+//! Encrypted connections: by a certificate of the user's, or one that is made here.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::net::IpAddr;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustls::ServerConfig;
+use rustls::pki_types::pem::{self, PemObject as _};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::TlsAcceptor;
+
+/// Whether connections are encrypted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TlsChoice {
+    /// They are not.
+    Off,
+    /// By a certificate that is made at the first start and kept in the server's folder.
+    OwnMade,
+    /// By these files (PEM).
+    Files {
+        /// The certificate, its chain behind it.
+        certificate: PathBuf,
+        /// Its key.
+        key: PathBuf,
+    },
+}
+
+/// Certificate or key cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// A file.
+    #[error("failed to read `{}`", path.display())]
+    File {
+        /// It.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: pem::Error,
+    },
+    /// What is made here cannot be written.
+    #[error("failed to write `{}`", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// A certificate cannot be made of the names.
+    #[error("failed to make a certificate")]
+    Make(#[from] rcgen::Error),
+    /// Both do not fit.
+    #[error("failed to use the certificate and its key")]
+    Unfit(#[from] rustls::Error),
+}
+
+/// What accepts encrypted connections.
+pub struct Tls {
+    /// It.
+    pub acceptor: TlsAcceptor,
+    /// SHA-256 of a certificate that was made here.
+    pub fingerprint: Option<String>,
+    /// Its file.
+    pub file: Option<PathBuf>,
+}
+
+/// Reads or makes what is wanted.
+///
+/// # Errors
+/// See [`TlsError`].
+pub fn acceptor(choice: &TlsChoice, names: &[String], address: IpAddr, folder: &Path) -> Result<Option<Tls>, TlsError> {
+    let (certificate, key, is_ours) = match choice {
+        TlsChoice::Off => return Ok(None),
+        TlsChoice::Files { certificate, key } => (certificate.clone(), key.clone(), false),
+        TlsChoice::OwnMade => {
+            let (certificate, key) = (folder.join("certificate.pem"), folder.join("key.pem"));
+            if !certificate.is_file() || !key.is_file() {
+                make(names, address, &certificate, &key)?;
+            }
+            (certificate, key, true)
+        }
+    };
+    let unread = |path: &Path| {
+        let path = path.to_owned();
+        move |source| TlsError::File { path, source }
+    };
+    let chain: Vec<CertificateDer<'static>> =
+        CertificateDer::pem_file_iter(&certificate).and_then(Iterator::collect).map_err(unread(&certificate))?;
+    let read = PrivateKeyDer::from_pem_file(&key).map_err(unread(&key))?;
+    let digest = chain.first().map(|first| ring::digest::digest(&ring::digest::SHA256, first));
+    let hex = digest.map(|digest| digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect::<String>());
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_no_client_auth()
+        .with_single_cert(chain, read)?;
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    Ok(Some(Tls { acceptor, fingerprint: hex.filter(|_| is_ours), file: is_ours.then_some(certificate) }))
+}
+
+/// Makes a certificate for these names, the address and loopback.
+fn make(names: &[String], address: IpAddr, certificate: &Path, key: &Path) -> Result<(), TlsError> {
+    let own = ["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned(), address.to_string()];
+    let made = rcgen::generate_simple_self_signed(own.into_iter().chain(names.iter().cloned()).collect::<Vec<_>>())?;
+    for (path, text, mode) in [(key, made.signing_key.serialize_pem(), 0o600), (certificate, made.cert.pem(), 0o644)] {
+        let write = || {
+            let _ = fs::remove_file(path);
+            let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
+            file.write_all(text.as_bytes())?;
+            file.sync_all()
+        };
+        write().map_err(|source| TlsError::Write { path: path.to_owned(), source })?;
+    }
+    Ok(())
+}

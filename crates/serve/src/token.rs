@@ -1,0 +1,109 @@
+//! The bearer token: made at the first start, in a file that its owner alone may read.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+use pubmark_model::secret::Secret;
+use ring::rand::{SecureRandom as _, SystemRandom};
+use subtle::ConstantTimeEq as _;
+
+/// Random bytes of a token.
+const BYTES: usize = 32;
+/// Longest token that is read.
+const LONGEST: usize = 4096;
+
+/// What a request has to show.
+#[derive(Clone, Debug)]
+pub struct Token(Secret);
+
+/// A token, and whether it is new: then it is shown, once.
+pub struct Found {
+    /// It.
+    pub token: Token,
+    /// Was it made now?
+    pub is_new: bool,
+}
+
+impl Token {
+    /// Reads the file, or makes one.
+    ///
+    /// # Errors
+    /// It cannot be read or written, is empty, or others may read it.
+    pub fn of_file(path: &Path) -> io::Result<Found> {
+        match fs::read_to_string(path) {
+            Ok(text) => Token::read(path, &text).map(|token| Found { token, is_new: false }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let token = random_hex(BYTES)?;
+                let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+                file.write_all(token.as_bytes())?;
+                file.write_all(b"\n")?;
+                file.sync_all()?;
+                Ok(Found { token: Token(Secret::new(token)), is_new: true })
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn read(path: &Path, text: &str) -> io::Result<Token> {
+        use std::os::unix::fs::MetadataExt as _;
+        let refused = |reason: &str| Err(io::Error::new(io::ErrorKind::InvalidData, reason.to_owned()));
+        if fs::metadata(path)?.mode() & 0o077 != 0 {
+            return refused("others than its owner may read or write it: `chmod 600` it, or remove it for a new one");
+        }
+        match text.trim() {
+            "" => refused("it is empty: remove it for a new one"),
+            token if token.len() > LONGEST || token.contains(char::is_whitespace) => {
+                refused("it holds no token: remove it for a new one")
+            }
+            token => Ok(Token(Secret::new(token))),
+        }
+    }
+
+    /// The text, to be shown once.
+    pub fn expose(&self) -> &str {
+        self.0.expose()
+    }
+
+    /// Is it this one? Takes as long for each text of its length.
+    pub fn is(&self, shown: &[u8]) -> bool {
+        self.expose().as_bytes().ct_eq(shown).into()
+    }
+}
+
+/// So many random bytes in hexadecimal digits.
+pub fn random_hex(bytes: usize) -> io::Result<String> {
+    let mut random = vec![0; bytes];
+    SystemRandom::new().fill(&mut random).map_err(|_| io::Error::other("the kernel gives no random bytes"))?;
+    Ok(random.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn a_token_is_made_once_and_its_owner_alone_reads_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("token");
+        let made = Token::of_file(&path).unwrap();
+        assert!(made.is_new && made.token.expose().len() == 64);
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        let again = Token::of_file(&path).unwrap();
+        assert!(!again.is_new && again.token.is(made.token.expose().as_bytes()));
+        for wrong in ["", "x", &made.token.expose()[1..], &format!("{}0", made.token.expose())] {
+            assert!(!again.token.is(wrong.as_bytes()), "{wrong}");
+        }
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        assert!(Token::of_file(&path).is_err());
+    }
+
+    #[test]
+    fn a_token_is_not_printed() {
+        assert!(!format!("{:?}", Token(Secret::new("abc"))).contains("abc"));
+    }
+}
