@@ -1,12 +1,19 @@
 //! Ctrl-C, SIGTERM, SIGHUP: the first asks for an orderly end, the second ends at once.
+//!
+//! The kernel may send several for one reason: a process that asked for a signal when its parent dies (`PR_SET_PDEATHSIG`) gets one for
+//! each thread of the parent that ends while others live. Those that come together count as one.
 
 use std::io::Read as _;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
+
+/// Signals within this time of the first are the same request: nobody asks twice as fast.
+const TOGETHER: Duration = Duration::from_millis(150);
 
 /// Starts to watch. The flag is set by the first signal. The second ends the process at once; a system that was started
 /// goes with it, because the kernel kills the children of the one who started them.
@@ -51,8 +58,11 @@ pub fn watch_preparation() -> Result<Preparation, Failure> {
     let (set, orderly) = (Arc::clone(&stop), Arc::clone(&is_over));
     let watch = move || {
         let mut byte = [0];
+        let mut first: Option<Instant> = None;
         while arrived.read_exact(&mut byte).is_ok() {
-            if set.swap(true, Ordering::Relaxed) || !orderly.load(Ordering::Relaxed) {
+            let is_second = first.get_or_insert_with(Instant::now).elapsed() > TOGETHER;
+            set.store(true, Ordering::Relaxed);
+            if is_second || !orderly.load(Ordering::Relaxed) {
                 end_at_once();
             }
         }
