@@ -102,6 +102,7 @@ check-format:
 
 check-lints:
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	$(CARGO) clippy -p pubmark-cli --no-default-features --features mqtt -- -D warnings
 
 check-docs: build-tests
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items

@@ -1,8 +1,5 @@
 //! Records on disk, and what is made from them.
 
-use std::fs::{OpenOptions, Permissions};
-use std::io::Write as _;
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use pubmark_record::record::Record;
@@ -45,22 +42,6 @@ pub fn folder_of(run: &Path) -> PathBuf {
 /// Writes a file, whole or not at all.
 pub fn write(path: &Path, text: &str) -> Result<(), Failure> {
     Ok(save::write(path, text)?)
-}
-
-/// Writes a new file with these rights, whatever the process's own mask of them; nobody else can open it before it has them.
-pub fn write_with_mode(path: &Path, text: &str, mode: u32) -> Result<(), Failure> {
-    let failed = |error: &std::io::Error| {
-        Failure::from_error(ExitCode::Usage, error).during(format!("failed to write `{}`", path.display()))
-    };
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder).map_err(|error| failed(&error))?;
-    }
-    let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
-    let written = opened.and_then(|mut file| {
-        file.write_all(text.as_bytes())?;
-        file.set_permissions(Permissions::from_mode(mode))
-    });
-    written.map_err(|error| failed(&error))
 }
 
 /// Writes files below a folder.

@@ -104,7 +104,6 @@ impl Wanted {
     }
 
     /// Address of a system that is to be started.
-    #[cfg(feature = "cluster")]
     pub fn listens_at(&self) -> Option<Ipv4Addr> {
         match self {
             Wanted::Started { options, .. } => Some(options.host),

@@ -38,6 +38,7 @@ impl<D: Dialect> StreamClients<D> {
     }
 
     /// See [`Reactor::served_until_ns`].
+    #[cfg(any(feature = "redis", feature = "zeromq"))]
     pub(crate) fn served_until_ns(&self) -> u64 {
         self.shared.reactor.served_until_ns()
     }

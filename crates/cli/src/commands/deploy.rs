@@ -1,7 +1,8 @@
 //! `pubmark deploy`: files by which an orchestrator places a run on several machines.
 
-use std::fs::DirBuilder;
-use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::fs::{DirBuilder, OpenOptions, Permissions};
+use std::io::Write as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -126,7 +127,7 @@ impl Deploy {
         for (name, text) in &files {
             // What Compose mounts is read by a container's user, so there the folder keeps others out.
             let mode = if self.kind == Kind::Compose && name.contains('/') { 0o644 } else { 0o600 };
-            rendering::write_with_mode(&self.out.join(name), text, mode)?;
+            write_with_mode(&self.out.join(name), text, mode)?;
         }
         if self.apply {
             return self.apply(&self.out.join(&files[0].0), printer);
@@ -244,4 +245,20 @@ impl Deploy {
         });
         text
     }
+}
+
+/// Writes a new file with these rights, whatever the process's own mask of them; nobody else can open it before it has them.
+fn write_with_mode(path: &Path, text: &str, mode: u32) -> Result<(), Failure> {
+    let failed = |error: &std::io::Error| {
+        Failure::from_error(ExitCode::Usage, error).during(format!("failed to write `{}`", path.display()))
+    };
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder).map_err(|error| failed(&error))?;
+    }
+    let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+    let written = opened.and_then(|mut file| {
+        file.write_all(text.as_bytes())?;
+        file.set_permissions(Permissions::from_mode(mode))
+    });
+    written.map_err(|error| failed(&error))
 }

@@ -45,6 +45,7 @@ pub struct Column {
     /// Its name.
     pub name: &'static str,
     /// What it holds.
+    #[cfg_attr(not(feature = "parquet"), expect(dead_code, reason = "text has no types"))]
     pub kind: Kind,
     /// Its value in a row.
     pub of: for<'a> fn(&LoggedRow<'a>) -> Value<'a>,
