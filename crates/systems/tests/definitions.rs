@@ -158,7 +158,7 @@ fn a_wrong_definition_says_where_and_what() {
 fn a_profile_or_protocol_that_is_not_there_is_answered_with_those_that_are() {
     let definition = Definition::load("mosquitto").unwrap();
     let error = definition.profile("fast").unwrap_err().to_string();
-    assert_eq!(error, "`mosquitto` has no profile `fast`: it has default, durable, tuned");
+    assert_eq!(error, "`mosquitto` has no profile `fast`: it has default, durable, psmark, tuned");
     let error = definition.offer("nats").unwrap_err().to_string();
     assert_eq!(error, "`mosquitto` does not speak nats: it speaks mqtt311, mqtt5");
 }
