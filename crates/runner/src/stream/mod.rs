@@ -1,5 +1,5 @@
 //! What runs tell while they go on, as lines of JSON for programs: [`StreamEvent`] is a line, [`EventStream`] writes them, and
-//! [`EventStream::observer`] is a [`RunObserver`] that does, once a second.
+//! [`EventStream::observer`] is a [`RunObserver`](crate::RunObserver) that does, once a second.
 
 mod event;
 mod observer;
