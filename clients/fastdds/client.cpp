@@ -26,8 +26,6 @@
 #include <string>
 #include <vector>
 
-#include <fastcdr/Cdr.h>
-#include <fastcdr/FastBuffer.h>
 #include <fastrtps/config.h>
 #include <fastdds/dds/domain/DomainParticipant.hpp>
 #include <fastdds/dds/domain/DomainParticipantFactory.hpp>
@@ -37,13 +35,10 @@
 #include <fastdds/dds/subscriber/DataReaderListener.hpp>
 #include <fastdds/dds/subscriber/SampleInfo.hpp>
 #include <fastdds/dds/subscriber/Subscriber.hpp>
-#include <fastdds/dds/topic/TopicDataType.hpp>
 #include <fastdds/dds/topic/TypeSupport.hpp>
 #include <fastdds/rtps/transport/UDPv4TransportDescriptor.h>
 
-using namespace eprosima::fastdds::dds;
-using eprosima::fastrtps::rtps::InstanceHandle_t;
-using eprosima::fastrtps::rtps::SerializedPayload_t;
+#include "message.hpp"
 
 static const int FIRST_PORT = 7400, PORTS_PER_DOMAIN = 250;
 static const uint64_t MATCH_LIMIT_NS = 1000000000, LOOK_NS = 2000000;
@@ -53,44 +48,6 @@ static uint64_t now() {
   clock_gettime(CLOCK_MONOTONIC, &time);
   return uint64_t(time.tv_sec) * 1000000000 + uint64_t(time.tv_nsec);
 }
-
-struct Message {
-  std::string topic;
-  std::vector<uint8_t> payload;
-};
-
-struct MessageType : TopicDataType {
-  MessageType() {
-    setName("pubmark::Message");
-    m_typeSize = 4 << 20;
-    m_isGetKeyDefined = false;
-  }
-  bool serialize(void *data, SerializedPayload_t *out) override {
-    auto *message = static_cast<Message *>(data);
-    eprosima::fastcdr::FastBuffer buffer(reinterpret_cast<char *>(out->data), out->max_size);
-    eprosima::fastcdr::Cdr cdr(buffer, eprosima::fastcdr::Cdr::DEFAULT_ENDIAN, eprosima::fastcdr::Cdr::DDS_CDR);
-    out->encapsulation = cdr.endianness() == eprosima::fastcdr::Cdr::BIG_ENDIANNESS ? CDR_BE : CDR_LE;
-    cdr.serialize_encapsulation();
-    cdr << message->topic << message->payload;
-    out->length = static_cast<uint32_t>(cdr.getSerializedDataLength());
-    return true;
-  }
-  bool deserialize(SerializedPayload_t *in, void *data) override {
-    auto *message = static_cast<Message *>(data);
-    eprosima::fastcdr::FastBuffer buffer(reinterpret_cast<char *>(in->data), in->length);
-    eprosima::fastcdr::Cdr cdr(buffer, eprosima::fastcdr::Cdr::DEFAULT_ENDIAN, eprosima::fastcdr::Cdr::DDS_CDR);
-    cdr.read_encapsulation();
-    cdr >> message->topic >> message->payload;
-    return true;
-  }
-  std::function<uint32_t()> getSerializedSizeProvider(void *data) override {
-    auto *message = static_cast<Message *>(data);
-    return [message] { return static_cast<uint32_t>(32 + message->topic.size() + message->payload.size()); };
-  }
-  void *createData() override { return new Message(); }
-  void deleteData(void *data) override { delete static_cast<Message *>(data); }
-  bool getKey(void *, InstanceHandle_t *, bool) override { return false; }
-};
 
 // Frames to pubmark: fields in their order, written at once; readers call from threads of the library's.
 static std::mutex output;

@@ -180,7 +180,7 @@ class Connection {
     this.mqtt.publish(topic, payload, { qos, retain }, (error) => {
       if (this.over || qos === 0) return;
       const code = error ? error.code : 0;
-      // An error without a code is the connection's end, which is told by itself.
+      // An error without a code is the end of the connection: `close` reports it.
       if (error && !(code >= 128)) return;
       say(0x89, pack(...message, [1, code]), error ? Buffer.from(error.message) : undefined);
     });

@@ -31,7 +31,7 @@ HELLO = {
 }
 NOT_AUTHORIZED_CODES = (134, 135)
 KEEP_ALIVE_TIMEOUT = 141
-# Paho looks at its keep-alive when it is told to.
+# Paho checks its keep-alive only when loop_misc() is called.
 MISC_EVERY_S = 0.25
 
 

@@ -1,4 +1,4 @@
-//! Live progress of a run: redrawn in place for who watches a terminal, a line every 10 s for who reads a log.
+//! Live progress of a run: redrawn in place on a terminal, a line every 10 s in a log.
 
 use std::time::Duration;
 

@@ -122,15 +122,6 @@ impl Observer for Watcher<'_> {
         // Where progress cannot be redrawn, one line a run is enough.
         let is_watched = self.printer.is_watched();
         let text = match event {
-            Event::LooksForImage { system } => format!("{system}: looking for its image"),
-            Event::CellsRefused { cells, refusal } => {
-                format!("{}: {}: {}", named(cells), refusal.kind.words(), refusal.text)
-            }
-            Event::Caution(text) => (*text).to_owned(),
-            Event::Reruns(count) => format!(
-                "{} in place of those that could not be measured",
-                numbers::counted(*count as u64, "more run", "more runs")
-            ),
             Event::RunBegins(run) if is_watched => {
                 format!("{} (repetition {}; about {} left)", heading(run), run.repetition, about(run.left))
             }
@@ -139,8 +130,6 @@ impl Observer for Watcher<'_> {
                 let (used, limit) = (percent(*share), percent(*below));
                 format!("  waiting for a quiet machine: others use {used} % of it, more than {limit} %")
             }
-            Event::RunBegins(_) | Event::WaitsForQuiet { .. } => return,
-            Event::StaysBusy { share, waited } => stays_busy(*share, *waited),
             Event::RunEnded { run, end, p99_us, took, busy } => {
                 let line = ended(end, *p99_us, is_watched);
                 let busy = if *busy { "; the machine was busy" } else { "" };
@@ -151,7 +140,10 @@ impl Observer for Watcher<'_> {
                     }
                 }
             }
-            Event::TrialEnded { number, trial } => terminal::trial_line(*number, trial),
+            event => match text(event) {
+                Some(text) => text,
+                None => return,
+            },
         };
         self.printer.note(&text);
     }
@@ -162,22 +154,9 @@ impl Observer for Watcher<'_> {
     }
 }
 
-/// Writes what a program should know of it.
-fn write(stream: &EventStream, event: &Event<'_>) {
-    let t_s = stream.now_s();
-    let text = match event {
-        Event::RunBegins(run) => {
-            return stream.write(&StreamEvent::RunBegins(RunBegins {
-                t_s,
-                number: run.number as u64,
-                of: run.of as u64,
-                cell: run.cell.to_owned(),
-                repetition: run.repetition,
-                left_s: run.left.as_secs_f64(),
-            }));
-        }
-        // Several times a second, and no change of what is done.
-        Event::WaitsForQuiet { .. } => return,
+/// What is shown of an event wherever it is shown; `None` for what is not shown everywhere.
+fn text(event: &Event<'_>) -> Option<String> {
+    Some(match event {
         Event::LooksForImage { system } => format!("{system}: looking for its image"),
         Event::CellsRefused { cells, refusal } => {
             format!("{}: {}: {}", named(cells), refusal.kind.words(), refusal.text)
@@ -190,8 +169,25 @@ fn write(stream: &EventStream, event: &Event<'_>) {
         Event::StaysBusy { share, waited } => stays_busy(*share, *waited),
         Event::RunEnded { run, end, p99_us, .. } => format!("{}: {}", heading(run), ended(end, *p99_us, false)),
         Event::TrialEnded { number, trial } => terminal::trial_line(*number, trial),
-    };
-    stream.write(&StreamEvent::Note { t_s, text });
+        Event::RunBegins(_) | Event::WaitsForQuiet { .. } => return None,
+    })
+}
+
+/// Writes an event for programs. Waits for a quiet machine are not: there are several a second, and nothing changes.
+fn write(stream: &EventStream, event: &Event<'_>) {
+    let t_s = stream.now_s();
+    if let Event::RunBegins(run) = event {
+        stream.write(&StreamEvent::RunBegins(RunBegins {
+            t_s,
+            number: run.number as u64,
+            of: run.of as u64,
+            cell: run.cell.to_owned(),
+            repetition: run.repetition,
+            left_s: run.left.as_secs_f64(),
+        }));
+    } else if let Some(text) = text(event) {
+        stream.write(&StreamEvent::Note { t_s, text });
+    }
 }
 
 /// Said once: what it means for the runs, and what to do.

@@ -196,6 +196,8 @@ impl Sink for Recorder {
             events::Event::PassedOver => return self.passed_over += 1,
             events::Event::Missed(messages) => return self.missed += messages,
             events::Event::Misreported(misreport) => return self.misreports.push(misreport),
+            // Each of its sessions has it as the cause of its end.
+            events::Event::ProgramEnded(_) => return,
             events::Event::ProgramRoundTrip(took_ns) => return self.round_trips_ns.push(took_ns),
             events::Event::Delivered(delivery) => return self.delivered(session, delivery),
             events::Event::Requested { reply_to, delivery } => return self.requested(session, reply_to, delivery),

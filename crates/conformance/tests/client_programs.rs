@@ -107,7 +107,7 @@ const LEFT_OUT: &[(&str, &str)] =
 const LEFT_OUT_OF_EXAMPLE: &[(&str, &str)] = &[
     LEFT_OUT[0],
     ("many clients hear many, and leave no socket", "the example has a thread for each connection"),
-    ("a wrong password is told from other refusals", "the example takes no log-in"),
+    ("a wrong password is reported as one", "the example takes no log-in"),
     ("a server that stops answering is noticed", "the example's library looks at its keep-alive once a second only"),
 ];
 
@@ -116,7 +116,7 @@ const LEFT_OUT_OF_DDS: &[(&str, &str)] = &[
     LEFT_OUT[0],
     ("the in-flight window is kept", "DDS has no window of messages; a writer's history limits it"),
     ("a port without listener is unreachable", "nobody has to listen anywhere"),
-    ("unanswered messages of a lost session are told", "without readers there is nobody who owes an answer"),
+    ("unanswered messages of a lost session are reported", "without readers there is nobody who owes an answer"),
     ("a killed server is noticed", "there is no server"),
     ("a server that stops answering is noticed", "there is no server"),
 ];

@@ -15,7 +15,7 @@ use pubmark_testing::assert_count;
 const LEFT_OUT: &[(&str, &str)] = &[
     ("the in-flight window is kept", "DDS has no window of messages; a writer's history limits it"),
     ("a port without listener is unreachable", "nobody has to listen anywhere"),
-    ("unanswered messages of a lost session are told", "without readers there is nobody who owes an answer"),
+    ("unanswered messages of a lost session are reported", "without readers there is nobody who owes an answer"),
     ("a killed server is noticed", "there is no server"),
     ("a server that stops answering is noticed", "there is no server"),
 ];

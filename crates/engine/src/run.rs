@@ -354,6 +354,9 @@ impl RunDriver<'_> {
         let finished = self.worker.finish(self.stop)?;
         let (start_ns, closed_ns, started_at_ns) = window.unwrap_or((0, 0, clock::realtime_ns()));
         let mut outcome = put_together(self.plan, finished.outcomes, (start_ns, closed_ns));
+        if let (Some(log), Some(lost)) = (&mut outcome.log, finished.lost.first()) {
+            log.logged.why.get_or_insert_with(|| format!("the worker of `{}` was lost", lost.name));
+        }
         outcome.lost = finished.lost;
         outcome.started_at_ns = started_at_ns;
         outcome.drain_ns = drain_ns;

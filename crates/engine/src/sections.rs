@@ -5,7 +5,7 @@ use pubmark_metrics::distribution::Distribution;
 use pubmark_metrics::series::{Series, Widened};
 use pubmark_model::connection_groups::ConnectionGroups;
 use pubmark_protocol::traffic::Traffic;
-use pubmark_record::connections::{ClientPrograms, PROGRAM_ENDED, RampUp, TlsFigures};
+use pubmark_record::connections::{ClientPrograms, RampUp, TlsFigures};
 use pubmark_record::distribution::{bounds, curve, micros, summary};
 use pubmark_record::efficiency::{EfficiencyFigures, GroupEfficiency, PacketCounts, Source};
 use pubmark_record::latency_bin::LatencyBin;
@@ -161,7 +161,7 @@ fn client_programs(plan: &RunPlan, outcome: &Outcome) -> Option<ClientPrograms> 
         library: String::new(),
         round_trip: summary(&outcome.times.program_round_trip),
         misreports: misreports.map(|(misreport, count)| (misreport.name().to_owned(), *count)).collect(),
-        ended: outcome.counters.causes.keys().find(|cause| cause.contains(PROGRAM_ENDED)).cloned(),
+        ended: outcome.counters.program_ended.clone(),
     })
 }
 

@@ -265,6 +265,8 @@ pub struct Counters {
     pub missed: u64,
     /// What client programs reported that cannot be true.
     pub misreports: BTreeMap<Misreport, u64>,
+    /// How a client program ended before the end of the run.
+    pub program_ended: Option<String>,
     /// Deliveries with a header too small for a write start.
     pub without_write_start: u64,
     /// First copies delivered inside the measured window.
@@ -333,6 +335,7 @@ impl Counters {
         for (misreport, count) in other.misreports {
             *self.misreports.entry(misreport).or_default() += count;
         }
+        self.program_ended = self.program_ended.take().or(other.program_ended);
         self.without_write_start += other.without_write_start;
         self.delivered_in_window += other.delivered_in_window;
         self.bytes_in_window += other.bytes_in_window;

@@ -184,6 +184,8 @@ pub enum Event<'a> {
     Missed(u64),
     /// The client program said something that cannot be true. Of no session where it names none that there is.
     Misreported(Misreport),
+    /// The client program ended, stalled or broke its protocol: how. Each of its connections is closed behind it; of no session.
+    ProgramEnded(&'a str),
     /// So long it took until the client program had answered a ping, ns; of no session.
     ProgramRoundTrip(u64),
     /// A message arrived.

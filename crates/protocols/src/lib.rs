@@ -75,7 +75,7 @@ pub fn of_program(own: &Protocol, hello: &Hello) -> Result<&'static Protocol, Ve
     Ok(Box::leak(Box::new(row)))
 }
 
-/// What shards do over any program: what it can do is asked where the run is prepared.
+/// What shards do over any program. Its capabilities are checked where the run is prepared.
 pub fn program_shard() -> ShardRun {
     run::over::<ProgramClients>()
 }

@@ -50,9 +50,6 @@ pub struct Connections {
     pub client_programs: Option<ClientPrograms>,
 }
 
-/// Stands in the cause of a connection that ended with its client program.
-pub const PROGRAM_ENDED: &str = "the client program `";
-
 /// What client programs reported of themselves, and what it costs to speak with them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ClientPrograms {
@@ -62,7 +59,7 @@ pub struct ClientPrograms {
     pub round_trip: Option<Summary>,
     /// Reports that cannot be true, by their name (docs/reference/client-protocol.md).
     pub misreports: BTreeMap<String, u64>,
-    /// How a program ended before it was told to; `null` if none did.
+    /// How a program ended before the end of the run; `null` if none did.
     pub ended: Option<String>,
 }
 

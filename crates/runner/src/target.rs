@@ -403,7 +403,7 @@ pub fn usual_protocol(
     let definition = definition(spec.target.system.as_deref().unwrap_or(DEFAULT_SYSTEM))?;
     let ours = protocols::names().into_iter().filter(|name| definition.protocols.contains_key(*name));
     let is_spoken = |name: &&str| hello.is_none_or(|hello| hello.claims(name).is_some());
-    // A program that speaks none of them is told so with the first.
+    // For a program that speaks none of them, the refusal names the first.
     let spoken: Vec<&str> = ours.clone().filter(is_spoken).collect();
     let ours = if spoken.is_empty() { ours.collect() } else { spoken };
     let offered: Vec<&Protocol> = ours.into_iter().filter_map(protocols::find).collect();

@@ -30,7 +30,7 @@ const TAIL_BYTES: usize = 2_000;
 pub struct Queue {
     store: Arc<Store>,
     program: PathBuf,
-    /// Told when there may be something to do.
+    /// Notified when there may be something to do.
     wake: Condvar,
     idle: Mutex<()>,
     stop: AtomicBool,
@@ -165,7 +165,7 @@ impl Queue {
         let folder = self.store.folder(id);
         // Nobody needs it any more; one that was not there is no failure.
         let _ = std::fs::remove_file(folder.join("password"));
-        let found = Told::read(&folder.join(EVENTS_FILE));
+        let found = Reported::read(&folder.join(EVENTS_FILE));
         let error =
             (state == State::Failed).then(|| found.failure.clone().unwrap_or_else(|| unexplained(&folder, exit)));
         let error = error.or(found.failure);
@@ -223,27 +223,35 @@ fn words(entry: &Entry, folder: &Path, runs: &Path) -> Vec<std::ffi::OsString> {
 
 /// What a child wrote of folders and failures.
 #[derive(Default)]
-struct Told {
+struct Reported {
     folders: Vec<String>,
     failure: Option<Failure>,
 }
 
-impl Told {
-    fn read(path: &Path) -> Told {
-        let mut told = Told::default();
-        // A child that wrote nothing told nothing.
-        let text = std::fs::read(path).unwrap_or_default();
+impl Reported {
+    fn read(path: &Path) -> Reported {
+        let mut reported = Reported::default();
+        let text = match std::fs::read(path) {
+            Ok(text) => text,
+            // It never began.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return reported,
+            Err(error) => {
+                let chain = vec!["failed to read the events of the run".to_owned(), error.to_string()];
+                reported.failure = Some(Failure { chain, hint: None });
+                return reported;
+            }
+        };
         for line in text.split(|byte| *byte == b'\n') {
             // The last line of a child that was killed may be cut.
             match serde_json::from_slice(line) {
-                Ok(StreamEvent::Begins(begins)) => told.add_folder(&begins.folder),
+                Ok(StreamEvent::Begins(begins)) => reported.add_folder(&begins.folder),
                 Ok(StreamEvent::Failed(failed)) => {
-                    told.failure = Some(Failure { chain: failed.chain, hint: failed.hint });
+                    reported.failure = Some(Failure { chain: failed.chain, hint: failed.hint });
                 }
                 _ => {}
             }
         }
-        told
+        reported
     }
 
     fn add_folder(&mut self, path: &str) {

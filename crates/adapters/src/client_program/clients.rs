@@ -15,6 +15,7 @@ use pubmark_protocol::reactor::{Reactor, Ready};
 use pubmark_protocol::timing::Timing;
 use pubmark_protocol::{clock, header};
 
+use super::reading::NO_SESSION;
 use super::running::Running;
 use super::session::{Phase, Session};
 use super::starting;
@@ -93,6 +94,7 @@ impl ProgramClients {
         self.staged.clear();
         self.staged_of.clear();
         self.ping = None;
+        sink.event(NO_SESSION, Event::ProgramEnded(&why));
         let now_ns = clock::monotonic_ns();
         for session in self.sessions.iter_mut().filter(|session| session.phase != Phase::Closed) {
             let cause = match session.phase {
@@ -134,7 +136,7 @@ impl ProgramClients {
         self.write(sink);
     }
 
-    /// Tells the engine of room, where there was none.
+    /// Reports `Writable` to sessions that had no credit.
     pub(super) fn tell_of_credit(&mut self, sink: &mut impl Sink) {
         if self.without_credit.is_empty() || 2 * self.messages > CREDIT || 2 * self.bytes > CREDIT_BYTES {
             return;
@@ -183,7 +185,7 @@ impl ProgramClients {
         }
     }
 
-    /// Tells the program of a client's topics, once, and of its filters, and lets it connect.
+    /// Sends the program a client's topics, once, its filters, and the connect.
     fn tell_connect(&mut self, index: usize) -> Result<(), String> {
         let Ok(program) = &mut self.program else { return Ok(()) };
         let session = &mut self.sessions[index];
@@ -193,18 +195,18 @@ impl ProgramClients {
         if texts.chain([&config.client_id]).any(|text| text.len() > LONGEST_TEXT) {
             return Err("a topic, filter or client id longer than 65,535 bytes".to_owned());
         }
-        if !std::mem::replace(&mut session.told, true) {
+        if !std::mem::replace(&mut session.has_topics, true) {
             let device_type = config.options.device_type.as_deref().unwrap_or_default();
-            for (publication, told) in (0..).zip(&config.publications) {
-                let (qos, retain, topic) = (told.qos.level(), told.retain, &*told.topic);
+            for (publication, known) in (0..).zip(&config.publications) {
+                let (qos, retain, topic) = (known.qos.level(), known.retain, &*known.topic);
                 ToProgram::Topic { client, publication, qos, retain, topic, device_type }.encode(&mut program.out);
             }
         }
         let login = config.log_in(&self.config).map(|login| (login.user.as_str(), login.password.expose()));
         let connection = session.connection;
         let shared = config.options.shared.as_deref().unwrap_or_default();
-        for (subscription, asked) in (0..).zip(&config.subscriptions) {
-            let (qos, filter) = (asked.qos.level(), &*asked.filter);
+        for (subscription, wanted) in (0..).zip(&config.subscriptions) {
+            let (qos, filter) = (wanted.qos.level(), &*wanted.filter);
             ToProgram::Subscribe { client, connection, subscription, qos, filter, shared }.encode(&mut program.out);
         }
         let (endpoint, window, client_id) = (config.endpoint, config.in_flight_window, &*config.client_id);

@@ -1,4 +1,4 @@
-//! What a program says, held against what it was told. What cannot be true is counted, and changes nothing.
+//! Checks each report of a program against what pubmark sent it. A report that cannot be true is counted, and changes nothing.
 
 use pubmark_model::qos::Qos;
 use pubmark_protocol::client_program::{End, FromProgram, Misreport, next_frame};
@@ -12,12 +12,12 @@ use super::session::Phase;
 
 /// Reads of a socket in one turn: other sessions of the shard are to have theirs.
 const READS_A_TURN: usize = 16;
-/// Longest reason that is kept, bytes.
+/// Longest reason that enters a record, bytes; longer ones are cut.
 const LONGEST_REASON: usize = 256;
 /// How far the clocks of two nodes may be apart before a delivery that seems to be before its due time is called untrue, ns.
 const BETWEEN_NODES_NS: u64 = 1_000_000;
-/// Misreports of no session are told as the first one's.
-const NO_SESSION: SessionId = SessionId(0);
+/// Stands where an event is about the program, and about no session.
+pub(super) const NO_SESSION: SessionId = SessionId(0);
 
 /// When something was read, and what the program's stamps are then.
 #[derive(Clone, Copy)]
@@ -324,7 +324,7 @@ fn reason_of(code: u8, reason: &str) -> Reason {
 
 fn cause(end: End, code: u8, reason: &str) -> Cause {
     match end {
-        End::Asked => Cause::Dropped("the program closed it as if it had been asked to".to_owned()),
+        End::Asked => Cause::Dropped("the program closed it without a disconnect from pubmark".to_owned()),
         End::Unreachable => Cause::Unreachable(words(reason)),
         End::Refused => Cause::Refused(reason_of(code, reason)),
         End::NotAuthorized => Cause::NotAuthorized(reason_of(code, reason)),

@@ -9,19 +9,19 @@ use std::time::{Duration, Instant};
 
 use pubmark_protocol::client_program::ToProgram;
 
-/// How long a program may take to exit when it was told to.
+/// How long a program may take to exit after the goodbye.
 const EXIT_WITHIN: Duration = Duration::from_secs(2);
 /// How long the exit status of a program that closed its socket is waited for.
 const STATUS_WITHIN: Duration = Duration::from_millis(500);
 /// Time between two looks.
 const LOOK: Duration = Duration::from_millis(2);
-/// The end of what it printed that is kept, bytes.
+/// Bytes of its standard error that stay in memory: the last ones.
 const MOST_PRINTED: usize = 4_096;
 /// Letters of it that a reason shows.
 const MOST_SHOWN: usize = 300;
 /// Bytes read at a time.
 const READ_BYTES: usize = 64 * 1024;
-/// Memory of a buffer that is kept for the next bytes.
+/// Capacity of a buffer that stays allocated when it is empty, bytes.
 const KEPT_BYTES: usize = 4 << 20;
 
 /// A program that runs.
@@ -116,7 +116,7 @@ impl Running {
         }
     }
 
-    /// Reads what it printed; only the end is kept.
+    /// Reads its standard error; the last bytes stay in memory.
     pub fn read_errors(&mut self) {
         let mut piece = [0; 4_096];
         // A pipe that cannot be read says nothing more.

@@ -14,7 +14,7 @@ const PACKET_ROOM: u64 = 12;
 pub enum Phase {
     /// It has no connection.
     Closed,
-    /// It was told to connect, and has until this time of the shard's clock, ns.
+    /// The program is connecting; it must succeed by this time of the shard's clock, ns.
     Opening(u64),
     /// It can send.
     Open,
@@ -38,8 +38,8 @@ pub struct Session {
     pub phase: Phase,
     /// Which of its connections; 0 before the first.
     pub connection: u32,
-    /// The program knows its topics.
-    pub told: bool,
+    /// The program has its topics.
+    pub has_topics: bool,
     /// What the program has, in order.
     pub handed: VecDeque<Handed>,
     /// Above QoS 0: what was accepted and not acknowledged.
@@ -54,7 +54,7 @@ pub struct Session {
     pub receive_maximum: u16,
     /// Largest packet that it takes, bytes; 0 if it does not say.
     pub maximum_packet_bytes: u32,
-    /// The engine was told to wait.
+    /// A send returned `WouldBlock`: the engine waits for `Writable`.
     pub blocked: bool,
 }
 
@@ -64,7 +64,7 @@ impl Session {
             id,
             phase: Phase::Closed,
             connection: 0,
-            told: false,
+            has_topics: false,
             handed: VecDeque::new(),
             unacknowledged: VecDeque::new(),
             early: vec![],
@@ -144,7 +144,7 @@ impl Session {
         (messages, bytes)
     }
 
-    /// Tells the engine, if it waits, that it can try again.
+    /// Reports `Writable` if the engine waits for it.
     pub fn unblock(&mut self, sink: &mut impl Sink) {
         if self.phase == Phase::Open && std::mem::take(&mut self.blocked) {
             sink.event(self.id, Event::Writable);

@@ -1,4 +1,4 @@
-"""The Paho client of clients/, which lies or dies as it is told, from its hundredth report on."""
+"""The Paho client of clients/, which lies or dies as its argument says, from its hundredth report on."""
 
 import importlib.util
 import os

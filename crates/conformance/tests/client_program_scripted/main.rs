@@ -203,7 +203,7 @@ fn nothing_of_a_program_stays_behind() {
     assert!(is_alive(child));
     drop(clients);
     wait_for_end(child);
-    // One that does not go when it is told to.
+    // One that does not exit after the goodbye.
     let began = Instant::now();
     drop(open(words("stays", &[])).unwrap());
     let took = began.elapsed();

@@ -1,4 +1,4 @@
-"""A client program without a system: what is published comes back to the subscribers of the same process. It lies as it is told."""
+"""A client program without a system: what is published comes back to the subscribers of the same process. It lies as its argument says."""
 
 import os
 import subprocess

@@ -75,6 +75,7 @@ impl Shard {
             Event::PassedOver => totals.figures.counters.passed_over += 1,
             Event::Missed(messages) => totals.figures.counters.missed += messages,
             Event::Misreported(misreport) => *totals.figures.counters.misreports.entry(misreport).or_default() += 1,
+            Event::ProgramEnded(how) => totals.figures.counters.program_ended = Some(how.to_owned()),
             Event::ProgramRoundTrip(took_ns) => totals.figures.times.program_round_trip.record(took_ns as i64),
         }
     }

@@ -62,7 +62,7 @@ impl Figures {
         });
     }
 
-    /// Shows the latency of a delivery to who watches.
+    /// Publishes the latency of a delivery for live progress.
     #[inline]
     pub fn show_latency(&self, latency_ns: i64, width_ns: u64) {
         if let Some((progress, shard)) = &self.live {

@@ -346,6 +346,7 @@ mod tests {
             ("system: a, tls: maybe", "neither `true` nor `false`"),
             ("system: {system: a, tls: true}, tls: [false, true]", "by a system and by an axis"),
             ("system: a, tls: [true, true]", "given twice"),
+            ("system: a, client: [\"a=x y\", \"a=z w\"]", "`a` is given twice"),
         ] {
             let text = format!("{{name: test, workload: hello, axes: {{{axes}}}}}");
             let error = parse("test.yaml", &text, &|_, _| Ok(())).unwrap_err().to_string();

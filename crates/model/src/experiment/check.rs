@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::cells::combinations;
-use super::definition::{Axes, Experiment, Generator, Pins, Quick, QuietMachine, SystemChoice};
+use super::definition::{Axes, Experiment, Generator, Pins, Quick, QuietMachine, SystemChoice, client_parts};
 use super::raw::{
     BytesText, FactorText, LevelText, LimitText, NetemWord, RawAxes, RawExperiment, RawGenerator, RawPins, RawQuick,
     RawQuietMachine, RawSystem, ShareText, SwitchText, TimeText, TopologyText, VariantWord, WholeText,
@@ -207,7 +207,7 @@ fn all_axes(raw: &RawAxes, judge: Judge<'_>) -> Result<Axes, Problem> {
         link: read(&raw.link, link)?,
         fault: read(&raw.fault, fault)?,
         tls: read(&raw.tls, switch)?,
-        client: texts(values(&raw.client, name)?),
+        client: clients(values(&raw.client, name)?)?,
         set: raw
             .set
             .0
@@ -218,6 +218,17 @@ fn all_axes(raw: &RawAxes, judge: Judge<'_>) -> Result<Axes, Problem> {
     match axes.set.iter().zip(&raw.set.0).find(|((_, values), _)| values.is_empty()) {
         Some((_, (key, _))) => Err(nothing(key.span)),
         None => Ok(axes),
+    }
+}
+
+/// The values of the axis `client`: each under a name of its own, as results are shown by it.
+fn clients(values: Vec<(String, Span)>) -> Result<Vec<String>, Problem> {
+    let mut labels = BTreeSet::new();
+    match values.iter().find(|(text, _)| !labels.insert(client_parts(text).0)) {
+        Some((text, span)) => {
+            Err(twice(client_parts(text).0, *span).help("give each client a label of its own: `LABEL=COMMAND`"))
+        }
+        None => Ok(texts(values)),
     }
 }
 

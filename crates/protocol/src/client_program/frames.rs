@@ -5,7 +5,7 @@
 pub enum How {
     /// With the protocol's goodbye.
     Graceful,
-    /// The same, and the system is told to keep nothing.
+    /// The same, and the server discards the session.
     Final,
     /// Without a word.
     Cut,
@@ -81,12 +81,12 @@ impl End {
 }
 
 /// A frame from pubmark to the program. `client` counts the clients of the program from 0, `connection` the connections of
-/// a client from 1: what belongs to an earlier one is told apart.
+/// a client from 1, so that frames of an earlier connection are recognised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ToProgram<'a> {
     /// What the program is to do, as JSON ([`super::Begin`]). The answer to its hello.
     Begin(&'a [u8]),
-    /// A topic that a client publishes to, told once, before its first connection.
+    /// A topic that a client publishes to; sent once, before its first connect.
     Topic {
         /// The client.
         client: u32,

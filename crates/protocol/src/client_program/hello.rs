@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{LONGEST_HANDSHAKE, VERSION};
 
-/// Longest name or version of a program that is kept, letters.
+/// Longest name or version of a program that enters a record, letters; longer ones are cut.
 const LONGEST_NAME: usize = 100;
 /// Most protocols that a program may name.
 const MOST_PROTOCOLS: usize = 32;

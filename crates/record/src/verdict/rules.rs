@@ -361,7 +361,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         code: "V29",
-        name: "client program kept its word",
+        name: "client program reported the truth",
         meaning: "With `--client` a program of the user's is the client. If it ended, stalled for 10 s, or broke the client program \
                   protocol, all its clients stayed disconnected from then on: the run is invalid. What it reported and cannot be \
                   true (a message that it was never given, a stamp in the future) is counted by name and not used. If that is more \
@@ -369,7 +369,7 @@ pub const RULES: &[Rule] = &[
         remedy: "See `connections.client_programs` in the record, and the client program protocol.",
         blames: Blame::Run,
         spoils: Spoils::Everything,
-        judge: client_programs::kept_their_word,
+        judge: client_programs::reported_the_truth,
     },
 ];
 

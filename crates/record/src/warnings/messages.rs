@@ -105,6 +105,8 @@ pub(super) fn delivered_after_refusal(record: &Record) -> Option<Found> {
 pub(super) fn log_partial(record: &Record) -> Option<Found> {
     let log = record.message_log.as_ref().filter(|log| log.missing > 0 || log.why.is_some())?;
     let why = log.why.as_ref().map_or_else(String::new, |why| format!(": {why}"));
-    let text = format!("{} lacks {} rows{why}", log.file, count(log.missing));
+    // What a worker that was lost had noted, nobody can count.
+    let rows = if log.missing > 0 { format!("{} rows", count(log.missing)) } else { "rows".to_owned() };
+    let text = format!("{} lacks {rows}{why}", log.file);
     Some((text, "figures that are computed from it are incomplete".to_string()))
 }

@@ -1,4 +1,4 @@
-//! The lines: one JSON object each, told apart by `event`. A missing measurement is `null`.
+//! The lines: one JSON object each; `event` says of which kind. A missing measurement is `null`.
 
 use pubmark_engine::run::Phase;
 use pubmark_systems::sampler::UsageNow;

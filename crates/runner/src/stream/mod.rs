@@ -70,7 +70,7 @@ impl EventStream {
     }
 }
 
-/// Milliseconds are enough for who watches.
+/// Milliseconds are precise enough for progress.
 fn rounded(seconds: f64) -> f64 {
     (seconds * 1e3).round() / 1e3
 }

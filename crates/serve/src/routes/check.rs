@@ -20,7 +20,7 @@ use crate::shared::Shared;
 /// What is held against what.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Asked {
+pub struct CheckRequest {
     /// A submission or a folder of results.
     run: String,
     /// Limits that must hold, for instance `p99<50ms,loss=0`.
@@ -72,18 +72,18 @@ pub struct CheckRow {
 }
 
 /// Judges.
-pub async fn check(State(shared): State<Arc<Shared>>, body: Text<Asked>) -> Result<Json<Checked>, Problem> {
+pub async fn check(State(shared): State<Arc<Shared>>, body: Text<CheckRequest>) -> Result<Json<Checked>, Problem> {
     let used = Arc::clone(&shared);
     lookup::slowly(&shared, move || {
-        let asked: Asked = document(&body.text)?;
-        let demands = demands(&asked)?;
+        let request: CheckRequest = document(&body.text)?;
+        let demands = demands(&request)?;
         let load = |id: &str| {
             Subject::load(&lookup::results(&used, id)?).map_err(|error| {
                 Problem::new(StatusCode::CONFLICT, format!("`{id}` has no record that can be checked: {error}"))
             })
         };
-        let subject = load(&asked.run)?;
-        let baseline = asked.baseline.as_deref().map(load).transpose()?;
+        let subject = load(&request.run)?;
+        let baseline = request.baseline.as_deref().map(load).transpose()?;
         let judged = judge(&subject, &demands, baseline.as_ref())
             .map_err(|error| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, error.to_string()).hint(error.hint()))?;
         Ok(Json(shown(judged)))
@@ -91,16 +91,16 @@ pub async fn check(State(shared): State<Arc<Shared>>, body: Text<Asked>) -> Resu
     .await
 }
 
-fn demands(asked: &Asked) -> Result<Demands, Problem> {
-    let require = asked.require.as_deref().map(Objectives::parse).transpose();
-    let fail_on = asked.fail_on.as_deref().map(Conditions::parse).transpose();
+fn demands(request: &CheckRequest) -> Result<Demands, Problem> {
+    let require = request.require.as_deref().map(Objectives::parse).transpose();
+    let fail_on = request.fail_on.as_deref().map(Conditions::parse).transpose();
     let demands = Demands {
         require: require.map_err(|error| unread("`require`", &error))?,
         fail_on: fail_on.map_err(|error| unread("`fail_on`", &error))?,
-        strict: asked.strict,
+        strict: request.strict,
     };
     let refused = |message: &str, hint: &str| Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, message).hint(hint));
-    match (&asked.baseline, demands.fail_on.as_ref().is_some_and(Conditions::need_baseline)) {
+    match (&request.baseline, demands.fail_on.as_ref().is_some_and(Conditions::need_baseline)) {
         (None, true) => refused("`fail_on` names a change, and there is no `baseline`", "say which run it counts from"),
         (Some(_), false) => {
             refused("`baseline` is given, and no change from it is judged", "say what counts: `fail_on: 'p99>+10%'`")

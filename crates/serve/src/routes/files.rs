@@ -77,7 +77,7 @@ pub async fn report(State(shared): State<Arc<Shared>>, Path(Id { id }): Path<Id>
 /// Which table.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Asked {
+pub struct TableQuery {
     /// Of a run: the name of a file in `csv` of its folder, without `.csv`; `by_type` if left out.
     table: Option<String>,
 }
@@ -86,11 +86,11 @@ pub struct Asked {
 pub async fn table(
     State(shared): State<Arc<Shared>>,
     Path(Id { id }): Path<Id>,
-    Query(asked): Query<Asked>,
+    Query(query): Query<TableQuery>,
 ) -> Result<Content, Problem> {
     let used = Arc::clone(&shared);
     lookup::slowly(&shared, move || {
-        let of_run = |record: &Record| csv_of(record, asked.table.as_deref());
+        let of_run = |record: &Record| csv_of(record, query.table.as_deref());
         let folder = lookup::results(&used, &id)?;
         let text = of_kind(&folder, of_run, |record| Ok(csv::cells(record)), |record| Ok(csv::trials(record)))??;
         Ok(Content { kind: "text/csv; charset=utf-8", text, policy: None })

@@ -18,15 +18,15 @@ use crate::problem::Problem;
 use crate::shared::Shared;
 use crate::store::{EVENTS_FILE, State as RunState};
 
-/// Entries of a page unless another number is asked for.
+/// Entries of a page, if the query gives no number.
 const PAGE: usize = 50;
 /// Entries of a page at most.
 const MOST: usize = 500;
 
-/// What is asked for.
+/// Filter, order and page.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Asked {
+pub struct ListQuery {
     /// Words and `key=value` with spaces between, as `pubmark runs` takes them: `mosquitto verdict=valid,suspect`. Only results match.
     filter: Option<String>,
     /// Only those that are as far.
@@ -74,18 +74,18 @@ pub struct Page {
 }
 
 /// A page of what there is.
-pub async fn list(State(shared): State<Arc<Shared>>, Query(asked): Query<Asked>) -> Result<Json<Page>, Problem> {
+pub async fn list(State(shared): State<Arc<Shared>>, Query(query): Query<ListQuery>) -> Result<Json<Page>, Problem> {
     let used = Arc::clone(&shared);
-    lookup::slowly(&shared, move || page(&used, &asked)).await.map(Json)
+    lookup::slowly(&shared, move || page(&used, &query)).await.map(Json)
 }
 
-fn page(shared: &Shared, asked: &Asked) -> Result<Page, Problem> {
+fn page(shared: &Shared, query: &ListQuery) -> Result<Page, Problem> {
     let words: Vec<String> =
-        asked.filter.iter().flat_map(|words| words.split_whitespace()).map(str::to_owned).collect();
+        query.filter.iter().flat_map(|words| words.split_whitespace()).map(str::to_owned).collect();
     let unusable = |message: String| Problem::new(StatusCode::BAD_REQUEST, message);
     let mut filter = Filter::read(&words).map_err(|error| unusable(error.to_string()).hint(error.hint()))?;
-    filter.since = asked.since.as_deref().map(moment::read).transpose().map_err(unusable)?;
-    let limit = asked.limit.unwrap_or(PAGE);
+    filter.since = query.since.as_deref().map(moment::read).transpose().map_err(unusable)?;
+    let limit = query.limit.unwrap_or(PAGE);
     if !(1..=MOST).contains(&limit) {
         return Err(unusable(format!("`limit` is 1 to {MOST}")));
     }
@@ -105,12 +105,12 @@ fn page(shared: &Shared, asked: &Asked) -> Result<Page, Problem> {
         entries.push(RunEntry::of_submission(entry, position, headline.cloned()));
     }
     entries.extend(found.runs.into_iter().filter(|one| !made.contains(&one.folder)).map(RunEntry::of_folder));
-    entries.retain(|entry| asked.state.is_none_or(|state| entry.state == state));
-    entries.retain(|entry| asked.kind.is_none_or(|kind| entry.kind == kind));
-    sort(&mut entries, asked.sort);
+    entries.retain(|entry| query.state.is_none_or(|state| entry.state == state));
+    entries.retain(|entry| query.kind.is_none_or(|kind| entry.kind == kind));
+    sort(&mut entries, query.sort);
     let total = entries.len();
-    let runs = entries.into_iter().skip(asked.offset).take(limit).collect();
-    Ok(Page { total, offset: asked.offset, runs, unreadable: found.unreadable })
+    let runs = entries.into_iter().skip(query.offset).take(limit).collect();
+    Ok(Page { total, offset: query.offset, runs, unreadable: found.unreadable })
 }
 
 fn sort(entries: &mut [RunEntry], by: Sort) {

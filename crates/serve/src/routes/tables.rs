@@ -179,7 +179,7 @@ pub async fn doctor(State(shared): State<Arc<Shared>>) -> Result<Json<Vec<Doctor
 
 /// Who takes part in the run under way.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Nodes {
+pub struct NodeList {
     /// The submission that is carried out; `null` where there is none.
     run: Option<String>,
     /// Nodes that joined it and did not leave. Empty for a run on this machine alone: the server knows nodes only while they take part
@@ -196,13 +196,13 @@ pub struct NodeRow {
     address: Option<String>,
 }
 
-/// Nodes.
-pub async fn nodes(State(shared): State<Arc<Shared>>) -> Result<Json<Nodes>, Problem> {
+/// Nodes of the run under way.
+pub async fn nodes(State(shared): State<Arc<Shared>>) -> Result<Json<NodeList>, Problem> {
     let used = Arc::clone(&shared);
     lookup::slowly(&shared, move || {
         let under_way = |state: RunState| matches!(state, RunState::Running | RunState::Cancelling);
         let run = used.store.all().into_iter().find(|entry| under_way(entry.status.state));
-        let Some(run) = run else { return Ok(Json(Nodes { run: None, nodes: vec![] })) };
+        let Some(run) = run else { return Ok(Json(NodeList { run: None, nodes: vec![] })) };
         let id = run.submitted.id;
         let text = std::fs::read_to_string(used.store.folder(&id).join(EVENTS_FILE)).unwrap_or_default();
         let mut nodes: BTreeMap<String, Option<String>> = BTreeMap::new();
@@ -214,7 +214,7 @@ pub async fn nodes(State(shared): State<Arc<Shared>>) -> Result<Json<Nodes>, Pro
             }
         }
         let nodes = nodes.into_iter().map(|(name, address)| NodeRow { name, address }).collect();
-        Ok(Json(Nodes { run: Some(id), nodes }))
+        Ok(Json(NodeList { run: Some(id), nodes }))
     })
     .await
 }

@@ -50,6 +50,7 @@ impl<S: Sink> Sink for Mapped<'_, S> {
             Event::Abandoned(_) => {}
             event @ (Event::Missed(_)
             | Event::Misreported(_)
+            | Event::ProgramEnded(_)
             | Event::ProgramRoundTrip(_)
             | Event::PassedOver
             | Event::Delivered(_)
