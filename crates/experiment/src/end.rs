@@ -105,6 +105,7 @@ mod tests {
     fn of(change: impl FnOnce(&mut RunOutcome)) -> End {
         let mut run = RunOutcome {
             message_log: None,
+            custom: None,
             spec: String::new(),
             record: sample::record(),
             histograms: vec![],

@@ -134,6 +134,7 @@ fn streams_cost(name: &str, topic: &str, publishers: u32, subscribers: u32, filt
         links: Vec::new(),
         faults: Vec::new(),
         objectives: vec![],
+        metrics: vec![],
         placement: Placement::Split,
         subscribers_on_every_node: false,
         deviations: Vec::new(),

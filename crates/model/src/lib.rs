@@ -16,6 +16,7 @@ pub mod jsonschema;
 pub mod link;
 pub mod listing;
 pub mod load;
+pub mod metric;
 pub mod pace;
 pub mod payload;
 pub mod plan;

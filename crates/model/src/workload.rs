@@ -10,6 +10,7 @@ use crate::arrival::Arrival;
 use crate::churn::Churn;
 use crate::fault::Fault;
 use crate::link::Link;
+use crate::metric::MetricProgram;
 use crate::payload::{Body, SizeDistribution};
 use crate::qos::Qos;
 use crate::reaction::Reaction;
@@ -244,6 +245,8 @@ pub struct Workload {
     pub faults: Vec<Fault>,
     /// Limits that a run has to keep, as written; whoever knows the figures reads them.
     pub objectives: Vec<String>,
+    /// Programs that compute figures from the message log.
+    pub metrics: Vec<MetricProgram>,
     /// How devices are placed when there are several nodes.
     pub placement: Placement,
     /// Subscribers exist on every node (true) or once.

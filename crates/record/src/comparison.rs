@@ -3,6 +3,7 @@
 //! A best value is marked among runs that may be ranked: valid ones of a system that is not built in. One run each shows
 //! what was seen, not what would be seen again; [`Comparison::caution`] says so.
 
+use crate::custom;
 pub use crate::figures::{Better, FIGURES, Figure, Judged, Unit};
 use crate::record::{Record, VerdictStatus};
 
@@ -60,9 +61,9 @@ pub struct ComparedRun<'a> {
 }
 
 /// A figure of every run.
-pub struct ComparedFigure {
+pub struct ComparedFigure<'a> {
     /// The figure.
-    pub figure: &'static Figure,
+    pub figure: Figure<'a>,
     /// Its values in the order of the runs, of a latency the upper bounds; `None` where not measured.
     pub values: Vec<Option<f64>>,
     /// Their lower bounds; `None` where a value has none.
@@ -71,7 +72,7 @@ pub struct ComparedFigure {
     pub best: Option<usize>,
 }
 
-impl ComparedFigure {
+impl ComparedFigure<'_> {
     /// Both bounds of a run's value, the lower one first.
     pub fn bounds(&self, run: usize) -> [Option<f64>; 2] {
         [self.lower.get(run).copied().flatten(), self.values.get(run).copied().flatten()]
@@ -92,7 +93,9 @@ pub struct Comparison<'a> {
     /// The runs, in the order given.
     pub runs: Vec<ComparedRun<'a>>,
     /// Their figures.
-    pub figures: Vec<ComparedFigure>,
+    pub figures: Vec<ComparedFigure<'a>>,
+    /// Metrics of the user's own.
+    pub custom: Vec<ComparedFigure<'a>>,
     /// Settings, versions and machines in which they differ, besides the system.
     pub differences: Vec<Difference>,
 }
@@ -128,14 +131,17 @@ pub fn compare(records: &[Record]) -> Result<Comparison<'_>, CompareError> {
         // Service latencies that start at different points are not comparable.
         .filter(|figure| same_meaning_of_sent || figure.name != "service latency p99")
         .filter(|figure| records.iter().any(|record| figure.concerns(record)))
-        .map(|figure| {
-            let values: Vec<Option<f64>> = records.iter().map(figure.get).collect();
-            let lower: Vec<Option<f64>> = records.iter().map(figure.get_lower).collect();
-            let best = best(figure, &runs, &values, &lower);
-            ComparedFigure { figure, values, lower, best }
-        })
+        .map(|figure| compared(*figure, records, &runs))
         .collect();
-    Ok(Comparison { runs, figures, differences: differences(records) })
+    let custom = custom::figures(records.iter()).into_iter().map(|figure| compared(figure, records, &runs)).collect();
+    Ok(Comparison { runs, figures, custom, differences: differences(records) })
+}
+
+fn compared<'a>(figure: Figure<'a>, records: &[Record], runs: &[ComparedRun]) -> ComparedFigure<'a> {
+    let values: Vec<Option<f64>> = records.iter().map(|record| figure.value(record)).collect();
+    let lower: Vec<Option<f64>> = records.iter().map(|record| figure.lower(record)).collect();
+    let best = best(&figure, runs, &values, &lower);
+    ComparedFigure { figure, values, lower, best }
 }
 
 fn same_load(first: &Record, other: &Record) -> Result<(), CompareError> {

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::figures::Figure;
 use crate::record::{Curve, Environment, LatencyBounds, Status, SystemInfo, VerdictStatus};
 
 /// Version of this schema: changes only when a field changes its meaning or goes away.
@@ -133,6 +134,9 @@ pub struct Cell {
     pub failures: Vec<CellFailure>,
     /// Its figures, in the order of [`crate::comparison::FIGURES`]; empty if no run counts.
     pub figures: Vec<CellFigure>,
+    /// Metrics of the user's own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub custom: Vec<CellMetric>,
     /// Latency over all its runs: histograms merged, not percentiles averaged.
     pub latency: Option<LatencyBounds>,
     /// Percentile curve over all its runs, likewise; of upper bounds.
@@ -239,6 +243,25 @@ pub struct CellFigure {
     /// The verdicts of all runs forbid to use it: it is shown, and not judged.
     #[serde(default)]
     pub shown_only: bool,
+}
+
+/// A metric of the user's own over the repetitions of a cell.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CellMetric {
+    /// What its values counted in as it was declared. Times stand here in µs, sizes in bytes, shares of 1, as those of other figures;
+    /// other units as they are.
+    #[serde(default)]
+    pub unit: String,
+    /// Its values; its name is in `figure`, without `custom.`.
+    #[serde(flatten)]
+    pub figure: CellFigure,
+}
+
+impl CellMetric {
+    /// Among figures.
+    pub fn as_figure(&self) -> Figure<'_> {
+        Figure::custom(&self.figure.figure, &self.unit)
+    }
 }
 
 /// Lower bounds of a latency over the repetitions of a cell.

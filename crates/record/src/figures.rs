@@ -1,5 +1,6 @@
 //! The figures by which runs and systems are compared: one table, [`FIGURES`].
 
+use crate::custom::{self, PREFIX};
 use crate::latency::{lower, upper};
 use crate::record::{Record, Side, Summary};
 use crate::statistics::Scale;
@@ -33,6 +34,8 @@ pub enum Unit {
     CpuSecondsPerMillion,
     /// Bytes.
     Bytes,
+    /// What a metric of the user's own counts in, where that is none of the others.
+    Number,
 }
 
 /// Whether a winner may be named by a figure. Each figure that is judged makes all of them harder to win, so those that say
@@ -75,10 +78,10 @@ pub enum ShownOf {
 }
 
 /// A figure by which runs are compared.
-#[derive(Debug)]
-pub struct Figure {
+#[derive(Clone, Copy, Debug)]
+pub struct Figure<'a> {
     /// Its name, short enough for a column.
-    pub name: &'static str,
+    pub name: &'a str,
     /// What it counts in.
     pub unit: Unit,
     /// Which values are better.
@@ -94,16 +97,70 @@ pub struct Figure {
     pub resolution: f64,
     /// Runs of which it is shown.
     pub shown_of: ShownOf,
-    /// Its value, of a latency the upper bound; `None` where it was not measured. [`Figure::of`] asks the verdict, too.
-    pub get: Get,
-    /// The lower bound of its value; `None` where the value is known without bounds, or this one was not measured.
-    pub get_lower: Get,
+    /// Where its values are in a record.
+    source: Source<'a>,
 }
 
 /// Reads a figure's value from a record.
-pub type Get = fn(&Record) -> Option<f64>;
+type Get = fn(&Record) -> Option<f64>;
 
-impl Figure {
+/// Where a figure's values are in a record.
+#[derive(Clone, Copy, Debug)]
+enum Source<'a> {
+    /// In fields.
+    Fields {
+        /// Its value, of a latency the upper bound; `None` where it was not measured.
+        value: Get,
+        /// The lower bound of its value; `None` where the value is known without bounds, or this one was not measured.
+        lower: Get,
+    },
+    /// A metric of the user's own, in the unit of this symbol; in its own where that is empty.
+    Custom(&'a str),
+}
+
+impl<'a> Figure<'a> {
+    /// A metric of the user's own in the unit of a symbol; in its own unit where that is empty.
+    pub fn custom(name: &'a str, symbol: &'a str) -> Figure<'a> {
+        Figure {
+            better: Better::Neither,
+            judged: Judged::Never,
+            source: Source::Custom(symbol),
+            ..positive(name, custom::unit_of(symbol).0, Better::Neither, Judged::Never, HISTOGRAM, unbounded)
+        }
+    }
+
+    /// What it is called among others: `custom.NAME` for a metric of the user's own, with its unit where that is none of pubmark's.
+    pub fn label(&self) -> String {
+        match self.source {
+            Source::Fields { .. } => self.name.to_owned(),
+            Source::Custom(symbol) if self.unit == Unit::Number && !symbol.is_empty() => {
+                format!("{PREFIX}{} ({symbol})", self.name)
+            }
+            Source::Custom(_) => format!("{PREFIX}{}", self.name),
+        }
+    }
+
+    /// Is it a metric of the user's own?
+    pub fn is_custom(&self) -> bool {
+        matches!(self.source, Source::Custom(_))
+    }
+
+    /// Its value, of a latency the upper bound; `None` where it was not measured. [`Figure::of`] asks the verdict, too.
+    pub fn value(&self, record: &Record) -> Option<f64> {
+        match self.source {
+            Source::Fields { value, .. } => value(record),
+            Source::Custom(symbol) => Some(custom::bounds_in(record, self.name, symbol)?[1]),
+        }
+    }
+
+    /// The lower bound of its value; `None` where the value is known without bounds, or this one was not measured.
+    pub fn lower(&self, record: &Record) -> Option<f64> {
+        match self.source {
+            Source::Fields { lower, .. } => lower(record),
+            Source::Custom(symbol) => Some(custom::bounds_in(record, self.name, symbol)?[0]),
+        }
+    }
+
     /// Is there something to show of a run?
     pub fn concerns(&self, record: &Record) -> bool {
         match self.shown_of {
@@ -116,7 +173,8 @@ impl Figure {
 
     /// Does it say when things happened, and not only that they did? An answer in time is one, too.
     pub fn is_of_times(&self) -> bool {
-        self.is_latency || self.shown_of == ShownOf::Requests
+        let is_own_time = self.is_custom() && self.unit == Unit::Microseconds;
+        self.is_latency || is_own_time || self.shown_of == ShownOf::Requests
     }
 
     /// May it be used of a run, going by the run's verdict?
@@ -130,15 +188,15 @@ impl Figure {
 
     /// Its value, where it was measured and may be used.
     pub fn of(&self, record: &Record) -> Option<f64> {
-        (self.get)(record).filter(|_| self.is_usable(record))
+        self.value(record).filter(|_| self.is_usable(record))
     }
 
     /// Both bounds of its value, the lower one first. A value without bounds, and one whose lower bound was not measured, stands
     /// for both.
     pub fn bounds(&self, record: &Record) -> Option<[f64; 2]> {
-        let value = (self.get)(record)?;
+        let value = self.value(record)?;
         // Each is its own quantile of a histogram; rounding must not put them in the wrong order.
-        Some([(self.get_lower)(record).map_or(value, |lower| lower.min(value)), value])
+        Some([self.lower(record).map_or(value, |lower| lower.min(value)), value])
     }
 }
 
@@ -154,7 +212,7 @@ const MEMORY_STEPS: f64 = 0.02;
 const STRAY_MESSAGES: f64 = 1e-4;
 
 /// Every figure, in order. A new one is a row here.
-pub static FIGURES: [Figure; 26] = [
+pub static FIGURES: [Figure<'static>; 26] = [
     share("delivered", Better::Higher, delivered_share),
     count("lost", |record| delivery_count(record, record.delivery.messages.lost)),
     count("unknown", |record| delivery_count(record, record.delivery.messages.unknown)),
@@ -227,11 +285,11 @@ pub static FIGURES: [Figure; 26] = [
 ];
 
 /// The figure of a name in [`FIGURES`].
-pub fn figure(name: &str) -> Option<&'static Figure> {
+pub fn figure(name: &str) -> Option<&'static Figure<'static>> {
     FIGURES.iter().find(|figure| figure.name == name)
 }
 
-const fn share(name: &'static str, better: Better, get: Get) -> Figure {
+const fn share(name: &'static str, better: Better, get: Get) -> Figure<'static> {
     Figure {
         name,
         unit: Unit::Share,
@@ -241,12 +299,11 @@ const fn share(name: &'static str, better: Better, get: Get) -> Figure {
         scale: Scale::Plain,
         resolution: STRAY_MESSAGES,
         shown_of: ShownOf::All,
-        get,
-        get_lower: unbounded,
+        source: Source::Fields { value: get, lower: unbounded },
     }
 }
 
-const fn count(name: &'static str, get: Get) -> Figure {
+const fn count(name: &'static str, get: Get) -> Figure<'static> {
     Figure {
         name,
         unit: Unit::Count,
@@ -256,13 +313,12 @@ const fn count(name: &'static str, get: Get) -> Figure {
         scale: Scale::Plain,
         resolution: 1.0,
         shown_of: ShownOf::All,
-        get,
-        get_lower: unbounded,
+        source: Source::Fields { value: get, lower: unbounded },
     }
 }
 
 /// A latency by its bounds, the lower one first.
-const fn latency(name: &'static str, judged: Judged, [get_lower, get]: [Get; 2]) -> Figure {
+const fn latency(name: &'static str, judged: Judged, [get_lower, get]: [Get; 2]) -> Figure<'static> {
     Figure {
         name,
         unit: Unit::Microseconds,
@@ -272,13 +328,12 @@ const fn latency(name: &'static str, judged: Judged, [get_lower, get]: [Get; 2])
         scale: Scale::Logarithm,
         resolution: HISTOGRAM,
         shown_of: ShownOf::All,
-        get,
-        get_lower,
+        source: Source::Fields { value: get, lower: get_lower },
     }
 }
 
 /// A time that has no bounds and is not judged.
-const fn time(name: &'static str, get: Get) -> Figure {
+const fn time(name: &'static str, get: Get) -> Figure<'static> {
     latency(name, Judged::Never, [unbounded, get])
 }
 
@@ -287,7 +342,7 @@ const fn unbounded(_: &Record) -> Option<f64> {
     None
 }
 
-const fn positive(name: &'static str, unit: Unit, better: Better, judged: Judged, resolution: f64, get: Get) -> Figure {
+const fn positive(name: &str, unit: Unit, better: Better, judged: Judged, resolution: f64, get: Get) -> Figure<'_> {
     let scale = Scale::Logarithm;
     Figure {
         name,
@@ -298,8 +353,7 @@ const fn positive(name: &'static str, unit: Unit, better: Better, judged: Judged
         scale,
         resolution,
         shown_of: ShownOf::All,
-        get,
-        get_lower: unbounded,
+        source: Source::Fields { value: get, lower: unbounded },
     }
 }
 
@@ -365,7 +419,7 @@ mod tests {
     #[test]
     fn the_cpu_time_of_each_side_is_that_of_its_threads() {
         let mut record = crate::sample::record();
-        let of = |record: &Record, name: &str| super::figure(name).and_then(|figure| (figure.get)(record));
+        let of = |record: &Record, name: &str| super::figure(name).and_then(|figure| figure.value(record));
         assert_eq!(of(&record, "publisher CPU"), Some(0.051));
         assert_eq!(of(&record, "subscriber CPU"), Some(0.033));
         let first = record.cost.threads[0].clone();

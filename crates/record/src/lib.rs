@@ -13,6 +13,7 @@ pub mod comparison;
 pub mod conditions;
 pub mod connections;
 pub mod cost;
+pub mod custom;
 pub mod delivery;
 pub mod distribution;
 pub mod efficiency;

@@ -59,7 +59,7 @@ pub struct Objective {
 
 impl From<&Judged<'_>> for Objective {
     fn from(judged: &Judged<'_>) -> Objective {
-        let metric = judged.clause.metric;
+        let metric = &judged.clause.metric;
         let outcome = match judged.answer {
             Answer::True => ObjectiveOutcome::Passed,
             Answer::False => ObjectiveOutcome::Missed,
@@ -69,7 +69,7 @@ impl From<&Judged<'_>> for Objective {
         let figure = judged.figure.filter(|_| outcome == ObjectiveOutcome::Undecided);
         Objective {
             limit: judged.clause.text.clone(),
-            metric: metric.name.to_owned(),
+            metric: metric.name().to_owned(),
             outcome,
             lower: judged.figure.map(|figure| figure.interval[0]),
             upper: judged.figure.map(|figure| figure.interval[1]),

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::conditions::RunConditions;
+use crate::custom::CustomMetric;
 use crate::message_log::MessageLogInfo;
 use crate::requests::RequestFigures;
 use crate::tables::Tables;
@@ -71,6 +72,9 @@ pub struct Record {
     /// The message log beside the record, in a run with one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message_log: Option<MessageLogInfo>,
+    /// Metrics of the user's own, in the order of their declaration.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub custom: Vec<CustomMetric>,
     /// Rows by device type, by node, over time.
     pub tables: Tables,
     /// The machine.

@@ -148,6 +148,7 @@ pub fn record() -> Record {
         requests: None,
         conditions: RunConditions::default(),
         message_log: None,
+        custom: vec![],
         tables: tables(latency, service),
         environment: environment(),
     };

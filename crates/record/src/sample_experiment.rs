@@ -268,6 +268,7 @@ fn cell(grid: &Grid, system: &Invented, qos: u8, scale: u32, payload: Option<&st
         figures,
         latency: Some(LatencyBounds { upper: shape.summary(), lower: Some(known(shape).summary()) }),
         latency_curve: Some(shape.curve("latency")),
+        custom: Vec::new(),
         latency_curve_lower: Some(known(shape).curve("latency")),
     }
 }

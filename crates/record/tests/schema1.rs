@@ -72,7 +72,7 @@ fn the_conversion_leaves_no_key_of_the_first_schema_at_the_top() {
 #[test]
 fn figures_are_those_that_the_old_record_has() {
     let (record, old) = (read("smart-home.json"), old("smart-home.json"));
-    let of = |name: &str| (figure(name).unwrap().get)(&record);
+    let of = |name: &str| figure(name).unwrap().value(&record);
     assert_eq!(of("latency p50"), old["latency_us"]["p50"].as_f64());
     assert_eq!(of("latency max"), old["latency_us"]["max"].as_f64());
     assert_eq!(of("system CPU"), old["resources"]["system"]["cores"].as_f64());

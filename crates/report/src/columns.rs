@@ -32,7 +32,7 @@ impl ColumnUnit {
             Unit::Bytes => ("GB", 1e9),
             Unit::PerSecond => ("/s", 1.0),
             Unit::CpuSecondsPerMillion => ("s", 1.0),
-            Unit::Count => ("", 1.0),
+            Unit::Count | Unit::Number => ("", 1.0),
         };
         ColumnUnit { unit, symbol, divisor }
     }
@@ -130,7 +130,7 @@ pub fn noun(name: &str) -> &str {
 }
 
 /// The figure of this name.
-pub fn figure(name: &str) -> Option<&'static Figure> {
+pub fn figure(name: &str) -> Option<&'static Figure<'static>> {
     FIGURES.iter().find(|figure| figure.name == name)
 }
 

@@ -1,6 +1,7 @@
 //! One CSV file for each table of a record: a header line, one observation a line, times in µs, an empty field for what
 //! was not measured.
 
+mod custom;
 mod efficiency;
 mod experiment;
 mod latency_bins;
@@ -28,7 +29,7 @@ pub struct CsvTable {
 }
 
 /// Every table. A new one is a function and a row here.
-pub const TABLES: [CsvTable; 9] = [
+pub const TABLES: [CsvTable; 10] = [
     CsvTable { file: "summary.csv", holds: "every single figure: figure, statistic, unit, value", render: summary },
     CsvTable { file: "by_type.csv", holds: "messages and latencies of each device type", render: by_type },
     CsvTable { file: "by_pair.csv", holds: "delivery and latency from node to node", render: by_pair },
@@ -46,6 +47,7 @@ pub const TABLES: [CsvTable; 9] = [
         holds: "the latency breakdown",
         render: latency_breakdown::latency_breakdown,
     },
+    CsvTable { file: "custom.csv", holds: "metrics of your own, whole and by part", render: custom::custom },
 ];
 
 /// A count of the books with its name in the record.

@@ -4,6 +4,7 @@
 //! Start with [`View::of`]. Every report of an experiment is drawn from a [`View`], so that they say the same.
 
 mod conclusions;
+mod custom;
 mod papers;
 
 use std::collections::BTreeMap;
@@ -16,6 +17,7 @@ use crate::numbers::counted;
 use crate::plot::MOST_LINES;
 
 pub use conclusions::{Conclusion, grade_of, headline, probability, ratio};
+pub use custom::CustomTable;
 pub use papers::Beside;
 
 /// An experiment put in order.

@@ -4,6 +4,7 @@ mod experiment;
 mod faults;
 
 use pubmark_record::comparison::{ComparedFigure, Comparison, Unit};
+use pubmark_record::custom::CustomMetric;
 use pubmark_record::latency::{both, upper};
 use pubmark_record::record::Record;
 use pubmark_record::warnings::warnings;
@@ -45,9 +46,24 @@ pub fn run(record: &Record) -> String {
         ));
     }
     connecting(&mut text, record);
+    custom(&mut text, record);
     types(&mut text, record);
     notes(&mut text, record);
     text
+}
+
+/// Metrics of the user's own.
+fn custom(text: &mut String, record: &Record) {
+    if record.custom.is_empty() {
+        return;
+    }
+    text.push_str("\n## Metrics of your own\n\n");
+    let row = |metric: &CustomMetric| {
+        let command = words::command_line(&metric.command).replace('`', "'");
+        vec![escaped(&metric.name), escaped(&words::custom_value(metric)), format!("`{command}`")]
+    };
+    let rows: Vec<Vec<String>> = record.custom.iter().map(row).collect();
+    table_of_words(text, &["metric", "value", "computed by"].map(String::from), &rows);
 }
 
 fn connecting(text: &mut String, record: &Record) {
@@ -71,8 +87,8 @@ pub fn comparison(comparison: &Comparison) -> String {
             .chain(comparison.runs.iter().map(|run| verdict_word(run.record.verdict.status).to_string()))
             .collect::<Vec<String>>(),
     ];
-    for row in &comparison.figures {
-        let mut cells = vec![row.figure.name.to_string()];
+    for row in comparison.figures.iter().chain(&comparison.custom) {
+        let mut cells = vec![escaped(&row.figure.label())];
         for position in 0..row.values.len() {
             let value = bounded(row, position);
             cells.push(if row.best == Some(position) { format!("**{value}**") } else { value });

@@ -197,6 +197,7 @@ pub fn figure(unit: Unit, value: Option<f64>) -> String {
         Unit::Cores => cores(Some(value)),
         Unit::CpuSecondsPerMillion => format!("{} s", significant(value)),
         Unit::Bytes => bytes(Some(value)),
+        Unit::Number => significant(value),
     }
 }
 

@@ -1,8 +1,9 @@
 //! Runs as a tidy table: one row a run, one column a setting, count or figure, each with its unit in its name.
 //!
 //! [`COLUMNS`] has what a run was and what became of its messages; a column for each of [`FIGURES`] follows, whatever the verdict says
-//! of its use: the verdict has a column of its own.
+//! of its use: the verdict has a column of its own. Metrics of the user's own, of all runs, come last; of one with bounds, the upper one.
 
+use pubmark_record::custom::{self, PREFIX};
 use pubmark_record::figures::{FIGURES, Figure, Unit};
 use pubmark_record::record::{Delivery, Record};
 use serde_json::Value;
@@ -78,9 +79,10 @@ pub const COLUMNS: [Column; 41] = [
 
 /// The table of these runs, with a final newline.
 pub fn table(records: &[Record], format: Format) -> String {
+    let figures: Vec<Figure> = FIGURES.iter().copied().chain(custom::figures(records.iter())).collect();
     let names: Vec<String> =
-        COLUMNS.iter().map(|column| column.name.to_owned()).chain(FIGURES.iter().map(figure_column)).collect();
-    let rows = records.iter().map(row);
+        COLUMNS.iter().map(|column| column.name.to_owned()).chain(figures.iter().map(figure_column)).collect();
+    let rows = records.iter().map(|record| row(record, &figures));
     match format {
         Format::Csv => lines(names.join(","), rows.map(|row| row.iter().map(csv_field).collect::<Vec<_>>().join(","))),
         // Keys in the order of the columns: a map of serde_json would sort them.
@@ -102,24 +104,25 @@ fn lines(head: String, rows: impl Iterator<Item = String>) -> String {
     std::iter::once(head).chain(rows).map(|line| line + "\n").collect()
 }
 
-fn row(record: &Record) -> Vec<Value> {
+fn row(record: &Record, figures: &[Figure]) -> Vec<Value> {
     let own = COLUMNS.iter().map(|column| (column.get)(record));
-    own.chain(FIGURES.iter().map(|figure| figure_value(figure, record))).collect()
+    own.chain(figures.iter().map(|figure| figure_value(figure, record))).collect()
 }
 
 /// A figure's value; counts are whole numbers.
 fn figure_value(figure: &Figure, record: &Record) -> Value {
-    match ((figure.get)(record), figure.unit) {
+    match (figure.value(record), figure.unit) {
         (Some(count), Unit::Count) => (count as u64).into(),
         (value, _) => value.into(),
     }
 }
 
-/// The name of a figure's column: `latency p99.9` becomes `latency_p999_us`.
+/// The name of a figure's column: `latency p99.9` becomes `latency_p999_us`, `custom.jitter` becomes `custom_jitter_us`.
 fn figure_column(figure: &Figure) -> String {
-    let name = figure.name.replace("p99.9", "p999").replace(['-', ' '], "_").to_lowercase();
+    let label = if figure.is_custom() { format!("{PREFIX}{}", figure.name) } else { figure.name.to_owned() };
+    let name = label.replace("p99.9", "p999").replace(['-', ' ', '.'], "_").to_lowercase();
     match figure.unit {
-        Unit::Count => name,
+        Unit::Count | Unit::Number => name,
         Unit::Share => format!("{name}_share"),
         Unit::Microseconds => format!("{name}_us"),
         Unit::PerSecond => format!("{name}_per_s"),

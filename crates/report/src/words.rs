@@ -2,6 +2,7 @@
 
 mod client;
 mod connecting;
+mod custom;
 mod efficiency;
 mod facts;
 mod faults;
@@ -21,6 +22,7 @@ use crate::numbers::{TimeUnit, count, counted, significant};
 
 pub use client::*;
 pub use connecting::*;
+pub use custom::*;
 pub use efficiency::*;
 pub use facts::*;
 pub use faults::*;

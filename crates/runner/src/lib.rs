@@ -24,6 +24,7 @@ mod certificates;
 mod client_program;
 mod cluster;
 pub mod command_line;
+pub mod custom_metrics;
 mod endpoint;
 mod error;
 pub mod faults;

@@ -1,20 +1,47 @@
 //! Limits that a run has to keep: those of its specification, or else of its workload.
 
+use pubmark_model::metric::MetricProgram;
 use pubmark_model::workload::Workload;
-use pubmark_record::threshold::{Objectives, ThresholdError, metrics};
+use pubmark_record::custom;
+use pubmark_record::threshold::{Limited, Objectives, ThresholdError, metrics};
 
 use crate::error::RunError;
 use crate::spec::RunSpec;
 use crate::suggestion;
 
 /// Reads them; `None` where there are none.
-pub(crate) fn of(spec: &RunSpec, workload: &Workload) -> Result<Option<Objectives>, RunError> {
+pub(crate) fn of(spec: &RunSpec, workload: &Workload, own: &[MetricProgram]) -> Result<Option<Objectives>, RunError> {
     let (text, place) = match &spec.objectives {
         Some(text) => (text.clone(), "`--slo`".to_owned()),
         None if workload.objectives.is_empty() => return Ok(None),
         None => (workload.objectives.join(","), format!("`objectives` of workload `{}`", workload.name)),
     };
-    Objectives::parse(&text).map(Some).map_err(|error| unread(&place, &error))
+    let objectives = Objectives::parse(&text).map_err(|error| unread(&place, &error))?;
+    for clause in objectives.clauses() {
+        declared(&clause.metric, &clause.text, own).map_err(|error| error.during(format!("failed to read {place}")))?;
+    }
+    Ok(Some(objectives))
+}
+
+/// Is a metric of the user's own declared, and does it count in what it is limited by?
+fn declared(metric: &Limited, limit: &str, own: &[MetricProgram]) -> Result<(), RunError> {
+    let (Some(name), Limited::Custom { symbol, .. }) = (metric.custom_name(), metric) else { return Ok(()) };
+    let Some(found) = own.iter().find(|declared| declared.name == name) else {
+        let hint = match own {
+            [] => format!("declare it: `--metric '{name}=COMMAND'`, or `metrics:` in the workload"),
+            own => suggestion::choices(name, own.iter().map(|declared| declared.name.as_str())),
+        };
+        return Err(RunError::input(format!("there is no metric `{name}` for the limit `{limit}`")).hint(hint));
+    };
+    match custom::worth(&found.unit, symbol) {
+        Some(_) => Ok(()),
+        None if found.unit.is_empty() => {
+            Err(RunError::input(format!("`{name}` is declared without a unit, and `{limit}` has one"))
+                .hint(format!("declare it: `--metric '{name}:{symbol}=…'`, or leave the unit out of the limit")))
+        }
+        None => Err(RunError::input(format!("`{name}` counts in {}, and `{limit}` does not", found.unit))
+            .hint("write the limit in the unit of the metric")),
+    }
 }
 
 /// The error for limits that cannot be read, given in this place.
@@ -38,7 +65,7 @@ mod tests {
         let mut workload = spec.load().unwrap();
         workload.objectives = own.iter().map(|limit| (*limit).to_owned()).collect();
         spec.objectives = slo.map(str::to_owned);
-        let found = of(&spec, &workload).map_err(|error| error.chain.join(": "))?;
+        let found = of(&spec, &workload, &[]).map_err(|error| error.chain.join(": "))?;
         Ok(found.iter().flat_map(|found| found.clauses()).map(|clause| clause.text.clone()).collect())
     }
 
@@ -53,5 +80,26 @@ mod tests {
                 .starts_with("failed to read `objectives` of workload `hello`: there is no figure")
         );
         assert!(limits(Some("p99"), &[]).unwrap_err().starts_with("failed to read `--slo`"));
+    }
+
+    #[test]
+    fn a_metric_of_the_users_own_is_declared_in_the_unit_of_its_limit() {
+        let own =
+            [crate::custom_metrics::read("jitter:ms=true").unwrap(), crate::custom_metrics::read("hops=true").unwrap()];
+        let refused = |limit: &str| {
+            let mut spec = RunSpec::new("hello");
+            spec.objectives = Some(limit.to_owned());
+            of(&spec, &spec.load().unwrap(), &own).map_err(|error| error.to_string()).err()
+        };
+        for limit in ["custom.jitter<2ms", "custom.jitter<0.002s", "custom.jitter<2", "custom.hops<=3,p99<1s"] {
+            assert_eq!(refused(limit), None, "{limit}");
+        }
+        for (limit, words) in [
+            ("custom.jiter<2ms", "there is no metric `jiter`"),
+            ("custom.jitter<2kB", "counts in ms"),
+            ("custom.hops<3ms", "is declared without a unit"),
+        ] {
+            assert!(refused(limit).unwrap().contains(words), "{limit}: {:?}", refused(limit));
+        }
     }
 }

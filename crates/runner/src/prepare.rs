@@ -19,7 +19,8 @@ use crate::prepared::PreparedRun;
 use crate::spec::{DevicePlacement, Netem, RunSpec, SubscriberPlacement, WorkloadSource};
 use crate::target::Wanted;
 use crate::{
-    faults, linked, links, message_log, nodes, objectives, offers, placement, sockets, sources, spoken, suitability,
+    custom_metrics, faults, linked, links, message_log, nodes, objectives, offers, placement, sockets, sources, spoken,
+    suitability,
 };
 
 /// Descriptors that pubmark needs besides its connections.
@@ -39,6 +40,8 @@ pub struct CheckedRun {
     pub faults: Arc<[Occurrence]>,
     /// Limits that it has to keep.
     pub objectives: Option<Objectives>,
+    /// Metrics of the user's own.
+    pub metrics: Vec<MetricProgram>,
     host: Host,
 }
 
@@ -105,7 +108,9 @@ impl RunSpec {
         let wanted = Wanted::of(self, spoken, &workload, host)?;
         suitability::lacking(&workload, spoken).map_or(Ok(()), |lacks| Err(unsuitable(lacks)))?;
         nodes::carried_out(self, &workload)?;
-        message_log::check(self.message_log)?;
+        let metrics = custom_metrics::of(self, &workload)?;
+        let message_log = custom_metrics::log_format(self.message_log, &metrics);
+        message_log::check(message_log)?;
         links::carried_out(&workload, &wanted, self)?;
         sockets::carried_out(&self.connection, spoken, &wanted)?;
         faults::carried_out(&workload, spoken, &wanted)?;
@@ -113,8 +118,9 @@ impl RunSpec {
             return Err(nobody_hears(&workload, &deaf));
         }
         let faults = faults::occurrences(&workload, self.load.seed, self.window.duration)?;
-        let objectives = objectives::of(self, &workload)?;
-        Ok(CheckedRun { spec: self.clone(), workload, spoken, wanted, faults, objectives, host: host.clone() })
+        let objectives = objectives::of(self, &workload, &metrics)?;
+        let spec = RunSpec { message_log, ..self.clone() };
+        Ok(CheckedRun { spec, workload, spoken, wanted, faults, objectives, metrics, host: host.clone() })
     }
 
     /// Checks everything and works the schedule out; starts nothing.
@@ -200,7 +206,7 @@ impl CheckedRun {
     /// # Errors
     /// The machine is too small, the protocols cannot carry this fleet, or it was stopped.
     pub fn prepare(self) -> Result<PreparedRun, RunError> {
-        let CheckedRun { spec, workload, spoken, wanted, faults, objectives, host } = self;
+        let CheckedRun { spec, workload, spoken, wanted, faults, objectives, metrics, host } = self;
         if spec.load.netem == Netem::Kernel && linked::any(&workload) {
             linked::by_kernel(&workload)?;
         }
@@ -216,7 +222,20 @@ impl CheckedRun {
             .ok_or_else(|| RunError::new(ErrorKind::Interrupted, "interrupted while the schedule was worked out"))?;
         let pins = placement::pins(&spec.generator.pin, &host)?;
         let joined = None;
-        Ok(PreparedRun { spec, workload, fleet, spoken, wanted, faults, objectives, schedule, pins, host, joined })
+        Ok(PreparedRun {
+            spec,
+            workload,
+            fleet,
+            spoken,
+            wanted,
+            faults,
+            objectives,
+            metrics,
+            schedule,
+            pins,
+            host,
+            joined,
+        })
     }
 }
 

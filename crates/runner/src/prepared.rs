@@ -17,6 +17,7 @@ use pubmark_links::star::Snapshot;
 use pubmark_model::connection_groups::ConnectionGroups;
 use pubmark_model::fault::Occurrence;
 use pubmark_model::fleet::Fleet;
+use pubmark_model::metric::MetricProgram;
 use pubmark_model::random::mix;
 use pubmark_model::schedule::Summary;
 use pubmark_model::workload::Workload;
@@ -35,6 +36,7 @@ use pubmark_systems::sampler::LiveUsage;
 use crate::certificates;
 use crate::client_program;
 use crate::cluster::{Joined, Observed};
+use crate::custom_metrics::CustomMetrics;
 use crate::error::{ErrorKind, RunError};
 use crate::faults::{self, Conductor, FaultProgress};
 use crate::host::Host;
@@ -83,6 +85,8 @@ pub struct PreparedRun {
     pub faults: Arc<[Occurrence]>,
     /// Limits that it has to keep.
     pub objectives: Option<Objectives>,
+    /// Metrics of the user's own.
+    pub metrics: Vec<MetricProgram>,
     /// What its schedule comes to, worked out once for all repetitions.
     pub schedule: Summary,
     pub(crate) pins: Pins,
@@ -101,6 +105,8 @@ pub struct RunOutcome {
     pub histograms: Vec<(&'static str, Vec<u8>)>,
     /// The message log, if one was asked for.
     pub message_log: Option<MessageLog>,
+    /// Metrics of the user's own, which [`RunOutcome::save`] computes.
+    pub custom: Option<CustomMetrics>,
     /// No session of one side could be established.
     pub unreachable: bool,
     /// How a system that we started ended before we stopped it, with the end of its log.
@@ -276,7 +282,13 @@ impl PreparedRun {
         record.message_log = message_log.as_ref().map(MessageLog::info);
         let crossed = Crossed { carried, followed: std::mem::take(&mut outcome.followed) };
         let unreachable = outcome.unreachable;
-        Ok((RunOutcome { spec, record, histograms, message_log, unreachable, system_ended }, crossed))
+        let custom = self.custom_metrics();
+        Ok((RunOutcome { spec, record, histograms, message_log, custom, unreachable, system_ended }, crossed))
+    }
+
+    fn custom_metrics(&self) -> Option<CustomMetrics> {
+        let (objectives, stop) = (self.objectives.clone(), Arc::clone(&self.host.stop));
+        (!self.metrics.is_empty()).then(|| CustomMetrics { programs: self.metrics.clone(), objectives, stop })
     }
 
     /// Lets observers look, where there are some.

@@ -107,6 +107,7 @@ pub fn record(plan: &RunPlan, outcome: &Outcome, mut around: Surroundings) -> Re
         requests: outcome.requests.as_ref().map(|requests| requests.figures.clone()),
         conditions: RunConditions::default(),
         message_log: None,
+        custom: vec![],
         tables: Tables {
             by_type: sections::by_type(plan, outcome, clock_error_ns),
             lost_workers: crate::nodes::lost_workers(plan, outcome),

@@ -30,8 +30,8 @@ impl Saved {
 }
 
 impl RunOutcome {
-    /// Writes the run's folder: the record, which names its files, then those. `reserve` is the space that was taken for the record
-    /// before the run began.
+    /// Writes the run's folder: the record, which names its files, then those; computes metrics of the user's own. `reserve` is the space
+    /// that was taken for the record before the run began.
     pub fn save(&self, folder: &RunFolder, reserve: Reserve) -> Saved {
         let mut record = self.record.clone();
         let file_of = |name: &str| format!("{name}.hdr");
@@ -45,23 +45,36 @@ impl RunOutcome {
             record.run.files.extend(by_client);
         }
         record.run.files.insert("specification of the run".to_owned(), SPEC_FILE.to_owned());
-        let write = || -> Result<(), RunError> {
+        let mut write_all = || -> Result<(), RunError> {
             let failed = |error: StoreError| unwritten(&error);
             reserve.write_record(&record).map_err(failed)?;
             folder.write_file(SPEC_FILE, self.spec.as_bytes()).map_err(failed)?;
             for (name, bytes) in &self.histograms {
                 folder.write_file(&file_of(name), bytes).map_err(failed)?;
             }
-            exports::all(&record).iter().try_for_each(|(name, text)| write(&folder.path().join(name), text))?;
-            let Some(log) = &self.message_log else { return Ok(()) };
-            log.write(folder.path()).map_err(|error| {
-                RunError::from_error(ErrorKind::NotWritten, &error).during("failed to write the message log".to_owned())
-            })
+            if let Some(log) = &self.message_log {
+                log.write(folder.path()).map_err(|error| unwritten_log(&error))?;
+            }
+            if let Some(custom) = &self.custom {
+                // Their programs read what was written until here; the record with their values takes its place.
+                custom.enter(&mut record, self.message_log.as_ref(), folder.path());
+                write_record(&record, folder.path())?;
+            }
+            exports::all(&record).iter().try_for_each(|(name, text)| write(&folder.path().join(name), text))
         };
         // The folder was writable when the run began: what fails here is the disk's doing, not the call's.
-        let unwritten = write().err().map(|error| RunError { kind: ErrorKind::NotWritten, ..error });
+        let unwritten = write_all().err().map(|error| RunError { kind: ErrorKind::NotWritten, ..error });
         Saved { record, unwritten }
     }
+}
+
+fn unwritten_log(error: &std::io::Error) -> RunError {
+    RunError::from_error(ErrorKind::NotWritten, error).during("failed to write the message log".to_owned())
+}
+
+fn write_record(record: &Record, folder: &Path) -> Result<(), RunError> {
+    let json = store::to_json(record).map_err(|error| no_folder(&error))?;
+    write(&folder.join(RECORD_FILE), &json)
 }
 
 /// Writes a record that was made elsewhere, and what is made from it, into a folder.
@@ -69,8 +82,7 @@ impl RunOutcome {
 /// # Errors
 /// Something could not be written.
 pub fn again(record: &Record, folder: &Path) -> Result<(), RunError> {
-    let json = store::to_json(record).map_err(|error| no_folder(&error))?;
-    write(&folder.join(RECORD_FILE), &json)?;
+    write_record(record, folder)?;
     exports::all(record).iter().try_for_each(|(name, text)| write(&folder.join(name), text))
 }
 

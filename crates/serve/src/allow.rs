@@ -78,6 +78,7 @@ impl Allow {
             }
         }
         self.client(spec)?;
+        self.metrics(spec)?;
         let nodes = &spec.nodes;
         if nodes.nodes.is_some() || nodes.observers.is_some() || nodes.listen.is_some() || nodes.announce {
             self.need(Right::Endpoints, || "a run over other machines".to_owned())?;
@@ -88,6 +89,17 @@ impl Allow {
     fn client(&self, spec: &RunSpec) -> Result<(), NotAllowed> {
         match spec.has_client_program() {
             true => self.need(Right::Commands, || "a client program".to_owned()),
+            false => Ok(()),
+        }
+    }
+
+    /// Programs of metrics, in the specification or in the text of its workload. A text that cannot be loaded starts none: it is refused
+    /// where the specification is checked.
+    fn metrics(&self, spec: &RunSpec) -> Result<(), NotAllowed> {
+        let has_text = matches!(spec.workload, WorkloadSource::Inline { .. });
+        let in_text = has_text && spec.load().is_ok_and(|workload| !workload.metrics.is_empty());
+        match in_text || !spec.metrics.is_empty() {
+            true => self.need(Right::Commands, || "a metric of your own, which is a program,".to_owned()),
             false => Ok(()),
         }
     }
@@ -187,7 +199,7 @@ mod tests {
         assert_eq!(nothing.run(&spec(|_| ())), Ok(()));
         assert_eq!(nothing.run(&spec(|spec| spec.target.system = Some("builtin".to_owned()))), Ok(()));
         type Change = fn(&mut RunSpec);
-        let wrong: [(Right, Change); 9] = [
+        let wrong: [(Right, Change); 11] = [
             (Right::Systems, |spec| spec.target.system = Some("mosquitto".to_owned())),
             (Right::Systems, |spec| spec.target.back_end = Some(BackEnd::Container)),
             (Right::Endpoints, |spec| spec.target.endpoint = Some("mqtt://example.org".to_owned())),
@@ -196,6 +208,19 @@ mod tests {
             (Right::Commands, |spec| spec.target.image = Some("evil".to_owned())),
             (Right::Commands, |spec| spec.workload = WorkloadSource::Named("/etc/passwd".to_owned())),
             (Right::Commands, |spec| spec.protocols.client = Some("touch /tmp/evil".to_owned())),
+            (Right::Commands, |spec| {
+                let metric = pubmark_runner::custom_metrics::read("evil=touch /tmp/evil");
+                spec.metrics = vec![metric.unwrap()];
+            }),
+            (Right::Commands, |spec| {
+                let text = "name: w\ndevices: [{name: a, count: 1, every: 1s, payload: 50B, topic: t}]\n\
+                            subscribers: [{name: s, filter: t}]\nmetrics: [{name: evil, command: [touch, /tmp/evil]}]\n";
+                spec.workload = WorkloadSource::Inline {
+                    file_name: "w.yaml".to_owned(),
+                    text: text.to_owned(),
+                    passwords_left_out: false,
+                };
+            }),
             (Right::Commands, |spec| spec.connection.password_env = Some("HOME".to_owned())),
         ];
         for (right, change) in wrong {

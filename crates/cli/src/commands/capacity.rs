@@ -8,9 +8,7 @@ use clap::{Args, ValueEnum};
 use pubmark_record::capacity::{CapacityLimit, CapacityRecord, Knob};
 use pubmark_record::record::Status;
 use pubmark_record::store::RunFolder;
-use pubmark_record::threshold::Objectives;
 use pubmark_report::terminal;
-use pubmark_runner::objectives::unread;
 use pubmark_runner::save::{self, no_folder};
 use pubmark_runner::spec::Window;
 use pubmark_runner::stream::EventStream;
@@ -25,6 +23,7 @@ use crate::printer::Printer;
 use crate::sitting::Watcher;
 use crate::values::{duration, positive_duration, rate_factor};
 use crate::{capacity_dry_run, host, signals};
+use pubmark_experiment::capacity::objectives;
 use pubmark_experiment::capacity::search::Bounds;
 use pubmark_experiment::capacity::trial::Trials;
 
@@ -129,7 +128,7 @@ impl Capacity {
     }
 
     fn search(&self, stream: Option<&EventStream>, printer: &Printer) -> Outcome {
-        let objectives = Objectives::parse(&self.slo).map_err(|error| unread("`--slo`", &error))?;
+        let objectives = objectives("`--slo`", &self.slo)?;
         // Every trial has the same workload, whatever becomes of its file meanwhile.
         let spec = self.spec().self_contained();
         let bounds = self.bounds(&spec)?;

@@ -97,6 +97,7 @@ impl Run {
                 break;
             }
             let Saved { record, unwritten: error } = outcome.save(&folder, reserve);
+            let limits = exit_of_limits(&record, self.undecided);
             let error = error.or_else(|| folder.mark_latest().err().map(|error| unwritten(&error)));
             events::write_end(stream, folder.path(), record.run.status, Some(record.verdict.status));
             if self.json {
@@ -105,7 +106,7 @@ impl Run {
                 printer.result(&rendering::summary(&record, printer, Some(folder.path()), self.verbose))?;
             }
             worst = worse(worst, exit_of(&outcome, &tell));
-            worst = worse(worst, exit_of_limits(&outcome.record, self.undecided));
+            worst = worse(worst, limits);
             if let Some(error) = error {
                 let failure = Failure::from(error);
                 tell(&failure);

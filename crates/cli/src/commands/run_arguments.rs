@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, FromArgMatches as _};
 use pubmark_model::fault::choice::FaultChoice;
+use pubmark_model::metric::MetricProgram;
 use pubmark_record::message_log::LogFormat;
 use pubmark_runner::{RunError, RunSpec};
 
@@ -117,6 +118,12 @@ pub struct Run {
           value_parser = log_format, help_heading = "Output", hide_short_help = true)]
     pub message_log: Option<LogFormat>,
 
+    /// Compute a metric of your own from the message log, with a program that prints its value; `custom.NAME` in `--slo`. Implies
+    /// `--message-log` (docs/how-to/metrics-of-your-own.md)
+    #[arg(long, value_name = "NAME[:UNIT]=COMMAND", value_parser = pubmark_runner::custom_metrics::read,
+          help_heading = "Output", hide_short_help = true)]
+    pub metric: Vec<MetricProgram>,
+
     /// Print the record as JSON to standard output, and nothing else there
     #[arg(long, help_heading = "Output")]
     pub json: bool,
@@ -150,6 +157,8 @@ impl Run {
         replace(&mut spec.repetitions, self.repeat);
         replace_some(&mut spec.objectives, self.slo.clone());
         replace_some(&mut spec.message_log, self.message_log);
+        spec.metrics.retain(|metric| self.metric.iter().all(|own| own.name != metric.name));
+        spec.metrics.extend(self.metric.iter().cloned());
         let nodes = &mut spec.nodes;
         replace_some(&mut nodes.nodes, self.nodes);
         replace_some(&mut nodes.observers, self.observers);

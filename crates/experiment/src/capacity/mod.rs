@@ -12,14 +12,31 @@ use pubmark_record::capacity::{
 use pubmark_record::record::{Environment, Record, Status, SystemInfo};
 use pubmark_record::reserve::RESERVED_BYTES;
 use pubmark_record::store::{self, RunFolder, StoreError};
+use pubmark_record::threshold::Objectives;
 use pubmark_record::time::UtcTime;
 use pubmark_report::numbers;
+use pubmark_runner::objectives::unread;
 use pubmark_runner::{ErrorKind, RunError, command_line, now, save};
 use pubmark_systems::environment;
 
 use crate::observer::{Event, Observer};
 use search::{Bounds, Found, Search};
 use trial::{Made, Trials, is_doubtful};
+
+/// Reads the limits of a search; `place` is where they were written.
+///
+/// # Errors
+/// They cannot be read, or one is on a metric of the user's own, which is computed after a trial was judged.
+pub fn objectives(place: &str, text: &str) -> Result<Objectives, RunError> {
+    let objectives = Objectives::parse(text).map_err(|error| unread(place, &error))?;
+    match objectives.clauses().iter().find(|clause| clause.metric.custom_name().is_some()) {
+        None => Ok(objectives),
+        Some(clause) => {
+            Err(RunError::input(format!("`{}`: a search has no limits on metrics of your own", clause.text))
+                .hint("`pubmark run --slo` and `pubmark check --require` have them"))
+        }
+    }
+}
 
 /// A search to be made.
 pub struct Capacity<'a> {

@@ -67,7 +67,7 @@ fn figure_value(figure: &str, text: &str) -> Result<(), Objection> {
     let (fits, wanted) = match unit {
         Unit::Microseconds => (!is_number && !text.ends_with('%'), "a time such as `3.94ms`"),
         Unit::Share => (text.ends_with('%'), "a share such as `98%`"),
-        Unit::Count | Unit::PerSecond | Unit::Cores | Unit::CpuSecondsPerMillion | Unit::Bytes => {
+        Unit::Count | Unit::PerSecond | Unit::Cores | Unit::CpuSecondsPerMillion | Unit::Bytes | Unit::Number => {
             (is_number, "a number without a unit")
         }
     };

@@ -10,6 +10,7 @@ use super::shape::{
     AnyText, CheckText, CountText, DurationText, Form, Named, NumberText, OneOrMany, QosText, RateText, ShareText,
     SizeText, Spanned, SpreadText, Text, ThinkText, Word,
 };
+use crate::metric::MetricProgram;
 use crate::secret::Secret;
 
 /// A pubmark workload: who sends what, who listens.
@@ -52,6 +53,9 @@ pub(crate) struct RawWorkload {
     /// Limits that a run has to keep, such as `p99 < 50ms`: `pubmark run` says of each whether it was kept.
     #[serde(default)]
     pub objectives: Vec<Spanned<String>>,
+    /// Metrics of your own: programs that read the message log of a run and print a value, which limits call `custom.NAME`.
+    #[serde(default)]
+    pub metrics: Vec<Spanned<MetricProgram>>,
     /// How devices and subscribers are placed when there are several nodes.
     pub placement: Option<RawPlacement>,
     /// What differs when the workload is run as published (`--variant published`): each field given here replaces that field.

@@ -11,6 +11,7 @@ use super::raw::{PlacementWord, RawPublished, RawSubscriber, RawWorkload, Subscr
 use super::reader::Reader;
 use super::shape::Spanned;
 use super::{LoadOptions, clients, device, faults, links, options, overlay, payload, requests, topics, value};
+use crate::metric::{self, MetricProgram};
 use crate::qos::Qos;
 use crate::workload::{Deviation, DeviceGroup, Placement, SubscriberGroup, Variant, Workload};
 
@@ -74,6 +75,7 @@ pub(crate) fn checked(
         links: Vec::new(),
         faults: Vec::new(),
         objectives: raw.objectives.iter().map(|limit| limit.value.clone()).collect(),
+        metrics: metrics(&raw.metrics)?,
         placement: match placement.and_then(|placement| placement.devices.as_ref()).map(|word| word.value) {
             Some(PlacementWord::Replicate) => Placement::Replicate,
             Some(PlacementWord::Split) | None => Placement::Split,
@@ -90,6 +92,18 @@ pub(crate) fn checked(
     clients::check(&workload, &raw)?;
     requests::check_directions(&workload, &raw)?;
     Ok(workload)
+}
+
+/// Metrics of the user's own, each checked where it stands.
+fn metrics(raw: &[Spanned<MetricProgram>]) -> Result<Vec<MetricProgram>, Problem> {
+    let metrics: Vec<MetricProgram> = raw.iter().map(|metric| metric.value.clone()).collect();
+    for (place, metric) in raw.iter().enumerate() {
+        if let Err(error) = metric::check(&metrics[..=place]) {
+            let problem = Problem::new(ProblemKind::ImpossibleValue, error.message);
+            return Err(problem.at(metric.span, "here").maybe_help(error.hint));
+        }
+    }
+    Ok(metrics)
 }
 
 fn check_workload_name(name: &Spanned<String>) -> Result<(), Problem> {

@@ -70,6 +70,7 @@ pub(crate) fn workload(devices: Vec<DeviceGroup>, subscribers: Vec<SubscriberGro
         links: Vec::new(),
         faults: Vec::new(),
         objectives: vec![],
+        metrics: vec![],
         placement: Placement::Split,
         subscribers_on_every_node: false,
         deviations: Vec::new(),

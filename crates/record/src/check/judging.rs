@@ -117,7 +117,7 @@ fn verdict_text(cell: &CellFacts, worst: VerdictStatus) -> String {
 
 /// Holds every run of a cell against a limit on values: the worst one decides.
 fn limit(cell: &CellFacts, clause: &Clause, kind: Kind) -> Row {
-    let runs = cell.measured(clause.metric);
+    let runs = cell.measured(&clause.metric);
     let breaks = if kind == Kind::Required { Answer::False } else { Answer::True };
     let of = |answer: Answer| -> Vec<Measured> {
         runs.iter().filter(|run| clause.answer(**run) == answer).flatten().copied().collect()
@@ -215,11 +215,11 @@ fn change_of<'a>(
     before: Option<&CellFacts>,
     clause: &'a Clause,
 ) -> Result<Change<'a>, NotComparable> {
-    let figure = clause.metric.of_figure();
+    let figure = clause.metric.figure();
     // Of too few samples there is no percentile that two runs could be compared by.
     let upper = |run: Measured| (!run.few_samples).then_some(run.interval[1]);
     let values = |cell: &CellFacts| -> Vec<f64> {
-        cell.measured(clause.metric).into_iter().filter_map(|run| upper(run?)).collect()
+        cell.measured(&clause.metric).into_iter().filter_map(|run| upper(run?)).collect()
     };
     let (old, new) = (before.map_or_else(Vec::new, values), values(cell));
     if let (Some(one), Some(other)) = (&cell.schedule_hash, before.and_then(|before| before.schedule_hash.as_ref()))
@@ -234,12 +234,12 @@ fn change_of<'a>(
         clause,
         before: mean_on(scale, &old),
         after: mean_on(scale, &new),
-        pair: is_measured.then(|| Pair::of(figure, &old, &new)),
+        pair: is_measured.then(|| Pair::of(&figure, &old, &new)),
     })
 }
 
 fn change_row(one: &Change, p_adjusted: Option<f64>) -> Row {
-    let metric = one.clause.metric;
+    let metric = &one.clause.metric;
     let row = |outcome, detail| Row {
         value: one.after,
         baseline: one.before,

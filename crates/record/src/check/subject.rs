@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::experiment::{CellFailure, CellFigure, ExperimentRecord};
+use crate::custom::{self, CustomMetric};
+use crate::experiment::{CellFailure, CellFigure, CellMetric, ExperimentRecord};
 use crate::record::{Record, Status, VerdictStatus};
 use crate::store::{self, StoreError};
-use crate::threshold::Measured;
 use crate::threshold::metrics::{METRICS, Metric};
+use crate::threshold::{Interval, Limited, Measured};
 
 /// A run, or an experiment.
 pub struct Subject {
@@ -33,13 +34,53 @@ pub struct CellFacts {
     pub failures: Vec<CellFailure>,
     /// What was measured in each run, by metric.
     measured: BTreeMap<&'static str, Vec<Option<Measured>>>,
+    /// Metrics of the user's own.
+    custom: Vec<OwnFacts>,
+}
+
+/// A metric of the user's own.
+struct OwnFacts {
+    /// Its name, without `custom.`.
+    name: String,
+    /// Symbol of what it was declared to count in.
+    symbol: String,
+    /// Its bounds in each run, in the unit of figures.
+    bounds: Vec<Option<Interval>>,
 }
 
 impl CellFacts {
     /// A metric in each run.
-    pub fn measured(&self, metric: &Metric) -> Vec<Option<Measured>> {
-        let found = self.measured.get(metric.name).cloned();
+    pub fn measured(&self, metric: &Limited) -> Vec<Option<Measured>> {
+        let found = match metric {
+            Limited::Known(metric) => self.measured.get(metric.name).cloned(),
+            Limited::Custom { symbol, .. } => {
+                let own = self.custom.iter().find(|own| Some(&*own.name) == metric.custom_name());
+                own.and_then(|own| own.measured(symbol))
+            }
+        };
         found.unwrap_or_else(|| vec![None; self.verdicts.len()])
+    }
+}
+
+impl OwnFacts {
+    /// In the unit of a limit; `None` where that is of another kind.
+    fn measured(&self, wanted: &str) -> Option<Vec<Option<Measured>>> {
+        let in_own = custom::worth(&self.symbol, &self.symbol)?;
+        let factor = custom::worth(&self.symbol, wanted)? / in_own;
+        let measured = |bounds: &Option<Interval>| {
+            let interval = (*bounds)?.map(|value| value * factor);
+            Some(Measured { interval, few_samples: false, held_up: false })
+        };
+        Some(self.bounds.iter().map(measured).collect())
+    }
+
+    fn of_run(metric: &CustomMetric, record: &Record) -> OwnFacts {
+        let bounds = custom::bounds_in(record, &metric.name, &metric.unit);
+        OwnFacts { name: metric.name.clone(), symbol: metric.unit.clone(), bounds: vec![bounds] }
+    }
+
+    fn of_cell(metric: &CellMetric) -> OwnFacts {
+        OwnFacts { name: metric.figure.figure.clone(), symbol: metric.unit.clone(), bounds: bounds(&metric.figure) }
     }
 }
 
@@ -65,6 +106,7 @@ fn of_run(record: &Record) -> Subject {
         verdicts: vec![(record.verdict.status, reason)],
         failures: Vec::new(),
         measured: METRICS.iter().map(|metric| (metric.name, vec![metric.measured(record)])).collect(),
+        custom: record.custom.iter().map(|metric| OwnFacts::of_run(metric, record)).collect(),
     };
     Subject {
         name: record.run.name.clone(),
@@ -81,6 +123,7 @@ fn of_experiment(record: ExperimentRecord) -> Subject {
         verdicts: cell.runs.iter().map(|run| (run.verdict, None)).collect(),
         failures: cell.failures,
         measured: METRICS.iter().filter_map(|metric| Some((metric.name, of_cell(metric, &cell.figures)?))).collect(),
+        custom: cell.custom.iter().map(OwnFacts::of_cell).collect(),
     });
     Subject { name: record.name, is_interrupted: record.status == Status::Interrupted, cells: cells.collect() }
 }
@@ -88,11 +131,18 @@ fn of_experiment(record: ExperimentRecord) -> Subject {
 /// A metric in each run of a cell; `None` where the cell has no such figure.
 fn of_cell(metric: &Metric, figures: &[CellFigure]) -> Option<Vec<Option<Measured>>> {
     let figure = figures.iter().find(|figure| figure.figure == metric.figure)?;
-    let measured = |(run, value): (usize, &Option<f64>)| {
+    let measured = |bounds: Option<Interval>| {
+        Some(Measured { interval: metric.from_bounds(bounds?), few_samples: false, held_up: false })
+    };
+    Some(bounds(figure).into_iter().map(measured).collect())
+}
+
+/// Both bounds of a figure in each run of a cell.
+fn bounds(figure: &CellFigure) -> Vec<Option<Interval>> {
+    let of_run = |(run, value): (usize, &Option<f64>)| {
         let lower = figure.lower.as_ref().and_then(|lower| lower.values.get(run).copied().flatten());
         let upper = (*value)?;
-        let interval = metric.from_bounds([lower.map_or(upper, |lower| lower.min(upper)), upper]);
-        Some(Measured { interval, few_samples: false, held_up: false })
+        Some([lower.map_or(upper, |lower| lower.min(upper)), upper])
     };
-    Some(figure.values.iter().enumerate().map(measured).collect())
+    figure.values.iter().enumerate().map(of_run).collect()
 }

@@ -129,7 +129,7 @@ fn not_measured(cells: &[CellInput], contests: &[Contest]) -> Vec<String> {
         let missing: Vec<&str> = cells
             .iter()
             .filter(|cell| why_left_out(cell).is_none())
-            .filter(|cell| cell.runs.iter().all(|run| (figure.get)(&run.record).is_none()))
+            .filter(|cell| cell.runs.iter().all(|run| figure.value(&run.record).is_none()))
             .map(|cell| cell.label.as_str())
             .collect();
         if !missing.is_empty() {

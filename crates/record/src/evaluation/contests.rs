@@ -51,7 +51,7 @@ pub struct Match {
     /// What they have in common.
     pub among: BTreeMap<String, String>,
     /// The figure.
-    pub figure: &'static Figure,
+    pub figure: &'static Figure<'static>,
     /// The cells, two at least.
     pub entrants: Vec<Entrant>,
 }

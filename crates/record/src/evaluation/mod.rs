@@ -15,7 +15,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use pubmark_metrics::distribution::NotAHistogram;
 
-use crate::experiment::{Axis, Cell, CellFailure, CellFigure, CellRun, Contest, FailureKind, LowerBounds};
+use crate::custom;
+use crate::experiment::{Axis, Cell, CellFailure, CellFigure, CellMetric, CellRun, Contest, FailureKind, LowerBounds};
 use crate::figures::{FIGURES, Figure};
 use crate::latency::{lower, upper};
 use crate::record::{Curve, LatencyBounds, Record, Summary, VerdictStatus};
@@ -187,10 +188,21 @@ fn cell_of(cell: &CellInput, seed: u64) -> Result<Cell, EvaluationError> {
             let concerns = |figure: &&Figure| cell.runs.iter().any(|run| figure.concerns(&run.record));
             FIGURES.iter().filter(concerns).map(|figure| cell_figure(figure, cell, seed)).collect()
         },
+        custom: custom_metrics(cell, seed),
         latency_curve_lower: latency_curve_lower.filter(|_| latency.is_some()),
         latency,
         latency_curve,
     })
+}
+
+/// Metrics of the user's own over the runs of a cell.
+fn custom_metrics(cell: &CellInput, seed: u64) -> Vec<CellMetric> {
+    let figures = custom::figures(cell.runs.iter().map(|run| &run.record));
+    let of_cell = |figure: Figure| {
+        let unit = cell.runs.iter().find_map(|run| custom::find(&run.record, figure.name)).map(|found| &found.unit);
+        CellMetric { unit: unit.cloned().unwrap_or_default(), figure: cell_figure(&figure, cell, seed) }
+    };
+    figures.into_iter().map(of_cell).collect()
 }
 
 /// Runs whose times stand for a cell: those that may be used; all, to be shown, where none may.
@@ -226,8 +238,9 @@ fn cell_figure(figure: &Figure, cell: &CellInput, seed: u64) -> CellFigure {
             interval: interval(&counted, scale, seed),
         }
     };
-    let of_runs = |get: crate::figures::Get| cell.runs.iter().map(|run| get(&run.record)).collect::<Vec<_>>();
-    let (values, lower) = (of_runs(figure.get), of_runs(figure.get_lower));
+    let records = || cell.runs.iter().map(|run| &run.record);
+    let values: Vec<Option<f64>> = records().map(|record| figure.value(record)).collect();
+    let lower: Vec<Option<f64>> = records().map(|record| figure.lower(record)).collect();
     let is_bounded = values.iter().zip(&lower).all(|(value, lower)| value.is_some() == lower.is_some());
     let lower = lower.into_iter().zip(&values).map(|(lower, value)| Some(lower?.min((*value)?))).collect();
     let LowerBounds { values, mean, median, quartiles, interval } = over(values);
@@ -279,7 +292,7 @@ fn matches_along(axis: &str, axes: &[Axis], cells: &[CellInput]) -> Vec<Match> {
 }
 
 fn match_of(
-    figure: &'static Figure,
+    figure: &'static Figure<'static>,
     axis: &str,
     among: &BTreeMap<String, String>,
     cells: &[&CellInput],

@@ -1,7 +1,6 @@
 //! What can be limited, by the names that people type.
 
 use crate::figures::{Figure, Unit, figure};
-use crate::quantity;
 use crate::record::{LatencyBounds, Record};
 use crate::threshold::{Interval, Measured};
 
@@ -91,7 +90,8 @@ fn between(bounds: &LatencyBounds) -> Interval {
 /// Rules of the verdict that say of a system that it could have been faster: bursts that no device sends, processors that others had.
 const HELD_UP: [&str; 4] = ["V01", "V02", "V06", "V28"];
 
-fn is_held_up(record: &Record) -> bool {
+/// Is a latency of the system longer than the system alone would make it?
+pub(super) fn is_held_up(record: &Record) -> bool {
     record.verdict.reasons.iter().any(|reason| HELD_UP.contains(&reason.code.as_str()))
 }
 
@@ -108,7 +108,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 
 impl Metric {
     /// Its figure.
-    pub fn of_figure(&self) -> &'static Figure {
+    pub fn of_figure(&self) -> &'static Figure<'static> {
         figure(self.figure).expect("every row of the table names a figure, which a test checks")
     }
 
@@ -136,30 +136,5 @@ impl Metric {
     /// What it counts in.
     pub fn unit(&self) -> Unit {
         self.of_figure().unit
-    }
-
-    /// Both bounds with their unit; one value where they look the same.
-    pub fn interval(&self, [lower, upper]: Interval) -> String {
-        match [lower, upper].map(|value| self.text(value)) {
-            [one, other] if one == other => other,
-            _ if self.unit() == Unit::Microseconds => quantity::micros_interval(lower, upper),
-            [one, other] => format!("{one} to {other}"),
-        }
-    }
-
-    /// A value with its unit, three significant digits. A share is 0 % or 100 % only when it is that exactly.
-    pub fn text(&self, value: f64) -> String {
-        match self.unit() {
-            Unit::Microseconds => quantity::micros(value),
-            Unit::Share if value < 1.0 && value > 0.99 => {
-                format!("{:.3} %", (value * 1e5).floor() / 1e3)
-            }
-            Unit::Share => quantity::percent(value),
-            Unit::Count => quantity::count(value.max(0.0) as u64),
-            Unit::PerSecond => format!("{}/s", quantity::count(value.max(0.0).round() as u64)),
-            Unit::Cores => format!("{} cores", quantity::digits(value)),
-            Unit::CpuSecondsPerMillion => format!("{} s a million", quantity::digits(value)),
-            Unit::Bytes => quantity::bytes(value),
-        }
     }
 }

@@ -3,6 +3,7 @@
 //! [`Objectives`] must hold (`--require`, `--slo`). [`Conditions`] must not (`--fail-on`), and may be about the change from a
 //! baseline: `p99>+10%`. Both are lists of [`Clause`]s; what can be limited stands in one table, [`metrics::METRICS`].
 
+pub mod limited;
 pub mod metrics;
 mod parse;
 #[cfg(test)]
@@ -12,7 +13,7 @@ pub use parse::ThresholdError;
 
 use crate::figures::Unit;
 use crate::record::Record;
-use metrics::Metric;
+pub use limited::Limited;
 
 /// How a figure is held against a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +59,7 @@ pub struct Clause {
     /// As it was written.
     pub text: String,
     /// What is limited.
-    pub metric: &'static Metric,
+    pub metric: Limited,
     /// How.
     pub operator: Operator,
     /// By what.
@@ -152,7 +153,7 @@ impl Judged<'_> {
     /// What is wrong, in one sentence: `p99 is 61.2 ms, missing p99<50ms`, `p99 was not measured`; `None` where the clause is
     /// true.
     pub fn complaint(&self) -> Option<String> {
-        let (name, limit) = (self.clause.metric.name, &self.clause.text);
+        let (name, limit) = (self.clause.metric.name(), &self.clause.text);
         let text = |figure: Measured| self.clause.metric.interval(figure.interval);
         match (self.answer, self.figure) {
             (Answer::True, _) => None,

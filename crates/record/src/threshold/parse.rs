@@ -3,7 +3,8 @@
 use pubmark_model::units::{self, UnitError};
 
 use super::metrics::{self, Metric, names};
-use super::{Bound, Clause, Operator};
+use super::{Bound, Clause, Limited, Operator};
+use crate::custom::{self, PREFIX};
 use crate::figures::Unit;
 
 /// Clauses in one list, at most.
@@ -113,28 +114,71 @@ fn clause(piece: Piece, with_changes: bool, example: &str) -> Result<Clause, Thr
         return Err(piece.error(format!("`{}` limits nothing: it has no `<`, `>` or `=`", piece.text), hint));
     };
     let (name, rest) = piece.split_at(place);
-    let metric = metric(name.trimmed())?;
+    let name = name.trimmed();
     let (symbol, operator) = OPERATORS
         .iter()
         .find(|(symbol, _)| rest.text.starts_with(symbol))
         .ok_or_else(|| rest.error("this is no comparison", "there are `<`, `<=`, `=`, `>=`, `>`"))?;
     let (_, bound) = rest.split_at(symbol.len());
     let bound = bound.trimmed();
+    let own = is_custom(name)?;
+    let known = if own { None } else { Some(metric(name)?) };
     if bound.text.is_empty() {
-        let hint = format!("write it like `{}`", example_of(metric));
-        return Err(piece.error(format!("`{}` has no value", piece.text), hint));
+        let example = known.map_or_else(|| format!("{}<2ms", name.text), example_of);
+        return Err(piece.error(format!("`{}` has no value", piece.text), format!("write it like `{example}`")));
     }
-    let bound = if bound.text.starts_with(['+', '-', '−']) {
-        change(bound, *operator, with_changes)?
-    } else {
-        Bound::Value(value(metric, bound)?)
+    let is_change = bound.text.starts_with(['+', '-', '−']);
+    let (metric, bound) = match known {
+        Some(metric) if !is_change => (Limited::Known(metric), Bound::Value(value(metric, bound)?)),
+        Some(metric) => (Limited::Known(metric), change(bound, *operator, with_changes)?),
+        None => {
+            let is_percentage = bound.text.ends_with('%') && with_changes;
+            let (value, symbol) = match is_change && is_percentage {
+                true => (change(bound, *operator, with_changes)?, ""),
+                false => custom_value(bound)?,
+            };
+            (Limited::Custom { name: name.text.to_owned(), symbol: symbol.to_owned() }, value)
+        }
     };
     Ok(Clause { text: piece.text.to_owned(), metric, operator: *operator, bound })
 }
 
+/// Is it the name of a metric of the user's own?
+fn is_custom(name: Piece) -> Result<bool, ThresholdError> {
+    let Some(own) = name.text.strip_prefix(PREFIX) else { return Ok(false) };
+    let is_name = !own.is_empty() && own.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
+    match is_name {
+        true => Ok(true),
+        false => Err(name.error(
+            format!("`{}` is no name of a metric", name.text),
+            "metrics of your own are written `custom.NAME`, with the name that they were declared with",
+        )),
+    }
+}
+
+/// A bound of a metric of the user's own, with the symbol of its unit: `2ms`, `-0.5`, `20mJ`. Only the record says what the metric counts in.
+fn custom_value(bound: Piece<'_>) -> Result<(Bound, &str), ThresholdError> {
+    let is_digit = |letter: char| letter.is_ascii_digit() || letter == '.';
+    let (sign, digits) = match bound.text.strip_prefix(['-', '−']) {
+        Some(rest) => (-1.0, rest),
+        None => (1.0, bound.text),
+    };
+    let end = digits.find(|letter| !is_digit(letter)).unwrap_or(digits.len());
+    let (number, symbol) = (&digits[..end], digits[end..].trim_start());
+    let is_symbol = symbol.chars().count() <= 16 && !symbol.contains([' ', '<', '>', '=']);
+    match number.parse::<f64>() {
+        Ok(number) if is_symbol => Ok((Bound::Value(sign * number * custom::unit_of(symbol).1), symbol)),
+        _ => Err(bound.error(
+            format!("`{}` is no value", bound.text),
+            "write a number and the unit of the metric: `2ms`, `10kB`, `99%`, `0.5`",
+        )),
+    }
+}
+
 fn metric(name: Piece) -> Result<&'static Metric, ThresholdError> {
     metrics::find(name.text).ok_or_else(|| {
-        let listed = names().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+        let own = "custom.NAME";
+        let listed = names().chain([own]).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
         if name.text.is_empty() {
             return name.error("it does not say what is limited", format!("there are: {listed}"));
         }
@@ -194,6 +238,7 @@ fn value(metric: &Metric, bound: Piece) -> Result<f64, ThresholdError> {
         Unit::Cores => plain("a number of cores"),
         Unit::CpuSecondsPerMillion => plain("a number of seconds"),
         Unit::Bytes => units::size(text),
+        Unit::Number => plain("a number"),
     };
     read.map_err(|error| {
         bound.error(error.message, error.hint.unwrap_or_else(|| format!("write it like `{}`", example_of(metric))))
@@ -211,6 +256,7 @@ fn example_of(metric: &Metric) -> String {
         Unit::Cores => "<0.5",
         Unit::CpuSecondsPerMillion => "<20",
         Unit::Bytes => "<100MB",
+        Unit::Number => "<2",
     };
     format!("{}{bound}", metric.name)
 }

@@ -3,7 +3,8 @@
 
 use pubmark_record::capacity::{CapacityRecord, TrialOutcome};
 use pubmark_record::comparison::{FIGURES, Figure, Unit};
-use pubmark_record::experiment::{Cell, CellFigure, ExperimentRecord, LowerBounds};
+use pubmark_record::custom::PREFIX;
+use pubmark_record::experiment::{Cell, CellFigure, CellMetric, ExperimentRecord, LowerBounds};
 
 use super::{Table, optional, text};
 use crate::words::verdict_word;
@@ -49,16 +50,17 @@ pub fn cells(record: &ExperimentRecord) -> String {
             table.row(&fields);
             continue;
         }
-        for figure in &cell.figures {
+        let own = cell.custom.iter().map(|metric| (metric.as_figure(), &metric.figure));
+        let known = cell.figures.iter().filter_map(|figure| Some((*find(&figure.figure)?, figure)));
+        for (figure_of, figure) in known.chain(own) {
             let interval = figure.interval.as_ref();
-            let wins = record
-                .contests
-                .iter()
-                .any(|contest| contest.figure == figure.figure && contest.winner.as_deref() == Some(&cell.id));
+            let wins = !figure_of.is_custom()
+                && (record.contests.iter())
+                    .any(|contest| contest.figure == figure.figure && contest.winner.as_deref() == Some(&cell.id));
             let mut fields = start.clone();
             fields.extend([
-                text(&figure.figure),
-                unit(&figure.figure).to_string(),
+                text(&figure_of.label()),
+                unit(figure_of.unit).to_string(),
                 optional(figure.mean),
                 optional(figure.median),
                 optional(figure.quartiles.map(|(low, _)| low)),
@@ -121,6 +123,10 @@ pub fn runs(record: &ExperimentRecord) -> String {
     names.extend(axes.iter().map(|axis| text(axis)));
     names.extend(["repetition", "order", "verdict", "failure", "waited_ms", "busy", "folder"].map(String::from));
     names.extend(shown.iter().map(|(name, is_lower)| column_name(name, *is_lower)));
+    let own = own_metrics(record);
+    for metric in &own {
+        names.extend([false, true].map(|is_lower| own_column(&metric.as_figure(), is_lower)));
+    }
     let mut table = Table::new(&names);
     for cell in &record.cells {
         let mut start = vec![text(&cell.id)];
@@ -140,6 +146,11 @@ pub fn runs(record: &ExperimentRecord) -> String {
                 let figure = cell.figures.iter().find(|figure| figure.figure == *name);
                 optional(figure.and_then(|figure| value(figure, *is_lower, position)))
             }));
+            for metric in &own {
+                let found = cell.custom.iter().find(|other| other.figure.figure == metric.figure.figure);
+                let of = |is_lower| optional(found.and_then(|found| value(&found.figure, is_lower, position)));
+                fields.extend([of(false), of(true)]);
+            }
             table.row(&fields);
         }
         for failure in &cell.failures {
@@ -154,7 +165,7 @@ pub fn runs(record: &ExperimentRecord) -> String {
                 String::new(),
                 text(failure.folder.as_deref().unwrap_or("")),
             ]);
-            fields.extend(vec![String::new(); shown.len()]);
+            fields.extend(vec![String::new(); shown.len() + 2 * own.len()]);
             table.row(&fields);
         }
     }
@@ -171,28 +182,48 @@ fn axes(record: &ExperimentRecord) -> Vec<&str> {
     record.axes.iter().map(|axis| axis.name.as_str()).collect()
 }
 
-fn find(name: &str) -> Option<&'static Figure> {
+/// The metrics of the user's own that cells have, each once.
+fn own_metrics(record: &ExperimentRecord) -> Vec<&CellMetric> {
+    let mut found: Vec<&CellMetric> = vec![];
+    for metric in record.cells.iter().flat_map(|cell| &cell.custom) {
+        if found.iter().all(|known| known.figure.figure != metric.figure.figure) {
+            found.push(metric);
+        }
+    }
+    found
+}
+
+/// The column of a metric of the user's own: `custom_jitter_us`, `custom_jitter_lower_us`.
+fn own_column(figure: &Figure, is_lower: bool) -> String {
+    column_of(&format!("{PREFIX}{}", figure.name).replace('.', "_"), unit(figure.unit), is_lower)
+}
+
+fn find(name: &str) -> Option<&'static Figure<'static>> {
     FIGURES.iter().find(|figure| figure.name == name)
 }
 
 /// The unit in which a figure's values are written.
-fn unit(name: &str) -> &'static str {
-    match find(name).map(|figure| figure.unit) {
-        Some(Unit::Count) => "messages",
-        Some(Unit::Share) => "share",
-        Some(Unit::Microseconds) => "us",
-        Some(Unit::PerSecond) => "1/s",
-        Some(Unit::Cores) => "cores",
-        Some(Unit::CpuSecondsPerMillion) => "s",
-        Some(Unit::Bytes) => "bytes",
-        None => "",
+fn unit(unit: Unit) -> &'static str {
+    match unit {
+        Unit::Count => "messages",
+        Unit::Share => "share",
+        Unit::Microseconds => "us",
+        Unit::PerSecond => "1/s",
+        Unit::Cores => "cores",
+        Unit::CpuSecondsPerMillion => "s",
+        Unit::Bytes => "bytes",
+        Unit::Number => "",
     }
 }
 
 /// A figure's name with its unit, as a column: `latency_p99_us`, `latency_p99_lower_us`.
 fn column_name(name: &str, is_lower: bool) -> String {
-    let stem = name.replace(['-', ' '], "_").replace('.', "") + if is_lower { "_lower" } else { "" };
-    match unit(name) {
+    column_of(&name.replace('.', ""), find(name).map_or("", |figure| unit(figure.unit)), is_lower)
+}
+
+fn column_of(name: &str, unit: &str, is_lower: bool) -> String {
+    let stem = name.replace(['-', ' '], "_") + if is_lower { "_lower" } else { "" };
+    match unit {
         "messages" | "share" | "" => stem,
         "1/s" => format!("{stem}_per_s"),
         unit => format!("{stem}_{unit}"),

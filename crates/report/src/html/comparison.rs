@@ -92,11 +92,11 @@ fn figures(comparison: &Comparison) -> Markup {
         div.scroll { table.compared {
             thead { tr { th { "" } @for run in &comparison.runs { th.number { (run.label) } } } }
             tbody {
-                @for row in &comparison.figures {
+                @for row in comparison.figures.iter().chain(&comparison.custom) {
                     tr {
-                        th scope="row" { (row.figure.name) }
+                        th scope="row" { (row.figure.label()) }
                         @for (position, value) in row.values.iter().enumerate() {
-                            td.number.best[row.best == Some(position)].struck[is_struck(row.figure, position)] {
+                            td.number.best[row.best == Some(position)].struck[is_struck(&row.figure, position)] {
                                 (text(row, position, *value)) @if row.best == Some(position) { " ★" }
                             }
                         }

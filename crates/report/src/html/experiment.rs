@@ -17,7 +17,7 @@ use super::reproduction::machine;
 use super::scorecard::class as scorecard_class;
 use super::{contents, figure, page, with_code};
 use crate::charts::experiment::EXPERIMENT_CHARTS;
-use crate::experiment::{View, headline};
+use crate::experiment::{CustomTable, View, headline};
 use crate::numbers::{duration, seconds};
 use crate::words;
 
@@ -53,7 +53,7 @@ pub fn experiment(record: &ExperimentRecord) -> String {
                 }
             }
         }
-        section #systems { h2 { "Every figure" } (winners::section(&view)) (systems::section(&view)) }
+        section #systems { h2 { "Every figure" } (winners::section(&view)) (systems::section(&view)) (custom(record)) }
         (papers::section(&view))
         section #duels { h2 { "Who was compared with whom" } (duels::section(&view)) }
         section #runs { h2 { "Every run" } (runs::section(&view)) }
@@ -90,6 +90,21 @@ fn verdict(view: &View) -> Markup {
                  together. Likely: its 95 % interval lies on one side of none. Not shown: it may be nothing."
             }
         }
+    }
+}
+
+/// Metrics of the user's own.
+fn custom(record: &ExperimentRecord) -> Markup {
+    let Some(table) = CustomTable::of(record) else { return html! {} };
+    html! {
+        h3 { "Metrics of your own" }
+        div.scroll { table {
+            thead { tr { th { "" } @for head in &table.heads { th.number { (head) } } } }
+            tbody { @for (label, values) in &table.rows {
+                tr { th scope="row" { (label) } @for value in values { td.number { (value) } } }
+            } }
+        } }
+        p.hint { "Means over the repetitions. They are shown and not judged: pubmark does not know which values are better." }
     }
 }
 

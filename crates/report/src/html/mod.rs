@@ -3,6 +3,7 @@
 mod capacity;
 mod comparison;
 mod cost;
+mod custom;
 mod efficiency;
 mod experiment;
 mod faults;

@@ -6,7 +6,7 @@ use pubmark_record::record::{Record, VerdictStatus};
 use pubmark_record::verdict::usable::{Usable, usable};
 
 use super::{
-    contents, cost, efficiency, faults, figure, generator, latency_breakdown, links, nodes, page, reproduction,
+    contents, cost, custom, efficiency, faults, figure, generator, latency_breakdown, links, nodes, page, reproduction,
     requests, tables, tiles, verdict,
 };
 use crate::charts::{CHARTS, Picture, Section};
@@ -42,7 +42,7 @@ const fn beside(id: &'static str, title: &'static str, draw: fn(&Record) -> Mark
 const ALWAYS: fn(&Record) -> bool = |_| true;
 
 /// The sections below the first screen, in order: those about the system, then those about the measurement.
-const SECTIONS: [PageSection; 15] = [
+const SECTIONS: [PageSection; 16] = [
     result("over-time", "Over time", ALWAYS, |record| {
         html! { (small_charts(record)) (tables::rates(record)) (tables::series(record)) }
     }),
@@ -59,6 +59,7 @@ const SECTIONS: [PageSection; 15] = [
         html! { (charts(record, Section::Messages)) (tables::books(record)) }
     }),
     result("requests", "Requests", |record| record.requests.is_some(), requests::section),
+    result("custom", "Metrics of your own", |record| !record.custom.is_empty(), custom::section),
     result("types", "By device type", ALWAYS, tables::types),
     result("nodes", "Nodes", |record| !record.tables.nodes.is_empty(), nodes::section),
     result("cost", "Cost", ALWAYS, cost::section),

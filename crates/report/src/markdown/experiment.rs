@@ -5,7 +5,7 @@ use pubmark_record::experiment::{CellFigure, ExperimentRecord, PaperFigures};
 
 use super::{escaped, table};
 use crate::charts::capacity::outcome;
-use crate::experiment::{Beside, Group, Member, View, headline};
+use crate::experiment::{Beside, CustomTable, Group, Member, View, headline};
 use crate::numbers::{TimeUnit, duration};
 use crate::words;
 
@@ -27,6 +27,14 @@ pub fn experiment(record: &ExperimentRecord) -> String {
         "\nMean over the repetitions, of a latency its two bounds; in parentheses the 95 % interval, bounds and noise \
          together. Bold is better than every other: proven.\n",
     );
+    if let Some(own) = CustomTable::of(record) {
+        text.push_str("\n## Metrics of your own\n\n");
+        let header: Vec<String> =
+            [String::new()].into_iter().chain(own.heads.iter().map(|head| escaped(head))).collect();
+        let rows: Vec<Vec<String>> =
+            own.rows.into_iter().map(|(label, values)| [escaped(&label)].into_iter().chain(values).collect()).collect();
+        table(&mut text, &header, &rows);
+    }
     for paper in &record.papers {
         beside(&mut text, &view, paper);
     }

@@ -91,7 +91,7 @@ impl Column {
             Unit::Cores => ("% core".to_string(), Box::new(|value| short(value * 100.0))),
             Unit::Bytes => ("MB".to_string(), Box::new(|value| significant(value / 1e6))),
             Unit::PerSecond => ("/s".to_string(), Box::new(significant)),
-            Unit::Count => (String::new(), Box::new(significant)),
+            Unit::Count | Unit::Number => (String::new(), Box::new(significant)),
             Unit::CpuSecondsPerMillion => ("s/M".to_string(), Box::new(significant)),
         };
         let text = |position: usize| row.values[position].map_or_else(|| MISSING.to_string(), &print);

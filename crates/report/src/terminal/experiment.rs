@@ -7,7 +7,7 @@ use pubmark_record::record::Status;
 use super::layout::{Page, Tone, cut, printable};
 use super::{COLUMNS, TerminalOptions};
 use crate::columns::{ColumnUnit, ExperimentColumn, figure};
-use crate::experiment::{Member, View, headline};
+use crate::experiment::{CustomTable, Member, View, headline};
 use crate::numbers::duration;
 
 /// Columns of a value, with the mark of the winner.
@@ -43,6 +43,13 @@ pub fn experiment(record: &pubmark_record::experiment::ExperimentRecord, options
         let indent = if group.label.is_empty() { "  " } else { "    " };
         for member in &group.members {
             row(&mut page, &view, &columns, indent, member);
+        }
+    }
+    if let Some(own) = CustomTable::of(record) {
+        page.blank();
+        for (label, values) in &own.rows {
+            let parts = own.heads.iter().zip(values).map(|(head, value)| format!("{head}: {value}"));
+            page.paragraph("  ", &format!("{label}  {}", parts.collect::<Vec<_>>().join("  ")), 2, Tone::Plain);
         }
     }
     page.blank();

@@ -55,6 +55,9 @@ fn draw(record: &Record, options: &TerminalOptions, room: &Room) -> Page {
     }
     page.items("rate", &rate(record), 2);
     page.items("cost", &cost(record, options.verbose), 3);
+    if !record.custom.is_empty() {
+        page.items("custom", &words::custom_values(&record.custom), 3);
+    }
     objectives(&mut page, &record.objectives);
     conditions(&mut page, record, room, options.verbose);
     page.blank();

@@ -92,6 +92,16 @@ impl MessageLog {
         out.flush()
     }
 
+    /// Writes its rows as NDJSON.
+    ///
+    /// # Errors
+    /// It cannot be read, or `out` takes no more.
+    pub fn write_ndjson(&self, out: impl Write) -> io::Result<()> {
+        let mut rows = Box::new(text::Ndjson::new(out));
+        self.log.entries(self.window_ns, |entry| rows.row(&self.names.row(entry)))?;
+        rows.end()
+    }
+
     fn writer(&self, file: File) -> io::Result<Box<dyn RowWriter>> {
         match self.format {
             LogFormat::Csv => Ok(Box::new(text::Csv::new(file)?)),

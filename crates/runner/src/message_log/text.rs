@@ -51,18 +51,18 @@ pub fn field(text: &str) -> std::borrow::Cow<'_, str> {
 }
 
 /// One JSON object a line; what is not known is `null`.
-pub struct Ndjson {
-    out: BufWriter<File>,
+pub struct Ndjson<W: Write> {
+    out: BufWriter<W>,
 }
 
-impl Ndjson {
-    /// Into this file.
-    pub fn new(file: File) -> Ndjson {
-        Ndjson { out: BufWriter::new(file) }
+impl<W: Write> Ndjson<W> {
+    /// Into a file or a pipe.
+    pub fn new(out: W) -> Ndjson<W> {
+        Ndjson { out: BufWriter::new(out) }
     }
 }
 
-impl RowWriter for Ndjson {
+impl<W: Write> RowWriter for Ndjson<W> {
     /// In the order of the columns, which a map would not keep.
     fn row(&mut self, row: &LoggedRow<'_>) -> io::Result<()> {
         for (place, column) in COLUMNS.iter().enumerate() {
@@ -75,6 +75,7 @@ impl RowWriter for Ndjson {
         }
         self.out.write_all(b"}\n")
     }
+
     fn end(mut self: Box<Self>) -> io::Result<()> {
         self.out.flush()
     }

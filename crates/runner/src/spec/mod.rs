@@ -8,6 +8,7 @@ mod groups;
 mod source_addresses;
 pub mod text;
 
+use pubmark_model::metric::MetricProgram;
 use pubmark_record::message_log::LogFormat;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -66,6 +67,10 @@ pub struct RunSpec {
     /// Write a row for each message and each subscriber beside the record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message_log: Option<LogFormat>,
+    /// Metrics of your own: programs that read the message log and print a value. They come to the workload's, and replace those of
+    /// the same name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub metrics: Vec<MetricProgram>,
     /// How often the run is made, each time with a fresh system: 1 to 1,000.
     #[serde(default = "once")]
     #[schemars(range(min = 1, max = 1000))]
@@ -123,6 +128,7 @@ impl RunSpec {
             nodes: Nodes::default(),
             objectives: None,
             message_log: None,
+            metrics: vec![],
             repetitions: 1,
         }
     }

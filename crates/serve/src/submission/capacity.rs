@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
+use pubmark_experiment::capacity::objectives;
 use pubmark_record::headline::Kind;
-use pubmark_record::threshold::Objectives;
-use pubmark_runner::objectives::unread;
 use pubmark_runner::spec::text::{self, Text as _};
 use pubmark_runner::{RunError, RunSpec};
 use schemars::JsonSchema;
@@ -75,7 +74,7 @@ impl CapacitySubmission {
                 .hint("others on the machine would see it in the list of processes"));
         }
         if let Some(slo) = &self.slo {
-            Objectives::parse(slo).map_err(|error| unread("`slo`", &error))?;
+            objectives("`slo`", slo)?;
         }
         let workload = RunSpec::new(&self.capacity).load()?;
         let system = self.system.clone().unwrap_or_else(|| match self.endpoint {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use pubmark_model::metric::MetricProgram;
 use pubmark_record::message_log::LogFormat;
 use pubmark_runner::spec::{Connection, Generator, Load, Nodes, Protocols, SPEC_VERSION, TargetSpec, Window, text};
 use pubmark_runner::{RunError, RunSpec, WorkloadSource};
@@ -87,6 +88,9 @@ pub struct RunSubmission {
     /// Write a row for each message and each subscriber beside the record.
     #[serde(default)]
     pub message_log: Option<LogFormat>,
+    /// Metrics of your own: programs that read the message log and print a value.
+    #[serde(default)]
+    pub metrics: Vec<MetricProgram>,
     /// How often the run is made: 1 to 1,000.
     #[serde(default)]
     #[schemars(range(min = 1, max = 1000))]
@@ -148,6 +152,7 @@ impl RunSubmission {
             nodes: self.nodes.unwrap_or_default(),
             objectives: self.objectives.or(self.slo),
             message_log: self.message_log,
+            metrics: self.metrics,
             repetitions: self.repetitions.unwrap_or(1),
         };
         spec.target.system = spec.target.system.or(self.system);

@@ -1,0 +1,60 @@
+//! Metrics of the user's own in an experiment: a row a cell, a column a metric.
+
+use pubmark_record::comparison::Unit;
+use pubmark_record::custom::{self, PREFIX};
+use pubmark_record::experiment::{CellMetric, ExperimentRecord};
+
+use crate::columns::ColumnUnit;
+use crate::numbers::MISSING;
+
+/// A table that every report of an experiment shows.
+pub struct CustomTable {
+    /// Heads: the metrics with their units.
+    pub heads: Vec<String>,
+    /// The label of a cell and its values: means over the repetitions, both bounds.
+    pub rows: Vec<(String, Vec<String>)>,
+}
+
+/// A column.
+struct Column<'a> {
+    name: &'a str,
+    head: String,
+    unit: ColumnUnit,
+}
+
+impl CustomTable {
+    /// Of an experiment; `None` where no cell has such a metric.
+    pub fn of(record: &ExperimentRecord) -> Option<CustomTable> {
+        let all = || record.cells.iter().flat_map(|cell| &cell.custom);
+        let mut columns: Vec<Column> = vec![];
+        for metric in all() {
+            let name = metric.figure.figure.as_str();
+            if columns.iter().all(|known| known.name != name) {
+                let same = all().filter(|other| other.figure.figure == name);
+                let largest = same.filter_map(|other| other.figure.mean).map(f64::abs).fold(0.0, f64::max);
+                columns.push(column(metric, largest));
+            }
+        }
+        if columns.is_empty() {
+            return None;
+        }
+        let rows = record.cells.iter().map(|cell| {
+            let value = |column: &Column| {
+                let found = cell.custom.iter().find(|metric| metric.figure.figure == column.name);
+                found.map_or_else(|| MISSING.to_owned(), |metric| column.unit.bounds(metric.figure.mean_bounds()))
+            };
+            (cell.label.clone(), columns.iter().map(value).collect())
+        });
+        let rows = rows.collect();
+        Some(CustomTable { heads: columns.into_iter().map(|column| column.head).collect(), rows })
+    }
+}
+
+fn column(metric: &CellMetric, largest: f64) -> Column<'_> {
+    let (unit, _) = custom::unit_of(&metric.unit);
+    let shown = ColumnUnit::of(unit, largest);
+    let symbol = if unit == Unit::Number { &*metric.unit } else { shown.symbol };
+    let name = metric.figure.figure.as_str();
+    let head = if symbol.is_empty() { format!("{PREFIX}{name}") } else { format!("{PREFIX}{name}, {symbol}") };
+    Column { name, head, unit: shown }
+}

@@ -1,0 +1,263 @@
+//! A program of a metric: it gets the message log as NDJSON on its standard input and the paths of the files, and prints its value. It is
+//! a group of processes of its own, which is killed when its time is over.
+
+use std::io::{self, Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use pubmark_model::metric::MetricProgram;
+
+use crate::message_log::MessageLog;
+
+/// Environment variable with the path of the message log.
+const LOG_VARIABLE: &str = "PUBMARK_MESSAGE_LOG";
+/// Environment variable with the path of the record.
+const RECORD_VARIABLE: &str = "PUBMARK_RECORD";
+/// Bytes of standard output that are taken.
+const MOST_PRINTED: usize = 4 << 20;
+/// Bytes of standard error that an error shows: the last ones.
+const MOST_ERRORS: usize = 400;
+/// Time between two looks at whether it has exited, or whether it is to be stopped.
+const LOOK: Duration = Duration::from_millis(10);
+/// Longest wait for a pipe before another look.
+const PIPE_LOOK_MS: i32 = 50;
+
+/// What a program reads.
+pub struct Given<'a> {
+    /// The message log.
+    pub log: &'a MessageLog,
+    /// Its file.
+    pub log_file: &'a Path,
+    /// The record's.
+    pub record_file: &'a Path,
+}
+
+/// What became of a program.
+pub struct Ran {
+    /// How long it ran; `None` where it was not started.
+    pub seconds: Option<f64>,
+    /// What it printed; otherwise why that is of no use.
+    pub printed: Result<Vec<u8>, String>,
+}
+
+/// Why the wait for a program ended.
+enum End {
+    Exited(ExitStatus),
+    TimedOut,
+    Stopped,
+    TooMuch,
+}
+
+/// Runs the program of a metric. Whatever it started has ended when this returns.
+pub fn run(metric: &MetricProgram, given: &Given<'_>, stop: &AtomicBool) -> Ran {
+    let mut child = match start(metric, given) {
+        Ok(child) => child,
+        Err(error) => {
+            let why = format!("failed to start `{}`: {error}", metric.command[0]);
+            return Ran { seconds: None, printed: Err(why) };
+        }
+    };
+    let began = Instant::now();
+    let talked = talk(&mut child, given.log, began + metric.within, stop);
+    let seconds = Some(began.elapsed().as_secs_f64());
+    let printed = match talked {
+        Err(error) => Err(format!("failed to talk to it: {error}")),
+        Ok(Talk { end, printed, errors, fed }) => match (end, fed) {
+            (End::Exited(status), Err(error)) if status.success() => {
+                Err(format!("the message log could not be read: {error}"))
+            }
+            (End::Exited(status), _) if status.success() => Ok(printed),
+            (End::Exited(status), _) => Err(format!("it ended with {}{}", how(status), said(&errors))),
+            (End::TimedOut, _) => {
+                Err(format!("it was stopped: it took longer than {} s{}", metric.within.as_secs_f64(), said(&errors)))
+            }
+            (End::Stopped, _) => Err("it was stopped with the run".to_owned()),
+            (End::TooMuch, _) => Err(format!("it was stopped: it printed more than {} MiB", MOST_PRINTED >> 20)),
+        },
+    };
+    Ran { seconds, printed }
+}
+
+fn start(metric: &MetricProgram, given: &Given<'_>) -> io::Result<Child> {
+    let mut command = Command::new(&metric.command[0]);
+    command.args(&metric.command[1..]).process_group(0);
+    command.env(LOG_VARIABLE, std::path::absolute(given.log_file)?);
+    command.env(RECORD_VARIABLE, std::path::absolute(given.record_file)?);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let parent = std::process::id();
+    // SAFETY: only async-signal-safe calls between fork and exec.
+    unsafe {
+        command.pre_exec(move || {
+            // A pubmark that is killed takes it along.
+            if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) != 0 {
+                return Err(io::Error::last_os_error());
+            }
+            if libc::getppid() as u32 != parent { Err(io::ErrorKind::BrokenPipe.into()) } else { Ok(()) }
+        });
+    }
+    command.spawn()
+}
+
+/// What was exchanged with a program.
+struct Talk {
+    end: End,
+    printed: Vec<u8>,
+    errors: Vec<u8>,
+    /// What reading the log came to. A program that closes its input has read enough.
+    fed: io::Result<()>,
+}
+
+fn talk(child: &mut Child, log: &MessageLog, deadline: Instant, stop: &AtomicBool) -> io::Result<Talk> {
+    let missing = || io::Error::other("a pipe is missing");
+    let (input, output) = (child.stdin.take().ok_or_else(missing)?, child.stdout.take().ok_or_else(missing)?);
+    let errors = child.stderr.take().ok_or_else(missing)?;
+    for pipe in [input.as_raw_fd(), output.as_raw_fd(), errors.as_raw_fd()] {
+        without_blocking(pipe)?;
+    }
+    let (over, full) = (AtomicBool::new(false), AtomicBool::new(false));
+    thread::scope(|scope| {
+        let feeding = scope.spawn(|| feed(log, Patient { pipe: input, over: &over }));
+        let output = scope.spawn(|| {
+            collect(output, &over, |printed| {
+                if printed.len() > MOST_PRINTED {
+                    full.store(true, Ordering::Relaxed);
+                }
+            })
+        });
+        let errors = scope.spawn(|| {
+            collect(errors, &over, |printed| {
+                let excess = printed.len().saturating_sub(MOST_ERRORS);
+                printed.drain(..excess);
+            })
+        });
+        let end = wait(child, deadline, stop, &full);
+        // What it started goes with it; pipes that something else holds open are not waited for.
+        kill_group(child);
+        let reaped = child.wait();
+        over.store(true, Ordering::Relaxed);
+        let panicked = || io::Error::other("a thread panicked");
+        let fed = feeding.join().map_err(|_| panicked())?;
+        let printed = output.join().map_err(|_| panicked())??;
+        let errors = errors.join().map_err(|_| panicked())??;
+        reaped?;
+        Ok(Talk { end: end?, printed, errors, fed })
+    })
+}
+
+fn wait(child: &mut Child, deadline: Instant, stop: &AtomicBool, full: &AtomicBool) -> io::Result<End> {
+    loop {
+        if full.load(Ordering::Relaxed) {
+            return Ok(End::TooMuch);
+        }
+        if let Some(status) = child.try_wait()? {
+            return Ok(End::Exited(status));
+        }
+        if stop.load(Ordering::Relaxed) {
+            return Ok(End::Stopped);
+        }
+        if Instant::now() >= deadline {
+            return Ok(End::TimedOut);
+        }
+        thread::sleep(LOOK);
+    }
+}
+
+fn kill_group(child: &Child) {
+    // SAFETY: plain call. A group without members is none that could be killed.
+    unsafe { libc::kill(-(child.id() as i32), libc::SIGKILL) };
+}
+
+fn without_blocking(pipe: i32) -> io::Result<()> {
+    // SAFETY: plain calls on a descriptor that is open.
+    let done = unsafe { libc::fcntl(pipe, libc::F_SETFL, libc::fcntl(pipe, libc::F_GETFL) | libc::O_NONBLOCK) };
+    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Waits a little for a pipe. Is there anything to do at it?
+fn is_ready(pipe: i32, events: i16) -> io::Result<bool> {
+    let mut poll = libc::pollfd { fd: pipe, events, revents: 0 };
+    // SAFETY: one descriptor, as said.
+    match unsafe { libc::poll(&mut poll, 1, PIPE_LOOK_MS) } {
+        -1 if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted => Ok(false),
+        -1 => Err(io::Error::last_os_error()),
+        found => Ok(found > 0),
+    }
+}
+
+/// Writes to a pipe until its reader is gone.
+struct Patient<'a, P> {
+    pipe: P,
+    over: &'a AtomicBool,
+}
+
+impl<P: Write + AsRawFd> Write for Patient<'_, P> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        loop {
+            match self.pipe.write(bytes) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    if !is_ready(self.pipe.as_raw_fd(), libc::POLLOUT)? && self.over.load(Ordering::Relaxed) {
+                        return Err(io::ErrorKind::BrokenPipe.into());
+                    }
+                }
+                other => return other,
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Writes the log to a program that reads it.
+fn feed(log: &MessageLog, input: impl Write + Send) -> io::Result<()> {
+    match log.write_ndjson(input) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        other => other,
+    }
+}
+
+/// Reads all that comes; `bound` sees it after each piece, and keeps it small.
+fn collect(mut pipe: impl Read + AsRawFd, over: &AtomicBool, bound: impl Fn(&mut Vec<u8>)) -> io::Result<Vec<u8>> {
+    let mut found = vec![];
+    let mut piece = [0; 16 * 1024];
+    loop {
+        match pipe.read(&mut piece) {
+            Ok(0) => return Ok(found),
+            Ok(_) if found.len() > 2 * MOST_PRINTED => {}
+            Ok(bytes) => {
+                found.extend_from_slice(&piece[..bytes]);
+                bound(&mut found);
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                if !is_ready(pipe.as_raw_fd(), libc::POLLIN)? && over.load(Ordering::Relaxed) {
+                    return Ok(found);
+                }
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// `exit status 3`, `signal 9`.
+fn how(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exit status {code}"),
+        (None, Some(signal)) => format!("signal {signal}"),
+        (None, None) => "an unknown status".to_owned(),
+    }
+}
+
+/// The end of what it wrote to standard error, on one line.
+fn said(errors: &[u8]) -> String {
+    let text = String::from_utf8_lossy(errors);
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line: String = line.chars().filter(|letter| !letter.is_control()).collect();
+    if line.is_empty() { String::new() } else { format!("; it printed: {line}") }
+}
