@@ -290,7 +290,7 @@ mod tests {
         [first, second]
     }
 
-    fn figure_of<'a>(comparison: &'a Comparison, name: &str) -> &'a ComparedFigure {
+    fn figure_of<'a>(comparison: &'a Comparison, name: &str) -> &'a ComparedFigure<'a> {
         comparison.figures.iter().find(|row| row.figure.name == name).unwrap()
     }
 

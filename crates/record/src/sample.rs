@@ -7,6 +7,7 @@ use pubmark_model::workload::Variant;
 
 use crate::conditions::RunConditions;
 use crate::cost::{ResourceRow, Usage};
+use crate::custom::{CustomBounds, CustomMetric};
 use crate::latency_bin::LatencyBin;
 use crate::record::*;
 use crate::tables::{PairRow, SeriesLatency, SeriesQuantiles, SeriesRow, Tables, TypeRow};
@@ -338,5 +339,20 @@ fn environment() -> Environment {
         descriptor_limit: 1_048_576,
         congestion_control: Some("cubic".to_string()),
         clock: "CLOCK_MONOTONIC".to_string(),
+    }
+}
+
+/// A metric of the user's own with this value.
+pub fn custom(name: &str, unit: &str, [lower, upper]: [f64; 2]) -> CustomMetric {
+    CustomMetric {
+        name: name.to_owned(),
+        unit: unit.to_owned(),
+        command: vec!["python3".to_owned(), format!("{name}.py")],
+        sources: [(format!("{name}.py"), "ba7816bf8f01cfea".to_owned())].into(),
+        lower: Some(lower),
+        upper: Some(upper),
+        by: [("hub".to_owned(), CustomBounds { lower, upper })].into(),
+        ran_s: Some(0.2),
+        failure: None,
     }
 }

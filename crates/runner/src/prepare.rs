@@ -5,6 +5,7 @@ use std::sync::Arc;
 use pubmark_model::fault::Occurrence;
 use pubmark_model::fleet::Fleet;
 use pubmark_model::load::{self, LoadError, LoadOptions};
+use pubmark_model::metric::MetricProgram;
 use pubmark_model::plan::{Plan, PlanOptions};
 use pubmark_model::qos::Qos;
 use pubmark_model::schedule::{self, Timeline};

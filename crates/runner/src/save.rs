@@ -45,7 +45,7 @@ impl RunOutcome {
             record.run.files.extend(by_client);
         }
         record.run.files.insert("specification of the run".to_owned(), SPEC_FILE.to_owned());
-        let mut write_all = || -> Result<(), RunError> {
+        let write_all = || -> Result<(), RunError> {
             let failed = |error: StoreError| unwritten(&error);
             reserve.write_record(&record).map_err(failed)?;
             folder.write_file(SPEC_FILE, self.spec.as_bytes()).map_err(failed)?;

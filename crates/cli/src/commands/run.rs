@@ -96,6 +96,10 @@ impl Run {
                 }
                 break;
             }
+            if let Some(custom) = &outcome.custom {
+                let names: Vec<&str> = custom.programs.iter().map(|metric| metric.name.as_str()).collect();
+                printer.note(&format!("computing {}", names.join(", ")));
+            }
             let Saved { record, unwritten: error } = outcome.save(&folder, reserve);
             let limits = exit_of_limits(&record, self.undecided);
             let error = error.or_else(|| folder.mark_latest().err().map(|error| unwritten(&error)));

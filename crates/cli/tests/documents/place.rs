@@ -34,7 +34,9 @@ impl Place {
     pub fn for_block(page: &Page, block: &Block) -> Place {
         let folder = tempfile::tempdir().unwrap();
         let here = folder.path();
-        symlink(root().join("Makefile"), here.join("Makefile")).unwrap();
+        for name in ["Makefile", "metrics"] {
+            symlink(root().join(name), here.join(name)).unwrap();
+        }
         fs::create_dir_all(here.join("target/demo")).unwrap();
         symlink(program(), here.join("target/demo/pubmark")).unwrap();
         for (name, text) in &page.files {

@@ -12,6 +12,7 @@ mod cluster;
 mod cluster_cut;
 mod congestion;
 mod connections;
+mod custom_metrics;
 mod deploy;
 mod dying;
 mod efficiency;

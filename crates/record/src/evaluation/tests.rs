@@ -291,3 +291,25 @@ fn a_cell_of_runs_without_usable_times_is_ranked_by_what_they_count() {
     let p50 = found.cells[0].figures.iter().find(|figure| figure.figure == "latency p50").unwrap();
     assert!(p50.shown_only && p50.mean.is_some() && found.cells[0].latency.is_some(), "shown all the same");
 }
+
+#[test]
+fn metrics_of_the_users_own_have_figures_beside_the_others_and_are_not_judged() {
+    let mut cells = [cell("one", &[], &[100.0, 101.0, 102.0]), cell("other", &[], &[100.0, 101.0, 102.0])];
+    for (cell, ms) in cells.iter_mut().zip([1.0, 2.0]) {
+        for run in &mut cell.runs {
+            run.record.custom =
+                vec![sample::custom("lost", "ms", [0.9 * ms, ms]), sample::custom("energy", "mJ", [5.0, 5.0])];
+        }
+    }
+    let found = evaluate(&[axis("system", &["one", "other"])], 1, &cells).unwrap();
+    let [lost, energy] = &found.cells[1].custom[..] else { panic!("two metrics: {:?}", found.cells[1].custom) };
+    assert_eq!((&*lost.figure.figure, lost.figure.mean_bounds()), ("lost", [Some(1_800.0), Some(2_000.0)]), "in µs");
+    assert_eq!((&*energy.unit, energy.figure.mean), ("mJ", Some(5.0)));
+    assert_eq!(
+        (lost.as_figure().label(), energy.as_figure().label()),
+        ("custom.lost".into(), "custom.energy (mJ)".into())
+    );
+    let own = found.cells[0].figures.iter().find(|figure| figure.figure == "lost").unwrap();
+    assert_eq!(own.mean, Some(0.0), "pubmark's own figure of that name is another");
+    assert!(found.contests.iter().all(|contest| !["lost", "energy"].contains(&contest.figure.as_str())));
+}

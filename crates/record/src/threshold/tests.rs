@@ -29,11 +29,61 @@ fn each_way_to_write_a_limit_is_read() {
         ("max>1s", "max", Operator::Above, 1e6),
     ] {
         let found = objective(text);
-        assert_eq!((found.metric.name, found.operator, found.text.as_str()), (name, operator, text));
+        assert_eq!((found.metric.name(), found.operator, found.text.as_str()), (name, operator, text));
         let Bound::Value(value) = found.bound else { panic!("{text} is no change") };
         assert!((value - bound).abs() < 1e-9, "{text}: {value}");
     }
     assert_eq!(Objectives::parse(" p99<50ms , loss=0 ").unwrap().clauses().len(), 2);
+}
+
+#[test]
+fn a_limit_on_a_metric_of_the_users_own_is_held_in_its_unit() {
+    let mut record = sample::record();
+    record.custom = vec![
+        sample::custom("jitter", "ms", [0.5, 1.5]),
+        sample::custom("energy", "mJ", [20.0, 20.0]),
+        sample::custom("gone", "ms", [f64::NAN, f64::NAN]),
+    ];
+    record.custom[2].lower = None;
+    record.custom[2].upper = None;
+    let answer = |text: &str| Objectives::parse(text).unwrap().judge(&record)[0].answer;
+    for (text, expected) in [
+        ("custom.jitter<2ms", Answer::True),
+        ("custom.jitter<0.002s", Answer::True),
+        ("custom.jitter<2", Answer::True),
+        ("custom.jitter<1ms", Answer::Undecided),
+        ("custom.jitter<400us", Answer::False),
+        ("custom.jitter>-1ms", Answer::True),
+        ("custom.jitter<2kB", Answer::NotMeasured),
+        ("custom.energy<=20mJ", Answer::True),
+        ("custom.energy<20", Answer::False),
+        ("custom.energy<1J", Answer::NotMeasured),
+        ("custom.gone<2ms", Answer::NotMeasured),
+        ("custom.unheard_of<2ms", Answer::NotMeasured),
+    ] {
+        assert_eq!(answer(text), expected, "{text}");
+    }
+    let objectives = Objectives::parse("custom.jitter<1ms,custom.energy<1mJ").unwrap();
+    let complaints: Vec<String> = objectives.judge(&record).iter().filter_map(Judged::complaint).collect();
+    assert_eq!(
+        complaints,
+        [
+            "custom.jitter is 500–1,500 µs: custom.jitter<1ms is undecided",
+            "custom.energy is 20 mJ, missing custom.energy<1mJ"
+        ]
+    );
+    let change = &Conditions::parse("custom.jitter>+10%").unwrap();
+    assert!(change.need_baseline() && !Conditions::parse("custom.jitter>10%").unwrap().need_baseline());
+    for (text, words) in [
+        ("custom.<2", "is no name of a metric"),
+        ("custom.a b<2", "is no name of a metric"),
+        ("custom.jitter<", "has no value"),
+        ("custom.jitter<fast", "is no value"),
+        ("custom.jitter<2 ms per message", "is no value"),
+    ] {
+        let error = Objectives::parse(text).unwrap_err();
+        assert!(error.message.contains(words), "{text}: {}", error.message);
+    }
 }
 
 #[test]
@@ -176,10 +226,10 @@ fn a_system_that_was_held_up_misses_no_limit_of_time() {
 fn each_metric_has_a_figure_and_a_text_for_its_values() {
     for metric in &METRICS {
         assert!(figure(metric.figure).is_some(), "{} has no figure", metric.name);
-        assert!(metric.text(0.5).chars().any(|letter| letter.is_ascii_digit()));
+        assert!(Limited::Known(metric).text(0.5).chars().any(|letter| letter.is_ascii_digit()));
         assert_eq!(METRICS.iter().filter(|other| other.name == metric.name).count(), 1);
     }
-    let delivered = metrics::find("delivered").unwrap();
+    let delivered = Limited::Known(metrics::find("delivered").unwrap());
     assert_eq!((delivered.text(1.0), delivered.text(0.999_999)), ("100 %".to_owned(), "99.999 %".to_owned()));
 }
 

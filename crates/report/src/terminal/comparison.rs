@@ -5,6 +5,7 @@ use pubmark_record::record::VerdictStatus;
 
 use super::layout::{Page, Tone, cut, printable};
 use super::{COLUMNS, TerminalOptions};
+use crate::columns::ColumnUnit;
 use crate::numbers::{MISSING, TimeUnit, short, significant};
 use crate::words::verdict_word;
 
@@ -51,6 +52,13 @@ pub fn comparison(comparison: &Comparison, options: &TerminalOptions) -> String 
         page.line(&row(&run.label, &mut columns.iter().map(|column| column.values[position].clone())), tone);
     }
     page.blank();
+    for metric in &comparison.custom {
+        let largest = metric.values.iter().flatten().copied().map(f64::abs).fold(0.0, f64::max);
+        let unit = ColumnUnit::of(metric.figure.unit, largest);
+        let values: Vec<String> =
+            (0..comparison.runs.len()).map(|run| unit.bounds_with_symbol(metric.bounds(run))).collect();
+        page.paragraph("  ", &format!("{}: {}", metric.figure.label(), values.join(" | ")), 2, Tone::Plain);
+    }
     for run in &comparison.runs {
         let verdict = verdict_word(run.record.verdict.status);
         let ranked = run.not_ranked.as_ref().map_or_else(String::new, |reason| format!("; not ranked: {reason}"));
