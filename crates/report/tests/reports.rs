@@ -1,6 +1,7 @@
 //! What readers see, from fixed records: snapshots to review as design, and limits that hold for any record.
 #![allow(clippy::unwrap_used)]
 
+mod custom;
 mod experiments;
 mod fixtures;
 mod markup;
@@ -287,7 +288,9 @@ fn every_export_has_its_own_file() {
 
 #[test]
 fn tables_of_a_run_behind_links_are_filled() {
-    let files = exports::all(&fixtures::linked());
+    let mut record = fixtures::linked();
+    record.custom = vec![pubmark_record::sample::custom("jitter", "ms", [0.5, 1.5])];
+    let files = exports::all(&record);
     let tables: Vec<_> = files.iter().filter(|(name, _)| name.ends_with(".csv")).collect();
     assert!(tables.len() > 5, "{}", tables.len());
     for (name, text) in tables {

@@ -68,7 +68,7 @@ fn a_limit_on_a_metric_of_the_users_own_is_held_in_its_unit() {
     assert_eq!(
         complaints,
         [
-            "custom.jitter is 500–1,500 µs: custom.jitter<1ms is undecided",
+            "custom.jitter is 0.5–1.5 ms: custom.jitter<1ms is undecided",
             "custom.energy is 20 mJ, missing custom.energy<1mJ"
         ]
     );

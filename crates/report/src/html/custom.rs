@@ -5,7 +5,7 @@ use pubmark_record::custom::CustomMetric;
 use pubmark_record::record::Record;
 
 use crate::numbers::{MISSING, count, seconds};
-use crate::words::{self, custom_bounds, custom_value};
+use crate::words::{self, CustomUnit, custom_value};
 
 /// Parts of a metric that are shown; csv/custom.csv has all.
 const PARTS: usize = 20;
@@ -42,15 +42,14 @@ fn program(metric: &CustomMetric) -> Markup {
 
 fn parts(metric: &CustomMetric) -> Markup {
     let hidden = metric.by.len().saturating_sub(PARTS);
+    let largest = metric.by.values().flat_map(|bounds| [bounds.lower.abs(), bounds.upper.abs()]).fold(0.0, f64::max);
+    let unit = CustomUnit::of(&metric.unit, largest);
     html! {
         div.scroll { table {
-            caption { (metric.name) " by part" }
+            caption { (metric.name) " by part" @if !unit.symbol.is_empty() { ", in " (unit.symbol) } }
             thead { tr { th { "part" } th.number { "value" } } }
             tbody { @for (part, bounds) in metric.by.iter().take(PARTS) {
-                tr {
-                    th scope="row" { (part) }
-                    td.number { (custom_bounds([Some(bounds.lower), Some(bounds.upper)], &metric.unit)) }
-                }
+                tr { th scope="row" { (part) } td.number { (unit.number(*bounds)) } }
             } }
         } }
         @if hidden > 0 { p.hint { "And " (count(hidden as u64)) " more in csv/custom.csv." } }

@@ -1,34 +1,57 @@
 //! Metrics of the user's own.
 
-use pubmark_record::custom::{self, CustomMetric};
+use pubmark_record::custom::{self, CustomBounds, CustomMetric};
 use pubmark_record::figures::Unit;
 
 use crate::columns::ColumnUnit;
 use crate::numbers::{MISSING, bounds, significant};
 
-/// Both bounds of a value with its unit, the lower one first; one value where they look the same. `symbol` is the unit as it was declared.
-pub fn custom_bounds([lower, upper]: [Option<f64>; 2], symbol: &str) -> String {
-    let (unit, worth) = custom::unit_of(symbol);
-    let (Some(lower), Some(upper)) = (lower, upper) else { return MISSING.to_owned() };
-    let column = ColumnUnit::of(unit, (lower * worth).abs().max((upper * worth).abs()));
-    let (lower, upper) = (column.scaled(lower * worth), column.scaled(upper * worth));
-    let text = if lower < 0.0 && lower < upper {
-        format!("{} to {}", significant(lower), significant(upper))
-    } else {
-        bounds([Some(lower), Some(upper)])
-    };
-    match if unit == Unit::Number { symbol } else { column.symbol } {
-        "" => text,
-        "/s" => format!("{text}/s"),
-        symbol => format!("{text} {symbol}"),
+/// How the values of one metric are printed: all in one unit.
+#[derive(Clone, Copy)]
+pub struct CustomUnit<'a> {
+    /// The symbol behind a value; empty for a plain number.
+    pub symbol: &'a str,
+    column: ColumnUnit,
+    worth: f64,
+}
+
+impl<'a> CustomUnit<'a> {
+    /// For a unit as it was declared, and the largest value in it.
+    pub fn of(declared: &'a str, largest: f64) -> CustomUnit<'a> {
+        let (unit, worth) = custom::unit_of(declared);
+        let column = ColumnUnit::of(unit, largest.abs() * worth);
+        CustomUnit { symbol: if unit == Unit::Number { declared } else { column.symbol }, column, worth }
+    }
+
+    /// Both bounds without the symbol, the lower one first; one value where they look the same.
+    pub fn number(self, CustomBounds { lower, upper }: CustomBounds) -> String {
+        let [lower, upper] = [lower, upper].map(|value| self.column.scaled(value * self.worth));
+        if lower < 0.0 && lower < upper {
+            format!("{} to {}", significant(lower), significant(upper))
+        } else {
+            bounds([Some(lower), Some(upper)])
+        }
+    }
+
+    /// The same with the symbol.
+    pub fn text(self, bounds: CustomBounds) -> String {
+        let number = self.number(bounds);
+        match self.symbol {
+            "" => number,
+            "/s" => format!("{number}/s"),
+            symbol => format!("{number} {symbol}"),
+        }
     }
 }
 
 /// The value of a metric, or why there is none.
 pub fn custom_value(metric: &CustomMetric) -> String {
-    match &metric.failure {
-        Some(why) => format!("failed: {why}"),
-        None => custom_bounds([metric.lower, metric.upper], &metric.unit),
+    match (&metric.failure, metric.lower, metric.upper) {
+        (Some(why), ..) => format!("no value: {why}"),
+        (None, Some(lower), Some(upper)) => {
+            CustomUnit::of(&metric.unit, lower.abs().max(upper.abs())).text(CustomBounds { lower, upper })
+        }
+        _ => MISSING.to_owned(),
     }
 }
 
@@ -43,14 +66,17 @@ mod tests {
 
     #[test]
     fn a_value_is_printed_in_its_unit() {
-        let text = |low: f64, high: f64, symbol: &str| custom_bounds([Some(low), Some(high)], symbol);
-        assert_eq!(text(0.12, 0.18, "ms"), "120–180 µs");
+        let text = |lower: f64, upper: f64, unit: &str| {
+            let (lower, upper, unit) = (Some(lower), Some(upper), unit.to_owned());
+            custom_value(&CustomMetric { lower, upper, unit, ..CustomMetric::default() })
+        };
+        assert_eq!(text(0.12, 0.18, "ms"), "0.120–0.180 ms");
         assert_eq!(text(3.5, 3.5, "mJ"), "3.50 mJ");
         assert_eq!(text(2.0, 2.0, ""), "2.00");
         assert_eq!(text(99.5, 99.5, "%"), "99.5 %");
         assert_eq!(text(-2.0, -1.0, "ms"), "−2.00 to −1.00 ms");
-        assert_eq!(custom_bounds([None, None], "ms"), "—");
+        assert_eq!(custom_value(&CustomMetric::default()), "—");
         let failed = CustomMetric { failure: Some("it printed nothing".to_owned()), ..CustomMetric::default() };
-        assert_eq!(custom_value(&failed), "failed: it printed nothing");
+        assert_eq!(custom_value(&failed), "no value: it printed nothing");
     }
 }

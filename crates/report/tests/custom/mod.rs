@@ -1,0 +1,80 @@
+//! What readers see of metrics of their own, and nothing of them where there is none.
+
+use pubmark_record::comparison::compare;
+use pubmark_record::experiment::CellMetric;
+use pubmark_record::record::Record;
+use pubmark_record::{sample, sample_experiment};
+use pubmark_report::table::{Format, table};
+use pubmark_report::{csv, html, markdown, terminal};
+
+use crate::{PLAIN, fixtures};
+
+/// A run with a metric in a unit of pubmark's, one in another, and one without a value. One has the name of a figure of pubmark's.
+fn computed() -> Record {
+    let mut record = fixtures::factory();
+    record.custom = vec![
+        sample::custom("lost", "ms", [0.5, 1.5]),
+        sample::custom("energy", "mJ", [20.0, 20.0]),
+        sample::custom("broken", "", [0.0, 0.0]),
+    ];
+    let broken = &mut record.custom[2];
+    (broken.lower, broken.upper, broken.failure) = (None, None, Some("it printed <nothing>".to_owned()));
+    record
+}
+
+#[test]
+fn a_run_shows_values_and_why_there_is_none() {
+    let record = computed();
+    let text = terminal::summary(&record, &PLAIN);
+    for words in ["lost 0.50–1.50 ms", "energy 20.0 mJ", "broken no value: it printed <nothing>"] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    let page = html::run(&record);
+    for words in ["Metrics of your own", "0.50–1.50 ms", "20.0 mJ", "it printed &lt;nothing&gt;", "lost by part, in ms"]
+    {
+        assert!(page.contains(words), "{words}");
+    }
+    assert!(markdown::run(&record).contains("| energy | 20.0 mJ |"), "{}", markdown::run(&record));
+    let file = csv::TABLES.iter().find(|table| table.file == "custom.csv").expect("a table of them");
+    let text = (file.render)(&record);
+    assert!(text.contains(",lost,hub,ms,0.5,1.5,\n") && text.contains(",broken,,,,,it printed <nothing>"), "{text}");
+
+    let none = fixtures::factory();
+    assert!(!html::run(&none).contains("Metrics of your own") && !markdown::run(&none).contains("Metrics of your own"));
+    assert!(!terminal::summary(&none, &PLAIN).contains("  custom"));
+}
+
+#[test]
+fn runs_side_by_side_have_a_row_for_each_and_none_takes_the_place_of_a_figure() {
+    let records = [computed(), fixtures::factory()];
+    let compared = compare(&records).expect("one schedule");
+    let lost: Vec<_> = compared.figures.iter().filter(|row| row.figure.name == "lost").collect();
+    assert_eq!(lost.len(), 1, "pubmark's own");
+    for text in [html::comparison(&compared), markdown::comparison(&compared), terminal::comparison(&compared, &PLAIN)]
+    {
+        assert!(text.contains("custom.lost") && text.contains("custom.energy (mJ)"), "{text}");
+    }
+    let text = table(&records, Format::Csv);
+    let [head, first, second] = text.lines().collect::<Vec<_>>()[..] else { panic!("{text}") };
+    assert!(head.ends_with(",custom_lost_us,custom_energy,custom_broken"), "{head}");
+    assert!(first.ends_with(",1500.0,20.0,") && second.ends_with(",,,"), "{text}");
+}
+
+#[test]
+fn an_experiment_has_a_table_of_them() {
+    let mut record = sample_experiment::experiment();
+    let first = &mut record.cells[0];
+    let mut figure = first.figures.iter().find(|figure| figure.figure == "latency p50").cloned().expect("a latency");
+    "jitter".clone_into(&mut figure.figure);
+    first.custom = vec![CellMetric { unit: "ms".to_owned(), figure }];
+    let runs = csv::runs(&record);
+    let mut lines = runs.lines();
+    let head = lines.next().expect("a head");
+    assert!(head.ends_with(",custom_jitter_us,custom_jitter_lower_us"), "{head}");
+    let with_values = lines.filter(|line| !line.ends_with(",,")).count();
+    assert_eq!(with_values, record.cells[0].runs.len(), "{runs}");
+    assert!(csv::cells(&record).contains(",custom.jitter,us,"));
+    for text in [html::experiment(&record), markdown::experiment(&record), terminal::experiment(&record, &PLAIN)] {
+        assert!(text.contains("custom.jitter, ms"), "{text}");
+    }
+}
