@@ -96,7 +96,10 @@ def test_what_is_installed_has_every_module_and_its_types(tmp_path: Path) -> Non
     assert "pubmark/py.typed" in names
 
 
-@pytest.mark.parametrize("command", [["mypy"], ["ruff", "check"], ["ruff", "format", "--check"]])
+@pytest.mark.parametrize(
+    "command",
+    [["mypy"], ["ruff", "check", ".", "../../contrib/ci"], ["ruff", "format", "--check", ".", "../../contrib/ci"]],
+)
 def test_sources_pass_the_checks_of_types_and_style(command: list[str], tmp_path: Path) -> None:
     environment = {**os.environ, "RUFF_CACHE_DIR": str(tmp_path)}
     program = [sys.executable, "-m", *command]

@@ -109,18 +109,21 @@ def test_a_server_that_comes_back_is_waited_for(program: str, tmp_path: Path) ->
         client = pubmark.Client(process.url, token=token_of(runs))  # type: ignore[attr-defined]
         cut, waiting = client.submit("smart-home", duration="120s", warmup="0s"), client.submit("hello", duration="1s")
         waited_for_load(cut)
-        found: list[pubmark.Run | list[str]] = []
+        events: list[str] = []
+        is_followed = threading.Event()
 
         def wait() -> None:
-            found.append(waiting.wait(timeout_s=60))
+            waiting.wait(timeout_s=60)
 
         def follow() -> None:
-            found.append([event["event"] for event in client.get(cut.id).events(timeout_s=60)])
+            for event in client.get(cut.id).events(timeout_s=60):
+                events.append(event["event"])
+                is_followed.set()
 
         threads = [threading.Thread(target=work) for work in (wait, follow)]
         for thread in threads:
             thread.start()
-        time.sleep(1)
+        assert is_followed.wait(30)
         process.kill()
     port = int(client.url.rpartition(":")[2])
     with started(program, runs, port=port):
@@ -128,7 +131,6 @@ def test_a_server_that_comes_back_is_waited_for(program: str, tmp_path: Path) ->
             thread.join(60)
             assert not thread.is_alive()
     assert waiting.state == "complete"
-    events = next(one for one in found if isinstance(one, list))
     assert events.count("begins") == 1
     assert events[-1] == "end"
 
