@@ -166,6 +166,7 @@ def test_a_run_that_cannot_begin_fails_with_its_reason(name: str, tmp_path: Path
     runner = Runner(tmp_path)
     assert runner.job(example(name), WORKLOAD="no-such-workload") == 2
     assert "no-such-workload" in runner.printed
+    assert "runs/latest" not in runner.printed, "nothing is checked"
     assert not (runner.folder / "checks.xml").exists()
 
 

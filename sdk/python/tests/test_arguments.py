@@ -107,7 +107,7 @@ def test_wrong_certificates_are_refused(tmp_path: Path) -> None:
         (lambda: client().submit("no-such.yaml"), "No such file"),
         (lambda: client().submit(Path(".")), "Is a directory"),
         (lambda: client().submit(["hello"]), "is a name or a file"),
-        (lambda: client().submit("hello", load={"settings": {1, 2}}), "cannot be written as JSON"),
+        (lambda: client().submit("hello", load={"set": {1, 2}}), "cannot be written as JSON"),
         (lambda: client().submit("hello", rate=float("nan")), "cannot be written as JSON"),
         (lambda: client().submit_document(Path("run.yaml")), "read the file first"),
         (lambda: client().submit_document("\ud800"), "UTF-8"),

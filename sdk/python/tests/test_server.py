@@ -125,6 +125,8 @@ def test_a_server_that_comes_back_is_waited_for(program: str, tmp_path: Path) ->
             thread.start()
         assert is_followed.wait(30)
         process.kill()
+    # It is away for longer than the time between two looks.
+    time.sleep(2.5)
     port = int(client.url.rpartition(":")[2])
     with started(program, runs, port=port):
         for thread in threads:
@@ -240,26 +242,35 @@ def test_a_silent_program_is_given_up(tmp_path: Path) -> None:
     assert time.monotonic() - began < 10
 
 
-def test_ctrl_c_stops_the_server_and_its_run(program: str, tmp_path: Path) -> None:
+def test_ctrl_c_ends_the_block_and_that_the_server_and_its_run(program: str, tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(
         "import pubmark\n"
         f"with pubmark.serve({str(tmp_path / 'runs')!r}, program={program!r}) as client:\n"
         "    run = client.submit('smart-home', duration='120s', warmup='0s')\n"
-        "    for event in run.events():\n"
-        "        if event['event'] == 'progress':\n"
-        "            print(client.url, flush=True)\n"
+        "    try:\n"
+        "        for event in run.events():\n"
+        "            if event['event'] == 'progress':\n"
+        "                print(client.url, flush=True)\n"
+        "    except KeyboardInterrupt:\n"
+        "        try:\n"
+        "            run.wait(timeout_s=1)\n"
+        "        except pubmark.DeadlineExceeded:\n"
+        "            print('then', run.refresh().state)\n"
+        "        raise\n"
     )
     environment = {**os.environ, "PYTHONPATH": str(Path(pubmark.__file__).parents[1])}
     command = [sys.executable, str(script)]
     with subprocess.Popen(
-        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as process:
         assert process.stdout is not None
         url = process.stdout.readline().strip()
-        process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=60)
+        # As a terminal does: to the program and all that it started in its session.
+        os.killpg(process.pid, signal.SIGINT)
+        printed, errors = process.communicate(timeout=60)
     assert "KeyboardInterrupt" in errors
+    assert "then running" in printed, "only the end of the block stops the server"
     with pytest.raises(pubmark.ConnectionFailed):
         pubmark.Client(url, token=token_of(tmp_path / "runs")).runs()
     with pubmark.serve(tmp_path / "runs", program=program) as client:

@@ -128,15 +128,12 @@ def trust(authorities: str | os.PathLike[str] | None) -> ssl.SSLContext:
             "without it, those of this machine are trusted; `pubmark serve --tls-self` prints the file of its certificate",
         )
     try:
-        context = ssl.create_default_context(cafile=os.fspath(authorities))
+        return ssl.create_default_context(cafile=os.fspath(authorities))
     except OSError as error:
         raise UsageError(
             f"failed to read certificates from `{os.fspath(authorities)}`: {_reason(error)}",
             "`verify` is a file in PEM form, such as `runs/.serve/certificate.pem`",
         ) from None
-    # A certificate that is trusted as it stands need not follow the rules for authorities (RFC 5280), which newer Pythons apply.
-    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
-    return context
 
 
 def _reason(error: Exception) -> str:

@@ -73,7 +73,7 @@ class Client:
         `workload` is the name of a built-in one, or a file of this machine: a `Path`, or a name that ends with `.yaml`. The fields
         are those of a `run.yaml` (docs/reference/run.schema.json), the commonest under the names of the command line: `system`,
         `endpoint`, `protocol`, `duration`, `warmup`, `drain`, `scale`, `rate`, `qos`, `seed`, `tls`, `slo`, `message_log`,
-        `repetitions`. Times have their unit: `duration="30s"`. Groups are mappings: `load={"settings": …}`.
+        `repetitions`. Times have their unit: `duration="30s"`. Groups are mappings: `load={"set": ["interval=10ms"]}`.
 
         Raises `RequestRefused` with what is wrong, `NotAllowed` for what the server may not do.
         """
