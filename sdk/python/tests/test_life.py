@@ -76,10 +76,10 @@ def test_events_come_in_order_and_end(client: pubmark.Client) -> None:
 def test_checks_pass_fail_and_count_from_a_baseline(client: pubmark.Client, run: pubmark.Run) -> None:
     # A busy machine may make the run invalid, which no check passes.
     is_usable = run.verdict != "invalid"
-    kept = client.check(run, require="max<60s,loss=0")
-    assert bool(kept) is kept.passed is is_usable
-    assert {check.name: check.outcome for check in kept.checks}["loss=0"] == "passed"
-    assert "loss=0" in str(kept)
+    met = client.check(run, require="max<60s,loss=0")
+    assert bool(met) is met.passed is is_usable
+    assert {check.name: check.outcome for check in met.checks}["loss=0"] == "passed"
+    assert "loss=0" in str(met)
     missed = run.check(require="lost>5")
     assert not missed
     assert not missed.undecided

@@ -20,7 +20,7 @@ _LONGEST = 4096
 
 
 class Token:
-    """A token, which shows itself to nobody but `expose`."""
+    """A token. Its representation does not contain it."""
 
     def __init__(self, text: str) -> None:
         if not text:

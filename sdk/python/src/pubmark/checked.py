@@ -1,4 +1,4 @@
-"""What became of limits."""
+"""Outcomes of limits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pubmark import reading
 
 @dataclass(frozen=True)
 class Check:
-    """A limit, or a change from a baseline, and what became of it."""
+    """A limit, or a change from a baseline, with its outcome."""
 
     #: Cell of an experiment; None in a run.
     cell: str | None
@@ -29,7 +29,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Checked:
-    """What became of all of them. It is true if `passed` is: `assert client.check(run, require="loss=0")`."""
+    """Outcomes of all limits. It is true if `passed` is: `assert client.check(run, require="loss=0")`."""
 
     #: Nothing failed, and nothing is undecided.
     passed: bool

@@ -62,7 +62,7 @@ class Client:
 
         Ctrl-C cancels it.
 
-        Raises `RunFailed` if it does not come to its end, `DeadlineExceeded` after `timeout_s` seconds.
+        Raises `RunFailed` if it fails, is cancelled or is interrupted, `DeadlineExceeded` after `timeout_s` seconds.
         """
         deadline = Deadline(timeout_s)
         return self._finished(self.submit(workload, **fields), deadline)
@@ -205,7 +205,7 @@ class Client:
         return cast(Nodes, reading.mapping(self.connection.json("GET", "/nodes"), "the response to /nodes"))
 
     def masked(self, text: str) -> str:
-        """A text of the server as it may be shown: without the token and characters that act."""
+        """A text of the server for a message: without the token, control characters written out."""
         return reading.plain(self._token.masked(text))
 
     def _rows(self, path: str) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""What can fail. Every error has a message and, where there is something to do, a hint."""
+"""Errors. Each has a message and, where there is something to do, a hint."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class DeadlineExceeded(PubmarkError, TimeoutError):
 
 
 class RunFailed(PubmarkError):
-    """A run came to no outcome, or not to its end. `run` is its handle."""
+    """A run failed, was cancelled or was interrupted. `run` is its handle."""
 
     def __init__(self, message: str, hint: str | None = None, run: Run | None = None) -> None:
         super().__init__(message, hint)

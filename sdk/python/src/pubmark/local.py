@@ -1,4 +1,4 @@
-"""A server of one's own for a notebook, a script or continuous integration."""
+"""Starts a server for a notebook, a script or continuous integration."""
 
 from __future__ import annotations
 
@@ -47,7 +47,8 @@ def serve(
     `allow` is what submissions may do beside running built-in workloads on the built-in broker: `systems`, `endpoints`, `commands`.
     `program` is the command, `pubmark` on the PATH if left out (or that of the environment variable `PUBMARK`).
 
-    A run that is under way at the end of the block is interrupted, and its record is written.
+    A run that is under way at the end of the block is interrupted, and its record is written. A Python that is killed ends no block:
+    its server goes on.
     """
     command = _found(os.fspath(program) if program is not None else os.environ.get("PUBMARK", "pubmark"))
     if isinstance(allow, str):
@@ -105,7 +106,7 @@ def _started(
 
 def _free_port() -> int:
     for _ in range(100):
-        port = random.choice(_PORTS)  # noqa: S311 (nothing is kept secret by it)
+        port = random.choice(_PORTS)  # noqa: S311 (it protects nothing)
         with socket.socket() as probe:
             try:
                 probe.bind(("127.0.0.1", port))

@@ -91,11 +91,11 @@ def is_name(value: str) -> bool:
 
 
 def plain(value: str) -> str:
-    """A text of others for a message: without characters that act instead of being shown, and not endless."""
+    """A text of others for a message: control characters are written out, and it is cut to `SHOWN` characters."""
     shown = value if len(value) <= SHOWN else value[:SHOWN] + "…"
     return "".join(_shown(letter) for letter in shown)
 
 
 def _shown(letter: str) -> str:
-    acts = unicodedata.category(letter) in ("Cc", "Cf", "Cs") and letter not in "\n\t"
-    return f"\\u{ord(letter):04x}" if acts else letter
+    is_control = unicodedata.category(letter) in ("Cc", "Cf", "Cs") and letter not in "\n\t"
+    return f"\\u{ord(letter):04x}" if is_control else letter

@@ -59,7 +59,7 @@ class Run(Figures):
 
     @property
     def state(self) -> State:
-        """How far it was when the server was last asked; `refresh` asks again."""
+        """Its state in the last response of the server; `refresh` requests a new one."""
         return self._entry["state"]
 
     @property
@@ -69,7 +69,7 @@ class Run(Figures):
 
     @property
     def entry(self) -> Entry:
-        """All that the server said of it when it was last asked: position in the queue, progress, times, folders."""
+        """The last response of the server: position in the queue, progress, times, folders of results."""
         return self._entry
 
     @property
@@ -78,7 +78,7 @@ class Run(Figures):
         return f"{self._client.url}/runs/{self.id}"
 
     def refresh(self) -> Run:
-        """Asks the server how far it is."""
+        """Requests its state from the server."""
         self._entry = entry_of(self._client.connection.json("GET", self._path()), self._path())
         return self
 
@@ -115,7 +115,7 @@ class Run(Figures):
             pause_s = min(pause_s * 1.5, _LOOK_S)
 
     def raise_unless_complete(self) -> Run:
-        """Raises `RunFailed` if it is over and came not to its end: failed, cancelled, or interrupted."""
+        """Raises `RunFailed` if it failed, was cancelled or was interrupted."""
         if not self.is_over or self.state == "complete":
             return self
         failure = self._entry["error"]
@@ -268,5 +268,5 @@ def cancel_quietly(run: Run) -> None:
     try:
         run.cancel()
     except PubmarkError:
-        # The interruption is what the caller hears of.
+        # The interruption is raised to the caller.
         return
