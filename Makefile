@@ -65,9 +65,9 @@ test: test-packages test-systems test-clients ## install what the tests need and
 	@echo "make test: ALL TESTS PASSED"
 	@cat target/test-logs/unsteady
 
-# Client libraries of the programs in clients/, from their registries.
+# Client libraries of the programs in clients/, and the packages of the Python client, from their registries.
 test-clients:
-	@sh .ci/install-clients paho mqttjs
+	@sh .ci/install-clients paho mqttjs python
 
 test-systems: build-tests
 	@sh .ci/install-systems target/debug/pubmark $(TEST_SYSTEMS)

@@ -167,7 +167,9 @@ impl Allow {
         if builtin::find(name).is_some() {
             return Ok(());
         }
-        self.need(Right::Commands, || format!("`{name}`, which is no built-in workload but a file of the server,"))
+        self.need(Right::Commands, || {
+            format!("`{name}`, which is no built-in workload (`GET /workloads` lists them) but a file of the server,")
+        })
     }
 
     fn system(&self, name: &str) -> Result<(), NotAllowed> {
@@ -178,7 +180,9 @@ impl Allow {
         if is_shipped {
             return self.need(Right::Systems, || format!("the system `{name}`"));
         }
-        self.need(Right::Commands, || format!("`{name}`, a definition of the server,"))
+        self.need(Right::Commands, || {
+            format!("`{name}`, which is no built-in system (`GET /systems` lists them) but a definition of the server,")
+        })
     }
 }
 

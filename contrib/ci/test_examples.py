@@ -1,0 +1,176 @@
+"""The examples, as a runner executes them: each step by a shell, with the real program, until one fails."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import xml.etree.ElementTree as ElementTree
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+HERE = Path(__file__).parent
+#: A short run; limits that no machine misses.
+VALUES = {"WORKLOAD": "hello", "WARMUP": "0s", "DURATION": "2s", "LIMITS": "max<60s,loss=0", "REGRESSIONS": "loss>50%"}
+NAMES = ("github.yml", "gitlab.yml")
+
+
+@dataclass(frozen=True)
+class Example:
+    """An example as data."""
+
+    variables: dict[str, str]
+    #: Each a script, in order.
+    steps: list[str]
+    #: Those that run after a failure, too.
+    always: list[str]
+    #: Paths that are uploaded.
+    paths: list[str]
+    #: Exit codes that are no failure.
+    allowed: list[int]
+
+
+def example(name: str) -> Example:
+    found: dict[str, Any] = yaml.safe_load((HERE / name).read_text())
+    if name == "github.yml":
+        steps = found["jobs"]["benchmark"]["steps"]
+        scripts = [step["run"] for step in steps if "run" in step and "if" not in step]
+        always = [step["run"] for step in steps if "run" in step and "if" in step]
+        (upload,) = (step for step in steps if step.get("uses", "").startswith("actions/upload-artifact@"))
+        return Example(found["env"], scripts, always, upload["with"]["path"].split(), [])
+    job = found["benchmark"]
+    artifacts = job["artifacts"]
+    assert artifacts["when"] == "always"
+    # The lines of both are one script for a runner's shell.
+    script = "\n".join([*job["before_script"], *job["script"]])
+    paths = [*artifacts["paths"], *artifacts["reports"]["junit"]]
+    return Example(job["variables"], [script], [], paths, [job["allow_failure"]["exit_codes"]])
+
+
+class Runner:
+    """A folder with the program on the PATH, in which steps are executed."""
+
+    def __init__(self, folder: Path) -> None:
+        program = os.environ.get("PUBMARK")
+        if program is None:
+            pytest.fail("set PUBMARK to the program: PUBMARK=target/debug/pubmark", pytrace=False)
+        self.folder = folder / "work"
+        self.folder.mkdir()
+        (folder / "bin").mkdir()
+        (folder / "bin/pubmark").symlink_to(Path(program).absolute())
+        self.summary = folder / "summary.md"
+        path = f"{folder / 'bin'}:{os.environ['PATH']}"
+        self._environment = {"PATH": path, "HOME": str(folder), "GITHUB_STEP_SUMMARY": str(self.summary), "CI": "true"}
+        self.printed = ""
+
+    def step(self, script: str, values: dict[str, str]) -> int:
+        """Executes a script; gives its exit code."""
+        done = subprocess.run(
+            ["sh", "-e", "-c", script],
+            cwd=self.folder,
+            env={**self._environment, **values},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=120,
+        )
+        self.printed += done.stdout
+        return done.returncode
+
+    def job(self, found: Example, **values: str) -> int:
+        """All steps until one fails, then those that run always; the code of the first failure, or 0."""
+        known = {**found.variables, **VALUES, **values}
+        code = 0
+        for script in found.steps:
+            code = code or self.step(script, known)
+        for script in found.always:
+            assert self.step(script, known) == 0, self.printed
+        return code
+
+    def record(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads((self.folder / "runs/latest/record.json").read_text())
+        return found
+
+    def cases(self) -> dict[str, ElementTree.Element]:
+        """Test cases of the JUnit file by name."""
+        suites = ElementTree.parse(self.folder / "checks.xml").getroot()
+        return {case.attrib["name"]: case for case in suites.iter("testcase")}
+
+
+def unless_invalid(runner: Runner, code: int) -> int:
+    """The code that is expected: an invalid run, which a busy machine may give, fails whatever the limits say."""
+    return 5 if runner.record()["verdict"]["status"] == "invalid" else code
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_run_within_its_limits_passes(name: str, tmp_path: Path) -> None:
+    runner, found = Runner(tmp_path), example(name)
+    code = runner.job(found)
+    assert code == unless_invalid(runner, 0), runner.printed
+    assert runner.cases()["loss=0"].find("failure") is None
+    assert (runner.folder / "runs/latest/report.html").is_file()
+    assert "runs/" in found.paths
+    assert "checks.xml" in found.paths
+    if found.always:
+        assert "hello" in runner.summary.read_text()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_missed_limit_fails_with_its_report_and_its_case(name: str, tmp_path: Path) -> None:
+    runner, found = Runner(tmp_path), example(name)
+    code = runner.job(found, LIMITS="lost>5")
+    assert code == unless_invalid(runner, 3), runner.printed
+    assert runner.cases()["lost>5"].find("failure") is not None
+    assert (runner.folder / "runs/latest/report.html").is_file()
+    if found.always:
+        assert "hello" in runner.summary.read_text()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_regression_fails(name: str, tmp_path: Path) -> None:
+    runner, found = Runner(tmp_path), example(name)
+    assert runner.job(found) == unless_invalid(runner, 0), runner.printed
+    latest = (runner.folder / "runs/latest").resolve()
+    shutil.copytree(latest, runner.folder / "baseline")
+    # The same load as before is no regression; nor is it a fifth more.
+    assert runner.job(found, REGRESSIONS="delivered<-50%") == unless_invalid(runner, 0), runner.printed
+    assert runner.job(found, REGRESSIONS="delivered<+20%") == unless_invalid(runner, 4), runner.printed
+    assert (runner.folder / "regressions.xml").is_file()
+    assert "regressions.xml" in found.paths
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_undecided_limit_is_a_warning(name: str, tmp_path: Path) -> None:
+    runner, found = Runner(tmp_path), example(name)
+    runner.job(found)
+    latency = runner.record()["latency"]["total"]
+    lower, upper = (latency[bound]["max_us"] for bound in ("lower", "upper"))
+    assert lower < upper
+    (check,) = (line for script in found.steps for line in [script] if "--require" in line)
+    # The last run is checked again, without another one.
+    check = "\n".join(line for line in check.splitlines() if "pubmark run" not in line)
+    code = runner.step(check, {**found.variables, **VALUES, "LIMITS": f"max<{(lower + upper) / 2:.0f}us"})
+    assert code == unless_invalid(runner, 8 if found.allowed == [8] else 0), runner.printed
+    if not found.allowed and code == 0:
+        assert "::warning::" in runner.printed
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_run_that_cannot_begin_fails_with_its_reason(name: str, tmp_path: Path) -> None:
+    runner = Runner(tmp_path)
+    assert runner.job(example(name), WORKLOAD="no-such-workload") == 2
+    assert "no-such-workload" in runner.printed
+    assert "runs/latest" not in runner.printed, "nothing is checked"
+    assert not (runner.folder / "checks.xml").exists()
+
+
+def test_both_examples_have_the_same_values() -> None:
+    first, second = (example(name).variables for name in NAMES)
+    assert first == second
+    assert set(VALUES) < set(first)

@@ -1,0 +1,96 @@
+"""Frames hold what the record holds; what was not measured is NaN."""
+
+from __future__ import annotations
+
+import math
+import sys
+from pathlib import Path
+
+import pandas
+import pytest
+from lying import lying, response
+from test_hostile import entry
+
+import pubmark
+from pubmark import frames
+
+
+def test_frames_agree_with_the_record(run: pubmark.Run) -> None:
+    record = run.record
+    by_type = run.table()
+    assert list(by_type["type"]) == [row["name"] for row in record["tables"]["by_type"]]
+    for count in ("offered", "sent", "expected", "delivered", "lost"):
+        assert list(by_type[count]) == [row["delivery"][count] for row in record["tables"]["by_type"]]
+        assert by_type[count].sum() == record["delivery"][count]
+    series = run.table("series")
+    assert list(series["t_s"]) == [row["t_s"] for row in record["tables"]["series"]]
+    assert list(series["delivered"]) == [row["delivered"] for row in record["tables"]["series"]]
+    summary = run.table("summary").set_index(["figure", "statistic"])["value"]
+    assert summary["delivery", "delivered"] == run.delivered
+    assert math.isnan(summary["latency", "p99.9"]), "it was not measured"
+
+
+def test_the_message_log_agrees_with_the_record(run: pubmark.Run) -> None:
+    log = run.messages()
+    assert (log["outcome"] == "delivered").sum() == run.delivered
+    assert (log["outcome"] == "lost").sum() == run.lost
+    assert run.max_latency is not None
+    # The histogram of the record has three digits.
+    assert log["latency_upper_ns"].max() / 1e3 == pytest.approx(run.max_latency.upper_us, rel=1e-3)
+
+
+@pytest.mark.parametrize("form", ["parquet", "ndjson"])
+def test_a_message_log_has_the_same_columns_in_each_form(client: pubmark.Client, run: pubmark.Run, form: str) -> None:
+    other = client.submit("hello", duration="1s", warmup="0s", message_log="parquet" if form == "parquet" else "ndjson")
+    log = other.wait(timeout_s=60).messages()
+    assert set(log.columns) == set(run.messages().columns)
+    assert (log["outcome"] == "delivered").sum() == other.delivered
+
+
+def test_a_frame_of_runs_has_a_row_each(client: pubmark.Client, run: pubmark.Run) -> None:
+    frame = client.frame([client.get(run.id)]).iloc[0]
+    assert (frame["id"], frame["verdict"], frame["delivered"]) == (run.id, run.verdict, run.delivered)
+    assert run.p50 is not None
+    assert (frame["lower_p50_us"], frame["upper_p50_us"]) == (run.p50.lower_us, run.p50.upper_us)
+    assert list(client.frame([]).columns) == list(client.frame([run]).columns)
+
+
+def test_a_run_without_a_message_log_says_how_to_have_one(client: pubmark.Client) -> None:
+    plain = client.run("hello", duration="1s", warmup="0s", timeout_s=60)
+    with pytest.raises(pubmark.UsageError, match="message_log"):
+        plain.messages()
+
+
+def test_an_empty_field_is_nan_and_a_name_stays_a_name() -> None:
+    frame = frames.of_csv("type,p99_us,delivered\nNA,,1\nnull,7.5,2\n", "x")
+    assert list(frame["type"]) == ["NA", "null"]
+    assert math.isnan(frame["p99_us"][0])
+    assert frame["delivered"].dtype == "int64"
+
+
+@pytest.mark.parametrize("text", ["", "\n", 'a,b\n1,2,3\n"x'])
+def test_a_table_of_another_form_is_a_clear_error(text: str) -> None:
+    with pytest.raises(pubmark.UnexpectedResponse, match="is not CSV"):
+        frames.of_csv(text, "x")
+
+
+@pytest.mark.parametrize(
+    "changes", [{"message_log": {"file": "../x.csv"}}, {"run": {"name": "../.."}}, {"message_log": 7}]
+)
+def test_a_record_cannot_lead_to_other_files(tmp_path: Path, changes: dict[str, object]) -> None:
+    import json
+
+    record = {"run": {"name": "a"}, "message_log": {"file": "messages.csv"}, **changes}
+    with lying(entry(), response(json.dumps(record))) as (client, _):
+        client.runs_folder = tmp_path
+        with pytest.raises(pubmark.UnexpectedResponse):
+            client.submit("hello").messages()
+
+
+def test_without_pandas_everything_but_frames_works(run: pubmark.Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    assert run.refresh().delivered > 0
+    with pytest.raises(pubmark.UsageError, match=r"pip install 'pubmark\[frames\]'"):
+        run.table()
+    monkeypatch.undo()
+    assert isinstance(run.table(), pandas.DataFrame)
