@@ -47,7 +47,7 @@ mod written {
     use serde::ser::Serializer;
 
     pub fn serialize<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&crate::experiment::time(*time))
+        serializer.serialize_str(&crate::units::written(*time))
     }
 
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {

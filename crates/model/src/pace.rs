@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::experiment::time;
 use crate::units;
 
 /// Shortest quantum: below, a thread sleeps about as long as it works.
@@ -52,7 +51,7 @@ impl fmt::Display for Pace {
         match self {
             Pace::Exact => formatter.write_str("exact"),
             Pace::Auto => formatter.write_str("auto"),
-            Pace::Quantum(quantum) => formatter.write_str(&time(*quantum)),
+            Pace::Quantum(quantum) => formatter.write_str(&units::written(*quantum)),
         }
     }
 }

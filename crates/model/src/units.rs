@@ -77,6 +77,17 @@ pub fn duration(text: &str) -> Result<Duration, UnitError> {
     Ok(Duration::from_nanos(nanoseconds.round() as u64))
 }
 
+/// A duration as [`duration`] reads it: in the largest unit that leaves a whole number.
+pub fn written(length: Duration) -> String {
+    let ns = length.as_nanos();
+    match ns {
+        ns if ns.is_multiple_of(1_000_000_000) => format!("{}s", ns / 1_000_000_000),
+        ns if ns.is_multiple_of(1_000_000) => format!("{}ms", ns / 1_000_000),
+        ns if ns.is_multiple_of(1_000) => format!("{}us", ns / 1_000),
+        ns => format!("{ns}ns"),
+    }
+}
+
 /// Reads a size in bytes such as `16B`, `1KB` (1,000), `1KiB` (1,024), `1.2MB`; a bare number counts bytes.
 pub fn size(text: &str) -> Result<f64, UnitError> {
     if let Some(bytes) = plain_number(text) {

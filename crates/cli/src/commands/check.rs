@@ -18,9 +18,9 @@ use crate::{dry_run, rendering};
 
 /// Hold a run or an experiment against limits and a baseline.
 ///
-/// Without limits, only whether it may be believed is checked. Of an experiment every run has to keep each limit; a change
-/// from the baseline counts only if it exceeds the noise. What was not measured fails. Of a workload, its file is checked and
-/// its links are shown.
+/// Without `--require`, a run is held against the limits that it was made with. Of an experiment every run has to keep each limit;
+/// a change from the baseline counts only if it exceeds the noise. What was not measured fails. Of a workload, its file is
+/// checked and its links are shown.
 #[derive(Debug, Args)]
 pub struct Check {
     /// Folder of a run or of an experiment, or the record in it; or a workload

@@ -2,7 +2,9 @@
 
 use std::fs;
 
+use pubmark_record::objectives::assess;
 use pubmark_record::record::{Status, VerdictStatus};
+use pubmark_record::threshold::Objectives;
 
 use crate::call::{assert_fits, call_in};
 use crate::folders::{judged, record, run};
@@ -26,6 +28,25 @@ fn limits_that_hold_and_limits_that_do_not() {
     let missed = checked(folder.path(), &[&["check", "now"], &limits[..]].concat(), 3);
     insta::assert_snapshot!("missed", missed);
     checked(folder.path(), &["check", "after/record.json"], 0);
+}
+
+#[test]
+fn a_run_is_held_against_the_limits_that_it_was_made_with_unless_others_are_given() {
+    let folder = tempfile::tempdir().unwrap();
+    let with = |limits: &str| {
+        let mut made = record(840.0);
+        assess(&mut made, &Objectives::parse(limits).unwrap());
+        made
+    };
+    run(folder.path(), "kept", &with("p99<1ms,loss=0"));
+    run(folder.path(), "missed", &with("p99<1us"));
+    assert!(checked(folder.path(), &["check", "kept"], 0).contains("✓ p99<1ms"));
+    assert!(checked(folder.path(), &["check", "missed"], 3).contains("✗ p99<1us"));
+    checked(folder.path(), &["check", "missed", "--require", "p99<1ms"], 0);
+    let mut strange = with("p99<1us");
+    strange.objectives[0].limit = "beauty>1".to_owned();
+    run(folder.path(), "strange", &strange);
+    assert!(checked(folder.path(), &["check", "strange"], 3).contains("no figure `beauty`"));
 }
 
 #[test]

@@ -25,7 +25,6 @@ pub use only::OnlyError;
 pub use order::{Turn, order};
 pub use papers::{PaperFigures, PaperRow};
 pub use values::ValueError;
-pub use write::time;
 
 /// What a name in an experiment stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,10 +1,10 @@
 //! An experiment as the text of a file, so that one made of flags can be run again.
 
 use std::fmt::Write as _;
-use std::time::Duration;
 
 use super::definition::{Axes, Experiment, Generator, SystemChoice};
 use super::papers;
+use crate::units::written;
 
 impl Experiment {
     /// The YAML of a file that [`super::parse`] reads as this experiment.
@@ -30,12 +30,12 @@ impl Experiment {
         }
         line("seed", self.seed.to_string());
         line("order_seed", self.order_seed.to_string());
-        line("duration", time(self.duration));
-        line("warmup", time(self.warmup));
-        line("drain", time(self.drain));
+        line("duration", written(self.duration));
+        line("warmup", written(self.warmup));
+        line("drain", written(self.drain));
         line("repeat", self.repeat.to_string());
         let quiet = &self.quiet_machine;
-        line("quiet_machine", format!("{{below: {}, within: {}}}", quiet.below, time(quiet.within)));
+        line("quiet_machine", format!("{{below: {}, within: {}}}", quiet.below, written(quiet.within)));
         let pins = [("system", &self.pin.system), ("generator", &self.pin.generator)];
         let pins: Vec<String> =
             pins.iter().filter_map(|(name, cores)| Some(format!("{name}: {}", quoted(cores.as_ref()?)))).collect();
@@ -47,7 +47,7 @@ impl Experiment {
         line("generator", format!("{{shards: {shards}, realtime: {realtime}, awake: {awake}, netem: {netem}}}"));
         line("strict_defaults", self.strict_defaults.to_string());
         let quick = &self.quick;
-        let lengths = (time(quick.duration), time(quick.warmup), quick.repeat);
+        let lengths = (written(quick.duration), written(quick.warmup), quick.repeat);
         line("quick", format!("{{duration: {}, warmup: {}, repeat: {}}}", lengths.0, lengths.1, lengths.2));
         text.push_str("axes:\n");
         write_axes(&mut text, &self.axes);
@@ -125,20 +125,11 @@ pub(super) fn quoted(text: &str) -> String {
     if plain { text.to_owned() } else { serde_json::Value::from(text).to_string() }
 }
 
-/// A length as it is written: in the largest unit that leaves a whole number.
-pub fn time(length: Duration) -> String {
-    let ns = length.as_nanos();
-    match ns {
-        ns if ns.is_multiple_of(1_000_000_000) => format!("{}s", ns / 1_000_000_000),
-        ns if ns.is_multiple_of(1_000_000) => format!("{}ms", ns / 1_000_000),
-        ns if ns.is_multiple_of(1_000) => format!("{}us", ns / 1_000),
-        ns => format!("{ns}ns"),
-    }
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use std::time::Duration;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -207,9 +198,9 @@ mod tests {
 
     #[test]
     fn times_keep_their_length() {
-        assert_eq!(time(Duration::from_millis(1_500)), "1500ms");
-        assert_eq!(time(Duration::from_secs(60)), "60s");
-        assert_eq!(time(Duration::from_nanos(1)), "1ns");
-        assert_eq!(time(Duration::ZERO), "0s");
+        assert_eq!(written(Duration::from_millis(1_500)), "1500ms");
+        assert_eq!(written(Duration::from_secs(60)), "60s");
+        assert_eq!(written(Duration::from_nanos(1)), "1ns");
+        assert_eq!(written(Duration::ZERO), "0s");
     }
 }

@@ -43,7 +43,7 @@ impl NotComparable {
 /// What a subject is held against.
 #[derive(Default)]
 pub struct Demands {
-    /// Limits that must hold.
+    /// Limits that must hold; those that a run was made with where there are none.
     pub require: Option<Objectives>,
     /// Conditions that must not come true.
     pub fail_on: Option<Conditions>,
@@ -58,8 +58,13 @@ pub fn judge(subject: &Subject, demands: &Demands, baseline: Option<&Subject>) -
         let detail = "it was stopped before its end".to_owned();
         rows.insert(0, Row::plain("", "came to its end", Kind::Verdict, Outcome::Failed, detail));
     }
-    let required = demands.require.iter().flat_map(Objectives::clauses);
-    for clause in required {
+    let own = subject.own_limits.as_ref().filter(|_| demands.require.is_none());
+    if let Some(Err(error)) = own {
+        let detail = format!("they cannot be read: {error}");
+        rows.push(Row::plain("", "limits of the run", Kind::Required, Outcome::NotMeasured, detail));
+    }
+    let required = demands.require.as_ref().or(own.and_then(|limits| limits.as_ref().ok()));
+    for clause in required.iter().flat_map(|limits| limits.clauses()) {
         rows.extend(subject.cells.iter().map(|cell| limit(cell, clause, Kind::Required)));
     }
     let conditions = || demands.fail_on.iter().flat_map(Conditions::clauses);

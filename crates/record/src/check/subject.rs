@@ -8,7 +8,7 @@ use crate::experiment::{CellFailure, CellFigure, CellMetric, ExperimentRecord};
 use crate::record::{Record, Status, VerdictStatus};
 use crate::store::{self, StoreError};
 use crate::threshold::metrics::{METRICS, Metric};
-use crate::threshold::{Interval, Limited, Measured};
+use crate::threshold::{Interval, Limited, Measured, Objectives, ThresholdError};
 
 /// A run, or an experiment.
 pub struct Subject {
@@ -16,6 +16,8 @@ pub struct Subject {
     pub name: String,
     /// It was stopped before its end.
     pub is_interrupted: bool,
+    /// Limits that it was run with, or why they cannot be read; they count where no others are given.
+    pub own_limits: Option<Result<Objectives, ThresholdError>>,
     /// Its cells; a run is one without a label.
     pub cells: Vec<CellFacts>,
 }
@@ -111,6 +113,7 @@ fn of_run(record: &Record) -> Subject {
     Subject {
         name: record.run.name.clone(),
         is_interrupted: record.run.status == Status::Interrupted,
+        own_limits: own_limits(record),
         cells: vec![cell],
     }
 }
@@ -125,7 +128,18 @@ fn of_experiment(record: ExperimentRecord) -> Subject {
         measured: METRICS.iter().filter_map(|metric| Some((metric.name, of_cell(metric, &cell.figures)?))).collect(),
         custom: cell.custom.iter().map(OwnFacts::of_cell).collect(),
     });
-    Subject { name: record.name, is_interrupted: record.status == Status::Interrupted, cells: cells.collect() }
+    Subject {
+        name: record.name,
+        is_interrupted: record.status == Status::Interrupted,
+        own_limits: None,
+        cells: cells.collect(),
+    }
+}
+
+/// The limits of a run, as its record has them.
+fn own_limits(record: &Record) -> Option<Result<Objectives, ThresholdError>> {
+    let limits: Vec<&str> = record.objectives.iter().map(|objective| objective.limit.as_str()).collect();
+    (!limits.is_empty()).then(|| Objectives::parse(&limits.join(",")))
 }
 
 /// A metric in each run of a cell; `None` where the cell has no such figure.

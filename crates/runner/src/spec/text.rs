@@ -4,7 +4,6 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::time::Duration;
 
-use pubmark_model::experiment::time;
 use pubmark_model::fault::choice::FaultChoice;
 use pubmark_model::link::choice::LinkChoice;
 use pubmark_model::pace::Pace;
@@ -33,7 +32,7 @@ impl Text for Duration {
     }
 
     fn write(&self) -> String {
-        time(*self)
+        units::written(*self)
     }
 }
 
