@@ -41,6 +41,8 @@ fn pages_work_in_a_browser() {
     command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/browser/pages.py"));
     command.arg(format!("http://127.0.0.1:{}", server.port)).arg(server.runs().join(".serve/token"));
     command.arg(libraries.join("node_modules/axe-core/axe.min.js")).env("HOME", place.path());
+    // A folder for pictures of all pages, for whoever wants to look at them.
+    command.args(std::env::var_os("PUBMARK_PICTURES"));
     let done = command.output().unwrap();
     let [out, errors] = [&done.stdout, &done.stderr].map(|bytes| String::from_utf8_lossy(bytes));
     assert!(done.status.success(), "{}: {out}{errors}", done.status);

@@ -52,13 +52,14 @@
       svg.addEventListener('pointerleave', function () { showGroup(figure.group, null); });
     });
     figure.lines.forEach(function (line) {
-      var item = line.item, on = true;
-      item.tabIndex = 0;
-      item.setAttribute('role', 'button');
-      item.setAttribute('aria-pressed', 'true');
+      // The name is the button: an item of a list is one for those who hear the page.
+      var item = line.item, button = item.querySelector(':scope > span'), on = true;
+      button.tabIndex = 0;
+      button.setAttribute('role', 'button');
+      button.setAttribute('aria-pressed', 'true');
       function toggle() {
         on = !on;
-        item.setAttribute('aria-pressed', on);
+        button.setAttribute('aria-pressed', on);
         figure.element.querySelectorAll(':scope > svg [data-line="' + item.dataset.line + '"]').forEach(function (path) {
           path.style.display = on ? '' : 'none';
         });
@@ -92,4 +93,16 @@
       head.addEventListener('keydown', function (event) { if (event.key === 'Enter') sort(); });
     });
   });
+
+  // What is wider than its box can be moved with the keyboard, where nothing in it takes the focus.
+  var boxes = [].slice.call(document.querySelectorAll('.scroll,pre')).filter(function (box) {
+    return !box.querySelector('a,button,input,[tabindex]');
+  });
+  function reach() {
+    boxes.forEach(function (box) {
+      if (box.scrollWidth > box.clientWidth) { box.tabIndex = 0; } else { box.removeAttribute('tabindex'); }
+    });
+  }
+  window.addEventListener('resize', reach);
+  reach();
 })();

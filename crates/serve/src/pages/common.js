@@ -16,8 +16,9 @@ var pubmark = (function () {
 
   // A response that is good; otherwise an error that has what the server answered.
   function ask(path, options) {
+    var shown = token();
     options = options || {};
-    options.headers = Object.assign({ authorization: 'Bearer ' + token() }, options.headers);
+    options.headers = Object.assign({ authorization: 'Bearer ' + shown }, options.headers);
     options.credentials = 'omit';
     return fetch(path, options).catch(function () {
       throw new Error('The server does not answer.');
@@ -29,7 +30,7 @@ var pubmark = (function () {
         var error = new Error(problem.hint ? problem.error + '. ' + problem.hint : problem.error);
         error.problem = problem;
         error.status = response.status;
-        if (response.status === 401) needToken(token() !== '');
+        if (response.status === 401) needToken(shown !== '');
         throw error;
       });
     });

@@ -210,7 +210,7 @@ fn row(entry: &RunEntry) -> Markup {
             td.number data-head="Delivered" { (printed.delivered) }
             td.number data-head="p50" { (printed.p50) }
             td.number data-head="p99" { (printed.p99) }
-            td.result data-head="Verdict" { @match printed.verdict { Some(status) => (verdict_word(status)), None => (MISSING) } }
+            td.result data-head="Verdict" { @match printed.verdict { Some(status) => span.verdict { (verdict_word(status)) }, None => (MISSING) } }
             td.note data-head="Note" { @if is_open { (note(entry)) } }
         }
     }
@@ -290,9 +290,9 @@ pub fn index_row(entry: &RunEntry) -> IndexRow {
     }
 }
 
-/// Day and time without letters between: `2026-03-01 09:05:07`.
+/// Day and minute without letters between: `2026-03-01 09:05`.
 fn moment(at: &str) -> String {
-    at.get(..19).map_or_else(|| at.to_owned(), |at| at.replace('T', " "))
+    at.get(..16).map_or_else(|| at.to_owned(), |at| at.replace('T', " "))
 }
 
 fn system(entry: &RunEntry, headline: Option<&Headline>) -> String {

@@ -120,6 +120,8 @@ fn login() -> Markup {
     html! {
         form #login hidden {
             h1 { "pubmark serve" }
+            // Password managers want a name beside a password.
+            input type="text" name="username" autocomplete="username" value="pubmark" hidden;
             label for="token" { "Token" }
             input #token name="token" type="password" autocomplete="current-password" required;
             button type="submit" { "Show" }
