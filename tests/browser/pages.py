@@ -3,7 +3,7 @@
     target/clients/browser/bin/python3 tests/browser/pages.py URL TOKEN_FILE AXE_FILE [PICTURES]
 
 The server's folder of results is that of the test `serve::browser`: `one` and `slow` of one schedule, the second with a regression, `other`
-of another schedule. The token is read from its file. With PICTURES, each page is saved there as a picture, too.
+of another schedule; an experiment and a search for capacity. The token is read from its file. With PICTURES, each page is saved there as a picture, too.
 """
 import pathlib
 import re
@@ -24,6 +24,7 @@ WIDTHS = [360, 1280]
 SCHEMES = ["light", "dark"]
 # What axe-core calls it when somebody cannot use a part of a page, or only with great effort.
 SERIOUS = {"serious", "critical"}
+EXPERIMENT, SEARCH = "20260201-090507-experiment", "20260202-090507-capacity"
 ONE, SLOW, OTHER = "20260301-090507-one", "20260302-090507-slow", "20260303-090507-other"
 
 
@@ -87,19 +88,23 @@ def signs_in(pages):
     look_at(pages, "login")
     pages.find("#token").send_keys(pathlib.Path(TOKEN_FILE).read_text().strip() + Keys.ENTER)
     pages.find(".results")
-    assert pages.names() == [OTHER, SLOW, ONE], pages.names()
+    assert pages.names() == [OTHER, SLOW, ONE, SEARCH, EXPERIMENT], pages.names()
     assert not pages.driver.get_cookies()
 
 
 def sorts(pages):
+    def runs():
+        return [name for name in pages.names() if name in (ONE, SLOW)]
     pages.find("#by-p99").click()
-    pages.wait(lambda _: pages.names()[-1:] == [SLOW], "the slowest to be last")
+    pages.wait(lambda _: runs() == [ONE, SLOW], "the slower one to be last")
+    assert pages.names()[-1] == EXPERIMENT, "without a p99 it is last"
     head = pages.find("th[aria-sort]")
     assert (head.text.strip().lower()[:3], head.get_attribute("aria-sort")) == ("p99", "ascending"), head.text
     pages.find("#by-p99").click()
-    pages.wait(lambda _: pages.names()[:1] == [SLOW], "the slowest to be first")
+    pages.wait(lambda _: runs() == [SLOW, ONE], "the slower one to be first")
+    assert pages.names()[-1] == EXPERIMENT, "without a p99 it is last either way"
     pages.driver.back()
-    pages.wait(lambda _: pages.names()[-1:] == [SLOW], "the order before")
+    pages.wait(lambda _: runs() == [ONE, SLOW], "the order before")
 
 
 def notes_and_searches(pages):
@@ -153,7 +158,7 @@ def shows_a_regression(pages):
     condition = pages.find("#fail-on")
     condition.clear()
     condition.send_keys("p99>+1000%" + Keys.ENTER)
-    pages.wait_for_text(".finding", "0 regressions")
+    pages.wait_for_text(".finding", "0 regressions (")
     pages.no_faults()
 
 
@@ -202,6 +207,14 @@ def watches_and_stops(pages):
     pages.no_faults("422")
 
 
+def shows_other_kinds(pages):
+    for name in [EXPERIMENT, SEARCH]:
+        pages.open("/runs/" + name)
+        pages.find("h2")
+        look_at(pages, name.split("-")[-1])
+        pages.no_faults()
+
+
 def deletes(pages):
     pages.open("/")
     pages.select(OTHER)
@@ -245,7 +258,8 @@ def look_at(pages, name):
     driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
 
 
-STEPS = [signs_in, sorts, notes_and_searches, compares, shows_a_regression, writes_and_starts, watches_and_stops, deletes]
+STEPS = [signs_in, sorts, notes_and_searches, compares, shows_a_regression, writes_and_starts, watches_and_stops, shows_other_kinds,
+         deletes]
 
 
 def main():

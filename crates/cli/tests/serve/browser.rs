@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::results::save_three;
+use crate::results::{save_other_kinds, save_three};
 use crate::server::{Server, folder};
 
 /// The script is ended by then, s; it needs about 100.
@@ -34,7 +34,9 @@ fn libraries() -> Option<PathBuf> {
 fn pages_work_in_a_browser() {
     let Some(libraries) = libraries() else { return };
     let place = folder();
-    save_three(&place.path().join("runs"));
+    let runs = place.path().join("runs");
+    save_three(&runs);
+    save_other_kinds(&runs);
     let server = Server::start(place.path(), &[]);
     let mut command = Command::new("timeout");
     command.args(["--kill-after=5", LIMIT_S]).arg(libraries.join("bin/python3"));

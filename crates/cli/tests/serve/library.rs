@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::time::{Duration, Instant};
 
+use pubmark_record::record::VerdictStatus;
 use serde_json::{Value, json};
 
 use crate::call;
@@ -127,14 +128,17 @@ fn a_history_marks_the_run_that_is_slower() {
     let place = folder();
     let runs = place.path().join("runs");
     save_three(&runs);
-    save(&runs, "20260304-090507-qos", |record| record.settings.tls = true);
+    save(&runs, "20260304-090507-tls", |record| record.settings.tls = true);
+    save(&runs, "20260305-090507-invalid", |record| record.verdict.status = VerdictStatus::Invalid);
     let server = Server::start(place.path(), &[]);
     let history = server.get(&format!("/history?run={SLOW}")).of(200);
     let found = history["runs"].as_array().unwrap();
-    assert_eq!(found.len(), 2, "other settings and another schedule are no part of it: {history}");
+    assert_eq!(found.len(), 3, "other settings and another schedule are no part of it: {history}");
     assert_eq!((&found[0]["regressions"], &found[0]["baseline"]), (&json!([]), &Value::Null), "{history}");
     assert_eq!((&found[1]["baseline"], &found[1]["system_version"]), (&json!(ONE), &json!("0.2.0")), "{history}");
     assert!(found[1]["regressions"][0].as_str().unwrap().starts_with("p99>+10%"), "{history}");
+    assert_eq!((&found[2]["baseline"], &found[2]["regressions"]), (&Value::Null, &json!([])), "{history}");
+    assert!(found[2]["remark"].as_str().unwrap().contains("invalid"), "{history}");
     let mild = server.get(&format!("/history?run={SLOW}&fail_on=p99%3E%2B500%25&baseline={ONE}")).of(200);
     assert_eq!(mild["runs"][1]["regressions"], json!([]), "{mild}");
     for (query, status) in [

@@ -2,14 +2,20 @@
 
 use std::path::Path;
 
+use pubmark_record::capacity::CapacityRecord;
+use pubmark_record::experiment::ExperimentRecord;
 use pubmark_record::record::Record;
-use pubmark_record::sample;
-use pubmark_record::store::RunFolder;
+use pubmark_record::store::{RunFolder, Stored as _, to_json};
+use pubmark_record::{sample, sample_experiment};
 
 /// Two runs of one schedule, the second slower, and one of another schedule.
 pub const ONE: &str = "20260301-090507-one";
 pub const SLOW: &str = "20260302-090507-slow";
 pub const OTHER: &str = "20260303-090507-other";
+
+/// An experiment and a search for capacity.
+pub const EXPERIMENT: &str = "20260201-090507-experiment";
+pub const SEARCH: &str = "20260202-090507-capacity";
 
 /// Saves a made-up record.
 pub fn save(runs: &Path, name: &str, change: impl FnOnce(&mut Record)) {
@@ -34,4 +40,16 @@ pub fn save_three(runs: &Path) {
         }
     });
     save(runs, OTHER, |record| record.workload.schedule_hash = "another".to_owned());
+}
+
+/// Saves an experiment and a search for capacity, both older than the three.
+pub fn save_other_kinds(runs: &Path) {
+    let experiment =
+        ExperimentRecord { started_at: "2026-02-01T09:05:07Z".to_owned(), ..sample_experiment::experiment() };
+    let search = CapacityRecord { started_at: "2026-02-02T09:05:07Z".to_owned(), ..sample_experiment::capacity() };
+    for (name, file, text) in
+        [(EXPERIMENT, ExperimentRecord::FILE, to_json(&experiment)), (SEARCH, CapacityRecord::FILE, to_json(&search))]
+    {
+        RunFolder::at(&runs.join(name)).unwrap().write_file(file, text.unwrap().as_bytes()).unwrap();
+    }
 }

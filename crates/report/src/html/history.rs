@@ -56,11 +56,15 @@ impl HistoryRun {
         format!("{}, pubmark {}", self.system_version.as_deref().unwrap_or("version unknown"), self.pubmark_version)
     }
 
-    /// Day and minute, as an axis has room for.
+    /// Day and minute.
     fn moment(&self) -> String {
-        let date = self.started_at.get(5..10).unwrap_or(&self.started_at);
-        let time = self.started_at.get(11..16).unwrap_or_default();
-        format!("{date} {time}")
+        self.started_at.get(..16).unwrap_or(&self.started_at).replace('T', " ")
+    }
+
+    /// The same without the year, as an axis has room for.
+    fn short_moment(&self) -> String {
+        let moment = self.moment();
+        moment.get(5..).unwrap_or(&moment).to_owned()
     }
 }
 
@@ -119,7 +123,7 @@ fn chart(view: &HistoryView) -> Chart {
     let smallest = lowers().chain(uppers()).fold(f64::INFINITY, f64::min);
     let largest = uppers().fold(1.0, f64::max);
     let lines = vec![line("p99", 1, runs, |run| run.p99_us), line("p50", 3, runs, |run| run.p50_us)];
-    let names: Vec<String> = runs.iter().map(HistoryRun::moment).collect();
+    let names: Vec<String> = runs.iter().map(HistoryRun::short_moment).collect();
     let reading = |(place, run): (usize, &HistoryRun)| (place as f64, format!("{}, {}", run.moment(), run.version()));
     let readings = runs.iter().enumerate().map(reading).collect();
     let y = Axis::log_time(smallest, largest, "latency, log scale");
@@ -127,7 +131,7 @@ fn chart(view: &HistoryView) -> Chart {
     let picture = Picture::Plot(Box::new(Plot { marks: marks(runs), posts: posts(runs), ..plot }));
     let regressed = runs.iter().filter(|run| !run.regressions.is_empty()).count() as u64;
     let finding = format!(
-        "{}, {} by `{}`.",
+        "{}, {} ({}).",
         counted(runs.len() as u64, "run", "runs"),
         counted(regressed, "regression", "regressions"),
         view.fail_on
@@ -196,7 +200,7 @@ mod tests {
         let slower = HistoryRun { regressions: vec!["p99>+10%: <b>50 %</b>".to_owned()], ..run(2, "2.1", 600.0) };
         let view = HistoryView { fail_on: "p99>+10%".to_owned(), runs: vec![run(1, "2.0", 400.0), slower] };
         let html = history_view(&view);
-        assert!(html.contains("1 regression by") && html.contains("2 runs"), "{html}");
+        assert!(html.contains("1 regression (") && html.contains("2 runs"), "{html}");
         assert!(html.contains("&lt;b&gt;50 %") && !html.contains("<b>50"), "{html}");
         assert!(html.contains("post-label") && html.contains(">2.1<"), "{html}");
         assert_eq!(posts(&view.runs).len(), 1);

@@ -52,7 +52,7 @@
       svg.addEventListener('pointerleave', function () { showGroup(figure.group, null); });
     });
     figure.lines.forEach(function (line) {
-      // The name is the button: an item of a list is one for those who hear the page.
+      // The name is the button: a screen reader takes the list for one only while its children are items.
       var item = line.item, button = item.querySelector(':scope > span'), on = true;
       button.tabIndex = 0;
       button.setAttribute('role', 'button');

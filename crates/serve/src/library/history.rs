@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use pubmark_record::check::{Demands, Kind as CheckKind, Outcome, Subject, judge};
 use pubmark_record::comparison::compare;
 use pubmark_record::headline::Kind;
-use pubmark_record::record::{LatencyBounds, Record, Summary, VerdictStatus};
+use pubmark_record::record::{LatencyBounds, Record, Status, Summary, VerdictStatus};
 use pubmark_record::store;
 use pubmark_record::threshold::Conditions;
 use pubmark_runner::objectives::unread;
@@ -76,7 +76,7 @@ pub struct HistoryRun {
     pub baseline: Option<String>,
     /// Conditions that came true, with their figures: a regression if there are any.
     pub regressions: Vec<String>,
-    /// Why it is not judged, or what is undecided; `null` if there is nothing to say.
+    /// Why it is not judged, or what is undecided; `null` otherwise.
     pub remark: Option<String>,
 }
 
@@ -96,8 +96,17 @@ impl HistoryRun {
             p99_us: bounds(total, |summary| summary.p99),
             baseline: None,
             regressions: vec![],
-            remark: None,
+            remark: not_judged(record).map(str::to_owned),
         }
+    }
+}
+
+/// Why a run is neither judged nor a baseline; `None` if it is.
+fn not_judged(record: &Record) -> Option<&'static str> {
+    match (record.verdict.status, record.run.status) {
+        (VerdictStatus::Invalid, _) => Some("not judged: the run is invalid"),
+        (_, Status::Interrupted) => Some("not judged: the run was interrupted"),
+        _ => None,
     }
 }
 
@@ -186,8 +195,8 @@ fn judge_all(runs: &mut [HistoryRun], demands: &Demands, root: &Path, chosen: Op
         None => None,
     };
     for run in runs {
-        if run.verdict == VerdictStatus::Invalid {
-            run.remark = Some("not judged: the run is invalid".to_owned());
+        // One that is not judged is no baseline of the next either.
+        if run.remark.is_some() {
             continue;
         }
         let subject = load(&run.folder)?;

@@ -92,20 +92,20 @@ pub struct Page {
     pub unreadable: Vec<Unreadable>,
 }
 
-/// What is asked for, read.
-struct Wanted {
+/// What an entry has to meet.
+struct Criteria {
     filter: Filter,
     tags: Vec<String>,
 }
 
-impl Wanted {
-    fn of(query: &ListQuery) -> Result<Wanted, Problem> {
+impl Criteria {
+    fn of(query: &ListQuery) -> Result<Criteria, Problem> {
         let words = || query.filter.iter().flat_map(|words| words.split_whitespace());
         let tags: Vec<String> = words().filter_map(|word| word.strip_prefix(TAG)).map(str::to_lowercase).collect();
         let others: Vec<String> = words().filter(|word| !word.starts_with(TAG)).map(str::to_owned).collect();
         let mut filter = Filter::read(&others).map_err(|error| unusable(error.to_string()).hint(error.hint()))?;
         filter.since = query.since.as_deref().map(moment::read).transpose().map_err(unusable)?;
-        Ok(Wanted { filter, tags })
+        Ok(Criteria { filter, tags })
     }
 
     fn is_empty(&self) -> bool {
@@ -127,14 +127,14 @@ fn unusable(message: String) -> Problem {
 /// # Errors
 /// The query cannot be used, or the folder of results cannot be read.
 pub fn page(shared: &Shared, query: &ListQuery) -> Result<Page, Problem> {
-    let wanted = Wanted::of(query)?;
+    let criteria = Criteria::of(query)?;
     let limit = query.limit.unwrap_or(PAGE);
     if !(1..=MOST).contains(&limit) {
         return Err(unusable(format!("`limit` is 1 to {MOST}")));
     }
     let found = shared.library.list(shared.store.runs()).map_err(|error| Problem::internal(&error))?;
-    let matching: Vec<&Arc<Listed>> = found.results.iter().filter(|one| wanted.matches(one)).collect();
-    let mut entries = entries(shared, &matching, wanted.is_empty());
+    let matching: Vec<&Arc<Listed>> = found.results.iter().filter(|one| criteria.matches(one)).collect();
+    let mut entries = entries(shared, &matching, criteria.is_empty());
     entries.retain(|entry| query.state.is_none_or(|state| entry.state == state));
     entries.retain(|entry| query.kind.is_none_or(|kind| entry.kind == kind));
     sort(&mut entries, query.sort, query.reverse);
@@ -212,16 +212,16 @@ fn latency(entry: &RunEntry, quantile: fn(&TrialQuantiles) -> Option<f64>) -> Op
 mod tests {
     use super::*;
 
-    fn wanted(filter: &str) -> Result<Wanted, Problem> {
-        Wanted::of(&ListQuery { filter: Some(filter.to_owned()), ..ListQuery::default() })
+    fn criteria(filter: &str) -> Result<Criteria, Problem> {
+        Criteria::of(&ListQuery { filter: Some(filter.to_owned()), ..ListQuery::default() })
     }
 
     #[test]
     fn a_tag_is_a_word_of_the_filter() {
-        let both = wanted("mosquitto tag=Lab  verdict=valid").unwrap();
+        let both = criteria("mosquitto tag=Lab  verdict=valid").unwrap();
         assert_eq!(both.tags, ["lab"]);
-        assert!(!both.is_empty() && wanted("   ").unwrap().is_empty());
-        assert!(wanted("sistem=x").is_err());
-        assert!(!wanted(r#""quoted' <b>"#).unwrap().is_empty());
+        assert!(!both.is_empty() && criteria("   ").unwrap().is_empty());
+        assert!(criteria("sistem=x").is_err());
+        assert!(!criteria(r#""quoted' <b>"#).unwrap().is_empty());
     }
 }

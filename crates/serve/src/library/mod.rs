@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pubmark_record::capacity::CapacityRecord;
 use pubmark_record::experiment::ExperimentRecord;
@@ -84,6 +84,7 @@ pub struct Listing {
 type Stamp = Option<(i64, i64, u64, u64)>;
 
 /// What is known of a folder, and of which files.
+#[derive(Clone)]
 struct Known {
     stamps: [Stamp; 2],
     read: Result<Option<Arc<Listed>>, String>,
@@ -102,8 +103,9 @@ impl Library {
     /// The folder cannot be listed. Records that cannot be read are in the list.
     pub fn list(&self, root: &Path) -> Result<Listing, NotListed> {
         let names = newest_first(root)?;
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut before = std::mem::take(&mut *known);
+        // Not held meanwhile: the first list takes long, and requests for one folder need not wait for it.
+        let mut before = self.known().clone();
+        let mut known = HashMap::with_capacity(names.len());
         let mut found = Listing::default();
         for name in names {
             let folder = root.join(&name);
@@ -118,16 +120,21 @@ impl Library {
             }
             known.insert(name, now);
         }
+        *self.known() = known;
         Ok(found)
     }
 
     /// One folder of results; `None` where nothing can be read.
     pub fn one(&self, root: &Path, name: &str) -> Option<Arc<Listed>> {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = Known::of(&root.join(name), known.remove(name));
+        let before = self.known().get(name).cloned();
+        let now = Known::of(&root.join(name), before);
         let found = now.read.as_ref().ok().cloned().flatten();
-        known.insert(name.to_owned(), now);
+        self.known().insert(name.to_owned(), now);
         found
+    }
+
+    fn known(&self) -> MutexGuard<'_, HashMap<String, Known>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

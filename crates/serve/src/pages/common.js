@@ -10,12 +10,12 @@ var pubmark = (function () {
     sessionStorage.removeItem('pubmark-token');
     at('login').hidden = false;
     at('page').hidden = true;
-    say(wrong ? 'The server does not know this token.' : '');
+    report(wrong ? 'The server does not know this token.' : '');
     at('token').focus();
   }
 
   // A response that is good; otherwise an error that has what the server answered.
-  function ask(path, options) {
+  function request(path, options) {
     var shown = token();
     options = options || {};
     options.headers = Object.assign({ authorization: 'Bearer ' + shown }, options.headers);
@@ -37,7 +37,7 @@ var pubmark = (function () {
   }
 
   // Shows a message, or the error of a request; one without the token has been answered by the form.
-  function say(message) {
+  function report(message) {
     if (message instanceof Error) message = message.status === 401 ? at('problem').textContent : message.message;
     at('problem').textContent = message;
   }
@@ -47,7 +47,7 @@ var pubmark = (function () {
   function drawn(path, options) {
     options = options || {};
     options.headers = Object.assign({ accept: 'text/html' }, options.headers);
-    return ask(path, options).then(function (response) { return response.text(); });
+    return request(path, options).then(function (response) { return response.text(); });
   }
 
   // Puts what the server drew in place of what an element holds. A script is one that the policy of the page names.
@@ -82,7 +82,7 @@ var pubmark = (function () {
   function open() {
     at('login').hidden = true;
     at('page').hidden = false;
-    say('');
+    report('');
     begin();
   }
 
@@ -93,5 +93,5 @@ var pubmark = (function () {
     open();
   });
 
-  return { at: at, ask: ask, say: say, announce: announce, drawn: drawn, put: put, download: download, start: start };
+  return { at: at, request: request, report: report, announce: announce, drawn: drawn, put: put, download: download, start: start };
 })();

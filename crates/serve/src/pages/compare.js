@@ -4,6 +4,6 @@
   pubmark.start(function () {
     pubmark.drawn('/compare' + location.search).then(function (text) {
       document.title = pubmark.put(pubmark.at('page'), text) + ' – pubmark';
-    }).catch(pubmark.say);
+    }).catch(pubmark.report);
   });
 })();

@@ -6,8 +6,8 @@
   function load() {
     return pubmark.drawn('/history' + location.search).then(function (text) {
       document.title = pubmark.put(at('page'), text) + ' – pubmark';
-      pubmark.say('');
-    }).catch(pubmark.say);
+      pubmark.report('');
+    }).catch(pubmark.report);
   }
 
   document.addEventListener('submit', function (event) {

@@ -2,7 +2,7 @@
 (function () {
   'use strict';
   var at = pubmark.at, view = at('view'), queue = at('queue'), search = at('search');
-  var timer = 0, shownQueue = '';
+  var timer = 0, shownQueue = '', isSilent = false;
 
   function load() {
     var wanted = location.search;
@@ -11,9 +11,9 @@
       // Another search may have begun meanwhile.
       if (wanted !== location.search) return;
       pubmark.put(view, text);
-      pubmark.say('');
+      pubmark.report('');
       select();
-    }).catch(pubmark.say);
+    }).catch(pubmark.report);
   }
 
   function go(address) {
@@ -25,6 +25,7 @@
   function follow() {
     clearTimeout(timer);
     return pubmark.drawn('/queue').then(function (text) {
+      if (isSilent) { isSilent = false; load(); }
       if (text !== shownQueue) {
         var isFirst = shownQueue === '';
         shownQueue = text;
@@ -33,7 +34,8 @@
       }
       timer = setTimeout(follow, 2000);
     }).catch(function (error) {
-      pubmark.say(error);
+      pubmark.report(error);
+      isSilent = !error.problem;
       if (error.status !== 401) timer = setTimeout(follow, 5000);
     });
   }
@@ -68,11 +70,11 @@
   }
 
   // Says first what goes, by name and size.
-  function askToDelete(names) {
+  function confirmDeletion(names) {
     var lines = at('going');
     lines.replaceChildren();
     return inOrder(names, function (name) {
-      return pubmark.ask('/runs/' + encodeURIComponent(name) + '/results').then(function (response) {
+      return pubmark.request('/runs/' + encodeURIComponent(name) + '/results').then(function (response) {
         return response.json();
       }).then(function (results) {
         var texts = results.folders.map(function (one) {
@@ -88,7 +90,7 @@
     }).then(function () {
       at('delete').dataset.names = JSON.stringify(names);
       at('delete').showModal();
-    }).catch(pubmark.say);
+    }).catch(pubmark.report);
   }
 
   at('delete').addEventListener('close', function () {
@@ -96,11 +98,11 @@
     at('delete').returnValue = '';
     var names = JSON.parse(at('delete').dataset.names), gone = 0;
     inOrder(names, function (name) {
-      return pubmark.ask('/runs/' + encodeURIComponent(name) + '/results', { method: 'DELETE' })
+      return pubmark.request('/runs/' + encodeURIComponent(name) + '/results', { method: 'DELETE' })
         .then(function () { gone += 1; });
     }).then(load).then(function () {
       pubmark.announce(gone + (gone === 1 ? ' result deleted' : ' results deleted'));
-    }).catch(function (error) { load().then(function () { pubmark.say(error); }); });
+    }).catch(function (error) { load().then(function () { pubmark.report(error); }); });
   });
 
   at('note').addEventListener('close', function () {
@@ -108,9 +110,9 @@
     if (dialog.returnValue !== 'yes') return;
     dialog.returnValue = '';
     var note = { text: form.elements.text.value, tags: form.elements.tags.value.split(/[\s,]+/).filter(Boolean) };
-    pubmark.ask('/runs/' + encodeURIComponent(dialog.dataset.name) + '/note', {
+    pubmark.request('/runs/' + encodeURIComponent(dialog.dataset.name) + '/note', {
       method: 'PUT', body: JSON.stringify(note)
-    }).then(load).then(function () { pubmark.announce('The note is saved.'); }).catch(pubmark.say);
+    }).then(load).then(function () { pubmark.announce('The note is saved.'); }).catch(pubmark.report);
   });
 
   function editNote(button) {
@@ -127,12 +129,12 @@
     history: function (names) { location.href = '/history?' + query(names); },
     export: function (names) {
       pubmark.announce('The export begins.');
-      return pubmark.ask('/export?' + query(names))
+      return pubmark.request('/export?' + query(names))
         .then(function (response) { return pubmark.download(response, 'pubmark-results.tar.gz'); })
         .then(function () { pubmark.announce('The export is complete.'); })
-        .catch(pubmark.say);
+        .catch(pubmark.report);
     },
-    delete: askToDelete
+    delete: confirmDeletion
   };
 
   document.addEventListener('click', function (event) {
@@ -144,12 +146,12 @@
       var again = target.id;
       go(target.getAttribute('href')).then(function () { if (again && at(again)) at(again).focus(); });
     } else if (target.dataset.cancel) {
-      if (!confirm('Cancel ' + target.dataset.what + '? What was measured until now is kept.')) return;
+      if (!confirm('Cancel ' + target.dataset.what + '? What was measured until now is saved.')) return;
       target.disabled = true;
-      pubmark.ask('/runs/' + target.dataset.cancel, { method: 'DELETE' }).then(function () {
+      pubmark.request('/runs/' + target.dataset.cancel, { method: 'DELETE' }).then(function () {
         target.blur();
         return follow();
-      }).catch(function (error) { target.disabled = false; pubmark.say(error); });
+      }).catch(function (error) { target.disabled = false; pubmark.report(error); });
     } else if (target.dataset.note) {
       editNote(target);
     } else if (target.dataset.action) {

@@ -46,7 +46,7 @@ pub fn content() -> Markup {
                 h2 #delete-title { "Delete for good?" }
                 p { "These folders go, with all that is in them:" }
                 ul #going {}
-                div.buttons { button value="no" { "Keep them" } button.danger value="yes" { "Delete" } }
+                div.buttons { button value="no" { "Cancel" } button.danger value="yes" { "Delete" } }
             }
         }
         dialog #note aria-labelledby="note-title" {
@@ -104,8 +104,8 @@ pub fn list(page: &Page, query: &ListQuery) -> String {
 }
 
 fn total(page: &Page, query: &ListQuery) -> String {
-    let what = if query.filter.is_some() { "that match" } else { "in all" };
-    format!("{} {what}", counted(page.total as u64, "result", "results"))
+    let what = if query.filter.is_some() { " that match" } else { "" };
+    format!("{}{what}", counted(page.total as u64, "entry", "entries"))
 }
 
 fn actions() -> Markup {
@@ -190,7 +190,7 @@ fn escaped(text: &str) -> String {
 fn row(entry: &RunEntry) -> Markup {
     let printed = index_row(entry);
     let what = &printed.what;
-    // One that is not named as our folders are cannot be asked for.
+    // The interface takes only names as our folders have them.
     let is_open = is_name(&entry.id);
     html! {
         tr.(printed.verdict.map_or("none", verdict_word)) {

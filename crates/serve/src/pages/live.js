@@ -13,6 +13,13 @@
     return pubmark.drawn('/runs/' + id + '/report').then(function (text) {
       document.title = pubmark.put(at('page'), text) + ' – pubmark';
       document.addEventListener('click', download);
+      // Only single runs have a history.
+      var kind = at('page').querySelector('.kind');
+      if (!kind || kind.textContent !== 'pubmark run') return;
+      var link = document.createElement('a');
+      link.href = '/history?run=' + encodeURIComponent(id);
+      link.textContent = 'History of this configuration';
+      document.querySelector('nav.pages').append(link);
     });
   }
 
@@ -22,9 +29,9 @@
     if (!link) return;
     event.preventDefault();
     var name = link.getAttribute('href').split('/').pop();
-    pubmark.ask('/runs/' + id + '/table?table=' + encodeURIComponent(name.replace(/\.csv$/, '')))
+    pubmark.request('/runs/' + id + '/table?table=' + encodeURIComponent(name.replace(/\.csv$/, '')))
       .then(function (response) { return pubmark.download(response, name); })
-      .catch(pubmark.say);
+      .catch(pubmark.report);
   }
 
   function show(message) {
@@ -37,8 +44,8 @@
 
   // Server-sent events, read by hand: an EventSource cannot send the token.
   function follow() {
-    return pubmark.ask('/runs/' + id + '/live').then(function (response) {
-      pubmark.say('');
+    return pubmark.request('/runs/' + id + '/live').then(function (response) {
+      pubmark.report('');
       var reader = response.body.getReader(), decoder = new TextDecoder(), rest = '', over = false, ended = false;
       function next() {
         return reader.read().then(function (piece) {
@@ -65,20 +72,20 @@
       setTimeout(follow, 1000);
       return null;
     }).catch(function (error) {
-      pubmark.say(error);
+      pubmark.report(error);
       // The server refused it for a reason that will not go away.
       if (error.problem) return;
-      pubmark.say('The server does not answer; trying again.');
+      pubmark.report('The server does not answer; trying again.');
       setTimeout(follow, 2000);
     });
   }
 
   stop.addEventListener('click', function () {
-    if (!confirm('Stop the run? What was measured until now is kept.')) return;
+    if (!confirm('Stop the run? What was measured until now is saved.')) return;
     stop.disabled = true;
-    pubmark.ask('/runs/' + id, { method: 'DELETE' }).then(function () {
+    pubmark.request('/runs/' + id, { method: 'DELETE' }).then(function () {
       announce('The run ends.');
-    }).catch(function (error) { stop.disabled = false; pubmark.say(error); });
+    }).catch(function (error) { stop.disabled = false; pubmark.report(error); });
   });
   pubmark.start(follow);
 })();

@@ -29,7 +29,7 @@
   function number(field) { return field.value === '' ? 'nothing' : Number(field.value); }
 
   function post(path, body) {
-    return pubmark.ask(path, { method: 'POST', body: body }).then(function (response) { return response.json(); });
+    return pubmark.request(path, { method: 'POST', body: body }).then(function (response) { return response.json(); });
   }
 
   function changed() {
@@ -39,7 +39,7 @@
     timer = setTimeout(judge, 300);
   }
 
-  // An answer counts only while no newer question was asked.
+  // A response counts only while there is no newer request.
   function judge() {
     var mine = ++turn, body = submission();
     post('/validate', body).then(function (found) {
@@ -47,16 +47,16 @@
       good(found);
       post('/dry-run', body).then(function (plan) {
         if (mine === turn) at('plan').textContent = plan.text;
-      }).catch(pubmark.say);
+      }).catch(pubmark.report);
     }).catch(function (error) {
       if (mine !== turn) return;
-      if (error.problem) { wrong(error); } else { pubmark.say(error); }
+      if (error.problem) { wrong(error); } else { pubmark.report(error); }
     });
   }
 
   function good(found) {
     mark(null, '');
-    pubmark.say('');
+    pubmark.report('');
     at('judgement').className = 'good';
     at('judgement').textContent = 'It can be run.';
     notes(found.notes);
@@ -68,7 +68,10 @@
 
   function wrong(error) {
     var place = error.problem.place, isText = !form().elements.workload.value && place && place.file;
-    mark(isText ? place.line : null, isText ? 'Line ' + place.line + ', column ' + place.column + ': ' + error.message : '');
+    // What is wrong at its place; that the text was read is known.
+    var reason = error.problem.chain[error.problem.chain.length - 1], hint = error.problem.hint;
+    var words = isText ? 'Line ' + place.line + ', column ' + place.column + ': ' + reason + (hint ? '; ' + hint : '') : '';
+    mark(isText ? place.line : null, words);
     at('judgement').className = 'bad';
     at('judgement').textContent = isText ? 'The text of the workload cannot be used.' : error.message;
     notes([]);
@@ -112,7 +115,7 @@
     }).catch(function (error) {
       if (mine !== turn) return;
       at('plan').textContent = '—';
-      pubmark.say(error);
+      pubmark.report(error);
     }).then(function () { if (mine === turn) at('measure').disabled = false; });
   }
 
@@ -120,7 +123,7 @@
     at('run').disabled = true;
     post('/runs', submission()).then(function (entry) {
       location.href = '/runs/' + entry.id;
-    }).catch(function (error) { at('run').disabled = false; pubmark.say(error); });
+    }).catch(function (error) { at('run').disabled = false; pubmark.report(error); });
   }
 
   function copy(button) {
@@ -145,6 +148,6 @@
       form().addEventListener('submit', function (event) { event.preventDefault(); start(); });
       form().addEventListener('click', function (event) { if (event.target.dataset.copy) copy(event.target); });
       judge();
-    }).catch(pubmark.say);
+    }).catch(pubmark.report);
   });
 })();

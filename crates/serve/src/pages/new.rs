@@ -55,8 +55,8 @@ pub fn form(shared: &Shared) -> Result<String, Problem> {
             }
             fieldset {
                 legend { "Load" }
-                (number("scale", "Times as many devices", "1", "1"))
-                (number("rate", "Times as many messages of each", "1", "any"))
+                (number("scale", "Scale (multiplies devices)", "1", "1"))
+                (number("rate", "Rate (multiplies messages per second)", "1", "any"))
                 (text("warmup", "Warm-up", "5s", ""))
                 (text("duration", "Measured window", "30s", ""))
                 (number("repetitions", "Repetitions", "1", "1"))

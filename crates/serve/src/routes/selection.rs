@@ -30,7 +30,7 @@ impl<State: Send + Sync> FromRequestParts<State> for Selection {
             .await
             .map_err(|rejection| refused(rejection.body_text()))?;
         if let Some((name, _)) = pairs.iter().find(|(name, _)| name != "run") {
-            return Err(refused(format!("there is no `{name}` to be said here")).hint("name results as `run=A&run=B`"));
+            return Err(refused(format!("there is no parameter `{name}` here")).hint("name results as `run=A&run=B`"));
         }
         if pairs.len() > MOST {
             return Err(refused(format!("{} results are named, more than {MOST}", pairs.len())));

@@ -10,19 +10,19 @@ use pubmark_runner::{RunSpec, WorkloadSource};
 /// Its words. Options are those that most runs need; where more is set, or the workload is a text, the words take the specification
 /// as the file `run.yaml`.
 pub fn words(spec: &RunSpec) -> Vec<String> {
-    let said =
+    let command =
         |words: &[String]| ["pubmark", "run"].into_iter().map(str::to_owned).chain(words.iter().cloned()).collect();
     match &spec.workload {
         WorkloadSource::Named(name) if *spec == with_options_alone(spec, name) => {
             let mut words = vec![name.clone()];
             words.extend(options(spec));
-            said(&words)
+            command(&words)
         }
-        _ => said(&["run.yaml".to_owned()]),
+        _ => command(&["run.yaml".to_owned()]),
     }
 }
 
-/// The part of a specification that [`options`] says.
+/// The part of a specification that [`options`] has words for.
 fn with_options_alone(spec: &RunSpec, workload: &str) -> RunSpec {
     let mut other = RunSpec::new(workload);
     let Load { scale, rate, qos, links, faults, seed, .. } = spec.load.clone();
