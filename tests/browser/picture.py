@@ -19,11 +19,14 @@ try:
     driver.get(url)
     token = pathlib.Path(token_file).read_text().strip()
     driver.execute_script("sessionStorage.setItem('pubmark-token', arguments[0])", token)
-    driver.get(url)
+    driver.get(url + "/?limit=8")
+    def look(height):
+        size = {"width": 1180, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    look(900)
     table = WebDriverWait(driver, 30).until(lambda one: one.find_elements(By.CSS_SELECTOR, ".results"))[0]
-    bottom = driver.execute_script("return arguments[0].getBoundingClientRect().bottom", table)
-    size = {"width": 1180, "height": int(bottom) + 16, "deviceScaleFactor": 1, "mobile": False}
-    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    WebDriverWait(driver, 30).until(lambda one: one.find_elements(By.CSS_SELECTOR, ".queue"))
+    look(int(driver.execute_script("return arguments[0].getBoundingClientRect().bottom", table)) + 16)
     driver.save_screenshot("docs/images/serve.png")
 finally:
     driver.quit()

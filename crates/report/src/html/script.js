@@ -52,7 +52,7 @@
       svg.addEventListener('pointerleave', function () { showGroup(figure.group, null); });
     });
     figure.lines.forEach(function (line) {
-      // The name is the button: a screen reader takes the list for one only while its children are items.
+      // A list whose children are buttons is none for a screen reader: the name is the button.
       var item = line.item, button = item.querySelector(':scope > span'), on = true;
       button.tabIndex = 0;
       button.setAttribute('role', 'button');
@@ -94,13 +94,10 @@
     });
   });
 
-  // What is wider than its box can be moved with the keyboard, where nothing in it takes the focus.
-  var boxes = [].slice.call(document.querySelectorAll('.scroll,pre')).filter(function (box) {
-    return !box.querySelector('a,button,input,[tabindex]');
-  });
+  // What is wider than its box takes the focus, so that keys can move it.
   function reach() {
-    boxes.forEach(function (box) {
-      if (box.scrollWidth > box.clientWidth) { box.tabIndex = 0; } else { box.removeAttribute('tabindex'); }
+    document.querySelectorAll('.scroll,pre').forEach(function (box) {
+      if (!box.querySelector('a,button,input')) box.tabIndex = box.scrollWidth > box.clientWidth ? 0 : -1;
     });
   }
   window.addEventListener('resize', reach);

@@ -208,8 +208,8 @@ fn row(entry: &RunEntry) -> Markup {
             td data-head="System" { (printed.system) }
             td.number data-head="Load" { (printed.load) }
             td.number data-head="Delivered" { (printed.delivered) }
-            td.number data-head="p50" { (printed.p50) }
-            td.number data-head="p99" { (printed.p99) }
+            td.number.times data-head="p50" { (printed.p50) }
+            td.number.times data-head="p99" { (printed.p99) }
             td.result data-head="Verdict" { @match printed.verdict { Some(status) => span.verdict { (verdict_word(status)) }, None => (MISSING) } }
             td.note data-head="Note" { @if is_open { (note(entry)) } }
         }
