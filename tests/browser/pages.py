@@ -3,7 +3,8 @@
     target/clients/browser/bin/python3 tests/browser/pages.py URL TOKEN_FILE AXE_FILE [PICTURES]
 
 The server's folder of results is that of the test `serve::browser`: `one` and `slow` of one schedule, the second with a regression, `other`
-of another schedule; an experiment and a search for capacity. The token is read from its file. With PICTURES, each page is saved there as a picture, too.
+of another schedule; an experiment and a search for capacity; and a folder whose name means harm. The token is read from its file. With
+PICTURES, each page is saved there as a picture, too.
 """
 import pathlib
 import re
@@ -25,6 +26,7 @@ SCHEMES = ["light", "dark"]
 # What axe-core calls it when somebody cannot use a part of a page, or only with great effort.
 SERIOUS = {"serious", "critical"}
 EXPERIMENT, SEARCH = "20260201-090507-experiment", "20260202-090507-capacity"
+HARM = "20260101-090507-<img src=x onerror=document.title='broken'>"
 ONE, SLOW, OTHER = "20260301-090507-one", "20260302-090507-slow", "20260303-090507-other"
 
 
@@ -88,7 +90,7 @@ def signs_in(pages):
     look_at(pages, "login")
     pages.find("#token").send_keys(pathlib.Path(TOKEN_FILE).read_text().strip() + Keys.ENTER)
     pages.find(".results")
-    assert pages.names() == [OTHER, SLOW, ONE, SEARCH, EXPERIMENT], pages.names()
+    assert pages.names() == [OTHER, SLOW, ONE, SEARCH, EXPERIMENT, HARM], pages.names()
     assert not pages.driver.get_cookies()
 
 

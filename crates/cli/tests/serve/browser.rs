@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::results::{save_other_kinds, save_three};
+use crate::results::{HARM, save, save_other_kinds, save_three};
 use crate::server::{Server, folder};
 
 /// The script is ended by then, s; it needs about 100.
@@ -37,6 +37,7 @@ fn pages_work_in_a_browser() {
     let runs = place.path().join("runs");
     save_three(&runs);
     save_other_kinds(&runs);
+    save(&runs, HARM, |record| record.workload.schedule_hash = "a third".to_owned());
     let server = Server::start(place.path(), &[]);
     let mut command = Command::new("timeout");
     command.args(["--kill-after=5", LIMIT_S]).arg(libraries.join("bin/python3"));

@@ -17,6 +17,9 @@ pub const OTHER: &str = "20260303-090507-other";
 pub const EXPERIMENT: &str = "20260201-090507-experiment";
 pub const SEARCH: &str = "20260202-090507-capacity";
 
+/// A folder whose name means harm.
+pub const HARM: &str = "20260101-090507-<img src=x onerror=document.title='broken'>";
+
 /// Saves a made-up record.
 pub fn save(runs: &Path, name: &str, change: impl FnOnce(&mut Record)) {
     let mut record = sample::record();

@@ -5,7 +5,7 @@ use pubmark_record::record::VerdictStatus;
 
 use super::figure;
 use crate::charts::{Chart, Picture};
-use crate::numbers::{MISSING, TimeUnit, counted};
+use crate::numbers::{MISSING, counted, interval};
 use crate::plot::mark::Shape;
 use crate::plot::{Axis, Join, Line, Mark, Plot, Post};
 use crate::words::verdict_word;
@@ -105,13 +105,6 @@ fn row(run: &HistoryRun) -> Markup {
     }
 }
 
-/// Both bounds with their unit.
-fn interval(bounds: [Option<f64>; 2]) -> String {
-    let Some(upper) = bounds[1] else { return MISSING.to_owned() };
-    let unit = TimeUnit::for_value(upper);
-    format!("{} {}", unit.interval(bounds), unit.symbol())
-}
-
 fn chart(view: &HistoryView) -> Chart {
     const TITLE: &str = "How did latency change from run to run?";
     let runs = &view.runs;
@@ -152,7 +145,13 @@ fn marks(runs: &[HistoryRun]) -> Vec<Mark> {
     let mark = |(place, run): (usize, &HistoryRun)| {
         let y = run.p99_us[1].or(run.p50_us[1])?;
         let title = format!("regression: {}", run.regressions.join("; "));
-        (!run.regressions.is_empty()).then(|| Mark { x: place as f64, y, shape: Shape::Cross, class: "failed", title })
+        (!run.regressions.is_empty()).then_some(Mark {
+            x: place as f64,
+            y,
+            shape: Shape::Cross,
+            class: "failed",
+            title,
+        })
     };
     runs.iter().enumerate().filter_map(mark).collect()
 }

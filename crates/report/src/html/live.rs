@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use super::figure;
 use crate::charts::{Chart, Picture};
-use crate::numbers::{MISSING, TimeUnit, bytes, cores, count, short, significant, time};
+use crate::numbers::{MISSING, TimeUnit, bytes, cores, count, interval, short, significant, time};
 use crate::plot::axis::run_time_label;
 use crate::plot::{Axis, Band, Join, Line, Plot};
 
@@ -136,7 +136,10 @@ fn charts(view: &LiveView) -> Vec<(&'static str, Chart)> {
     let us = |value: f64| time(Some(value));
     let with_bounds = |name: &str, style: usize, get: &dyn Fn(&LivePoint) -> Option<[f64; 2]>| {
         let lower = line("", style, &|point| get(point).map(|bounds| bounds[0]), &us).points;
-        let readings = points.iter().map(|point| get(point).map_or_else(String::new, interval)).collect();
+        let readings = points
+            .iter()
+            .map(|point| get(point).map_or_else(String::new, |bounds| interval(bounds.map(Some))))
+            .collect();
         let upper = line(name, style, &|point| get(point).map(|bounds| bounds[1]), &us);
         Line { readings, ..upper.with_lower(lower) }
     };
@@ -162,12 +165,6 @@ fn charts(view: &LiveView) -> Vec<(&'static str, Chart)> {
         ("live-cpu", chart(view, "How busy are both sides?", cpu, "% of a core")),
         ("live-memory", chart(view, "How much memory do they use?", memory, "MB")),
     ]
-}
-
-/// Both bounds with their unit.
-fn interval([lower, upper]: [f64; 2]) -> String {
-    let unit = TimeUnit::for_value(upper);
-    format!("{} {}", unit.interval([Some(lower), Some(upper)]), unit.symbol())
 }
 
 fn chart(view: &LiveView, title: &'static str, lines: Vec<Line>, axis: &str) -> Chart {

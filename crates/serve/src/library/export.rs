@@ -1,6 +1,6 @@
 //! Results as an archive that opens without a server: each folder as it is, and an index of them.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -16,6 +16,7 @@ use tar::{Builder, EntryType, Header};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
+use super::files;
 use crate::problem::Problem;
 
 /// Name of the archive's folder.
@@ -55,7 +56,8 @@ impl Export {
         let (mut files, mut bytes) = (0, 0);
         for (path, row) in folders {
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            let found = files_of(&path).map_err(|error| Problem::internal(&error))?;
+            let found = files::of(&path).map_err(|error| Problem::internal(&error))?;
+            let found: Vec<(PathBuf, u64)> = found.into_iter().filter_map(|(path, size)| Some((path, size?))).collect();
             files += found.len();
             let size: u64 = found.iter().map(|(_, size)| size).sum();
             bytes += size;
@@ -110,28 +112,6 @@ fn comparison(folders: &[(PathBuf, IndexRow)]) -> Option<String> {
     compare(&records).ok().map(|comparison| html::comparison(&comparison))
 }
 
-/// Regular files below a folder with their sizes, in order.
-fn files_of(folder: &Path) -> io::Result<Vec<(PathBuf, u64)>> {
-    let mut files = Vec::new();
-    let mut open = vec![folder.to_owned()];
-    while let Some(folder) = open.pop() {
-        for entry in fs::read_dir(folder)? {
-            let entry = entry?;
-            let found = entry.metadata()?;
-            if found.is_dir() {
-                open.push(entry.path());
-            } else if found.is_file() {
-                files.push((entry.path(), found.len()));
-            }
-        }
-        if files.len() > MOST_FILES {
-            break;
-        }
-    }
-    files.sort();
-    Ok(files)
-}
-
 fn text(archive: &mut Builder<impl Write>, name: &str, text: &str) -> io::Result<()> {
     let mut header = Header::new_gnu();
     header.set_entry_type(EntryType::Regular);
@@ -158,6 +138,7 @@ impl Write for Pieces {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::symlink;
 
     use flate2::read::GzDecoder;

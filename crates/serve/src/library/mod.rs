@@ -2,6 +2,7 @@
 //! file has changed, so that a list of thousands is fast.
 
 pub mod export;
+mod files;
 pub mod history;
 pub mod list;
 pub mod note;
@@ -21,6 +22,7 @@ use pubmark_record::record::Record;
 use pubmark_record::store::Stored as _;
 use serde::Deserialize;
 
+use crate::problem::Problem;
 use note::{NOTE_FILE, Note};
 
 /// Files that make a folder one of results, in the order in which they are looked for.
@@ -156,19 +158,12 @@ fn stamp(file: &Path) -> Stamp {
 }
 
 fn read(folder: &Path) -> Result<Option<Arc<Listed>>, String> {
-    let Some(headline) = headline::of_folder(folder).map_err(|error| with_causes(&error))? else { return Ok(None) };
-    let note = note::read(folder).map_err(|error| with_causes(&error))?;
+    let reason = |error: &(dyn std::error::Error + 'static)| Problem::internal(error).body.error;
+    let Some(headline) = headline::of_folder(folder).map_err(|error| reason(&error))? else { return Ok(None) };
+    let note = note::read(folder).map_err(|error| reason(&error))?;
     // Only a run of this version of the schema has all of them.
     let facts = fs::read(folder.join(Record::FILE)).ok().and_then(|text| serde_json::from_slice(&text).ok());
     Ok(Some(Arc::new(Listed { headline, facts, note })))
-}
-
-/// An error and what caused it, in a line.
-fn with_causes(error: &dyn std::error::Error) -> String {
-    match error.source() {
-        Some(cause) => format!("{error}: {}", with_causes(cause)),
-        None => error.to_string(),
-    }
 }
 
 #[cfg(test)]

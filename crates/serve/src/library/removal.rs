@@ -8,6 +8,8 @@ use pubmark_record::store::LATEST;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::files;
+
 /// Folder in the server's for what is being removed.
 pub const REMOVED_FOLDER: &str = "removed";
 
@@ -28,21 +30,9 @@ pub struct Extent {
 /// It is a link, or cannot be read.
 pub fn extent(root: &Path, name: &str) -> io::Result<Extent> {
     let folder = real_folder(root, name)?;
-    let mut extent = Extent { folder: name.to_owned(), files: 0, bytes: 0 };
-    let mut open = vec![folder];
-    while let Some(folder) = open.pop() {
-        for entry in fs::read_dir(folder)? {
-            let entry = entry?;
-            let found = entry.metadata()?;
-            if found.is_dir() {
-                open.push(entry.path());
-                continue;
-            }
-            extent.files += 1;
-            extent.bytes += if found.is_file() { found.len() } else { 0 };
-        }
-    }
-    Ok(extent)
+    let found = files::of(&folder)?;
+    let bytes = found.iter().filter_map(|(_, size)| *size).sum();
+    Ok(Extent { folder: name.to_owned(), files: found.len() as u64, bytes })
 }
 
 /// Removes a folder of results, and the link `latest` if it leads there. `aside` is a folder on the same disk.

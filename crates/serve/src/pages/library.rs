@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use pubmark_record::capacity::{TrialLatency, TrialQuantiles};
 use pubmark_record::headline::{Headline, Kind};
 use pubmark_report::html::IndexRow;
-use pubmark_report::numbers::{self, MISSING, TimeUnit, counted};
+use pubmark_report::numbers::{self, MISSING, counted};
 use pubmark_report::words::verdict_word;
 
 use crate::entry::RunEntry;
@@ -324,10 +324,8 @@ fn delivered(headline: Option<&Headline>) -> String {
 
 /// Both bounds of a latency with their unit.
 fn interval(latency: Option<&TrialLatency>, of: fn(&TrialQuantiles) -> Option<f64>) -> String {
-    let Some(upper) = latency.and_then(|latency| of(&latency.upper)) else { return MISSING.to_owned() };
     let lower = latency.and_then(|latency| latency.lower.as_ref()).and_then(of);
-    let unit = TimeUnit::for_value(upper);
-    format!("{} {}", unit.interval([lower, Some(upper)]), unit.symbol())
+    numbers::interval([lower, latency.and_then(|latency| of(&latency.upper))])
 }
 
 #[cfg(test)]
