@@ -8,7 +8,7 @@ PREFIX ?= $(HOME)/.local
 # Protocols of the image.
 IMAGE_FEATURES := cluster,mqtt,nats,redis,amqp091,amqp10,coap,zeromq
 # Debian packages that the tests drive or measure with.
-TEST_PACKAGES := chromium iproute2 mosquitto mosquitto-clients redis-server libcoap3-bin cyclonedds-dev cyclonedds-tools python3-venv libfastrtps-dev nodejs npm podman runc netavark prometheus-node-exporter valgrind python3 python3-zmq
+TEST_PACKAGES := chromium chromium-driver iproute2 mosquitto mosquitto-clients redis-server libcoap3-bin cyclonedds-dev cyclonedds-tools python3-venv libfastrtps-dev nodejs npm podman runc netavark prometheus-node-exporter valgrind python3 python3-zmq
 # More of them for the systems that start slowly.
 SLOW_PACKAGES := musl-tools podman-compose catatonit rabbitmq-server maven default-jdk-headless
 # Systems that pubmark installs by itself: all tests need them, and those that `make test-all` adds.
@@ -65,9 +65,9 @@ test: test-packages test-systems test-clients ## install what the tests need and
 	@echo "make test: ALL TESTS PASSED"
 	@cat target/test-logs/unsteady
 
-# Client libraries of the programs in clients/, and the packages of the Python client, from their registries.
+# Client libraries of the programs in clients/, the packages of the Python client, and what drives a browser, from their registries.
 test-clients:
-	@sh .ci/install-clients paho mqttjs python
+	@sh .ci/install-clients paho mqttjs python browser
 
 test-systems: build-tests
 	@sh .ci/install-systems target/debug/pubmark $(TEST_SYSTEMS)

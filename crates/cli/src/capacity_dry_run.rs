@@ -62,7 +62,7 @@ pub fn text(asked: &Asked<'_>, bounds: &Bounds, trials: &Trials<'_>, first: &Che
         text.push_str(&wrap(&format!("  {head:<12}"), 14, &words));
     }
     text.push_str("\nThe first trial:\n\n");
-    text.push_str(&dry_run::text(first)?);
+    text.push_str(&dry_run::text(first, true)?);
     Ok(text)
 }
 

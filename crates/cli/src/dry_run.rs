@@ -8,18 +8,16 @@ use pubmark_model::fault::Occurrence;
 use pubmark_model::fleet::Fleet;
 use pubmark_model::plan::{Machine, Plan, PlanOptions, Traffic, Unit, Verdict};
 use pubmark_model::workload::Workload;
-use pubmark_runner::{CheckedRun, RunError};
+use pubmark_runner::{CheckedRun, ErrorKind, RunError};
 use pubmark_systems::{descriptors, environment};
 
 use crate::doctor::kernel;
-use crate::exit_code::ExitCode;
-use crate::failure::Failure;
 use crate::figures::{bytes, count, three_digits};
 use crate::values::seconds;
 use crate::wrapping::wrap;
 
-/// Works the plan out and judges it against this machine, which takes two seconds.
-pub fn text(run: &CheckedRun) -> Result<String, Failure> {
+/// Works the plan out; with `on_machine`, judges it against this machine, which takes two seconds.
+pub fn text(run: &CheckedRun, on_machine: bool) -> Result<String, RunError> {
     let (spec, workload, wanted) = (&run.spec, &run.workload, &run.wanted);
     let options = PlanOptions {
         nodes: spec.node_count().into(),
@@ -43,6 +41,9 @@ pub fn text(run: &CheckedRun) -> Result<String, Failure> {
     text.push_str(&needs(&plan));
     text.push_str(&links(workload));
     text.push_str(&faults(workload, &run.faults));
+    if !on_machine {
+        return Ok(text);
+    }
     text.push('\n');
     let machine = this_machine()?;
     text.push_str(&judged(&plan.verdicts(&machine), plan.nodes));
@@ -53,25 +54,26 @@ pub fn text(run: &CheckedRun) -> Result<String, Failure> {
 }
 
 /// What this machine has, and what its loopback carries: that takes a second to measure.
-pub fn this_machine() -> Result<Machine, Failure> {
+pub fn this_machine() -> Result<Machine, RunError> {
     machine(calibrate()?)
 }
 
-fn precision() -> Result<Precision, Failure> {
+fn precision() -> Result<Precision, RunError> {
     precision::measure().map_err(|error| {
-        Failure::from_error(ExitCode::Internal, &error).during("failed to measure how punctual this machine is")
+        RunError::from_error(ErrorKind::Internal, &error).during("failed to measure how punctual this machine is")
     })
 }
 
-fn calibrate() -> Result<Calibration, Failure> {
+fn calibrate() -> Result<Calibration, RunError> {
     calibration::calibrate().map_err(|error| {
-        Failure::from_error(ExitCode::Internal, &error).during("failed to measure what the loopback interface carries")
+        RunError::from_error(ErrorKind::Internal, &error)
+            .during("failed to measure what the loopback interface carries")
     })
 }
 
-fn machine(found: Calibration) -> Result<Machine, Failure> {
+fn machine(found: Calibration) -> Result<Machine, RunError> {
     let limit = descriptors::limit().map_err(|error| {
-        Failure::from_error(ExitCode::Internal, &error).during("failed to read the limit of open files")
+        RunError::from_error(ErrorKind::Internal, &error).during("failed to read the limit of open files")
     })?;
     let here = environment::read();
     Ok(Machine {

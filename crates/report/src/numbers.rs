@@ -68,6 +68,14 @@ impl TimeUnit {
     }
 }
 
+/// Both bounds of a time (µs), the lower one first, in the unit that fits the upper one; missing where that was not measured.
+pub fn interval(bounds_us: [Option<f64>; 2]) -> String {
+    bounds_us[1].map_or_else(missing, |upper| {
+        let unit = TimeUnit::for_value(upper);
+        format!("{} {}", unit.interval(bounds_us), unit.symbol())
+    })
+}
+
 /// A time on its own, in the unit that fits it.
 pub fn time(value_us: Option<f64>) -> String {
     value_us.map_or_else(missing, |value| TimeUnit::for_value(value).with_symbol(Some(value)))

@@ -9,6 +9,8 @@ use pubmark_runner::stream::{Progress, StreamEvent};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::library::Listed;
+use crate::library::note::Note;
 use crate::store::{Entry, Failure, State};
 
 /// Bytes at the end of a file of events in which the newest progress is looked for.
@@ -43,14 +45,21 @@ pub struct RunEntry {
     pub error: Option<Failure>,
     /// What came of it: of its last folder.
     pub headline: Option<Headline>,
+    /// Messages offered per second, of a run; `null` where that is not known.
+    pub offered_per_s: Option<f64>,
+    /// Devices of a run; `null` where that is not known.
+    pub devices: Option<u64>,
+    /// Note and tags, of its last folder; `null` without a result.
+    pub note: Option<Note>,
     /// How a run that is under way goes; `null` in a list.
     pub progress: Option<Progress>,
 }
 
 impl RunEntry {
     /// Of a submission.
-    pub fn of_submission(entry: Entry, position: Option<usize>, headline: Option<Headline>) -> RunEntry {
+    pub fn of_submission(entry: Entry, position: Option<usize>, result: Option<&Listed>) -> RunEntry {
         let Entry { submitted, status } = entry;
+        let facts = result.and_then(|one| one.facts.as_ref());
         RunEntry {
             id: submitted.id,
             kind: submitted.kind,
@@ -64,13 +73,18 @@ impl RunEntry {
             exit_code: status.exit_code,
             folders: status.folders,
             error: status.error,
-            headline,
+            headline: result.map(|one| one.headline.clone()),
+            offered_per_s: facts.map(|facts| facts.throughput.offered_per_s),
+            devices: facts.map(|facts| facts.workload.devices),
+            note: result.map(|one| one.note.clone()),
             progress: None,
         }
     }
 
     /// Of a folder.
-    pub fn of_folder(headline: Headline) -> RunEntry {
+    pub fn of_folder(result: &Listed) -> RunEntry {
+        let headline = result.headline.clone();
+        let facts = result.facts.as_ref();
         RunEntry {
             id: headline.folder.clone(),
             kind: headline.kind,
@@ -88,6 +102,9 @@ impl RunEntry {
             folders: vec![headline.folder.clone()],
             error: None,
             headline: Some(headline),
+            offered_per_s: facts.map(|facts| facts.throughput.offered_per_s),
+            devices: facts.map(|facts| facts.workload.devices),
+            note: Some(result.note.clone()),
             progress: None,
         }
     }

@@ -9,9 +9,11 @@
 pub mod allow;
 mod entry;
 mod guard;
+mod library;
 pub mod listener;
 mod live;
 mod openapi;
+mod pages;
 mod problem;
 pub mod queue;
 mod routes;
@@ -25,4 +27,4 @@ mod token;
 
 pub use openapi::document;
 pub use server::{Options, Ready, ServeError, Server};
-pub use shared::DoctorRow;
+pub use shared::{DoctorRow, WorkOut};

@@ -6,7 +6,7 @@ mod child;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 use pubmark_record::time::UtcTime;
@@ -34,12 +34,21 @@ pub struct Queue {
     wake: Condvar,
     idle: Mutex<()>,
     stop: AtomicBool,
+    /// Locked while the machine is measured with: by a run, or for a plan.
+    machine: Mutex<()>,
 }
 
 impl Queue {
     /// A queue over a store; `program` is the `pubmark` that makes runs.
     pub fn new(store: Arc<Store>, program: PathBuf) -> Queue {
-        Queue { store, program, wake: Condvar::new(), idle: Mutex::new(()), stop: AtomicBool::new(false) }
+        Queue {
+            store,
+            program,
+            wake: Condvar::new(),
+            idle: Mutex::new(()),
+            stop: AtomicBool::new(false),
+            machine: Mutex::new(()),
+        }
     }
 
     /// There is something to do.
@@ -75,6 +84,16 @@ impl Queue {
         Ok(entry)
     }
 
+    /// Does something that no run may go on beside; the next one waits for its end. `None` while a run goes on.
+    pub fn between_runs<Value>(&self, work: impl FnOnce() -> Value) -> Option<Value> {
+        let _held = match self.machine.try_lock() {
+            Ok(held) => held,
+            Err(TryLockError::Poisoned(held)) => held.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        Some(work())
+    }
+
     /// Carries out what waits, until [`Queue::stop`]. First what a server before left under way is brought to an end.
     pub fn carry_out(&self) {
         self.end_orphans();
@@ -105,6 +124,7 @@ impl Queue {
     }
 
     fn carry_out_one(&self, entry: &Entry) {
+        let _held = self.machine.lock().unwrap_or_else(PoisonError::into_inner);
         let id = &entry.submitted.id;
         let folder = self.store.folder(id);
         let words = words(entry, &folder, self.store.runs());

@@ -14,11 +14,13 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::allow::Allow;
 use crate::guard::Guard;
+use crate::library::Library;
+use crate::library::removal::{self, REMOVED_FOLDER};
 use crate::listener;
 use crate::live::Views;
 use crate::queue::Queue;
 use crate::routes;
-use crate::shared::{DoctorRow, Shared};
+use crate::shared::{DoctorRow, Shared, WorkOut};
 use crate::store::{Store, StoreError};
 use crate::tls::{self, TlsChoice};
 use crate::token::Token;
@@ -50,6 +52,8 @@ pub struct Options {
     pub program: PathBuf,
     /// Looks at this machine.
     pub doctor: fn() -> Vec<DoctorRow>,
+    /// Works a run out.
+    pub dry_run: WorkOut,
 }
 
 /// What whoever starts a server has to know.
@@ -134,6 +138,12 @@ impl Server {
             return Err(ServeError::NotEncrypted(options.listen));
         }
         let store = Arc::new(Store::open(&options.runs)?);
+        let removed = store.serve_folder().join(REMOVED_FOLDER);
+        removal::finish(&removed).map_err(|source| StoreError::File {
+            action: "finish the removal in",
+            path: removed.clone(),
+            source,
+        })?;
         let token_file = store.serve_folder().join(TOKEN_FILE);
         let found =
             Token::of_file(&token_file).map_err(|source| ServeError::Token { path: token_file.clone(), source })?;
@@ -155,12 +165,15 @@ impl Server {
         let queue = Arc::new(Queue::new(Arc::clone(&store), options.program.clone()));
         let shared = Arc::new(Shared {
             store,
+            library: Library::default(),
             queue,
             allow: options.allow,
             host: Host::with_program(options.program),
             doctor: options.doctor,
+            dry_run: options.dry_run,
             views: Views::default(),
             guard,
+            exports: Arc::new(Semaphore::new(1)),
             slow: Semaphore::new(SLOW_THREADS),
         });
         Ok(Server { shared, listener, tls: tls.map(|tls| tls.acceptor), ready })

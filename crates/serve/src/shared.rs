@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use pubmark_runner::Host;
+use pubmark_runner::{CheckedRun, Host, RunError};
 use schemars::JsonSchema;
 use serde::Serialize;
 use tokio::sync::Semaphore;
 
 use crate::allow::Allow;
 use crate::guard::Guard;
+use crate::library::Library;
 use crate::live::Views;
 use crate::queue::Queue;
 use crate::store::Store;
@@ -26,10 +27,15 @@ pub struct DoctorRow {
     pub fix: Option<String>,
 }
 
+/// Says what a run needs, in the words of `pubmark run --dry-run`; with `true` what this machine has, too, which takes two seconds.
+pub type WorkOut = fn(&CheckedRun, bool) -> Result<String, RunError>;
+
 /// What all requests share.
 pub struct Shared {
     /// Submissions.
     pub store: Arc<Store>,
+    /// Results.
+    pub library: Library,
     /// Carries them out.
     pub queue: Arc<Queue>,
     /// What submissions may do.
@@ -38,10 +44,14 @@ pub struct Shared {
     pub host: Host,
     /// Looks at this machine.
     pub doctor: fn() -> Vec<DoctorRow>,
+    /// Works a run out.
+    pub dry_run: WorkOut,
     /// What pages show.
     pub views: Views,
     /// Who may ask.
     pub guard: Guard,
+    /// One export goes on at once.
+    pub exports: Arc<Semaphore>,
     /// Slow work goes on for so many requests at once.
     pub slow: Semaphore,
 }

@@ -295,6 +295,34 @@ impl Store {
         }
         Ok(Some(entry.clone()))
     }
+
+    /// Removes a submission that is over, on the disk first; its results stay.
+    ///
+    /// # Errors
+    /// It is not over, or cannot be removed.
+    pub fn remove(&self, id: &str) -> Result<(), Problem> {
+        let mut entries = self.entries();
+        let Some(entry) = entries.get(id) else { return Ok(()) };
+        if !entry.status.state.is_over() {
+            let state = entry.status.state.word();
+            return Err(Problem::new(axum::http::StatusCode::CONFLICT, format!("`{id}` is {state}")));
+        }
+        // Under a name that the next server removes, if this one is killed meanwhile.
+        let (folder, hidden) = (self.folder(id), self.folder(&format!(".{id}")));
+        let removed = fs::rename(&folder, &hidden).and_then(|()| fs::remove_dir_all(&hidden));
+        removed.map_err(|error| Problem::internal(&error))?;
+        entries.remove(id);
+        Ok(())
+    }
+
+    /// Removes a folder of results that is gone from the submission that made it, if one did.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn forget_folder(&self, folder: &str) -> Result<(), Problem> {
+        let Some(entry) = self.of_folder(folder) else { return Ok(()) };
+        self.change(&entry.submitted.id, |status| status.folders.retain(|name| name != folder)).map(drop)
+    }
 }
 
 /// As indented JSON.

@@ -44,7 +44,7 @@ impl Run {
         let checked = spec.check_loaded(workload, &host)?;
         checked.notes().iter().for_each(|note| printer.note(note));
         if self.dry_run {
-            printer.result(&dry_run::text(&checked)?)?;
+            printer.result(&dry_run::text(&checked, true)?)?;
             return Ok(ExitCode::Ok);
         }
         let prepared = checked.prepare()?;

@@ -9,6 +9,7 @@ use pubmark_serve::tls::TlsChoice;
 use pubmark_serve::{DoctorRow, Options, Ready, ServeError, Server};
 
 use crate::doctor::{self, Fitness};
+use crate::dry_run;
 use crate::exit_code::ExitCode;
 use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
@@ -90,6 +91,7 @@ impl Serve {
             hosts: self.host,
             program,
             doctor,
+            dry_run: dry_run::text,
         })
         .map_err(failed)?;
         printer.result(&ready(server.ready()))?;

@@ -58,6 +58,23 @@ pub fn request(port: u16, method: &str, path: &str, token: Option<&str>, body: &
     parsed(&raw(port, text.as_bytes()))
 }
 
+/// The body of a whole response as it is, bytes.
+pub fn bytes(port: u16, path: &str, token: &str) -> Vec<u8> {
+    let mut stream = connect(port);
+    // HTTP/1.0 has no chunks: the body ends with the connection.
+    let head = format!("GET {path} HTTP/1.0\r\nhost: 127.0.0.1:{port}\r\nauthorization: Bearer {token}\r\n\r\n");
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut all = Vec::new();
+    stream.read_to_end(&mut all).unwrap();
+    let end = all.windows(4).position(|four| four == b"\r\n\r\n").expect("a head");
+    assert!(
+        all.starts_with(b"HTTP/1.0 200") || all.starts_with(b"HTTP/1.1 200"),
+        "{}",
+        String::from_utf8_lossy(&all[..end])
+    );
+    all.split_off(end + 4)
+}
+
 /// What came, taken apart; chunks put together.
 pub fn parsed(text: &str) -> Response {
     let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no response: {text:?}"));

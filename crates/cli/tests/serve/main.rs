@@ -3,10 +3,13 @@
 #![allow(clippy::print_stderr, reason = "a skipped test says why")]
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+mod browser;
 mod call;
 mod disturbance;
 mod hostile;
+mod library;
 mod life;
 mod queue;
 mod refusals;
+mod results;
 mod server;

@@ -8,7 +8,7 @@ use pubmark_record::record::VerdictStatus;
 
 use super::{contents, figure, page};
 use crate::charts::curves;
-use crate::numbers::{TimeUnit, figure as text_of};
+use crate::numbers::{figure as text_of, interval};
 use crate::words::{self, verdict_word};
 
 /// The sections of the page.
@@ -110,10 +110,7 @@ fn figures(comparison: &Comparison) -> Markup {
 /// A value with its unit; a latency with both bounds.
 fn text(row: &ComparedFigure, run: usize, value: Option<f64>) -> String {
     match (row.figure.unit, row.bounds(run)) {
-        (Unit::Microseconds, [Some(lower), Some(upper)]) => {
-            let unit = TimeUnit::for_value(upper);
-            format!("{} {}", unit.interval([Some(lower), Some(upper)]), unit.symbol())
-        }
+        (Unit::Microseconds, bounds @ [Some(_), Some(_)]) => interval(bounds),
         (unit, _) => text_of(unit, value),
     }
 }

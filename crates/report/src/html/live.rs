@@ -1,18 +1,15 @@
-//! A run as it happens: tiles, charts and a log that are swapped once a second, and the page around them.
+//! A run as it happens: tiles, charts and a log that are swapped once a second.
 
-use maud::{DOCTYPE, Markup, PreEscaped, html};
+use maud::{Markup, html};
 
-use super::{SCRIPT, STYLE, figure};
+use super::figure;
 use crate::charts::{Chart, Picture};
-use crate::numbers::{MISSING, TimeUnit, bytes, cores, count, short, significant, time};
+use crate::numbers::{MISSING, TimeUnit, bytes, cores, count, interval, short, significant, time};
 use crate::plot::axis::run_time_label;
 use crate::plot::{Axis, Band, Join, Line, Plot};
 
-/// The script of the page; a policy may name it by its hash.
-pub const LIVE_SCRIPT: &str = include_str!("live.js");
-/// The script of the report that the page becomes.
-pub const REPORT_SCRIPT: &str = SCRIPT;
-const LIVE_STYLE: &str = include_str!("live.css");
+/// The style of what is drawn here, beside that of all pages.
+pub const LIVE_STYLE: &str = include_str!("live.css");
 /// Height of a chart, pixels.
 const HEIGHT: f64 = 180.0;
 /// Width of a fault that took no time, as a share of the axis.
@@ -139,7 +136,10 @@ fn charts(view: &LiveView) -> Vec<(&'static str, Chart)> {
     let us = |value: f64| time(Some(value));
     let with_bounds = |name: &str, style: usize, get: &dyn Fn(&LivePoint) -> Option<[f64; 2]>| {
         let lower = line("", style, &|point| get(point).map(|bounds| bounds[0]), &us).points;
-        let readings = points.iter().map(|point| get(point).map_or_else(String::new, interval)).collect();
+        let readings = points
+            .iter()
+            .map(|point| get(point).map_or_else(String::new, |bounds| interval(bounds.map(Some))))
+            .collect();
         let upper = line(name, style, &|point| get(point).map(|bounds| bounds[1]), &us);
         Line { readings, ..upper.with_lower(lower) }
     };
@@ -165,12 +165,6 @@ fn charts(view: &LiveView) -> Vec<(&'static str, Chart)> {
         ("live-cpu", chart(view, "How busy are both sides?", cpu, "% of a core")),
         ("live-memory", chart(view, "How much memory do they use?", memory, "MB")),
     ]
-}
-
-/// Both bounds with their unit.
-fn interval([lower, upper]: [f64; 2]) -> String {
-    let unit = TimeUnit::for_value(upper);
-    format!("{} {}", unit.interval([Some(lower), Some(upper)]), unit.symbol())
 }
 
 fn chart(view: &LiveView, title: &'static str, lines: Vec<Line>, axis: &str) -> Chart {
@@ -227,41 +221,6 @@ fn bands(view: &LiveView, from: f64, to: f64) -> Vec<Band> {
     };
     bands.extend(view.faults.iter().map(fault));
     bands
-}
-
-/// The page around it, without any data: its script asks for the token and fetches the rest.
-pub fn live_page() -> String {
-    html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content="light dark";
-                title { "pubmark" }
-                style { (PreEscaped(STYLE)) (PreEscaped(LIVE_STYLE)) }
-            }
-            body {
-                header {
-                    p.kind { "pubmark serve" }
-                    h1 #title { "pubmark" }
-                }
-                p #announced .unseen role="status" aria-live="polite" {}
-                form #login hidden {
-                    label for="token" { "Token" }
-                    input #token name="token" type="password" autocomplete="current-password" required;
-                    button type="submit" { "Show" }
-                    p.hint { "It was printed when the server was started first, and is in " code { ".serve/token" } " of the folder of results. This tab keeps it until it is closed." }
-                }
-                p #problem .caution role="alert" {}
-                p #actions hidden { button #stop type="button" { "Stop the run" } }
-                main #view {}
-                noscript { p.missing { "This page needs JavaScript to follow a run. The report of a run is complete without." } }
-                script { (PreEscaped(LIVE_SCRIPT)) }
-            }
-        }
-    }
-    .into_string()
 }
 
 #[cfg(test)]

@@ -9,6 +9,8 @@ mod experiment;
 mod faults;
 mod figure;
 mod generator;
+mod history;
+mod index;
 mod latency_breakdown;
 mod links;
 mod live;
@@ -24,13 +26,17 @@ mod verdict;
 pub use capacity::capacity;
 pub use comparison::comparison;
 pub use experiment::experiment;
-pub use live::{LIVE_SCRIPT, LivePoint, LiveView, REPORT_SCRIPT, live_page, live_view};
+pub use history::{HistoryRun, HistoryView, history_view};
+pub use index::{IndexRow, index};
+pub use live::{LIVE_STYLE, LivePoint, LiveView, live_view};
 pub use run::run;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-const STYLE: &str = include_str!("style.css");
-const SCRIPT: &str = include_str!("script.js");
+/// The style of all pages.
+pub const STYLE: &str = include_str!("style.css");
+/// The script of all pages, which are complete without it.
+pub const SCRIPT: &str = include_str!("script.js");
 /// Nothing may be loaded; the page's own style and script are inline.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
 

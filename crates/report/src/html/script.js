@@ -52,13 +52,14 @@
       svg.addEventListener('pointerleave', function () { showGroup(figure.group, null); });
     });
     figure.lines.forEach(function (line) {
-      var item = line.item, on = true;
-      item.tabIndex = 0;
-      item.setAttribute('role', 'button');
-      item.setAttribute('aria-pressed', 'true');
+      // A list whose children are buttons is none for a screen reader: the name is the button.
+      var item = line.item, button = item.querySelector(':scope > span'), on = true;
+      button.tabIndex = 0;
+      button.setAttribute('role', 'button');
+      button.setAttribute('aria-pressed', 'true');
       function toggle() {
         on = !on;
-        item.setAttribute('aria-pressed', on);
+        button.setAttribute('aria-pressed', on);
         figure.element.querySelectorAll(':scope > svg [data-line="' + item.dataset.line + '"]').forEach(function (path) {
           path.style.display = on ? '' : 'none';
         });
@@ -92,4 +93,13 @@
       head.addEventListener('keydown', function (event) { if (event.key === 'Enter') sort(); });
     });
   });
+
+  // What is wider than its box takes the focus, so that keys can move it.
+  function reach() {
+    document.querySelectorAll('.scroll,pre').forEach(function (box) {
+      if (!box.querySelector('a,button,input')) box.tabIndex = box.scrollWidth > box.clientWidth ? 0 : -1;
+    });
+  }
+  window.addEventListener('resize', reach);
+  reach();
 })();

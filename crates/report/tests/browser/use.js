@@ -36,13 +36,14 @@
     demand(moment.textContent === '' && getComputedStyle(cursor).visibility === 'hidden', name + ': it still shows a moment');
 
     all(figure, '.legend [data-line]').forEach(function (item) {
+      var button = item.querySelector('[role=button]');
       var line = all(picture, '[data-line="' + item.dataset.line + '"]');
       function shown() { return line.filter(function (path) { return getComputedStyle(path).display !== 'none'; }).length; }
       demand(line.length > 0, name + ': the legend names a line that is not drawn');
       send(item, 'click', {});
-      demand(shown() === 0 && item.getAttribute('aria-pressed') === 'false', name + ': a click leaves the line');
-      send(item, 'keydown', { key: 'Enter' });
-      demand(shown() === line.length && item.getAttribute('aria-pressed') === 'true', name + ': Enter does not bring it back');
+      demand(shown() === 0 && button.getAttribute('aria-pressed') === 'false', name + ': a click leaves the line');
+      send(button, 'keydown', { key: 'Enter' });
+      demand(shown() === line.length && button.getAttribute('aria-pressed') === 'true', name + ': Enter does not bring it back');
     });
   });
 

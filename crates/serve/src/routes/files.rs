@@ -32,6 +32,13 @@ pub struct Content {
     policy: Option<&'static str>,
 }
 
+impl Content {
+    /// A page of the reports.
+    pub fn page(text: String) -> Content {
+        Content { kind: "text/html; charset=utf-8", text, policy: Some(PAGE_POLICY) }
+    }
+}
+
 impl IntoResponse for Content {
     fn into_response(self) -> Response {
         let mut response = ([(header::CONTENT_TYPE, self.kind)], self.text).into_response();
@@ -69,7 +76,7 @@ pub async fn report(State(shared): State<Arc<Shared>>, Path(Id { id }): Path<Id>
     let used = Arc::clone(&shared);
     lookup::slowly(&shared, move || {
         let text = of_kind(&lookup::results(&used, &id)?, html::run, html::experiment, html::capacity)?;
-        Ok(Content { kind: "text/html; charset=utf-8", text, policy: Some(PAGE_POLICY) })
+        Ok(Content::page(text))
     })
     .await
 }

@@ -1,13 +1,10 @@
-//! The page of a run in a browser, and what it is sent once a second.
+//! What the page of a run is sent once a second.
 
 use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::extract::{Path, State};
-use axum::http::{HeaderMap, HeaderValue, Method, header};
 use axum::response::sse::Event;
-use axum::response::{Html, IntoResponse as _, Response};
-use pubmark_report::html::{LIVE_SCRIPT, REPORT_SCRIPT, live_page};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 
@@ -16,43 +13,6 @@ use super::lookup::{self, Found, Id};
 use crate::live::{EVERY, Shown};
 use crate::problem::Problem;
 use crate::shared::Shared;
-
-/// Is it a browser that wants the page of a run? The page holds no data, and is answered without the token.
-pub fn is_page(method: &Method, path: &str, headers: &HeaderMap) -> bool {
-    let names = path.strip_prefix("/runs/").is_some_and(|id| !id.is_empty() && !id.contains('/'));
-    let accepts = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
-    method == Method::GET && names && accepts.contains("text/html") && !headers.contains_key(header::AUTHORIZATION)
-}
-
-/// The page, which may run its own script and that of the report, and ask this server alone.
-pub fn page() -> Response {
-    let hash = |script: &str| base64(ring::digest::digest(&ring::digest::SHA256, script.as_bytes()).as_ref());
-    let policy = format!(
-        "default-src 'none'; connect-src 'self'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; \
-         frame-ancestors 'none'; script-src 'sha256-{}' 'sha256-{}'",
-        hash(LIVE_SCRIPT),
-        hash(REPORT_SCRIPT)
-    );
-    let mut response = Html(live_page()).into_response();
-    let value = HeaderValue::from_str(&policy).expect("a policy is plain ASCII");
-    response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, value);
-    response
-}
-
-/// Base64 (RFC 4648 §4).
-fn base64(bytes: &[u8]) -> String {
-    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::new();
-    for three in bytes.chunks(3) {
-        let byte = |index: usize| u32::from(three.get(index).copied().unwrap_or(0));
-        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
-        for place in 0..4 {
-            let letter = char::from(LETTERS[(bits >> (18 - 6 * place) & 63) as usize]);
-            text.push(if place > three.len() { '=' } else { letter });
-        }
-    }
-    text
-}
 
 /// What is drawn, once a second, until the end.
 pub async fn live(State(shared): State<Arc<Shared>>, Path(Id { id }): Path<Id>) -> Result<Events, Problem> {
@@ -93,17 +53,4 @@ async fn follow(shared: Arc<Shared>, id: String, send: mpsc::Sender<Result<Event
 
 fn event(shown: &Shown) -> Event {
     Event::default().event("view").data(serde_json::to_string(shown).expect("plain JSON"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn base64_is_that_of_the_standard() {
-        // RFC 4648 §10.
-        for (text, coded) in [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy")] {
-            assert_eq!(base64(text.as_bytes()), coded);
-        }
-    }
 }

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use pubmark_record::headline::{self, Headline};
 use pubmark_runner::{ErrorKind, RunError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::library::Listed;
 use crate::problem::Problem;
 use crate::shared::Shared;
 use crate::store::{Entry, State};
@@ -42,7 +42,7 @@ pub fn find(shared: &Shared, id: &str) -> Result<Found, Problem> {
 }
 
 /// Could it be the name of a folder of results? Those that begin with a point are the server's.
-fn is_name(id: &str) -> bool {
+pub fn is_name(id: &str) -> bool {
     let is_letter = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '.' | '_' | '-');
     !id.is_empty() && id.len() <= 255 && !id.starts_with('.') && id.chars().all(is_letter)
 }
@@ -78,8 +78,8 @@ pub fn position(shared: &Shared, id: &str) -> Option<usize> {
 }
 
 /// What a folder of results holds; `None` where nothing can be read.
-pub fn headline(shared: &Shared, folder: &str) -> Option<Headline> {
-    headline::of_folder(&shared.store.runs().join(folder)).ok().flatten()
+pub fn result(shared: &Shared, folder: &str) -> Option<Arc<Listed>> {
+    shared.library.one(shared.store.runs(), folder)
 }
 
 /// Does something that takes a while, a few requests at once.

@@ -2,11 +2,17 @@
 
 mod body;
 mod check;
+mod compare;
 mod events;
+mod export;
 mod files;
+mod fragments;
+mod history;
 mod live;
-mod lookup;
+pub mod lookup;
+mod results;
 mod runs;
+mod selection;
 mod submit;
 mod tables;
 mod who;
@@ -14,11 +20,12 @@ mod who;
 use std::sync::Arc;
 
 use aide::axum::ApiRouter;
-use aide::axum::routing::{get_with, post_with};
+use aide::axum::routing::{get_with, post_with, put_with};
 use aide::openapi::OpenApi;
-use axum::Router;
 use axum::middleware::from_fn_with_state;
+use axum::{Json, Router};
 
+use crate::library::history::History;
 use crate::problem::Problem;
 use crate::shared::Shared;
 
@@ -31,7 +38,10 @@ pub fn router(shared: Arc<Shared>) -> Router {
         axum::routing::get(move || async move { ([("content-type", "application/json")], text.to_string()) });
     routes
         .route("/openapi.json", description)
-        // For the page alone.
+        // For the pages alone.
+        .route("/", axum::routing::get(fragments::list))
+        .route("/queue", axum::routing::get(fragments::queue))
+        .route("/new", axum::routing::get(fragments::new))
         .route("/runs/{id}/live", axum::routing::get(live::live))
         .fallback(|| async { Problem::new(axum::http::StatusCode::NOT_FOUND, "there is no such path") })
         .method_not_allowed_fallback(|| async {
@@ -83,6 +93,39 @@ pub fn api() -> ApiRouter<Arc<Shared>> {
                 )
             }),
         )
+        .api_route("/runs/{id}/note", put_with(results::put_note, |op| {
+            op.id("putNote").summary("Save a note and tags of a result").description(
+                "They are in `note.json` beside the record, which stays as it was measured. An empty note removes the file.",
+            )
+        }))
+        .api_route(
+            "/runs/{id}/results",
+            get_with(results::results, |op| op.id("getResults").summary("What a deletion would remove"))
+                .delete_with(results::delete, |op| {
+                    op.id("deleteResults").summary("Delete results for good").description(
+                        "By the id of a submission, all of its folders and its entry in the list; by the name of a folder, that \
+                         folder. What is under way is not deleted: cancel it first.",
+                    )
+                }),
+        )
+        .api_route("/compare", get_with(compare::compared, |op| {
+            op.id("compare").summary("Runs of one schedule side by side").description(
+                "A page, if `text/html` is accepted. Runs of different schedules are refused.",
+            ).response::<200, Json<compare::Compared>>()
+        }))
+        .api_route("/history", get_with(history::history, |op| {
+            op.id("history").summary("All runs of the configuration of a run, judged one after the other").description(
+                "A part of a page, if `text/html` is accepted.",
+            ).response::<200, Json<History>>()
+        }))
+        .api_route("/export", get_with(export::export, |op| {
+            op.id("export").summary("Results as an archive that opens without a server").description(
+                "A `tar.gz` of the folders, with `index.html`, and with `comparison.html` where they can be compared.",
+            )
+        }))
+        .api_route("/dry-run", post_with(submit::dry_run, |op| {
+            op.id("dryRun").summary("Work out what a run needs, without making it")
+        }))
         .api_route("/validate", post_with(submit::validate, |op| {
             op.id("validate").summary("Judge a submission without making it")
         }))

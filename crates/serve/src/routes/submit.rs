@@ -6,19 +6,20 @@ use aide::OperationOutput;
 use aide::generate::GenContext;
 use aide::openapi::{Operation, Response as ApiResponse, StatusCode as ApiStatus};
 use axum::Json;
-use axum::extract::State;
+use axum::extract::{Query, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use pubmark_record::headline::Kind;
+use pubmark_report::words::command_line;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::body::Text;
 use super::lookup;
 use crate::entry::RunEntry;
 use crate::problem::Problem;
 use crate::shared::Shared;
-use crate::submission::{Submission, SubmissionBody};
+use crate::submission::{self, Submission, SubmissionBody};
 
 /// What was taken in: 202, with its address.
 pub struct Accepted(RunEntry);
@@ -58,6 +59,26 @@ pub struct Validated {
     systems: Vec<String>,
     /// What a reader should know of it.
     notes: Vec<String>,
+    /// The command line that makes the same run; `null` unless it is one.
+    command: Option<String>,
+    /// The same run as the file `run.yaml`, without passwords; `null` unless it is one.
+    run_yaml: Option<String>,
+}
+
+/// How far a run is worked out.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DryRunQuery {
+    /// Measure this machine, too, for two seconds, and hold what the run needs against what there is.
+    #[serde(default)]
+    machine: bool,
+}
+
+/// A run that is worked out.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct DryRun {
+    /// What it needs, as `pubmark run --dry-run` prints it.
+    text: String,
 }
 
 /// Takes a submission in.
@@ -80,6 +101,30 @@ pub async fn validate(
 ) -> Result<Json<Validated>, Problem> {
     let used = Arc::clone(&shared);
     let submission = lookup::slowly(&shared, move || Submission::read(&body.text, &used.allow, &used.host)).await?;
+    let (command, run_yaml) = submission.elsewhere()?.unzip();
+    let command = command.map(|words| command_line(&words));
     let Submission { kind, name, systems, notes, .. } = submission;
-    Ok(Json(Validated { kind, name, systems, notes }))
+    Ok(Json(Validated { kind, name, systems, notes, command, run_yaml }))
+}
+
+/// Works a run out.
+pub async fn dry_run(
+    State(shared): State<Arc<Shared>>,
+    Query(query): Query<DryRunQuery>,
+    body: Text<SubmissionBody>,
+) -> Result<Json<DryRun>, Problem> {
+    let used = Arc::clone(&shared);
+    lookup::slowly(&shared, move || {
+        let run = submission::run_of(&body.text, &used.allow, &used.host)?;
+        let work_out = used.dry_run;
+        if !query.machine {
+            return Ok(Json(DryRun { text: work_out(&run, false)? }));
+        }
+        let measured = used.queue.between_runs(|| work_out(&run, true)).ok_or_else(|| {
+            Problem::new(StatusCode::CONFLICT, "a run is under way: measuring the machine would disturb it")
+                .hint("wait for its end, or leave `machine` out")
+        })?;
+        Ok(Json(DryRun { text: measured? }))
+    })
+    .await
 }

@@ -7,7 +7,7 @@ use axum::http::{HeaderValue, Method, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 
-use super::live;
+use crate::pages;
 use crate::shared::Shared;
 
 /// Is it answered without the token? Only what holds no data: the description of the interface.
@@ -20,8 +20,8 @@ pub async fn check(State(shared): State<Arc<Shared>>, request: Request, next: Ne
     let headers = request.headers();
     let (method, path) = (request.method(), request.uri().path());
     let guard = &shared.guard;
-    let is_page = live::is_page(method, path, headers);
-    let checked = if is_page {
+    let page = pages::wanted(method, path, headers);
+    let checked = if page.is_some() {
         // Another site may lead to it: it holds no data.
         guard.name(headers).map(drop)
     } else if is_open(method, path) {
@@ -29,10 +29,10 @@ pub async fn check(State(shared): State<Arc<Shared>>, request: Request, next: Ne
     } else {
         guard.site(headers).and_then(|()| guard.token(headers))
     };
-    let mut response = match checked {
-        Ok(()) if is_page => live::page(),
-        Ok(()) => next.run(request).await,
-        Err(problem) => problem.into_response(),
+    let mut response = match (checked, page) {
+        (Ok(()), Some(page)) => page.response(),
+        (Ok(()), None) => next.run(request).await,
+        (Err(problem), _) => problem.into_response(),
     };
     let added = response.headers_mut();
     for (name, value) in [

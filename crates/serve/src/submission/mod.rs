@@ -2,16 +2,18 @@
 //! [`Submission::order`] says what the child process is called with.
 
 mod capacity;
+mod command;
 mod experiment;
 mod run;
 
 use std::path::Path;
 use std::sync::Arc;
 
+use axum::http::StatusCode;
 use pubmark_model::secret::Secret;
 use pubmark_record::headline::Kind;
 use pubmark_runner::spec::file::document;
-use pubmark_runner::{Host, RunSpec};
+use pubmark_runner::{CheckedRun, Host, RunSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -59,9 +61,15 @@ pub struct Submission {
 }
 
 enum What {
-    Run(Box<RunSpec>),
-    Experiment { text: Option<String>, options: Vec<String> },
-    Capacity { options: Vec<String> },
+    /// With the parameters that its workload makes passwords of.
+    Run(Box<RunSpec>, Vec<String>),
+    Experiment {
+        text: Option<String>,
+        options: Vec<String>,
+    },
+    Capacity {
+        options: Vec<String>,
+    },
 }
 
 /// How the child process is called.
@@ -96,19 +104,25 @@ impl Submission {
     }
 
     fn of_run(submitted: RunSubmission, allow: &Allow, host: &Host) -> Result<Submission, Problem> {
-        let spec = submitted.spec()?;
-        allow.run(&spec).map_err(refused)?;
-        let spec = spec.self_contained();
-        let workload = Arc::new(spec.load()?);
-        let name = workload.name.clone();
-        let checked = spec.check_loaded(workload, host)?;
+        let checked = checked(submitted, allow, host)?;
+        let (spec, name) = (checked.spec.clone(), checked.workload.name.clone());
         let notes = checked.notes().to_vec();
+        let what = What::Run(Box::new(spec.clone()), checked.workload.secret_parameters.clone());
         let named = spec.target.system.clone();
         let systems = named.unwrap_or_else(|| match spec.target.endpoint {
             Some(_) => "endpoint".to_owned(),
             None => "builtin".to_owned(),
         });
-        Ok(Submission { kind: Kind::Run, name, systems: vec![systems], what: What::Run(Box::new(spec)), notes })
+        Ok(Submission { kind: Kind::Run, name, systems: vec![systems], what, notes })
+    }
+
+    /// The same run elsewhere: the words of a command line, and the text of `run.yaml` without passwords. `None` unless it is a run.
+    ///
+    /// # Errors
+    /// A value cannot be written.
+    pub fn elsewhere(&self) -> Result<Option<(Vec<String>, String)>, Problem> {
+        let What::Run(spec, secret_parameters) = &self.what else { return Ok(None) };
+        Ok(Some((command::words(spec), spec.to_yaml(secret_parameters)?)))
     }
 
     /// How the child is called, its files in `folder`.
@@ -117,7 +131,7 @@ impl Submission {
     /// A value cannot be written.
     pub fn order(self, folder: &Path) -> Result<Order, Problem> {
         Ok(match self.what {
-            What::Run(mut spec) => {
+            What::Run(mut spec, _) => {
                 let password = spec.connection.password.take().map(|password| (PASSWORD_FILE, password));
                 if password.is_some() {
                     spec.connection.password_file = Some(folder.join(PASSWORD_FILE));
@@ -134,6 +148,27 @@ impl Submission {
     }
 }
 
+/// The run that a text says, checked against this machine; nothing is started.
+///
+/// # Errors
+/// As [`Submission::read`]; or it is no run.
+pub fn run_of(text: &str, allow: &Allow, host: &Host) -> Result<CheckedRun, Problem> {
+    let head: Head = document(text)?;
+    if head.experiment.is_some() || head.axes.is_some() || head.capacity.is_some() {
+        return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "only a run can be worked out here")
+            .hint("`pubmark experiment --dry-run` and `pubmark capacity --dry-run` work out the others"));
+    }
+    checked(document(text)?, allow, host)
+}
+
+fn checked(submitted: RunSubmission, allow: &Allow, host: &Host) -> Result<CheckedRun, Problem> {
+    let spec = submitted.spec()?;
+    allow.run(&spec).map_err(refused)?;
+    let spec = spec.self_contained();
+    let workload = Arc::new(spec.load()?);
+    Ok(spec.check_loaded(workload, host)?)
+}
+
 fn refused(error: NotAllowed) -> Problem {
-    Problem::new(axum::http::StatusCode::FORBIDDEN, error.to_string()).hint(error.hint())
+    Problem::new(StatusCode::FORBIDDEN, error.to_string()).hint(error.hint())
 }

@@ -1,0 +1,224 @@
+//! The library of results over HTTP: notes, deletion, comparison, history, export; and what means harm to it.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::time::{Duration, Instant};
+
+use pubmark_record::record::VerdictStatus;
+use serde_json::{Value, json};
+
+use crate::call;
+use crate::results::{ONE, OTHER, SLOW, save, save_three};
+use crate::server::{LONG, SHORT, Server, folder};
+
+/// Results of a large library.
+const MANY: usize = 10_000;
+/// Longest answer to a list of so many that were read before. Without a memory of what was read it takes minutes.
+const LIST_LIMIT: Duration = Duration::from_secs(5);
+
+fn put_note(server: &Server, id: &str, note: &Value) -> call::Response {
+    call::request(server.port, "PUT", &format!("/runs/{id}/note"), Some(&server.token), &note.to_string())
+}
+
+fn delete_results(server: &Server, id: &str) -> call::Response {
+    call::request(server.port, "DELETE", &format!("/runs/{id}/results"), Some(&server.token), "")
+}
+
+fn names(server: &Server, query: &str) -> Vec<String> {
+    let page = server.get(&format!("/runs{query}")).of(200);
+    page["runs"].as_array().unwrap().iter().map(|run| run["id"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn a_note_is_saved_found_and_shown_as_text() {
+    let place = folder();
+    save_three(&place.path().join("runs"));
+    let server = Server::start(place.path(), &[]);
+    let record = fs::read(server.runs().join(ONE).join("record.json")).unwrap();
+    let note = json!({"text": "<script>alert(1)</script>", "tags": ["lab", "a.b"]});
+    assert_eq!(put_note(&server, ONE, &note).of(200)["tags"], json!(["a.b", "lab"]));
+    assert_eq!(server.entry(ONE)["note"]["text"], note["text"]);
+    assert_eq!(fs::read(server.runs().join(ONE).join("record.json")).unwrap(), record, "the record stays as it was");
+    assert_eq!(names(&server, "?filter=tag=LAB%20workload=smart-home"), [ONE]);
+    let part = server.get("/").body;
+    assert!(part.contains("&lt;script&gt;alert(1)") && !part.contains("<script>alert"), "{part}");
+    for wrong in [json!({"tags": ["two words"]}), json!({"text": "x".repeat(4_001)}), json!({"txet": ""})] {
+        assert_eq!(put_note(&server, ONE, &wrong).status, 422, "{wrong}");
+    }
+    assert_eq!(put_note(&server, "..%2f..", &note).status, 404);
+    put_note(&server, ONE, &json!({})).of(200);
+    assert!(!server.runs().join(ONE).join("note.json").exists());
+}
+
+#[test]
+fn results_are_deleted_by_name_and_nothing_else() {
+    let place = folder();
+    let outside = place.path().join("outside");
+    fs::create_dir(&outside).unwrap();
+    fs::write(outside.join("record.json"), "{}").unwrap();
+    save_three(&place.path().join("runs"));
+    symlink(&outside, place.path().join("runs/20260304-090507-link")).unwrap();
+    fs::create_dir(place.path().join("runs/20260305-090507-begun")).unwrap();
+    let server = Server::start(place.path(), &[]);
+    let what = server.get(&format!("/runs/{ONE}/results")).of(200);
+    assert_eq!((&what["submission"], &what["folders"][0]["folder"]), (&Value::Null, &json!(ONE)), "{what}");
+    assert_eq!(what["folders"][0]["files"], 2, "{what}");
+    assert_eq!(delete_results(&server, ONE).of(200), what);
+    assert!(!server.runs().join(ONE).exists() && server.runs().join(SLOW).exists());
+    for (wrong, status) in [
+        (ONE, 404),
+        ("..%2foutside", 404),
+        (".serve", 404),
+        ("%2e%2e", 404),
+        ("20260304-090507-link", 409),
+        ("20260305-090507-begun", 409),
+    ] {
+        assert_eq!(delete_results(&server, wrong).status, status, "{wrong}");
+    }
+    assert!(outside.join("record.json").exists() && server.runs().join("20260304-090507-link").is_symlink());
+    assert!(server.runs().join(".serve/token").exists() && server.runs().join("20260305-090507-begun").exists());
+}
+
+#[test]
+fn what_is_under_way_is_not_deleted() {
+    let place = folder();
+    let server = Server::start(place.path(), &[]);
+    let [running, waiting] = [LONG, SHORT].map(|body| server.submit(body));
+    server.wait_for_load(&running);
+    for id in [&running, &waiting] {
+        assert!(delete_results(&server, id).of(409)["hint"].as_str().unwrap().contains("cancel it first"), "{id}");
+    }
+    server.delete(&waiting).of(200);
+    assert_eq!(delete_results(&server, &waiting).of(200)["folders"], json!([]));
+    server.delete(&running).of(200);
+    let entry = server.wait(&running, &["cancelled"]);
+    let made = entry["folders"][0].as_str().unwrap().to_owned();
+    assert_eq!(delete_results(&server, &running).of(200)["folders"][0]["folder"], made);
+    assert_eq!(names(&server, ""), [""; 0]);
+    assert!(!server.runs().join(made).exists());
+    server.stop();
+    let server = Server::start(place.path(), &[]);
+    assert_eq!(names(&server, ""), [""; 0], "the next server does not know them either");
+}
+
+#[test]
+fn runs_of_one_schedule_are_compared_and_others_refused_with_the_reason() {
+    let place = folder();
+    save_three(&place.path().join("runs"));
+    let server = Server::start(place.path(), &[]);
+    let compared = server.get(&format!("/compare?run={ONE}&run={SLOW}")).of(200);
+    let figures = compared["figures"].as_array().unwrap();
+    let p99 = figures.iter().find(|figure| figure["name"] == "latency p99").unwrap();
+    assert!(p99["values"][1].as_f64() > p99["values"][0].as_f64(), "{p99}");
+    assert_eq!(compared["runs"][0]["name"], ONE);
+    let refused = server.get(&format!("/compare?run={ONE}&run={OTHER}")).of(422);
+    assert!(refused["error"].as_str().unwrap().contains("different schedules"), "{refused}");
+    for (query, status) in [
+        ("", 400),
+        (&*format!("?run={ONE}"), 422),
+        (&*format!("?run={ONE}&nur={SLOW}"), 400),
+        (&*format!("?run={ONE}&run=..%2f..%2fetc"), 404),
+    ] {
+        assert_eq!(server.get(&format!("/compare{query}")).status, status, "{query}");
+    }
+}
+
+#[test]
+fn a_history_marks_the_run_that_is_slower() {
+    let place = folder();
+    let runs = place.path().join("runs");
+    save_three(&runs);
+    save(&runs, "20260304-090507-tls", |record| record.settings.tls = true);
+    save(&runs, "20260305-090507-invalid", |record| record.verdict.status = VerdictStatus::Invalid);
+    let server = Server::start(place.path(), &[]);
+    let history = server.get(&format!("/history?run={SLOW}")).of(200);
+    let found = history["runs"].as_array().unwrap();
+    assert_eq!(found.len(), 3, "other settings and another schedule are no part of it: {history}");
+    assert_eq!((&found[0]["regressions"], &found[0]["baseline"]), (&json!([]), &Value::Null), "{history}");
+    assert_eq!((&found[1]["baseline"], &found[1]["system_version"]), (&json!(ONE), &json!("0.2.0")), "{history}");
+    assert!(found[1]["regressions"][0].as_str().unwrap().starts_with("p99>+10%"), "{history}");
+    assert_eq!((&found[2]["baseline"], &found[2]["regressions"]), (&Value::Null, &json!([])), "{history}");
+    assert!(found[2]["remark"].as_str().unwrap().contains("invalid"), "{history}");
+    let mild = server.get(&format!("/history?run={SLOW}&fail_on=p99%3E%2B500%25&baseline={ONE}")).of(200);
+    assert_eq!(mild["runs"][1]["regressions"], json!([]), "{mild}");
+    for (query, status) in [
+        (&*format!("run={ONE}&fail_on=p98%3E1"), 422),
+        (&*format!("run={ONE}&baseline={OTHER}"), 422),
+        ("run=..%2fx", 404),
+    ] {
+        assert_eq!(server.get(&format!("/history?{query}")).status, status, "{query}");
+    }
+}
+
+#[test]
+fn an_export_opens_without_a_server() {
+    let place = folder();
+    let runs = place.path().join("runs");
+    save_three(&runs);
+    symlink("/etc/passwd", runs.join(ONE).join("secret")).unwrap();
+    let server = Server::start(place.path(), &[]);
+    let archive = place.path().join("results.tar.gz");
+    let bytes = call::bytes(server.port, &format!("/export?run={ONE}&run={SLOW}"), &server.token);
+    fs::write(&archive, bytes).unwrap();
+    let unpacked =
+        std::process::Command::new("tar").arg("-xzf").arg(&archive).current_dir(place.path()).output().unwrap();
+    assert!(unpacked.status.success(), "{unpacked:?}");
+    let top = place.path().join("pubmark-results");
+    let index = fs::read_to_string(top.join("index.html")).unwrap();
+    for link in ["comparison.html", &format!("{ONE}/report.html"), &format!("{SLOW}/report.html")] {
+        assert!(index.contains(&format!("href=\"{link}\"")) && top.join(link).is_file(), "{link}: {index}");
+    }
+    assert!(top.join(ONE).join("record.json").is_file() && !top.join(ONE).join("secret").exists());
+    for wrong in ["..%2f..%2fetc", ".serve"] {
+        assert_eq!(server.get(&format!("/export?run={wrong}")).status, 404, "{wrong}");
+    }
+}
+
+#[test]
+fn a_run_is_worked_out_and_the_same_elsewhere_is_said() {
+    let place = folder();
+    let server = Server::start(place.path(), &[]);
+    let good = server.post("/validate", r#"{"workload": "hello", "qos": 0, "duration": "2s"}"#).of(200);
+    assert_eq!(good["command"], "pubmark run hello --qos 0 --duration 2s");
+    assert!(good["run_yaml"].as_str().unwrap().contains("workload: hello"), "{good}");
+    let plan = server.post("/dry-run", r#"{"workload": "hello"}"#).of(200);
+    assert!(plan["text"].as_str().unwrap().contains("1 device, 1 subscriber"), "{plan}");
+    let judged = server.post("/dry-run?machine=true", r#"{"workload": "hello"}"#).of(200);
+    assert!(judged["text"].as_str().unwrap().contains("this machine"), "{judged}");
+    assert_eq!(server.post("/dry-run", r#"{"capacity": "hello"}"#).status, 422);
+    let secret = r#"{"workload": "hello", "connection": {"user": "u", "password": "geheim-1"}}"#;
+    assert!(!server.post("/validate", secret).body.contains("geheim-1"));
+    let id = server.submit(LONG);
+    server.wait_for_load(&id);
+    let refused = server.post("/dry-run?machine=true", r#"{"workload": "hello"}"#).of(409);
+    assert!(refused["error"].as_str().unwrap().contains("a run is under way"), "{refused}");
+    server.delete(&id).of(200);
+    server.wait(&id, &["cancelled"]);
+}
+
+#[test]
+fn a_list_of_ten_thousand_is_fast() {
+    let place = folder();
+    let runs = place.path().join("runs");
+    save(&runs, "20260101-000000-first", |_| ());
+    let record = runs.join("20260101-000000-first/record.json");
+    for number in 1..MANY {
+        let folder = runs.join(format!("20260102-{number:06}-made"));
+        fs::create_dir(&folder).unwrap();
+        // One file under all names: the disk need not hold gigabytes.
+        fs::hard_link(&record, folder.join("record.json")).unwrap();
+    }
+    let server = Server::start(place.path(), &[]);
+    let timed = |path: &str| {
+        let began = Instant::now();
+        let response = call::request(server.port, "GET", path, Some(&server.token), "");
+        assert_eq!(response.status, 200, "{path}");
+        (began.elapsed(), response)
+    };
+    let (first, _) = timed("/runs");
+    let (again, page) = timed("/runs?sort=p99&offset=9000");
+    assert_eq!(page.json()["total"].as_u64().unwrap(), MANY as u64);
+    let (part, _) = timed("/?filter=smart-home&sort=load&reverse=true");
+    eprintln!("a list of {MANY}: first {first:?}, again {again:?}, page {part:?}");
+    assert!(again < LIST_LIMIT && part < LIST_LIMIT, "{again:?}, {part:?}");
+}

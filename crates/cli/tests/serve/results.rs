@@ -1,0 +1,58 @@
+//! Folders of results that were made up: each with a record, as `pubmark run` saves it.
+
+use std::path::Path;
+
+use pubmark_record::capacity::CapacityRecord;
+use pubmark_record::experiment::ExperimentRecord;
+use pubmark_record::record::Record;
+use pubmark_record::store::{RunFolder, Stored as _, to_json};
+use pubmark_record::{sample, sample_experiment};
+
+/// Two runs of one schedule, the second slower, and one of another schedule.
+pub const ONE: &str = "20260301-090507-one";
+pub const SLOW: &str = "20260302-090507-slow";
+pub const OTHER: &str = "20260303-090507-other";
+
+/// An experiment and a search for capacity.
+pub const EXPERIMENT: &str = "20260201-090507-experiment";
+pub const SEARCH: &str = "20260202-090507-capacity";
+
+/// A folder whose name means harm.
+pub const HARM: &str = "20260101-090507-<img src=x onerror=document.title='broken'>";
+
+/// Saves a made-up record.
+pub fn save(runs: &Path, name: &str, change: impl FnOnce(&mut Record)) {
+    let mut record = sample::record();
+    record.run.name = name.to_owned();
+    record.run.started_at = format!("{}-{}-{}T09:05:07Z", &name[..4], &name[4..6], &name[6..8]);
+    change(&mut record);
+    let folder = RunFolder::at(&runs.join(name)).unwrap();
+    folder.write_record(&record).unwrap();
+    folder.write_file("report.html", pubmark_report::html::run(&record).as_bytes()).unwrap();
+}
+
+/// Saves the three.
+pub fn save_three(runs: &Path) {
+    save(runs, ONE, |_| ());
+    save(runs, SLOW, |record| {
+        record.system.version = Some("0.2.0".to_owned());
+        let latency = record.latency.total.as_mut().unwrap();
+        for summary in [Some(&mut latency.upper), latency.lower.as_mut()].into_iter().flatten() {
+            summary.p99 = summary.p99.map(|p99| p99 * 3.0);
+            summary.max *= 3.0;
+        }
+    });
+    save(runs, OTHER, |record| record.workload.schedule_hash = "another".to_owned());
+}
+
+/// Saves an experiment and a search for capacity, both older than the three.
+pub fn save_other_kinds(runs: &Path) {
+    let experiment =
+        ExperimentRecord { started_at: "2026-02-01T09:05:07Z".to_owned(), ..sample_experiment::experiment() };
+    let search = CapacityRecord { started_at: "2026-02-02T09:05:07Z".to_owned(), ..sample_experiment::capacity() };
+    for (name, file, text) in
+        [(EXPERIMENT, ExperimentRecord::FILE, to_json(&experiment)), (SEARCH, CapacityRecord::FILE, to_json(&search))]
+    {
+        RunFolder::at(&runs.join(name)).unwrap().write_file(file, text.unwrap().as_bytes()).unwrap();
+    }
+}

@@ -1,0 +1,215 @@
+//! The history of one configuration: latencies of run after run as intervals, with what changed between them, and regressions.
+
+use maud::{Markup, html};
+use pubmark_record::record::VerdictStatus;
+
+use super::figure;
+use crate::charts::{Chart, Picture};
+use crate::numbers::{MISSING, counted, interval};
+use crate::plot::mark::Shape;
+use crate::plot::{Axis, Join, Line, Mark, Plot, Post};
+use crate::words::verdict_word;
+
+/// Height of the chart, pixels.
+const HEIGHT: f64 = 300.0;
+/// Changes of a version that are written into the chart at most: more of them would cover each other.
+const MOST_POSTS: usize = 6;
+
+/// The runs of one configuration.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct HistoryView {
+    /// Conditions that make a regression, as written.
+    pub fail_on: String,
+    /// The runs, the oldest first.
+    pub runs: Vec<HistoryRun>,
+}
+
+/// A run of a history.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HistoryRun {
+    /// Its folder.
+    pub folder: String,
+    /// Start, RFC 3339, UTC.
+    pub started_at: String,
+    /// Version of the system; `None` where it is not known.
+    pub system_version: Option<String>,
+    /// Version of pubmark.
+    pub pubmark_version: String,
+    /// How far it may be believed.
+    pub verdict: VerdictStatus,
+    /// Messages delivered of those expected, as printed.
+    pub delivered: String,
+    /// Median, µs: lower and upper bound.
+    pub p50_us: [Option<f64>; 2],
+    /// 99th percentile, µs: lower and upper bound.
+    pub p99_us: [Option<f64>; 2],
+    /// Run that changes count from.
+    pub baseline: Option<String>,
+    /// Conditions that came true, with their figures: a regression if there are any.
+    pub regressions: Vec<String>,
+    /// What else a reader should know of the judgement, such as why there is none.
+    pub remark: Option<String>,
+}
+
+impl HistoryRun {
+    fn version(&self) -> String {
+        format!("{}, pubmark {}", self.system_version.as_deref().unwrap_or("version unknown"), self.pubmark_version)
+    }
+
+    /// Day and minute.
+    fn moment(&self) -> String {
+        self.started_at.get(..16).unwrap_or(&self.started_at).replace('T', " ")
+    }
+
+    /// The same without the year, as an axis has room for.
+    fn short_moment(&self) -> String {
+        let moment = self.moment();
+        moment.get(5..).unwrap_or(&moment).to_owned()
+    }
+}
+
+/// Chart and table.
+pub fn history_view(view: &HistoryView) -> String {
+    html! {
+        (figure::figure("history", &chart(view)))
+        div.scroll { table.history {
+            caption { "The oldest first. Latencies are intervals; a change counts from the run that is named." }
+            thead { tr {
+                th scope="col" { "Run" } th scope="col" { "System" } th scope="col" { "pubmark" }
+                th.number scope="col" { "Delivered" } th.number scope="col" { "p50" } th.number scope="col" { "p99" }
+                th scope="col" { "Verdict" } th scope="col" { "Against" } th scope="col" { "Judgement" }
+            } }
+            tbody { @for run in &view.runs { (row(run)) } }
+        } }
+    }
+    .into_string()
+}
+
+fn row(run: &HistoryRun) -> Markup {
+    html! {
+        tr.(verdict_word(run.verdict)).regressed[!run.regressions.is_empty()] {
+            th scope="row" { a href={ "/runs/" (run.folder) } { (run.moment()) } }
+            td { (run.system_version.as_deref().unwrap_or(MISSING)) }
+            td { (run.pubmark_version) }
+            td.number { (run.delivered) }
+            td.number { (interval(run.p50_us)) }
+            td.number { (interval(run.p99_us)) }
+            td.result { (verdict_word(run.verdict)) }
+            td { @match &run.baseline { Some(name) => { a href={ "/runs/" (name) } { (name) } } None => (MISSING) } }
+            td.judgement {
+                @for text in &run.regressions { div { strong { "regression" } " " (text) } }
+                @if let Some(remark) = &run.remark { span.hint { (remark) } }
+                @else if run.regressions.is_empty() { "no regression" }
+            }
+        }
+    }
+}
+
+fn chart(view: &HistoryView) -> Chart {
+    const TITLE: &str = "How did latency change from run to run?";
+    let runs = &view.runs;
+    let uppers = || runs.iter().flat_map(|run| [run.p50_us[1], run.p99_us[1]]).flatten();
+    if uppers().next().is_none() {
+        return Chart::missing(TITLE, "", "No run has enough messages for a percentile.");
+    }
+    let lowers = || runs.iter().flat_map(|run| [run.p50_us[0], run.p99_us[0]]).flatten().filter(|value| *value > 0.0);
+    let smallest = lowers().chain(uppers()).fold(f64::INFINITY, f64::min);
+    let largest = uppers().fold(1.0, f64::max);
+    let lines = vec![line("p99", 1, runs, |run| run.p99_us), line("p50", 3, runs, |run| run.p50_us)];
+    let names: Vec<String> = runs.iter().map(HistoryRun::short_moment).collect();
+    let reading = |(place, run): (usize, &HistoryRun)| (place as f64, format!("{}, {}", run.moment(), run.version()));
+    let readings = runs.iter().enumerate().map(reading).collect();
+    let y = Axis::log_time(smallest, largest, "latency, log scale");
+    let plot = Plot::of_lines(Axis::named(&names, "start of the run (UTC)"), y, lines, readings, HEIGHT);
+    let picture = Picture::Plot(Box::new(Plot { marks: marks(runs), posts: posts(runs), ..plot }));
+    let regressed = runs.iter().filter(|run| !run.regressions.is_empty()).count() as u64;
+    let finding = format!(
+        "{}, {} ({}).",
+        counted(runs.len() as u64, "run", "runs"),
+        counted(regressed, "regression", "regressions"),
+        view.fail_on
+    );
+    let notes = vec!["lower is better".to_owned(), "a cross marks a regression".to_owned()];
+    Chart { title: TITLE, finding, notes, csv: "", picture }
+}
+
+fn line(name: &str, style: usize, runs: &[HistoryRun], get: fn(&HistoryRun) -> [Option<f64>; 2]) -> Line {
+    let places = || runs.iter().enumerate().map(|(place, run)| (place as f64, get(run)));
+    let readings = places().map(|(_, bounds)| if bounds[1].is_some() { interval(bounds) } else { String::new() });
+    let points = places().map(|(place, bounds)| (place, bounds[1])).collect();
+    let intervals = places().filter_map(|(place, [lower, upper])| Some((place, lower?, upper?))).collect();
+    Line { intervals, is_marked: true, ..Line::plain(name, style, Join::Straight, points, readings.collect()) }
+}
+
+fn marks(runs: &[HistoryRun]) -> Vec<Mark> {
+    let mark = |(place, run): (usize, &HistoryRun)| {
+        let y = run.p99_us[1].or(run.p50_us[1])?;
+        let title = format!("regression: {}", run.regressions.join("; "));
+        (!run.regressions.is_empty()).then_some(Mark {
+            x: place as f64,
+            y,
+            shape: Shape::Cross,
+            class: "failed",
+            title,
+        })
+    };
+    runs.iter().enumerate().filter_map(mark).collect()
+}
+
+/// Where a version begins, the newest changes.
+fn posts(runs: &[HistoryRun]) -> Vec<Post> {
+    let changed = |(place, pair): (usize, &[HistoryRun])| {
+        let label = match (pair[0].system_version != pair[1].system_version, &pair[1].system_version) {
+            (true, Some(version)) => version.clone(),
+            (true, None) => "version unknown".to_owned(),
+            (false, _) if pair[0].pubmark_version != pair[1].pubmark_version => {
+                format!("pubmark {}", pair[1].pubmark_version)
+            }
+            (false, _) => return None,
+        };
+        Some(Post { at: place as f64 + 0.5, label, class: "written" })
+    };
+    let mut posts: Vec<Post> = runs.windows(2).enumerate().filter_map(changed).collect();
+    posts.drain(..posts.len().saturating_sub(MOST_POSTS));
+    posts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(day: u32, version: &str, p99: f64) -> HistoryRun {
+        HistoryRun {
+            folder: format!("202603{day:02}-090507-smart-home"),
+            started_at: format!("2026-03-{day:02}T09:05:07Z"),
+            system_version: Some(version.to_owned()),
+            pubmark_version: "0.1.0".to_owned(),
+            verdict: VerdictStatus::Valid,
+            delivered: "100 %".to_owned(),
+            p50_us: [Some(100.0), Some(120.0)],
+            p99_us: [Some(p99 * 0.9), Some(p99)],
+            baseline: None,
+            regressions: vec![],
+            remark: None,
+        }
+    }
+
+    #[test]
+    fn a_regression_and_a_new_version_are_marked() {
+        let slower = HistoryRun { regressions: vec!["p99>+10%: <b>50 %</b>".to_owned()], ..run(2, "2.1", 600.0) };
+        let view = HistoryView { fail_on: "p99>+10%".to_owned(), runs: vec![run(1, "2.0", 400.0), slower] };
+        let html = history_view(&view);
+        assert!(html.contains("1 regression (") && html.contains("2 runs"), "{html}");
+        assert!(html.contains("&lt;b&gt;50 %") && !html.contains("<b>50"), "{html}");
+        assert!(html.contains("post-label") && html.contains(">2.1<"), "{html}");
+        assert_eq!(posts(&view.runs).len(), 1);
+        assert_eq!(marks(&view.runs).len(), 1);
+    }
+
+    #[test]
+    fn what_was_not_measured_is_no_zero() {
+        let missing = HistoryRun { p50_us: [None; 2], p99_us: [None; 2], ..run(1, "2.0", 1.0) };
+        let html = history_view(&HistoryView { fail_on: String::new(), runs: vec![missing] });
+        assert!(html.contains(MISSING) && html.contains("No run has enough messages"), "{html}");
+    }
+}

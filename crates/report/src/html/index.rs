@@ -1,0 +1,96 @@
+//! The index of exported results: a table whose rows lead to reports beside it.
+
+use maud::{Markup, html};
+use pubmark_record::record::VerdictStatus;
+
+use super::page;
+use crate::numbers::counted;
+use crate::words::verdict_word;
+
+/// A result in a list, as it is printed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct IndexRow {
+    /// Name of its folder.
+    pub name: String,
+    /// Its report, relative to the index; `None` if it has none.
+    pub report: Option<String>,
+    /// When it began, UTC.
+    pub when: String,
+    /// Workload or experiment, and what kind of result it is.
+    pub what: String,
+    /// System and protocol.
+    pub system: String,
+    /// Load.
+    pub load: String,
+    /// Messages delivered of those expected.
+    pub delivered: String,
+    /// Median latency.
+    pub p50: String,
+    /// 99th percentile of latency.
+    pub p99: String,
+    /// Verdict; `None` where there is none.
+    pub verdict: Option<VerdictStatus>,
+    /// Text of its note.
+    pub note: String,
+    /// Tags of its note.
+    pub tags: Vec<String>,
+}
+
+/// The page.
+pub fn index(rows: &[&IndexRow], has_comparison: bool) -> String {
+    let body = html! {
+        header {
+            p.kind { "pubmark results" }
+            h1 { (counted(rows.len() as u64, "result", "results")) }
+            @if has_comparison { p { a href="comparison.html" { "Compared with each other" } } }
+        }
+        main {
+            div.scroll { table {
+                thead { tr {
+                    @for head in ["Result", "Started (UTC)", "System", "Load"] { th scope="col" { (head) } }
+                    @for head in ["Delivered", "p50", "p99"] { th.number scope="col" { (head) } }
+                    @for head in ["Verdict", "Note"] { th scope="col" { (head) } }
+                } }
+                tbody { @for one in rows { (row(one)) } }
+            } }
+        }
+    };
+    page("pubmark results", &body)
+}
+
+fn row(row: &IndexRow) -> Markup {
+    html! {
+        tr.(row.verdict.map_or("none", verdict_word)) {
+            th scope="row" {
+                @match &row.report { Some(report) => { a href=(report) { (row.what) } } None => (row.what) }
+                small { (row.name) }
+            }
+            td.nowrap { (row.when) }
+            td { (row.system) }
+            td { (row.load) }
+            td.number { (row.delivered) }
+            td.number { (row.p50) }
+            td.number { (row.p99) }
+            td.result { (verdict(row.verdict)) }
+            td { (row.note) @for tag in &row.tags { " " span.badge.g-none { (tag) } } }
+        }
+    }
+}
+
+/// A verdict as a word; nothing where there is none.
+fn verdict(status: Option<VerdictStatus>) -> &'static str {
+    status.map_or("", verdict_word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_people_wrote_is_text() {
+        let row =
+            IndexRow { note: "<script>x</script>".to_owned(), tags: vec!["lab".to_owned()], ..IndexRow::default() };
+        let page = index(&[&row], true);
+        assert!(page.contains("&lt;script&gt;x") && page.contains("comparison.html"), "{page}");
+    }
+}

@@ -1,0 +1,175 @@
+//! Results as an archive that opens without a server: each folder as it is, and an index of them.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use pubmark_record::comparison::{MOST_RUNS, compare};
+use pubmark_record::record::Record;
+use pubmark_record::store;
+use pubmark_report::html::{self, IndexRow};
+use tar::{Builder, EntryType, Header};
+use tokio::runtime::Handle;
+use tokio::sync::mpsc;
+
+use super::files;
+use crate::problem::Problem;
+
+/// Name of the archive's folder.
+const TOP: &str = "pubmark-results";
+/// Bytes of all files at most: what a browser puts together in memory.
+pub const MOST_BYTES: u64 = 512 << 20;
+/// Files at most.
+const MOST_FILES: usize = 50_000;
+/// Bytes that are sent together.
+const PIECE: usize = 64 << 10;
+/// Longest wait for a reader to take a piece.
+const LONGEST_WAIT: Duration = Duration::from_secs(30);
+/// Pages of a folder of results that an index may lead to.
+const REPORTS: [&str; 3] = ["report.html", "experiment.html", "capacity.html"];
+
+/// What is exported: found and measured, not read yet.
+pub struct Export {
+    folders: Vec<Folder>,
+    comparison: Option<String>,
+}
+
+/// A folder of results.
+struct Folder {
+    path: PathBuf,
+    name: String,
+    row: IndexRow,
+    files: Vec<(PathBuf, u64)>,
+}
+
+impl Export {
+    /// Finds the files of folders of results. Links in them are left out: they may lead anywhere.
+    ///
+    /// # Errors
+    /// A folder cannot be read, or all of them are too large.
+    pub fn of(folders: Vec<(PathBuf, IndexRow)>) -> Result<Export, Problem> {
+        let mut export = Export { comparison: comparison(&folders), folders: vec![] };
+        let (mut files, mut bytes) = (0, 0);
+        for (path, row) in folders {
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let found = files::of(&path).map_err(|error| Problem::internal(&error))?;
+            let found: Vec<(PathBuf, u64)> = found.into_iter().filter_map(|(path, size)| Some((path, size?))).collect();
+            files += found.len();
+            let size: u64 = found.iter().map(|(_, size)| size).sum();
+            bytes += size;
+            if bytes > MOST_BYTES || files > MOST_FILES {
+                return Err(too_large(&name, size));
+            }
+            let report = REPORTS.iter().find(|report| path.join(report).is_file());
+            let row = IndexRow { report: report.map(|report| format!("{name}/{report}")), ..row };
+            export.folders.push(Folder { path, name, row, files: found });
+        }
+        Ok(export)
+    }
+
+    /// Writes the archive, compressed.
+    ///
+    /// # Errors
+    /// A file cannot be read, or nobody takes the archive any more.
+    pub fn write(&self, out: impl Write) -> io::Result<()> {
+        let mut archive = Builder::new(GzEncoder::new(BufWriter::with_capacity(PIECE, out), Compression::fast()));
+        let rows: Vec<&IndexRow> = self.folders.iter().map(|folder| &folder.row).collect();
+        text(&mut archive, "index.html", &html::index(&rows, self.comparison.is_some()))?;
+        if let Some(page) = &self.comparison {
+            text(&mut archive, "comparison.html", page)?;
+        }
+        for folder in &self.folders {
+            for (path, _) in &folder.files {
+                let inside = path.strip_prefix(&folder.path).map_err(io::Error::other)?;
+                archive.append_file(Path::new(TOP).join(&folder.name).join(inside), &mut File::open(path)?)?;
+            }
+        }
+        archive.into_inner()?.finish()?.into_inner().map_err(io::IntoInnerError::into_error)?.flush()
+    }
+}
+
+fn too_large(name: &str, bytes: u64) -> Problem {
+    Problem::new(
+        StatusCode::PAYLOAD_TOO_LARGE,
+        format!(
+            "the selection has more than {} MiB or {MOST_FILES} files, at `{name}` with {bytes} B",
+            MOST_BYTES >> 20
+        ),
+    )
+    .hint("export fewer results, or copy their folders")
+}
+
+/// The comparison of all that is exported, where it can be compared.
+fn comparison(folders: &[(PathBuf, IndexRow)]) -> Option<String> {
+    if !(2..=MOST_RUNS).contains(&folders.len()) {
+        return None;
+    }
+    let records: Vec<Record> = folders.iter().map(|(path, _)| store::load(path).ok()).collect::<Option<_>>()?;
+    compare(&records).ok().map(|comparison| html::comparison(&comparison))
+}
+
+fn text(archive: &mut Builder<impl Write>, name: &str, text: &str) -> io::Result<()> {
+    let mut header = Header::new_gnu();
+    header.set_entry_type(EntryType::Regular);
+    header.set_mode(0o644);
+    header.set_size(text.len() as u64);
+    archive.append_data(&mut header, Path::new(TOP).join(name), text.as_bytes())
+}
+
+/// Hands what is written to a response, a piece at a time. To be used by a thread that may wait.
+pub struct Pieces(pub mpsc::Sender<Result<Vec<u8>, io::Error>>);
+
+impl Write for Pieces {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let sent = Handle::current().block_on(self.0.send_timeout(Ok(bytes.to_vec()), LONGEST_WAIT));
+        sent.map_err(|_| io::Error::new(io::ErrorKind::BrokenPipe, "nobody takes the archive any more"))?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use flate2::read::GzDecoder;
+    use pubmark_record::sample;
+    use pubmark_record::store::RunFolder;
+    use tar::Archive;
+
+    use super::*;
+
+    #[test]
+    fn an_archive_holds_the_files_an_index_and_no_links() {
+        let place = tempfile::tempdir().unwrap();
+        let mut folders = Vec::new();
+        for name in ["one", "two"] {
+            let folder = RunFolder::at(&place.path().join(name)).unwrap();
+            folder.write_record(&sample::record()).unwrap();
+            fs::write(folder.path().join("report.html"), "<p>report").unwrap();
+            fs::create_dir(folder.path().join(name)).unwrap();
+            fs::write(folder.path().join(name).join("inner"), "x").unwrap();
+            symlink("/etc/passwd", folder.path().join("secret")).unwrap();
+            folders.push((folder.path().to_owned(), IndexRow { name: name.to_owned(), ..IndexRow::default() }));
+        }
+        let mut archive = Vec::new();
+        Export::of(folders).unwrap().write(&mut archive).unwrap();
+        let mut archive = Archive::new(GzDecoder::new(&archive[..]));
+        let names = archive.entries().unwrap().map(|entry| entry.unwrap().path().unwrap().display().to_string());
+        let mut names: Vec<String> = names.collect();
+        names.sort();
+        let expected = ["comparison.html", "index.html", "one/one/inner", "one/record.json", "one/report.html"];
+        let expected: Vec<String> = expected.iter().map(|name| format!("{TOP}/{name}")).collect();
+        assert_eq!(names[..5], expected);
+        assert_eq!(names.len(), 8, "{names:?}");
+    }
+}

@@ -1,0 +1,235 @@
+//! The history of one configuration: all runs of one schedule with the same settings, judged one after the other.
+
+use std::path::Path;
+
+use axum::http::StatusCode;
+use pubmark_record::check::{Demands, Kind as CheckKind, Outcome, Subject, judge};
+use pubmark_record::comparison::compare;
+use pubmark_record::headline::Kind;
+use pubmark_record::record::{LatencyBounds, Record, Status, Summary, VerdictStatus};
+use pubmark_record::store;
+use pubmark_record::threshold::Conditions;
+use pubmark_runner::objectives::unread;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Listed;
+use crate::problem::Problem;
+use crate::shared::Shared;
+
+/// Conditions that make a regression, if the query gives none.
+pub const FAIL_ON: &str = "p99>+10%,rate<-5%,loss>0.1%";
+/// Runs of a history at most, the newest.
+pub const MOST_RUNS: usize = 200;
+/// Differences of a comparison in which runs of one configuration may differ: what a history is there to show.
+const CONTEXT: [&str; 4] = ["pubmark", "processor", "cores", "kernel"];
+
+/// Which configuration, and what is a regression.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HistoryQuery {
+    /// A run of the configuration: a submission or a folder of results.
+    pub run: String,
+    /// Conditions that must not come true, as `POST /check` takes them; `p99>+10%,rate<-5%,loss>0.1%` if left out.
+    pub fail_on: Option<String>,
+    /// The run that changes count from, one of the history; the one before each if left out.
+    pub baseline: Option<String>,
+}
+
+/// Runs of one configuration.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct History {
+    /// Workload.
+    pub workload: String,
+    /// System.
+    pub system: String,
+    /// Hash of the schedule.
+    pub schedule_hash: String,
+    /// Conditions that make a regression.
+    pub fail_on: String,
+    /// The runs, the oldest first; the newest 200 if there are more.
+    pub runs: Vec<HistoryRun>,
+}
+
+/// A run of a history.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct HistoryRun {
+    /// Its folder.
+    pub folder: String,
+    /// Start, RFC 3339, UTC.
+    pub started_at: String,
+    /// Version of the system; `null` where it is not known.
+    pub system_version: Option<String>,
+    /// Version of pubmark that made it.
+    pub pubmark_version: String,
+    /// How far it may be believed.
+    pub verdict: VerdictStatus,
+    /// Messages expected.
+    pub expected: u64,
+    /// Messages delivered.
+    pub delivered: u64,
+    /// Median latency, µs: lower and upper bound; `null` where it was not measured.
+    pub p50_us: [Option<f64>; 2],
+    /// 99th percentile of latency, µs, in the same way.
+    pub p99_us: [Option<f64>; 2],
+    /// Run that changes count from; `null` where the run is not judged.
+    pub baseline: Option<String>,
+    /// Conditions that came true, with their figures: a regression if there are any.
+    pub regressions: Vec<String>,
+    /// Why it is not judged, or what is undecided; `null` otherwise.
+    pub remark: Option<String>,
+}
+
+impl HistoryRun {
+    fn of(folder: String, record: &Record) -> HistoryRun {
+        let messages = &record.delivery.messages;
+        let total = record.latency.total.as_ref();
+        HistoryRun {
+            folder,
+            started_at: record.run.started_at.clone(),
+            system_version: record.system.version.clone(),
+            pubmark_version: record.run.pubmark_version.clone(),
+            verdict: record.verdict.status,
+            expected: messages.expected,
+            delivered: messages.delivered,
+            p50_us: bounds(total, |summary| summary.p50),
+            p99_us: bounds(total, |summary| summary.p99),
+            baseline: None,
+            regressions: vec![],
+            remark: not_judged(record).map(str::to_owned),
+        }
+    }
+}
+
+/// Why a run is neither judged nor a baseline; `None` if it is.
+fn not_judged(record: &Record) -> Option<&'static str> {
+    match (record.verdict.status, record.run.status) {
+        (VerdictStatus::Invalid, _) => Some("not judged: the run is invalid"),
+        (_, Status::Interrupted) => Some("not judged: the run was interrupted"),
+        _ => None,
+    }
+}
+
+fn bounds(latency: Option<&LatencyBounds>, of: fn(&Summary) -> Option<f64>) -> [Option<f64>; 2] {
+    let lower = latency.and_then(|latency| latency.lower.as_ref()).and_then(of);
+    [lower, latency.and_then(|latency| of(&latency.upper))]
+}
+
+/// The history of the configuration of a run, whose folder is `folder`.
+///
+/// # Errors
+/// It is no run, the conditions cannot be used, or the chosen baseline is of another configuration.
+pub fn history(shared: &Shared, query: &HistoryQuery, folder: &Path) -> Result<History, Problem> {
+    let fail_on = query.fail_on.clone().filter(|text| !text.trim().is_empty()).unwrap_or_else(|| FAIL_ON.to_owned());
+    let conditions = Conditions::parse(&fail_on).map_err(|error| unread("`fail_on`", &error))?;
+    let record = store::load(folder).map_err(|error| {
+        Problem::new(StatusCode::CONFLICT, format!("`{}` has no record of a run: {error}", query.run))
+            .hint("a history is of single runs; `pubmark check --baseline` compares experiments")
+    })?;
+    let mut history = History {
+        workload: record.workload.name.clone(),
+        system: record.system.name.clone(),
+        schedule_hash: record.workload.schedule_hash.clone(),
+        fail_on,
+        runs: runs(shared, record)?,
+    };
+    let demands = Demands { fail_on: Some(conditions), ..Demands::default() };
+    judge_all(&mut history.runs, &demands, shared.store.runs(), query.baseline.as_deref())?;
+    Ok(history)
+}
+
+/// All runs of its configuration, the oldest first.
+fn runs(shared: &Shared, mut record: Record) -> Result<Vec<HistoryRun>, Problem> {
+    let listed = shared.library.list(shared.store.runs()).map_err(|error| Problem::internal(&error))?;
+    let mut runs = Vec::new();
+    for one in listed.results {
+        if !may_be_alike(&one, &record) {
+            continue;
+        }
+        let folder = &one.headline.folder;
+        // One that was removed meanwhile is no part of it.
+        let Ok(other) = store::load(&shared.store.runs().join(folder)) else { continue };
+        let run = HistoryRun::of(folder.clone(), &other);
+        let pair = [record, other];
+        if is_alike(&pair) {
+            runs.push(run);
+        }
+        [record, _] = pair;
+        if runs.len() >= MOST_RUNS {
+            break;
+        }
+    }
+    runs.sort_by(|one, other| (&one.started_at, &one.folder).cmp(&(&other.started_at, &other.folder)));
+    Ok(runs)
+}
+
+/// What the list knows of a result agrees with a run, so that its record is worth reading.
+fn may_be_alike(one: &Listed, record: &Record) -> bool {
+    let hash = one.facts.as_ref().map(|facts| &facts.workload.schedule_hash);
+    // A record of before says it only when all of it is read.
+    one.headline.kind == Kind::Run
+        && one.headline.system.contains(&record.system.name)
+        && one.headline.workload.contains(&record.workload.name)
+        && hash.is_none_or(|hash| *hash == record.workload.schedule_hash)
+}
+
+/// Same load, same system, same settings?
+fn is_alike(pair: &[Record; 2]) -> bool {
+    pair[0].system.name == pair[1].system.name
+        && compare(pair)
+            .is_ok_and(|compared| compared.differences.iter().all(|difference| CONTEXT.contains(&difference.name)))
+}
+
+fn judge_all(runs: &mut [HistoryRun], demands: &Demands, root: &Path, chosen: Option<&str>) -> Result<(), Problem> {
+    let load = |folder: &str| {
+        Subject::load(&root.join(folder))
+            .map_err(|error| Problem::new(StatusCode::CONFLICT, format!("`{folder}` cannot be judged: {error}")))
+    };
+    let mut baseline = match chosen {
+        Some(name) if runs.iter().any(|run| run.folder == name) => Some((name.to_owned(), load(name)?)),
+        Some(name) => {
+            let problem = format!("`{name}` is no run of this configuration");
+            return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, problem)
+                .hint("take one of the history, or leave `baseline` out"));
+        }
+        None => None,
+    };
+    for run in runs {
+        // One that is not judged is no baseline of the next either.
+        if run.remark.is_some() {
+            continue;
+        }
+        let subject = load(&run.folder)?;
+        match &baseline {
+            Some((name, _)) if *name == run.folder => run.remark = Some("the baseline".to_owned()),
+            Some((name, against)) => judge_one(run, &subject, demands, name, against)?,
+            None => run.remark = Some("the first that can be judged".to_owned()),
+        }
+        if chosen.is_none() {
+            baseline = Some((run.folder.clone(), subject));
+        }
+    }
+    Ok(())
+}
+
+fn judge_one(
+    run: &mut HistoryRun,
+    subject: &Subject,
+    demands: &Demands,
+    name: &str,
+    baseline: &Subject,
+) -> Result<(), Problem> {
+    let judged = judge(subject, demands, Some(baseline))
+        .map_err(|error| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, error.to_string()).hint(error.hint()))?;
+    run.baseline = Some(name.to_owned());
+    let of_gates = || judged.rows.iter().filter(|row| matches!(row.kind, CheckKind::FailOn | CheckKind::Regression));
+    for row in of_gates() {
+        let text = format!("{}: {}", row.name, row.detail);
+        match row.outcome {
+            Outcome::Failed => run.regressions.push(text),
+            Outcome::Undecided | Outcome::NotMeasured => run.remark = Some(text),
+            Outcome::Passed | Outcome::Warned => {}
+        }
+    }
+    Ok(())
+}

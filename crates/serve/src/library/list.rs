@@ -1,0 +1,227 @@
+//! A page of the list of submissions and results: filtered, sorted, cut.
+
+use std::cmp::Ordering;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use axum::http::StatusCode;
+use pubmark_record::capacity::TrialQuantiles;
+use pubmark_record::headline::{Kind, Unreadable};
+use pubmark_record::past_runs::filter::Filter;
+use pubmark_record::past_runs::moment;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Listed;
+use crate::entry::RunEntry;
+use crate::problem::Problem;
+use crate::shared::Shared;
+use crate::store::State as RunState;
+
+/// Entries of a page, if the query gives no number.
+pub const PAGE: usize = 50;
+/// Entries of a page at most.
+const MOST: usize = 500;
+/// What a word of a filter begins with that asks for a tag.
+const TAG: &str = "tag=";
+
+/// Filter, order and page.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ListQuery {
+    /// Words and `key=value` with spaces between, as `pubmark runs` takes them: `mosquitto verdict=valid,suspect`; and `tag=NAME` for
+    /// a tag of a note. Only results match.
+    #[serde(default)]
+    pub filter: Option<String>,
+    /// Only those that are as far.
+    pub state: Option<RunState>,
+    /// Only those of a kind.
+    pub kind: Option<Kind>,
+    /// Only those that began then or later: `2h` ago, `2026-03-01`.
+    pub since: Option<String>,
+    /// What they are ordered by.
+    #[serde(default)]
+    pub sort: Sort,
+    /// The other way round; those without a value stay last.
+    #[serde(default)]
+    pub reverse: bool,
+    /// Entries that are left out at the beginning.
+    #[serde(default)]
+    pub offset: usize,
+    /// Entries at most: 1 to 500.
+    pub limit: Option<usize>,
+}
+
+/// Orders of a list.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sort {
+    /// The newest first.
+    #[default]
+    Newest,
+    /// The oldest first.
+    Oldest,
+    /// By name of workload or experiment, then the newest first.
+    Name,
+    /// By system and protocol.
+    System,
+    /// By state, those that wait first.
+    State,
+    /// By verdict: valid, suspect, invalid.
+    Verdict,
+    /// By messages offered per second, the fewest first; those without such a figure last, here and below.
+    Load,
+    /// By share of messages delivered, the lowest first.
+    Delivered,
+    /// By median latency, the lowest first.
+    P50,
+    /// By p99 latency, the lowest first.
+    P99,
+}
+
+/// A page of a list.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Page {
+    /// Entries that match, on all pages.
+    pub total: usize,
+    /// Entries before this page.
+    pub offset: usize,
+    /// The page.
+    pub runs: Vec<RunEntry>,
+    /// Folders whose record cannot be read.
+    pub unreadable: Vec<Unreadable>,
+}
+
+/// What an entry has to meet.
+struct Criteria {
+    filter: Filter,
+    tags: Vec<String>,
+}
+
+impl Criteria {
+    fn of(query: &ListQuery) -> Result<Criteria, Problem> {
+        let words = || query.filter.iter().flat_map(|words| words.split_whitespace());
+        let tags: Vec<String> = words().filter_map(|word| word.strip_prefix(TAG)).map(str::to_lowercase).collect();
+        let others: Vec<String> = words().filter(|word| !word.starts_with(TAG)).map(str::to_owned).collect();
+        let mut filter = Filter::read(&others).map_err(|error| unusable(error.to_string()).hint(error.hint()))?;
+        filter.since = query.since.as_deref().map(moment::read).transpose().map_err(unusable)?;
+        Ok(Criteria { filter, tags })
+    }
+
+    fn is_empty(&self) -> bool {
+        self.filter.is_empty() && self.tags.is_empty()
+    }
+
+    fn matches(&self, one: &Listed) -> bool {
+        let has = |tag: &String| one.note.tags.iter().any(|other| other.to_lowercase() == *tag);
+        self.tags.iter().all(has) && self.filter.matches(&one.headline)
+    }
+}
+
+fn unusable(message: String) -> Problem {
+    Problem::new(StatusCode::BAD_REQUEST, message)
+}
+
+/// The page that a query asks for.
+///
+/// # Errors
+/// The query cannot be used, or the folder of results cannot be read.
+pub fn page(shared: &Shared, query: &ListQuery) -> Result<Page, Problem> {
+    let criteria = Criteria::of(query)?;
+    let limit = query.limit.unwrap_or(PAGE);
+    if !(1..=MOST).contains(&limit) {
+        return Err(unusable(format!("`limit` is 1 to {MOST}")));
+    }
+    let found = shared.library.list(shared.store.runs()).map_err(|error| Problem::internal(&error))?;
+    let matching: Vec<&Arc<Listed>> = found.results.iter().filter(|one| criteria.matches(one)).collect();
+    let mut entries = entries(shared, &matching, criteria.is_empty());
+    entries.retain(|entry| query.state.is_none_or(|state| entry.state == state));
+    entries.retain(|entry| query.kind.is_none_or(|kind| entry.kind == kind));
+    sort(&mut entries, query.sort, query.reverse);
+    let total = entries.len();
+    let runs = entries.into_iter().skip(query.offset).take(limit).collect();
+    Ok(Page { total, offset: query.offset, runs, unreadable: found.unreadable })
+}
+
+/// Submissions with what came of them, and folders that no submission made. Submissions without a result match no filter.
+fn entries(shared: &Shared, matching: &[&Arc<Listed>], all: bool) -> Vec<RunEntry> {
+    let by_folder: HashMap<&str, &Arc<Listed>> =
+        matching.iter().map(|one| (one.headline.folder.as_str(), *one)).collect();
+    let mut made = BTreeSet::new();
+    let mut entries = Vec::new();
+    let mut waiting = 0;
+    for entry in shared.store.all() {
+        made.extend(entry.status.folders.iter().cloned());
+        let position = (entry.status.state == RunState::Queued).then_some(waiting);
+        waiting += usize::from(!entry.status.state.is_over());
+        let result = entry.status.folders.last().and_then(|last| by_folder.get(last.as_str()));
+        if result.is_some() || all {
+            entries.push(RunEntry::of_submission(entry, position, result.map(|one| one.as_ref())));
+        }
+    }
+    let without = matching.iter().filter(|one| !made.contains(&one.headline.folder));
+    entries.extend(without.map(|one| RunEntry::of_folder(one)));
+    entries
+}
+
+fn sort(entries: &mut [RunEntry], by: Sort, reverse: bool) {
+    // In one second, the name decides: a page must not depend on chance.
+    entries.sort_by(|one, other| other.at().cmp(one.at()).then_with(|| other.id.cmp(&one.id)));
+    let turned = |order: Ordering| if reverse { order.reverse() } else { order };
+    let mut by_figure = |figure: fn(&RunEntry) -> Option<f64>| {
+        entries.sort_by(|one, other| match (figure(one), figure(other)) {
+            (Some(one), Some(other)) => turned(one.total_cmp(&other)),
+            (one, other) => other.is_some().cmp(&one.is_some()),
+        });
+    };
+    match by {
+        Sort::Load => return by_figure(|entry| entry.offered_per_s),
+        Sort::Delivered => return by_figure(delivered),
+        Sort::P50 => return by_figure(|entry| latency(entry, |quantiles| quantiles.p50_us)),
+        Sort::P99 => return by_figure(|entry| latency(entry, |quantiles| quantiles.p99_us)),
+        Sort::Verdict => return by_figure(|entry| Some(f64::from(entry.headline.as_ref()?.verdict? as u8))),
+        _ => {}
+    }
+    match by {
+        Sort::Oldest => entries.reverse(),
+        Sort::Name => entries.sort_by(|one, other| turned(one.name.cmp(&other.name))),
+        Sort::System => entries.sort_by(|one, other| turned(system(one).cmp(&system(other)))),
+        Sort::State => entries.sort_by(|one, other| turned(one.state.cmp(&other.state))),
+        _ if reverse => entries.reverse(),
+        _ => {}
+    }
+}
+
+fn system(entry: &RunEntry) -> (&[String], &[String]) {
+    (&entry.systems, entry.headline.as_ref().map_or(&[], |headline| &headline.protocol))
+}
+
+/// Share of messages delivered.
+fn delivered(entry: &RunEntry) -> Option<f64> {
+    let headline = entry.headline.as_ref()?;
+    let expected = headline.expected.filter(|expected| *expected > 0)?;
+    Some(headline.delivered? as f64 / expected as f64)
+}
+
+fn latency(entry: &RunEntry, quantile: fn(&TrialQuantiles) -> Option<f64>) -> Option<f64> {
+    quantile(&entry.headline.as_ref()?.latency.as_ref()?.upper)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn criteria(filter: &str) -> Result<Criteria, Problem> {
+        Criteria::of(&ListQuery { filter: Some(filter.to_owned()), ..ListQuery::default() })
+    }
+
+    #[test]
+    fn a_tag_is_a_word_of_the_filter() {
+        let both = criteria("mosquitto tag=Lab  verdict=valid").unwrap();
+        assert_eq!(both.tags, ["lab"]);
+        assert!(!both.is_empty() && criteria("   ").unwrap().is_empty());
+        assert!(criteria("sistem=x").is_err());
+        assert!(!criteria(r#""quoted' <b>"#).unwrap().is_empty());
+    }
+}

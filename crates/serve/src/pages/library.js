@@ -1,0 +1,175 @@
+// The list of results: searched, sorted and turned over without leaving the page; compared, exported, noted, deleted.
+(function () {
+  'use strict';
+  var at = pubmark.at, view = at('view'), queue = at('queue'), search = at('search');
+  var timer = 0, shownQueue = '', isSilent = false;
+
+  function load() {
+    var wanted = location.search;
+    search.elements.filter.value = new URLSearchParams(wanted).get('filter') || '';
+    return pubmark.drawn('/' + wanted).then(function (text) {
+      // Another search may have begun meanwhile.
+      if (wanted !== location.search) return;
+      pubmark.put(view, text);
+      pubmark.report('');
+      select();
+    }).catch(pubmark.report);
+  }
+
+  function go(address) {
+    history.pushState(null, '', address);
+    return load().then(function () { pubmark.announce((view.querySelector('.total') || {}).textContent || ''); });
+  }
+
+  // The queue changes by itself, and what ended is a result.
+  function follow() {
+    clearTimeout(timer);
+    return pubmark.drawn('/queue').then(function (text) {
+      if (isSilent) { isSilent = false; load(); }
+      if (text !== shownQueue) {
+        var isFirst = shownQueue === '';
+        shownQueue = text;
+        if (!queue.contains(document.activeElement)) pubmark.put(queue, text);
+        if (!isFirst && selected().length === 0 && !document.querySelector('dialog[open]')) load();
+      }
+      timer = setTimeout(follow, 2000);
+    }).catch(function (error) {
+      pubmark.report(error);
+      isSilent = !error.problem;
+      if (error.status !== 401) timer = setTimeout(follow, 5000);
+    });
+  }
+
+  function selected() {
+    return [].slice.call(view.querySelectorAll('input[name=run]:checked')).map(function (box) { return box.value; });
+  }
+
+  function query(names) {
+    return names.map(function (name) { return 'run=' + encodeURIComponent(name); }).join('&');
+  }
+
+  // What can be done with so many results.
+  function select() {
+    var names = selected();
+    view.querySelectorAll('[data-needs]').forEach(function (button) {
+      var needs = button.dataset.needs.split('-').map(Number);
+      button.disabled = names.length < needs[0] || names.length > needs[1];
+    });
+    var count = view.querySelector('#selected');
+    if (count) count.textContent = names.length === 0 ? 'Nothing selected' : names.length + ' selected';
+  }
+
+  function bytes(number) {
+    var units = ['B', 'kB', 'MB', 'GB'], place = 0;
+    while (number >= 1000 && place < 3) { number /= 1000; place += 1; }
+    return (place === 0 ? number : number.toPrecision(3)) + ' ' + units[place];
+  }
+
+  function inOrder(list, work) {
+    return list.reduce(function (before, one) { return before.then(function () { return work(one); }); }, Promise.resolve());
+  }
+
+  // Says first what goes, by name and size.
+  function confirmDeletion(names) {
+    var lines = at('going');
+    lines.replaceChildren();
+    return inOrder(names, function (name) {
+      return pubmark.request('/runs/' + encodeURIComponent(name) + '/results').then(function (response) {
+        return response.json();
+      }).then(function (results) {
+        var texts = results.folders.map(function (one) {
+          return one.folder + ': ' + one.files + (one.files === 1 ? ' file, ' : ' files, ') + bytes(one.bytes);
+        });
+        if (texts.length === 0) texts = [name + ': no results, the entry in the list'];
+        texts.forEach(function (text) {
+          var line = document.createElement('li');
+          line.textContent = text;
+          lines.append(line);
+        });
+      });
+    }).then(function () {
+      at('delete').dataset.names = JSON.stringify(names);
+      at('delete').showModal();
+    }).catch(pubmark.report);
+  }
+
+  at('delete').addEventListener('close', function () {
+    if (at('delete').returnValue !== 'yes') return;
+    at('delete').returnValue = '';
+    var names = JSON.parse(at('delete').dataset.names), gone = 0;
+    inOrder(names, function (name) {
+      return pubmark.request('/runs/' + encodeURIComponent(name) + '/results', { method: 'DELETE' })
+        .then(function () { gone += 1; });
+    }).then(load).then(function () {
+      pubmark.announce(gone + (gone === 1 ? ' result deleted' : ' results deleted'));
+    }).catch(function (error) { load().then(function () { pubmark.report(error); }); });
+  });
+
+  at('note').addEventListener('close', function () {
+    var dialog = at('note'), form = dialog.querySelector('form');
+    if (dialog.returnValue !== 'yes') return;
+    dialog.returnValue = '';
+    var note = { text: form.elements.text.value, tags: form.elements.tags.value.split(/[\s,]+/).filter(Boolean) };
+    pubmark.request('/runs/' + encodeURIComponent(dialog.dataset.name) + '/note', {
+      method: 'PUT', body: JSON.stringify(note)
+    }).then(load).then(function () { pubmark.announce('The note is saved.'); }).catch(pubmark.report);
+  });
+
+  function editNote(button) {
+    var dialog = at('note'), form = dialog.querySelector('form');
+    dialog.dataset.name = button.dataset.note;
+    dialog.querySelector('.of').textContent = button.dataset.note;
+    form.elements.text.value = button.dataset.text;
+    form.elements.tags.value = button.dataset.tags;
+    dialog.showModal();
+  }
+
+  var actions = {
+    compare: function (names) { location.href = '/compare?' + query(names); },
+    history: function (names) { location.href = '/history?' + query(names); },
+    export: function (names) {
+      pubmark.announce('The export begins.');
+      return pubmark.request('/export?' + query(names))
+        .then(function (response) { return pubmark.download(response, 'pubmark-results.tar.gz'); })
+        .then(function () { pubmark.announce('The export is complete.'); })
+        .catch(pubmark.report);
+    },
+    delete: confirmDeletion
+  };
+
+  document.addEventListener('click', function (event) {
+    var target = event.target.closest('a[data-stay],button');
+    if (!target) return;
+    if (target.dataset.stay !== undefined) {
+      if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+      event.preventDefault();
+      var again = target.id;
+      go(target.getAttribute('href')).then(function () { if (again && at(again)) at(again).focus(); });
+    } else if (target.dataset.cancel) {
+      if (!confirm('Cancel ' + target.dataset.what + '? What was measured until now is saved.')) return;
+      target.disabled = true;
+      pubmark.request('/runs/' + target.dataset.cancel, { method: 'DELETE' }).then(function () {
+        target.blur();
+        return follow();
+      }).catch(function (error) { target.disabled = false; pubmark.report(error); });
+    } else if (target.dataset.note) {
+      editNote(target);
+    } else if (target.dataset.action) {
+      actions[target.dataset.action](selected());
+    }
+  });
+  view.addEventListener('change', function (event) {
+    if (event.target.name === 'run') select();
+  });
+  search.addEventListener('submit', function (event) {
+    event.preventDefault();
+    var wanted = new URLSearchParams(location.search);
+    wanted.delete('offset');
+    wanted.set('filter', search.elements.filter.value.trim());
+    if (!wanted.get('filter')) wanted.delete('filter');
+    var text = wanted.toString();
+    go(text ? '/?' + text : '/');
+  });
+  window.addEventListener('popstate', load);
+  pubmark.start(function () { load(); follow(); });
+})();

@@ -1,0 +1,91 @@
+// Follows a run: takes what the server draws once a second, and becomes the report at the end.
+(function () {
+  'use strict';
+  var at = pubmark.at, id = location.pathname.split('/')[2] || '';
+  var view = at('view'), stop = at('stop'), announced = '';
+
+  // Only what changed its kind is read out: a phase, a fault, the end.
+  function announce(text) {
+    if (text && text !== announced) { announced = text; pubmark.announce(text); }
+  }
+
+  function becomeReport() {
+    return pubmark.drawn('/runs/' + id + '/report').then(function (text) {
+      document.title = pubmark.put(at('page'), text) + ' – pubmark';
+      document.addEventListener('click', download);
+      // Only single runs have a history.
+      var kind = at('page').querySelector('.kind');
+      if (!kind || kind.textContent !== 'pubmark run') return;
+      var link = document.createElement('a');
+      link.href = '/history?run=' + encodeURIComponent(id);
+      link.textContent = 'History of this configuration';
+      document.querySelector('nav.pages').append(link);
+    });
+  }
+
+  // Links of a report lead to files beside it; they need the token, which no link can carry.
+  function download(event) {
+    var link = event.target.closest && event.target.closest('a[href$=".csv"]');
+    if (!link) return;
+    event.preventDefault();
+    var name = link.getAttribute('href').split('/').pop();
+    pubmark.request('/runs/' + id + '/table?table=' + encodeURIComponent(name.replace(/\.csv$/, '')))
+      .then(function (response) { return pubmark.download(response, name); })
+      .catch(pubmark.report);
+  }
+
+  function show(message) {
+    at('title').textContent = message.title;
+    document.title = message.title + ' – pubmark';
+    view.innerHTML = message.html;
+    at('actions').hidden = !message.can_stop;
+    announce(message.announce);
+  }
+
+  // Server-sent events, read by hand: an EventSource cannot send the token.
+  function follow() {
+    return pubmark.request('/runs/' + id + '/live').then(function (response) {
+      pubmark.report('');
+      var reader = response.body.getReader(), decoder = new TextDecoder(), rest = '', over = false, ended = false;
+      function next() {
+        return reader.read().then(function (piece) {
+          if (piece.done) return ended && !over ? null : over;
+          rest += decoder.decode(piece.value, { stream: true });
+          var events = rest.split('\n\n');
+          rest = events.pop();
+          events.forEach(function (event) {
+            event.split('\n').forEach(function (line) {
+              if (line.slice(0, 6) !== 'data: ') return;
+              var message = JSON.parse(line.slice(6));
+              show(message);
+              over = over || message.over;
+              ended = ended || message.ended;
+            });
+          });
+          return next();
+        });
+      }
+      return next();
+    }).then(function (over) {
+      if (over === null) return null;
+      if (over) return becomeReport();
+      setTimeout(follow, 1000);
+      return null;
+    }).catch(function (error) {
+      pubmark.report(error);
+      // The server refused it for a reason that will not go away.
+      if (error.problem) return;
+      pubmark.report('The server does not answer; trying again.');
+      setTimeout(follow, 2000);
+    });
+  }
+
+  stop.addEventListener('click', function () {
+    if (!confirm('Stop the run? What was measured until now is saved.')) return;
+    stop.disabled = true;
+    pubmark.request('/runs/' + id, { method: 'DELETE' }).then(function () {
+      announce('The run ends.');
+    }).catch(function (error) { stop.disabled = false; pubmark.report(error); });
+  });
+  pubmark.start(follow);
+})();

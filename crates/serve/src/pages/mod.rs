@@ -1,0 +1,184 @@
+//! Pages of the server in a browser. A page is a shell without data, which is answered without the token; its script asks for the
+//! token and puts in what the server draws. [`PAGES`] lists them.
+
+pub mod history;
+pub mod library;
+pub mod new;
+
+use std::sync::LazyLock;
+
+use axum::http::{HeaderMap, HeaderValue, Method, header};
+use axum::response::{Html, IntoResponse as _, Response};
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use pubmark_report::html::{LIVE_STYLE, SCRIPT, STYLE};
+
+const COMMON_SCRIPT: &str = include_str!("common.js");
+const PAGE_STYLE: &str = include_str!("pages.css");
+
+/// A page.
+pub struct Page {
+    /// Is it the page of this path?
+    is_at: fn(&str) -> bool,
+    /// Its heading until its script has another.
+    title: &'static str,
+    /// Its script.
+    script: &'static str,
+    /// What it holds before there is any data.
+    content: fn() -> Markup,
+}
+
+/// All pages. A new one is a row here.
+static PAGES: [Page; 5] = [
+    Page { is_at: |path| path == "/", title: "Results", script: include_str!("library.js"), content: library::content },
+    Page { is_at: |path| path == "/new", title: "New run", script: include_str!("new.js"), content: || html! {} },
+    Page {
+        is_at: |path| path == "/compare",
+        title: "Comparison",
+        script: include_str!("compare.js"),
+        content: || html! {},
+    },
+    Page {
+        is_at: |path| path == "/history",
+        title: "History",
+        script: include_str!("history.js"),
+        content: || html! {},
+    },
+    Page {
+        is_at: |path| path.strip_prefix("/runs/").is_some_and(|id| !id.is_empty() && !id.contains('/')),
+        title: "Run",
+        script: include_str!("live.js"),
+        content: || html! { p #actions hidden { button #stop type="button" { "Stop the run" } } },
+    },
+];
+
+/// The page that a browser wants, if it wants one: it shows no token, as it follows a link.
+pub fn wanted(method: &Method, path: &str, headers: &HeaderMap) -> Option<&'static Page> {
+    let is_link = method == Method::GET && wants_page(headers) && !headers.contains_key(header::AUTHORIZATION);
+    PAGES.iter().find(|page| is_link && (page.is_at)(path))
+}
+
+/// Is something to look at wanted, not data?
+pub fn wants_page(headers: &HeaderMap) -> bool {
+    headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok()).is_some_and(|kinds| kinds.contains("text/html"))
+}
+
+impl Page {
+    /// The page, which may run its own script and that of the reports, and ask this server alone.
+    pub fn response(&self) -> Response {
+        let mut response = Html(self.shell()).into_response();
+        let policy = HeaderValue::from_str(&self.policy()).expect("a policy is plain ASCII");
+        response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy);
+        response
+    }
+
+    fn policy(&self) -> String {
+        static SHARED: LazyLock<String> = LazyLock::new(|| format!("{} {}", source(COMMON_SCRIPT), source(SCRIPT)));
+        format!(
+            "default-src 'none'; connect-src 'self'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; \
+             frame-ancestors 'none'; script-src {} {}",
+            *SHARED,
+            source(self.script)
+        )
+    }
+
+    fn shell(&self) -> String {
+        html! {
+            (DOCTYPE)
+            html lang="en" {
+                head {
+                    meta charset="utf-8";
+                    meta name="viewport" content="width=device-width, initial-scale=1";
+                    meta name="color-scheme" content="light dark";
+                    title { (self.title) " – pubmark" }
+                    style { (PreEscaped(STYLE)) (PreEscaped(LIVE_STYLE)) (PreEscaped(PAGE_STYLE)) }
+                }
+                body {
+                    nav.pages aria-label="Pages" {
+                        a.name href="/" { "pubmark" }
+                        a href="/" { "Results" }
+                        a href="/new" { "New run" }
+                    }
+                    p #announced .unseen role="status" aria-live="polite" {}
+                    p #problem .caution role="alert" {}
+                    (login())
+                    div #page hidden {
+                        header { h1 #title { (self.title) } }
+                        ((self.content)())
+                        main #view {}
+                    }
+                    noscript { p.missing { "This page needs JavaScript. Exported results and reports are complete without." } }
+                    script { (PreEscaped(COMMON_SCRIPT)) }
+                    script { (PreEscaped(self.script)) }
+                }
+            }
+        }
+        .into_string()
+    }
+}
+
+fn login() -> Markup {
+    html! {
+        form #login hidden {
+            h1 { "pubmark serve" }
+            // Password managers want a name beside a password.
+            input type="text" name="username" autocomplete="username" value="pubmark" hidden;
+            label for="token" { "Token" }
+            input #token name="token" type="password" autocomplete="current-password" required;
+            button type="submit" { "Show" }
+            p.hint {
+                "It was printed when the server was started first, and is in " code { ".serve/token" }
+                " of the folder of results. This tab keeps it until it is closed."
+            }
+        }
+    }
+}
+
+/// A script as a source that a policy allows: by its hash.
+fn source(script: &str) -> String {
+    format!("'sha256-{}'", base64(ring::digest::digest(&ring::digest::SHA256, script.as_bytes()).as_ref()))
+}
+
+/// Base64 (RFC 4648 §4).
+fn base64(bytes: &[u8]) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::new();
+    for three in bytes.chunks(3) {
+        let byte = |index: usize| u32::from(three.get(index).copied().unwrap_or(0));
+        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+        for place in 0..4 {
+            let letter = char::from(LETTERS[(bits >> (18 - 6 * place) & 63) as usize]);
+            text.push(if place > three.len() { '=' } else { letter });
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_is_that_of_the_standard() {
+        // RFC 4648 §10.
+        for (text, coded) in [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy")] {
+            assert_eq!(base64(text.as_bytes()), coded);
+        }
+    }
+
+    #[test]
+    fn a_page_is_for_who_follows_a_link_alone() {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::ACCEPT, HeaderValue::from_static("text/html,*/*"));
+        let title = |path: &str, headers: &HeaderMap| wanted(&Method::GET, path, headers).map(|page| page.title);
+        for (path, expected) in [("/", "Results"), ("/new", "New run"), ("/runs/x", "Run"), ("/compare", "Comparison")]
+        {
+            assert_eq!(title(path, &headers), Some(expected), "{path}");
+        }
+        for path in ["/runs/", "/runs/x/report", "/runs", "/systems", "/nothing"] {
+            assert_eq!(title(path, &headers), None, "{path}");
+        }
+        headers.insert(header::AUTHORIZATION, HeaderValue::from_static("Bearer x"));
+        assert_eq!(title("/", &headers), None);
+    }
+}

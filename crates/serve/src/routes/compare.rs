@@ -1,0 +1,137 @@
+//! `GET /compare`: results of one schedule side by side, as JSON or as a page.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse as _, Response};
+use pubmark_record::comparison::{CompareError, Comparison, MOST_RUNS, compare};
+use pubmark_record::experiment::ExperimentRecord;
+use pubmark_record::record::Record;
+use pubmark_record::store::{self, Stored as _};
+use pubmark_report::html;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::files::Content;
+use super::lookup;
+use super::selection::Selection;
+use crate::pages;
+use crate::problem::Problem;
+use crate::shared::Shared;
+
+/// Results side by side.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Compared {
+    /// The results, in the order given.
+    runs: Vec<ComparedRun>,
+    /// Their figures.
+    figures: Vec<ComparedFigure>,
+    /// Settings, versions and machines in which they differ, besides the system.
+    differences: Vec<Difference>,
+    /// How far the marks may be believed.
+    caution: String,
+}
+
+/// A result of a comparison.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ComparedRun {
+    /// Name of the run.
+    name: String,
+    /// System and version, numbered where several are alike.
+    label: String,
+    /// Why it is not ranked; `null` if it is.
+    not_ranked: Option<String>,
+}
+
+/// A figure of every result.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ComparedFigure {
+    /// Its name.
+    name: String,
+    /// Its values, of a latency the upper bounds, µs; `null` where it was not measured.
+    values: Vec<Option<f64>>,
+    /// Their lower bounds; `null` where a value has none.
+    lower: Vec<Option<f64>>,
+    /// Place of the best value, from 0; `null` where none is marked.
+    best: Option<usize>,
+}
+
+/// A setting in which results differ.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Difference {
+    /// The setting.
+    name: String,
+    /// Its values.
+    values: Vec<String>,
+}
+
+/// Compares.
+pub async fn compared(
+    State(shared): State<Arc<Shared>>,
+    selection: Selection,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let used = Arc::clone(&shared);
+    let is_page = pages::wants_page(&headers);
+    lookup::slowly(&shared, move || {
+        let records = records(&used, &selection.run)?;
+        let comparison = compare(&records).map_err(|error| refused(&error))?;
+        Ok(if is_page {
+            Content::page(html::comparison(&comparison)).into_response()
+        } else {
+            Json(shown(&comparison)).into_response()
+        })
+    })
+    .await
+}
+
+fn records(shared: &Shared, names: &[String]) -> Result<Vec<Record>, Problem> {
+    if names.len() > MOST_RUNS {
+        return Err(refused(&CompareError::Count { found: names.len() }));
+    }
+    let load = |name: &String| {
+        let folder = lookup::results(shared, name)?;
+        store::load(&folder).map_err(|error| {
+            let conflict = |text: String| Problem::new(StatusCode::CONFLICT, text);
+            match folder.join(ExperimentRecord::FILE).is_file() {
+                true => conflict(format!("`{name}` is an experiment: its report compares its cells")),
+                false => conflict(format!("`{name}` has no record of a run: {error}")),
+            }
+        })
+    };
+    names.iter().map(load).collect()
+}
+
+fn refused(error: &CompareError) -> Problem {
+    let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, error.to_string());
+    match error {
+        CompareError::Count { .. } => problem.hint("name them as `run=A&run=B`"),
+        _ => problem.hint("compare runs of the same workload, scale, rate, seed and duration: the same load"),
+    }
+}
+
+fn shown(comparison: &Comparison) -> Compared {
+    let run = |run: &pubmark_record::comparison::ComparedRun| ComparedRun {
+        name: run.record.run.name.clone(),
+        label: run.label.clone(),
+        not_ranked: run.not_ranked.clone(),
+    };
+    let figure = |row: &pubmark_record::comparison::ComparedFigure| ComparedFigure {
+        name: row.figure.name.to_owned(),
+        values: row.values.clone(),
+        lower: row.lower.clone(),
+        best: row.best,
+    };
+    let difference = |difference: &pubmark_record::comparison::Difference| Difference {
+        name: difference.name.to_owned(),
+        values: difference.values.clone(),
+    };
+    Compared {
+        runs: comparison.runs.iter().map(run).collect(),
+        figures: comparison.figures.iter().map(figure).collect(),
+        differences: comparison.differences.iter().map(difference).collect(),
+        caution: comparison.caution().to_owned(),
+    }
+}

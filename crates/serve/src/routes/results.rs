@@ -1,0 +1,106 @@
+//! `PUT /runs/{id}/note`, `GET` and `DELETE /runs/{id}/results`.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use pubmark_runner::spec::file::document;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::body::Text;
+use super::lookup::{self, Found, Id};
+use crate::library::note::{self, Note, NoteError};
+use crate::library::removal::{self, Extent, REMOVED_FOLDER};
+use crate::problem::Problem;
+use crate::shared::Shared;
+
+/// Saves a note; an empty one removes it.
+pub async fn put_note(
+    State(shared): State<Arc<Shared>>,
+    Path(Id { id }): Path<Id>,
+    body: Text<Note>,
+) -> Result<Json<Note>, Problem> {
+    let used = Arc::clone(&shared);
+    lookup::slowly(&shared, move || {
+        let folder = lookup::results(&used, &id)?;
+        let sent: Note = document(&body.text)?;
+        let note = Note::of(&sent.text, &sent.tags).map_err(|error| refused(&error))?;
+        note::save(&folder, &note).map_err(|error| refused(&error))?;
+        Ok(Json(note))
+    })
+    .await
+}
+
+fn refused(error: &NoteError) -> Problem {
+    match error {
+        NoteError::TooLong(_) | NoteError::TooMany(_) | NoteError::NoTag(_) => {
+            Problem::new(StatusCode::UNPROCESSABLE_ENTITY, error.to_string())
+        }
+        _ => Problem::internal(error),
+    }
+}
+
+/// What a deletion removes.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Results {
+    /// The submission, which is removed from the list; `null` where a folder alone is named.
+    submission: Option<String>,
+    /// Folders of results, with all that is in them.
+    folders: Vec<Extent>,
+}
+
+/// Says what a deletion would remove.
+pub async fn results(State(shared): State<Arc<Shared>>, Path(Id { id }): Path<Id>) -> Result<Json<Results>, Problem> {
+    let used = Arc::clone(&shared);
+    lookup::slowly(&shared, move || removable(&used, &id)).await.map(Json)
+}
+
+/// Removes results for good.
+pub async fn delete(State(shared): State<Arc<Shared>>, Path(Id { id }): Path<Id>) -> Result<Json<Results>, Problem> {
+    let used = Arc::clone(&shared);
+    lookup::slowly(&shared, move || {
+        let removed = removable(&used, &id)?;
+        let aside = used.store.serve_folder().join(REMOVED_FOLDER);
+        for Extent { folder, .. } in &removed.folders {
+            removal::remove(used.store.runs(), folder, &aside).map_err(|error| Problem::internal(&error))?;
+        }
+        match &removed.submission {
+            Some(submission) => used.store.remove(submission)?,
+            None => used.store.forget_folder(&id)?,
+        }
+        Ok(Json(removed))
+    })
+    .await
+}
+
+/// What goes with a name: all of a submission, or one folder.
+fn removable(shared: &Shared, id: &str) -> Result<Results, Problem> {
+    let (submission, folders) = match lookup::find(shared, id)? {
+        Found::Submission(entry) if !entry.status.state.is_over() => {
+            let state = entry.status.state.word();
+            return Err(Problem::new(
+                StatusCode::CONFLICT,
+                format!("`{id}` is {state}: its results cannot be deleted"),
+            )
+            .hint(format!("cancel it first: `DELETE /runs/{}`", entry.submitted.id)));
+        }
+        Found::Submission(entry) if entry.submitted.id == id => (Some(id.to_owned()), entry.status.folders),
+        Found::Submission(_) => (None, vec![id.to_owned()]),
+        Found::Folder(name) => {
+            if lookup::result(shared, &name).is_none() {
+                return Err(Problem::new(StatusCode::CONFLICT, format!("`{name}` holds no record that can be read"))
+                    .hint("a run of the command line may be under way there; otherwise remove the folder by hand"));
+            }
+            (None, vec![name])
+        }
+    };
+    let is_there = |name: &String| shared.store.runs().join(name).symlink_metadata().is_ok();
+    let extent = |name: String| {
+        removal::extent(shared.store.runs(), &name)
+            .map_err(|error| Problem::new(StatusCode::CONFLICT, format!("`{name}` cannot be deleted: {error}")))
+    };
+    let folders = folders.into_iter().filter(is_there).map(extent).collect::<Result<_, Problem>>()?;
+    Ok(Results { submission, folders })
+}

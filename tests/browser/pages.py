@@ -1,0 +1,280 @@
+"""The pages of `pubmark serve` in a real browser: Debian's Chromium, driven by Selenium; axe-core looks for what keeps people out.
+
+    target/clients/browser/bin/python3 tests/browser/pages.py URL TOKEN_FILE AXE_FILE [PICTURES]
+
+The server's folder of results is that of the test `serve::browser`: `one` and `slow` of one schedule, the second with a regression, `other`
+of another schedule; an experiment and a search for capacity; and a folder whose name means harm. The token is read from its file. With
+PICTURES, each page is saved there as a picture, too.
+"""
+import pathlib
+import re
+import sys
+
+from selenium import webdriver
+from selenium.common.exceptions import StaleElementReferenceException
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import Select, WebDriverWait
+
+URL, TOKEN_FILE, AXE_FILE = sys.argv[1:4]
+PICTURES = pathlib.Path(sys.argv[4]) if len(sys.argv) > 4 else None
+# Longest wait for anything, s.
+LIMIT_S = 40
+# Windows: a telephone and a desk.
+WIDTHS = [360, 1280]
+SCHEMES = ["light", "dark"]
+# What axe-core calls it when somebody cannot use a part of a page, or only with great effort.
+SERIOUS = {"serious", "critical"}
+EXPERIMENT, SEARCH = "20260201-090507-experiment", "20260202-090507-capacity"
+HARM = "20260101-090507-<img src=x onerror=document.title='broken'>"
+ONE, SLOW, OTHER = "20260301-090507-one", "20260302-090507-slow", "20260303-090507-other"
+
+
+def browser():
+    options = webdriver.ChromeOptions()
+    for word in ["--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-dev-shm-usage",
+                 "--disable-background-networking", "--disable-component-update", "--disable-sync", "--window-size=1280,900"]:
+        options.add_argument(word)
+    options.binary_location = "/usr/bin/chromium"
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    return webdriver.Chrome(options=options, service=webdriver.ChromeService("/usr/bin/chromedriver"))
+
+
+class Pages:
+    """A browser with what the tests do in it."""
+
+    def __init__(self, driver):
+        self.driver = driver
+
+    def open(self, path):
+        self.driver.get(URL + path)
+
+    def find(self, selector):
+        """An element that is there and can be seen, waited for."""
+        def look(driver):
+            seen = [one for one in driver.find_elements(By.CSS_SELECTOR, selector) if one.is_displayed()]
+            return seen[0] if seen else False
+        return self.wait(look, f"`{selector}` to be there")
+
+    def wait(self, look, what):
+        # What was found may be replaced by what the server drew since.
+        waiting = WebDriverWait(self.driver, LIMIT_S, 0.1, [StaleElementReferenceException])
+        return waiting.until(look, f"waited for {what} at {self.driver.current_url}")
+
+    def wait_for_text(self, selector, text):
+        def look(driver):
+            return any(text in one.text for one in driver.find_elements(By.CSS_SELECTOR, selector))
+        self.wait(look, f"`{text}` in `{selector}`")
+
+    def names(self):
+        """Ids of the list, in its order."""
+        return [one.text.split(",")[0] for one in self.driver.find_elements(By.CSS_SELECTOR, ".results tbody th small")]
+
+    def select(self, *names):
+        for name in names:
+            self.find(f"input[name=run][value='{name}']").click()
+
+    def no_faults(self, *refusals):
+        """Nothing in the browser's console but refusals of the server that the step is about."""
+        expected = re.compile(f"status of ({'|'.join(refusals)}) ") if refusals else None
+        entries = [entry["message"] for entry in self.driver.get_log("browser")]
+        faults = [text for text in entries if not (expected and expected.search(text))]
+        assert not faults, f"the console: {faults}"
+
+
+def signs_in(pages):
+    pages.open("/")
+    pages.find("#token").send_keys("0" * 64 + Keys.ENTER)
+    pages.wait_for_text("#problem", "does not know this token")
+    pages.no_faults("401")
+    look_at(pages, "login")
+    pages.find("#token").send_keys(pathlib.Path(TOKEN_FILE).read_text().strip() + Keys.ENTER)
+    pages.find(".results")
+    assert pages.names() == [OTHER, SLOW, ONE, SEARCH, EXPERIMENT, HARM], pages.names()
+    assert not pages.driver.get_cookies()
+
+
+def sorts(pages):
+    def runs():
+        return [name for name in pages.names() if name in (ONE, SLOW)]
+    pages.find("#by-p99").click()
+    pages.wait(lambda _: runs() == [ONE, SLOW], "the slower one to be last")
+    assert pages.names()[-1] == EXPERIMENT, "without a p99 it is last"
+    head = pages.find("th[aria-sort]")
+    assert (head.text.strip().lower()[:3], head.get_attribute("aria-sort")) == ("p99", "ascending"), head.text
+    pages.find("#by-p99").click()
+    pages.wait(lambda _: runs() == [SLOW, ONE], "the slower one to be first")
+    assert pages.names()[-1] == EXPERIMENT, "without a p99 it is last either way"
+    pages.driver.back()
+    pages.wait(lambda _: runs() == [ONE, SLOW], "the order before")
+
+
+def notes_and_searches(pages):
+    pages.open("/")
+    pages.find(f"button[data-note='{ONE}']").click()
+    look_at(pages, "note")
+    pages.find("#note-text").send_keys("<img src=x onerror=\"document.title='broken in'\"> quiet")
+    pages.find("#note-tags").send_keys("lab, night")
+    pages.find("#note button[value=yes]").click()
+    pages.wait_for_text(".results .note", "onerror")
+    assert not pages.driver.find_elements(By.CSS_SELECTOR, ".results img") and "broken" not in pages.driver.title
+    search = pages.find("#filter")
+    search.send_keys("tag=lab" + Keys.ENTER)
+    pages.wait(lambda _: pages.names() == [ONE], "the result with the tag")
+    pages.find("#filter").clear()
+    pages.find("#filter").send_keys("\"quoted' <b>" + Keys.ENTER)
+    pages.wait_for_text("#view", "Nothing matches")
+    look_at(pages, "nothing-matches")
+    pages.find("#filter").clear()
+    pages.find("#filter").send_keys("sistem=x" + Keys.ENTER)
+    pages.wait_for_text("#problem", "there is no key `sistem`")
+    pages.no_faults("400")
+
+
+def compares(pages):
+    pages.open("/")
+    compare = pages.find("button[data-action=compare]")
+    assert not compare.is_enabled(), "nothing is selected"
+    pages.select(ONE, SLOW)
+    look_at(pages, "selected")
+    pages.find("button[data-action=compare]").click()
+    pages.find("table.scorecard")
+    look_at(pages, "compare")
+    pages.no_faults()
+    pages.open("/")
+    pages.select(ONE, OTHER)
+    pages.find("button[data-action=compare]").click()
+    pages.wait_for_text("#problem", "different schedules")
+    pages.no_faults("422")
+
+
+def shows_a_regression(pages):
+    pages.open("/")
+    pages.select(SLOW)
+    pages.find("button[data-action=history]").click()
+    pages.wait_for_text("tr.regressed", "regression")
+    rows = pages.driver.find_elements(By.CSS_SELECTOR, ".history tbody tr")
+    assert len(rows) == 2, f"`other` has another schedule: {[row.text for row in rows]}"
+    assert "regressed" not in rows[0].get_attribute("class") and "regressed" in rows[1].get_attribute("class")
+    look_at(pages, "history")
+    condition = pages.find("#fail-on")
+    condition.clear()
+    condition.send_keys("p99>+1000%" + Keys.ENTER)
+    pages.wait_for_text(".finding", "0 regressions (")
+    pages.no_faults()
+
+
+def writes_and_starts(pages):
+    pages.open("/new")
+    pages.wait_for_text("#judgement", "can be run")
+    pages.wait_for_text("#plan", "devices")
+    look_at(pages, "new")
+    Select(pages.find("#workload")).select_by_value("")
+    text = pages.find("#text")
+    pages.wait_for_text("#judgement", "can be run")
+    # A key that there is not, in line 2.
+    text.send_keys(Keys.CONTROL, Keys.HOME)
+    text.send_keys(Keys.CONTROL, Keys.NULL, Keys.END, Keys.ENTER, "descriptoin: x")
+    pages.wait_for_text("#text-problem", "Line 2, ")
+    pages.wait_for_text("#lines b", "2")
+    assert not pages.find("#run").is_enabled()
+    look_at(pages, "new-wrong")
+    pages.no_faults("422")
+    Select(pages.find("#workload")).select_by_value("smart-home")
+    for name, value in [("duration", "60s"), ("warmup", "0s")]:
+        pages.find("#" + name).clear()
+        pages.find("#" + name).send_keys(value)
+    pages.wait_for_text("#command", "pubmark run smart-home --system builtin --warmup 0s")
+    pages.find("#measure").click()
+    pages.wait_for_text("#plan", "this machine")
+    pages.find("#run").click()
+
+
+def watches_and_stops(pages):
+    pages.find(".small-charts svg")
+    pages.wait_for_text(".state", "running")
+    look_at(pages, "live")
+    address = pages.driver.current_url
+    pages.open("/")
+    pages.wait_for_text(".queue", "smart-home")
+    look_at(pages, "queue")
+    pages.driver.get(address)
+    pages.find("#stop").click()
+    pages.driver.switch_to.alert.accept()
+    pages.find("#verdict")
+    heads = [one.text for one in pages.driver.find_elements(By.CSS_SELECTOR, "h1") if one.is_displayed()]
+    assert heads == ["smart-home on builtin"], heads
+    pages.find("#over-time figure")
+    look_at(pages, "report")
+    pages.no_faults("422")
+
+
+def shows_other_kinds(pages):
+    for name in [EXPERIMENT, SEARCH]:
+        pages.open("/runs/" + name)
+        pages.find("h2")
+        look_at(pages, name.split("-")[-1])
+        pages.no_faults()
+
+
+def deletes(pages):
+    pages.open("/")
+    pages.select(OTHER)
+    pages.find("button[data-action=delete]").click()
+    pages.wait_for_text("#going", OTHER + ": ")
+    look_at(pages, "delete")
+    pages.find("#delete button[value=no]").click()
+    assert OTHER in pages.names()
+    pages.find("button[data-action=delete]").click()
+    pages.find("#delete button[value=yes]").click()
+    pages.wait(lambda _: pages.names() and OTHER not in pages.names(), f"{OTHER} to be gone")
+    pages.no_faults()
+
+
+def look_at(pages, name):
+    """The page that is open, in each window and colour scheme: nothing wider than the window, nothing that keeps people out."""
+    driver = pages.driver
+    axe = pathlib.Path(AXE_FILE).read_text()
+    for width in WIDTHS:
+        height = 800 if width == 360 else 900
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        for scheme in SCHEMES:
+            driver.execute_cdp_cmd(
+                "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
+            view = f"{name} at {width} {scheme}"
+            ground = driver.execute_script("return getComputedStyle(document.body).backgroundColor")
+            assert (ground == "rgb(255, 255, 255)") == (scheme == "light"), f"{view}: the ground is {ground}"
+            wide = driver.execute_script("return document.documentElement.scrollWidth - innerWidth")
+            assert wide <= 0, f"{view}: {wide} px wider than the window"
+            driver.execute_script(axe)
+            found = driver.execute_async_script(
+                "var done = arguments[arguments.length - 1];"
+                "axe.run(document, { resultTypes: ['violations'] }).then(function (found) { done(found.violations); });")
+            serious = [f"{one['id']} ({one['impact']}): {node['target']} {node['html'][:160]} {node['failureSummary'][:200]}"
+                       for one in found if one["impact"] in SERIOUS for node in one["nodes"]]
+            assert not serious, f"{view}: " + "\n".join(serious)
+            if PICTURES:
+                driver.save_screenshot(str(PICTURES / f"{name}-{width}-{scheme}.png"))
+    driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
+
+STEPS = [signs_in, sorts, notes_and_searches, compares, shows_a_regression, writes_and_starts, watches_and_stops, shows_other_kinds,
+         deletes]
+
+
+def main():
+    driver = browser()
+    try:
+        driver.set_page_load_timeout(LIMIT_S)
+        driver.set_script_timeout(LIMIT_S)
+        pages = Pages(driver)
+        for step in STEPS:
+            step(pages)
+            print("ok", step.__name__, flush=True)
+    finally:
+        driver.quit()
+
+
+main()
