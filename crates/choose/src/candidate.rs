@@ -17,6 +17,9 @@ const KILLED_AT: Duration = Duration::from_secs(2);
 /// Shortest window of the screening.
 const SHORTEST_SCREENING: Duration = Duration::from_secs(1);
 
+/// Why a candidate that nobody named is not run.
+const NOT_INSTALLED: &str = "not installed here (`pubmark list systems NAME`)";
+
 /// Who takes part.
 pub struct Candidate {
     /// What it is called; unique.
@@ -100,6 +103,7 @@ fn file_name_part(label: &str) -> String {
 fn refusal(error: RunError, is_named: bool) -> Result<State, RunError> {
     match error.kind {
         ErrorKind::Unsupported => Ok(State::Excluded { reason: error.to_string() }),
+        ErrorKind::NotInstalled if !is_named => Ok(State::Excluded { reason: NOT_INSTALLED.to_owned() }),
         ErrorKind::NotInstalled => Ok(State::Excluded { reason: format!("not installed: {error}") }),
         ErrorKind::TooLarge => Ok(State::Undecided { would_decide: format!("a larger machine: {error}") }),
         ErrorKind::Input if !is_named => Ok(State::Excluded { reason: error.to_string() }),

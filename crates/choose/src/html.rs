@@ -155,3 +155,21 @@ fn runs(choice: &Choice) -> Markup {
         } }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+
+    #[test]
+    fn the_page_decides_first_and_names_every_candidate() {
+        let text = html(&sample::choice(1));
+        let place = |words: &str| text.find(words).unwrap_or_else(|| panic!("`{words}` is not in the page"));
+        assert!(place("Recommended: small") < place("id=\"candidates\"") && place("Not tested") < place("Repeat it"));
+        for label in ["small", "capped", "noisy", "absent", "plain"] {
+            place(&format!("<th scope=\"row\">{label}"));
+        }
+        place("has no retained messages over &lt;mqtt5&gt;");
+        place("href=\"runs/1-small-race-1/report.html\"");
+    }
+}

@@ -18,6 +18,8 @@ pub mod requirements;
 mod result;
 pub mod rule;
 #[cfg(test)]
+mod sample;
+#[cfg(test)]
 mod simulation;
 pub mod standing;
 mod terminal;

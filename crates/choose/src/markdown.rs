@@ -97,3 +97,31 @@ fn extrapolations(choice: &Choice) -> String {
     }
     text
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::sample;
+
+    #[test]
+    fn each_candidate_has_a_row_of_eight_cells() {
+        let text = markdown(&sample::choice(1));
+        let rows: Vec<&str> = text.lines().filter(|line| line.contains("**") && line.starts_with('|')).collect();
+        assert_eq!(rows.len(), 5, "{text}");
+        assert!(rows.iter().all(|row| row.replace("\\|", "").matches('|').count() == 9), "{rows:#?}");
+        assert!(
+            rows[0].starts_with("| small | **qualifies** |  | 0.0123 | 8.9 MB | 4.2 × | 0.123 | — |"),
+            "{}",
+            rows[0]
+        );
+        for words in [
+            "fewer than 100 connections",
+            "networks: no link",
+            "$ pubmark choose requirements.yaml",
+            "nothing is claimed",
+        ] {
+            assert!(text.contains(words), "`{words}` is not in\n{text}");
+        }
+    }
+}

@@ -67,7 +67,6 @@ fn margin(share: f64) -> f64 {
 fn a_candidate_that_qualifies_is_seldom_said_to_fail() {
     for (noise, stated) in [(0.0, 0.0), (0.05, 0.001_1), (NOISE, ERROR)] {
         let ([qualifies, fails, undecided], runs) = shares(&[noise; 4]);
-        println!("noise {noise}: qualifies {qualifies}, fails {fails}, undecided {undecided}, {runs:.1} runs");
         assert!(fails <= stated + margin(stated), "noise {noise}: {fails} fail");
         assert!(qualifies + undecided >= 1.0 - stated - margin(stated));
     }
@@ -79,9 +78,6 @@ fn a_candidate_that_fails_is_seldom_said_to_qualify() {
         let mut chances = [NOISE; 4];
         chances[objective] = 1.0 - NOISE;
         let ([qualifies, fails, undecided], runs) = shares(&chances);
-        println!(
-            "misses objective {objective}: qualifies {qualifies}, fails {fails}, undecided {undecided}, {runs:.1} runs"
-        );
         assert!(qualifies <= 0.001_4 + margin(0.001_4), "objective {objective}: {qualifies} qualify");
         assert!(fails > 0.98, "objective {objective}: {fails} fail");
     }
@@ -128,7 +124,6 @@ fn latencies_with_noise_and_intervals_are_placed_right() {
             })
             .count();
         let share = count as f64 / RACES as f64;
-        println!("median {median_us}: {share} end wrong");
         assert!(share <= ERROR, "{median_us}: {share}");
     }
 }
@@ -152,7 +147,6 @@ fn two_candidates_that_are_equal_are_seldom_ranked() {
             })
             .count();
         let share = recommended as f64 / RACES as f64;
-        println!("cores {cores_noise}, memory {memory_noise}, {runs} runs: {share} recommend one");
         assert!(share <= ERROR + margin(ERROR), "{cores_noise}, {memory_noise}, {runs} runs: {share}");
     }
 }

@@ -63,7 +63,7 @@ pub fn confidence(choice: &Choice, candidate: &CandidateResult) -> String {
     let percent = |share: f64| format!("{} %", short(share * 100.0));
     match &candidate.state {
         State::Qualifies => format!(
-            "each objective held in {} runs more than it was missed; a system that misses one in 9 of 10 runs would be called so in at \
+            "each objective held in {} more runs than it was missed; a system that misses one in 9 of 10 runs would be called so in at \
              most {} of races{}",
             choice.rule.lead,
             percent(choice.rule.wrong_pass),
@@ -109,7 +109,7 @@ pub fn objective_cell(objective: &ObjectiveStanding) -> String {
 pub fn rule(choice: &Choice) -> String {
     let rule = &choice.rule;
     format!(
-        "An objective holds when {0} runs more kept it than missed it, and is missed when {0} runs more missed it than kept it; a run whose \
+        "An objective holds when {0} more runs kept it than missed it, and is missed when {0} more runs missed it than kept it; a run whose \
          interval contains the limit, or that is invalid, counts for neither. A system that noise makes miss an objective in at most \
          {1} % of its runs is called failing in at most {2} % of races.",
         rule.lead,
