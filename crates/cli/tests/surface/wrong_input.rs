@@ -68,7 +68,7 @@ const WRONG: &[(&str, &[&str])] = &[
     ("choose-no-such-system", &["choose", "--workload", "hello", "--slo", "loss=0", "--systems", "mosquito"]),
     (
         "choose-no-such-candidate",
-        &["choose", "--workload", "hello", "--slo", "loss=0", "--systems", "builtin", "--require", "bultin"],
+        &["choose", "--workload", "hello", "--slo", "loss=0", "--systems", "builtin", "--require", "x"],
     ),
     (
         "choose-growth-without-headroom",
