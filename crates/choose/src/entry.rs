@@ -48,7 +48,7 @@ impl<'a> Entry<'a> {
             runs: vec![],
             costs: vec![],
             carried: vec![],
-            headroom: Headroom::not_searched("only candidates that keep all objectives are searched"),
+            headroom: Headroom::not_searched("only candidates that meet all objectives are searched"),
             system: None,
             failed_starts: 0,
         }
@@ -69,9 +69,9 @@ impl<'a> Entry<'a> {
         self.run(phase).is_some() && !self.is_broken() && self.standing.wants(phase)
     }
 
-    /// Fewest runs after which all of it may be known.
-    pub fn runs_left(&self) -> u32 {
-        if self.candidate.runs.is_err() || self.is_broken() { 0 } else { self.standing.runs_left() }
+    /// Fewest runs of this phase after which all of it may be known.
+    pub fn runs_left(&self, phase: Phase) -> u32 {
+        if self.run(phase).is_none() || self.is_broken() { 0 } else { self.standing.runs_left(phase) }
     }
 
     /// May it be ranked? So far as is known.

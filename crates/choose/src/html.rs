@@ -110,7 +110,7 @@ fn confidence(choice: &Choice) -> Markup {
 fn objectives(choice: &Choice) -> Markup {
     html! {
         div.scroll { table {
-            caption { "Runs that kept (or missed) the objective, of all runs that judged it" }
+            caption { "Runs that met (or missed) the objective, of all runs that judged it" }
             thead { tr { th { "candidate" } @for limit in &choice.objectives { th { code { (limit) } } } } }
             tbody {
                 @for candidate in words::in_order(choice).into_iter().filter(|candidate| !candidate.runs.is_empty()) {

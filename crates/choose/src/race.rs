@@ -28,6 +28,9 @@ use crate::standing::Phase;
 /// Which random stream the order of runs draws from.
 const PURPOSE: u64 = 0x6368_6f6f_7365;
 
+/// The phases of a race, in order.
+const PHASES: [Phase; 3] = [Phase::Screening, Phase::Race, Phase::Recovery];
+
 /// A race to be made.
 pub struct Race<'a> {
     /// What is required.
@@ -74,7 +77,7 @@ impl Race<'_> {
     pub fn perform(&self, observer: &mut dyn Observer) -> Result<(Choice, Option<RunError>), RunError> {
         let mut course = Course::new(self);
         self.write_requirements()?;
-        for phase in [Phase::Screening, Phase::Race, Phase::Recovery] {
+        for phase in PHASES {
             course.go_through(phase, observer)?;
             // What is known so far survives a power failure.
             self.write(&course.choice(Status::Interrupted))?;
@@ -126,7 +129,7 @@ impl<'a> Course<'a> {
             entries: race.candidates.iter().map(entry).collect(),
             began: Instant::now(),
             started_at: UtcTime::from_system_time(now()).rfc3339(),
-            paces: [Phase::Screening, Phase::Race, Phase::Recovery].map(nominal),
+            paces: PHASES.map(nominal),
             environment: environment::read(),
             made: 0,
             block: 0,
@@ -172,14 +175,13 @@ impl<'a> Course<'a> {
         let candidate = self.entries[index].candidate;
         let number = self.entries[index].standing.made(phase) + 1;
         let cell = format!("{}, {}", candidate.label, phase.word());
-        let left_runs: u32 = self.entries.iter().map(Entry::runs_left).sum();
-        let left = self.estimate().min(self.time_left());
+        let (left_runs, left) = self.left();
         let place = RunPlace {
             number: self.made + 1,
-            of: self.made + left_runs.max(1) as usize,
+            of: self.made + left_runs.max(1),
             cell: &cell,
             repetition: number,
-            left,
+            left: left.min(self.time_left()),
         };
         observer.event(&Event::RunBegins(&place));
         let began = Instant::now();
@@ -210,30 +212,32 @@ impl<'a> Course<'a> {
         match run.repeat(number, name, &mut *observer.run()) {
             Ok(measured) => {
                 let end = end::measured(&measured);
-                Ok((Some(self.keep(name, measured)?), end))
+                Ok((Some(self.save(name, measured)?), end))
             }
             Err(error) => Ok((None, end::failed(error)?)),
         }
     }
 
-    fn keep(&self, name: &str, measured: RunOutcome) -> Result<Record, RunError> {
+    fn save(&self, name: &str, measured: RunOutcome) -> Result<Record, RunError> {
         let unwritten = |error| save::unwritten(&error);
         let folder = RunFolder::at(&self.race.folder.path().join(name)).map_err(unwritten)?;
         let reserve = folder.reserve(RESERVED_BYTES).map_err(unwritten)?;
         measured.save(&folder, reserve).whole()
     }
 
-    /// Time that the runs take that are left at least; the search for headroom takes what is left after them.
-    fn estimate(&self) -> Duration {
-        let of = |(index, entry): (usize, &Entry)| {
-            let phases = [Phase::Screening, Phase::Race, Phase::Recovery].into_iter();
-            let phase = phases.into_iter().find(|phase| entry.wants(*phase)).unwrap_or(Phase::Race);
-            self.paces[phase as usize].left(std::iter::repeat_n(index, entry.runs_left() as usize))
+    /// Fewest runs that are left, and the time that they take; the search for headroom takes what is left after them.
+    fn left(&self) -> (usize, Duration) {
+        let of = |phase: Phase| {
+            let runs = self.entries.iter().enumerate();
+            let left = runs.flat_map(move |(index, entry)| std::iter::repeat_n(index, entry.runs_left(phase) as usize));
+            let left: Vec<usize> = left.collect();
+            (left.len(), self.paces[phase as usize].left(left.into_iter()))
         };
-        self.entries.iter().enumerate().map(of).sum()
+        let parts = PHASES.map(of);
+        (parts.iter().map(|(runs, _)| runs).sum(), parts.iter().map(|(_, time)| *time).sum())
     }
 
-    /// Searches the headroom of those that keep all objectives, each with an equal part of the time that is left.
+    /// Searches the headroom of those that meet all objectives, each with an equal part of the time that is left.
     fn search_headroom(&mut self, observer: &mut dyn Observer) -> Result<(), RunError> {
         let mut waiting: Vec<usize> = (0..self.entries.len()).filter(|index| self.entries[*index].holds()).collect();
         waiting.reverse();

@@ -62,13 +62,13 @@ pub struct Choice {
 /// How runs decide, and how often that is wrong.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RuleFigures {
-    /// Runs that keep (or miss) an objective in excess of those that do not, before it is said to hold (or to be missed).
+    /// Runs that meet (or miss) an objective in excess of those that do not, before it is said to hold (or to be missed).
     pub lead: u32,
     /// Share of its runs in which noise makes a system miss an objective, up to which the errors are those stated.
     pub noise: f64,
-    /// Chance that a system that keeps all objectives is said to fail, at most.
+    /// Chance that a system that meets all objectives is said to fail, at most.
     pub wrong_failure: f64,
-    /// Chance that a system that misses an objective in all but a share `noise` of its runs is said to keep it, at most.
+    /// Chance that a system that misses an objective in all but a share `noise` of its runs is said to meet it, at most.
     pub wrong_pass: f64,
 }
 

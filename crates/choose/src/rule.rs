@@ -1,7 +1,7 @@
 //! When a race says that an objective holds or is missed, and how often noise alone makes it wrong.
 //!
-//! A run says of each objective that it was kept, missed, or neither: its interval contains the limit, or the run is invalid. A race
-//! says that an objective is *missed* when the runs that missed it exceed those that kept it by a lead, and that it *holds* when it
+//! A run says of each objective that it was met, missed, or neither: its interval contains the limit, or the run is invalid. A race
+//! says that an objective is *missed* when the runs that missed it exceed those that met it by a lead, and that it *holds* when it
 //! is the other way round: Wald's sequential probability ratio test of two shares that add up to 1 (*Annals of Mathematical
 //! Statistics* 16, 1945). Its error is that of a gambler's ruin (Feller, volume 1, chapter XIV): a system that misses an objective in a
 //! share p of its runs is said to miss it with a probability of 1 / (1 + ((1 − p) / p)^lead).
@@ -9,9 +9,9 @@
 //! Before the race there are short runs. A system leaves after them when each of the first `lead` missed the same objective: p^lead
 //! more.
 
-/// Share of its runs in which a system that keeps an objective misses it through noise, at most, for the error to be the one stated.
+/// Share of its runs in which a system that meets an objective misses it through noise, at most, for the error to be the one stated.
 pub const NOISE: f64 = 0.1;
-/// Chance that a system that keeps all its objectives is said to fail, at most, where noise is [`NOISE`] at most.
+/// Chance that a system that meets all its objectives is said to fail, at most, where noise is [`NOISE`] at most.
 pub const ERROR: f64 = 0.01;
 /// Smallest lead: fewer runs say nothing about noise.
 const LEAST_LEAD: u32 = 3;
@@ -43,7 +43,7 @@ impl Rule {
         (objectives as f64 * error(noise, self.lead)).min(1.0)
     }
 
-    /// Chance that a system that misses an objective in a share of `missed` of its runs is said to keep it, at most.
+    /// Chance that a system that misses an objective in a share of `missed` of its runs is said to meet it, at most.
     pub fn chance_of_wrong_pass(self, missed: f64) -> f64 {
         ruin(1.0 - missed, self.lead)
     }

@@ -50,7 +50,7 @@ pub struct ObjectiveStanding {
     pub judged_in: Phase,
     /// Runs of the screening that missed it, before the first that did not.
     pub screening_missed: u32,
-    /// Runs that kept it.
+    /// Runs that met it.
     pub held: u32,
     /// Runs that missed it.
     pub missed: u32,
@@ -168,12 +168,12 @@ impl Standing {
         }
     }
 
-    /// Fewest runs after which all of it may be known.
-    pub fn runs_left(&self) -> u32 {
-        let of = |phase| self.judged_in(phase).map(|one| one.runs_left(self.rule)).max().unwrap_or(0);
-        match self.missed() {
-            Some(_) => 0,
-            None => u32::from(self.wants(Phase::Screening)) + of(Phase::Race) + of(Phase::Recovery),
+    /// Fewest runs of this phase after which all of it may be known.
+    pub fn runs_left(&self, phase: Phase) -> u32 {
+        match phase {
+            _ if self.missed().is_some() => 0,
+            Phase::Screening => u32::from(self.wants(phase)),
+            _ => self.judged_in(phase).map(|one| one.runs_left(self.rule)).max().unwrap_or(0),
         }
     }
 }
@@ -245,7 +245,8 @@ mod tests {
             assert!(!found.wants(Phase::Recovery));
             found.add(Phase::Race, &[Passed, Passed]);
         }
-        assert_eq!((found.wants(Phase::Recovery), found.holds(), found.runs_left()), (true, false, 1 + 3));
+        assert_eq!((found.wants(Phase::Recovery), found.holds()), (true, false));
+        assert_eq!([Phase::Race, Phase::Recovery].map(|phase| found.runs_left(phase)), [0, 3]);
         for _ in 0..3 {
             found.add(Phase::Recovery, &[Missed]);
         }

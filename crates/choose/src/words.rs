@@ -76,7 +76,7 @@ pub fn confidence(choice: &Choice, candidate: &CandidateResult) -> String {
             "the search for its capacity tried the load again before it was called too high".to_owned()
         }
         State::Fails { .. } => format!(
-            "a system that keeps all objectives, each in 9 of 10 runs, would be called so in at most {} of races",
+            "a system that meets all objectives, each in 9 of 10 runs, would be called so in at most {} of races",
             percent(choice.rule.wrong_failure)
         ),
         State::Undecided { .. } => "nothing is claimed".to_owned(),
@@ -109,7 +109,7 @@ pub fn objective_cell(objective: &ObjectiveStanding) -> String {
 pub fn rule(choice: &Choice) -> String {
     let rule = &choice.rule;
     format!(
-        "An objective holds when {0} more runs kept it than missed it, and is missed when {0} more runs missed it than kept it; a run whose \
+        "An objective holds when {0} more runs met it than missed it, and is missed when {0} more runs missed it than met it; a run whose \
          interval contains the limit, or that is invalid, counts for neither. A system that noise makes miss an objective in at most \
          {1} % of its runs is called failing in at most {2} % of races.",
         rule.lead,

@@ -34,7 +34,7 @@ profiles:
 const REQUIREMENTS: &str = "\
 workload: pairs
 load: {set: ['pairs=20', 'rate=50/s', 'payload=100B'], seed: SEED}
-objectives: p99<80ms,loss=0
+objectives: p99<40ms,loss=0
 window: {warmup: 300ms, duration: 2s, drain: 3s}
 headroom: false
 within: WITHIN
@@ -162,13 +162,13 @@ fn candidates_with_a_handicap_are_placed_right() {
             liar.endpoint
         );
         let mut expected =
-            vec![("whole", "qualifies", ""), ("capped", "fails", "p99<80ms"), ("lossy", "fails", "loss=0")];
+            vec![("whole", "qualifies", ""), ("capped", "fails", "p99<40ms"), ("lossy", "fails", "loss=0")];
         let mut more = "";
         if is_full() {
             candidates.push_str(&format!(
                 ", {{system: {slow}, label: slow}}, {{system: mosquitto, profile: tuned, limit: cpu=0.01, label: limited}}"
             ));
-            expected.extend([("slow", "fails", "recovery<=4s"), ("limited", "fails", "p99<80ms")]);
+            expected.extend([("slow", "fails", "recovery<=4s"), ("limited", "fails", "p99<40ms")]);
             more = "recovery: 4s";
         }
         let choice = choose(&place, seed, "6m", &candidates, more);
