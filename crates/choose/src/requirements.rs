@@ -212,6 +212,19 @@ impl Requirements {
         })
     }
 
+    /// The same for a folder of its own: the text of the workload in place of its path, other paths as absolute ones.
+    #[must_use]
+    pub fn self_contained(mut self) -> Requirements {
+        let workload = self.spec().self_contained().workload;
+        // Fails only without a working directory, where a relative path is as good as any.
+        if let Ok(here) = std::env::current_dir() {
+            self.count_paths_from(&here);
+        }
+        // Messages name it as it was written.
+        self.workload = workload;
+        self
+    }
+
     fn count_paths_from(&mut self, folder: &Path) {
         let mut spec = self.spec();
         spec.count_paths_from(folder);
@@ -438,5 +451,12 @@ window: {duration: 10s}
         let path = |name: &str| folder.path().join(name).display().to_string();
         assert_eq!(read.candidates[1], CandidateSpec::Name(path("./s.yaml")));
         assert_eq!(read.workload, WorkloadSource::Named(path("./w.yaml")));
+        std::fs::write(folder.path().join("w.yaml"), "name: w").unwrap();
+        let whole = read.self_contained();
+        assert!(matches!(&whole.workload, WorkloadSource::Inline { text, .. } if text == "name: w"), "{whole:?}");
+        let mut relative = Requirements::new("hello");
+        relative.candidates = vec![CandidateSpec::Name("./s.yaml".to_owned())];
+        let CandidateSpec::Name(system) = &relative.self_contained().candidates[0] else { panic!("a name stays one") };
+        assert!(Path::new(system).is_absolute(), "{system}");
     }
 }

@@ -71,7 +71,7 @@ pub fn choice(
             wrong_pass: rule.chance_of_wrong_pass(1.0 - NOISE),
         },
         objectives,
-        workload: requirements.workload.name().to_owned(),
+        workload: runs.map_or(requirements.workload.name(), |runs| &runs.race.workload.name).to_owned(),
         devices: runs.map_or(0, |runs| runs.race.fleet.device_count() as u64),
         offered_per_s: runs.and_then(|runs| Trials::offered_per_s(&runs.race.workload)),
         recommendation: ranking::recommend(&qualified, &contests),

@@ -114,7 +114,7 @@ fn latencies_with_noise_and_intervals_are_placed_right() {
     for (median_us, wrong) in [(30_000.0, Ended::Fails), (90_000.0, Ended::Qualifies)] {
         let count = (0..RACES)
             .filter(|seed| {
-                let draws = Stream::new(*seed, 0x7039_39);
+                let draws = Stream::new(*seed, 0x70_3939);
                 let outcome = |run: u64, objective: u64| {
                     if objective > 0 {
                         return ObjectiveOutcome::Passed;

@@ -181,10 +181,9 @@ impl Choose {
     }
 
     fn choose(&self, stream: Option<&EventStream>, printer: &Printer) -> Outcome {
-        let mut requirements = self.requirements()?;
-        let spec = requirements.spec().self_contained();
         // Every run has the same workload, whatever becomes of its file meanwhile.
-        requirements.workload = spec.workload.clone();
+        let requirements = self.requirements()?.self_contained();
+        let spec = requirements.spec();
         let workload = spec.load()?;
         let objectives = requirements.check(&workload.objectives)?;
         if !self.dry_run {
