@@ -1,11 +1,11 @@
-//! What a candidate costs: cores and memory for this fleet, measured in the race, and for ten times it, extrapolated.
+//! What a candidate costs: cores and memory for this fleet, measured in the race, and for ten times it, estimated.
 
 use pubmark_record::record::Record;
 use pubmark_record::statistics::description::mean;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How many times the fleet the cost is extrapolated to.
+/// How many times the fleet the cost is estimated for.
 pub const TIMES: f64 = 10.0;
 
 /// Cost of a candidate.
@@ -85,9 +85,12 @@ impl Cost {
 
 /// Cores at a multiple of the load: along a straight line through what was measured (least squares), in proportion where one load was.
 fn cores_at(times: f64, loads: &[LoadCost]) -> (Option<f64>, String) {
-    let Some(most) = loads.iter().map(|(load, _)| *load).reduce(f64::max) else {
+    let factors = || loads.iter().map(|(load, _)| *load);
+    // Loads far above say little of this one.
+    let Some(most) = factors().filter(|load| *load >= times).reduce(f64::min).or(factors().reduce(f64::max)) else {
         return (None, "the cores were not measured".to_owned());
     };
+    let loads: Vec<LoadCost> = loads.iter().copied().filter(|(load, _)| *load <= most).collect();
     let count = loads.len() as f64;
     let middle = loads.iter().map(|(load, _)| load).sum::<f64>() / count;
     let mean_cores = loads.iter().map(|(_, cores)| cores).sum::<f64>() / count;
@@ -140,7 +143,11 @@ mod tests {
         assert!(
             cost.ten_times.cores_from.starts_with("extrapolated along a straight line through loads of 1 to 4 times")
         );
-        let measured = Cost::new(&runs, &[(16.0, 0.85)]).unwrap();
+        let measured = Cost::new(&runs, &[(16.0, 0.85), (64.0, 9.0)]).unwrap();
+        assert!(
+            (measured.ten_times.cores.unwrap() - 0.55).abs() < 1e-9,
+            "loads far above do not bend the line: {measured:?}"
+        );
         assert!(measured.ten_times.cores_from.starts_with("interpolated"), "{measured:?}");
         assert!((cost.ten_times.memory_bytes.unwrap() - 28e6).abs() < 1.0, "{cost:?}");
     }

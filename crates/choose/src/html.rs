@@ -67,7 +67,7 @@ fn class(state: &State) -> &'static str {
 fn candidates(choice: &Choice) -> Markup {
     html! {
         div.scroll { table {
-            caption { "Cost in the race: mean over its runs. Ten times the fleet is extrapolated." }
+            caption { "Cost in the race: mean over its runs. Ten times the fleet is estimated, not measured." }
             thead { tr {
                 th { "candidate" } th { "result" } th { "why" } th.number { "cores" } th.number { "memory" } th.number { "headroom" }
                 th.number { "cores, 10 × fleet" } th.number { "memory, 10 × fleet" }

@@ -90,7 +90,7 @@ fn extrapolations(choice: &Choice) -> String {
     if costs.is_empty() {
         return String::new();
     }
-    let mut text = String::from("\n## Ten times the fleet\n\nExtrapolated, not measured:\n\n");
+    let mut text = String::from("\n## Ten times the fleet\n\nEstimated, not measured:\n\n");
     for (label, cost) in costs {
         let ten = &cost.ten_times;
         text.push_str(&format!("- {}: cores: {}; memory: {}.\n", cell(label), ten.cores_from, ten.memory_from));

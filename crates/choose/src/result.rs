@@ -106,7 +106,7 @@ fn not_tested(
         sentences.push(format!("headroom of {}: {}", result.label, result.headroom.text));
     }
     if results.iter().any(|result| result.cost.is_some()) {
-        sentences.push("ten times the fleet: its cost is extrapolated".to_owned());
+        sentences.push("ten times the fleet: its cost is estimated from other loads".to_owned());
     }
     sentences.push(format!(
         "runs longer than {}, and other machines than this one",
