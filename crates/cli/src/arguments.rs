@@ -26,6 +26,7 @@ pub enum Verb {
     Experiment(commands::experiment::Experiment),
     Check(commands::check::Check),
     Capacity(Box<commands::capacity::Capacity>),
+    Choose(Box<commands::choose::Choose>),
     #[cfg(feature = "cluster")]
     Node(commands::node::Node),
     #[cfg(feature = "cluster")]
@@ -64,6 +65,7 @@ impl Verb {
             Verb::Experiment(experiment) => experiment.perform(printer),
             Verb::Check(check) => check.perform(printer),
             Verb::Capacity(capacity) => capacity.perform(printer),
+            Verb::Choose(choose) => choose.perform(printer),
             #[cfg(feature = "cluster")]
             Verb::Node(node) => node.perform(printer),
             #[cfg(feature = "cluster")]
@@ -97,6 +99,7 @@ impl Verb {
             Verb::Compare(compare) => compare.quiet,
             Verb::Experiment(experiment) => experiment.quiet,
             Verb::Capacity(capacity) => capacity.quiet,
+            Verb::Choose(choose) => choose.quiet,
             #[cfg(feature = "cluster")]
             Verb::Node(node) => node.quiet,
             _ => false,

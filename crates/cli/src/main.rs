@@ -8,6 +8,7 @@ mod arguments;
 mod capacity_dry_run;
 mod catalogue;
 mod check;
+mod choose_dry_run;
 mod commands;
 mod doctor;
 mod dry_run;

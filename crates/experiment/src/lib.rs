@@ -4,7 +4,7 @@
 //! They report what happens to an [`Observer`], and print nothing.
 
 pub mod capacity;
-mod end;
+pub mod end;
 pub mod experiment;
 mod observer;
 

@@ -3,6 +3,7 @@
 pub mod broker;
 pub mod capacity;
 pub mod check;
+pub mod choose;
 #[cfg(feature = "cluster")]
 pub mod cluster;
 pub mod compare;

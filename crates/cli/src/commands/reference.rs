@@ -41,6 +41,8 @@ const PAGES: &[Page] = &[
     ("experiment.schema.json", |_| Ok(Of::Experiment.text())),
     ("record.schema.json", |_| Ok(Of::Record.text())),
     ("capacity-record.schema.json", |_| Ok(Of::CapacityRecord.text())),
+    ("requirements.schema.json", |_| Ok(Of::Requirements.text())),
+    ("choice.schema.json", |_| Ok(Of::Choice.text())),
     ("run-list.schema.json", |_| Ok(Of::RunList.text())),
     ("events.schema.json", |_| Ok(Of::Events.text())),
     #[cfg(feature = "serve")]

@@ -8,8 +8,8 @@ use crate::printer::Printer;
 
 /// Print the JSON Schema of a file that people write, or of a record.
 ///
-/// Editors use the schemas of workload, experiment and run.yaml files to complete and check them, programs those of records to read
-/// record.json, experiment.json and capacity.json.
+/// Editors use the schemas of workload, experiment, requirements and run.yaml files to complete and check them, programs those of
+/// records to read record.json, experiment.json, capacity.json and choice.json.
 #[derive(Debug, Args)]
 pub struct Schema {
     /// Which file's schema
@@ -31,6 +31,10 @@ pub enum Of {
     ExperimentRecord,
     /// capacity.json of a search for capacity
     CapacityRecord,
+    /// A file of requirements for `pubmark choose`
+    Requirements,
+    /// choice.json of a choice
+    Choice,
     /// What `pubmark runs --json` prints
     RunList,
     /// A line of `pubmark run --events FILE`
@@ -45,6 +49,8 @@ impl Of {
             Of::Experiment => pubmark_model::jsonschema::experiment_schema(),
             Of::ExperimentRecord => pubmark_record::schema::experiment_schema(),
             Of::CapacityRecord => pubmark_record::schema::capacity_schema(),
+            Of::Requirements => pubmark_choose::requirements::schema(),
+            Of::Choice => pubmark_choose::record::schema(),
             Of::RunList => pubmark_record::schema::run_list_schema(),
             Of::Events => pubmark_runner::stream::schema(),
             Of::Run => pubmark_runner::spec::schema(),

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
 mod capacity;
+mod choose;
 mod leftovers;
 mod order;
 mod place;

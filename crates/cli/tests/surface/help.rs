@@ -10,6 +10,7 @@ const VERBS: &[&str] = &[
     "experiment",
     "check",
     "capacity",
+    "choose",
     "node",
     "cluster",
     "deploy",

@@ -60,6 +60,27 @@ const WRONG: &[(&str, &[&str])] = &[
     ("compare-no-such-topology", &["compare", "hello", "--systems", "builtin", "--topology", "3"]),
     ("compare-value-twice", &["compare", "hello", "--systems", "builtin", "--qos", "1,1"]),
     ("compare-runs-with-options", &["compare", "runs/a", "runs/b", "--repeat", "3"]),
+    ("choose-nothing", &["choose"]),
+    ("choose-no-such-file", &["choose", "requirments.yaml"]),
+    ("choose-no-such-workload", &["choose", "--workload", "smart-hme", "--slo", "loss=0"]),
+    ("choose-without-objectives", &["choose", "--workload", "hello"]),
+    ("choose-no-such-objective", &["choose", "--workload", "hello", "--slo", "p98<1s"]),
+    ("choose-no-such-system", &["choose", "--workload", "hello", "--slo", "loss=0", "--systems", "mosquito"]),
+    (
+        "choose-no-such-candidate",
+        &["choose", "--workload", "hello", "--slo", "loss=0", "--systems", "builtin", "--require", "x"],
+    ),
+    (
+        "choose-growth-without-headroom",
+        &["choose", "--workload", "hello", "--slo", "loss=0", "--growth", "2", "--no-headroom"],
+    ),
+    ("choose-no-such-protocol", &["choose", "--workload", "hello", "--slo", "loss=0", "--protocol", "mqtt6"]),
+    ("choose-no-such-limit", &["choose", "--workload", "hello", "--slo", "loss=0", "--limit", "cpus=1"]),
+    (
+        "choose-endpoint-without-scheme",
+        &["choose", "--workload", "hello", "--slo", "loss=0", "--endpoint", "localhost"],
+    ),
+    ("choose-budget-without-unit", &["choose", "--workload", "hello", "--slo", "loss=0", "--within", "30"]),
     ("no-such-schema", &["schema", "worklod"]),
 ];
 

@@ -50,7 +50,7 @@ fn contents<'a>(sections: impl Iterator<Item = (&'a str, &'a str)>) -> Markup {
 }
 
 /// A text with its parts between backticks set as code.
-fn with_code(text: &str) -> Markup {
+pub fn with_code(text: &str) -> Markup {
     html! {
         @for (position, part) in text.split('`').enumerate() {
             @if position % 2 == 1 { code { (part) } } @else { (part) }
@@ -59,7 +59,7 @@ fn with_code(text: &str) -> Markup {
 }
 
 /// A whole page around its body.
-fn page(title: &str, body: &Markup) -> String {
+pub fn page(title: &str, body: &Markup) -> String {
     html! {
         (DOCTYPE)
         html lang="en" {

@@ -13,11 +13,16 @@ const VALUE: usize = 13;
 
 /// What a line says, for its colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Tone {
+pub enum Tone {
+    /// Nothing besides its words.
     Plain,
+    /// What is as it should be.
     Good,
+    /// A warning.
     Caution,
+    /// What failed.
     Bad,
+    /// Something to type.
     Hint,
 }
 
@@ -35,7 +40,7 @@ impl Tone {
 }
 
 /// Lines in the making.
-pub(super) struct Page {
+pub struct Page {
     lines: Vec<(String, Tone)>,
     columns: usize,
     /// Texts longer than their lines are cut; otherwise they take as many lines as they need.
@@ -50,30 +55,33 @@ impl Default for Page {
 
 impl Page {
     /// For a terminal so wide, or for a file, in which nothing is cut.
-    pub(super) fn new(columns: Option<usize>) -> Page {
+    pub fn new(columns: Option<usize>) -> Page {
         let width = columns.unwrap_or(COLUMNS).clamp(COLUMNS, MOST_COLUMNS);
         Page { lines: Vec::new(), columns: width, cuts: columns.is_some() }
     }
 
-    pub(super) fn lines(&self) -> usize {
+    /// Lines so far.
+    pub fn lines(&self) -> usize {
         self.lines.len()
     }
 
-    pub(super) fn blank(&mut self) {
+    /// An empty line.
+    pub fn blank(&mut self) {
         self.lines.push((String::new(), Tone::Plain));
     }
 
     /// A line of its own, cut at the last column.
-    pub(super) fn line(&mut self, text: &str, tone: Tone) {
+    pub fn line(&mut self, text: &str, tone: Tone) {
         self.lines.push((cut(&printable(text), self.columns), tone));
     }
 
     /// A label and its text, wrapped to at most so many lines.
-    pub(super) fn field(&mut self, label: &str, text: &str, most_lines: usize) {
+    pub fn field(&mut self, label: &str, text: &str, most_lines: usize) {
         self.toned_field(label, text, most_lines, Tone::Plain);
     }
 
-    pub(super) fn toned_field(&mut self, label: &str, text: &str, most_lines: usize, tone: Tone) {
+    /// The same in a colour.
+    pub fn toned_field(&mut self, label: &str, text: &str, most_lines: usize, tone: Tone) {
         self.paragraph(&format!("  {label:<width$}", width = INDENT - 2), text, most_lines, tone);
     }
 
@@ -143,7 +151,7 @@ impl Page {
 
     /// A path and what stands beside it, on the next line if there is no room. A path is never cut, on a terminal either: it
     /// is there to be opened and copied, and a script reads it from redirected output.
-    pub(super) fn path(&mut self, label: &str, path: &str, beside: &str) {
+    pub fn path(&mut self, label: &str, path: &str, beside: &str) {
         let start = format!("  {label:<width$}{}", printable(path), width = INDENT - 2);
         let with_beside = if beside.is_empty() { start.clone() } else { format!("{start}   {beside}") };
         if with_beside.chars().count() <= self.columns {
@@ -157,7 +165,7 @@ impl Page {
     }
 
     /// The page with a final newline.
-    pub(super) fn text(&self, colour: bool) -> String {
+    pub fn text(&self, colour: bool) -> String {
         let mut text = String::new();
         for (line, tone) in &self.lines {
             let line = line.trim_end();
@@ -200,7 +208,7 @@ fn shortened(line: &str, columns: usize) -> String {
 }
 
 /// At most so many columns, with `…` where something was cut.
-pub(super) fn cut(text: &str, columns: usize) -> String {
+pub fn cut(text: &str, columns: usize) -> String {
     if text.chars().count() <= columns {
         return text.to_string();
     }

@@ -4,7 +4,7 @@ mod capacity;
 mod comparison;
 mod experiment;
 mod latency_breakdown;
-mod layout;
+pub mod layout;
 mod run;
 
 pub use capacity::{capacity, trial_line};

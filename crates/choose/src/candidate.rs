@@ -1,0 +1,327 @@
+//! Candidates: who takes part, and who is excluded before anything is run, with the reason.
+
+use std::time::Duration;
+
+use pubmark_model::fault::choice::FaultChoice;
+use pubmark_model::secret::without_password;
+use pubmark_protocols::{self as protocols, Protocol};
+use pubmark_runner::spec::text::Text as _;
+use pubmark_runner::{ErrorKind, Host, PreparedRun, RunError, RunSpec, target, unbuilt};
+use pubmark_systems::Definition;
+
+use crate::record::State;
+use crate::requirements::{CandidateSettings, CandidateSpec, Needs, Requirements};
+
+/// When the system is killed in a run that measures its recovery: the fleet has been up for so long.
+const KILLED_AT: Duration = Duration::from_secs(2);
+/// Shortest window of the screening.
+const SHORTEST_SCREENING: Duration = Duration::from_secs(1);
+
+/// Why a candidate that nobody named is not run.
+const NOT_INSTALLED: &str = "not installed here (`pubmark list systems NAME`)";
+
+/// Who takes part.
+pub struct Candidate {
+    /// What it is called; unique.
+    pub label: String,
+    /// The same as a part of a file's name; unique.
+    pub id: String,
+    /// Its runs, or why there are none.
+    pub runs: Result<Box<Runs>, State>,
+}
+
+/// The runs of a candidate, ready to be made.
+pub struct Runs {
+    /// Short.
+    pub screening: PreparedRun,
+    /// Of the whole window.
+    pub race: PreparedRun,
+    /// With a kill, where recovery is required; or why it cannot be killed.
+    pub recovery: Option<Result<PreparedRun, String>>,
+}
+
+impl Runs {
+    /// The specification of a run of the race.
+    pub fn spec(&self) -> &RunSpec {
+        &self.race.spec
+    }
+
+    /// Protocol of its clients.
+    pub fn protocol(&self) -> &'static str {
+        self.race.spoken.publish.capabilities.name
+    }
+}
+
+/// All candidates, in the order written. Nothing is started.
+///
+/// # Errors
+/// A candidate that is named cannot be read, or the requirements fit no run.
+pub fn all(requirements: &Requirements, host: &Host) -> Result<Vec<Candidate>, RunError> {
+    let is_named = !requirements.candidates.is_empty();
+    let listed = if is_named { requirements.candidates.clone() } else { every()? };
+    let mut candidates: Vec<Candidate> = vec![];
+    for spec in listed {
+        let settings = spec.settings();
+        let subject =
+            settings.endpoint.as_deref().map(without_password).or(settings.system.clone()).unwrap_or_default();
+        let label = free_label(&settings, &subject, &candidates);
+        let runs = match runs(requirements, &settings, host) {
+            Ok(runs) => Ok(Box::new(runs)),
+            Err(error) => Err(refusal(error, is_named).map_err(|error| error.during(format!("candidate `{label}`")))?),
+        };
+        let id = format!("{}-{}", candidates.len() + 1, file_name_part(&label));
+        candidates.push(Candidate { label, id, runs });
+    }
+    Ok(candidates)
+}
+
+/// Every built-in definition that may be ranked.
+fn every() -> Result<Vec<CandidateSpec>, RunError> {
+    let definitions = Definition::embedded().map_err(|error| RunError::from_error(ErrorKind::Internal, &error))?;
+    let ranked = definitions.into_iter().filter(|definition| definition.ranked);
+    Ok(ranked.map(|definition| CandidateSpec::Name(definition.name)).collect())
+}
+
+/// Its label, or what it is; numbered where another is called the same.
+fn free_label(settings: &CandidateSettings, subject: &str, others: &[Candidate]) -> String {
+    let own = settings.label.clone().unwrap_or_else(|| match &settings.profile {
+        Some(profile) => format!("{subject} {profile}"),
+        None => subject.to_owned(),
+    });
+    let is_free = |label: &String| others.iter().all(|other| other.label != *label);
+    let mut labels = std::iter::once(own.clone()).chain((2..).map(|number| format!("{own} ({number})")));
+    labels.find(is_free).expect("the numbers do not end before the candidates")
+}
+
+fn file_name_part(label: &str) -> String {
+    let allowed = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '.' | '-');
+    label.chars().map(|letter| if allowed(letter) { letter } else { '-' }).collect()
+}
+
+/// What a candidate lacks excludes it; what this machine lacks leaves it undecided. A candidate that nobody named is never in the way of
+/// the others.
+fn refusal(error: RunError, is_named: bool) -> Result<State, RunError> {
+    match error.kind {
+        ErrorKind::Unsupported => Ok(State::Excluded { reason: error.to_string() }),
+        ErrorKind::NotInstalled if !is_named => Ok(State::Excluded { reason: NOT_INSTALLED.to_owned() }),
+        ErrorKind::NotInstalled => Ok(State::Excluded { reason: format!("not installed: {error}") }),
+        ErrorKind::TooLarge => Ok(State::Undecided { would_decide: format!("a larger machine: {error}") }),
+        ErrorKind::Input if !is_named => Ok(State::Excluded { reason: error.to_string() }),
+        _ => Err(error),
+    }
+}
+
+fn runs(requirements: &Requirements, settings: &CandidateSettings, host: &Host) -> Result<Runs, RunError> {
+    let mut refused: Option<RunError> = None;
+    for protocol in protocols_of(requirements, settings)? {
+        match runs_over(requirements, settings, protocol, host) {
+            Ok(runs) => return Ok(runs),
+            // The first is the usual one: its refusal says most.
+            Err(error) if error.kind == ErrorKind::Unsupported => refused = refused.or(Some(error)),
+            Err(error) => return Err(error),
+        }
+    }
+    Err(refused.unwrap_or_else(|| RunError::unsupported("it speaks no protocol that pubmark's clients speak")))
+}
+
+/// Protocols over which a candidate offers what is needed, in order.
+fn protocols_of(requirements: &Requirements, settings: &CandidateSettings) -> Result<Vec<&'static str>, RunError> {
+    let needs = &requirements.needs;
+    let wanted = settings.protocol.as_deref().or(needs.protocol.as_deref());
+    let Some(system) = &settings.system else {
+        return Ok(endpoint_protocol(settings, wanted, needs)?.into_iter().collect());
+    };
+    let definition = target::definition(system)?;
+    let speaks = |name: &&str| definition.protocols.contains_key(*name) && wanted.is_none_or(|wanted| wanted == *name);
+    let offered: Vec<&'static str> = protocols::names().into_iter().filter(speaks).collect();
+    if offered.is_empty() {
+        return Err(not_spoken(&definition, wanted));
+    }
+    let lacks: Vec<Option<String>> = offered.iter().map(|name| lacking_in_system(&definition, name, needs)).collect();
+    let fit: Vec<&'static str> =
+        offered.iter().zip(&lacks).filter(|(_, lacks)| lacks.is_none()).map(|(name, _)| *name).collect();
+    match lacks.into_iter().flatten().next() {
+        Some(lacks) if fit.is_empty() => Err(RunError::unsupported(lacks)),
+        _ => Ok(fit),
+    }
+}
+
+fn not_spoken(definition: &Definition, wanted: Option<&str>) -> RunError {
+    let spoken = definition.protocols.keys().cloned().collect::<Vec<_>>().join(", ");
+    match (wanted, unbuilt::of(definition)) {
+        (None, Some(known)) => RunError::new(ErrorKind::NotInstalled, unbuilt::words(known)),
+        (wanted, _) => RunError::unsupported(format!(
+            "`{}` does not speak {}: it speaks {spoken}",
+            definition.name,
+            wanted.unwrap_or("a protocol of pubmark's clients")
+        )),
+    }
+}
+
+/// The protocol of an endpoint: what it grants is seen when it is run.
+fn endpoint_protocol(
+    settings: &CandidateSettings,
+    wanted: Option<&str>,
+    needs: &Needs,
+) -> Result<Option<&'static str>, RunError> {
+    let url = settings.endpoint.as_deref().unwrap_or_default();
+    let scheme = url.split("://").next().unwrap_or_default().to_ascii_lowercase();
+    let Some(protocol) = wanted.and_then(protocols::find).or_else(|| protocols::of_scheme(&scheme)) else {
+        return Err(RunError::input(format!("`{}` has no scheme of a protocol", without_password(url)))
+            .hint("`pubmark list protocols` names the schemes, such as `mqtt://127.0.0.1:1883`"));
+    };
+    if needs.tls && !protocol.capabilities.tls_schemes.contains(&scheme.as_str()) {
+        let schemes = protocol.capabilities.tls_schemes.join(", ");
+        return Err(RunError::unsupported(format!(
+            "TLS is needed, and `{scheme}://` is not encrypted ({schemes} are)"
+        )));
+    }
+    lacking_in_protocol(protocol, needs)
+        .map_or(Ok(Some(protocol.capabilities.name)), |lacks| Err(RunError::unsupported(lacks)))
+}
+
+/// The first thing that a system lacks over a protocol of what is needed, in a sentence. TLS is checked with the run.
+fn lacking_in_system(definition: &Definition, protocol: &str, needs: &Needs) -> Option<String> {
+    let (name, offer) = (&definition.name, definition.protocols.get(protocol)?);
+    if let Some(qos) = needs.qos.filter(|qos| *qos > offer.highest_qos) {
+        return Some(format!("`{name}` grants QoS {} at most over {protocol}, QoS {qos} is needed", offer.highest_qos));
+    }
+    let needed = [
+        ("retained messages", needs.retained, offer.retain),
+        ("shared subscriptions", needs.shared_subscriptions, offer.shared_subscriptions),
+        ("persistent sessions", needs.persistent_sessions, offer.persistent_sessions),
+    ];
+    let lacks = needed.into_iter().find(|(_, is_needed, is_offered)| *is_needed && !is_offered);
+    lacks
+        .map(|(what, ..)| format!("`{name}` has no {what} over {protocol}"))
+        .or_else(|| lacking_in_protocol(protocols::find(protocol)?, needs))
+}
+
+fn lacking_in_protocol(protocol: &Protocol, needs: &Needs) -> Option<String> {
+    let can = &protocol.capabilities;
+    let needed = [
+        ("retained messages", needs.retained, can.retain),
+        ("shared subscriptions", needs.shared_subscriptions, can.features.shared_subscriptions),
+        ("persistent sessions", needs.persistent_sessions, can.persistent_sessions),
+    ];
+    let lacks = needed.into_iter().find(|(_, is_needed, is_offered)| *is_needed && !is_offered);
+    if let Some((what, ..)) = lacks {
+        return Some(format!("{} has no {what}", can.name));
+    }
+    let highest = can.qos().map(|qos| qos.level()).max().unwrap_or(0);
+    needs
+        .qos
+        .filter(|qos| *qos > highest)
+        .map(|qos| format!("{} has QoS {highest} at most, QoS {qos} is needed", can.name))
+}
+
+fn runs_over(
+    requirements: &Requirements,
+    settings: &CandidateSettings,
+    protocol: &str,
+    host: &Host,
+) -> Result<Runs, RunError> {
+    let spec = spec(requirements, settings, protocol);
+    let prepared = |spec: &RunSpec| -> Result<PreparedRun, RunError> {
+        let checked = spec.check(host)?;
+        checked.check_installed()?;
+        checked.prepare()
+    };
+    let mut short = spec.clone();
+    short.window.duration = (spec.window.duration / 4).max(SHORTEST_SCREENING.min(spec.window.duration));
+    let (screening, race) = (prepared(&short)?, prepared(&spec)?);
+    let recovery = match requirements.recovery {
+        None => None,
+        Some(limit) => match prepared(&with_kill(&spec, limit)?) {
+            Ok(run) => Some(Ok(run)),
+            Err(error) if error.kind == ErrorKind::Interrupted => return Err(error),
+            Err(error) => Some(Err(error.to_string())),
+        },
+    };
+    Ok(Runs { screening, race, recovery })
+}
+
+/// A run of the race.
+fn spec(requirements: &Requirements, settings: &CandidateSettings, protocol: &str) -> RunSpec {
+    let mut spec = requirements.spec();
+    spec.protocols.protocol = Some(protocol.to_owned());
+    let target = &mut spec.target;
+    target.system.clone_from(&settings.system);
+    target.endpoint.clone_from(&settings.endpoint);
+    if let Some(profile) = &settings.profile {
+        target.profile.clone_from(profile);
+    }
+    if settings.system.is_some() {
+        target.limit = settings.limit.clone().or_else(|| requirements.resources.clone());
+        spec.connection = Default::default();
+        spec.connection.tls = requirements.needs.tls;
+    }
+    spec
+}
+
+/// The same with a kill, as long as it takes to see whether all clients are back in time, and half as long again.
+fn with_kill(spec: &RunSpec, limit: Duration) -> Result<RunSpec, RunError> {
+    let mut spec = spec.clone();
+    let fault = FaultChoice::parse(&format!("kill:at={}", KILLED_AT.write())).map_err(RunError::input)?;
+    spec.load.faults = vec![fault];
+    spec.window.duration = KILLED_AT + limit + limit / 2 + Duration::from_secs(1);
+    // Judged by its recovery alone.
+    spec.objectives = None;
+    Ok(spec)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn excluded(needs: Needs, candidate: &str) -> String {
+        let mut requirements = Requirements::new("hello");
+        requirements.needs = needs;
+        requirements.candidates = vec![CandidateSpec::Name(candidate.to_owned())];
+        let candidates = all(&requirements, &Host::with_program("pubmark")).unwrap();
+        match &candidates[0].runs {
+            Err(State::Excluded { reason }) => reason.clone(),
+            Err(other) => panic!("{other:?}"),
+            Ok(_) => String::new(),
+        }
+    }
+
+    #[test]
+    fn what_is_needed_and_not_offered_excludes() {
+        let needs = Needs::default();
+        assert_eq!(excluded(needs.clone(), "builtin"), "");
+        let shared = Needs { shared_subscriptions: true, ..needs.clone() };
+        assert_eq!(excluded(shared, "builtin"), "`builtin` has no shared subscriptions over mqtt5");
+        let protocol = Needs { protocol: Some("nats".to_owned()), ..needs.clone() };
+        assert_eq!(excluded(protocol, "builtin"), "`builtin` does not speak nats: it speaks mqtt311, mqtt5");
+        let tls = Needs { tls: true, ..needs.clone() };
+        assert!(excluded(tls, "mqtt://127.0.0.1:1").contains("TLS is needed"));
+        let level = Needs { qos: Some(2), ..needs };
+        assert_eq!(excluded(level, "nats://127.0.0.1:1"), "nats has QoS 0 at most, QoS 2 is needed");
+    }
+
+    #[test]
+    fn equal_candidates_have_labels_and_ids_of_their_own() {
+        let mut requirements = Requirements::new("hello");
+        requirements.candidates = ["builtin", "builtin", "mqtt://ann:word@127.0.0.1:1"]
+            .map(|name| CandidateSpec::Name(name.to_owned()))
+            .to_vec();
+        let candidates = all(&requirements, &Host::with_program("pubmark")).unwrap();
+        let labels: Vec<&str> = candidates.iter().map(|candidate| candidate.label.as_str()).collect();
+        assert_eq!(labels, ["builtin", "builtin (2)", "mqtt://ann:…@127.0.0.1:1"]);
+        assert_eq!(candidates[1].id, "2-builtin--2-");
+    }
+
+    #[test]
+    fn an_endpoint_cannot_be_killed_and_says_so() {
+        let mut requirements = Requirements::new("hello");
+        requirements.recovery = Some(Duration::from_secs(10));
+        requirements.candidates =
+            ["builtin", "mqtt://127.0.0.1:1"].map(|name| CandidateSpec::Name(name.to_owned())).to_vec();
+        let candidates = all(&requirements, &Host::with_program("pubmark")).unwrap();
+        let recovery = |index: usize| candidates[index].runs.as_ref().unwrap().recovery.as_ref().unwrap();
+        assert_eq!(recovery(0).as_ref().map(|run| run.spec.window.duration), Ok(Duration::from_secs(18)));
+        assert!(recovery(1).is_err());
+    }
+}

@@ -1,0 +1,176 @@
+//! What one run says of each objective. A run that does not count says nothing; one in which the system failed says that it did not stay
+//! up.
+
+use std::time::Duration;
+
+use pubmark_experiment::End;
+use pubmark_record::experiment::FailureKind;
+use pubmark_record::faults::FaultRow;
+use pubmark_record::objectives::{Objective, ObjectiveOutcome};
+use pubmark_record::record::Record;
+use pubmark_record::threshold::Objectives;
+use pubmark_report::numbers;
+use pubmark_runner::spec::text::Text as _;
+
+use crate::standing::Phase;
+
+/// The objective that nobody has to write: the system is there until the end of each run.
+pub const STAYS_UP: &str = "stays up";
+
+/// How a requirement on recovery is written in tables.
+pub fn recovery_limit(limit: Duration) -> String {
+    format!("recovery<={}", limit.write())
+}
+
+/// Names of the objectives that a run of the race judges, in order.
+pub fn limits(objectives: &Objectives) -> Vec<String> {
+    let written = objectives.clauses().iter().map(|clause| clause.text.trim().to_owned());
+    std::iter::once(STAYS_UP.to_owned()).chain(written).collect()
+}
+
+/// Why a run decides nothing, or how the system failed in it.
+pub fn failure(end: &End) -> Option<String> {
+    match end {
+        End::Counts(_) => None,
+        End::Fails { text, .. } => Some(text.clone()),
+        End::Stopped => Some("it was stopped".to_owned()),
+    }
+}
+
+/// Did the system fail, not pubmark and not the machine?
+fn is_systems(kind: FailureKind) -> bool {
+    matches!(kind, FailureKind::DidNotStart | FailureKind::Refused | FailureKind::OutOfMemory | FailureKind::Ended)
+}
+
+/// What a run says of each objective that its phase judges. Without a record nothing was measured.
+pub fn of_run(
+    phase: Phase,
+    objectives: &Objectives,
+    recovery: Option<Duration>,
+    record: Option<&Record>,
+    end: &End,
+) -> Vec<Objective> {
+    match (phase, recovery) {
+        (Phase::Recovery, Some(limit)) => vec![of_recovery(limit, record, end)],
+        (Phase::Recovery, None) => vec![],
+        (Phase::Screening | Phase::Race, _) => of_load(objectives, record, end),
+    }
+}
+
+fn of_load(objectives: &Objectives, record: Option<&Record>, end: &End) -> Vec<Objective> {
+    let mut up = unmeasured(STAYS_UP, "up");
+    match end {
+        End::Counts(_) => up.outcome = ObjectiveOutcome::Passed,
+        End::Fails { kind, text } if is_systems(*kind) => {
+            (up.outcome, up.measured) = (ObjectiveOutcome::Missed, Some(text.clone()));
+        }
+        End::Fails { .. } | End::Stopped => {}
+    }
+    let judged: Vec<Objective> = match (end, record) {
+        (End::Counts(_), Some(record)) => objectives.judge(record).iter().map(Objective::from).collect(),
+        _ => objectives.clauses().iter().map(|clause| unmeasured(&clause.text, clause.metric.name)).collect(),
+    };
+    std::iter::once(up).chain(judged).collect()
+}
+
+/// Time until all clients were connected and subscribed again, from the kill; their own pauses between two attempts are in it.
+fn of_recovery(limit: Duration, record: Option<&Record>, end: &End) -> Objective {
+    let mut found = unmeasured(&recovery_limit(limit), "recovery");
+    match (end, record.and_then(|record| record.conditions.faults.as_ref()?.faults.first())) {
+        (End::Fails { kind, text }, _) if is_systems(*kind) => {
+            (found.outcome, found.measured) = (ObjectiveOutcome::Missed, Some(text.clone()));
+        }
+        (End::Counts(_), Some(fault)) => judge_recovery(&mut found, limit.as_secs_f64(), fault),
+        _ => {}
+    }
+    found
+}
+
+fn judge_recovery(found: &mut Objective, limit_s: f64, fault: &FaultRow) {
+    let (Some(done_at_s), true) = (fault.done_at_s, fault.connections.lost > 0) else { return };
+    match fault.connections.all_back_s {
+        Some(took_s) => {
+            (found.lower, found.upper) = (Some(took_s), Some(took_s));
+            found.measured = Some(numbers::seconds(took_s));
+            found.outcome = if took_s <= limit_s { ObjectiveOutcome::Passed } else { ObjectiveOutcome::Missed };
+        }
+        None => {
+            let watched_s = fault.until_s - done_at_s;
+            let back = fault.connections.back + fault.connections.left;
+            found.lower = Some(watched_s);
+            found.measured = Some(format!(
+                "{back} of {} clients back after {}",
+                fault.connections.lost,
+                numbers::seconds(watched_s)
+            ));
+            found.outcome = if watched_s > limit_s { ObjectiveOutcome::Missed } else { ObjectiveOutcome::Undecided };
+        }
+    }
+}
+
+fn unmeasured(limit: &str, metric: &str) -> Objective {
+    Objective {
+        limit: limit.trim().to_owned(),
+        metric: metric.to_owned(),
+        outcome: ObjectiveOutcome::NotMeasured,
+        lower: None,
+        upper: None,
+        measured: None,
+        remedy: None,
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use pubmark_record::faults::{FaultConnections, FaultFigures};
+    use pubmark_record::record::VerdictStatus;
+    use pubmark_record::sample;
+
+    use super::*;
+
+    const COUNTS: End = End::Counts(VerdictStatus::Valid);
+
+    fn outcomes(phase: Phase, record: Option<&Record>, end: &End) -> Vec<ObjectiveOutcome> {
+        let objectives = Objectives::parse("p50<1s, loss>1%").unwrap();
+        let judged = of_run(phase, &objectives, Some(Duration::from_secs(10)), record, end);
+        judged.iter().map(|one| one.outcome).collect()
+    }
+
+    fn fails(kind: FailureKind) -> End {
+        End::Fails { kind, text: "why".to_owned() }
+    }
+
+    #[test]
+    fn a_run_that_does_not_count_says_nothing_and_a_system_that_fails_did_not_stay_up() {
+        use ObjectiveOutcome::{Missed, NotMeasured, Passed};
+        let record = sample::record();
+        assert_eq!(outcomes(Phase::Race, Some(&record), &COUNTS), [Passed, Passed, Missed]);
+        for ours in [FailureKind::GeneratorLimited, FailureKind::Invalid] {
+            assert_eq!(outcomes(Phase::Race, Some(&record), &fails(ours)), [NotMeasured; 3]);
+        }
+        for theirs in [FailureKind::Ended, FailureKind::OutOfMemory, FailureKind::DidNotStart, FailureKind::Refused] {
+            assert_eq!(outcomes(Phase::Race, None, &fails(theirs)), [Missed, NotMeasured, NotMeasured]);
+        }
+        assert_eq!(limits(&Objectives::parse("p50<1s, loss>1%").unwrap()), ["stays up", "p50<1s", "loss>1%"]);
+    }
+
+    #[test]
+    fn recovery_is_the_time_until_all_clients_are_back() {
+        use ObjectiveOutcome::{Missed, NotMeasured, Passed, Undecided};
+        let of = |all_back_s: Option<f64>, lost: u64, until_s: f64| {
+            let mut record = sample::record();
+            let connections = FaultConnections { lost, all_back_s, ..FaultConnections::default() };
+            let fault = FaultRow { done_at_s: Some(2.0), until_s, connections, ..FaultRow::default() };
+            record.conditions.faults = Some(FaultFigures { faults: vec![fault], ..FaultFigures::default() });
+            outcomes(Phase::Recovery, Some(&record), &COUNTS)
+        };
+        assert_eq!(of(Some(2.5), 42, 18.0), [Passed]);
+        assert_eq!(of(Some(10.5), 42, 18.0), [Missed]);
+        assert_eq!(of(None, 42, 18.0), [Missed]);
+        assert_eq!(of(None, 42, 11.0), [Undecided], "it was not looked at for long enough");
+        assert_eq!(of(None, 0, 18.0), [NotMeasured], "a kill that no client noticed was none");
+        assert_eq!(outcomes(Phase::Recovery, None, &fails(FailureKind::Ended)), [Missed]);
+        assert_eq!(outcomes(Phase::Recovery, None, &fails(FailureKind::Invalid)), [NotMeasured]);
+    }
+}

@@ -1,0 +1,160 @@
+//! Which of the candidates that qualify costs least, and how sure that is. The test and the grades are those of `pubmark compare`.
+
+use std::collections::BTreeMap;
+
+use pubmark_record::evaluation::contests::{self, Entrant, Match};
+use pubmark_record::experiment::{Contest, Grade};
+use pubmark_record::figures::figure;
+
+use crate::record::Recommendation;
+
+/// Figures of cost, by their names in [`pubmark_record::figures::FIGURES`], and how a winner is described.
+pub const COSTS: [(&str, &str); 2] = [("system CPU", "CPU time"), ("system memory", "memory")];
+
+/// A candidate that qualifies.
+#[derive(Clone, Debug)]
+pub struct Qualified {
+    /// Its label.
+    pub label: String,
+    /// It may be recommended: the built-in broker may not.
+    pub ranked: bool,
+    /// Cores in each run of the race.
+    pub cores: Vec<f64>,
+    /// Resident set in each run of the race, bytes.
+    pub memory_bytes: Vec<f64>,
+}
+
+/// Compares the cost of those that may be ranked, by each figure.
+pub fn contests(qualified: &[Qualified]) -> Vec<Contest> {
+    let values: [fn(&Qualified) -> &Vec<f64>; 2] = [|one| &one.cores, |one| &one.memory_bytes];
+    let matches: Vec<Match> = COSTS
+        .iter()
+        .zip(values)
+        .filter_map(|((name, _), values)| {
+            let figure = figure(name).expect("a figure of the table, which a test checks");
+            let entrants: Vec<Entrant> = qualified
+                .iter()
+                .filter(|one| one.ranked && !values(one).is_empty())
+                .map(|one| Entrant::exact(&one.label, values(one).clone()))
+                .collect();
+            let match_of =
+                || Match { axis: "system".to_owned(), among: BTreeMap::new(), figure, entrants: entrants.clone() };
+            (entrants.len() >= 2).then(match_of)
+        })
+        .collect();
+    contests::decide(&matches)
+}
+
+/// Recommends a candidate where it is proven to cost less than each other by one figure, and no other is shown to cost less than it by
+/// the other figure.
+pub fn recommend(qualified: &[Qualified], contests: &[Contest]) -> Recommendation {
+    let none = |text: String| Recommendation { candidate: None, grade: None, text };
+    let ranked: Vec<&Qualified> = qualified.iter().filter(|one| one.ranked).collect();
+    match ranked.as_slice() {
+        [] if qualified.is_empty() => return none("no candidate is known to qualify".to_owned()),
+        [] => return none("the built-in broker is a demonstration, never recommended".to_owned()),
+        [one] => {
+            let text = format!("{} is the only candidate that is known to qualify", one.label);
+            return Recommendation { candidate: Some(one.label.clone()), grade: None, text };
+        }
+        _ => {}
+    }
+    if let Some(unknown) = ranked.iter().find(|one| one.cores.is_empty() && one.memory_bytes.is_empty()) {
+        return none(format!("none over the others: the cost of {} was not measured", unknown.label));
+    }
+    let winner = contests.iter().find_map(|contest| {
+        let winner = contest.winner.as_ref()?;
+        let entrants = contest.ranking.len();
+        let is_cheapest = entrants == ranked.len() && contests.iter().all(|other| !is_beaten(winner, other));
+        is_cheapest.then(|| (winner.clone(), contest))
+    });
+    match winner {
+        Some((label, contest)) => Recommendation {
+            text: format!("{label}: it needs the least {}, and that is proven", cost_word(&contest.figure)),
+            candidate: Some(label),
+            grade: Some(Grade::Proven),
+        },
+        None => Recommendation { candidate: None, grade: Some(Grade::NotShown), text: not_shown(contests) },
+    }
+}
+
+/// Is another shown to cost less by this figure?
+fn is_beaten(label: &str, contest: &Contest) -> bool {
+    contest.duels.iter().any(|duel| duel.worse == label && duel.grade() != Grade::NotShown)
+}
+
+fn cost_word(figure: &str) -> &'static str {
+    COSTS.iter().find(|(name, _)| *name == figure).map_or("cost", |(_, word)| word)
+}
+
+/// Why none is recommended, with what is known.
+fn not_shown(contests: &[Contest]) -> String {
+    let known: Vec<String> = contests
+        .iter()
+        .filter_map(|contest| {
+            let best = contest.ranking.first()?;
+            let grade = contest.duels.iter().map(|duel| duel.grade()).min()?;
+            let words = cost_word(&contest.figure);
+            (grade != Grade::NotShown).then(|| format!("{best} needs the least {words} ({})", grade.words()))
+        })
+        .collect();
+    match known.is_empty() {
+        true => "none over the others: that one of them costs less is not shown".to_owned(),
+        false => format!("none over the others: {}", known.join(", ")),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn qualified(label: &str, cores: [f64; 3], megabytes: [f64; 3]) -> Qualified {
+        let memory_bytes = megabytes.map(|value| value * 1e6).to_vec();
+        Qualified { label: label.to_owned(), ranked: true, cores: cores.to_vec(), memory_bytes }
+    }
+
+    fn recommended(qualified: &[Qualified]) -> Recommendation {
+        recommend(qualified, &contests(qualified))
+    }
+
+    #[test]
+    fn each_figure_is_one_of_the_table() {
+        assert!(COSTS.iter().all(|(name, _)| figure(name).is_some()));
+    }
+
+    #[test]
+    fn who_is_proven_to_cost_less_is_recommended() {
+        let small = qualified("small", [0.010, 0.011, 0.0105], [9.0, 9.1, 9.05]);
+        let large = qualified("large", [0.050, 0.052, 0.051], [40.0, 41.0, 40.5]);
+        let found = recommended(&[large.clone(), small.clone()]);
+        assert_eq!((found.candidate.as_deref(), found.grade), (Some("small"), Some(Grade::Proven)), "{found:?}");
+        let built_in = Qualified { ranked: false, ..small };
+        assert_eq!(recommended(&[large.clone(), built_in.clone()]).candidate.as_deref(), Some("large"));
+        assert_eq!(recommended(&[built_in]).candidate, None);
+        let endpoint = Qualified { label: "ours".to_owned(), cores: vec![], memory_bytes: vec![], ..large.clone() };
+        let found = recommended(&[large, endpoint]);
+        assert!(found.candidate.is_none() && found.text.contains("cost of ours was not measured"), "{found:?}");
+    }
+
+    #[test]
+    fn less_of_one_for_more_of_the_other_is_nobodys_to_decide() {
+        let quick = qualified("quick", [0.010, 0.011, 0.0105], [40.0, 41.0, 40.5]);
+        let small = qualified("small", [0.050, 0.052, 0.051], [9.0, 9.1, 9.05]);
+        let found = recommended(&[quick, small]);
+        assert_eq!((found.candidate, found.grade), (None, Some(Grade::NotShown)));
+        assert!(
+            found.text.contains("quick needs the least CPU time (proven)") && found.text.contains("small needs"),
+            "{}",
+            found.text
+        );
+    }
+
+    #[test]
+    fn noise_recommends_nobody() {
+        let one = qualified("one", [0.050, 0.056, 0.051], [9.0, 9.1, 9.05]);
+        let other = qualified("other", [0.052, 0.051, 0.055], [9.05, 9.0, 9.1]);
+        let found = recommended(&[one, other]);
+        assert_eq!(found.candidate, None, "{found:?}");
+    }
+}

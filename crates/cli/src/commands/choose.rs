@@ -1,0 +1,316 @@
+//! `pubmark choose`: which systems meet requirements, and what they cost.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use pubmark_choose::candidate::{self, Candidate};
+use pubmark_choose::record::State;
+use pubmark_choose::requirements::{CandidateSettings, CandidateSpec};
+use pubmark_choose::{Choice, Race, Requirements};
+use pubmark_model::link::choice::LinkChoice;
+use pubmark_record::record::Status;
+use pubmark_record::store::RunFolder;
+use pubmark_runner::save::{self, no_folder};
+use pubmark_runner::stream::EventStream;
+use pubmark_runner::{Host, WorkloadSource, now, suggestion};
+use pubmark_systems::limits::ResourceLimits;
+
+use crate::commands::setup::{protocol_names, replace, replace_some};
+use crate::events::{self, Events};
+use crate::exit_code::{ExitCode, Undecided};
+use crate::failure::{Failure, Outcome};
+use crate::printer::Printer;
+use crate::sitting::Watcher;
+use crate::values::{duration, limits, payload_bytes, positive_duration, rate_factor, setting};
+use crate::{choose_dry_run, host, signals};
+
+const REQUIRED: &str = "What is required";
+const WHO: &str = "Candidates";
+const RUNS: &str = "Runs";
+
+/// Choose a system: who meets the requirements, with how much headroom, at what cost.
+///
+/// Excludes candidates that lack what is needed, makes short runs, then races the rest in blocks until each objective holds or is
+/// missed beyond the noise; kills those that hold, where recovery is required; searches how much more they carry. Options replace
+/// what the file says. Ends with 0 if a candidate qualifies, 3 if none does, 8 if that is undecided.
+#[derive(Clone, Debug, Args)]
+#[command(max_term_width = 80)]
+pub struct Choose {
+    /// A file of requirements (docs/how-to/choose-a-system.md, `pubmark schema requirements`)
+    #[arg(value_name = "REQUIREMENTS")]
+    pub file: Option<PathBuf>,
+
+    /// A built-in workload (`pubmark list workloads`) or the path of a workload file
+    #[arg(long, value_name = "WORKLOAD", help_heading = REQUIRED)]
+    pub workload: Option<String>,
+
+    /// Multiply the number of devices
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = REQUIRED)]
+    pub scale: Option<u32>,
+
+    /// Multiply the rate of every device
+    #[arg(long, value_name = "FACTOR", value_parser = rate_factor, help_heading = REQUIRED)]
+    pub rate: Option<f64>,
+
+    /// How many times this load a system must carry
+    #[arg(long, value_name = "FACTOR", value_parser = rate_factor, help_heading = REQUIRED)]
+    pub growth: Option<f64>,
+
+    /// What must hold, separated by commas: `p99<100ms,loss=0`
+    #[arg(long, value_name = "OBJECTIVES", help_heading = REQUIRED)]
+    pub slo: Option<String>,
+
+    /// Time within which all clients are back after the system was killed: `10s`
+    #[arg(long, value_name = "TIME", value_parser = positive_duration, help_heading = REQUIRED)]
+    pub recovery: Option<Duration>,
+
+    /// What each broker may use: `cpu=1,memory=512MB`
+    #[arg(long, value_name = "LIMITS", value_parser = limits, help_heading = REQUIRED)]
+    pub limit: Option<ResourceLimits>,
+
+    /// Emulated network of all groups, or of one: `lte`, `sensors=lte`; once for each
+    #[arg(long, value_name = "LINK|GROUP=LINK", value_parser = LinkChoice::parse, help_heading = REQUIRED)]
+    pub link: Vec<LinkChoice>,
+
+    /// Delivery level that is needed
+    #[arg(long, value_name = "0|1|2", value_parser = clap::value_parser!(u8).range(0..=2), help_heading = REQUIRED)]
+    pub qos: Option<u8>,
+
+    /// Retained messages are needed
+    #[arg(long, help_heading = REQUIRED)]
+    pub retained: bool,
+
+    /// Shared subscriptions are needed
+    #[arg(long, help_heading = REQUIRED)]
+    pub shared_subscriptions: bool,
+
+    /// Sessions that survive a connection are needed
+    #[arg(long, help_heading = REQUIRED, hide_short_help = true)]
+    pub persistent_sessions: bool,
+
+    /// Encryption is needed
+    #[arg(long, help_heading = REQUIRED)]
+    pub tls: bool,
+
+    /// Protocol that is needed [default: the first that a system offers and that has the rest]
+    #[arg(long, value_parser = protocol_names(), hide_possible_values = true, help_heading = REQUIRED)]
+    pub protocol: Option<String>,
+
+    /// Size of every payload, in place of the workload's
+    #[arg(long, value_name = "SIZE", value_parser = payload_bytes, help_heading = REQUIRED, hide_short_help = true)]
+    pub payload: Option<u32>,
+
+    /// Change a value of the workload: a parameter, or a dotted path into its file
+    #[arg(long, value_name = "KEY=VALUE", value_parser = setting, help_heading = REQUIRED, hide_short_help = true)]
+    pub set: Vec<(String, String)>,
+
+    /// Seed of the schedule and of the order of runs [default: 1]
+    #[arg(long, value_name = "N", help_heading = RUNS, hide_short_help = true)]
+    pub seed: Option<u64>,
+
+    /// Systems to start, names or paths of definitions: `mosquitto,nats` [default: all that can start here and may be ranked]
+    #[arg(long, value_name = "SYSTEMS", value_delimiter = ',', help_heading = WHO)]
+    pub systems: Vec<String>,
+
+    /// A system that runs already: scheme://[user[:password]@]host[:port]; once for each
+    // Not taken apart at commas: a URL may have some.
+    #[arg(long, value_name = "URL", help_heading = WHO)]
+    pub endpoint: Vec<String>,
+
+    /// Time for all runs together [default: 30m]
+    #[arg(long, value_name = "TIME", value_parser = positive_duration, help_heading = RUNS)]
+    pub within: Option<Duration>,
+
+    /// Length of the measured window of a run; short runs have a quarter of it [default: 60s]
+    #[arg(long, value_name = "TIME", value_parser = positive_duration, help_heading = RUNS)]
+    pub duration: Option<Duration>,
+
+    /// Load before each window that is not measured [default: 5s]
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = RUNS, hide_short_help = true)]
+    pub warmup: Option<Duration>,
+
+    /// Longest wait for stragglers after each window [default: 10s]
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = RUNS, hide_short_help = true)]
+    pub drain: Option<Duration>,
+
+    /// Run the generator's threads under SCHED_FIFO, where the machine allows it
+    #[arg(long, help_heading = RUNS, hide_short_help = true)]
+    pub realtime: bool,
+
+    /// Disable the CPU idle states of this machine, where that is allowed
+    #[arg(long, help_heading = RUNS, hide_short_help = true)]
+    pub awake: bool,
+
+    /// Do not search how much more the candidates carry
+    #[arg(long, help_heading = RUNS)]
+    pub no_headroom: bool,
+
+    /// Candidate that has to qualify: the exit code is about it alone
+    #[arg(long, value_name = "NAME", help_heading = "Result")]
+    pub require: Option<String>,
+
+    /// End with 0 (`pass`) or 3 (`fail`) where it is undecided
+    #[arg(long, value_name = "pass|fail", help_heading = "Result", hide_short_help = true)]
+    pub undecided: Option<Undecided>,
+
+    /// Print who is excluded, what would be run and for how long; start nothing
+    #[arg(long, conflicts_with = "json", help_heading = "Result")]
+    pub dry_run: bool,
+
+    /// Folder in which the folder of the choice is made
+    #[arg(long, value_name = "DIR", default_value = "runs", help_heading = "Output", hide_short_help = true)]
+    pub out: PathBuf,
+
+    /// Print the record of the choice as JSON to standard output, and nothing else there
+    #[arg(long, help_heading = "Output")]
+    pub json: bool,
+
+    #[command(flatten)]
+    pub events: Events,
+
+    /// No progress and no notes on standard error
+    #[arg(long, short, help_heading = "Output")]
+    pub quiet: bool,
+}
+
+impl Choose {
+    /// Chooses and shows what was found.
+    pub fn perform(self: Box<Self>, printer: &Printer) -> Outcome {
+        self.events.during(self.json, printer, |stream| self.choose(stream, printer))
+    }
+
+    fn choose(&self, stream: Option<&EventStream>, printer: &Printer) -> Outcome {
+        // Every run has the same workload, whatever becomes of its file meanwhile.
+        let requirements = self.requirements()?.self_contained();
+        let spec = requirements.spec();
+        let workload = spec.load()?;
+        let objectives = requirements.check(&workload.objectives)?;
+        if !self.dry_run {
+            // Before any thread is started.
+            spec.claim_links(&workload)?;
+        }
+        let host = Host { stop: signals::watch()?, ..host::this() };
+        let candidates = candidate::all(&requirements, &host)?;
+        self.check_required(&candidates)?;
+        if self.dry_run {
+            printer.result(&choose_dry_run::text(&requirements, &objectives, &candidates))?;
+            return Ok(ExitCode::Ok);
+        }
+        let name = format!("choose-{}", workload.name);
+        let folder = RunFolder::create(&self.out, &name, now()).map_err(|error| no_folder(&error))?;
+        events::write_begin(stream, folder.path(), &workload.name, [1, 1], [None, None]);
+        let race = Race {
+            requirements: &requirements,
+            objectives: &objectives,
+            candidates: &candidates,
+            host: &host,
+            folder: &folder,
+        };
+        let (choice, unwritten) = race.perform(&mut Watcher { printer, stream })?;
+        let unwritten = unwritten.or_else(|| folder.mark_latest().err().map(|error| save::unwritten(&error)));
+        events::write_end(stream, folder.path(), choice.status, None);
+        if self.json {
+            let json = serde_json::to_string_pretty(&choice)
+                .map_err(|error| Failure::from_error(ExitCode::Internal, &error))?;
+            printer.result(&json)?;
+        } else if !self.events.take_output() {
+            let shown = folder.path().display().to_string();
+            printer.result(&pubmark_choose::summary(&choice, &printer.summary_options(Some(&shown))))?;
+        }
+        unwritten.map_or_else(|| Ok(self.exit(&choice)), |error| Err(error.into()))
+    }
+
+    /// What the file says, with the options in its place.
+    fn requirements(&self) -> Result<Requirements, Failure> {
+        let mut requirements = match (&self.file, &self.workload) {
+            (Some(file), _) => Requirements::read(file)?,
+            (None, Some(workload)) => Requirements::new(workload),
+            (None, None) => {
+                return Err(Failure::usage("neither a file of requirements nor a workload is given")
+                    .hint("`pubmark choose requirements.yaml`, or `pubmark choose --workload smart-home --slo 'p99<100ms,loss=0'`"));
+            }
+        };
+        if let Some(workload) = &self.workload {
+            requirements.workload = WorkloadSource::Named(workload.clone());
+        }
+        let load = &mut requirements.load;
+        replace(&mut load.scale, self.scale);
+        replace(&mut load.rate, self.rate);
+        replace_some(&mut load.payload, self.payload);
+        replace(&mut load.seed, self.seed);
+        load.set.extend(self.set.iter().cloned());
+        if !self.link.is_empty() {
+            load.links.clone_from(&self.link);
+        }
+        replace(&mut requirements.growth, self.growth);
+        replace_some(&mut requirements.objectives, self.slo.clone());
+        replace_some(&mut requirements.recovery, self.recovery);
+        replace_some(&mut requirements.resources, self.limit.clone());
+        replace(&mut requirements.within, self.within);
+        requirements.headroom &= !self.no_headroom;
+        self.replace_needs(&mut requirements);
+        let window = &mut requirements.window;
+        replace(&mut window.duration, self.duration);
+        replace(&mut window.warmup, self.warmup);
+        replace(&mut window.drain, self.drain);
+        requirements.generator.realtime |= self.realtime;
+        requirements.generator.awake |= self.awake;
+        let systems = self.systems.iter().map(|name| CandidateSpec::Name(name.clone()));
+        let endpoints = self.endpoint.iter().map(|url| {
+            CandidateSpec::Settings(CandidateSettings { endpoint: Some(url.clone()), ..CandidateSettings::default() })
+        });
+        let named: Vec<CandidateSpec> = systems.chain(endpoints).collect();
+        if !named.is_empty() {
+            requirements.candidates = named;
+        }
+        Ok(requirements)
+    }
+
+    fn replace_needs(&self, requirements: &mut Requirements) {
+        let needs = &mut requirements.needs;
+        replace_some(&mut needs.qos, self.qos);
+        replace_some(&mut needs.protocol, self.protocol.clone());
+        needs.retained |= self.retained;
+        needs.shared_subscriptions |= self.shared_subscriptions;
+        needs.persistent_sessions |= self.persistent_sessions;
+        needs.tls |= self.tls;
+    }
+
+    /// Is the candidate that has to qualify one of them?
+    fn check_required(&self, candidates: &[Candidate]) -> Result<(), Failure> {
+        let Some(name) = &self.require else { return Ok(()) };
+        let labels = || candidates.iter().map(|candidate| candidate.label.as_str());
+        match labels().any(|label| label == name) {
+            true => Ok(()),
+            false => Err(Failure::usage(format!("`--require {name}` names no candidate"))
+                .hint(suggestion::choices(name, labels()))),
+        }
+    }
+
+    /// The code that says most: of the candidate that has to qualify, or of all.
+    fn exit(&self, choice: &Choice) -> ExitCode {
+        if choice.status == Status::Interrupted {
+            return ExitCode::Interrupted;
+        }
+        let is_meant = |label: &str| self.require.as_ref().is_none_or(|name| name == label);
+        let states: Vec<&State> = choice
+            .candidates
+            .iter()
+            .filter(|candidate| is_meant(&candidate.label))
+            .map(|candidate| &candidate.state)
+            .collect();
+        let any = |is_one: fn(&State) -> bool| states.iter().any(|state| is_one(state));
+        if any(|state| *state == State::Qualifies) {
+            ExitCode::Ok
+        } else if any(|state| matches!(state, State::Undecided { .. })) {
+            Undecided::exit(self.undecided)
+        } else if any(|state| matches!(state, State::Broken { .. }))
+            && !any(|state| matches!(state, State::Fails { .. }))
+        {
+            ExitCode::SystemFailed
+        } else {
+            ExitCode::ThresholdMissed
+        }
+    }
+}
