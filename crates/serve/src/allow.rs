@@ -1,5 +1,7 @@
 //! What a submission may make this machine do: by default only what is built in.
 
+use std::path::Path;
+
 use pubmark_model::builtin;
 use pubmark_model::experiment::{Experiment, SystemChoice, client_parts};
 use pubmark_runner::spec::{BackEnd, TargetSpec};
@@ -163,13 +165,15 @@ impl Allow {
         Ok(())
     }
 
+    /// A name that is neither built in nor a file reads nothing: it is refused where the specification is checked, which knows what it is
+    /// near to.
     fn workload(&self, name: &str) -> Result<(), NotAllowed> {
-        if builtin::find(name).is_some() {
+        let path = Path::new(name);
+        let is_file = name.contains(['/', '\\']) || path.extension().is_some() || path.is_file();
+        if builtin::find(name).is_some() || !is_file {
             return Ok(());
         }
-        self.need(Right::Commands, || {
-            format!("`{name}`, which is no built-in workload (`GET /workloads` lists them) but a file of the server,")
-        })
+        self.need(Right::Commands, || format!("`{name}`, a file of the server,"))
     }
 
     fn system(&self, name: &str) -> Result<(), NotAllowed> {
@@ -180,9 +184,12 @@ impl Allow {
         if is_shipped {
             return self.need(Right::Systems, || format!("the system `{name}`"));
         }
-        self.need(Right::Commands, || {
-            format!("`{name}`, which is no built-in system (`GET /systems` lists them) but a definition of the server,")
-        })
+        // As with workloads.
+        let is_file = name.contains('/') || name.ends_with(".yaml");
+        if !is_file {
+            return Ok(());
+        }
+        self.need(Right::Commands, || format!("`{name}`, a definition of the server,"))
     }
 }
 
@@ -233,6 +240,13 @@ mod tests {
             assert!(refused.hint().contains(right.word()));
             assert_eq!(Allow(vec![right]).run(&spec(change)), Ok(()), "{refused}");
         }
+    }
+
+    #[test]
+    fn a_name_that_nobody_knows_needs_no_right() {
+        let nothing = Allow::default();
+        assert_eq!(nothing.run(&spec(|spec| spec.workload = WorkloadSource::Named("smart-hom".to_owned()))), Ok(()));
+        assert_eq!(nothing.run(&spec(|spec| spec.target.system = Some("mosquito".to_owned()))), Ok(()));
     }
 
     #[test]
