@@ -60,6 +60,17 @@ fn by_default_nothing_foreign_is_started() {
         let refused = server.post("/runs", body).of(403);
         assert!(refused["hint"].as_str().unwrap().contains(&format!("--allow {right}")), "{body}: {refused}");
     }
+    for (body, near) in [
+        (r#"{"workload": "smart-hom"}"#, "smart-home"),
+        (r#"{"workload": "hello", "system": "mosquito"}"#, "mosquitto"),
+    ] {
+        let refused = server.post("/runs", body).of(422);
+        assert!(refused["hint"].as_str().unwrap().contains(near), "{body}: {refused}");
+    }
+    for query in ["/runs?state=done", "/runs?limit=many", "/runs?color=red"] {
+        let refused = server.get(query).of(400);
+        assert!(refused["error"].as_str().is_some_and(|error| error.contains("query")), "{query}: {refused}");
+    }
     let allowing = folder();
     let server = Server::start(allowing.path(), &["--allow", "endpoints"]);
     let id = server.submit(r#"{"workload": "hello", "endpoint": "mqtt://127.0.0.1:9", "duration": "1s"}"#);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use aide::OperationOutput;
 use aide::generate::GenContext;
 use aide::openapi::{MediaType, Operation, Response as ApiResponse, StatusCode as ApiStatus};
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use pubmark_record::capacity::CapacityRecord;
@@ -19,6 +19,7 @@ use serde::Deserialize;
 
 use super::lookup::{self, Found, Id};
 use crate::problem::Problem;
+use crate::routes::query::Query;
 use crate::shared::Shared;
 use crate::store::MESSAGES_FILE;
 

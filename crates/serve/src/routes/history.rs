@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse as _, Response};
 
@@ -12,6 +12,7 @@ use super::lookup;
 use crate::library::history::{self, HistoryQuery};
 use crate::pages;
 use crate::problem::Problem;
+use crate::routes::query::Query;
 use crate::shared::Shared;
 
 /// The history.

@@ -10,6 +10,7 @@ mod fragments;
 mod history;
 mod live;
 pub mod lookup;
+mod query;
 mod results;
 mod runs;
 mod selection;

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, State};
 use axum::http::StatusCode;
 
 use super::lookup::{self, Found, Id};
 use crate::entry::{RunEntry, newest_progress};
 use crate::library::list::{self, ListQuery, Page};
 use crate::problem::Problem;
+use crate::routes::query::Query;
 use crate::shared::Shared;
 use crate::store::EVENTS_FILE;
 
