@@ -139,6 +139,13 @@ pub struct TrialLatency {
     pub lower: Option<TrialQuantiles>,
 }
 
+impl TrialLatency {
+    /// Both bounds of a quantile, the lower one first; `None` for one that was not measured.
+    pub fn bounds(&self, quantile: fn(&TrialQuantiles) -> Option<f64>) -> [Option<f64>; 2] {
+        [self.lower.as_ref().and_then(quantile), quantile(&self.upper)]
+    }
+}
+
 /// Quantiles of the latency of a trial.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TrialQuantiles {

@@ -46,7 +46,7 @@ fn tiles(record: &CapacityRecord) -> Markup {
     let at_answer = words::trial_at_the_answer(record);
     let rate = |load: Option<f64>| (load.map_or_else(|| MISSING.to_string(), significant), "messages/s");
     let p99 = at_answer.map(|trial| {
-        let [lower, upper] = [trial.latency.lower.and_then(|lower| lower.p99_us), trial.latency.upper.p99_us];
+        let [lower, upper] = trial.latency.bounds(|quantiles| quantiles.p99_us);
         let unit = TimeUnit::for_value(upper.unwrap_or_default());
         (unit.interval([lower, upper]), if upper.is_some() { unit.symbol() } else { "" })
     });
@@ -188,9 +188,10 @@ fn row(record: &CapacityRecord, number: usize, trial: &Trial, unit: TimeUnit, me
             }
             (cell(trial.delivered_per_s, optional(trial.delivered_per_s)))
             (cell(trial.loss, trial.loss.map_or_else(|| MISSING.to_string(), words::loss_share)))
-            @for value in [trial.latency.upper.p50_us, trial.latency.upper.p99_us, trial.latency_growth_us_per_s] {
-                (cell(value, unit.number(value)))
+            @for bounds in [trial.latency.bounds(|it| it.p50_us), trial.latency.bounds(|it| it.p99_us)] {
+                (cell(bounds[1], unit.interval(bounds)))
             }
+            (cell(trial.latency_growth_us_per_s, unit.number(trial.latency_growth_us_per_s)))
             (cell(trial.system_cores, optional(trial.system_cores)))
             (cell(trial.generator_cores, optional(trial.generator_cores)))
             @let bytes = trial.system_rss_bytes.map(|bytes| bytes as f64);

@@ -6,11 +6,11 @@ use pubmark_record::record::Status;
 use super::layout::{Page, Tone, cut};
 use super::{COLUMNS, TerminalOptions};
 use crate::charts::capacity::outcome;
-use crate::numbers::{TimeUnit, count, duration, time};
+use crate::numbers::{MISSING, TimeUnit, count, duration};
 use crate::words;
 
 /// Columns of the values.
-const WIDTHS: [usize; 7] = [9, 8, 9, 8, 8, 8, 8];
+const WIDTHS: [usize; 6] = [9, 8, 9, 13, 8, 8];
 
 /// The search as text, with a final newline.
 pub fn capacity(record: &CapacityRecord, options: &TerminalOptions) -> String {
@@ -49,8 +49,8 @@ pub fn capacity(record: &CapacityRecord, options: &TerminalOptions) -> String {
 fn table(page: &mut Page, record: &CapacityRecord) {
     let unit =
         TimeUnit::for_value(record.trials.iter().filter_map(|trial| trial.latency.upper.p99_us).fold(0.0, f64::max));
-    let heads = ["offered", "deliv.", "lost", "p50", "p99", "system", "pubmark"];
-    let units = ["/s", "/s", "", unit.symbol(), unit.symbol(), "cores", "cores"];
+    let heads = ["offered", "deliv.", "lost", "p99", "system", "pubmark"];
+    let units = ["/s", "/s", "", unit.symbol(), "cores", "cores"];
     let line = |values: &[String], last: &str| {
         let mut line = String::from("  ");
         for (value, width) in values.iter().zip(WIDTHS) {
@@ -66,8 +66,18 @@ fn table(page: &mut Page, record: &CapacityRecord) {
             TrialOutcome::GeneratorLimited => Tone::Caution,
             TrialOutcome::Missed | TrialOutcome::Failed => Tone::Bad,
         };
-        page.line(&line(&words::trial_numbers(trial, unit), outcome(trial.outcome).0), tone);
+        // The median is in the report: with both bounds of each, a line would be too long.
+        let [offered, delivered, lost, _, p99, system, pubmark] = words::trial_numbers(trial, unit);
+        page.line(&line(&[offered, delivered, lost, p99, system, pubmark], outcome(trial.outcome).0), tone);
     }
+}
+
+/// Both bounds of the p99 of a trial.
+fn p99(trial: &Trial) -> String {
+    let bounds = trial.latency.bounds(|quantiles| quantiles.p99_us);
+    let Some(upper) = bounds[1] else { return format!("p99 {MISSING}") };
+    let unit = TimeUnit::for_value(upper);
+    format!("p99 {} {}", unit.interval(bounds), unit.symbol())
 }
 
 /// A trial of a search for capacity in a line, while the search goes on.
@@ -82,7 +92,7 @@ pub fn trial_line(number: usize, trial: &Trial) -> String {
     let rate = count(trial.offered_per_s.round() as u64);
     let detail = match &trial.reason {
         Some(reason) => reason.clone(),
-        None => format!("p99 {}", time(trial.latency.upper.p99_us)),
+        None => p99(trial),
     };
     format!("trial {number:>2}  {rate:>9} msg/s  {outcome}{again}: {detail}")
 }

@@ -12,8 +12,8 @@ pub fn trial_numbers(trial: &Trial, unit: TimeUnit) -> [String; 7] {
         significant(trial.offered_per_s),
         optional(trial.delivered_per_s),
         trial.loss.map_or_else(|| MISSING.to_string(), loss_share),
-        unit.number(trial.latency.upper.p50_us),
-        unit.number(trial.latency.upper.p99_us),
+        unit.interval(trial.latency.bounds(|quantiles| quantiles.p50_us)),
+        unit.interval(trial.latency.bounds(|quantiles| quantiles.p99_us)),
         optional(trial.system_cores),
         optional(trial.generator_cores),
     ]
