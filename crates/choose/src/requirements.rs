@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
+use pubmark_experiment::capacity;
 use pubmark_model::secret::{MASK, masked_yaml, without_password};
 use pubmark_record::threshold::Objectives;
-use pubmark_runner::objectives::unread;
 use pubmark_runner::spec::file::document;
 use pubmark_runner::spec::{Connection, Generator, Load, Window, text};
 use pubmark_runner::{ErrorKind, RunError, RunSpec, WorkloadSource, unbuilt};
@@ -273,7 +273,7 @@ impl Requirements {
             }
             None => (of_workload.join(","), "the objectives of the workload"),
         };
-        Objectives::parse(&text).map_err(|error| unread(place, &error))
+        capacity::objectives(place, &text)
     }
 
     fn check_fields(&self) -> Result<(), RunError> {
