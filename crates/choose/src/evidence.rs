@@ -68,7 +68,7 @@ fn of_load(objectives: &Objectives, record: Option<&Record>, end: &End) -> Vec<O
     }
     let judged: Vec<Objective> = match (end, record) {
         (End::Counts(_), Some(record)) => objectives.judge(record).iter().map(Objective::from).collect(),
-        _ => objectives.clauses().iter().map(|clause| unmeasured(&clause.text, clause.metric.name)).collect(),
+        _ => objectives.clauses().iter().map(|clause| unmeasured(&clause.text, clause.metric.name())).collect(),
     };
     std::iter::once(up).chain(judged).collect()
 }

@@ -3,7 +3,7 @@
 //! A best value is marked among runs that may be ranked: valid ones of a system that is not built in. One run each shows
 //! what was seen, not what would be seen again; [`Comparison::caution`] says so.
 
-use crate::custom;
+use crate::figures::custom_figures;
 pub use crate::figures::{Better, FIGURES, Figure, Judged, Unit};
 use crate::record::{Record, VerdictStatus};
 
@@ -133,7 +133,7 @@ pub fn compare(records: &[Record]) -> Result<Comparison<'_>, CompareError> {
         .filter(|figure| records.iter().any(|record| figure.concerns(record)))
         .map(|figure| compared(*figure, records, &runs))
         .collect();
-    let custom = custom::figures(records.iter()).into_iter().map(|figure| compared(figure, records, &runs)).collect();
+    let custom = custom_figures(records.iter()).into_iter().map(|figure| compared(figure, records, &runs)).collect();
     Ok(Comparison { runs, figures, custom, differences: differences(records) })
 }
 

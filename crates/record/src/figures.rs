@@ -4,7 +4,10 @@ use crate::custom::{self, PREFIX};
 use crate::latency::{lower, upper};
 use crate::record::{Record, Side, Summary};
 use crate::statistics::Scale;
+use crate::unit;
 use crate::verdict::usable::{Usable, usable};
+
+pub use crate::unit::Unit;
 
 /// Which values of a figure are better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,27 +18,6 @@ pub enum Better {
     Higher,
     /// Neither: it is shown for information.
     Neither,
-}
-
-/// What a figure counts in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
-    /// Messages, connections.
-    Count,
-    /// A share, 1.0 being 100 %.
-    Share,
-    /// µs.
-    Microseconds,
-    /// Per second.
-    PerSecond,
-    /// Cores, 1.0 being one.
-    Cores,
-    /// CPU seconds per million messages.
-    CpuSecondsPerMillion,
-    /// Bytes.
-    Bytes,
-    /// What a metric of the user's own counts in, where that is none of the others.
-    Number,
 }
 
 /// Whether a winner may be named by a figure. Each figure that is judged makes all of them harder to win, so those that say
@@ -125,7 +107,7 @@ impl<'a> Figure<'a> {
             better: Better::Neither,
             judged: Judged::Never,
             source: Source::Custom(symbol),
-            ..positive(name, custom::unit_of(symbol).0, Better::Neither, Judged::Never, HISTOGRAM, unbounded)
+            ..positive(name, unit::of_symbol(symbol).0, Better::Neither, Judged::Never, HISTOGRAM, unbounded)
         }
     }
 
@@ -149,7 +131,7 @@ impl<'a> Figure<'a> {
     pub fn value(&self, record: &Record) -> Option<f64> {
         match self.source {
             Source::Fields { value, .. } => value(record),
-            Source::Custom(symbol) => Some(custom::bounds_in(record, self.name, symbol)?[1]),
+            Source::Custom(symbol) => Some(custom::bounds_in(&record.custom, self.name, symbol)?[1]),
         }
     }
 
@@ -157,7 +139,7 @@ impl<'a> Figure<'a> {
     pub fn lower(&self, record: &Record) -> Option<f64> {
         match self.source {
             Source::Fields { lower, .. } => lower(record),
-            Source::Custom(symbol) => Some(custom::bounds_in(record, self.name, symbol)?[0]),
+            Source::Custom(symbol) => Some(custom::bounds_in(&record.custom, self.name, symbol)?[0]),
         }
     }
 
@@ -283,6 +265,17 @@ pub static FIGURES: [Figure<'static>; 26] = [
         record.cost.system_bytes_per_connection
     }),
 ];
+
+/// The metrics of the user's own that these records have, each once, in the order of the records. A metric that has several units there has its first.
+pub fn custom_figures<'a>(records: impl Iterator<Item = &'a Record>) -> Vec<Figure<'a>> {
+    let mut found: Vec<Figure> = vec![];
+    for metric in records.flat_map(|record| &record.custom) {
+        if found.iter().all(|known| known.name != metric.name) {
+            found.push(Figure::custom(&metric.name, &metric.unit));
+        }
+    }
+    found
+}
 
 /// The figure of a name in [`FIGURES`].
 pub fn figure(name: &str) -> Option<&'static Figure<'static>> {

@@ -53,6 +53,7 @@ pub mod tables;
 pub mod threshold;
 pub mod throughput;
 pub mod time;
+pub mod unit;
 pub mod verdict;
 pub mod warnings;
 pub mod workload_info;

@@ -3,8 +3,8 @@
 //! [`COLUMNS`] has what a run was and what became of its messages; a column for each of [`FIGURES`] follows, whatever the verdict says
 //! of its use: the verdict has a column of its own. Metrics of the user's own, of all runs, come last; of one with bounds, the upper one.
 
-use pubmark_record::custom::{self, PREFIX};
-use pubmark_record::figures::{FIGURES, Figure, Unit};
+use pubmark_record::custom::PREFIX;
+use pubmark_record::figures::{FIGURES, Figure, Unit, custom_figures};
 use pubmark_record::record::{Delivery, Record};
 use serde_json::Value;
 
@@ -79,7 +79,7 @@ pub const COLUMNS: [Column; 41] = [
 
 /// The table of these runs, with a final newline.
 pub fn table(records: &[Record], format: Format) -> String {
-    let figures: Vec<Figure> = FIGURES.iter().copied().chain(custom::figures(records.iter())).collect();
+    let figures: Vec<Figure> = FIGURES.iter().copied().chain(custom_figures(records.iter())).collect();
     let names: Vec<String> =
         COLUMNS.iter().map(|column| column.name.to_owned()).chain(figures.iter().map(figure_column)).collect();
     let rows = records.iter().map(|record| row(record, &figures));

@@ -2,8 +2,8 @@
 
 use pubmark_model::metric::MetricProgram;
 use pubmark_model::workload::Workload;
-use pubmark_record::custom;
 use pubmark_record::threshold::{Limited, Objectives, ThresholdError, metrics};
+use pubmark_record::unit;
 
 use crate::error::RunError;
 use crate::spec::RunSpec;
@@ -33,7 +33,7 @@ fn declared(metric: &Limited, limit: &str, own: &[MetricProgram]) -> Result<(), 
         };
         return Err(RunError::input(format!("there is no metric `{name}` for the limit `{limit}`")).hint(hint));
     };
-    match custom::worth(&found.unit, symbol) {
+    match unit::worth(&found.unit, symbol) {
         Some(_) => Ok(()),
         None if found.unit.is_empty() => {
             Err(RunError::input(format!("`{name}` is declared without a unit, and `{limit}` has one"))

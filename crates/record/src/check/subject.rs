@@ -9,6 +9,7 @@ use crate::record::{Record, Status, VerdictStatus};
 use crate::store::{self, StoreError};
 use crate::threshold::metrics::{METRICS, Metric};
 use crate::threshold::{Interval, Limited, Measured, Objectives, ThresholdError};
+use crate::unit;
 
 /// A run, or an experiment.
 pub struct Subject {
@@ -67,8 +68,8 @@ impl CellFacts {
 impl OwnFacts {
     /// In the unit of a limit; `None` where that is of another kind.
     fn measured(&self, wanted: &str) -> Option<Vec<Option<Measured>>> {
-        let in_own = custom::worth(&self.symbol, &self.symbol)?;
-        let factor = custom::worth(&self.symbol, wanted)? / in_own;
+        let in_own = unit::worth(&self.symbol, &self.symbol)?;
+        let factor = unit::worth(&self.symbol, wanted)? / in_own;
         let measured = |bounds: &Option<Interval>| {
             let interval = (*bounds)?.map(|value| value * factor);
             Some(Measured { interval, few_samples: false, held_up: false })
@@ -77,7 +78,7 @@ impl OwnFacts {
     }
 
     fn of_run(metric: &CustomMetric, record: &Record) -> OwnFacts {
-        let bounds = custom::bounds_in(record, &metric.name, &metric.unit);
+        let bounds = custom::bounds_in(&record.custom, &metric.name, &metric.unit);
         OwnFacts { name: metric.name.clone(), symbol: metric.unit.clone(), bounds: vec![bounds] }
     }
 

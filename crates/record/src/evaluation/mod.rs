@@ -17,7 +17,7 @@ use pubmark_metrics::distribution::NotAHistogram;
 
 use crate::custom;
 use crate::experiment::{Axis, Cell, CellFailure, CellFigure, CellMetric, CellRun, Contest, FailureKind, LowerBounds};
-use crate::figures::{FIGURES, Figure};
+use crate::figures::{FIGURES, Figure, custom_figures};
 use crate::latency::{lower, upper};
 use crate::record::{Curve, LatencyBounds, Record, Summary, VerdictStatus};
 use crate::statistics::description::{mean_on, median, quartiles};
@@ -197,9 +197,10 @@ fn cell_of(cell: &CellInput, seed: u64) -> Result<Cell, EvaluationError> {
 
 /// Metrics of the user's own over the runs of a cell.
 fn custom_metrics(cell: &CellInput, seed: u64) -> Vec<CellMetric> {
-    let figures = custom::figures(cell.runs.iter().map(|run| &run.record));
+    let figures = custom_figures(cell.runs.iter().map(|run| &run.record));
     let of_cell = |figure: Figure| {
-        let unit = cell.runs.iter().find_map(|run| custom::find(&run.record, figure.name)).map(|found| &found.unit);
+        let unit =
+            cell.runs.iter().find_map(|run| custom::find(&run.record.custom, figure.name)).map(|found| &found.unit);
         CellMetric { unit: unit.cloned().unwrap_or_default(), figure: cell_figure(&figure, cell, seed) }
     };
     figures.into_iter().map(of_cell).collect()

@@ -2,10 +2,11 @@
 
 use super::metrics::{Metric, is_held_up};
 use super::{Interval, Measured};
-use crate::custom::{self, PREFIX};
+use crate::custom::PREFIX;
 use crate::figures::{Figure, Unit};
 use crate::quantity;
 use crate::record::Record;
+use crate::unit;
 
 /// What a clause limits.
 #[derive(Clone, Debug)]
@@ -42,7 +43,7 @@ impl Limited {
     pub fn unit(&self) -> Unit {
         match self {
             Limited::Known(metric) => metric.unit(),
-            Limited::Custom { symbol, .. } => custom::unit_of(symbol).0,
+            Limited::Custom { symbol, .. } => unit::of_symbol(symbol).0,
         }
     }
 

@@ -4,8 +4,8 @@ use pubmark_model::units::{self, UnitError};
 
 use super::metrics::{self, Metric, names};
 use super::{Bound, Clause, Limited, Operator};
-use crate::custom::{self, PREFIX};
-use crate::figures::Unit;
+use crate::custom::PREFIX;
+use crate::unit::{self, Unit};
 
 /// Clauses in one list, at most.
 const MOST_CLAUSES: usize = 64;
@@ -167,7 +167,7 @@ fn custom_value(bound: Piece<'_>) -> Result<(Bound, &str), ThresholdError> {
     let (number, symbol) = (&digits[..end], digits[end..].trim_start());
     let is_symbol = symbol.chars().count() <= 16 && !symbol.contains([' ', '<', '>', '=']);
     match number.parse::<f64>() {
-        Ok(number) if is_symbol => Ok((Bound::Value(sign * number * custom::unit_of(symbol).1), symbol)),
+        Ok(number) if is_symbol => Ok((Bound::Value(sign * number * unit::of_symbol(symbol).1), symbol)),
         _ => Err(bound.error(
             format!("`{}` is no value", bound.text),
             "write a number and the unit of the metric: `2ms`, `10kB`, `99%`, `0.5`",

@@ -1,8 +1,9 @@
 //! Metrics of the user's own in an experiment: a row a cell, a column a metric.
 
 use pubmark_record::comparison::Unit;
-use pubmark_record::custom::{self, PREFIX};
+use pubmark_record::custom::PREFIX;
 use pubmark_record::experiment::{CellMetric, ExperimentRecord};
+use pubmark_record::unit;
 
 use crate::columns::ColumnUnit;
 use crate::numbers::MISSING;
@@ -51,9 +52,9 @@ impl CustomTable {
 }
 
 fn column(metric: &CellMetric, largest: f64) -> Column<'_> {
-    let (unit, _) = custom::unit_of(&metric.unit);
-    let shown = ColumnUnit::of(unit, largest);
-    let symbol = if unit == Unit::Number { &*metric.unit } else { shown.symbol };
+    let (of_figure, _) = unit::of_symbol(&metric.unit);
+    let shown = ColumnUnit::of(of_figure, largest);
+    let symbol = if of_figure == Unit::Number { &*metric.unit } else { shown.symbol };
     let name = metric.figure.figure.as_str();
     let head = if symbol.is_empty() { format!("{PREFIX}{name}") } else { format!("{PREFIX}{name}, {symbol}") };
     Column { name, head, unit: shown }

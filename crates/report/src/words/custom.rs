@@ -1,7 +1,7 @@
 //! Metrics of the user's own.
 
-use pubmark_record::custom::{self, CustomBounds, CustomMetric};
-use pubmark_record::figures::Unit;
+use pubmark_record::custom::{CustomBounds, CustomMetric};
+use pubmark_record::unit::{self, Unit};
 
 use crate::columns::ColumnUnit;
 use crate::numbers::{MISSING, bounds, significant};
@@ -18,9 +18,9 @@ pub struct CustomUnit<'a> {
 impl<'a> CustomUnit<'a> {
     /// For a unit as it was declared, and the largest value in it.
     pub fn of(declared: &'a str, largest: f64) -> CustomUnit<'a> {
-        let (unit, worth) = custom::unit_of(declared);
-        let column = ColumnUnit::of(unit, largest.abs() * worth);
-        CustomUnit { symbol: if unit == Unit::Number { declared } else { column.symbol }, column, worth }
+        let (of_figure, worth) = unit::of_symbol(declared);
+        let column = ColumnUnit::of(of_figure, largest.abs() * worth);
+        CustomUnit { symbol: if of_figure == Unit::Number { declared } else { column.symbol }, column, worth }
     }
 
     /// Both bounds without the symbol, the lower one first; one value where they look the same.

@@ -1,0 +1,88 @@
+//! What figures and limits count in.
+
+/// What a figure counts in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Messages, connections.
+    Count,
+    /// A share, 1.0 being 100 %.
+    Share,
+    /// µs.
+    Microseconds,
+    /// Per second.
+    PerSecond,
+    /// Cores, 1.0 being one.
+    Cores,
+    /// CPU seconds per million messages.
+    CpuSecondsPerMillion,
+    /// Bytes.
+    Bytes,
+    /// What a metric of the user's own counts in, where that is none of the others.
+    Number,
+}
+
+/// Units by their symbols, as people write them: how they are written, and their worth in that of the record.
+const UNITS: [(&str, Unit, f64); 19] = [
+    ("ns", Unit::Microseconds, 1e-3),
+    ("us", Unit::Microseconds, 1.0),
+    ("µs", Unit::Microseconds, 1.0),
+    ("ms", Unit::Microseconds, 1e3),
+    ("s", Unit::Microseconds, 1e6),
+    ("min", Unit::Microseconds, 60e6),
+    ("B", Unit::Bytes, 1.0),
+    ("kB", Unit::Bytes, 1e3),
+    ("KB", Unit::Bytes, 1e3),
+    ("KiB", Unit::Bytes, 1024.0),
+    ("MB", Unit::Bytes, 1e6),
+    ("MiB", Unit::Bytes, 1_048_576.0),
+    ("GB", Unit::Bytes, 1e9),
+    ("GiB", Unit::Bytes, 1_073_741_824.0),
+    ("%", Unit::Share, 0.01),
+    ("/s", Unit::PerSecond, 1.0),
+    ("msg/s", Unit::PerSecond, 1.0),
+    ("cores", Unit::Cores, 1.0),
+    ("", Unit::Number, 1.0),
+];
+
+/// What a unit's symbol stands for: the unit that figures count in, and its worth there. One that is not known counts in itself.
+pub fn of_symbol(symbol: &str) -> (Unit, f64) {
+    let found = UNITS.iter().find(|(known, ..)| *known == symbol);
+    found.map_or((Unit::Number, 1.0), |(_, unit, worth)| (*unit, *worth))
+}
+
+/// How much one of `symbol` is where values are `wanted`: in the unit of figures, or in their own for an empty `wanted`. `None` for
+/// units that have nothing to do with each other.
+pub fn worth(symbol: &str, wanted: &str) -> Option<f64> {
+    if wanted.is_empty() {
+        return Some(1.0);
+    }
+    let ((unit, worth), (wanted_unit, _)) = (of_symbol(symbol), of_symbol(wanted));
+    let fits = if unit == Unit::Number { symbol == wanted } else { unit == wanted_unit };
+    fits.then_some(worth)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_symbol_has_a_worth_and_an_unknown_one_counts_in_itself() {
+        assert_eq!(of_symbol("ms"), (Unit::Microseconds, 1e3));
+        assert_eq!(of_symbol("%"), (Unit::Share, 0.01));
+        assert_eq!(of_symbol("mJ"), (Unit::Number, 1.0));
+        assert_eq!(of_symbol(""), (Unit::Number, 1.0));
+        let mut symbols: Vec<&str> = UNITS.iter().map(|(symbol, ..)| *symbol).collect();
+        symbols.sort_unstable();
+        symbols.dedup();
+        assert_eq!(symbols.len(), UNITS.len(), "each once");
+    }
+
+    #[test]
+    fn units_of_one_kind_are_converted_and_others_are_not() {
+        assert_eq!(worth("ms", "s"), Some(1e3), "in the unit of figures, µs");
+        assert_eq!(worth("ms", ""), Some(1.0));
+        assert_eq!(worth("ms", "MB"), None);
+        assert_eq!(worth("mJ", "mJ"), Some(1.0));
+        assert_eq!((worth("mJ", "kJ"), worth("", "ms"), worth("ms", "mJ")), (None, None, None));
+    }
+}
