@@ -7,6 +7,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod brokerless;
+mod choose;
 mod client_certificates;
 mod cluster;
 mod cluster_cut;

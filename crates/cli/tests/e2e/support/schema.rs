@@ -6,9 +6,21 @@ use serde_json::Value;
 /// The schema as published.
 const RECORD: &str = include_str!("../../../../../docs/reference/record.schema.json");
 
+/// The same of `choice.json`.
+const CHOICE: &str = include_str!("../../../../../docs/reference/choice.schema.json");
+
 /// Fails with every place in which `record` differs from the schema.
 pub fn assert_agrees(record: &Value) {
-    let schema: Value = serde_json::from_str(RECORD).unwrap();
+    assert_agrees_with(RECORD, record);
+}
+
+/// The same of a choice.
+pub fn assert_choice_agrees(choice: &Value) {
+    assert_agrees_with(CHOICE, choice);
+}
+
+fn assert_agrees_with(schema: &str, record: &Value) {
+    let schema: Value = serde_json::from_str(schema).unwrap();
     let found = problems(&schema, &schema, record, "record");
     assert!(found.is_empty(), "{found:#?}");
 }
@@ -32,6 +44,7 @@ fn problems_of(root: &Value, part: &Value, keyword: &str, rule: &Value, value: &
         }
         "const" => when(rule != value, "is not"),
         "minimum" => when(value.as_f64().is_some_and(|number| number < rule.as_f64().unwrap()), "is below"),
+        "maximum" => when(value.as_f64().is_some_and(|number| number > rule.as_f64().unwrap()), "is above"),
         "anyOf" | "oneOf" => {
             let branches = rule.as_array().unwrap().iter().map(|branch| problems(root, branch, value, place));
             let branches: Vec<Vec<String>> = branches.collect();
