@@ -225,7 +225,7 @@ mod tests {
             }),
             (Right::Commands, |spec| {
                 let text = "name: w\ndevices: [{name: a, count: 1, every: 1s, payload: 50B, topic: t}]\n\
-                            subscribers: [{name: s, filter: t}]\nmetrics: [{name: evil, command: [touch, /tmp/evil]}]\n";
+                            subscribers: [{name: s, filters: [t]}]\nmetrics: [{name: evil, command: [touch, /tmp/evil]}]\n";
                 spec.workload = WorkloadSource::Inline {
                     file_name: "w.yaml".to_owned(),
                     text: text.to_owned(),

@@ -25,6 +25,7 @@ SCHEMAS: dict[str, Any] = json.loads((FOLDER / "../../docs/reference/openapi.jso
     ("mine", "name"),
     [
         (rows.Entry, "RunEntry"),
+        (rows.Note, "Note"),
         (rows.Headline, "Headline"),
         (rows.Bounds, "TrialLatency"),
         (rows.Quantiles, "TrialQuantiles"),
@@ -48,6 +49,7 @@ def test_types_of_what_is_read_have_the_fields_of_the_interface(mine: type, name
     ("mine", "name", "head"),
     [
         (submission.RunFields, "RunSubmission", {"workload"}),
+        (submission.Metric, "MetricProgram", set()),
         (submission.ExperimentFields, "ExperimentSubmission", {"experiment", "text"}),
         (submission.CapacityFields, "CapacitySubmission", {"capacity"}),
     ],

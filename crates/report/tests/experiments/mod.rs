@@ -5,7 +5,7 @@ use pubmark_record::record::VerdictStatus;
 use pubmark_record::sample_experiment::{self, Grid};
 use pubmark_report::experiment::{View, headline, ratio};
 use pubmark_report::terminal::{self, COLUMNS, TerminalOptions};
-use pubmark_report::{exports, html, markdown};
+use pubmark_report::{csv, exports, html, markdown};
 
 use crate::{PLAIN, fixtures, markup, without_colours};
 
@@ -30,6 +30,26 @@ fn terminal_texts_look_like_this() {
     for (name, text) in texts(&PLAIN).into_iter().filter(|(name, _)| !["loads", "sixty"].contains(name)) {
         insta::assert_snapshot!(format!("terminal_{name}"), text);
     }
+}
+
+#[test]
+fn a_search_shows_both_bounds_where_they_are_known() {
+    let mut record = sample_experiment::capacity();
+    for trial in &mut record.trials {
+        let mut lower = trial.latency.upper;
+        for bound in [&mut lower.p50_us, &mut lower.p99_us, &mut lower.max_us] {
+            *bound = bound.map(|us| 0.8 * us);
+        }
+        trial.latency.lower = Some(lower);
+    }
+    let text = terminal::capacity(&record, &PLAIN);
+    let interval = "0.611–0.765";
+    assert!(text.contains(interval) && text.lines().all(|line| line.chars().count() <= COLUMNS), "{text}");
+    assert!([html::capacity(&record), markdown::capacity(&record)].iter().all(|page| page.contains(interval)));
+    let table = csv::trials(&record);
+    let rows: Vec<Vec<&str>> = table.lines().take(2).map(|line| line.split(',').collect()).collect();
+    let column = rows[0].iter().position(|name| *name == "p99_lower_us").unwrap();
+    assert!((rows[1][column].parse::<f64>().unwrap() - 611.0).abs() < 1.0, "{table}");
 }
 
 #[test]

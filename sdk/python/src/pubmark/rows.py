@@ -58,6 +58,13 @@ class Failure(TypedDict):
     hint: str | None
 
 
+class Note(TypedDict):
+    """What somebody noted of a result."""
+
+    text: str
+    tags: list[str]
+
+
 class Entry(TypedDict):
     """A submission, or a folder of results that was made without the server."""
 
@@ -74,6 +81,9 @@ class Entry(TypedDict):
     folders: list[str]
     error: Failure | None
     headline: Headline | None
+    devices: int | None
+    offered_per_s: float | None
+    note: Note | None
     progress: dict[str, Any] | None
 
 
@@ -84,6 +94,8 @@ class Validated(TypedDict):
     name: str
     systems: list[str]
     notes: list[str]
+    command: str | None
+    run_yaml: str | None
 
 
 class System(TypedDict):

@@ -21,6 +21,15 @@ Time = str | timedelta
 _FILE_BYTES = 2 << 20
 
 
+class Metric(TypedDict, total=False):
+    """A metric of your own: a program that reads the message log and prints a value (docs/how-to/metrics-of-your-own.md)."""
+
+    name: str
+    command: list[str]
+    unit: str
+    within: str
+
+
 class RunFields(TypedDict, total=False):
     """Fields of a run (docs/reference/openapi.json, `RunSubmission`)."""
 
@@ -46,6 +55,7 @@ class RunFields(TypedDict, total=False):
     nodes: Mapping[str, Any]
     objectives: str
     message_log: Literal["parquet", "csv", "ndjson"]
+    metrics: list[Metric]
     repetitions: int
 
 
