@@ -113,7 +113,7 @@ pub struct Choose {
     #[arg(long, value_name = "SYSTEMS", value_delimiter = ',', help_heading = WHO)]
     pub systems: Vec<String>,
 
-    /// A system that runs already: scheme://[user[:password]@]host[:port]; once for each
+    /// A system that runs already, such as `mqtts://user@broker.example:8883`; once for each
     // Not taken apart at commas: a URL may have some.
     #[arg(long, value_name = "URL", help_heading = WHO)]
     pub endpoint: Vec<String>,
