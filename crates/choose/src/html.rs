@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 use pubmark_record::record::Status;
 use pubmark_report::html::{page, with_code};
-use pubmark_report::words::{command_line, system_name, verdict_word};
+use pubmark_report::words::{capitalised, command_line, sentence, system_name, verdict_word};
 
 use crate::record::{CandidateResult, Choice, State};
 use crate::requirements::REQUIREMENTS_FILE;
@@ -26,7 +26,7 @@ pub fn html(choice: &Choice) -> String {
             section #objectives { h2 { "Objectives" } (objectives(choice)) }
             section #headroom { h2 { "Headroom and ten times the fleet" } (headroom(choice)) }
             section #runs { h2 { "Every run" } (runs(choice)) }
-            section #untested { h2 { "Not tested" } ul { @for sentence in &choice.not_tested { li { (with_code(sentence)) } } } }
+            section #untested { h2 { "Not tested" } ul { @for one in &choice.not_tested { li { (with_code(&capitalised(one))) } } } }
         }
         section #reproduce {
             h2 { "Repeat it" }
@@ -102,7 +102,7 @@ fn confidence(choice: &Choice) -> Markup {
     html! {
         dl { @for candidate in words::in_order(choice) {
             dt { (candidate.label) ": " (candidate.state.word()) }
-            dd { (words::confidence(choice, candidate)) "." }
+            dd { (sentence(&words::confidence(choice, candidate))) }
         } }
     }
 }
@@ -126,7 +126,7 @@ fn headroom(choice: &Choice) -> Markup {
     html! {
         dl { @for candidate in words::in_order(choice).into_iter().filter(|candidate| !candidate.runs.is_empty()) {
             dt { (candidate.label) }
-            dd { (with_code(&candidate.headroom.text))
+            dd { (with_code(&capitalised(&candidate.headroom.text)))
                 @if let Some(folder) = &candidate.headroom.folder { " (" a href={ (folder) "/capacity.html" } { "the search" } ")" } "." }
             @if let Some(cost) = &candidate.cost {
                 dd { "Ten times the fleet: cores: " (cost.ten_times.cores_from) "; memory: " (cost.ten_times.memory_from) "." }

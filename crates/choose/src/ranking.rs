@@ -54,7 +54,10 @@ pub fn recommend(qualified: &[Qualified], contests: &[Contest]) -> Recommendatio
         [] if qualified.is_empty() => return none("no candidate is known to qualify".to_owned()),
         [] => return none("the built-in broker is a demonstration, never recommended".to_owned()),
         [one] => {
-            let text = format!("{} is the only candidate that is known to qualify", one.label);
+            let text = match qualified.len() {
+                1 => format!("{} is the only candidate that is known to qualify", one.label),
+                _ => format!("{}; of the others that qualify, none may be recommended", one.label),
+            };
             return Recommendation { candidate: Some(one.label.clone()), grade: None, text };
         }
         _ => {}
@@ -130,7 +133,9 @@ mod tests {
         let found = recommended(&[large.clone(), small.clone()]);
         assert_eq!((found.candidate.as_deref(), found.grade), (Some("small"), Some(Grade::Proven)), "{found:?}");
         let built_in = Qualified { ranked: false, ..small };
-        assert_eq!(recommended(&[large.clone(), built_in.clone()]).candidate.as_deref(), Some("large"));
+        let found = recommended(&[large.clone(), built_in.clone()]);
+        assert_eq!(found.candidate.as_deref(), Some("large"));
+        assert_eq!(found.text, "large; of the others that qualify, none may be recommended");
         assert_eq!(recommended(&[built_in]).candidate, None);
         let endpoint = Qualified { label: "ours".to_owned(), cores: vec![], memory_bytes: vec![], ..large.clone() };
         let found = recommended(&[large, endpoint]);
