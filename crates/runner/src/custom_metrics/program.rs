@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -47,7 +47,7 @@ pub struct Ran {
 
 /// Why the wait for a program ended.
 enum End {
-    Exited(ExitStatus),
+    Exited,
     TimedOut,
     Stopped,
     TooMuch,
@@ -67,14 +67,13 @@ pub fn run(metric: &MetricProgram, given: &Given<'_>, stop: &AtomicBool) -> Ran 
     let seconds = Some(began.elapsed().as_secs_f64());
     let printed = match talked {
         Err(error) => Err(format!("failed to talk to it: {error}")),
-        Ok(Talk { end, printed, errors, fed }) => match (end, fed) {
-            (End::Exited(status), Err(error)) if status.success() => {
-                Err(format!("the message log could not be read: {error}"))
-            }
-            (End::Exited(status), _) if status.success() => Ok(printed),
-            (End::Exited(status), _) => Err(format!("it ended with {}{}", how(status), said(&errors))),
+        Ok(Talk { end, status, printed, errors, fed }) => match (end, fed) {
+            (End::Exited, Err(error)) if status.success() => Err(format!("the message log could not be read: {error}")),
+            (End::Exited, _) if status.success() => Ok(printed),
+            (End::Exited, _) => Err(format!("it ended with {}{}", how(status), said(&errors))),
             (End::TimedOut, _) => {
-                Err(format!("it was stopped: it took longer than {} s{}", metric.within.as_secs_f64(), said(&errors)))
+                let within = metric.within.as_secs_f64();
+                Err(format!("it was stopped: it took longer than {within} s{}", said(&errors)))
             }
             (End::Stopped, _) => Err("it was stopped with the run".to_owned()),
             (End::TooMuch, _) => Err(format!("it was stopped: it printed more than {} MiB", MOST_PRINTED >> 20)),
@@ -106,6 +105,7 @@ fn start(metric: &MetricProgram, given: &Given<'_>) -> io::Result<Child> {
 /// What was exchanged with a program.
 struct Talk {
     end: End,
+    status: ExitStatus,
     printed: Vec<u8>,
     errors: Vec<u8>,
     /// What reading the log came to. A program that closes its input has read enough.
@@ -113,12 +113,14 @@ struct Talk {
 }
 
 fn talk(child: &mut Child, log: &MessageLog, deadline: Instant, stop: &AtomicBool) -> io::Result<Talk> {
-    let missing = || io::Error::other("a pipe is missing");
-    let (input, output) = (child.stdin.take().ok_or_else(missing)?, child.stdout.take().ok_or_else(missing)?);
-    let errors = child.stderr.take().ok_or_else(missing)?;
-    for pipe in [input.as_raw_fd(), output.as_raw_fd(), errors.as_raw_fd()] {
-        without_blocking(pipe)?;
-    }
+    let (input, output, errors) = match pipes(child) {
+        Ok(pipes) => pipes,
+        Err(error) => {
+            kill_group(child);
+            child.wait()?;
+            return Err(error);
+        }
+    };
     let (over, full) = (AtomicBool::new(false), AtomicBool::new(false));
     thread::scope(|scope| {
         let feeding = scope.spawn(|| feed(log, Patient { pipe: input, over: &over }));
@@ -138,24 +140,36 @@ fn talk(child: &mut Child, log: &MessageLog, deadline: Instant, stop: &AtomicBoo
         let end = wait(child, deadline, stop, &full);
         // What it started goes with it; pipes that something else holds open are not waited for.
         kill_group(child);
-        let reaped = child.wait();
+        let status = child.wait();
         over.store(true, Ordering::Relaxed);
         let panicked = || io::Error::other("a thread panicked");
         let fed = feeding.join().map_err(|_| panicked())?;
         let printed = output.join().map_err(|_| panicked())??;
         let errors = errors.join().map_err(|_| panicked())??;
-        reaped?;
-        Ok(Talk { end: end?, printed, errors, fed })
+        Ok(Talk { end: end?, status: status?, printed, errors, fed })
     })
 }
 
-fn wait(child: &mut Child, deadline: Instant, stop: &AtomicBool, full: &AtomicBool) -> io::Result<End> {
+/// Its standard input, output and error, none of which blocks.
+fn pipes(child: &mut Child) -> io::Result<(ChildStdin, ChildStdout, ChildStderr)> {
+    let missing = || io::Error::other("a pipe is missing");
+    let input = child.stdin.take().ok_or_else(missing)?;
+    let output = child.stdout.take().ok_or_else(missing)?;
+    let errors = child.stderr.take().ok_or_else(missing)?;
+    for pipe in [input.as_raw_fd(), output.as_raw_fd(), errors.as_raw_fd()] {
+        without_blocking(pipe)?;
+    }
+    Ok((input, output, errors))
+}
+
+/// Waits for its end without reaping it: until then its number is nobody else's, and its group can be killed by it.
+fn wait(child: &Child, deadline: Instant, stop: &AtomicBool, full: &AtomicBool) -> io::Result<End> {
     loop {
         if full.load(Ordering::Relaxed) {
             return Ok(End::TooMuch);
         }
-        if let Some(status) = child.try_wait()? {
-            return Ok(End::Exited(status));
+        if has_exited(child)? {
+            return Ok(End::Exited);
         }
         if stop.load(Ordering::Relaxed) {
             return Ok(End::Stopped);
@@ -164,6 +178,18 @@ fn wait(child: &mut Child, deadline: Instant, stop: &AtomicBool, full: &AtomicBo
             return Ok(End::TimedOut);
         }
         thread::sleep(LOOK);
+    }
+}
+
+fn has_exited(child: &Child) -> io::Result<bool> {
+    // SAFETY: all zeros is a valid value, which `waitid` fills in.
+    let mut found: libc::siginfo_t = unsafe { std::mem::zeroed() };
+    let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+    // SAFETY: a plain call with a place to write to.
+    match unsafe { libc::waitid(libc::P_PID, child.id(), &mut found, options) } {
+        // SAFETY: after a call that succeeded it is the number of the child, or 0.
+        0 => Ok(unsafe { found.si_pid() } != 0),
+        _ => Err(io::Error::last_os_error()),
     }
 }
 
