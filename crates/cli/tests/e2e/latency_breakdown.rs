@@ -137,14 +137,15 @@ fn packets_sent_again_and_long_messages_are_the_networks_time() {
     assert_seen(&row);
     assert_put(&row, &[("network_up", 12.5)]);
     // One message in ten is sent again, after 200 ms at least: that is the network's time. As a rule no message follows meanwhile, which
-    // would wait for the lost one in the system's kernel; a connection whose SYN was lost too has longer time-outs (RFC 6298 §5.7).
+    // would wait for the lost one in the system's kernel. A packet that is lost twice, or a connection whose SYN was lost (RFC 6298 §5.7),
+    // has a time-out longer than the second between two messages: more than one message in ten can wait behind such, one in four cannot.
     let lossy = workload("{delay: 1ms, loss: 10%}", "{delay: 100us}", "100B", 1);
     let lossy = lossy.replace("count: 5, every: 100ms", "count: 50, every: 1s");
     let row = run(&place, lossy, &["--system", "mosquitto", "--profile", "tuned"]);
     assert_seen(&row);
     assert!(ms(&row, "network_up", "p95_us") > 100.0, "{row}");
     for part in ["system", "subscriber"] {
-        assert!(ms(&row, part, "p90_us") < 100.0, "{part}: {row}");
+        assert!(ms(&row, part, "p75_us") < 100.0, "{part}: {row}");
     }
 }
 
