@@ -63,7 +63,7 @@ pub fn recommend(qualified: &[Qualified], contests: &[Contest]) -> Recommendatio
         _ => {}
     }
     if let Some(unknown) = ranked.iter().find(|one| one.cores.is_empty() && one.memory_bytes.is_empty()) {
-        return none(format!("none over the others: the cost of {} was not measured", unknown.label));
+        return none(format!("none over the others: pubmark did not measure the cost of {}", unknown.label));
     }
     let winner = contests.iter().find_map(|contest| {
         let winner = contest.winner.as_ref()?;
@@ -139,7 +139,7 @@ mod tests {
         assert_eq!(recommended(&[built_in]).candidate, None);
         let endpoint = Qualified { label: "ours".to_owned(), cores: vec![], memory_bytes: vec![], ..large.clone() };
         let found = recommended(&[large, endpoint]);
-        assert!(found.candidate.is_none() && found.text.contains("cost of ours was not measured"), "{found:?}");
+        assert!(found.candidate.is_none() && found.text.contains("did not measure the cost of ours"), "{found:?}");
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// The rule for so many objectives of a system together.
+    /// The rule for a system with `count` objectives.
     pub fn for_objectives(count: usize) -> Rule {
         let is_enough = |lead: &u32| count as f64 * error(NOISE, *lead) <= ERROR;
         let lead = (LEAST_LEAD..).find(is_enough).expect("the error falls with the lead");
@@ -38,7 +38,8 @@ impl Rule {
         self.lead * PATIENCE
     }
 
-    /// Chance that a system with so many objectives is said to fail, each of which it misses in a share of `noise` of its runs, at most.
+    /// Upper bound of the chance that the race calls a system failing. The system has `objectives` objectives, and misses each in a share
+    /// `noise` of its runs.
     pub fn chance_of_wrong_failure(self, objectives: usize, noise: f64) -> f64 {
         (objectives as f64 * error(noise, self.lead)).min(1.0)
     }

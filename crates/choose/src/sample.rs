@@ -11,7 +11,7 @@ use crate::requirements::Requirements;
 use crate::rule::{NOISE, Rule};
 use crate::standing::{Phase, Standing};
 
-/// A choice with so many candidates in each state, each with a label of its own.
+/// A choice with the given number of candidates in each state. Each candidate has its own label.
 pub fn choice(count: usize) -> Choice {
     let states = [
         ("small", State::Qualifies),

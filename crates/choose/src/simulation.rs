@@ -19,8 +19,8 @@ enum Ended {
     Undecided,
 }
 
-/// A race of a candidate with so many objectives in the race and one in runs with a kill. `outcome` says what a run says of an objective:
-/// it gets the run's number in the race, and the objective's.
+/// Simulates the race of a candidate with `objectives` objectives in the race and one in runs with a kill. `outcome` returns the outcome of
+/// one objective in one run; its arguments are the numbers of the run and of the objective.
 fn race(objectives: usize, outcome: impl Fn(u64, u64) -> ObjectiveOutcome) -> (Ended, u32) {
     let rule = Rule::for_objectives(objectives + 1);
     let limits: Vec<String> = (0..objectives).map(|number| format!("objective {number}")).collect();
@@ -58,7 +58,7 @@ fn shares(chances: &[f64; 4]) -> ([f64; 3], f64) {
     (counts.map(|count| f64::from(count) / RACES as f64), runs as f64 / RACES as f64)
 }
 
-/// Three standard deviations of a share of so many races.
+/// Three standard deviations of a share that is estimated from `RACES` races.
 fn margin(share: f64) -> f64 {
     3.0 * (share * (1.0 - share) / RACES as f64).sqrt()
 }

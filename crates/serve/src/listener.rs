@@ -1,4 +1,4 @@
-//! Connections: so many at once, each with limits of time and size.
+//! Connections: their number is limited, and each has limits of time and size.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -52,6 +52,6 @@ pub struct Shared {
     pub guard: Guard,
     /// One export goes on at once.
     pub exports: Arc<Semaphore>,
-    /// Slow work goes on for so many requests at once.
+    /// Limits how many requests do slow work at once.
     pub slow: Semaphore,
 }

@@ -13,7 +13,7 @@ use crate::server::{LONG, SHORT, Server, folder};
 
 /// Results of a large library.
 const MANY: usize = 10_000;
-/// Longest answer to a list of so many that were read before. Without a memory of what was read it takes minutes.
+/// Longest time of a list whose records the server has read before. A server that reads them again takes minutes.
 const LIST_LIMIT: Duration = Duration::from_secs(5);
 
 fn put_note(server: &Server, id: &str, note: &Value) -> call::Response {
