@@ -120,3 +120,27 @@ pub struct Outcome {
     /// No session of one side could be established: nothing was measured.
     pub unreachable: bool,
 }
+
+impl Outcome {
+    /// Takes into the lower bounds that something of ours on every connection held what it carried for up to `held_ns` each time: a
+    /// message passes it twice, a request with its answer four times. How often the messages of a chain did is not known, so that
+    /// nothing is known of its lower bound.
+    pub fn lower_by(&mut self, held_ns: u64) {
+        if held_ns == 0 {
+            return;
+        }
+        let one_way_ns = held_ns.saturating_mul(2);
+        self.times.latency.lower_by(one_way_ns);
+        self.times.service_latency.lower_by(one_way_ns);
+        self.times.chain.lower_by(u64::MAX);
+        for times in self.types.iter_mut().flatten() {
+            times.latency.lower_by(one_way_ns);
+            times.service_latency.lower_by(one_way_ns);
+        }
+        self.pairs.iter_mut().for_each(|pair| pair.latency.lower_by(one_way_ns));
+        self.series.lower_by(one_way_ns);
+        if let Some(requests) = &mut self.requests {
+            requests.lower_by(one_way_ns.saturating_mul(2));
+        }
+    }
+}

@@ -22,6 +22,23 @@ pub struct RequestOutcome {
     pub times: RequestTimes,
 }
 
+impl RequestOutcome {
+    /// Lowers the lower bounds of round trips by `by_ns`; those of groups are then not known.
+    pub fn lower_by(&mut self, by_ns: u64) {
+        let times = &mut self.times;
+        [&mut times.round_trip, &mut times.service, &mut times.travel].map(|times| times.lower_by(by_ns));
+        sum_up(&mut self.figures, times);
+        self.figures.by_group.iter_mut().filter_map(|group| group.round_trip.as_mut()).for_each(|both| both.lower = None);
+    }
+}
+
+/// Enters the times that have bounds.
+fn sum_up(figures: &mut RequestFigures, times: &RequestTimes) {
+    figures.round_trip = bounds(&times.round_trip);
+    figures.service_round_trip = bounds(&times.service);
+    figures.travel = bounds(&times.travel);
+}
+
 /// A group's books while they are added up.
 #[derive(Clone, Copy, Debug, Default)]
 struct Part {
@@ -91,9 +108,7 @@ pub fn close(
         figures.by_group.push(RequestGroup { name: group.name.clone(), outcomes: books, round_trip });
     }
     figures.answered_per_s = if window_s > 0.0 { answered_in_window as f64 / window_s } else { 0.0 };
-    figures.round_trip = bounds(&times.round_trip);
-    figures.service_round_trip = bounds(&times.service);
-    figures.travel = bounds(&times.travel);
+    sum_up(&mut figures, &times);
     figures.waiting = summary(&times.waiting);
     figures.responder_lag = summary(&times.responder_lag);
     figures.receive_lateness = summary(&times.receive_lateness);

@@ -9,11 +9,13 @@
 pub mod addresses;
 pub mod direction;
 pub mod error;
+pub mod lateness;
 pub mod namespace;
 pub mod netem;
 mod netlink;
 pub mod network;
 pub mod privilege;
+pub mod relay;
 mod seam;
 pub mod sockets;
 pub mod star;

@@ -45,9 +45,17 @@ impl Bounds {
             Some(0) => self.clone(),
             Some(error_ns) => Bounds {
                 upper: self.upper.mapped(|ns| ns.saturating_add(error_ns)),
-                lower: self.lower.mapped(|ns| ns.saturating_sub(error_ns)),
+                lower: self.lower.lowered(error_ns),
             },
             None => Bounds { upper: self.upper.clone(), lower: self.lower.mapped(|_| 0) },
+        }
+    }
+
+    /// Lowers the lower bounds by `by_ns`, down to 0: up to so much of each sample was not the system's. `u64::MAX` says that nothing
+    /// is known of them.
+    pub fn lower_by(&mut self, by_ns: u64) {
+        if by_ns > 0 {
+            self.lower = self.lower.lowered(by_ns);
         }
     }
 }
@@ -91,6 +99,21 @@ mod tests {
             assert_eq!(unknown.lower.quantile_unguarded_ns(fraction), 0);
             assert_eq!(by(&unknown)[1], 0);
         }
+    }
+
+    #[test]
+    fn lower_bounds_are_lowered_by_what_was_not_the_systems() {
+        let mut bounds = Bounds::new(Precision::Total);
+        (1..=1_000).for_each(|ms| bounds.record(ms * 1_000_000, 0));
+        bounds.lower_by(100_000_000);
+        let at = |times: &Distribution, fraction| times.quantile_unguarded_ns(fraction);
+        assert_eq!(at(&bounds.upper, 0.5), at(&bounds.upper.clone(), 0.5));
+        // 1 part in 1,000 is the histogram's; a lower bound errs downwards.
+        let found = at(&bounds.lower, 0.5);
+        assert!((398_500_000..=400_300_000).contains(&found), "{found}");
+        assert_eq!(at(&bounds.lower, 0.05), 0);
+        bounds.lower_by(u64::MAX);
+        assert_eq!(at(&bounds.lower, 1.0), 0);
     }
 
     proptest! {

@@ -160,6 +160,12 @@ impl Distribution {
         mapped
     }
 
+    /// The same samples, each less by `by_ns`, down to 0. A sample counts as the shortest time of its bucket, so that a lower bound
+    /// stays one.
+    pub(crate) fn lowered(&self, by_ns: u64) -> Distribution {
+        self.mapped(|ns| self.histogram.lowest_equivalent(ns).saturating_sub(by_ns))
+    }
+
     /// Samples.
     pub fn count(&self) -> u64 {
         self.histogram.len()

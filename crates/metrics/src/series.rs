@@ -54,16 +54,23 @@ fn bucket_of(value_ns: u64) -> u16 {
     ((shift << (SUB_BUCKET_BITS - 1)) as u64 + (value_ns >> shift)) as u16
 }
 
+/// Sub-buckets of a power of two from the second on.
+const HALF: u64 = 1 << (SUB_BUCKET_BITS - 1);
+
+/// How many bits of a time its bucket does not tell.
+fn shift_of(bucket: u16) -> u64 {
+    (u64::from(bucket) / HALF).saturating_sub(1)
+}
+
+/// Start of a bucket, ns.
+fn start_of(bucket: u16) -> u64 {
+    let shift = shift_of(bucket);
+    (u64::from(bucket) - shift * HALF) << shift
+}
+
 /// Middle of a bucket, ns.
 fn value_of(bucket: u16) -> u64 {
-    let bucket = u64::from(bucket);
-    let half = 1u64 << (SUB_BUCKET_BITS - 1);
-    if bucket < 2 * half {
-        return bucket;
-    }
-    let shift = bucket / half - 1;
-    let low = (bucket - shift * half) << shift;
-    low + (1 << shift) / 2
+    start_of(bucket) + (1 << shift_of(bucket)) / 2
 }
 
 impl SparseHistogram {
@@ -101,6 +108,19 @@ impl SparseHistogram {
     /// Largest sample, ns; `None` without samples.
     pub fn max_ns(&self) -> Option<u64> {
         (self.count > 0).then_some(self.max_ns)
+    }
+
+    /// The same samples, each less by `by_ns`, down to 0; a sample counts as its bucket's start.
+    fn lowered(&self, by_ns: u64) -> SparseHistogram {
+        let mut lowered = SparseHistogram::default();
+        for (bucket, samples) in &self.buckets {
+            let bucket = bucket_of(start_of(*bucket).saturating_sub(by_ns));
+            match lowered.buckets.last_mut() {
+                Some((last, count)) if *last == bucket => *count = count.saturating_add(*samples),
+                _ => lowered.buckets.push((bucket, *samples)),
+            }
+        }
+        SparseHistogram { count: self.count, max_ns: self.max_ns.saturating_sub(by_ns), ..lowered }
     }
 
     pub(crate) fn quantile_ns(&self, fraction: f64) -> u64 {
@@ -225,6 +245,13 @@ impl Series {
         bin.lower.record(u64::try_from(lower_ns(latency_ns, width_ns)).unwrap_or(0));
     }
 
+    /// Lowers the lower bounds of all latencies by `by_ns`, down to 0.
+    pub fn lower_by(&mut self, by_ns: u64) {
+        if by_ns > 0 {
+            self.bins.iter_mut().for_each(|bin| bin.lower = bin.lower.lowered(by_ns));
+        }
+    }
+
     /// Enters the lag of a message due at `due_ns`, which is offered by that.
     pub fn enter_offer(&mut self, due_ns: i64, lag_ns: Option<u64>) {
         let bin = self.bin(due_ns);
@@ -323,6 +350,21 @@ mod tests {
         let median_ns = series.median_before(0, 20).expect("enough samples");
         assert!((1_980_000..2_020_000).contains(&median_ns), "{median_ns} ns: the lower bound");
         assert_eq!(series.median_before(0, 21), None);
+    }
+
+    #[test]
+    fn lower_bounds_are_lowered_and_the_measured_times_stay() {
+        let mut series = Series::new(0);
+        (1..=100).for_each(|ms| series.enter_latency(0, ms * 1_000_000, 0));
+        series.lower_by(10_000_000);
+        let bin = &series.bins()[0];
+        assert_eq!((bin.lower.count(), bin.lower.max_ns(), bin.latency.max_ns()), (100, Some(90_000_000), Some(100_000_000)));
+        for (fraction, exact) in [(0.05, 0), (0.5, 40_000_000), (0.99, 89_000_000)] {
+            let found = bin.lower.quantile_ns(fraction);
+            assert!(found <= exact + 1_000_000 && found + 1_500_000 >= exact, "{fraction}: {found} ns for {exact} ns");
+        }
+        series.lower_by(u64::MAX);
+        assert_eq!(series.bins()[0].lower.max_ns(), Some(0));
     }
 
     #[test]

@@ -6,14 +6,13 @@
 
 mod agenda;
 mod emulator;
-mod lateness;
 mod packet;
 mod thread;
 
 use pubmark_model::link::Conditions;
 
 pub use emulator::{Observer, Passage, Unobserved};
-pub use lateness::Lateness;
+pub use crate::lateness::Lateness;
 pub(crate) use thread::{Setting, Star};
 
 use crate::Way;

@@ -14,7 +14,7 @@ use pubmark_protocol::clock;
 use pubmark_protocol::epoll::{Epoll, Events, Interest};
 
 use super::emulator::{Emulator, Observer, links};
-use super::lateness::SharedLateness;
+use crate::lateness::SharedLateness;
 use super::{Command, Snapshot, Strays};
 use crate::direction::SharedCounters;
 use crate::error::LinkError;

@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use serde::{Deserialize, Serialize};
+
 /// Buckets for each doubling: a bucket is at most 1/32 of its value wide.
 const PER_DOUBLING: u64 = 32;
 const BITS: u32 = PER_DOUBLING.trailing_zeros();
@@ -32,7 +34,7 @@ fn upper(bucket: usize) -> u64 {
 
 /// A histogram being filled, by one thread.
 #[derive(Debug)]
-pub struct SharedLateness {
+pub(crate) struct SharedLateness {
     buckets: Box<[AtomicU64]>,
     largest_ns: AtomicU64,
 }
@@ -63,7 +65,7 @@ impl SharedLateness {
 }
 
 /// Times after the due time, in buckets of at most 1/32 of their value.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lateness {
     buckets: Box<[u64]>,
     largest_ns: u64,

@@ -1,0 +1,193 @@
+//! A client's connection and the one that was opened for it: bytes of either go to the other.
+
+use std::io::{self, ErrorKind};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+
+use pubmark_protocol::epoll::Event;
+use pubmark_protocol::socket::TcpSocket;
+
+use super::turn::{Turn, Way};
+
+/// Reads of one way in a turn; a flood must not keep the other connections from their turn.
+const READS: usize = 8;
+
+/// One of the two sockets.
+#[derive(Debug)]
+struct Side {
+    socket: TcpSocket,
+    /// A read may find something.
+    readable: bool,
+    /// A write may find room.
+    has_room: bool,
+    /// Its peer has ended the stream, or will have: reads go on to the end.
+    ending: bool,
+}
+
+/// What came from one side for the other.
+#[derive(Debug, Default)]
+struct Flow {
+    /// Read, and not taken by the other side yet: nothing more is read until it is.
+    held: Vec<u8>,
+    at: usize,
+    /// The stream's end was read.
+    ended: bool,
+    /// And handed on.
+    shut: bool,
+}
+
+/// What a connection is after it was served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Everything that could be carried is.
+    Idle,
+    /// There is more to read.
+    HasMore,
+    /// Both ways have ended, or one side is gone.
+    Over,
+    /// The system did not take it.
+    Refused,
+}
+
+/// A connection of a client (side 0) to the system (side 1).
+#[derive(Debug)]
+pub struct Connection {
+    sides: [Side; 2],
+    flows: [Flow; 2],
+    connecting: bool,
+}
+
+/// Writes once; 0 where there is no room.
+fn write(socket: &TcpSocket, bytes: &[u8]) -> io::Result<usize> {
+    match socket.write(bytes) {
+        Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(0),
+        Err(error) if error.kind() == ErrorKind::Interrupted => Ok(0),
+        done => done,
+    }
+}
+
+impl Connection {
+    /// Of a client that was taken, and the socket that is being connected for it.
+    pub fn new(client: TcpSocket, system: TcpSocket) -> Connection {
+        // A write to the system finds room when the connection is made.
+        let side = |socket, has_room| Side { socket, readable: false, has_room, ending: false };
+        Connection { sides: [side(client, true), side(system, false)], flows: Default::default(), connecting: true }
+    }
+
+    /// Its sockets: the client's, the system's.
+    pub fn sockets(&self) -> [BorrowedFd<'_>; 2] {
+        [self.sides[0].socket.as_fd(), self.sides[1].socket.as_fd()]
+    }
+
+    /// epoll said something of one side.
+    pub fn ready(&mut self, side: usize, event: Event) {
+        let side = &mut self.sides[side];
+        side.readable |= event.is_readable();
+        side.has_room |= event.has_room();
+        side.ending |= event.has_ended();
+    }
+
+    /// Carries what is there.
+    pub fn serve(&mut self, buffer: &mut [u8], ways: &mut [Way; 2], turn: &mut Turn) -> State {
+        if self.connecting {
+            let system = &self.sides[1];
+            if !system.has_room && !system.ending {
+                return State::Idle;
+            }
+            if system.socket.connected().is_err() {
+                self.reset();
+                return State::Refused;
+            }
+            self.connecting = false;
+        }
+        let mut has_more = false;
+        for from in [0, 1] {
+            match self.carry(from, buffer, &mut ways[from], turn) {
+                Ok(more) => has_more |= more,
+                Err(_) => {
+                    // One side is broken: the other one's peer is to see that, and not an end in order.
+                    self.reset();
+                    return State::Over;
+                }
+            }
+        }
+        match (self.flows.iter().all(|flow| flow.shut), has_more) {
+            (true, _) => State::Over,
+            (false, true) => State::HasMore,
+            (false, false) => State::Idle,
+        }
+    }
+
+    /// Closing it then resets the connections of both sides; where that cannot be had they end in order.
+    fn reset(&self) {
+        self.sides.iter().for_each(|side| drop(side.socket.close_by_reset()));
+    }
+
+    /// Carries one way; says whether more is there that this turn does not carry.
+    fn carry(&mut self, from: usize, buffer: &mut [u8], way: &mut Way, turn: &mut Turn) -> io::Result<bool> {
+        let [client, system] = &mut self.sides;
+        let (source, sink) = if from == 0 { (client, system) } else { (system, client) };
+        let flow = &mut self.flows[from];
+        for _ in 0..READS {
+            if !flow.flush(sink)? {
+                return Ok(false);
+            }
+            if flow.ended {
+                flow.shut(sink);
+                return Ok(false);
+            }
+            if !source.readable {
+                return Ok(false);
+            }
+            let read = match source.socket.read(buffer) {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    source.readable = false;
+                    return Ok(false);
+                }
+                found => found?,
+            };
+            if read.bytes == 0 {
+                flow.ended = true;
+                continue;
+            }
+            way.bytes += read.bytes as u64;
+            way.reads += 1;
+            // A read that does not fill the buffer emptied the socket, unless the stream's end comes behind it.
+            source.readable = read.bytes == buffer.len() || source.ending;
+            let written = if sink.has_room { write(&sink.socket, &buffer[..read.bytes])? } else { 0 };
+            if written < read.bytes {
+                sink.has_room = false;
+                flow.held.extend_from_slice(&buffer[written..read.bytes]);
+                return Ok(false);
+            }
+            turn.carried(way, read.stamp_realtime_ns);
+        }
+        Ok(source.readable)
+    }
+}
+
+impl Flow {
+    /// Hands on what is held; is all of it gone?
+    fn flush(&mut self, sink: &mut Side) -> io::Result<bool> {
+        while self.at < self.held.len() {
+            if !sink.has_room {
+                return Ok(false);
+            }
+            match write(&sink.socket, &self.held[self.at..])? {
+                0 => sink.has_room = false,
+                written => self.at += written,
+            }
+        }
+        // Its memory goes with it: what one connection once held is not held for ever.
+        (self.held, self.at) = (Vec::new(), 0);
+        Ok(true)
+    }
+
+    /// Ends the stream to the other side.
+    fn shut(&mut self, sink: &Side) {
+        if !self.shut {
+            // SAFETY: numbers only. It fails where the connection is gone, and then it has ended too.
+            unsafe { libc::shutdown(sink.socket.as_fd().as_raw_fd(), libc::SHUT_WR) };
+            self.shut = true;
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Datagrams: each client that sends some gets a socket of its own towards the system, so that answers find their way back.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use pubmark_protocol::datagram::Datagrams;
+use pubmark_protocol::receive;
+
+use super::turn::{Turn, Way};
+
+/// Clients of one socket; more are refused.
+const MOST_PEERS: usize = 65_536;
+
+/// The socket that clients send to, and those towards the system.
+#[derive(Debug)]
+pub struct Exchange {
+    socket: UdpSocket,
+    to: SocketAddr,
+    by_client: HashMap<SocketAddr, usize>,
+    peers: Vec<(SocketAddr, UdpSocket)>,
+    read: Datagrams,
+}
+
+/// Watches the socket of a new client by its number.
+type Watch<'a> = &'a mut dyn FnMut(usize, BorrowedFd<'_>) -> io::Result<()>;
+
+impl Exchange {
+    /// Of a bound socket, for the system at `to`.
+    ///
+    /// # Errors
+    /// The socket is none.
+    pub fn new(socket: OwnedFd, to: SocketAddr) -> io::Result<Exchange> {
+        let socket = UdpSocket::from(socket);
+        socket.set_nonblocking(true)?;
+        receive::enable_stamps(socket.as_fd())?;
+        Ok(Exchange { socket, to, by_client: HashMap::new(), peers: vec![], read: Datagrams::default() })
+    }
+
+    /// Where clients send to.
+    pub fn socket(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    /// Carries datagrams of clients, as many as one call reads; a new client's socket is to be watched. Returns clients that there was no
+    /// socket for.
+    pub fn up(&mut self, way: &mut Way, turn: &mut Turn, watch: Watch<'_>) -> u64 {
+        let count = read(&mut self.read, &self.socket);
+        let mut refused = 0;
+        for index in 0..count {
+            let Some((client, stamp)) = self.read.get(index).and_then(|one| Some((one.from?, one.stamp_realtime_ns)))
+            else {
+                continue;
+            };
+            let Some(peer) = self.peer_of(client, watch) else {
+                refused += 1;
+                continue;
+            };
+            let bytes = self.read.get(index).map_or(&[][..], |one| one.bytes);
+            hand_on(way, turn, bytes, stamp, self.peers[peer].1.send(bytes));
+        }
+        refused
+    }
+
+    /// Carries datagrams of the system to one client, as many as one call reads.
+    pub fn down(&mut self, number: usize, way: &mut Way, turn: &mut Turn) {
+        let Some((client, socket)) = self.peers.get(number) else { return };
+        for index in 0..read(&mut self.read, socket) {
+            if let Some(one) = self.read.get(index) {
+                hand_on(way, turn, one.bytes, one.stamp_realtime_ns, self.socket.send_to(one.bytes, client));
+            }
+        }
+    }
+
+    fn peer_of(&mut self, client: SocketAddr, watch: Watch<'_>) -> Option<usize> {
+        if let Some(known) = self.by_client.get(&client) {
+            return Some(*known);
+        }
+        let number = self.peers.len();
+        let made = (number < MOST_PEERS).then(|| towards(self.to))?;
+        let socket = made.and_then(|socket| watch(number, socket.as_fd()).map(|()| socket)).ok()?;
+        self.peers.push((client, socket));
+        self.by_client.insert(client, number);
+        Some(number)
+    }
+}
+
+/// A socket on the machine's own network that hears the system alone.
+fn towards(to: SocketAddr) -> io::Result<UdpSocket> {
+    let any: IpAddr = if to.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    let socket = UdpSocket::bind((any, 0))?;
+    socket.connect(to)?;
+    socket.set_nonblocking(true)?;
+    receive::enable_stamps(socket.as_fd())?;
+    Ok(socket)
+}
+
+/// Datagrams that one call reads. An error is of one datagram, an answer to one that found nobody, and not of the socket.
+fn read(room: &mut Datagrams, socket: &UdpSocket) -> usize {
+    room.read(socket.as_fd()).unwrap_or(0)
+}
+
+fn hand_on(way: &mut Way, turn: &mut Turn, bytes: &[u8], stamp: Option<u64>, sent: io::Result<usize>) {
+    way.bytes += bytes.len() as u64;
+    way.reads += 1;
+    match sent {
+        Ok(sent) if sent == bytes.len() => turn.carried(way, stamp),
+        _ => way.dropped += 1,
+    }
+}

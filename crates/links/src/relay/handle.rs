@@ -1,0 +1,124 @@
+//! The relay as those see it who use it.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+
+use super::{Answer, Counts, Request, channel};
+use crate::error::LinkError;
+use crate::namespace::Namespace;
+
+/// Longest wait for an answer: names are looked up and addresses tried meanwhile.
+const ANSWER_WITHIN_S: libc::time_t = 20;
+/// Connections that may wait to be taken: a fleet comes in bursts.
+const BACKLOG: libc::c_int = 4_096;
+
+/// What the relay could not do.
+#[derive(Debug, thiserror::Error)]
+pub enum RelayError {
+    /// It has ended, or does not answer.
+    #[error("the relay between the links and the system does not answer")]
+    Gone(#[source] io::Error),
+    /// It said no.
+    #[error("{0}")]
+    Refused(String),
+    /// The sockets that clients connect to could not be made.
+    #[error(transparent)]
+    Sockets(#[from] LinkError),
+}
+
+/// A relay that runs in another process.
+#[derive(Debug)]
+pub struct Relay {
+    channel: OwnedFd,
+}
+
+impl Relay {
+    /// At the other end of a [`super::pair`].
+    ///
+    /// # Errors
+    /// The socket is none.
+    pub fn new(channel: OwnedFd) -> io::Result<Relay> {
+        let wait = libc::timeval { tv_sec: ANSWER_WITHIN_S, tv_usec: 0 };
+        // SAFETY: the option's value is a live timeval.
+        let set = unsafe {
+            libc::setsockopt(
+                channel.as_raw_fd(),
+                libc::SOL_SOCKET,
+                libc::SO_RCVTIMEO,
+                (&raw const wait).cast(),
+                size_of::<libc::timeval>() as libc::socklen_t,
+            )
+        };
+        if set < 0 { Err(io::Error::last_os_error()) } else { Ok(Relay { channel }) }
+    }
+
+    /// The address of a host, as the relay's network finds it.
+    ///
+    /// # Errors
+    /// There is none, or the relay is gone.
+    pub fn resolve(&self, host: &str, port: u16) -> Result<SocketAddr, RelayError> {
+        match self.ask(&Request::Resolve { host: host.to_owned(), port }, None)? {
+            Answer::Address(address) => Ok(address),
+            other => Err(unexpected(other)),
+        }
+    }
+
+    /// Lets clients reach `to` at `address` inside `core`: connections and datagrams, at the same port.
+    ///
+    /// # Errors
+    /// The port is taken there, or the relay is gone.
+    pub fn listen(&self, core: &Namespace, address: IpAddr, to: SocketAddr) -> Result<SocketAddr, RelayError> {
+        let (listener, socket, at) = core.enter(|| sockets(address, to.port()))??;
+        self.hand_over(&Request::Stream { to }, listener.into())?;
+        self.hand_over(&Request::Datagrams { to }, socket.into())?;
+        Ok(at)
+    }
+
+    /// What it has counted.
+    ///
+    /// # Errors
+    /// The relay is gone.
+    pub fn counts(&self) -> Result<Counts, RelayError> {
+        match self.ask(&Request::Count, None)? {
+            Answer::Counts(counts) => Ok(*counts),
+            other => Err(unexpected(other)),
+        }
+    }
+
+    /// Gives a socket away: with our copy open, a relay that is gone would still seem to listen.
+    fn hand_over(&self, request: &Request, socket: OwnedFd) -> Result<(), RelayError> {
+        match self.ask(request, Some(&socket))? {
+            Answer::Listening => Ok(()),
+            other => Err(unexpected(other)),
+        }
+    }
+
+    fn ask(&self, request: &Request, socket: Option<&OwnedFd>) -> Result<Answer, RelayError> {
+        channel::send(self.channel.as_fd(), request, socket.map(AsFd::as_fd)).map_err(RelayError::Gone)?;
+        match channel::receive(self.channel.as_fd()).map_err(RelayError::Gone)? {
+            Some((answer, _)) => Ok(answer),
+            None => Err(RelayError::Gone(io::ErrorKind::UnexpectedEof.into())),
+        }
+    }
+}
+
+fn unexpected(answer: Answer) -> RelayError {
+    match answer {
+        Answer::Failed(why) => RelayError::Refused(why),
+        _ => RelayError::Gone(io::Error::other("it answered something else")),
+    }
+}
+
+/// What clients connect and send to: at the system's own port, or another where that is taken by another endpoint's.
+fn sockets(address: IpAddr, port: u16) -> Result<(TcpListener, UdpSocket, SocketAddr), LinkError> {
+    let refused = |error| LinkError::refused(format!("listen at {address} for a relay"), error);
+    let listener =
+        TcpListener::bind((address, port)).or_else(|_| TcpListener::bind((address, 0))).map_err(refused)?;
+    // SAFETY: numbers only. The standard library's backlog is too short for a fleet; asking again lengthens it.
+    if unsafe { libc::listen(listener.as_raw_fd(), BACKLOG) } < 0 {
+        return Err(refused(io::Error::last_os_error()));
+    }
+    let at = listener.local_addr().map_err(refused)?;
+    Ok((listener, UdpSocket::bind(at).map_err(refused)?, at))
+}

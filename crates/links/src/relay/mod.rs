@@ -1,0 +1,84 @@
+//! The way from emulated links to a system that runs already: a process of ours on the machine's own network takes what clients behind
+//! links connect to, and opens the real connection from there. It copies bytes and looks at none.
+//!
+//! The sockets that clients connect to are made inside the core's namespace and handed to the process: a socket belongs to the
+//! namespace that it was made in, wherever it is used. Neither side needs a way into the other's network, so this works for a plain
+//! user too, and nothing of the machine's own network is changed.
+//!
+//! TCP ends at the relay on both sides: acknowledgements, windows and congestion control of a client's connection are those of its
+//! link, and a connection that the system refuses is one that is reset. What the relay adds is measured: [`Counts`].
+
+mod channel;
+mod connection;
+mod datagrams;
+mod handle;
+mod serve;
+mod turn;
+
+use std::net::SocketAddr;
+
+use serde::{Deserialize, Serialize};
+
+pub use channel::pair;
+pub use handle::{Relay, RelayError};
+pub use serve::serve;
+
+use crate::lateness::Lateness;
+
+/// Largest message between the relay and who uses it, bytes: counts with two histograms take some 10 KB.
+const LARGEST_MESSAGE: usize = 256 * 1024;
+
+/// What is asked of the relay.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+enum Request {
+    /// The address of a host, looked up on the machine's own network.
+    Resolve { host: String, port: u16 },
+    /// Carry connections to the listening socket that comes with this to `to`.
+    Stream { to: SocketAddr },
+    /// Carry datagrams to the socket that comes with this to `to`.
+    Datagrams { to: SocketAddr },
+    /// Tell the counts.
+    Count,
+}
+
+/// What it answers.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+enum Answer {
+    Address(SocketAddr),
+    Listening,
+    Counts(Box<Counts>),
+    Failed(String),
+}
+
+/// What went one way through the relay.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Carried {
+    /// Bytes.
+    pub bytes: u64,
+    /// Reads that found bytes; each is a sample of [`Carried::added`] unless the other side had no room for it.
+    pub reads: u64,
+    /// Time from the kernel's receipt of the last byte of a read to when that byte was handed to the other side's kernel.
+    pub added: Lateness,
+    /// Datagrams that the other side's kernel did not take.
+    pub dropped: u64,
+}
+
+/// What the relay has counted since it started.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    /// Connections taken, and peers that sent datagrams.
+    pub connections: u64,
+    /// Connections that the system did not take, or for which the relay had no descriptor or port left.
+    pub refused: u64,
+    /// From clients to the system.
+    pub up: Carried,
+    /// From the system to clients.
+    pub down: Carried,
+    /// Longest that a byte was held, ns, since the last time that counts were told: no byte waits longer than two turns of the
+    /// relay's loop. Time for which the receiver had no room is the receiver's and not in it.
+    pub longest_held_ns: u64,
+    /// CPU time, ns.
+    pub cpu_ns: u64,
+    /// It runs with real-time priority.
+    pub realtime: bool,
+}

@@ -1,0 +1,316 @@
+//! The relay's loop, in a process of its own on the machine's own network.
+
+use std::io::{self, ErrorKind};
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use pubmark_protocol::clock;
+use pubmark_protocol::epoll::{Epoll, Event, Events, Interest};
+use pubmark_protocol::socket::{SocketFactory, TcpSocket};
+
+use super::channel;
+use super::connection::{Connection, State};
+use super::datagrams::Exchange;
+use super::turn::{Turn, Way};
+use super::{Answer, Counts, Request};
+
+/// Below the emulator of links (20), which brings what the relay carries, and above the engine's shards (10).
+const PRIORITY: libc::c_int = 15;
+/// Room of a read: no datagram is longer, and a stream of large messages takes few reads.
+const BUFFER: usize = 256 * 1024;
+/// Descriptors that are ready at once, at most; the others follow with the next turn.
+const EVENTS: usize = 256;
+
+/// Looks an address up on the machine's own network; what it says is for people.
+pub type Resolve = fn(&str, u16) -> Result<SocketAddr, String>;
+
+/// What a key of epoll stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Key {
+    Channel,
+    Listener(usize),
+    Datagrams(usize),
+    Peer(usize, usize),
+    Side(usize, usize),
+}
+
+impl Key {
+    fn number(self) -> u64 {
+        let (kind, one, other) = match self {
+            Key::Channel => (0u64, 0, 0),
+            Key::Listener(listener) => (1, listener, 0),
+            Key::Datagrams(place) => (2, place, 0),
+            Key::Peer(place, peer) => (3, peer, place),
+            Key::Side(connection, side) => (4, connection, side),
+        };
+        kind << 56 | (other as u64) << 40 | one as u64
+    }
+
+    fn of(number: u64) -> Key {
+        let (one, other) = ((number & 0xff_ffff_ffff) as usize, (number >> 40 & 0xffff) as usize);
+        match number >> 56 {
+            0 => Key::Channel,
+            1 => Key::Listener(one),
+            2 => Key::Datagrams(one),
+            3 => Key::Peer(other, one),
+            _ => Key::Side(one, other),
+        }
+    }
+}
+
+struct Serving {
+    epoll: Epoll,
+    channel: OwnedFd,
+    factory: SocketFactory,
+    resolve: Resolve,
+    listeners: Vec<(TcpListener, SocketAddr)>,
+    exchanges: Vec<Exchange>,
+    connections: Vec<Option<Connection>>,
+    free: Vec<usize>,
+    /// Sides and sockets that have more than their last turn carried.
+    more: Vec<Key>,
+    /// Given up to take a connection that there is no descriptor for, so that it can be refused.
+    spare: Option<OwnedFd>,
+    buffer: Box<[u8]>,
+    ways: [Way; 2],
+    turn: Turn,
+    taken: u64,
+    refused: u64,
+    realtime: bool,
+}
+
+/// Serves at this end of a [`super::pair`] until the other end is closed.
+///
+/// # Errors
+/// The kernel refuses what the loop itself needs; what one connection meets ends that connection.
+pub fn serve(channel: OwnedFd, resolve: Resolve) -> io::Result<()> {
+    let epoll = Epoll::new()?;
+    epoll.add(channel.as_raw_fd(), Key::Channel.number(), Interest::Read)?;
+    let mut factory = SocketFactory::default();
+    factory.receive_stamps = true;
+    let mut serving = Serving {
+        epoll,
+        channel,
+        factory,
+        resolve,
+        listeners: vec![],
+        exchanges: vec![],
+        connections: vec![],
+        free: vec![],
+        more: vec![],
+        spare: spare(),
+        buffer: vec![0; BUFFER].into_boxed_slice(),
+        ways: [Way::new(), Way::new()],
+        turn: Turn::new(),
+        taken: 0,
+        refused: 0,
+        realtime: claim_realtime(),
+    };
+    let mut events = Events::with_room(EVENTS);
+    while serving.take_turn(&mut events)? {}
+    Ok(())
+}
+
+fn claim_realtime() -> bool {
+    // SAFETY: numbers alone, of which zero is one; musl has more of them than glibc.
+    let mut parameters: libc::sched_param = unsafe { std::mem::zeroed() };
+    parameters.sched_priority = PRIORITY;
+    // SAFETY: a live sched_param; 0 names the calling thread, the only one.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameters) == 0 }
+}
+
+fn spare() -> Option<OwnedFd> {
+    std::fs::File::open("/dev/null").ok().map(OwnedFd::from)
+}
+
+impl Serving {
+    /// One turn; `false` when the other end of the channel is closed.
+    fn take_turn(&mut self, events: &mut Events) -> io::Result<bool> {
+        let more = std::mem::take(&mut self.more);
+        let mut waited_since_ns = None;
+        self.wait(events, Some(std::time::Duration::ZERO))?;
+        if events.count() == 0 && more.is_empty() {
+            waited_since_ns = Some(clock::monotonic_ns());
+            self.wait(events, None)?;
+        }
+        self.turn.begin(waited_since_ns, !more.is_empty());
+        for key in more {
+            self.carry(key);
+        }
+        for event in events.iter() {
+            match Key::of(event.key) {
+                Key::Channel => {
+                    if !self.answer()? {
+                        return Ok(false);
+                    }
+                }
+                Key::Listener(number) => self.take(number)?,
+                Key::Side(number, side) => self.side_is_ready(number, side, event),
+                key => self.carry(key),
+            }
+        }
+        self.turn.end();
+        Ok(true)
+    }
+
+    fn wait(&self, events: &mut Events, timeout: Option<std::time::Duration>) -> io::Result<()> {
+        match self.epoll.wait(events, timeout) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => Ok(()),
+            done => done,
+        }
+    }
+
+    fn side_is_ready(&mut self, number: usize, side: usize, event: Event) {
+        if let Some(Some(connection)) = self.connections.get_mut(number) {
+            connection.ready(side, event);
+            self.carry(Key::Side(number, side));
+        }
+    }
+
+    /// Carries what is there of a connection or a socket of datagrams.
+    fn carry(&mut self, key: Key) {
+        let Serving { buffer, ways, turn, .. } = self;
+        let more = match key {
+            Key::Side(number, _) => {
+                let Some(Some(connection)) = self.connections.get_mut(number) else { return };
+                match connection.serve(buffer, ways, turn) {
+                    State::Idle => false,
+                    State::HasMore => true,
+                    ended => {
+                        self.refused += u64::from(ended == State::Refused);
+                        self.connections[number] = None;
+                        self.free.push(number);
+                        return;
+                    }
+                }
+            }
+            Key::Datagrams(place) => {
+                let (epoll, taken) = (&self.epoll, &mut self.taken);
+                let mut watch = |peer: usize, socket: BorrowedFd<'_>| {
+                    *taken += 1;
+                    epoll.add(socket.as_raw_fd(), Key::Peer(place, peer).number(), Interest::Read)
+                };
+                self.refused += self.exchanges[place].up(&mut ways[0], turn, &mut watch);
+                false
+            }
+            // Sockets of datagrams are level-triggered: epoll names them again if there is more.
+            Key::Peer(place, peer) => {
+                self.exchanges[place].down(peer, &mut ways[1], turn);
+                false
+            }
+            Key::Channel | Key::Listener(_) => false,
+        };
+        if more && !self.more.contains(&key) {
+            self.more.push(key);
+        }
+    }
+
+    /// Takes connections that wait, and opens one to the system for each.
+    fn take(&mut self, number: usize) -> io::Result<()> {
+        loop {
+            let (listener, to) = &self.listeners[number];
+            let client = match listener.accept() {
+                Ok((client, _)) => client,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE)) => {
+                    // Left waiting it would be told of again and again.
+                    self.spare = None;
+                    drop(listener.accept());
+                    self.spare = spare();
+                    self.refused += 1;
+                    continue;
+                }
+                // One that has gone again meanwhile.
+                Err(error) if matches!(error.kind(), ErrorKind::ConnectionAborted | ErrorKind::Interrupted) => continue,
+                Err(error) => return Err(error),
+            };
+            let both = self.factory.adopt(client).and_then(|client| Ok([client, self.factory.connect(None, *to)?]));
+            match both.and_then(|both| self.add(both)) {
+                Ok(()) => self.taken += 1,
+                Err(_) => self.refused += 1,
+            }
+        }
+    }
+
+    fn add(&mut self, [client, system]: [TcpSocket; 2]) -> io::Result<()> {
+        let connection = Connection::new(client, system);
+        let number = self.free.pop().unwrap_or(self.connections.len());
+        if number == self.connections.len() {
+            self.connections.push(None);
+        }
+        let watched = connection.sockets().iter().enumerate().try_for_each(|(side, socket)| {
+            self.epoll.add(socket.as_raw_fd(), Key::Side(number, side).number(), Interest::AllEdges)
+        });
+        match watched {
+            Ok(()) => self.connections[number] = Some(connection),
+            Err(_) => self.free.push(number),
+        }
+        watched
+    }
+
+    /// Answers one request; `false` when nobody asks any more.
+    fn answer(&mut self) -> io::Result<bool> {
+        let Some((request, socket)) = channel::receive(self.channel.as_fd())? else { return Ok(false) };
+        let answer = match (request, socket) {
+            (Request::Resolve { host, port }, _) => {
+                (self.resolve)(&host, port).map_or_else(Answer::Failed, Answer::Address)
+            }
+            (Request::Count, _) => Answer::Counts(Box::new(self.counts())),
+            (Request::Stream { to }, Some(socket)) => said(self.listen(socket, to)),
+            (Request::Datagrams { to }, Some(socket)) => said(self.listen_for_datagrams(socket, to)),
+            (Request::Stream { .. } | Request::Datagrams { .. }, None) => Answer::Failed("no socket came".to_owned()),
+        };
+        channel::send(self.channel.as_fd(), &answer, None)?;
+        Ok(true)
+    }
+
+    fn listen(&mut self, socket: OwnedFd, to: SocketAddr) -> io::Result<()> {
+        let listener = TcpListener::from(socket);
+        listener.set_nonblocking(true)?;
+        self.epoll.add(listener.as_raw_fd(), Key::Listener(self.listeners.len()).number(), Interest::Read)?;
+        self.listeners.push((listener, to));
+        Ok(())
+    }
+
+    fn listen_for_datagrams(&mut self, socket: OwnedFd, to: SocketAddr) -> io::Result<()> {
+        let exchange = Exchange::new(socket, to)?;
+        self.epoll.add(exchange.socket().as_raw_fd(), Key::Datagrams(self.exchanges.len()).number(), Interest::Read)?;
+        self.exchanges.push(exchange);
+        Ok(())
+    }
+
+    fn counts(&mut self) -> Counts {
+        Counts {
+            connections: self.taken,
+            refused: self.refused,
+            up: self.ways[0].counts(),
+            down: self.ways[1].counts(),
+            longest_held_ns: self.turn.take_longest_ns(),
+            cpu_ns: clock::thread_cpu_ns(),
+            realtime: self.realtime,
+        }
+    }
+}
+
+fn said(done: io::Result<()>) -> Answer {
+    done.map_or_else(|error| Answer::Failed(error.to_string()), |()| Answer::Listening)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_found_again_by_its_number() {
+        for key in [
+            Key::Channel,
+            Key::Listener(3),
+            Key::Datagrams(1),
+            Key::Peer(1, 65_535),
+            Key::Side(1_000_000, 1),
+            Key::Side(0, 0),
+        ] {
+            assert_eq!(Key::of(key.number()), key);
+        }
+    }
+}

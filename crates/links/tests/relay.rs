@@ -1,0 +1,219 @@
+//! The relay between links and a system that runs already: what it carries, ends, refuses and counts. It serves on a thread here; the
+//! process that it has in a run is of the program's own tests. Both sides are on this machine's loopback.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::thread;
+use std::time::Duration;
+
+use pubmark_links::namespace::Namespace;
+use pubmark_links::relay::{Relay, RelayError, pair, serve};
+
+const WITHIN: Duration = Duration::from_secs(10);
+const HERE: Ipv4Addr = Ipv4Addr::LOCALHOST;
+/// Where clients connect: an address of its own, as the system has the same port.
+const THERE: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
+
+fn resolve(host: &str, port: u16) -> Result<SocketAddr, String> {
+    if host == "here" { Ok((HERE, port).into()) } else { Err(format!("no `{host}`")) }
+}
+
+fn relay() -> Relay {
+    let [ours, theirs] = pair().unwrap();
+    thread::spawn(move || serve(theirs, resolve).unwrap());
+    Relay::new(ours).unwrap()
+}
+
+fn towards(relay: &Relay, to: SocketAddr) -> SocketAddr {
+    relay.listen(&Namespace::current().unwrap(), THERE.into(), to).unwrap()
+}
+
+fn connect(to: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect_timeout(&to, WITHIN).unwrap();
+    stream.set_read_timeout(Some(WITHIN)).unwrap();
+    stream.set_write_timeout(Some(WITHIN)).unwrap();
+    stream
+}
+
+/// A connection through a relay, and its other end.
+fn both(relay: &Relay) -> (TcpStream, TcpStream) {
+    let system = TcpListener::bind((HERE, 0)).unwrap();
+    let client = connect(towards(relay, system.local_addr().unwrap()));
+    let (server, _) = system.accept().unwrap();
+    server.set_read_timeout(Some(WITHIN)).unwrap();
+    server.set_write_timeout(Some(WITHIN)).unwrap();
+    (client, server)
+}
+
+#[test]
+fn bytes_go_both_ways_and_are_counted_with_the_time_that_they_took() {
+    let relay = relay();
+    let (mut client, mut server) = both(&relay);
+    let mut buffer = [0; 100];
+    for round in 0..200u8 {
+        client.write_all(&[round; 100]).unwrap();
+        server.read_exact(&mut buffer).unwrap();
+        assert_eq!(buffer, [round; 100]);
+        server.write_all(&[round; 50]).unwrap();
+        client.read_exact(&mut buffer[..50]).unwrap();
+    }
+    let counts = relay.counts().unwrap();
+    assert_eq!((counts.connections, counts.refused), (1, 0));
+    assert_eq!((counts.up.bytes, counts.down.bytes), (20_000, 10_000));
+    assert_eq!((counts.up.reads, counts.down.reads), (200, 200));
+    // The kernel switches its stamps on in the background: the first reads may come without.
+    assert!(counts.up.added.count() > 100 && counts.up.added.count() <= 200, "{}", counts.up.added.count());
+    let median_ns = counts.up.added.quantile_ns(0.5).unwrap();
+    assert!((500..10_000_000).contains(&median_ns), "{median_ns} ns");
+    assert!(counts.cpu_ns > 0);
+}
+
+#[test]
+fn no_byte_is_held_longer_than_it_says() {
+    let relay = relay();
+    let (mut client, mut server) = both(&relay);
+    for _ in 0..50 {
+        client.write_all(&[1; 100]).unwrap();
+        server.read_exact(&mut [0; 100]).unwrap();
+    }
+    relay.counts().unwrap();
+    let mut longest_ns = 0;
+    for _ in 0..300 {
+        let sent = std::time::Instant::now();
+        client.write_all(&[1; 100]).unwrap();
+        server.read_exact(&mut [0; 100]).unwrap();
+        longest_ns = longest_ns.max(sent.elapsed().as_nanos() as u64);
+        thread::sleep(Duration::from_micros(300));
+    }
+    let counts = relay.counts().unwrap();
+    // The whole way, which holds both our ends, is longer than the relay's part, and that not shorter than any sample since.
+    let sample_ns = counts.up.added.quantile_ns(0.5).unwrap();
+    assert!(counts.longest_held_ns >= sample_ns, "{} < {sample_ns}", counts.longest_held_ns);
+    assert!(counts.longest_held_ns <= longest_ns + 50_000, "{} > {longest_ns}", counts.longest_held_ns);
+}
+
+#[test]
+fn a_stream_that_one_side_has_ended_goes_on_the_other_way() {
+    let relay = relay();
+    let (mut client, mut server) = both(&relay);
+    client.write_all(b"last words").unwrap();
+    client.shutdown(Shutdown::Write).unwrap();
+    let mut heard = String::new();
+    server.read_to_string(&mut heard).unwrap();
+    assert_eq!(heard, "last words");
+    server.write_all(&[7; 300_000]).unwrap();
+    drop(server);
+    let mut answer = Vec::new();
+    client.read_to_end(&mut answer).unwrap();
+    assert_eq!(answer.len(), 300_000);
+}
+
+#[test]
+fn a_receiver_that_does_not_read_holds_its_sender_and_nothing_is_lost() {
+    let relay = relay();
+    let (mut client, mut server) = both(&relay);
+    let (mut other_client, mut other_server) = both(&relay);
+    let sender = thread::spawn(move || {
+        let block: Vec<u8> = (0..1_000_000u32).map(|at| at as u8).collect();
+        (0..40).for_each(|_| client.write_all(&block).unwrap());
+    });
+    thread::sleep(Duration::from_millis(300));
+    assert!(!sender.is_finished(), "40 MB went to nobody");
+    // Others are carried meanwhile.
+    other_client.write_all(b"hello").unwrap();
+    other_server.read_exact(&mut [0; 5]).unwrap();
+    let mut all = Vec::new();
+    server.read_to_end(&mut all).unwrap();
+    sender.join().unwrap();
+    assert_eq!(all.len(), 40_000_000);
+    assert!(all.chunks(1_000_000).all(|block| block.iter().enumerate().all(|(at, byte)| *byte == at as u8)));
+}
+
+#[test]
+fn a_system_that_takes_no_connection_resets_the_client_s() {
+    let relay = relay();
+    let free = TcpListener::bind((HERE, 0)).unwrap().local_addr().unwrap();
+    // The reset may come before the connect is looked at.
+    let connected = TcpStream::connect_timeout(&towards(&relay, free), WITHIN);
+    let error = connected.and_then(|mut client| client.read(&mut [0; 1])).unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
+    assert_eq!(relay.counts().unwrap().refused, 1);
+}
+
+#[test]
+fn a_connection_that_is_reset_is_reset_on_the_other_side() {
+    let relay = relay();
+    let (client, mut server) = both(&relay);
+    // Closed with bytes unread, a socket resets its connection.
+    server.write_all(b"unread").unwrap();
+    thread::sleep(Duration::from_millis(100));
+    drop(client);
+    let error = server.read(&mut [0; 1]).unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
+}
+
+#[test]
+fn a_thousand_connections_carry_their_own() {
+    let relay = relay();
+    let system = TcpListener::bind((HERE, 0)).unwrap();
+    let at = towards(&relay, system.local_addr().unwrap());
+    let serving = thread::spawn(move || {
+        let all: Vec<TcpStream> = (0..1_000).map(|_| system.accept().unwrap().0).collect();
+        for mut one in all {
+            let mut word = [0; 4];
+            one.read_exact(&mut word).unwrap();
+            one.write_all(&word).unwrap();
+        }
+    });
+    let mut clients: Vec<TcpStream> = (0..1_000).map(|_| connect(at)).collect();
+    for (number, client) in (0u32..).zip(&mut clients) {
+        client.write_all(&number.to_be_bytes()).unwrap();
+    }
+    for (number, client) in (0u32..).zip(&mut clients) {
+        let mut word = [0; 4];
+        client.read_exact(&mut word).unwrap();
+        assert_eq!(u32::from_be_bytes(word), number);
+    }
+    serving.join().unwrap();
+    assert_eq!(relay.counts().unwrap().connections, 1_000);
+}
+
+#[test]
+fn datagrams_find_their_way_back() {
+    let relay = relay();
+    let system = UdpSocket::bind((HERE, 0)).unwrap();
+    system.set_read_timeout(Some(WITHIN)).unwrap();
+    let at = towards(&relay, system.local_addr().unwrap());
+    let clients: Vec<UdpSocket> = (0..5).map(|_| UdpSocket::bind((HERE, 0)).unwrap()).collect();
+    for (number, client) in (0u8..).zip(&clients) {
+        client.set_read_timeout(Some(WITHIN)).unwrap();
+        client.send_to(&[number; 1_200], at).unwrap();
+    }
+    let mut buffer = [0; 2_000];
+    for _ in 0..5 {
+        let (bytes, from) = system.recv_from(&mut buffer).unwrap();
+        assert_eq!(bytes, 1_200);
+        system.send_to(&buffer[..1], from).unwrap();
+    }
+    for (number, client) in (0u8..).zip(&clients) {
+        let (bytes, from) = client.recv_from(&mut buffer).unwrap();
+        assert_eq!((bytes, buffer[0], from), (1, number, at));
+    }
+    let counts = relay.counts().unwrap();
+    assert_eq!((counts.connections, counts.up.bytes, counts.down.bytes), (5, 6_000, 5));
+}
+
+#[test]
+fn a_host_is_looked_up_by_the_relay() {
+    let relay = relay();
+    assert_eq!(relay.resolve("here", 1_883).unwrap(), SocketAddr::from((HERE, 1_883)));
+    let refused = relay.resolve("nowhere", 1).unwrap_err();
+    assert!(matches!(&refused, RelayError::Refused(why) if why == "no `nowhere`"), "{refused}");
+}
+
+#[test]
+fn a_relay_that_is_gone_is_said_to_be() {
+    let [ours, theirs] = pair().unwrap();
+    drop(theirs);
+    assert!(matches!(Relay::new(ours).unwrap().counts(), Err(RelayError::Gone(_))));
+}
