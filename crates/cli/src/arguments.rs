@@ -52,6 +52,8 @@ pub enum Verb {
     #[command(hide = true)]
     Worker(commands::worker::Worker),
     #[command(hide = true)]
+    Relay(commands::relay::Relay),
+    #[command(hide = true)]
     Reference(commands::reference::Reference),
 }
 
@@ -87,6 +89,7 @@ impl Verb {
             Verb::Broker(broker) => broker.perform(),
             Verb::Supervisor(supervisor) => supervisor.perform(),
             Verb::Worker(worker) => worker.perform(),
+            Verb::Relay(relay) => relay.perform(),
             Verb::Reference(reference) => reference.perform(&mut Arguments::command(), printer),
         }
     }

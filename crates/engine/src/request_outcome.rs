@@ -26,9 +26,15 @@ impl RequestOutcome {
     /// Lowers the lower bounds of round trips by `by_ns`; those of groups are then not known.
     pub fn lower_by(&mut self, by_ns: u64) {
         let times = &mut self.times;
-        [&mut times.round_trip, &mut times.service, &mut times.travel].map(|times| times.lower_by(by_ns));
+        for bounds in [&mut times.round_trip, &mut times.service, &mut times.travel] {
+            bounds.lower_by(by_ns);
+        }
         sum_up(&mut self.figures, times);
-        self.figures.by_group.iter_mut().filter_map(|group| group.round_trip.as_mut()).for_each(|both| both.lower = None);
+        self.figures
+            .by_group
+            .iter_mut()
+            .filter_map(|group| group.round_trip.as_mut())
+            .for_each(|both| both.lower = None);
     }
 }
 

@@ -116,6 +116,11 @@ fn leave_user_namespace() -> Result<(), LinkError> {
     }
 }
 
+/// May this process make namespaces as it is, without [`claim`]?
+pub fn is_administrator() -> bool {
+    has_sys_admin()
+}
+
 fn privilege() -> Privilege {
     if has_sys_admin() {
         Privilege::Administrator

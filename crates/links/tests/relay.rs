@@ -1,5 +1,6 @@
 //! The relay between links and a system that runs already: what it carries, ends, refuses and counts. It serves on a thread here; the
 //! process that it has in a run is of the program's own tests. Both sides are on this machine's loopback.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};

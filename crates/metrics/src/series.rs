@@ -358,7 +358,10 @@ mod tests {
         (1..=100).for_each(|ms| series.enter_latency(0, ms * 1_000_000, 0));
         series.lower_by(10_000_000);
         let bin = &series.bins()[0];
-        assert_eq!((bin.lower.count(), bin.lower.max_ns(), bin.latency.max_ns()), (100, Some(90_000_000), Some(100_000_000)));
+        assert_eq!(
+            (bin.lower.count(), bin.lower.max_ns(), bin.latency.max_ns()),
+            (100, Some(90_000_000), Some(100_000_000))
+        );
         for (fraction, exact) in [(0.05, 0), (0.5, 40_000_000), (0.99, 89_000_000)] {
             let found = bin.lower.quantile_ns(fraction);
             assert!(found <= exact + 1_000_000 && found + 1_500_000 >= exact, "{fraction}: {found} ns for {exact} ns");

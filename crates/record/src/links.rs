@@ -21,6 +21,9 @@ pub struct LinkFigures {
     /// What the back end does in another way than links say, in words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub differences: Vec<String>,
+    /// The way from the links to a system that runs already; `null` for one that was started in the links' network.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub relay: Option<RelayFigures>,
     /// Time from a packet being due until the emulator handed it on: part of the latency, and ours.
     pub lateness: Option<Summary>,
     /// CPU time of the emulator in the measured window, s. It holds the receivers' IP and TCP input.
@@ -31,6 +34,40 @@ pub struct LinkFigures {
     pub overflowed: Option<u64>,
     /// Packets that went to nobody: of no group, or not of IP.
     pub strays: Option<u64>,
+}
+
+/// The relay between links and a system that runs already: a process that takes clients' connections in the links' network and opens
+/// its own on the machine's. Latencies are measured through it; their lower bounds are less by as long as it held a byte, both ways.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RelayFigures {
+    /// Connections that it took since the run began, and peers that sent datagrams.
+    pub connections: u64,
+    /// Connections that the system did not take, or for which the relay had no descriptor or port.
+    pub refused: u64,
+    /// From clients to the system, in the measured window.
+    pub up: RelayTraffic,
+    /// From the system to clients, in the measured window.
+    pub down: RelayTraffic,
+    /// Longest that a byte was held in the measured window and the drain, µs. Time for which the receiver had no room is not in it.
+    pub longest_held_us: f64,
+    /// Its CPU time in the measured window, s.
+    pub cpu_s: f64,
+    /// It ran with real-time priority.
+    pub realtime: bool,
+    /// Why nothing is known of it: it ended before the run did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gone: Option<String>,
+}
+
+/// One way through the relay.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RelayTraffic {
+    /// Bytes.
+    pub bytes: u64,
+    /// Time from the kernel's receipt of bytes to their hand-over to the other side's kernel, by read.
+    pub added: Option<Summary>,
+    /// Datagrams that the other side's kernel did not take.
+    pub dropped: u64,
 }
 
 /// What emulates links.
@@ -139,7 +176,8 @@ impl LinkTraffic {
 impl LinkFigures {
     /// Packets that were lost though no link was asked to lose them.
     pub fn unasked_drops(&self) -> u64 {
-        self.queue_drops + self.overflowed.unwrap_or(0)
+        let by_relay = self.relay.as_ref().map_or(0, |relay| relay.up.dropped + relay.down.dropped);
+        self.queue_drops + self.overflowed.unwrap_or(0) + by_relay
     }
 
     /// Every check that was made, with its group and direction.

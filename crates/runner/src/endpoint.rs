@@ -11,6 +11,7 @@ use pubmark_protocol::capabilities::{Capabilities, OverWebSocket};
 use pubmark_protocol::endpoint::{Endpoint, Identity, Tls, Upgrade};
 
 use crate::error::{ErrorKind, RunError};
+use crate::relay::RelayProcess;
 use crate::suggestion;
 
 /// How long each address of a host name may take to answer before the next is tried.
@@ -231,30 +232,43 @@ impl Written {
         format!("{}://{}{path}{settings}", self.scheme, authority(&self.host, self.port))
     }
 
-    /// Looks the host up. Of several addresses the first that answers is taken, the first of all if none does:
-    /// `localhost` often is `::1` and `127.0.0.1`, and a broker listens on one of them. Over UDP nobody answers, but this
-    /// machine says at once where nobody listens.
-    pub fn resolve(self, authorities: Option<PathBuf>, identity: Option<Identity>) -> Result<Endpoint, RunError> {
+    /// Looks the host up, on the network of the relay where this process has left it.
+    pub fn resolve(
+        self,
+        authorities: Option<PathBuf>,
+        identity: Option<Identity>,
+        relay: Option<&RelayProcess>,
+    ) -> Result<Endpoint, RunError> {
         let shown = self.shown();
-        let addresses: Vec<SocketAddr> = (self.host.as_str(), self.port)
-            .to_socket_addrs()
-            .map_err(|error| {
-                RunError::from_error(ErrorKind::Input, &error)
-                    .during(format!("failed to find the address of `{}`", self.host))
-                    .hint("check the name, or write the address")
-            })?
-            .collect();
-        let answers =
-            |address: &&SocketAddr| addresses.len() == 1 || TcpStream::connect_timeout(address, ANSWER_WITHIN).is_ok();
-        let answering = addresses.iter().find(answers);
-        let found = answering.or_else(|| addresses.iter().find(|address| !refuses_datagrams(**address)));
-        let Some(address) = found.or(addresses.first()).copied() else {
-            return Err(RunError::input(format!("`{}` has no address", self.host)));
-        };
+        let address = match relay {
+            Some(relay) => relay.resolve(&self.host, self.port),
+            None => address_of(&self.host, self.port),
+        }?;
         let tls = self.encrypted.then(|| Tls { server_name: self.host.clone(), authorities, identity });
         let settings = self.settings.map(Into::into);
         Ok(Endpoint { shown, address, tls, credentials: self.credentials, upgrade: self.upgrade, settings })
     }
+}
+
+/// Looks a host up. Of several addresses the first that answers is taken, the first of all if none does: `localhost` often is `::1` and
+/// `127.0.0.1`, and a broker listens on one of them. Over UDP nobody answers, but this machine says at once where nobody listens.
+///
+/// # Errors
+/// It has none.
+pub fn address_of(host: &str, port: u16) -> Result<SocketAddr, RunError> {
+    let addresses: Vec<SocketAddr> = (host, port)
+        .to_socket_addrs()
+        .map_err(|error| {
+            RunError::from_error(ErrorKind::Input, &error)
+                .during(format!("failed to find the address of `{host}`"))
+                .hint("check the name, or write the address")
+        })?
+        .collect();
+    let answers =
+        |address: &&SocketAddr| addresses.len() == 1 || TcpStream::connect_timeout(address, ANSWER_WITHIN).is_ok();
+    let answering = addresses.iter().find(answers);
+    let found = answering.or_else(|| addresses.iter().find(|address| !refuses_datagrams(**address)));
+    found.or(addresses.first()).copied().ok_or_else(|| RunError::input(format!("`{host}` has no address")))
 }
 
 /// Host and port, as URLs write them.

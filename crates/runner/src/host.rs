@@ -6,6 +6,8 @@ use std::sync::atomic::AtomicBool;
 
 use pubmark_systems::affinity;
 
+use crate::relay::RelayProcess;
+
 /// The machine and the process of a run. Made once, before any thread is pinned. Not `Debug`: the call may hold a password.
 #[derive(Clone)]
 pub struct Host {
@@ -18,6 +20,9 @@ pub struct Host {
     pub cores: Vec<u32>,
     /// Folder for files that a run needs while it goes on, on a disk; that of temporary files unless it is set.
     pub scratch: PathBuf,
+    /// What leads links to a system that runs already, where [`crate::RunSpec::claim_links`] takes this process off the machine's
+    /// network; otherwise each run starts one.
+    pub relay: Option<Arc<RelayProcess>>,
     /// Set it to end a run in order: what was measured so far is recorded as interrupted.
     pub stop: Arc<AtomicBool>,
 }
@@ -30,6 +35,7 @@ impl Host {
             command: vec![],
             cores: affinity::own_cores(),
             scratch: std::env::temp_dir(),
+            relay: None,
             stop: Arc::default(),
         }
     }

@@ -44,6 +44,7 @@ mod prepare;
 mod prepared;
 pub mod readiness;
 mod recording;
+pub mod relay;
 mod sampling;
 pub mod save;
 mod sockets;

@@ -11,11 +11,11 @@ use pubmark_links::error::LinkError;
 use pubmark_links::namespace::Namespace;
 use pubmark_links::netem;
 use pubmark_links::network::{BackEnd, Network, Settings};
-use pubmark_links::star::{Lateness, Snapshot};
+use pubmark_links::relay::Counts;
+use pubmark_links::star::Snapshot;
 use pubmark_links::verify::{self, Outcome, Verification};
 use pubmark_links::watch::{Orders, Seen, Watch};
 use pubmark_links::{Way, privilege, sockets};
-use pubmark_metrics::distribution::{Distribution, Precision};
 use pubmark_model::fault::Fault;
 use pubmark_model::link::{Link, Step};
 use pubmark_model::workload::Workload;
@@ -25,7 +25,11 @@ use pubmark_record::efficiency::PacketCounts;
 use pubmark_record::links::{LinkBackEnd, LinkCheck, LinkDirection, LinkFigures, LinkGroup, LinkTraffic};
 
 use crate::error::{ErrorKind, RunError};
+use crate::host::Host;
 use crate::nodes;
+use crate::relay::{Relayed, times};
+use crate::target::Wanted;
+use pubmark_protocols::Spoken;
 
 /// Groups that are behind a link together: one group, or those that share their clients.
 struct Member<'a> {
@@ -138,6 +142,25 @@ pub struct Linked {
     probed: Snapshot,
     congestion_control: String,
     watch: Watch,
+    /// The way to a system that runs already.
+    relayed: Option<Relayed>,
+}
+
+/// What links, and the relay behind them, have carried by now.
+pub struct CarriedNow {
+    links: Snapshot,
+    relay: Option<Result<Counts, String>>,
+}
+
+impl CarriedNow {
+    /// The longest that a relay held a byte since it was asked before, ns; 0 without one, and `u64::MAX` where it is gone.
+    pub fn held_ns(&self) -> u64 {
+        match &self.relay {
+            None => 0,
+            Some(Ok(counts)) => counts.longest_held_ns,
+            Some(Err(_)) => u64::MAX,
+        }
+    }
 }
 
 /// What a run's links came to.
@@ -177,6 +200,11 @@ pub fn by_kernel(workload: &Workload) -> Result<(), RunError> {
     let not_made = |error| not_made(&error, BackEnd::KernelNetem);
     netem::refuse(&links).map_err(not_made)?;
     privilege::probe().kernel_netem.map_err(|missing| not_made(LinkError::Impossible { missing }))
+}
+
+/// Would making the links of a workload take this process off the machine's network?
+pub fn leaves_network(workload: &Workload) -> bool {
+    any(workload) && !privilege::is_administrator()
 }
 
 /// Lets a plain user make the links of a workload, as root of a user namespace: from then on this process and what it starts are in a
@@ -222,6 +250,7 @@ impl Linked {
             found,
             congestion_control,
             watch,
+            relayed: None,
         }))
     }
 
@@ -241,6 +270,26 @@ impl Linked {
     /// The kernel does not let this thread in, or not back.
     pub fn within<T>(&self, work: impl FnOnce() -> Result<T, RunError>) -> Result<T, RunError> {
         self.network.core().enter(work).map_err(|error| failed(&error))?
+    }
+
+    /// Leads the links to a system that runs already, if it is one.
+    ///
+    /// # Errors
+    /// The relay cannot be started, or the system does not take connections.
+    pub fn lead_to(
+        &mut self,
+        wanted: &Wanted,
+        spoken: Spoken,
+        node_exporter: Option<&str>,
+        host: &Host,
+    ) -> Result<(), RunError> {
+        self.relayed = Relayed::of(wanted, spoken, node_exporter, self.network.core(), host)?;
+        Ok(())
+    }
+
+    /// The way to a system that runs already.
+    pub fn relayed(&self) -> Option<&Relayed> {
+        self.relayed.as_ref()
     }
 
     /// Can messages be found on their way? Not where the kernel carries the packets.
@@ -274,18 +323,24 @@ impl Linked {
     }
 
     /// What they have carried by now.
-    pub fn snapshot(&self) -> Snapshot {
-        self.network.snapshot()
+    pub fn carried(&self) -> CarriedNow {
+        CarriedNow { links: self.network.snapshot(), relay: self.relayed.as_ref().map(Relayed::counts) }
     }
 
-    /// What the record says of them: what they carried between the edges of the window. Ends them.
+    /// What the record says of them: what they carried between the edges of the window; the relay held a byte `held_ns` at most. Ends
+    /// them.
     ///
     /// # Errors
     /// The emulator had stopped before.
-    pub fn figures(self, carried: [Option<Snapshot>; 2]) -> Result<Carried, RunError> {
+    pub fn figures(self, carried: [Option<CarriedNow>; 2], held_ns: u64) -> Result<Carried, RunError> {
         let links = self.network.links().to_vec();
         let emulated = self.network.back_end() == BackEnd::UserSpace;
-        let [before, after] = carried;
+        let counts = |now: &Option<CarriedNow>| now.as_ref().and_then(|now| now.relay.clone());
+        let relay = match (&self.relayed, counts(&carried[0]), counts(&carried[1])) {
+            (Some(relayed), Some(before), Some(after)) => Some(relayed.figures(&before, &after, held_ns)),
+            _ => None,
+        };
+        let [before, after] = carried.map(|now| now.map(|now| now.links));
         let packets = match (&before, &after) {
             (Some(before), Some(after)) => self.packets([&self.probed, before, after]),
             _ => vec![],
@@ -311,6 +366,7 @@ impl Linked {
             congestion_control: self.congestion_control.clone(),
             groups: (0..links.len()).map(group).collect(),
             differences: if emulated { vec![] } else { differences(&links) },
+            relay,
             lateness: distribution::summary(&times(&after.lateness.since(&before.lateness))),
             cpu_s: emulated.then(|| (after.cpu_ns - before.cpu_ns) as f64 / 1e9),
             queue_drops: end.unasked_drops() - overflowed,
@@ -421,13 +477,4 @@ fn differences(links: &[Link]) -> Vec<String> {
     found.sort_unstable();
     found.dedup();
     found.into_iter().map(str::to_owned).collect()
-}
-
-/// The emulator's own histogram as the record's figures are made from: a value of a bucket is at most 1/32 too large.
-fn times(lateness: &Lateness) -> Distribution {
-    let mut times = Distribution::new(Precision::Total);
-    for (ns, count) in lateness.buckets() {
-        times.record_many(ns, count);
-    }
-    times
 }

@@ -5,24 +5,25 @@ use pubmark_model::workload::Workload;
 use crate::error::RunError;
 use crate::spec::{Netem, RunSpec};
 use crate::target::Wanted;
+use pubmark_protocols::Spoken;
 
 /// Refuses what links cannot carry, before anything starts.
 ///
 /// # Errors
-/// A system that runs elsewhere, options that speak of this machine's network.
-pub fn carried_out(workload: &Workload, wanted: &Wanted, spec: &RunSpec) -> Result<(), RunError> {
+/// Clients that meet without a broker elsewhere, options that speak of this machine's network.
+pub fn carried_out(workload: &Workload, wanted: &Wanted, spoken: Spoken, spec: &RunSpec) -> Result<(), RunError> {
     if workload.links_in_use().is_empty() {
         return Ok(());
     }
     let refused = |why: &str, hint: &str| Err(RunError::unsupported(why).hint(hint));
     match wanted {
-        Wanted::Started { .. } | Wanted::Brokerless { .. } => {}
-        Wanted::External { .. } => {
+        Wanted::External { .. } if spoken.is_brokerless() => {
             return refused(
-                "links lead to a system that pubmark starts, not to one that runs already",
-                "`--system NAME` in place of `--endpoint`, or `--link none`",
+                "links lead to one place, and clients that meet without a broker would look for others beyond it",
+                "`--system NAME` in place of `--endpoint`, a protocol with a broker, or `--link none`",
             );
         }
+        Wanted::Started { .. } | Wanted::Brokerless { .. } | Wanted::External { .. } => {}
     }
     if spec.load.netem == Netem::Kernel && matches!(wanted, Wanted::Brokerless { .. }) {
         return refused(

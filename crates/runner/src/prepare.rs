@@ -17,6 +17,7 @@ use pubmark_systems::descriptors;
 use crate::error::{ErrorKind, RunError};
 use crate::host::Host;
 use crate::prepared::PreparedRun;
+use crate::relay::RelayProcess;
 use crate::spec::{DevicePlacement, Netem, RunSpec, SubscriberPlacement, WorkloadSource};
 use crate::target::Wanted;
 use crate::{
@@ -83,12 +84,25 @@ impl RunSpec {
     }
 
     /// Lets a plain user make the links of the run, as root of a user namespace: from then on this process is in a network of
-    /// its own. To be called before any thread is started; does nothing for root, and for a run without links.
+    /// its own. To be called before any thread is started; does nothing for root, and for a run without links. Returns the host with
+    /// what reaches a system on the network that was left.
     ///
     /// # Errors
-    /// What this machine lacks.
-    pub fn claim_links(&self, workload: &Workload) -> Result<(), RunError> {
-        linked::claim(workload)
+    /// What this machine lacks, or observers, which would have to reach this process.
+    pub fn claim_links(&self, workload: &Workload, mut host: Host) -> Result<Host, RunError> {
+        if !linked::leaves_network(workload) {
+            return Ok(host);
+        }
+        if self.nodes.observers.is_some() {
+            return Err(RunError::unsupported(
+                "without root, a run with links leaves the network on which observers join",
+            )
+            .hint("as root, or without `--observers`"));
+        }
+        if self.target.endpoint.is_some() {
+            host.relay = Some(Arc::new(RelayProcess::start(&host)?));
+        }
+        linked::claim(workload).map(|()| host)
     }
 
     /// Checks everything that can be checked without counting the fleet out; starts nothing.
@@ -112,7 +126,7 @@ impl RunSpec {
         let metrics = custom_metrics::of(self, &workload)?;
         let message_log = custom_metrics::log_format(self.message_log, &metrics);
         message_log::check(message_log)?;
-        links::carried_out(&workload, &wanted, self)?;
+        links::carried_out(&workload, &wanted, spoken, self)?;
         sockets::carried_out(&self.connection, spoken, &wanted)?;
         faults::carried_out(&workload, spoken, &wanted)?;
         if let (deaf, true) = heard_by(&workload) {
@@ -212,7 +226,7 @@ impl CheckedRun {
             linked::by_kernel(&workload)?;
         }
         let fleet = suitability::fleet(&workload, spoken, spec.fleet(&workload)?).map_err(unsuitable)?;
-        room(&spec, &fleet, &wanted)?;
+        room(&spec, &workload, &fleet, &wanted)?;
         if let Some(sentence) =
             suitability::too_many_messages(&workload, spec.window.warmup.saturating_add(spec.window.duration))
         {
@@ -241,8 +255,11 @@ impl CheckedRun {
 }
 
 /// Has this machine the open files and the ports for so many connections?
-fn room(spec: &RunSpec, fleet: &Fleet, wanted: &Wanted) -> Result<(), RunError> {
-    raise_descriptors(wanted.sockets(fleet).div_ceil(spec.node_count().into()))?;
+fn room(spec: &RunSpec, workload: &Workload, fleet: &Fleet, wanted: &Wanted) -> Result<(), RunError> {
+    let is_relayed = matches!(wanted, Wanted::External { .. }) && linked::any(workload);
+    let sockets = wanted.sockets(fleet).div_ceil(spec.node_count().into());
+    // The relay to a system that runs already is a process of its own, with two for each connection.
+    raise_descriptors(if is_relayed { 2 * sockets } else { sockets })?;
     sources::check_ports(spec.connection.source_addresses.as_ref(), sources::connections_to_one(fleet, wanted))
 }
 

@@ -13,7 +13,6 @@ use pubmark_engine::plan::{Networks, RunPlan};
 use pubmark_engine::remote::Launcher;
 use pubmark_engine::run::{self, Sides};
 use pubmark_engine::sections;
-use pubmark_links::star::Snapshot;
 use pubmark_model::connection_groups::ConnectionGroups;
 use pubmark_model::fault::Occurrence;
 use pubmark_model::fleet::Fleet;
@@ -50,7 +49,7 @@ use crate::recording::{self, Surroundings};
 use crate::sampling::{Sampled, Sampling};
 use crate::spec::RunSpec;
 use crate::target::{Target, Wanted};
-use crate::watch::Watch;
+use crate::watch::{CarriedAtEdges, Watch};
 use crate::{placement, sockets, workers};
 use pubmark_protocols::Spoken;
 
@@ -116,7 +115,7 @@ pub struct RunOutcome {
 /// What a run behind links hands over besides.
 struct Crossed {
     /// What links had carried at the edges of the window.
-    carried: [Option<Snapshot>; 2],
+    carried: CarriedAtEdges,
     /// Deliveries of the messages that were followed.
     followed: Followed,
 }
@@ -184,14 +183,16 @@ impl PreparedRun {
 
     /// Makes it behind links, if it has some.
     fn repeat_on_links(&self, number: u32, name: &str, observer: &mut dyn RunObserver) -> Result<RunOutcome, RunError> {
-        let Some(linked) =
+        let Some(mut linked) =
             Linked::start(&self.workload, self.spec.load.seed, self.spec.load.netem.into(), self.spec.node_count())?
         else {
             return self.measure(number, name, observer, None).map(|(measured, _)| measured);
         };
+        linked.lead_to(&self.wanted, self.spoken, self.spec.target.node_exporter.as_deref(), &self.host)?;
         let (mut measured, crossed) = linked.within(|| self.measure(number, name, observer, Some(&linked)))?;
         let networks = linked.networks();
-        let carried = linked.figures(crossed.carried)?;
+        let (edges, held_ns) = crossed.carried;
+        let carried = linked.figures(edges, held_ns)?;
         let (workload, fleet) = (&self.workload, &self.fleet);
         let sampling = self.followed();
         // Where several nodes have networks, one number of a network means several.
@@ -217,6 +218,9 @@ impl PreparedRun {
     ) -> Result<(RunOutcome, Crossed), RunError> {
         let spec = self.spec.to_yaml(&self.workload.secret_parameters)?;
         let mut target = self.wanted.reach(self.spoken)?;
+        let relayed = linked.and_then(Linked::relayed);
+        relayed.inspect(|relayed| relayed.redirect(&mut target));
+        let node_exporter = relayed.map_or(&self.spec.target.node_exporter, |relayed| &relayed.node_exporter);
         let plan = self.plan(&target, linked);
         let started = Workers::default();
         let launcher = self.launcher(&plan, linked, &started);
@@ -224,13 +228,7 @@ impl PreparedRun {
             linked.follow(latency_breakdown::orders(&plan, sampling));
         }
         let mut environment = environment::read();
-        let sampling = Sampling::start(
-            &target,
-            self.spec.target.node_exporter.as_deref(),
-            self.observe()?,
-            started,
-            linked.is_none(),
-        )?;
+        let sampling = Sampling::start(&target, node_exporter.as_deref(), self.observe()?, started, linked.is_none())?;
         let sides = Sides { publish: self.spoken.publish.shard, subscribe: self.spoken.subscribe.shard };
         let ports = ports_started(&target);
         let life = Life::new(&target, &self.workload, &self.faults);
@@ -246,6 +244,7 @@ impl PreparedRun {
                 life,
                 linked,
                 carried: [None, None],
+                relay_held_ns: 0,
                 ports,
                 held: None,
                 breaker: conductor.begin(),
@@ -263,9 +262,14 @@ impl PreparedRun {
         });
         environment.load_after = environment::load();
         let mut outcome = outcome.map_err(|error| not_carried_out(error, self.driven().map(Arc::as_ref)))?;
+        // What the relay held is none of the system's; a run that ended early did not say.
+        let is_unknown = relayed.is_some() && carried.0[1].is_none();
+        outcome.lower_by(if is_unknown { u64::MAX } else { carried.1 });
         let window_ns = outcome.window_ns;
         let known = target.running.as_mut().and_then(|running| life.reported_end(running, !outcome.unreachable));
         let end = life.end(known, (window_ns.0 > 0).then_some(window_ns.0));
+        // Connections that the relay took with it say nothing of the system.
+        let end = end.filter(|_| relayed.is_none_or(|relayed| relayed.counts().is_ok()));
         let log_of = |running: &RunningSystem| format!("; its log ends with:\n{}", running.log_tail());
         let system_ended =
             end.as_ref().map(|end| format!("{}{}", end.how, target.running.as_ref().map(log_of).unwrap_or_default()));

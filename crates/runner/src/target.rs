@@ -93,7 +93,7 @@ impl Wanted {
         brokerless::refuse_machines(spec.nodes.nodes.unwrap_or(0), spoken)?;
         let login = log_in::of(&spec.connection)?;
         let wanted = match &spec.target.endpoint {
-            Some(url) => external(url, spec, spoken, login),
+            Some(url) => external(url, spec, spoken, login, host),
             None => started(spec, spoken, workload, login, host),
         }?;
         spec.connection.source_addresses.as_ref().map_or(Ok(()), |sources| sources::check(sources, &wanted))?;
@@ -210,7 +210,13 @@ fn crossings(brokers: usize) -> impl Iterator<Item = (usize, usize)> {
 }
 
 /// A system that runs already; with `--system` it has that system's name and may be ranked as that.
-fn external(url: &str, spec: &RunSpec, spoken: Spoken, login: Option<Credentials>) -> Result<Wanted, RunError> {
+fn external(
+    url: &str,
+    spec: &RunSpec,
+    spoken: Spoken,
+    login: Option<Credentials>,
+    host: &Host,
+) -> Result<Wanted, RunError> {
     let written = Written::parse(url, &spoken.publish.capabilities)?;
     let second = spec.target.subscribe_endpoint.as_deref();
     if second.is_none() && spoken.second().is_none() && spoken.subscribe.capabilities.features.two_ports {
@@ -246,15 +252,20 @@ fn external(url: &str, spec: &RunSpec, spoken: Spoken, login: Option<Credentials
         return Err(RunError::input(format!("`{}` is not encrypted, so no certificate is {what}", written.shown()))
             .hint(format!("`--endpoint {encrypted}://{}`", written.host)));
     }
-    let subscribe_endpoint = Box::new(resolved(subscribe, spec, login.clone())?);
+    let subscribe_endpoint = Box::new(resolved(subscribe, spec, login.clone(), host)?);
     let definition = spec.target.system.as_deref().map(definition).transpose()?.map(Box::new);
-    let endpoint = Box::new(resolved(written, spec, login)?);
+    let endpoint = Box::new(resolved(written, spec, login, host)?);
     let unchecked = spec.connection.tls_insecure;
     Ok(Wanted::External { endpoint, subscribe_endpoint, unchecked, definition })
 }
 
 /// An endpoint with its log-in, its authorities, its name looked up.
-fn resolved(mut written: Written, spec: &RunSpec, login: Option<Credentials>) -> Result<Endpoint, RunError> {
+fn resolved(
+    mut written: Written,
+    spec: &RunSpec,
+    login: Option<Credentials>,
+    host: &Host,
+) -> Result<Endpoint, RunError> {
     if written.credentials.is_some() && login.is_some() {
         return Err(RunError::input("the log-in is given twice: in `--endpoint` and with `--user`"));
     }
@@ -266,7 +277,7 @@ fn resolved(mut written: Written, spec: &RunSpec, login: Option<Credentials>) ->
     };
     let identity = spec.connection.tls_cert.clone().zip(spec.connection.tls_key.clone());
     let identity = identity.map(|(certificate, key)| Identity { certificate, key });
-    let endpoint = written.resolve(authorities, identity)?;
+    let endpoint = written.resolve(authorities, identity, host.relay.as_deref())?;
     if let Some(tls) = &endpoint.tls {
         // What cannot be read is said before anything else begins.
         TlsSetup::new(tls).map_err(|error| certificates::unusable(&error))?;

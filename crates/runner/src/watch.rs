@@ -7,16 +7,18 @@ use std::time::Duration;
 use pubmark_engine::live::LiveLatency;
 use pubmark_engine::progress::Totals;
 use pubmark_engine::run::{Observer, Phase};
-use pubmark_links::star::Snapshot;
 use pubmark_systems::environment::{self, CpuTimes};
 use pubmark_systems::sampler::LiveUsage;
 
 use crate::cluster::Joined;
 use crate::faults::FaultProgress;
 use crate::life::Life;
-use crate::linked::Linked;
+use crate::linked::{CarriedNow, Linked};
 use crate::observer::{RunObserver, RunProgress};
 use crate::sampling::Sampling;
+
+/// What links had carried at both edges of the window, and the longest that a relay held a byte from then on, ns.
+pub type CarriedAtEdges = ([Option<CarriedNow>; 2], u64);
 
 /// What watches one repetition.
 pub struct Watch<'a> {
@@ -30,7 +32,9 @@ pub struct Watch<'a> {
     pub life: Life,
     pub linked: Option<&'a Linked>,
     /// What links had carried at the edges of the window.
-    pub carried: [Option<Snapshot>; 2],
+    pub carried: [Option<CarriedNow>; 2],
+    /// The longest that a relay held a byte since the window began, ns.
+    pub relay_held_ns: u64,
     /// Ports of a system that was started here, and what its kernel held for clients when the drain was over.
     pub ports: BTreeSet<u16>,
     pub held: Option<u64>,
@@ -51,9 +55,10 @@ impl Watch<'_> {
         Some((after_us.saturating_sub(before_us) as f64 / passed_us).min(1.0))
     }
 
-    /// What was seen: packets on links at both edges, bytes held for clients, how the system fared.
-    pub fn end(self) -> ([Option<Snapshot>; 2], Option<u64>, Life) {
-        (self.carried, self.held, self.life)
+    /// What was seen: what links had carried at both edges with the longest hold of a relay, bytes held for clients, how the system
+    /// fared.
+    pub fn end(self) -> (CarriedAtEdges, Option<u64>, Life) {
+        ((self.carried, self.relay_held_ns), self.held, self.life)
     }
 }
 
@@ -98,7 +103,7 @@ impl Observer for Watch<'_> {
     fn window_began(&mut self) {
         self.sampling.edge();
         self.joined.inspect(|joined| joined.edge(0));
-        self.carried[0] = self.linked.map(Linked::snapshot);
+        self.carried[0] = self.linked.map(Linked::carried);
         self.cpu_before = CpuTimes::read();
         self.pressure[0] = pressure_now();
     }
@@ -106,7 +111,8 @@ impl Observer for Watch<'_> {
     fn window_ended(&mut self) {
         self.sampling.edge();
         self.joined.inspect(|joined| joined.edge(1));
-        self.carried[1] = self.linked.map(Linked::snapshot);
+        self.carried[1] = self.linked.map(Linked::carried);
+        self.relay_held_ns = self.carried[1].as_ref().map_or(0, CarriedNow::held_ns);
         let now = CpuTimes::read();
         self.pressure[1] = pressure_now();
         let times = self.cpu_before.zip(now);
@@ -124,6 +130,8 @@ impl Observer for Watch<'_> {
 
     fn drained(&mut self) {
         self.sampling.drained();
+        let held_ns = self.linked.filter(|linked| linked.relayed().is_some()).map(|linked| linked.carried().held_ns());
+        self.relay_held_ns = self.relay_held_ns.max(held_ns.unwrap_or(0));
         // This thread is in the system's network, behind links too.
         self.held =
             (!self.ports.is_empty()).then(|| pubmark_systems::sockets::bytes_on_their_way(&self.ports)).flatten();

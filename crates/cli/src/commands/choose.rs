@@ -186,11 +186,10 @@ impl Choose {
         let spec = requirements.spec();
         let workload = spec.load()?;
         let objectives = requirements.check(&workload.objectives)?;
-        if !self.dry_run {
-            // Before any thread is started.
-            spec.claim_links(&workload)?;
-        }
-        let host = Host { stop: signals::watch()?, ..host::this() };
+        let host = host::this();
+        // Before any thread is started.
+        let host = if self.dry_run { host } else { spec.claim_links(&workload, host)? };
+        let host = Host { stop: signals::watch()?, ..host };
         let candidates = candidate::all(&requirements, &host)?;
         self.check_required(&candidates)?;
         if self.dry_run {

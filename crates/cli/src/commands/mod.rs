@@ -21,6 +21,7 @@ pub mod manual;
 #[cfg(feature = "cluster")]
 pub mod node;
 pub mod reference;
+pub mod relay;
 pub mod report;
 pub mod run;
 pub mod run_arguments;

@@ -35,12 +35,11 @@ impl Run {
         if let Some(file) = &self.dump_schedule {
             return dump(&spec, &workload, file);
         }
-        if !self.dry_run {
-            // Before any thread is started.
-            spec.claim_links(&workload)?;
-        }
+        let host = host::this();
+        // Before any thread is started.
+        let host = if self.dry_run { host } else { spec.claim_links(&workload, host)? };
         let signals = signals::watch_preparation()?;
-        let host = Host { stop: Arc::clone(signals.stop()), scratch: self.out.clone(), ..host::this() };
+        let host = Host { stop: Arc::clone(signals.stop()), scratch: self.out.clone(), ..host };
         let checked = spec.check_loaded(workload, &host)?;
         checked.notes().iter().for_each(|note| printer.note(note));
         if self.dry_run {

@@ -33,6 +33,7 @@ mod nodes;
 mod objectives;
 mod persistence;
 mod placed;
+mod relayed;
 mod requests;
 mod run;
 mod secrets;

@@ -64,6 +64,17 @@ impl Relay {
         }
     }
 
+    /// Does a system take connections?
+    ///
+    /// # Errors
+    /// It does not, for the reason given, or the relay is gone.
+    pub fn try_connect(&self, to: SocketAddr) -> Result<(), RelayError> {
+        match self.ask(&Request::Try { to }, None)? {
+            Answer::Done => Ok(()),
+            other => Err(unexpected(other)),
+        }
+    }
+
     /// Lets clients reach `to` at `address` inside `core`: connections and datagrams, at the same port.
     ///
     /// # Errors
@@ -73,6 +84,17 @@ impl Relay {
         self.hand_over(&Request::Stream { to }, listener.into())?;
         self.hand_over(&Request::Datagrams { to }, socket.into())?;
         Ok(at)
+    }
+
+    /// Lets it give up what it carries and listens for: what a run before left.
+    ///
+    /// # Errors
+    /// The relay is gone.
+    pub fn forget(&self) -> Result<(), RelayError> {
+        match self.ask(&Request::Forget, None)? {
+            Answer::Done => Ok(()),
+            other => Err(unexpected(other)),
+        }
     }
 
     /// What it has counted.
@@ -89,7 +111,7 @@ impl Relay {
     /// Gives a socket away: with our copy open, a relay that is gone would still seem to listen.
     fn hand_over(&self, request: &Request, socket: OwnedFd) -> Result<(), RelayError> {
         match self.ask(request, Some(&socket))? {
-            Answer::Listening => Ok(()),
+            Answer::Done => Ok(()),
             other => Err(unexpected(other)),
         }
     }
@@ -113,8 +135,7 @@ fn unexpected(answer: Answer) -> RelayError {
 /// What clients connect and send to: at the system's own port, or another where that is taken by another endpoint's.
 fn sockets(address: IpAddr, port: u16) -> Result<(TcpListener, UdpSocket, SocketAddr), LinkError> {
     let refused = |error| LinkError::refused(format!("listen at {address} for a relay"), error);
-    let listener =
-        TcpListener::bind((address, port)).or_else(|_| TcpListener::bind((address, 0))).map_err(refused)?;
+    let listener = TcpListener::bind((address, port)).or_else(|_| TcpListener::bind((address, 0))).map_err(refused)?;
     // SAFETY: numbers only. The standard library's backlog is too short for a fleet; asking again lengthens it.
     if unsafe { libc::listen(listener.as_raw_fd(), BACKLOG) } < 0 {
         return Err(refused(io::Error::last_os_error()));

@@ -33,10 +33,14 @@ const LARGEST_MESSAGE: usize = 256 * 1024;
 enum Request {
     /// The address of a host, looked up on the machine's own network.
     Resolve { host: String, port: u16 },
+    /// Connect to a system once, to see whether it takes connections.
+    Try { to: SocketAddr },
     /// Carry connections to the listening socket that comes with this to `to`.
     Stream { to: SocketAddr },
     /// Carry datagrams to the socket that comes with this to `to`.
     Datagrams { to: SocketAddr },
+    /// Give up everything that is carried, and listen no more.
+    Forget,
     /// Tell the counts.
     Count,
 }
@@ -45,7 +49,7 @@ enum Request {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 enum Answer {
     Address(SocketAddr),
-    Listening,
+    Done,
     Counts(Box<Counts>),
     Failed(String),
 }

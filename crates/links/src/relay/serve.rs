@@ -1,8 +1,9 @@
 //! The relay's loop, in a process of its own on the machine's own network.
 
 use std::io::{self, ErrorKind};
-use std::net::{SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
 use pubmark_protocol::clock;
 use pubmark_protocol::epoll::{Epoll, Event, Events, Interest};
@@ -20,6 +21,9 @@ const PRIORITY: libc::c_int = 15;
 const BUFFER: usize = 256 * 1024;
 /// Descriptors that are ready at once, at most; the others follow with the next turn.
 const EVENTS: usize = 256;
+
+/// Longest wait for a system to take a connection, before any run.
+const TAKEN_WITHIN: Duration = Duration::from_secs(5);
 
 /// Looks an address up on the machine's own network; what it says is for people.
 pub type Resolve = fn(&str, u16) -> Result<SocketAddr, String>;
@@ -128,7 +132,7 @@ impl Serving {
     fn take_turn(&mut self, events: &mut Events) -> io::Result<bool> {
         let more = std::mem::take(&mut self.more);
         let mut waited_since_ns = None;
-        self.wait(events, Some(std::time::Duration::ZERO))?;
+        self.wait(events, Some(Duration::ZERO))?;
         if events.count() == 0 && more.is_empty() {
             waited_since_ns = Some(clock::monotonic_ns());
             self.wait(events, None)?;
@@ -153,7 +157,7 @@ impl Serving {
         Ok(true)
     }
 
-    fn wait(&self, events: &mut Events, timeout: Option<std::time::Duration>) -> io::Result<()> {
+    fn wait(&self, events: &mut Events, timeout: Option<Duration>) -> io::Result<()> {
         match self.epoll.wait(events, timeout) {
             Err(error) if error.kind() == ErrorKind::Interrupted => Ok(()),
             done => done,
@@ -190,12 +194,16 @@ impl Serving {
                     *taken += 1;
                     epoll.add(socket.as_raw_fd(), Key::Peer(place, peer).number(), Interest::Read)
                 };
-                self.refused += self.exchanges[place].up(&mut ways[0], turn, &mut watch);
+                if let Some(exchange) = self.exchanges.get_mut(place) {
+                    self.refused += exchange.up(&mut ways[0], turn, &mut watch);
+                }
                 false
             }
             // Sockets of datagrams are level-triggered: epoll names them again if there is more.
             Key::Peer(place, peer) => {
-                self.exchanges[place].down(peer, &mut ways[1], turn);
+                if let Some(exchange) = self.exchanges.get_mut(place) {
+                    exchange.down(peer, &mut ways[1], turn);
+                }
                 false
             }
             Key::Channel | Key::Listener(_) => false,
@@ -208,7 +216,8 @@ impl Serving {
     /// Takes connections that wait, and opens one to the system for each.
     fn take(&mut self, number: usize) -> io::Result<()> {
         loop {
-            let (listener, to) = &self.listeners[number];
+            // It may have been forgotten since epoll named it.
+            let Some((listener, to)) = self.listeners.get(number) else { return Ok(()) };
             let client = match listener.accept() {
                 Ok((client, _)) => client,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
@@ -255,6 +264,12 @@ impl Serving {
             (Request::Resolve { host, port }, _) => {
                 (self.resolve)(&host, port).map_or_else(Answer::Failed, Answer::Address)
             }
+            // Nothing is carried yet that would have to wait.
+            (Request::Try { to }, _) => said(TcpStream::connect_timeout(&to, TAKEN_WITHIN).map(drop)),
+            (Request::Forget, _) => {
+                self.forget();
+                Answer::Done
+            }
             (Request::Count, _) => Answer::Counts(Box::new(self.counts())),
             (Request::Stream { to }, Some(socket)) => said(self.listen(socket, to)),
             (Request::Datagrams { to }, Some(socket)) => said(self.listen_for_datagrams(socket, to)),
@@ -262,6 +277,14 @@ impl Serving {
         };
         channel::send(self.channel.as_fd(), &answer, None)?;
         Ok(true)
+    }
+
+    fn forget(&mut self) {
+        self.listeners.clear();
+        self.exchanges.clear();
+        self.connections.clear();
+        self.free.clear();
+        self.more.clear();
     }
 
     fn listen(&mut self, socket: OwnedFd, to: SocketAddr) -> io::Result<()> {
@@ -293,7 +316,7 @@ impl Serving {
 }
 
 fn said(done: io::Result<()>) -> Answer {
-    done.map_or_else(|error| Answer::Failed(error.to_string()), |()| Answer::Listening)
+    done.map_or_else(|error| Answer::Failed(error.to_string()), |()| Answer::Done)
 }
 
 #[cfg(test)]

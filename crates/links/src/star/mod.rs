@@ -11,8 +11,8 @@ mod thread;
 
 use pubmark_model::link::Conditions;
 
-pub use emulator::{Observer, Passage, Unobserved};
 pub use crate::lateness::Lateness;
+pub use emulator::{Observer, Passage, Unobserved};
 pub(crate) use thread::{Setting, Star};
 
 use crate::Way;

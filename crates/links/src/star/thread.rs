@@ -14,10 +14,10 @@ use pubmark_protocol::clock;
 use pubmark_protocol::epoll::{Epoll, Events, Interest};
 
 use super::emulator::{Emulator, Observer, links};
-use crate::lateness::SharedLateness;
 use super::{Command, Snapshot, Strays};
 use crate::direction::SharedCounters;
 use crate::error::LinkError;
+use crate::lateness::SharedLateness;
 use crate::namespace::spawn;
 
 /// Above the engine's shards (10): a sender that waits for its packets to be carried must not keep them from it.

@@ -45,6 +45,10 @@ pub(super) fn as_asked(input: &VerdictInput) -> Option<Finding> {
 /// V18.
 pub(super) fn kept_up(input: &VerdictInput) -> Option<Finding> {
     let links = input.links?;
+    if let Some(why) = links.relay.as_ref().and_then(|relay| relay.gone.as_ref()) {
+        let finding = format!("the relay from the links to the system was lost: {why}");
+        return Some(Finding::new(VerdictStatus::Invalid, finding, "run again; something on this machine ended it"));
+    }
     let unasked = links.unasked_drops();
     if unasked > 0 {
         let finding = format!("{unasked} packets were dropped that no link was asked to lose");
@@ -70,7 +74,7 @@ pub(super) fn kept_up(input: &VerdictInput) -> Option<Finding> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use crate::links::{LinkCheck, LinkDirection, LinkFigures, LinkGroup};
+    use crate::links::{LinkCheck, LinkDirection, LinkFigures, LinkGroup, RelayFigures};
     use crate::record::VerdictStatus;
     use crate::sample::{self, Shape};
     use crate::verdict::{VerdictInput, judge};
@@ -108,6 +112,16 @@ mod tests {
         assert_eq!(status("V18", |_| {}).0, VerdictStatus::Valid);
         assert_eq!(status("V18", |links| links.queue_drops = 1).0, VerdictStatus::Invalid);
         assert_eq!(status("V18", |links| links.overflowed = Some(1)).0, VerdictStatus::Invalid);
+        let relay = |change: &dyn Fn(&mut RelayFigures)| {
+            let mut relay = RelayFigures::default();
+            change(&mut relay);
+            status("V18", |links| links.relay = Some(relay))
+        };
+        assert_eq!(relay(&|_| {}).0, VerdictStatus::Valid);
+        assert_eq!(relay(&|relay| relay.down.dropped = 1).0, VerdictStatus::Invalid);
+        let (found, words) = relay(&|relay| relay.gone = Some("it was killed".to_owned()));
+        assert_eq!(found, VerdictStatus::Invalid);
+        assert!(words.contains("was lost: it was killed"), "{words}");
         for (p99_us, expected) in [(90.0, VerdictStatus::Valid), (100_000.0, VerdictStatus::Invalid)] {
             let mut lateness = Shape { median_us: 1.0, tail: 0.1, count: 10_000 }.summary();
             lateness.p99 = Some(p99_us);

@@ -12,6 +12,7 @@ pub(super) fn section(record: &Record) -> Markup {
     let Some(links) = &record.conditions.links else { return html! {} };
     html! {
         p { (sentence(&words::emulator(links))) }
+        @if let Some(relay) = &links.relay { p { (sentence(&words::relay(relay))) } }
         div.scroll { table {
             caption { "Conditions of each link, and what probes found before the run" }
             thead { tr { th { "group" } th { "link" } th { "direction" } th { "asked" } th { "measured" } } }

@@ -284,6 +284,9 @@ fn links(page: &mut Page, record: &Record, most: usize) {
         left => page.field("", &format!("and {left} more in the report"), 1),
     }
     page.field("", &words::emulator(links), 2);
+    if let Some(relay) = &links.relay {
+        page.field("", &words::relay(relay), 2);
+    }
 }
 
 /// Faults shown at most; the report has all.

@@ -1,6 +1,6 @@
 //! Emulated links in words.
 
-use pubmark_record::links::{LinkDirection, LinkFigures, LinkGroup};
+use pubmark_record::links::{LinkDirection, LinkFigures, LinkGroup, RelayFigures, RelayTraffic};
 
 use crate::numbers::{count, counted, share, time};
 
@@ -30,6 +30,28 @@ pub fn link(group: &LinkGroup) -> String {
         side("down", &group.down)
     };
     format!("{} over {}: {}; {down}", group.group, group.link, side("up", &group.up))
+}
+
+/// What led them to a system that runs already, in one line.
+pub fn relay(relay: &RelayFigures) -> String {
+    if let Some(why) = &relay.gone {
+        return format!("relay to the system: lost ({why})");
+    }
+    let added = |way: &RelayTraffic| {
+        let times = way.added.as_ref();
+        format!("p50 {}, p99 {}", time(times.and_then(|times| times.p50)), time(times.and_then(|times| times.p99)))
+    };
+    let refused =
+        if relay.refused > 0 { format!(", {} refused by the system", count(relay.refused)) } else { String::new() };
+    format!(
+        "relay to the system{}: added {} up and {} down, held a byte at most {}; {}{refused}; {} s of CPU",
+        if relay.realtime { " with real-time priority" } else { "" },
+        added(&relay.up),
+        added(&relay.down),
+        time(Some(relay.longest_held_us)),
+        counted(relay.connections, "connection", "connections"),
+        crate::numbers::significant(relay.cpu_s),
+    )
 }
 
 /// What emulated them, in one line.

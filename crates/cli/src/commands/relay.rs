@@ -1,0 +1,20 @@
+//! `pubmark relay`: leads emulated links to a system that runs already, for the pubmark that started it.
+
+use clap::Args;
+
+use crate::exit_code::ExitCode;
+use crate::failure::{Failure, Outcome};
+
+/// Carries clients' connections; started by pubmark itself, spoken to over standard input.
+#[derive(Debug, Args)]
+pub struct Relay {}
+
+impl Relay {
+    /// Serves until standard input ends.
+    pub fn perform(self) -> Outcome {
+        pubmark_runner::relay::serve().map(|()| ExitCode::Ok).map_err(|error| {
+            Failure::from_error(ExitCode::Internal, &error)
+                .during("failed to lead links to an endpoint: `pubmark relay` is started by pubmark itself")
+        })
+    }
+}

@@ -1,0 +1,138 @@
+//! Links towards a system that runs already, on a network that the links are no part of: through a relay, whose part is measured and
+//! in the interval.
+
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::links::can_be_made;
+use crate::support::books::{assert_closed, assert_delivered_once, check, count, names_deviation};
+use crate::support::mosquitto::Mosquitto;
+use crate::support::place::{PUBMARK, Place};
+use crate::support::processes::{family_of, signal, wait_for};
+
+/// Devices behind a link of 20 ms each way, a reader without one.
+const WORKLOAD: &str = "\
+name: relayed
+links:
+  far: {delay: 20ms}
+devices:
+  - {name: sensor, count: 10, every: 100ms, payload: 100B, topic: 'relayed/{index}', qos: 1, link: far}
+subscribers:
+  - {name: reader, filters: ['relayed/#'], qos: 1}
+";
+const TIMES: [&str; 4] = ["--duration", "3s", "--warmup", "1s"];
+const NOBODY: u32 = 65_534;
+
+fn place() -> Place {
+    let place = Place::new();
+    place.write("relayed.yaml", WORKLOAD);
+    place
+}
+
+fn bound_us(record: &Value, bound: &str, name: &str) -> f64 {
+    let total = &record["latency"]["total"];
+    total[bound][name].as_f64().unwrap_or_else(|| panic!("no {name} in {total}"))
+}
+
+/// Everything arrived once, 20 ms later than it was sent.
+fn assert_behind_20_ms(record: &Value) {
+    assert_closed(record);
+    assert_delivered_once(record);
+    assert!(bound_us(record, "upper", "min_us") >= 20_000.0, "{}", record["latency"]["total"]);
+    // What the relay and this machine add is in the width, so that the lower bound is as on the link alone.
+    let lower_us = bound_us(record, "lower", "p50_us");
+    assert!(lower_us <= 20_000.0 * 1.02 + 200.0, "{}", record["latency"]["total"]);
+    assert!(names_deviation(record, "relayed"), "{}", record["settings"]);
+    let relay = &record["conditions"]["links"]["relay"];
+    assert_eq!((relay["connections"].as_u64(), relay["refused"].as_u64()), (Some(11), Some(0)), "{relay}");
+    let held_us = relay["longest_held_us"].as_f64().unwrap();
+    let added_us = relay["up"]["added"]["p50_us"].as_f64().unwrap();
+    assert!(added_us > 0.0 && held_us >= added_us, "{relay}");
+    let widths = bound_us(record, "upper", "p50_us") - lower_us;
+    assert!(widths >= 2.0 * held_us * 0.98 - 50.0, "{widths} µs for {relay}");
+}
+
+#[test]
+fn a_link_to_a_system_that_runs_already_is_in_the_latency() {
+    if !can_be_made() {
+        return;
+    }
+    let Some(broker) = Mosquitto::start("") else { return };
+    let record = place().record(&[&["relayed.yaml", "--endpoint", &broker.endpoint()], &TIMES[..]].concat());
+    assert_behind_20_ms(&record);
+    assert_eq!(record["system"]["endpoint"], broker.endpoint());
+}
+
+#[test]
+fn a_plain_user_reaches_a_system_on_the_network_that_the_run_has_left() {
+    if !can_be_made() {
+        return;
+    }
+    let Some(broker) = Mosquitto::start("") else { return };
+    let place = place();
+    for folder in [place.path().to_owned(), place.temporary()] {
+        std::os::unix::fs::chown(folder, Some(NOBODY), Some(NOBODY)).unwrap();
+    }
+    let program = place.path().join("pubmark");
+    std::fs::copy(PUBMARK, &program).unwrap();
+    let command = || {
+        let mut command = Command::new(&program);
+        command.uid(NOBODY).gid(NOBODY);
+        command
+    };
+    // By name: it is looked up on the network that the run leaves.
+    let endpoint = format!("mqtt://localhost:{}", broker.port);
+    let words = [&["run", "relayed.yaml", "--endpoint", &endpoint, "--json", "--quiet"][..], &TIMES].concat();
+    let called = place.start_by(command(), &words).wait();
+    if called.code() == 2 && called.errors.contains("failed to make the workload's links") {
+        return pubmark_testing::skip(&called.errors);
+    }
+    assert!(matches!(called.code(), 0 | 5), "{called:?}");
+    assert_behind_20_ms(&called.json());
+}
+
+#[test]
+fn nobody_at_the_endpoint_is_said_at_once() {
+    if !can_be_made() {
+        return;
+    }
+    let place = place();
+    let called = place.call(&[&["run", "relayed.yaml", "--endpoint", "mqtt://127.0.0.1:9"], &TIMES[..]].concat());
+    assert_eq!(called.code(), 6, "{called:?}");
+    let words = called.errors.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("failed to connect to `mqtt://127.0.0.1:9` caused by: Connection refused"), "{words}");
+    assert!(place.runs().is_empty());
+}
+
+#[test]
+fn a_relay_that_is_killed_makes_the_run_invalid_and_is_not_put_on_the_system() {
+    if !can_be_made() {
+        return;
+    }
+    let Some(broker) = Mosquitto::start("") else { return };
+    let place = place();
+    let call = ["run", "relayed.yaml", "--endpoint", &broker.endpoint(), "--duration", "4s", "--events", "events"];
+    let run = place.start(&call);
+    let events = place.path().join("events");
+    let measures =
+        || std::fs::read_to_string(&events).is_ok_and(|text| text.contains(r#""phase":"measure","elapsed_s":1"#));
+    wait_for("the measured window", Duration::from_secs(60), measures);
+    let is_relay = |pid: &u32| {
+        std::fs::read(format!("/proc/{pid}/cmdline"))
+            .is_ok_and(|words| words.split(|byte| *byte == 0).any(|word| word == b"relay"))
+    };
+    let relay = family_of(run.pid()).into_iter().find(is_relay).expect("a relay");
+    signal(relay, libc::SIGKILL);
+    let called = run.wait();
+    assert_eq!(called.code(), 5, "{called:?}");
+    let record = place.only_record();
+    assert_closed(&record);
+    assert!(count(&record, "delivered") > 0, "{}", record["delivery"]);
+    assert_eq!(check(&record, "V18"), "invalid", "{}", record["verdict"]);
+    let words = record["verdict"].to_string();
+    assert!(words.contains("the relay from the links to the system was lost"), "{words}");
+    assert!(record["system"]["ended"].is_null(), "{}", record["system"]);
+}
