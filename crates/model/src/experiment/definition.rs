@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::endpoint::EndpointChoice;
 use super::papers::PaperFigures;
 use crate::fault::choice::FaultChoice;
 use crate::link::choice::LinkChoice;
@@ -143,7 +144,7 @@ pub struct Axes {
     pub scale: Vec<u32>,
     /// Multipliers of every device's rate, above 0.
     pub rate: Vec<f64>,
-    /// Nodes that the fleet is dealt out over.
+    /// Nodes that the fleet is dealt out over: worker processes, or some of the machines that joined.
     pub nodes: Vec<u16>,
     /// Sizes of every payload, as written.
     pub payload: Vec<String>,
@@ -159,13 +160,16 @@ pub struct Axes {
     pub set: Vec<(String, Vec<String>)>,
 }
 
-/// A system with settings that belong to it. Those it does not give come from the axes.
+/// A system with settings that belong to it. Those it does not give come from the axes. It is started, or it runs already at an
+/// endpoint.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SystemChoice {
     /// What it is called in the report, unique.
     pub label: String,
-    /// A built-in system or the path of a definition.
-    pub system: String,
+    /// A built-in system or the path of a definition; of an endpoint, what it is said to be, if that is said.
+    pub system: Option<String>,
+    /// Where it runs already; `None` for a system that is started.
+    pub endpoint: Option<EndpointChoice>,
     /// Its protocol.
     pub protocol: Option<String>,
     /// Its profile.
@@ -205,7 +209,7 @@ impl SystemChoice {
     pub fn named(system: &str) -> SystemChoice {
         let file = system.rsplit('/').next().unwrap_or(system);
         let label = file.strip_suffix(".yaml").unwrap_or(file);
-        SystemChoice { label: label.to_owned(), system: system.to_owned(), ..SystemChoice::default() }
+        SystemChoice { label: label.to_owned(), system: Some(system.to_owned()), ..SystemChoice::default() }
     }
 }
 
