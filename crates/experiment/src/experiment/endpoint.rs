@@ -77,7 +77,7 @@ mod tests {
         let found = refusals("system: {label: ours, endpoint: 'mqtts://host'}, tls: [false, true]", "mqtt5");
         assert!(found[0].as_ref().unwrap().contains("is encrypted") && found[1].is_none(), "{found:?}");
         let found = refusals(plain, "nats");
-        assert_eq!(found[1].as_deref(), Some("`mqtt://host` has the scheme of mqtt311, mqtt5, not of nats"));
+        assert_eq!(found[1].as_deref(), Some("`mqtt://host` has the scheme of mqtt5, mqtt311, not of nats"));
         let found = refusals(&format!("{plain}, profile: default"), "mqtt5");
         assert!(found[1].as_ref().unwrap().contains("`profile`"), "which profile it has, nobody knows");
     }

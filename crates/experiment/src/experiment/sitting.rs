@@ -138,7 +138,7 @@ fn refuse_other_machines(before: Option<u16>, machines: &Machines, folder: &Path
     };
     let option = before.map_or_else(String::new, |count| format!(" --nodes {count}"));
     Err(RunError::input(format!(
-        "the experiment in `{}` began {}, and would go on {}",
+        "the experiment in `{}` began {}, not {}",
         folder.display(),
         words(before),
         words(machines.count())

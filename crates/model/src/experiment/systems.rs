@@ -173,6 +173,7 @@ fn endpoint(raw: &RawSystem, url: &Text<AnyText>, judge: Judge<'_>) -> Result<En
             .help("beside `endpoint`, `user: NAME` and `password_env: VARIABLE` take it from the environment"));
         }
     }
+    check_log_in(raw)?;
     for url in [Some(url), raw.subscribe_endpoint.as_ref()].into_iter().flatten() {
         judged(judge, Word::Endpoint, &url.text, url.span)?;
     }
@@ -188,6 +189,29 @@ fn endpoint(raw: &RawSystem, url: &Text<AnyText>, judge: Judge<'_>) -> Result<En
         tls_cert: text(&raw.tls_cert),
         tls_key: text(&raw.tls_key),
     })
+}
+
+/// Refuses parts of a log-in that exclude each other, or that need another.
+fn check_log_in(raw: &RawSystem) -> Result<(), Problem> {
+    let [user, env, file] = [
+        ("user", span(&raw.user)),
+        ("password_env", span(&raw.password_env)),
+        ("password_file", span(&raw.password_file)),
+    ];
+    let [cert, key] = [("tls_cert", span(&raw.tls_cert)), ("tls_key", span(&raw.tls_key))];
+    if let (Some(_), Some(span)) = (env.1, file.1) {
+        return Err(Problem::new(ProblemKind::Conflict, "`password_env` and `password_file` exclude each other")
+            .at(span, "here")
+            .help("leave one of them out"));
+    }
+    for ((given, place), (needed, other)) in [(env, user), (file, user), (cert, key), (key, cert)] {
+        if let (Some(span), None) = (place, other) {
+            return Err(Problem::new(ProblemKind::MissingKey, format!("`{given}` needs `{needed}`"))
+                .at(span, "here")
+                .help(format!("add `{needed}` beside it")));
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -229,6 +253,8 @@ mod tests {
             ("{endpoint: 'mqtt://h', label: x, tls: true}", "`tls` is for a system that pubmark starts", "mqtts://"),
             ("{endpoint: 'mqtt://h', label: x, limit: none}", "`limit` is for a system that pubmark starts", "leave"),
             ("{system: emqx, user: ann}", "`user` is for a system that runs already", "endpoint: URL"),
+            ("{endpoint: 'mqtt://h', label: x, password_env: PW}", "`password_env` needs `user`", "add `user`"),
+            ("{endpoint: 'mqtts://h', label: x, tls_key: k}", "`tls_key` needs `tls_cert`", "add `tls_cert`"),
             ("{endpoint: 'mqtt://ann:word@h', label: x}", "the URL holds a password", "password_env: VARIABLE"),
         ] {
             let error = read(entry).unwrap_err();
