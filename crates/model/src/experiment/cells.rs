@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::check::NO_LIMIT;
+use super::axis_value::NO_LIMIT;
 use super::definition::{Experiment, SystemChoice, client_parts};
 use super::endpoint::EndpointChoice;
 use crate::fault::choice::{FaultChoice, NO_FAULT};

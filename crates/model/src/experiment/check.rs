@@ -3,31 +3,27 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use super::axis_value::{factor, fault, judged, level, limit, link, nothing, payload, switch, topology};
 use super::cells::combinations;
 use super::definition::{Axes, Experiment, Generator, Pins, Quick, QuietMachine, client_parts};
 use super::raw::{
-    BytesText, FactorText, LevelText, LimitText, NetemWord, RawAxes, RawExperiment, RawGenerator, RawPins, RawQuick,
-    RawQuietMachine, ShareText, SwitchText, TimeText, TopologyText, VariantWord, WholeText,
+    NetemWord, RawAxes, RawExperiment, RawGenerator, RawPins, RawQuick, RawQuietMachine, ShareText, TimeText,
+    VariantWord, WholeText,
 };
 use super::systems::systems;
 use super::{Judge, LARGEST_SCALE, LARGEST_SEED, MOST_CELLS, MOST_REPETITIONS, Word, papers};
-use crate::fault::choice::FaultChoice;
-use crate::link::choice::LinkChoice;
 use crate::load::diagnostic::{Problem, ProblemKind, Span};
 use crate::load::shape::{AnyText, OneOrMany, Spanned, Text};
 use crate::load::value::{impossible, too_many, unit};
-use crate::topology::Topology;
 use crate::units;
 use crate::workload::Variant;
 
 /// Repetitions where the file says nothing: enough for an interval.
 const REPETITIONS: u32 = 5;
-/// Limits that are not asked for.
-pub(super) const NO_LIMIT: &str = "none";
 /// Most threads on each side of the generator.
 const MOST_SHARDS: u32 = 256;
-/// Most nodes that one machine stands for.
-const LARGEST_NODES: u32 = 200;
+/// Most nodes that can join; fewer processes of one machine stand for them.
+const LARGEST_NODES: u32 = 1_000;
 
 /// Checks every value.
 pub(super) fn checked(raw: &RawExperiment, judge: Judge<'_>) -> Result<Experiment, Problem> {
@@ -97,12 +93,6 @@ fn check_size(experiment: &Experiment, span: Span) -> Result<(), Problem> {
             .help("leave values out, or make two experiments of it")),
         _ => Ok(()),
     }
-}
-
-pub(super) fn judged(judge: Judge<'_>, word: Word<'_>, text: &str, span: Span) -> Result<(), Problem> {
-    judge(word, text).map_err(|objection| {
-        Problem::new(ProblemKind::UnknownName, objection.message).at(span, "here").maybe_help(objection.hint)
-    })
 }
 
 fn time(text: Option<&Text<TimeText>>, default: Duration) -> Result<Duration, Problem> {
@@ -273,69 +263,4 @@ fn read<K, T: PartialEq>(
 
 fn twice(text: &str, span: Span) -> Problem {
     Problem::new(ProblemKind::BadName, format!("`{text}` is given twice")).at(span, "again").help("keep one of the two")
-}
-
-pub(super) fn nothing(span: Span) -> Problem {
-    Problem::new(ProblemKind::Empty, "an axis without values leaves nothing to run")
-        .at(span, "empty")
-        .help("give a value, or leave the axis out")
-}
-
-pub(super) fn level(text: &Text<LevelText>) -> Result<u8, Problem> {
-    text.text.parse().ok().filter(|level| *level <= 2).ok_or_else(|| {
-        impossible(format!("there is no QoS {}", text.text))
-            .at(text.span, "not a level")
-            .help("levels are `0` (best-effort), `1` (at-least-once), `2` (exactly-once)")
-    })
-}
-
-pub(super) fn topology(text: &Text<TopologyText>) -> Result<Topology, Problem> {
-    Topology::parse(&text.text).map_err(|message| impossible(message).at(text.span, "here"))
-}
-
-pub(super) fn limit(text: &Text<LimitText>, judge: Judge<'_>) -> Result<String, Problem> {
-    if text.text != NO_LIMIT {
-        judged(judge, Word::Limit, &text.text, text.span)?;
-    }
-    Ok(text.text.clone())
-}
-
-fn factor(text: &Text<FactorText>) -> Result<f64, Problem> {
-    match text.text.parse::<f64>() {
-        Ok(factor) if factor.is_finite() && factor > 0.0 => Ok(factor),
-        Ok(_) => Err(impossible(format!("a rate multiplied by {} cannot be", text.text))
-            .at(text.span, "out of range")
-            .help("write a number above 0, for instance `0.5` or `10`")),
-        Err(_) => Err(Problem::new(ProblemKind::WrongKind, format!("`{}` is not a number", text.text))
-            .at(text.span, "rates are multiplied by it")
-            .help("write a number above 0, for instance `0.5` or `10`")),
-    }
-}
-
-pub(super) fn switch(text: &Text<SwitchText>) -> Result<bool, Problem> {
-    text.text.parse::<bool>().map_err(|_| {
-        Problem::new(ProblemKind::WrongKind, format!("`{}` is neither `true` nor `false`", text.text))
-            .at(text.span, "here")
-            .help("write `tls: [false, true]` for both")
-    })
-}
-
-fn link(text: &Text<AnyText>) -> Result<LinkChoice, Problem> {
-    // Whether there is such a link and such a group is the workload's to tell.
-    LinkChoice::parse(&text.text).map_err(|message| impossible(message).at(text.span, "here"))
-}
-
-fn fault(text: &Text<AnyText>) -> Result<FaultChoice, Problem> {
-    // What its keys may say is the workload's to tell, too.
-    FaultChoice::parse(&text.text).map_err(|message| impossible(message).at(text.span, "here"))
-}
-
-fn payload(text: &Text<BytesText>) -> Result<String, Problem> {
-    let bytes = unit(text, units::size)?;
-    match bytes {
-        bytes if bytes >= 1.0 && bytes <= f64::from(u32::MAX) => Ok(text.text.clone()),
-        _ => Err(impossible(format!("a payload of {} cannot be", text.text))
-            .at(text.span, "out of range")
-            .help("write a size from `1B` to `4GiB`")),
-    }
 }

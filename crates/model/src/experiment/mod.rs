@@ -5,6 +5,7 @@
 //! Names that only the rest of the program knows (systems, protocols, limits) are judged by the caller's [`Judge`], so
 //! that a wrong one is underlined like any other mistake.
 
+mod axis_value;
 mod builtin;
 mod cells;
 mod check;

@@ -1,6 +1,6 @@
 //! The axis `system` of a file: systems that are started, and endpoints of those that run already.
 
-use super::check::{judged, level, limit, nothing, switch, topology};
+use super::axis_value::{judged, level, limit, nothing, switch, topology};
 use super::definition::SystemChoice;
 use super::endpoint::EndpointChoice;
 use super::raw::{RawAxes, RawSystem};
