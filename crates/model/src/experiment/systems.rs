@@ -125,18 +125,20 @@ fn system(full: &Spanned<RawSystem>, axes: &RawAxes, judge: Judge<'_>) -> Result
 /// Its own label, or its system's name. An endpoint has no name that a report could show.
 fn label(full: &Spanned<RawSystem>) -> Result<String, Problem> {
     let raw = &full.value;
-    match (&raw.label, &raw.system, &raw.endpoint) {
-        (Some(label), ..) if label.value.trim().is_empty() => {
+    if raw.system.is_none() && raw.endpoint.is_none() {
+        return Err(Problem::new(ProblemKind::MissingKey, "neither `system` nor `endpoint` is given")
+            .at(full.span, "here")
+            .help("`system: mosquitto` is started, `endpoint: mqtt://host:1883` runs already"));
+    }
+    match (&raw.label, raw.system.as_ref().filter(|_| raw.endpoint.is_none())) {
+        (Some(label), _) if label.value.trim().is_empty() => {
             Err(Problem::new(ProblemKind::BadName, "a label without letters").at(label.span, "empty"))
         }
-        (Some(label), ..) => Ok(label.value.trim().to_owned()),
-        (None, Some(system), None) => Ok(SystemChoice::named(&system.text).label),
-        (None, _, Some(_)) => Err(Problem::new(ProblemKind::MissingKey, "an endpoint has no name for the report")
+        (Some(label), _) => Ok(label.value.trim().to_owned()),
+        (None, Some(system)) => Ok(SystemChoice::named(&system.text).label),
+        (None, None) => Err(Problem::new(ProblemKind::MissingKey, "an endpoint has no name for the report")
             .at(full.span, "here")
             .help("add for instance `label: ours`")),
-        (None, None, None) => Err(Problem::new(ProblemKind::MissingKey, "neither `system` nor `endpoint` is given")
-            .at(full.span, "here")
-            .help("`system: mosquitto` is started, `endpoint: mqtt://host:1883` runs already")),
     }
 }
 
@@ -255,13 +257,13 @@ mod tests {
             ("{system: emqx, user: ann}", "`user` is for a system that runs already", "endpoint: URL"),
             ("{endpoint: 'mqtt://h', label: x, password_env: PW}", "`password_env` needs `user`", "add `user`"),
             ("{endpoint: 'mqtts://h', label: x, tls_key: k}", "`tls_key` needs `tls_cert`", "add `tls_cert`"),
-            ("{endpoint: 'mqtt://ann:word@h', label: x}", "the URL holds a password", "password_env: VARIABLE"),
+            ("{endpoint: 'mqtt://ann:hunter2@h', label: x}", "the URL holds a password", "password_env: VARIABLE"),
         ] {
             let error = read(entry).unwrap_err();
             let hint = error.help().map(|help| help.to_string()).unwrap_or_default();
             assert!(error.to_string().contains(message) && hint.contains(help), "{entry}: {error}; {hint}");
             let shown = format!("{:?}", miette::Report::new(error));
-            assert!(!shown.contains("word"), "{entry}: {shown}");
+            assert!(!shown.contains("hunter2"), "{entry}: {shown}");
         }
     }
 }
