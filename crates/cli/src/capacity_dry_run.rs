@@ -6,6 +6,7 @@ use pubmark_experiment::capacity::search::Bounds;
 use pubmark_experiment::capacity::trial::Trials;
 use pubmark_experiment::experiment::pace::{self, about};
 use pubmark_record::capacity::Knob;
+use pubmark_report::numbers;
 use pubmark_runner::CheckedRun;
 
 use crate::dry_run;
@@ -36,6 +37,10 @@ pub fn text(asked: &Asked<'_>, bounds: &Bounds, trials: &Trials<'_>, first: &Che
     let window = &first.spec.window;
     let each = pace::of_a_run(window.warmup + window.duration);
     let mut text = String::new();
+    if let Some(count) = first.spec.nodes.nodes {
+        let nodes = numbers::counted(count.into(), "machine", "machines");
+        text.push_str(&format!("  {:<12}{nodes}, waited for once, before the first trial\n", "nodes"));
+    }
     for (head, words) in [
         ("search", format!("{what}, from {} up, at most {}", load(bounds.first), load(bounds.most))),
         ("must hold", asked.objectives.to_owned()),

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use pubmark_experiment::Machines;
 use pubmark_experiment::experiment::definition;
 use pubmark_experiment::experiment::pace::{self, about};
 use pubmark_experiment::experiment::planning::Plan;
@@ -20,7 +21,7 @@ use crate::values::seconds;
 const PROBING: Duration = Duration::from_secs(2);
 
 /// The plan as text, whether the machine is busy, and whether it can carry the loads; each takes a second to find out.
-pub fn text(plan: &Plan, stop: &AtomicBool) -> Result<String, Failure> {
+pub fn text(plan: &Plan, machines: &Machines, stop: &AtomicBool) -> Result<String, Failure> {
     // Before anything that uses the machine.
     let share = quiet::share(stop);
     let experiment = &plan.experiment;
@@ -36,6 +37,15 @@ pub fn text(plan: &Plan, stop: &AtomicBool) -> Result<String, Failure> {
             experiment.seed
         ),
     );
+    for choice in &experiment.axes.system {
+        if let Some(endpoint) = &choice.endpoint {
+            field("endpoint", format!("{} at {}, which runs already", choice.label, endpoint.url));
+        }
+    }
+    if let Some(count) = machines.count() {
+        let nodes = numbers::counted(count.into(), "machine", "machines");
+        field("nodes", format!("{nodes}, waited for once, before the first run"));
+    }
     let times = [experiment.warmup, experiment.duration, experiment.drain].map(seconds);
     field("each run", format!("{} warm-up, {} measured, up to {} for stragglers", times[0], times[1], times[2]));
     let runs = plan.runs().count() as u32;
@@ -63,7 +73,7 @@ pub fn text(plan: &Plan, stop: &AtomicBool) -> Result<String, Failure> {
             }
         }
     }
-    text.push_str(&machine(plan)?);
+    text.push_str(&machine(plan, machines)?);
     for caution in &plan.cautions {
         text.push_str(&format!("\n{caution}\n"));
     }
@@ -104,7 +114,7 @@ fn linked_runs(plan: &Plan) -> u32 {
 }
 
 /// Whether this machine can carry each load: once for cells with the same one.
-fn machine(plan: &Plan) -> Result<String, Failure> {
+fn machine(plan: &Plan, machines: &Machines) -> Result<String, Failure> {
     let mut seen = BTreeSet::new();
     let runs: Vec<(&str, &PreparedRun)> = plan
         .cells
@@ -126,11 +136,15 @@ fn machine(plan: &Plan) -> Result<String, Failure> {
             endpoints: run.wanted.brokers() as u32,
             source_addresses: 1,
         };
+        let who = match machines.count() {
+            Some(_) if options.nodes > 1 => format!("{} nodes like this machine", options.nodes),
+            _ => "this machine".to_owned(),
+        };
         let verdicts = RunPlan::new(&run.workload, &options).verdicts(&machine);
         let wanting: Vec<&str> = verdicts.iter().filter(|verdict| !verdict.ok).map(|verdict| &*verdict.what).collect();
         text.push_str(&match wanting.is_empty() {
-            true => format!("  this machine can carry the load of `{label}`, as far as can be told\n"),
-            false => format!("  this machine cannot carry the load of `{label}`: {}\n", wanting.join(", ")),
+            true => format!("  {who} can carry the load of `{label}`, as far as can be told\n"),
+            false => format!("  {who} cannot carry the load of `{label}`: {}\n", wanting.join(", ")),
         });
     }
     Ok(text)

@@ -6,7 +6,7 @@ use std::time::Duration;
 use pubmark_experiment::experiment::Sitting;
 use pubmark_experiment::experiment::pace::about;
 use pubmark_experiment::experiment::planning::{Plan, absolute};
-use pubmark_experiment::{End, Event, Observer, RunPlace};
+use pubmark_experiment::{End, Event, Machines, Observer, RunPlace};
 use pubmark_model::experiment::Experiment;
 use pubmark_record::by_reason::named;
 use pubmark_record::experiment::{CellFailure, ExperimentRecord, FailureKind};
@@ -34,59 +34,69 @@ pub struct Options {
     pub json: bool,
     /// Where events go.
     pub events: Events,
+    /// Machines that join.
+    pub machines: Machines,
 }
 
 /// Carries an experiment out. Its paths count from `folder`.
 pub fn begin(experiment: Experiment, folder: Option<&Path>, options: &Options, printer: &Printer) -> Outcome {
     let host = Host { stop: signals::watch()?, ..host::this() };
+    let machines = &options.machines;
     if options.dry_run {
-        let plan = Plan::new(experiment, &absolute(folder)?, &host)?;
-        printer.result(&experiment_dry_run::text(&plan, &host.stop)?)?;
+        let plan = Plan::new(experiment, &absolute(folder)?, &host, machines)?;
+        printer.result(&experiment_dry_run::text(&plan, machines, &host.stop)?)?;
         return Ok(ExitCode::Ok);
     }
-    let (json, events) = (options.json, &options.events);
-    events.during(json, printer, |stream| {
-        perform(Sitting::begin(experiment, folder, &options.out, &host)?, json, events, stream, printer)
+    options.events.during(options.json, printer, |stream| {
+        let mut watcher = Watcher { printer, stream };
+        let sitting = Sitting::begin(experiment, folder, &options.out, &host, machines, &mut watcher)?;
+        perform(sitting, options, &mut watcher)
     })
 }
 
 /// Goes on with the experiment in a folder.
-pub fn resume(folder: &Path, json: bool, events: &Events, printer: &Printer) -> Outcome {
+pub fn resume(folder: &Path, options: &Options, printer: &Printer) -> Outcome {
     let host = Host { stop: signals::watch()?, ..host::this() };
-    events.during(json, printer, |stream| perform(Sitting::resume(folder, &host)?, json, events, stream, printer))
+    options.events.during(options.json, printer, |stream| {
+        let mut watcher = Watcher { printer, stream };
+        let sitting = Sitting::resume(folder, &host, &options.machines, &mut watcher)?;
+        perform(sitting, options, &mut watcher)
+    })
 }
 
-fn perform(sitting: Sitting, json: bool, events: &Events, stream: Option<&EventStream>, printer: &Printer) -> Outcome {
+fn perform(sitting: Sitting, options: &Options, watcher: &mut Watcher<'_>) -> Outcome {
+    let (printer, stream) = (watcher.printer, watcher.stream);
     let place = sitting.folder().to_owned();
     let folder = place.display().to_string();
     events::write_begin(stream, &place, sitting.name(), [1, 1], [None, None]);
-    let finished = sitting.perform(&mut Watcher { printer, stream })?;
+    let finished = sitting.perform(watcher)?;
     let record = &finished.record;
     events::write_end(stream, &place, record.status, None);
-    if json {
+    if options.json {
         let text =
             serde_json::to_string_pretty(record).map_err(|error| Failure::from_error(ExitCode::Internal, &error))?;
         printer.result(&text)?;
-    } else if !events.take_output() {
-        let options = printer.summary_options(Some(&folder));
-        printer.result(&terminal::experiment(record, &options))?;
+    } else if !options.events.take_output() {
+        let shown = printer.summary_options(Some(&folder));
+        printer.result(&terminal::experiment(record, &shown))?;
     }
     if let Some(error) = finished.unwritten {
         return Err(error.into());
     }
+    let resume = format!("pubmark experiment --resume {folder}{}", options.machines.options());
     if let Some(stopped) = &finished.no_progress {
         return Err(Failure::new(
             ExitCode::InvalidRun,
             format!("every run of the last two blocks was invalid for the same reason: {}", stopped.reason),
         )
         .hint(match (stopped.help.as_str(), finished.complete) {
-            ("", _) => format!("to go on all the same: `pubmark experiment --resume {folder}`"),
+            ("", _) => format!("to go on all the same: `{resume}`"),
             (help, true) => help.to_owned(),
-            (help, false) => format!("{help}; to go on all the same: `pubmark experiment --resume {folder}`"),
+            (help, false) => format!("{help}; to go on all the same: `{resume}`"),
         }));
     }
     if !finished.complete {
-        printer.note(&format!("stopped before its end; to go on: pubmark experiment --resume {folder}"));
+        printer.note(&format!("stopped before its end; to go on: {resume}"));
         return Ok(ExitCode::Interrupted);
     }
     Ok(exit_of(record))
@@ -158,6 +168,7 @@ impl Observer for Watcher<'_> {
 fn text(event: &Event<'_>) -> Option<String> {
     Some(match event {
         Event::LooksForImage { system } => format!("{system}: looking for its image"),
+        Event::Nodes(event) => event.to_string(),
         Event::CellsRefused { cells, refusal } => {
             format!("{}: {}: {}", named(cells), refusal.kind.words(), refusal.text)
         }
@@ -185,6 +196,8 @@ fn write(stream: &EventStream, event: &Event<'_>) {
             repetition: run.repetition,
             left_s: run.left.as_secs_f64(),
         }));
+    } else if let Event::Nodes(event) = event {
+        stream.observer().event(event);
     } else if let Some(text) = text(event) {
         stream.write(&StreamEvent::Note { t_s, text });
     }

@@ -36,7 +36,8 @@ pub fn measured(outcome: &RunOutcome) -> End {
             format!("`{}` ended during the run: {}", record.system.name, one_line(ended)),
         );
     }
-    if record.run.status == Status::Interrupted {
+    // A run that lost a node or a worker ended early, too, and nobody stopped it: its verdict says so.
+    if record.run.status == Status::Interrupted && !has_lost(record) {
         return End::Stopped;
     }
     if outcome.unreachable {
@@ -47,6 +48,11 @@ pub fn measured(outcome: &RunOutcome) -> End {
         VerdictStatus::Invalid => invalid(record),
         status => End::Counts(status),
     }
+}
+
+/// Was a node or a worker lost?
+pub fn has_lost(record: &Record) -> bool {
+    record.tables.nodes.iter().any(|node| node.lost.is_some()) || !record.tables.lost_workers.is_empty()
 }
 
 /// The first reason that made a run invalid, and whether it was ours.
@@ -78,6 +84,8 @@ pub fn failed(error: RunError) -> Result<End, RunError> {
         ErrorKind::System | ErrorKind::NotInstalled => {
             Ok(End::Fails { kind: FailureKind::DidNotStart, text: one_line(&error.to_string()) })
         }
+        // It may be back for the next run.
+        ErrorKind::NodeLost => Ok(End::Fails { kind: FailureKind::Invalid, text: one_line(&error.to_string()) }),
         _ => Err(error),
     }
 }
@@ -168,5 +176,17 @@ mod tests {
         assert_eq!(failed(RunError::new(ErrorKind::Interrupted, "x")).unwrap(), End::Stopped);
         assert_eq!(kind(failed(RunError::new(ErrorKind::System, "a\nb")).unwrap()), FailureKind::DidNotStart);
         assert!(failed(RunError::input("x")).is_err());
+    }
+
+    #[test]
+    fn a_run_that_lost_a_node_was_not_stopped() {
+        let lost = |run: &mut RunOutcome| {
+            run.record.run.status = Status::Interrupted;
+            run.record.verdict.status = VerdictStatus::Invalid;
+            run.record.verdict.reasons = vec![reason("V21")];
+            run.record.tables.lost_workers = vec![Default::default()];
+        };
+        assert_eq!(kind(of(lost)), FailureKind::Invalid);
+        assert_eq!(kind(failed(RunError::new(ErrorKind::NodeLost, "x")).unwrap()), FailureKind::Invalid);
     }
 }

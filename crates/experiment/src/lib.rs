@@ -6,7 +6,9 @@
 pub mod capacity;
 pub mod end;
 pub mod experiment;
+mod machines;
 mod observer;
 
 pub use end::End;
+pub use machines::Machines;
 pub use observer::{Event, Observer, RunPlace};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use pubmark_record::capacity::Trial;
-use pubmark_runner::RunObserver;
+use pubmark_runner::{RunEvent, RunObserver};
 
 use crate::end::End;
 use crate::experiment::planning::Refusal;
@@ -16,6 +16,8 @@ pub enum Event<'a> {
         /// The system.
         system: &'a str,
     },
+    /// Machines are waited for, one joined, or left.
+    Nodes(&'a RunEvent),
     /// Cells cannot be run, for one reason.
     CellsRefused {
         /// Their labels.

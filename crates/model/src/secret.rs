@@ -156,7 +156,7 @@ pub fn without_password(url: &str) -> String {
 }
 
 /// A text of YAML, or of one setting of it, with `*` in place of each byte of what stands under a key that [`is_named`] a
-/// secret. Places keep their numbers, so that what is underlined stays so.
+/// secret, and of the passwords in URLs. Places keep their numbers, so that what is underlined stays so.
 pub fn masked_yaml(text: &str) -> String {
     let mut masked = String::with_capacity(text.len());
     // Indentation of a key whose value stands on the lines below it.
@@ -172,15 +172,38 @@ pub fn masked_yaml(text: &str) -> String {
         }
         let mut rest = line;
         while let Some((before, value, behind)) = secret_value(rest) {
-            masked.push_str(before);
+            push_without_passwords_of_urls(before, &mut masked);
             push_masked(value, &mut masked);
             let is_block = behind.trim().is_empty() && (value.is_empty() || value.starts_with(['|', '>', '"', '\'']));
             block = is_block.then_some(indentation);
             rest = behind;
         }
-        masked.push_str(rest);
+        push_without_passwords_of_urls(rest, &mut masked);
     }
     masked
+}
+
+/// A text, the passwords of its URLs (`mqtt://ann:word@host`) masked and nothing moved.
+fn push_without_passwords_of_urls(text: &str, out: &mut String) {
+    let mut rest = text;
+    while let Some((before, behind)) = rest.split_once("://") {
+        out.push_str(before);
+        out.push_str("://");
+        let end = behind.find(|c: char| c.is_whitespace() || matches!(c, '"' | '\''));
+        let (url, after) = behind.split_at(end.unwrap_or(behind.len()));
+        match url.rsplit_once('@').and_then(|(login, place)| Some((login.split_once(':')?, place))) {
+            Some(((user, password), place)) => {
+                out.push_str(user);
+                out.push(':');
+                push_masked(password, out);
+                out.push('@');
+                out.push_str(place);
+            }
+            None => out.push_str(url),
+        }
+        rest = after;
+    }
+    out.push_str(rest);
 }
 
 fn push_masked(text: &str, out: &mut String) {
@@ -265,5 +288,8 @@ mod tests {
              \x20 password: *\n*********\n*********\n  user: b\npasswrd: *\npassword_env: NAME\n\
              devices.0.credentials.password=**\n"
         );
+        let urls = "{endpoint: 'mqtt://ann:word@host:1', label: a}\nmqtt://ann@host:1 http://b:c@d/e\n";
+        let masked = "{endpoint: 'mqtt://ann:****@host:1', label: a}\nmqtt://ann@host:1 http://b:*@d/e\n";
+        assert_eq!(masked_yaml(urls), masked);
     }
 }

@@ -32,7 +32,7 @@ pub fn refuse_machines(nodes: u16, spoken: Spoken) -> Result<(), RunError> {
         return Ok(());
     }
     let title = spoken.title();
-    Err(RunError::input(format!(
+    Err(RunError::unsupported(format!(
         "clients of {title} meet without a broker, at addresses of one machine: on {nodes} machines they would not find each other"
     ))
     .hint(format!("`--local-nodes {nodes}` deals them out over processes of this machine; or a system with a broker")))

@@ -60,6 +60,7 @@ mod watch;
 pub mod workers;
 
 pub use certificates::hint_for_cause;
+pub use cluster::Joined;
 #[cfg(feature = "cluster")]
 pub use cluster::{observe, unusable};
 pub use error::{ErrorKind, RunError};

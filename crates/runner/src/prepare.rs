@@ -120,9 +120,9 @@ impl RunSpec {
     /// As [`RunSpec::check`].
     pub fn check_loaded(&self, workload: Arc<Workload>, host: &Host) -> Result<CheckedRun, RunError> {
         let spoken = spoken::of(self, &workload)?;
+        nodes::carried_out(self, &workload)?;
         let wanted = Wanted::of(self, spoken, &workload, host)?;
         suitability::lacking(&workload, spoken).map_or(Ok(()), |lacks| Err(unsuitable(lacks)))?;
-        nodes::carried_out(self, &workload)?;
         let metrics = custom_metrics::of(self, &workload)?;
         let message_log = custom_metrics::log_format(self.message_log, &metrics);
         message_log::check(message_log)?;

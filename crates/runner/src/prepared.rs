@@ -145,13 +145,32 @@ impl PreparedRun {
     /// Some did not come in time, or the run was stopped.
     pub fn gather(&mut self, observer: &mut dyn RunObserver) -> Result<(), RunError> {
         match &self.joined {
-            Some(joined) => joined.gather(observer, &self.host.stop),
-            None => {
-                let (nodes, listens_at) = (&self.spec.nodes, self.wanted.listens_at());
-                self.joined = Joined::of(nodes, listens_at, &self.host.stop, observer)?.map(Arc::new);
-                Ok(())
-            }
+            Some(joined) => joined.gather(observer, &self.host.stop)?,
+            None => self.joined = Joined::of(&self.spec.nodes, &self.host.stop, observer)?.map(Arc::new),
         }
+        self.joined.as_ref().map_or(Ok(()), |joined| joined.check_reach(self.wanted.listens_at()))
+    }
+
+    /// Lets a run with nodes use some that joined already: the first, as many as it wants. Several runs that are made one after the
+    /// other share them in this way, so that they join once. Does nothing for a run without nodes.
+    ///
+    /// # Errors
+    /// It wants more than there are, or starts a system that they do not reach.
+    pub fn use_nodes(&mut self, joined: &Arc<Joined>) -> Result<(), RunError> {
+        if self.spec.nodes.nodes.is_none() && self.spec.nodes.observers.is_none() {
+            return Ok(());
+        }
+        if !joined.has(&self.spec.nodes) {
+            return Err(RunError::input(format!("the run wants {} nodes, and fewer joined", self.spec.node_count())));
+        }
+        joined.check_reach(self.wanted.listens_at())?;
+        self.joined = Some(Arc::clone(joined));
+        Ok(())
+    }
+
+    /// Nodes that joined, for other runs to [use](PreparedRun::use_nodes).
+    pub fn nodes(&self) -> Option<&Arc<Joined>> {
+        self.joined.as_ref()
     }
 
     /// Makes repetition `number` (from 1), whose record has this name. Nodes have to be [gathered](PreparedRun::gather).
@@ -201,6 +220,20 @@ impl PreparedRun {
             seen.map(|seen| latency_breakdown::figures(workload, fleet, &networks, sampling, &crossed.followed, seen));
         recording::add_links(&mut measured.record, carried, breakdown);
         Ok(measured)
+    }
+
+    /// What the user wrote cannot be used, or pubmark itself failed.
+    fn not_carried_out(&self, error: EngineError) -> RunError {
+        match (&error, self.driven()) {
+            (EngineError::Lost(_) | EngineError::Launch { .. } | EngineError::Worker(_), Some(joined)) => {
+                let mut failure = RunError::from_error(ErrorKind::NodeLost, &error);
+                failure.chain.extend(joined.lost(self.spec.node_count()));
+                failure.hint("the node's own output says what ended it; run again with all nodes")
+            }
+            (EngineError::Open(open), _) if certificates::hint(open).is_some() => certificates::unusable(open),
+            (EngineError::Unsupported(_), _) => RunError::from_error(ErrorKind::Input, &error),
+            _ => RunError::from_error(ErrorKind::Internal, &error),
+        }
     }
 
     /// Messages that are followed on their way.
@@ -261,7 +294,7 @@ impl PreparedRun {
             (outcome, conductor.finish(), carried, held, life, pressure)
         });
         environment.load_after = environment::load();
-        let mut outcome = outcome.map_err(|error| not_carried_out(error, self.driven().map(Arc::as_ref)))?;
+        let mut outcome = outcome.map_err(|error| self.not_carried_out(error))?;
         // What the relay held is none of the system's; a run that ended early did not say.
         let is_unknown = relayed.is_some() && carried.0[1].is_none();
         outcome.lower_by(if is_unknown { u64::MAX } else { carried.1 });
@@ -394,20 +427,6 @@ impl PreparedRun {
                 nodes: nodes::rows(plan, outcome, self.driven().map(Arc::as_ref)),
             },
         )
-    }
-}
-
-/// What the user wrote cannot be used, or pubmark itself failed.
-fn not_carried_out(error: EngineError, joined: Option<&Joined>) -> RunError {
-    match &error {
-        EngineError::Lost(_) | EngineError::Launch { .. } | EngineError::Worker(_) if joined.is_some() => {
-            let mut failure = RunError::from_error(ErrorKind::NodeLost, &error);
-            failure.chain.extend(joined.map(Joined::lost).unwrap_or_default());
-            failure.hint("the node's own output says what ended it; run again with all nodes")
-        }
-        EngineError::Open(open) if certificates::hint(open).is_some() => certificates::unusable(open),
-        EngineError::Unsupported(_) => RunError::from_error(ErrorKind::Input, &error),
-        _ => RunError::from_error(ErrorKind::Internal, &error),
     }
 }
 

@@ -57,7 +57,10 @@ fn side(
 }
 
 /// The protocol whose endpoints have this one's scheme; an endpoint without any is refused when it is read.
-fn of_endpoint(endpoint: &str) -> Result<&'static Protocol, RunError> {
+///
+/// # Errors
+/// No protocol has this scheme, or this build leaves it out.
+pub fn of_endpoint(endpoint: &str) -> Result<&'static Protocol, RunError> {
     let Some((scheme, _)) = endpoint.split_once("://") else { return Ok(&protocols::PROTOCOLS[0]) };
     let scheme = scheme.to_ascii_lowercase();
     protocols::of_scheme(&scheme).ok_or_else(|| {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use pubmark_model::builtin;
-use pubmark_model::experiment::{Experiment, SystemChoice, client_parts};
+use pubmark_model::experiment::{EndpointChoice, Experiment, SystemChoice, client_parts};
 use pubmark_runner::spec::{BackEnd, TargetSpec};
 use pubmark_runner::{RunSpec, WorkloadSource};
 use pubmark_systems::Definition;
@@ -148,8 +148,9 @@ impl Allow {
         for workload in axes.workload.iter().chain([&experiment.workload]).filter(|name| !name.is_empty()) {
             self.workload(workload)?;
         }
-        for SystemChoice { system, image, back_end, .. } in &axes.system {
-            self.system(system)?;
+        for SystemChoice { system, endpoint, image, back_end, .. } in &axes.system {
+            system.as_deref().map_or(Ok(()), |system| self.system(system))?;
+            endpoint.as_ref().map_or(Ok(()), |endpoint| self.endpoint(endpoint))?;
             if image.is_some() {
                 self.need(Right::Commands, || "an image".to_owned())?;
             }
@@ -161,6 +162,23 @@ impl Allow {
             let mut spec = RunSpec::new(BUILT_IN);
             spec.protocols.client = Some(client.to_owned());
             self.client(&spec)?;
+        }
+        Ok(())
+    }
+
+    /// An endpoint of an experiment, and what of the server it names.
+    fn endpoint(&self, endpoint: &EndpointChoice) -> Result<(), NotAllowed> {
+        self.need(Right::Endpoints, || format!("the endpoint `{}`", endpoint.url))?;
+        for (field, given) in [
+            ("password_env", &endpoint.password_env),
+            ("password_file", &endpoint.password_file),
+            ("tls_ca", &endpoint.tls_ca),
+            ("tls_cert", &endpoint.tls_cert),
+            ("tls_key", &endpoint.tls_key),
+        ] {
+            if given.is_some() {
+                self.need(Right::Commands, || format!("`{field}`, a file or variable of the server,"))?;
+            }
         }
         Ok(())
     }
@@ -247,6 +265,24 @@ mod tests {
         let nothing = Allow::default();
         assert_eq!(nothing.run(&spec(|spec| spec.workload = WorkloadSource::Named("smart-hom".to_owned()))), Ok(()));
         assert_eq!(nothing.run(&spec(|spec| spec.target.system = Some("mosquito".to_owned()))), Ok(()));
+    }
+
+    #[test]
+    fn an_experiment_with_an_endpoint_needs_the_right_of_a_run_with_one() {
+        let experiment = |entry: &str| {
+            let text = format!("{{name: t, workload: hello, axes: {{system: [builtin, {entry}]}}}}");
+            pubmark_model::experiment::parse("t.yaml", &text, &|_, _| Ok(())).unwrap()
+        };
+        let plain = experiment("{endpoint: 'mqtt://host', label: ours}");
+        let refused = Allow::default().experiment(&plain).unwrap_err();
+        assert_eq!(
+            (refused.right, refused.to_string().as_str()),
+            (Right::Endpoints, "the endpoint `mqtt://host` is not allowed here")
+        );
+        let endpoints = Allow(vec![Right::Endpoints]);
+        assert_eq!(endpoints.experiment(&plain), Ok(()));
+        let reads = experiment("{endpoint: 'mqtt://host', label: ours, user: ann, password_env: HOME}");
+        assert_eq!(endpoints.experiment(&reads).unwrap_err().right, Right::Commands);
     }
 
     #[test]

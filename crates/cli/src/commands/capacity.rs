@@ -15,6 +15,7 @@ use pubmark_runner::stream::EventStream;
 use pubmark_runner::{Host, RunSpec, now};
 
 use crate::capacity_dry_run::Asked;
+use crate::commands::machines::JoinOptions;
 use crate::commands::setup::Setup;
 use crate::events::{self, Events};
 use crate::exit_code::ExitCode;
@@ -70,6 +71,9 @@ pub struct Capacity {
 
     #[command(flatten)]
     pub setup: Setup,
+
+    #[command(flatten)]
+    pub join: JoinOptions,
 
     /// Length of each trial's window [default: 3 s, longer where few messages are sent]
     #[arg(long, value_name = "TIME", value_parser = positive_duration, help_heading = "Load")]
@@ -186,6 +190,7 @@ impl Capacity {
     fn spec(&self) -> RunSpec {
         let mut spec = RunSpec::new(&self.workload);
         self.setup.clone().apply(&mut spec);
+        self.join.apply(&mut spec.nodes);
         spec.window = Window { warmup: self.warmup, drain: self.drain, ..Window::default() };
         spec
     }

@@ -3,12 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use pubmark_experiment::Machines;
 use pubmark_record::comparison;
 use pubmark_record::experiment::EXPERIMENT_FILE;
 use pubmark_report::html;
 use pubmark_report::terminal;
 
 use crate::commands::grid::Grid;
+use crate::commands::machines::MachineOptions;
 use crate::events::Events;
 use crate::exit_code::ExitCode;
 use crate::failure::{Failure, Outcome};
@@ -18,8 +20,9 @@ use crate::sitting::{self, Options};
 
 /// Compare systems under a workload, or put records of runs side by side.
 ///
-/// With a workload and `--systems` every combination of what is varied is run, each repetition in a random order, each run
-/// on a quiet machine with a fresh system; the report says who is better and how sure that is. With folders of runs their
+/// With a workload and `--systems`, `--endpoint` or both every combination of what is varied is run, each repetition in a random order,
+/// each run on a quiet machine with a fresh system; the report says who is better and how sure that is. An endpoint is a system that runs
+/// already: it is not started afresh. With folders of runs their
 /// records are put side by side; they must have the same schedule. The built-in broker is shown and never ranked.
 #[derive(Debug, Args)]
 #[command(max_term_width = 80)]
@@ -31,12 +34,15 @@ pub struct Compare {
     #[command(flatten)]
     pub grid: Grid,
 
+    #[command(flatten)]
+    pub machines: MachineOptions,
+
     /// Print what would be run, how long it would take and what is not possible; start nothing
-    #[arg(long, requires = "systems", conflicts_with = "json", help_heading = "Instead of running")]
+    #[arg(long, requires = "compared", conflicts_with = "json", help_heading = "Instead of running")]
     pub dry_run: bool,
 
     /// With runs: write the comparison as one offline HTML file too
-    #[arg(long, value_name = "FILE", conflicts_with = "systems", help_heading = "Output")]
+    #[arg(long, value_name = "FILE", conflicts_with = "compared", help_heading = "Output")]
     pub html: Option<PathBuf>,
 
     /// Folder in which the folder of the experiment is made
@@ -44,7 +50,7 @@ pub struct Compare {
     pub out: PathBuf,
 
     /// Print the experiment's record as JSON to standard output, and nothing else there
-    #[arg(long, requires = "systems", help_heading = "Output")]
+    #[arg(long, requires = "compared", help_heading = "Output")]
     pub json: bool,
 
     /// No progress and no notes on standard error
@@ -55,7 +61,7 @@ pub struct Compare {
 impl Compare {
     /// Runs the experiment, or compares the records.
     pub fn perform(self: Box<Self>, printer: &Printer) -> Outcome {
-        if self.grid.systems.is_empty() {
+        if !self.grid.is_given() {
             return self.records(printer);
         }
         let [workload] = self.what.as_slice() else {
@@ -63,7 +69,9 @@ impl Compare {
                 .hint(format!("`pubmark compare {} --systems …`", self.what[0])));
         };
         let experiment = self.grid.experiment(workload)?;
-        let options = Options { out: self.out, dry_run: self.dry_run, json: self.json, events: Events::default() };
+        let machines = Machines::from(&self.machines);
+        let (out, dry_run, json, events) = (self.out, self.dry_run, self.json, Events::default());
+        let options = Options { out, dry_run, json, events, machines };
         sitting::begin(experiment, None, &options, printer)
     }
 

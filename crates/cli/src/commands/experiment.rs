@@ -6,11 +6,14 @@ use std::time::Duration;
 use clap::Args;
 use pubmark_model::experiment::{MOST_REPETITIONS, OnlyError};
 
+use crate::commands::machines::{MachineOptions, labelled_endpoint};
 use crate::events::Events;
+use crate::exit_code::ExitCode;
 use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
 use crate::sitting::{self, Options};
 use crate::values::{duration, positive_duration};
+use pubmark_experiment::Machines;
 use pubmark_experiment::experiment::definition;
 use pubmark_runner::suggestion;
 
@@ -26,12 +29,17 @@ pub struct Experiment {
     pub experiment: Option<String>,
 
     /// Go on with the experiment in a folder: the runs that are missing, in their order
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["experiment", "only", "realtime", "awake", "quick", "repeat", "duration", "warmup", "wait", "out", "dry_run"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["experiment", "endpoint", "only", "realtime", "awake", "quick", "repeat", "duration", "warmup", "wait", "out", "dry_run"])]
     pub resume: Option<PathBuf>,
 
     /// Some values of an axis instead of all: `system=mosquitto,nats`, `payload=1024B`; once for each axis
     #[arg(long, value_name = "AXIS=VALUE,…", value_parser = key_value)]
     pub only: Vec<(String, String)>,
+
+    /// A system that runs already, beside the experiment's or in place of the one with this label: `ours=mqtt://10.0.0.5:1883`; once for
+    /// each. Log-ins and certificates are in the experiment's file
+    #[arg(long, value_name = "LABEL=URL")]
+    pub endpoint: Vec<String>,
 
     /// Short runs and few repetitions, for a first look
     #[arg(long)]
@@ -74,6 +82,9 @@ pub struct Experiment {
     pub json: bool,
 
     #[command(flatten)]
+    pub machines: MachineOptions,
+
+    #[command(flatten)]
     pub events: Events,
 
     /// No progress and no notes on standard error
@@ -84,12 +95,20 @@ pub struct Experiment {
 impl Experiment {
     /// Runs it, or goes on with it.
     pub fn perform(self, printer: &Printer) -> Outcome {
+        let machines = Machines::from(&self.machines);
+        let (out, dry_run, json, events) = (self.out, self.dry_run, self.json, self.events);
+        let options = Options { out, dry_run, json, events, machines };
         if let Some(folder) = &self.resume {
-            return sitting::resume(folder, self.json, &self.events, printer);
+            return sitting::resume(folder, &options, printer);
         }
         let name = self.experiment.as_deref().ok_or_else(|| Failure::usage("no experiment is named"))?;
         let loaded = definition::load(name)?;
         let mut experiment = loaded.experiment;
+        for text in &self.endpoint {
+            let (label, url) = labelled_endpoint(text)?;
+            experiment = experiment.with_endpoint(label, url);
+        }
+        experiment.check_values().map_err(|error| Failure::from_error(ExitCode::Usage, &error).hint(error.hint()))?;
         if self.quick {
             experiment = experiment.quickly();
         }
@@ -102,7 +121,6 @@ impl Experiment {
         experiment.quiet_machine.within = self.wait.unwrap_or(experiment.quiet_machine.within);
         experiment.generator.realtime |= self.realtime;
         experiment.generator.awake |= self.awake;
-        let options = Options { out: self.out, dry_run: self.dry_run, json: self.json, events: self.events };
         sitting::begin(experiment, loaded.folder.as_deref(), &options, printer)
     }
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 use pubmark_model::experiment::{
     Axes, Experiment, Generator, LARGEST_SEED, MOST_REPETITIONS, Pins, Quick, QuietMachine, SystemChoice, Word,
 };
@@ -12,6 +12,7 @@ use pubmark_model::link::choice::LinkChoice;
 use pubmark_model::topology::Topology;
 use pubmark_runner::spec;
 
+use crate::commands::machines::labelled_endpoint;
 use crate::commands::setup::{Netem, Reading, protocol_names};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
@@ -38,139 +39,145 @@ const LOAD: &str = "Load";
 
 /// The axes, and what all runs have in common.
 #[derive(Clone, Debug, Args)]
+#[command(group(ArgGroup::new("compared").args(["systems", "endpoint"]).multiple(true)))]
 pub struct Grid {
     /// Systems to start and measure (`pubmark list systems`, or paths of definitions), such as `mosquitto,nats`
     #[arg(long, visible_alias = "system", value_name = "SYSTEMS", value_delimiter = ',', help_heading = WHAT)]
     pub systems: Vec<String>,
 
+    /// A system that runs already, under the name that the report gives it: `ours=mqtt://10.0.0.5:1883`; once for each. Log-ins and
+    /// certificates are in an experiment's file (docs/how-to/compare-systems.md)
+    #[arg(long, value_name = "LABEL=URL", help_heading = WHAT)]
+    pub endpoint: Vec<String>,
+
     /// Protocols [default: the first that all systems offer]
-    #[arg(long, value_name = "PROTOCOLS", value_delimiter = ',', requires = "systems",
+    #[arg(long, value_name = "PROTOCOLS", value_delimiter = ',', requires = "compared",
           value_parser = protocol_names(), hide_possible_values = true, help_heading = WHAT)]
     pub protocol: Vec<String>,
 
     /// Profiles of the systems: `default,tuned`
-    #[arg(long, value_name = "PROFILES", value_delimiter = ',', requires = "systems", help_heading = WHAT)]
+    #[arg(long, value_name = "PROFILES", value_delimiter = ',', requires = "compared", help_heading = WHAT)]
     pub profile: Vec<String>,
 
     /// Delivery levels of all devices and subscribers: `0,2`
-    #[arg(long, value_name = "LEVELS", value_delimiter = ',', requires = "systems",
+    #[arg(long, value_name = "LEVELS", value_delimiter = ',', requires = "compared",
           value_parser = clap::value_parser!(u8).range(0..=2), help_heading = WHAT)]
     pub qos: Vec<u8>,
 
     /// Brokers as one system: `1,3:bridge,5:shard`
-    #[arg(long, value_name = "N:MODE", value_delimiter = ',', requires = "systems", value_parser = Topology::parse,
+    #[arg(long, value_name = "N:MODE", value_delimiter = ',', requires = "compared", value_parser = Topology::parse,
           help_heading = WHAT, hide_short_help = true)]
     pub topology: Vec<Topology>,
 
     /// What each broker may use: `none cpu=0.5,memory=256MB`, with spaces between
-    #[arg(long, value_name = "LIMITS", num_args = 1.., requires = "systems", help_heading = WHAT)]
+    #[arg(long, value_name = "LIMITS", num_args = 1.., requires = "compared", help_heading = WHAT)]
     pub limit: Vec<String>,
 
     /// Multipliers of the number of devices: `1,10`
-    #[arg(long, value_name = "FACTORS", value_delimiter = ',', requires = "systems",
+    #[arg(long, value_name = "FACTORS", value_delimiter = ',', requires = "compared",
           value_parser = clap::value_parser!(u32).range(1..), help_heading = WHAT)]
     pub scale: Vec<u32>,
 
     /// Multipliers of every device's rate: `0.5,1,2`
-    #[arg(long, value_name = "FACTORS", value_delimiter = ',', requires = "systems", value_parser = rate_factor,
+    #[arg(long, value_name = "FACTORS", value_delimiter = ',', requires = "compared", value_parser = rate_factor,
           help_heading = WHAT)]
     pub rate: Vec<f64>,
 
     /// Worker processes that the load is dealt out over, as over so many machines: `1,5`
-    #[arg(long, value_name = "NODES", value_delimiter = ',', requires = "systems",
-          value_parser = clap::value_parser!(u16).range(1..=200), help_heading = WHAT, hide_short_help = true)]
+    #[arg(long, value_name = "NODES", value_delimiter = ',', requires = "compared",
+          value_parser = clap::value_parser!(u16).range(1..=200), conflicts_with = "nodes", help_heading = WHAT, hide_short_help = true)]
     pub local_nodes: Vec<u16>,
 
     /// Sizes of every payload: `16,1KB`
-    #[arg(long, value_name = "SIZES", value_delimiter = ',', requires = "systems", value_parser = payload,
+    #[arg(long, value_name = "SIZES", value_delimiter = ',', requires = "compared", value_parser = payload,
           help_heading = WHAT, hide_short_help = true)]
     pub payload: Vec<String>,
 
     /// Emulated networks of all groups, or of one (`pubmark list links`): `none,lte,sensors=lte`
-    #[arg(long, value_name = "LINKS", requires = "systems", value_parser = links, help_heading = WHAT)]
+    #[arg(long, value_name = "LINKS", requires = "compared", value_parser = links, help_heading = WHAT)]
     pub link: Vec<Links>,
 
     /// Break something, in place of what the workload breaks; once for each cell: `--fault none --fault kill:at=5s,for=1s`
-    #[arg(long, value_name = "KIND:KEY=VALUE,…", requires = "systems", value_parser = FaultChoice::parse, help_heading = WHAT)]
+    #[arg(long, value_name = "KIND:KEY=VALUE,…", requires = "compared", value_parser = FaultChoice::parse, help_heading = WHAT)]
     pub fault: Vec<FaultChoice>,
 
     /// Connections with and without TLS: `false,true`
-    #[arg(long, value_name = "SWITCHES", value_delimiter = ',', requires = "systems",
+    #[arg(long, value_name = "SWITCHES", value_delimiter = ',', requires = "compared",
           help_heading = WHAT, hide_short_help = true)]
     pub tls: Vec<bool>,
 
     /// Clients: `pubmark` for its own, a client library, or the command of a client program with a label:
     /// `'paho=python3 clients/paho/client.py'`, with spaces between
-    #[arg(long, visible_alias = "client", value_name = "CLIENTS", num_args = 1.., requires = "systems", help_heading = WHAT,
+    #[arg(long, visible_alias = "client", value_name = "CLIENTS", num_args = 1.., requires = "compared", help_heading = WHAT,
           hide_short_help = true)]
     pub clients: Vec<String>,
 
     /// Values of a setting of the workload: `rate=1/s,10/s`; once for each setting
-    #[arg(long, value_name = "KEY=VALUES", requires = "systems", value_parser = varied, help_heading = WHAT)]
+    #[arg(long, value_name = "KEY=VALUES", requires = "compared", value_parser = varied, help_heading = WHAT)]
     pub vary: Vec<(String, Vec<String>)>,
 
     /// Change a value of the workload in all runs: a parameter, or a dotted path into its file
-    #[arg(long, value_name = "KEY=VALUE", requires = "systems", value_parser = setting, help_heading = LOAD)]
+    #[arg(long, value_name = "KEY=VALUE", requires = "compared", value_parser = setting, help_heading = LOAD)]
     pub set: Vec<(String, String)>,
 
     /// Reading of a published workload
-    #[arg(long, value_enum, default_value = "corrected", requires = "systems",
+    #[arg(long, value_enum, default_value = "corrected", requires = "compared",
           help_heading = LOAD, hide_short_help = true)]
     pub variant: Reading,
 
     /// Seed of the schedule and of the order of runs
-    #[arg(long, value_name = "N", default_value_t = 1, requires = "systems",
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "compared",
           value_parser = clap::value_parser!(u64).range(..=LARGEST_SEED), help_heading = LOAD, hide_short_help = true)]
     pub seed: u64,
 
     /// Repetitions of each combination
-    #[arg(long, value_name = "N", default_value_t = 5, requires = "systems",
+    #[arg(long, value_name = "N", default_value_t = 5, requires = "compared",
           value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_REPETITIONS)), help_heading = LOAD)]
     pub repeat: u32,
 
     /// Length of each measured window
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = positive_duration,
-          default_value = "60s", requires = "systems", help_heading = LOAD)]
+          default_value = "60s", requires = "compared", help_heading = LOAD)]
     pub duration: Duration,
 
     /// Load before the window that is not measured
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration, default_value = "5s",
-          requires = "systems", help_heading = LOAD, hide_short_help = true)]
+          requires = "compared", help_heading = LOAD, hide_short_help = true)]
     pub warmup: Duration,
 
     /// Longest wait for stragglers after the window
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration, default_value = "10s",
-          requires = "systems", help_heading = LOAD, hide_short_help = true)]
+          requires = "compared", help_heading = LOAD, hide_short_help = true)]
     pub drain: Duration,
 
     /// Longest wait for a quiet machine before each run; then it is made all the same, and marked
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration, default_value = "30s",
-          requires = "systems", help_heading = LOAD, hide_short_help = true)]
+          requires = "compared", help_heading = LOAD, hide_short_help = true)]
     pub wait: Duration,
 
     /// Threads for publishers, and as many for subscribers
-    #[arg(long, value_name = "N", default_value_t = 1, requires = "systems",
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "compared",
           value_parser = clap::value_parser!(u16).range(1..=256), help_heading = LOAD, hide_short_help = true)]
     pub shards: u16,
 
     /// Run the generator's threads under SCHED_FIFO, where the machine allows it
-    #[arg(long, requires = "systems", help_heading = LOAD)]
+    #[arg(long, requires = "compared", help_heading = LOAD)]
     pub realtime: bool,
 
     /// Keep this machine's cores from sleeping, where it may be asked for
-    #[arg(long, requires = "systems", help_heading = LOAD, hide_short_help = true)]
+    #[arg(long, requires = "compared", help_heading = LOAD, hide_short_help = true)]
     pub awake: bool,
 
     /// What emulates links: pubmark itself in user space, or the kernel's netem, where the kernel has it
-    #[arg(long, value_enum, default_value = "user", requires = "systems", help_heading = LOAD, hide_short_help = true)]
+    #[arg(long, value_enum, default_value = "user", requires = "compared", help_heading = LOAD, hide_short_help = true)]
     pub netem: Netem,
 
     /// Leave limits of the systems as they are, even if the workload's messages are too large for them
-    #[arg(long, requires = "systems", help_heading = LOAD, hide_short_help = true)]
+    #[arg(long, requires = "compared", help_heading = LOAD, hide_short_help = true)]
     pub strict_defaults: bool,
 
     /// Cores for one side: `system=0`, `generator=1-3`; once for each
-    #[arg(long, value_name = "SIDE=CORES", num_args = 1..=2, requires = "systems",
+    #[arg(long, value_name = "SIDE=CORES", num_args = 1..=2, requires = "compared",
           help_heading = LOAD, hide_short_help = true)]
     pub pin: Vec<String>,
 }
@@ -189,12 +196,13 @@ impl Grid {
         };
         judged(Word::Workload, workload)?;
         self.systems.iter().try_for_each(|system| judged(Word::System, system))?;
+        let systems = self.compared()?;
         let limits = self.limit.iter().filter(|limit| *limit != "none");
         limits.clone().try_for_each(|limit| judged(Word::Limit, limit))?;
         let pin = self.pins()?;
         let experiment = Experiment {
             name: format!("compare-{}", file_name_part(workload)),
-            title: format!("{} on {}", listed(&self.systems), SystemChoice::named(workload).label),
+            title: format!("{} on {}", listed(&systems), SystemChoice::named(workload).label),
             description: String::new(),
             workload: workload.to_owned(),
             variant: spec::Reading::from(self.variant).into(),
@@ -215,17 +223,32 @@ impl Grid {
             },
             strict_defaults: self.strict_defaults,
             quick: Quick::default(),
-            axes: self.axes(),
+            axes: self.axes(systems),
             papers: vec![],
         };
         experiment.check_values().map_err(|error| Failure::from_error(ExitCode::Usage, &error).hint(error.hint()))?;
         Ok(experiment)
     }
 
-    fn axes(&self) -> Axes {
+    /// Is anything named to compare?
+    pub fn is_given(&self) -> bool {
+        !self.systems.is_empty() || !self.endpoint.is_empty()
+    }
+
+    /// Systems to start, then endpoints.
+    fn compared(&self) -> Result<Vec<SystemChoice>, Failure> {
+        let mut found = choices(&self.systems);
+        for text in &self.endpoint {
+            let (label, url) = labelled_endpoint(text)?;
+            found.push(SystemChoice::at(label, url));
+        }
+        Ok(found)
+    }
+
+    fn axes(&self, system: Vec<SystemChoice>) -> Axes {
         Axes {
             workload: vec![],
-            system: choices(&self.systems),
+            system,
             protocol: self.protocol.clone(),
             profile: self.profile.clone(),
             qos: self.qos.clone(),
@@ -268,11 +291,11 @@ fn choices(systems: &[String]) -> Vec<SystemChoice> {
 }
 
 /// `a`, `a and b`, `a, b and c`.
-fn listed(systems: &[String]) -> String {
-    let labels: Vec<String> = choices(systems).into_iter().map(|choice| choice.label).collect();
+fn listed(systems: &[SystemChoice]) -> String {
+    let labels: Vec<&str> = systems.iter().map(|choice| choice.label.as_str()).collect();
     match labels.as_slice() {
         [] => String::new(),
-        [one] => one.clone(),
+        [one] => (*one).to_owned(),
         [first @ .., last] => format!("{} and {last}", first.join(", ")),
     }
 }
@@ -308,7 +331,7 @@ mod tests {
         let labels: Vec<String> =
             choices(&words(&["a", "b", "a", "a"])).into_iter().map(|choice| choice.label).collect();
         assert_eq!(labels, ["a", "b", "a-2", "a-3"]);
-        assert_eq!(listed(&words(&["a", "a", "x/b.yaml"])), "a, a-2 and b");
+        assert_eq!(listed(&choices(&words(&["a", "a", "x/b.yaml"]))), "a, a-2 and b");
     }
 
     #[test]

@@ -17,6 +17,7 @@ pub mod explain;
 pub mod grid;
 pub mod install;
 pub mod list;
+pub mod machines;
 pub mod manual;
 #[cfg(feature = "cluster")]
 pub mod node;

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use pubmark_experiment::end::has_lost;
 use pubmark_model::schedule;
 use pubmark_model::workload::Workload;
 use pubmark_protocol::events::ANSWERED;
@@ -160,11 +161,6 @@ fn json(records: &[Record], repetitions: u32) -> Result<String, Failure> {
 fn never_connected(outcome: &RunOutcome) -> bool {
     let is_interrupted = outcome.record.run.status == Status::Interrupted;
     outcome.unreachable && outcome.system_ended.is_none() && !is_interrupted && !has_lost(&outcome.record)
-}
-
-/// Was a node or a worker lost?
-fn has_lost(record: &Record) -> bool {
-    record.tables.nodes.iter().any(|node| node.lost.is_some()) || !record.tables.lost_workers.is_empty()
 }
 
 /// No client got in: what is there instead of the system, or why not.

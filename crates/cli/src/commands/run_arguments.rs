@@ -1,6 +1,5 @@
 //! What `pubmark run` takes from the command line.
 
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -10,6 +9,7 @@ use pubmark_model::metric::MetricProgram;
 use pubmark_record::message_log::LogFormat;
 use pubmark_runner::{RunError, RunSpec};
 
+use crate::commands::machines::JoinOptions;
 use crate::commands::setup::{Setup, replace, replace_some};
 use crate::events::Events;
 use crate::exit_code::Undecided;
@@ -76,32 +76,13 @@ pub struct Run {
     #[arg(long, conflicts_with_all = ["dump_schedule", "json"], help_heading = "Instead of running")]
     pub dry_run: bool,
 
-    /// Run on N machines, once so many have joined with `pubmark node`; with --dry-run, count for them
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000),
-          help_heading = "Nodes", hide_short_help = true)]
-    pub nodes: Option<u16>,
+    #[command(flatten)]
+    pub join: JoinOptions,
 
     /// Look at what the system takes on its own machines, once N nodes have joined with `pubmark node --observe`
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=100),
           help_heading = "Nodes", hide_short_help = true)]
     pub observers: Option<u16>,
-
-    /// Where nodes join [default: 0.0.0.0:7700]
-    #[arg(long, value_name = "ADDRESS", help_heading = "Nodes", hide_short_help = true)]
-    pub listen: Option<SocketAddr>,
-
-    /// Say on local networks where nodes join, while they are waited for: `pubmark node --join mdns` finds it
-    #[arg(long, help_heading = "Nodes", hide_short_help = true)]
-    pub announce: bool,
-
-    /// The coordinator's folder that `pubmark cluster init` made [default: cluster/coordinator]
-    #[arg(long, value_name = "DIR", help_heading = "Nodes", hide_short_help = true)]
-    pub credentials: Option<PathBuf>,
-
-    /// Longest wait for nodes to join [default: 1m]
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration,
-          help_heading = "Nodes", hide_short_help = true)]
-    pub join_limit: Option<Duration>,
 
     /// Write the schedule to FILE, or to standard output: a line for each message
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-", conflicts_with = "json",
@@ -159,13 +140,8 @@ impl Run {
         replace_some(&mut spec.message_log, self.message_log);
         spec.metrics.retain(|metric| self.metric.iter().all(|own| own.name != metric.name));
         spec.metrics.extend(self.metric.iter().cloned());
-        let nodes = &mut spec.nodes;
-        replace_some(&mut nodes.nodes, self.nodes);
-        replace_some(&mut nodes.observers, self.observers);
-        replace_some(&mut nodes.listen, self.listen);
-        nodes.announce |= self.announce;
-        replace_some(&mut nodes.credentials, self.credentials.clone());
-        replace_some(&mut nodes.join_limit, self.join_limit);
+        self.join.apply(&mut spec.nodes);
+        replace_some(&mut spec.nodes.observers, self.observers);
         Ok(spec)
     }
 

@@ -27,35 +27,35 @@ fn system(program: &str, highest_qos: u8) -> String {
 }
 
 /// The one experiment in `runs`.
-fn folder(place: &Place) -> PathBuf {
+pub fn folder(place: &Place) -> PathBuf {
     let entries = std::fs::read_dir(place.path().join("runs")).unwrap();
     let folders: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).filter(|path| !path.is_symlink()).collect();
     assert_eq!(folders.len(), 1, "{folders:?}");
     folders[0].clone()
 }
 
-fn record(folder: &Path) -> Value {
+pub fn record(folder: &Path) -> Value {
     serde_json::from_str(&std::fs::read_to_string(folder.join("experiment.json")).unwrap()).unwrap()
 }
 
 /// Lines of the journal of one kind.
-fn journal(folder: &Path, event: &str) -> Vec<Value> {
+pub fn journal(folder: &Path, event: &str) -> Vec<Value> {
     let text = std::fs::read_to_string(folder.join("journal.jsonl")).unwrap_or_default();
     // A line may be under way.
     let lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     lines.filter(|line| line["event"] == event).collect()
 }
 
-fn list<'a>(value: &'a Value, name: &str) -> &'a Vec<Value> {
+pub fn list<'a>(value: &'a Value, name: &str) -> &'a Vec<Value> {
     value[name].as_array().unwrap_or_else(|| panic!("no list `{name}` in {value}"))
 }
 
-fn cell<'a>(record: &'a Value, id: &str) -> &'a Value {
+pub fn cell<'a>(record: &'a Value, id: &str) -> &'a Value {
     list(record, "cells").iter().find(|cell| cell["id"] == id).unwrap_or_else(|| panic!("no cell {id}: {record}"))
 }
 
 /// Every repetition of a cell is there once: as a run with figures, or as a failure that says why.
-fn assert_accounted(record: &Value, id: &str, repetitions: u64) {
+pub fn assert_accounted(record: &Value, id: &str, repetitions: u64) {
     let cell = cell(record, id);
     let runs = list(cell, "runs");
     let numbers = runs.iter().chain(list(cell, "failures")).map(|end| end["repetition"].as_u64().unwrap());
@@ -77,7 +77,7 @@ fn assert_accounted(record: &Value, id: &str, repetitions: u64) {
     }
 }
 
-fn assert_ended_well(called: &Called) {
+pub fn assert_ended_well(called: &Called) {
     assert!(matches!(called.code(), 0 | 5), "{called:?}");
 }
 
@@ -250,7 +250,7 @@ fn ended(folder: &Path) -> usize {
 }
 
 /// Waits until so many runs have ended, and gives the folder.
-fn wait_for_runs(place: &Place, runs: usize) -> PathBuf {
+pub fn wait_for_runs(place: &Place, runs: usize) -> PathBuf {
     wait_for("the experiment's folder", LIMIT, || place.path().join("runs/latest").exists());
     let folder = folder(place);
     wait_for("the runs", LIMIT, || ended(&folder) >= runs);

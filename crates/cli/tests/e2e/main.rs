@@ -28,6 +28,7 @@ mod kills;
 mod latency_breakdown;
 mod links;
 mod lost_workers;
+mod machines;
 mod message_log;
 mod nodes;
 mod objectives;

@@ -56,6 +56,10 @@ fn by_default_nothing_foreign_is_started() {
         (r#"{"workload": "/etc/passwd"}"#, "commands"),
         (r#"{"capacity": "hello", "system": "mosquitto"}"#, "systems"),
         (r#"{"experiment": "brokers"}"#, "systems"),
+        (
+            r#"{"name": "t", "workload": "hello", "axes": {"system": {"endpoint": "mqtt://127.0.0.1:1883", "label": "ours"}}}"#,
+            "endpoints",
+        ),
     ] {
         let refused = server.post("/runs", body).of(403);
         assert!(refused["hint"].as_str().unwrap().contains(&format!("--allow {right}")), "{body}: {refused}");

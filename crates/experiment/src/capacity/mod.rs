@@ -67,13 +67,14 @@ impl Capacity<'_> {
         let mut search = Search::new(self.bounds);
         let mut trials: Vec<Trial> = vec![];
         let mut seen: Option<Seen> = None;
+        let mut joined = None;
         let (mut is_out_of_time, mut is_interrupted) = (false, false);
         while let Some((factor, attempt)) = search.next() {
             if began.elapsed() >= self.within {
                 is_out_of_time = true;
                 break;
             }
-            let Some(mut made) = self.trials.make(factor, attempt, observer)? else {
+            let Some(mut made) = self.trials.make(factor, attempt, &mut joined, observer)? else {
                 is_interrupted = true;
                 break;
             };

@@ -9,10 +9,11 @@ use pubmark_record::experiment::FailureKind;
 use pubmark_record::latency::upper;
 use pubmark_record::record::{Record, VerdictStatus};
 use pubmark_record::threshold::{Answer, Judged, Objectives};
-use pubmark_runner::{Host, RunError, RunOutcome, RunSpec};
+use pubmark_runner::{ErrorKind, Host, Joined, RunError, RunOutcome, RunSpec};
 
 use super::search::Verdict;
 use crate::end::{self, End};
+use crate::machines::NodeEvents;
 use crate::observer::Observer;
 
 /// Messages that a window should hold: a p99 needs 1,000, and twice as many make it steady.
@@ -68,8 +69,15 @@ impl Trials<'_> {
         self.duration.unwrap_or_else(|| window(offered_per_s))
     }
 
-    /// Makes a trial; `None` if it was stopped.
-    pub fn make(&self, factor: f64, attempt: u32, observer: &mut dyn Observer) -> Result<Option<Made>, RunError> {
+    /// Makes a trial; `None` if it was stopped. `joined` are the machines that the trials share: the first trial waits for them, and
+    /// later ones for those that were lost.
+    pub fn make(
+        &self,
+        factor: f64,
+        attempt: u32,
+        joined: &mut Option<Arc<Joined>>,
+        observer: &mut dyn Observer,
+    ) -> Result<Option<Made>, RunError> {
         let mut spec = self.at(factor);
         let workload = Arc::new(spec.load()?);
         if !workload.faults.is_empty() {
@@ -80,7 +88,15 @@ impl Trials<'_> {
         }
         let offered_per_s = Trials::offered_per_s(&workload).unwrap_or(0.0);
         spec.window.duration = self.window(offered_per_s);
-        let run = spec.check_loaded(workload, self.host)?.prepare()?;
+        let mut run = spec.check_loaded(workload, self.host)?.prepare()?;
+        if let Some(joined) = joined {
+            run.use_nodes(joined)?;
+        }
+        match run.gather(&mut NodeEvents(observer)) {
+            Err(error) if error.kind == ErrorKind::Interrupted => return Ok(None),
+            gathered => gathered?,
+        }
+        *joined = run.nodes().cloned();
         let mut trial = Trial {
             factor,
             offered_per_s,
@@ -102,10 +118,13 @@ impl Trials<'_> {
         let measured = match run.repeat(1, spec.workload.name(), &mut *observer.run()) {
             Ok(measured) => measured,
             Err(error) => {
+                if error.kind == ErrorKind::NodeLost {
+                    trial.outcome = TrialOutcome::GeneratorLimited;
+                }
                 return match end::failed(error)? {
                     End::Fails { text, .. } => {
                         trial.reason = Some(text);
-                        let verdict = Verdict { outcome: TrialOutcome::Failed, is_clear: false };
+                        let verdict = Verdict { outcome: trial.outcome, is_clear: false };
                         Ok(Some(Made { trial, verdict, measured: None }))
                     }
                     End::Stopped | End::Counts(_) => Ok(None),
@@ -131,6 +150,10 @@ impl Trials<'_> {
         let complaint = judged.iter().max_by_key(|judged| severity(judged.answer)).and_then(Judged::complaint);
         let is_missed = judged.iter().any(|judged| matches!(judged.answer, Answer::False | Answer::NotMeasured));
         match (end, complaint) {
+            // What it would have sent is missing from the load.
+            (End::Fails { text, .. }, _) if end::has_lost(record) => {
+                (TrialOutcome::GeneratorLimited, Some(text.clone()))
+            }
             (End::Fails { kind: FailureKind::GeneratorLimited, text }, Some(_)) => {
                 (TrialOutcome::GeneratorLimited, Some(text.clone()))
             }
@@ -267,5 +290,9 @@ mod tests {
         let total = record.latency.total.as_mut().unwrap();
         (total.upper.p99, total.upper.max, total.lower) = (None, 900_000.0, None);
         assert_eq!(trials.judge(&record, &counts).0, TrialOutcome::Held);
+        let lost = End::Fails { kind: FailureKind::Invalid, text: "V21: a node was lost".to_owned() };
+        assert_eq!(trials.judge(&record, &lost).0, TrialOutcome::Failed, "by itself, as far as is known");
+        record.tables.lost_workers = vec![Default::default()];
+        assert_eq!(trials.judge(&record, &lost).0, TrialOutcome::GeneratorLimited, "not the system's");
     }
 }

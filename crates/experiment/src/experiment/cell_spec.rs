@@ -2,34 +2,35 @@
 
 use std::path::Path;
 
-use pubmark_model::experiment::{Experiment, Settings};
+use pubmark_model::experiment::{EndpointChoice, Experiment, Settings};
 use pubmark_model::topology::Topology;
 use pubmark_model::workload::Variant;
-use pubmark_runner::spec::{BackEnd, Netem, Reading};
+use pubmark_runner::spec::{BackEnd, Netem, Nodes, Reading};
 use pubmark_runner::{ErrorKind, RunError, RunSpec};
 use pubmark_systems::limits;
+
+use crate::machines::Machines;
 
 /// The specification of a cell's runs. Paths count from `folder`.
 ///
 /// # Errors
 /// Limits that cannot be read, or a back end that is none.
-pub fn of(experiment: &Experiment, settings: &Settings, protocol: &str, folder: &Path) -> Result<RunSpec, RunError> {
+pub fn of(
+    experiment: &Experiment,
+    settings: &Settings,
+    protocol: &str,
+    folder: &Path,
+    machines: &Machines,
+) -> Result<RunSpec, RunError> {
     let mut spec = RunSpec::new(&in_folder(&settings.workload, folder));
     spec.repetitions = experiment.repeat;
-    let target = &mut spec.target;
-    target.system = Some(in_folder(&settings.system, folder));
-    if let Some(profile) = &settings.profile {
-        target.profile.clone_from(profile);
+    spec.target.system = settings.system.as_deref().map(|system| in_folder(system, folder));
+    match &settings.endpoint {
+        Some(endpoint) => at_endpoint(&mut spec, endpoint, folder),
+        None => started(&mut spec, experiment, settings, machines)?,
     }
-    target.back_end = settings.back_end.as_deref().map(back_end).transpose()?;
-    target.image.clone_from(&settings.image);
-    let limit = settings.limit.as_deref().map(limits::parse).transpose();
-    target.limit = limit.map_err(|error| RunError::from_error(ErrorKind::TooLarge, &error))?;
-    target.topology = (settings.topology != Topology::ONE).then_some(settings.topology);
-    target.strict_defaults = experiment.strict_defaults;
     spec.protocols.protocol = Some(protocol.to_owned());
     spec.protocols.client.clone_from(&settings.client);
-    spec.connection.tls = settings.tls;
     let load = &mut spec.load;
     load.variant = match experiment.variant {
         Variant::Published => Reading::Published,
@@ -48,10 +49,52 @@ pub fn of(experiment: &Experiment, settings: &Settings, protocol: &str, folder: 
     let generator = &mut spec.generator;
     (generator.shards, generator.realtime, generator.awake) = (own.shards, own.realtime, own.awake);
     generator.pin = experiment.pin.words();
-    spec.nodes.local_nodes = (settings.nodes != 1).then_some(settings.nodes);
+    match machines.count() {
+        Some(all) => spec.nodes = Nodes { nodes: Some(settings.nodes.unwrap_or(all)), ..machines.nodes.clone() },
+        None => spec.nodes.local_nodes = settings.nodes.filter(|nodes| *nodes != 1),
+    }
     let window = &mut spec.window;
     (window.warmup, window.duration, window.drain) = (experiment.warmup, experiment.duration, experiment.drain);
     Ok(spec)
+}
+
+/// A system that is started.
+fn started(
+    spec: &mut RunSpec,
+    experiment: &Experiment,
+    settings: &Settings,
+    machines: &Machines,
+) -> Result<(), RunError> {
+    let target = &mut spec.target;
+    if let Some(profile) = &settings.profile {
+        target.profile.clone_from(profile);
+    }
+    target.back_end = settings.back_end.as_deref().map(back_end).transpose()?;
+    target.image.clone_from(&settings.image);
+    let limit = settings.limit.as_deref().map(limits::parse).transpose();
+    target.limit = limit.map_err(|error| RunError::from_error(ErrorKind::TooLarge, &error))?;
+    target.topology = (settings.topology != Topology::ONE).then_some(settings.topology);
+    target.strict_defaults = experiment.strict_defaults;
+    target.system_host = machines.system_host;
+    spec.connection.tls = settings.tls;
+    Ok(())
+}
+
+/// A system that runs already. `strict_defaults` is true of it in any case: nobody changes its limits.
+fn at_endpoint(spec: &mut RunSpec, endpoint: &EndpointChoice, folder: &Path) {
+    let target = &mut spec.target;
+    target.endpoint = Some(endpoint.url.clone());
+    target.subscribe_endpoint.clone_from(&endpoint.subscribe_endpoint);
+    target.node_exporter.clone_from(&endpoint.node_exporter);
+    let file = |name: &Option<String>| name.as_ref().map(|name| folder.join(name));
+    let connection = &mut spec.connection;
+    connection.user.clone_from(&endpoint.user);
+    connection.password_env.clone_from(&endpoint.password_env);
+    connection.password_file = file(&endpoint.password_file);
+    connection.tls_ca = file(&endpoint.tls_ca);
+    connection.tls_insecure = endpoint.tls_insecure;
+    connection.tls_cert = file(&endpoint.tls_cert);
+    connection.tls_key = file(&endpoint.tls_key);
 }
 
 fn back_end(word: &str) -> Result<BackEnd, RunError> {
@@ -81,7 +124,8 @@ mod tests {
         let text = "{name: t, workload: ./w.yaml, seed: 7, duration: 2s, warmup: 0s, generator: {shards: 2, realtime: true, netem: kernel}, set: {every: 1s}, \
                     axes: {system: {system: mosquitto, profile: tuned}, qos: 2, scale: 3, rate: 0.5, nodes: 5, payload: 1KB, link: all=lte, fault: 'kill:at=1s,for=100ms', tls: true}}";
         let experiment = parse("t.yaml", text, &|_, _| Ok(())).unwrap();
-        let spec = of(&experiment, &cells(&experiment)[0].settings, "mqtt311", Path::new("/folder")).unwrap();
+        let (settings, folder) = (&cells(&experiment)[0].settings, Path::new("/folder"));
+        let spec = of(&experiment, settings, "mqtt311", folder, &Machines::default()).unwrap();
         assert_eq!(spec.workload, WorkloadSource::Named("/folder/./w.yaml".to_owned()));
         let load = &spec.load;
         assert_eq!((load.seed, load.scale, load.qos, load.rate, load.payload), (7, 3, Some(2), 0.5, Some(1_000)));
@@ -96,5 +140,26 @@ mod tests {
         assert_eq!((spec.nodes.local_nodes, spec.generator.shards), (Some(5), 2));
         assert_eq!((spec.window.duration.as_secs(), spec.window.warmup.as_secs()), (2, 0));
         assert_eq!(RunSpec::parse(&spec.to_yaml(&[]).unwrap()).unwrap(), spec);
+    }
+
+    #[test]
+    fn a_cell_at_an_endpoint_has_its_log_in_and_uses_as_many_machines_as_it_says() {
+        let text = "{name: t, workload: hello, strict_defaults: true, axes: {nodes: 2, system: {label: ours, system: emqx, \
+                    endpoint: 'mqtts://host', user: ann, password_env: PW, tls_ca: ca.pem}}}";
+        let experiment = parse("t.yaml", text, &|_, _| Ok(())).unwrap();
+        let mut machines = Machines { system_host: Some([10, 0, 0, 1].into()), ..Machines::default() };
+        machines.nodes.nodes = Some(5);
+        let (settings, folder) = (&cells(&experiment)[0].settings, Path::new("/folder"));
+        let spec = of(&experiment, settings, "mqtt5", folder, &machines).unwrap();
+        let target = &spec.target;
+        assert_eq!((target.system.as_deref(), target.endpoint.as_deref()), (Some("emqx"), Some("mqtts://host")));
+        assert!(target.system_host.is_none() && !target.strict_defaults, "nothing is started");
+        let connection = &spec.connection;
+        assert_eq!((connection.user.as_deref(), connection.password_env.as_deref()), (Some("ann"), Some("PW")));
+        assert_eq!(connection.tls_ca.as_deref(), Some(Path::new("/folder/ca.pem")));
+        assert_eq!((spec.nodes.nodes, spec.nodes.local_nodes), (Some(2), None));
+        let all = Settings { nodes: None, endpoint: None, ..settings.clone() };
+        let spec = of(&experiment, &all, "mqtt5", folder, &machines).unwrap();
+        assert_eq!((spec.nodes.nodes, spec.target.system_host), (Some(5), machines.system_host));
     }
 }

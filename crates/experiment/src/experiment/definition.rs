@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use pubmark_model::experiment::{self, Experiment, LoadError, Loaded, Objection, Word};
+use pubmark_model::experiment::{self, EndpointChoice, Experiment, LoadError, Loaded, Objection, Word};
 use pubmark_model::load::{self as workloads, LoadOptions};
-use pubmark_model::secret::masked_yaml;
+use pubmark_model::secret::{masked_yaml, without_password};
 use pubmark_record::comparison::{FIGURES, Unit};
 use pubmark_runner::{ErrorKind, RunError, save, suggestion};
 use pubmark_systems::{Definition, affinity, limits};
@@ -42,6 +42,7 @@ pub fn judge(folder: &Path, word: Word<'_>, text: &str) -> Result<(), Objection>
     match word {
         Word::Workload => workload(&in_folder(text, folder)),
         Word::System => system(text, folder),
+        Word::Endpoint => endpoint(text),
         // One that this build leaves out is said with its cells.
         Word::Protocol if protocols::find(text).is_none() && known::left_out(text).is_none() => Err(Objection {
             message: format!("there is no protocol `{text}`"),
@@ -101,6 +102,19 @@ fn system(text: &str, folder: &Path) -> Result<(), Objection> {
     Definition::load(&in_folder(text, folder)).map(|_| ()).map_err(|error| plain(&error))
 }
 
+/// Whether the place can be reached is seen with each cell; here its scheme must be one that clients speak.
+fn endpoint(url: &str) -> Result<(), Objection> {
+    if !url.contains("://") {
+        let message = format!("endpoint `{url}` has no scheme");
+        return Err(Objection {
+            message,
+            hint: Some(format!("`mqtt://{url}`, or another of `pubmark list protocols`")),
+        });
+    }
+    let found = pubmark_runner::spoken::of_endpoint(url);
+    found.map(|_| ()).map_err(|error| Objection { message: error.to_string(), hint: error.hint })
+}
+
 fn plain(error: &dyn std::error::Error) -> Objection {
     let mut message = error.to_string();
     let mut cause = error.source();
@@ -155,7 +169,10 @@ pub fn kept(mut experiment: Experiment, folder: &Path) -> Kept {
         keep(workload, WORKLOADS);
     }
     for choice in &mut experiment.axes.system {
-        keep(&mut choice.system, "systems");
+        choice.system.iter_mut().for_each(|system| keep(system, "systems"));
+        // Keys and passwords stay where they are.
+        let files = choice.endpoint.iter_mut().flat_map(EndpointChoice::files_mut);
+        files.for_each(|file| *file = folder.join(&*file).display().to_string());
     }
     Kept { experiment, files }
 }
@@ -180,6 +197,12 @@ impl Kept {
             if secret_parameters.contains(key) || masked_yaml(&setting) != setting {
                 return Err(refused(format!("the setting `{key}`")));
             }
+        }
+        let endpoints = self.experiment.axes.system.iter().filter_map(|choice| choice.endpoint.as_ref());
+        if let Some(url) = endpoints.flat_map(EndpointChoice::urls).find(|url| without_password(url) != **url) {
+            return Err(refused(format!("`{}`", without_password(url))).hint(
+                "in the experiment's file, `user: NAME` and `password_env: VARIABLE` beside `endpoint` take it from the environment",
+            ));
         }
         for (_, source) in self.files.iter().filter(|(name, _)| name.starts_with(WORKLOADS)) {
             if read(source).map(|text| masked_yaml(&text) != text)? {
@@ -225,7 +248,8 @@ mod tests {
                     {system: a/mine.yaml, label: again}, mosquitto]}}";
         let read = experiment::parse("t.yaml", text, &|_, _| Ok(())).unwrap();
         let kept = kept(read, Path::new("/from"));
-        let systems: Vec<&str> = kept.experiment.axes.system.iter().map(|choice| choice.system.as_str()).collect();
+        let systems: Vec<&str> =
+            kept.experiment.axes.system.iter().filter_map(|choice| choice.system.as_deref()).collect();
         assert_eq!(systems, ["systems/mine.yaml", "systems/2/mine.yaml", "systems/mine.yaml", "mosquitto"]);
         assert_eq!(kept.experiment.workload, "workloads/w.yaml");
         assert_eq!(kept.files.len(), 3);

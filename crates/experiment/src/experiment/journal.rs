@@ -92,12 +92,15 @@ pub struct Planned {
     pub command: Vec<String>,
     /// Hash of the schedule by cell; none for cells that cannot be run.
     pub schedules: BTreeMap<String, String>,
+    /// Machines that joined; none if all clients were on the one that led.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nodes: Option<u16>,
 }
 
 impl Planned {
     /// The first line of a journal written now.
-    pub fn new(at: String, command: Vec<String>, schedules: BTreeMap<String, String>) -> Planned {
-        Planned { version: VERSION, at, command, schedules }
+    pub fn new(at: String, command: Vec<String>, schedules: BTreeMap<String, String>, nodes: Option<u16>) -> Planned {
+        Planned { version: VERSION, at, command, schedules, nodes }
     }
 }
 
@@ -286,7 +289,7 @@ mod tests {
     use super::*;
 
     fn planned() -> Planned {
-        Planned::new("2026-01-01T00:00:00Z".to_owned(), vec!["pubmark".to_owned()], BTreeMap::new())
+        Planned::new("2026-01-01T00:00:00Z".to_owned(), vec!["pubmark".to_owned()], BTreeMap::new(), None)
     }
 
     fn place(order: u32) -> Place {

@@ -9,6 +9,7 @@
 
 mod cell_spec;
 pub mod definition;
+mod endpoint;
 mod fetching;
 mod folder;
 mod journal;

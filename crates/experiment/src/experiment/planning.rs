@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use pubmark_model::experiment::{self, Experiment, PlannedCell, Turn};
+use pubmark_model::experiment::{self, Experiment, PlannedCell, Settings, Turn};
 use pubmark_model::workload::Variant;
 use pubmark_record::experiment::{Axis, FailureKind};
 use pubmark_runner::{ErrorKind, Host, PreparedRun, RunError, unbuilt};
 use pubmark_systems::Definition;
 
-use super::cell_spec;
-use pubmark_protocols::{self as protocols, PROTOCOLS, known};
+use super::{cell_spec, endpoint};
+use crate::machines::Machines;
+use pubmark_protocols::{self as protocols, known};
 
 /// An experiment, worked out.
 pub struct Plan {
@@ -63,13 +64,19 @@ impl Refusal {
 }
 
 impl Plan {
-    /// Works an experiment out for this machine; its paths count from `folder`.
-    pub fn new(experiment: Experiment, folder: &Path, host: &Host) -> Result<Plan, RunError> {
+    /// Works an experiment out for this machine and those that join; its paths count from `folder`.
+    ///
+    /// # Errors
+    /// Something that is in the way of all cells: a file or a setting that cannot be used, more nodes than join.
+    pub fn new(experiment: Experiment, folder: &Path, host: &Host, machines: &Machines) -> Result<Plan, RunError> {
+        machines.check()?;
+        refuse_more_nodes(&experiment, machines)?;
         let planned = experiment::cells(&experiment);
-        let (protocol, cautions) = common_protocol(&planned, folder)?;
+        let (protocol, mut cautions) = common_protocol(&planned, folder)?;
+        cautions.extend(running_already(&experiment));
         let cells: Vec<Cell> = planned
             .into_iter()
-            .map(|planned| Cell::new(planned, &experiment, protocol, folder, host))
+            .map(|planned| Cell::new(planned, &experiment, protocol, folder, host, machines))
             .collect::<Result<_, _>>()?;
         let turns = experiment::order(
             &cells.iter().map(|cell| cell.planned.clone()).collect::<Vec<_>>(),
@@ -83,6 +90,9 @@ impl Plan {
             .collect();
         if let (Some(protocol), false) = (protocol, axes.iter().any(|axis| axis.name == PROTOCOL)) {
             axes.insert(1, Axis { name: PROTOCOL.to_owned(), values: vec![protocol.to_owned()] });
+        }
+        if let (Some(count), false) = (machines.count(), axes.iter().any(|axis| axis.name == NODES)) {
+            axes.push(Axis { name: NODES.to_owned(), values: vec![count.to_string()] });
         }
         let plan = Plan { experiment, cells, axes, turns, cautions };
         plan.refuse_unequal_schedules()?;
@@ -136,6 +146,27 @@ impl Plan {
 }
 
 const PROTOCOL: &str = "protocol";
+const NODES: &str = "nodes";
+
+/// A cell uses some of the machines that join, and cannot use more.
+fn refuse_more_nodes(experiment: &Experiment, machines: &Machines) -> Result<(), RunError> {
+    let Some(count) = machines.count() else { return Ok(()) };
+    let nodes = &experiment.axes.nodes;
+    let Some(most) = nodes.iter().max().filter(|most| **most > count) else { return Ok(()) };
+    let fit: Vec<String> = nodes.iter().filter(|nodes| **nodes <= count).map(u16::to_string).collect();
+    let fewer = if fit.is_empty() { String::new() } else { format!("; or fewer: `--only nodes={}`", fit.join(",")) };
+    Err(RunError::input(format!("the axis `nodes` asks for {most} machines, and `--nodes {count}` waits for fewer"))
+        .hint(format!("`--nodes {most}`{fewer}")))
+}
+
+/// What a reader should know of systems that nobody starts.
+fn running_already(experiment: &Experiment) -> Option<String> {
+    let at =
+        |choice: &experiment::SystemChoice| Some(format!("`{}` at {}", choice.label, choice.endpoint.as_ref()?.url));
+    let running: Vec<String> = experiment.axes.system.iter().filter_map(at).collect();
+    (!running.is_empty())
+        .then(|| format!("pubmark does not start afresh for each run what runs already: {}.", running.join(", ")))
+}
 
 impl Cell {
     fn new(
@@ -144,26 +175,36 @@ impl Cell {
         common: Option<&'static str>,
         folder: &Path,
         host: &Host,
+        machines: &Machines,
     ) -> Result<Cell, RunError> {
-        let definition = definition(&planned.settings.system, folder)?;
+        if let Some(count) = machines.count() {
+            planned.values.entry(NODES.to_owned()).or_insert_with(|| count.to_string());
+        }
+        let offer = Offer::of(&planned.settings, folder)?;
         let own = planned.settings.protocol.as_deref();
-        let protocol = own.or(common).or_else(|| first_protocol(&definition));
-        let absent = match protocol {
-            Some(name) => known::left_out(name),
-            None => unbuilt::of(&definition),
+        let protocol = own.or(common).or_else(|| offer.protocols.first().copied());
+        let absent = match (protocol, &offer.definition) {
+            (Some(name), _) => known::left_out(name),
+            (None, Some(definition)) => unbuilt::of(definition),
+            (None, None) => None,
         };
         if let Some(known) = absent {
             planned.values.entry(PROTOCOL.to_owned()).or_insert_with(|| known.name.to_owned());
             return Ok(Cell { planned, run: Err(Refusal::not_installed(unbuilt::words(known))) });
         }
         let Some(protocol) = protocol.map(str::to_owned) else {
-            let spoken = definition.protocols.keys().cloned().collect::<Vec<_>>().join(", ");
-            let text = format!("`{}` speaks nothing that pubmark's clients do: it speaks {spoken}", definition.name);
+            let spoken = offer.definition.iter().flat_map(|definition| definition.protocols.keys().cloned());
+            let spoken = spoken.collect::<Vec<_>>().join(", ");
+            let text = format!("`{}` speaks nothing that pubmark's clients do: it speaks {spoken}", offer.name);
             return Ok(Cell { planned, run: Err(Refusal { kind: FailureKind::Unsupported, text }) });
         };
         planned.values.entry(PROTOCOL.to_owned()).or_insert_with(|| protocol.clone());
+        if let Some(text) = endpoint::refusal(&planned, &protocol) {
+            return Ok(Cell { planned, run: Err(Refusal { kind: FailureKind::Unsupported, text }) });
+        }
         let prepared = || -> Result<PreparedRun, RunError> {
-            let checked = cell_spec::of(experiment, &planned.settings, &protocol, folder)?.check(host)?;
+            let spec = cell_spec::of(experiment, &planned.settings, &protocol, folder, machines)?;
+            let checked = spec.check(host)?;
             checked.check_installed()?;
             checked.prepare()
         };
@@ -177,40 +218,55 @@ impl Cell {
     }
 }
 
-fn definition(system: &str, folder: &Path) -> Result<Definition, RunError> {
-    // Its name was judged when the experiment was read.
-    Definition::load(&cell_spec::in_folder(system, folder))
-        .map_err(|error| RunError::from_error(ErrorKind::Input, &error))
+/// What a system of the axis offers, as far as that is known before anything is started.
+struct Offer {
+    /// What it is called in messages.
+    name: String,
+    /// Our protocols that it speaks, in our order.
+    protocols: Vec<&'static str>,
+    /// Its definition; none for an endpoint, of which its scheme tells.
+    definition: Option<Definition>,
 }
 
-fn first_protocol(definition: &Definition) -> Option<&'static str> {
-    protocols::names().into_iter().find(|name| definition.protocols.contains_key(*name))
+impl Offer {
+    fn of(settings: &Settings, folder: &Path) -> Result<Offer, RunError> {
+        if let Some(endpoint) = &settings.endpoint {
+            let (name, protocols) = (endpoint.url.clone(), endpoint::offered(endpoint));
+            return Ok(Offer { name, protocols, definition: None });
+        }
+        // What is no endpoint names a system, and its name was judged when the experiment was read.
+        let system = settings.system.as_deref().unwrap_or_default();
+        let definition = Definition::load(&cell_spec::in_folder(system, folder))
+            .map_err(|error| RunError::from_error(ErrorKind::Input, &error))?;
+        let offered = |name: &&str| definition.protocols.contains_key(*name);
+        let protocols = protocols::names().into_iter().filter(offered).collect();
+        Ok(Offer { name: definition.name.clone(), protocols, definition: Some(definition) })
+    }
 }
 
 /// The first protocol that every system offers, of those that have none of their own: what they have in common is compared
 /// fairly. Where they have none in common each speaks its first, and the reader is told.
 fn common_protocol(cells: &[PlannedCell], folder: &Path) -> Result<(Option<&'static str>, Vec<String>), RunError> {
-    let mut systems: Vec<&str> = vec![];
+    let mut systems: Vec<&Settings> = vec![];
     for cell in cells.iter().filter(|cell| cell.settings.protocol.is_none()) {
-        if !systems.contains(&cell.settings.system.as_str()) {
-            systems.push(&cell.settings.system);
+        let is_same =
+            |known: &&Settings| (&known.system, &known.endpoint) == (&cell.settings.system, &cell.settings.endpoint);
+        if !systems.iter().any(is_same) {
+            systems.push(&cell.settings);
         }
     }
-    let definitions: Vec<Definition> =
-        systems.iter().map(|system| definition(system, folder)).collect::<Result<_, _>>()?;
+    let mut offers: Vec<Offer> =
+        systems.iter().map(|settings| Offer::of(settings, folder)).collect::<Result<_, _>>()?;
     // A system that none of our clients can talk to is refused by itself.
-    let spoken_to: Vec<&Definition> =
-        definitions.iter().filter(|definition| first_protocol(definition).is_some()).collect();
-    if spoken_to.is_empty() {
+    offers.retain(|offer| !offer.protocols.is_empty());
+    if offers.is_empty() {
         return Ok((None, vec![]));
     }
-    let all_offer = |name: &&str| spoken_to.iter().all(|definition| definition.protocols.contains_key(*name));
-    let common = PROTOCOLS.iter().map(|protocol| protocol.capabilities.name).find(all_offer);
+    let all_offer = |name: &&str| offers.iter().all(|offer| offer.protocols.contains(name));
+    let common = protocols::names().into_iter().find(all_offer);
     let caution = common.is_none().then(|| {
-        let each: Vec<String> = spoken_to
-            .iter()
-            .map(|found| format!("{} over {}", found.name, first_protocol(found).unwrap_or("—")))
-            .collect();
+        let each: Vec<String> =
+            offers.iter().map(|offer| format!("{} over {}", offer.name, offer.protocols[0])).collect();
         format!("The systems have no protocol in common, so each speaks its own: {}.", each.join(", "))
     });
     Ok((common, caution.into_iter().collect()))

@@ -8,7 +8,7 @@ use pubmark_record::experiment::ExperimentRecord;
 use pubmark_record::latency::upper;
 use pubmark_record::time::UtcTime;
 use pubmark_record::verdict::usable::{Usable, usable};
-use pubmark_runner::{ErrorKind, PreparedRun, RunError, now};
+use pubmark_runner::{ErrorKind, Joined, PreparedRun, RunError, now};
 
 use super::folder::ExperimentFolder;
 use super::journal::{Effort, Event, Journal, JournalError, Place};
@@ -18,6 +18,7 @@ use super::quiet::{self, Quiet};
 use super::result;
 use super::standing::{self, BLOCKS_WITHOUT_PROGRESS, Tally};
 use crate::end::{self, End};
+use crate::machines::NodeEvents;
 use crate::observer::{self, Observer, RunPlace};
 
 /// An experiment under way.
@@ -32,6 +33,8 @@ pub struct Runner<'a> {
     pub observer: &'a mut dyn Observer,
     /// Set when it is to be stopped.
     pub stop: &'a AtomicBool,
+    /// Machines that all runs share.
+    pub joined: Option<&'a Joined>,
     /// A busy machine has been waited for, in vain. It is not waited for again.
     pub has_waited: bool,
 }
@@ -110,7 +113,11 @@ impl Runner<'_> {
                 repetition: place.repetition,
                 left,
             };
-            let took = self.make(run, &place, &run_place)?;
+            // What was measured by then is in the report, whatever is in the way of this run.
+            let took = self.make(run, &place, &run_place).inspect_err(|_| {
+                // The reason is the run's; the journal has what the report lacks.
+                let _ = self.write_so_far();
+            })?;
             let Some(took) = took else { return Ok(false) };
             pace.add(turn.cell, took);
             let block_ends = turns.get(position + 1).is_none_or(|next| next.repetition != turn.repetition);
@@ -216,6 +223,9 @@ impl Runner<'_> {
     ) -> Result<Option<Duration>, RunError> {
         self.observer.event(&observer::Event::RunBegins(run_place));
         let began = Instant::now();
+        if !self.gather()? {
+            return Ok(None);
+        }
         let quiet = self.wait_for_quiet();
         if self.stop.load(Ordering::Relaxed) {
             return Ok(None);
@@ -247,6 +257,19 @@ impl Runner<'_> {
                 begun.give_up();
                 Ok(Made { folder: None, p99_us: None, end: end::failed(error)? })
             }
+        }
+    }
+
+    /// Waits for machines that were lost in an earlier run; false if it was stopped meanwhile.
+    fn gather(&mut self) -> Result<bool, RunError> {
+        let Some(joined) = self.joined else { return Ok(true) };
+        match joined.gather(&mut NodeEvents(&mut *self.observer), self.stop) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind == ErrorKind::Interrupted => Ok(false),
+            Err(error) => Err(error.hint(format!(
+                "start the nodes again; `pubmark experiment --resume {}` with the same options goes on",
+                self.folder.path.display()
+            ))),
         }
     }
 

@@ -1,12 +1,13 @@
 //! A sitting: an experiment from its definition to its results, or one that was stopped and goes on.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use pubmark_model::experiment::Experiment;
 use pubmark_record::by_reason::{by_reason, named};
 use pubmark_record::store::RunFolder;
 use pubmark_record::time::UtcTime;
-use pubmark_runner::{ErrorKind, Host, RunError, command_line, now, save};
+use pubmark_runner::{ErrorKind, Host, Joined, RunError, command_line, now, save};
 
 use super::definition;
 use super::fetching;
@@ -14,6 +15,7 @@ use super::folder::ExperimentFolder;
 use super::journal::{Journal, JournalError, Planned};
 use super::planning::{self, Plan, Refusal};
 use super::runner::{Finished, Runner};
+use crate::machines::{Machines, NodeEvents};
 use crate::observer::{Event, Observer};
 
 /// An experiment whose folder is there and whose runs can begin.
@@ -22,42 +24,63 @@ pub struct Sitting {
     folder: ExperimentFolder,
     journal: Journal,
     host: Host,
+    /// Machines that all runs share.
+    joined: Option<Arc<Joined>>,
 }
 
 impl Sitting {
-    /// Begins an experiment in a new folder below `out`; its paths count from `folder`. From then on everything rests on what is in
-    /// the new folder.
+    /// Waits for machines that join, and begins an experiment in a new folder below `out`; its paths count from `folder`. From then on
+    /// everything rests on what is in the new folder.
     ///
     /// # Errors
-    /// A cell cannot be planned, nothing can be run here, a password would be saved, or there is no place to write.
-    pub fn begin(experiment: Experiment, folder: Option<&Path>, out: &Path, host: &Host) -> Result<Sitting, RunError> {
+    /// A cell cannot be planned, nothing can be run here, a password would be saved, machines did not join, or there is no place to
+    /// write.
+    pub fn begin(
+        experiment: Experiment,
+        folder: Option<&Path>,
+        out: &Path,
+        host: &Host,
+        machines: &Machines,
+        observer: &mut dyn Observer,
+    ) -> Result<Sitting, RunError> {
         let from = planning::absolute(folder)?;
-        let plan = Plan::new(experiment.clone(), &from, host)?;
+        let plan = Plan::new(experiment.clone(), &from, host, machines)?;
         refuse_if_nothing_runs(&plan)?;
         let kept = definition::kept(experiment, &from);
         let runs = plan.cells.iter().filter_map(|cell| cell.run.as_ref().ok());
         let secrets: Vec<String> = runs.flat_map(|run| run.workload.secret_parameters.iter().cloned()).collect();
         kept.refuse_passwords(&secrets)?;
+        let joined = join(machines, host, observer)?;
         let made = RunFolder::create(out, &kept.experiment.name, now()).map_err(|error| save::no_folder(&error))?;
         kept.write(made.path())?;
-        let plan = Plan::new(kept.experiment, &planning::absolute(Some(made.path()))?, host)?;
+        let mut plan = Plan::new(kept.experiment, &planning::absolute(Some(made.path()))?, host, machines)?;
+        share(&mut plan, joined.as_ref())?;
         let at = UtcTime::from_system_time(now()).rfc3339();
-        let planned = Planned::new(at, command_line::shown(host.command.clone(), &[]), plan.schedules());
+        let planned =
+            Planned::new(at, command_line::shown(host.command.clone(), &[]), plan.schedules(), machines.count());
         let journal = Journal::create(made.path(), planned).map_err(unusable)?;
         made.mark_latest().map_err(|error| save::no_folder(&error))?;
-        Ok(Sitting { plan, folder: ExperimentFolder::at(made.path()), journal, host: host.clone() })
+        Ok(Sitting { plan, folder: ExperimentFolder::at(made.path()), journal, host: host.clone(), joined })
     }
 
-    /// Goes on with the experiment in a folder.
+    /// Goes on with the experiment in a folder, on as many machines as before.
     ///
     /// # Errors
-    /// It is none, somebody else is at it, or its workload or pubmark has changed since.
-    pub fn resume(folder: &Path, host: &Host) -> Result<Sitting, RunError> {
+    /// It is none, somebody else is at it, its workload, its machines or pubmark have changed since, or machines did not join.
+    pub fn resume(
+        folder: &Path,
+        host: &Host,
+        machines: &Machines,
+        observer: &mut dyn Observer,
+    ) -> Result<Sitting, RunError> {
         let experiment = definition::in_experiment(folder)?;
         let journal = Journal::open(folder).map_err(unusable)?;
-        let plan = Plan::new(experiment, &planning::absolute(Some(folder))?, host)?;
+        refuse_other_machines(journal.planned().nodes, machines, folder)?;
+        let mut plan = Plan::new(experiment, &planning::absolute(Some(folder))?, host, machines)?;
         refuse_if_changed(&plan, journal.planned(), folder)?;
-        Ok(Sitting { plan, folder: ExperimentFolder::at(folder), journal, host: host.clone() })
+        let joined = join(machines, host, observer)?;
+        share(&mut plan, joined.as_ref())?;
+        Ok(Sitting { plan, folder: ExperimentFolder::at(folder), journal, host: host.clone(), joined })
     }
 
     /// Its folder.
@@ -75,15 +98,52 @@ impl Sitting {
     /// # Errors
     /// The journal cannot be written, or a run failed for a reason that is neither the system's nor the cell's.
     pub fn perform(self, observer: &mut dyn Observer) -> Result<Finished, RunError> {
-        let Sitting { mut plan, folder, journal, host } = self;
+        let Sitting { mut plan, folder, journal, host, joined } = self;
         fetching::images(&mut plan, &folder.path, observer);
         for (refusal, cells) in refused(&plan) {
             observer.event(&Event::CellsRefused { cells: &cells, refusal });
         }
         plan.cautions.iter().for_each(|caution| observer.event(&Event::Caution(caution)));
-        let (plan, folder, stop) = (&plan, &folder, &host.stop);
-        Runner { plan, folder, journal, observer, stop, has_waited: false }.perform()
+        let (plan, folder, stop, joined) = (&plan, &folder, &host.stop, joined.as_deref());
+        Runner { plan, folder, journal, observer, stop, joined, has_waited: false }.perform()
     }
+}
+
+/// Waits for the machines that all runs share; `None` if all clients are on this one.
+fn join(machines: &Machines, host: &Host, observer: &mut dyn Observer) -> Result<Option<Arc<Joined>>, RunError> {
+    Ok(Joined::of(&machines.nodes, &host.stop, &mut NodeEvents(observer))?.map(Arc::new))
+}
+
+/// Lets every run use them.
+fn share(plan: &mut Plan, joined: Option<&Arc<Joined>>) -> Result<(), RunError> {
+    let Some(joined) = joined else { return Ok(()) };
+    for cell in &mut plan.cells {
+        if let Ok(run) = &mut cell.run {
+            run.use_nodes(joined)
+                .map_err(|error| error.during(format!("cell `{}` cannot be run", cell.planned.label)))?;
+        }
+    }
+    Ok(())
+}
+
+/// Runs on other machines would be averaged with those that were made.
+fn refuse_other_machines(before: Option<u16>, machines: &Machines, folder: &Path) -> Result<(), RunError> {
+    if before == machines.count() {
+        return Ok(());
+    }
+    let words = |count: Option<u16>| match count {
+        None => "on this machine alone".to_owned(),
+        Some(1) => "on 1 machine that joined".to_owned(),
+        Some(count) => format!("on {count} machines that joined"),
+    };
+    let option = before.map_or_else(String::new, |count| format!(" --nodes {count}"));
+    Err(RunError::input(format!(
+        "the experiment in `{}` began {}, not {}",
+        folder.display(),
+        words(before),
+        words(machines.count())
+    ))
+    .hint(format!("`pubmark experiment --resume {}{option}`", folder.display())))
 }
 
 /// Reasons for which cells cannot be run, with their cells.

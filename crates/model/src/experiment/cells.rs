@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::check::NO_LIMIT;
+use super::axis_value::NO_LIMIT;
 use super::definition::{Experiment, SystemChoice, client_parts};
+use super::endpoint::EndpointChoice;
 use crate::fault::choice::{FaultChoice, NO_FAULT};
 use crate::link::choice::LinkChoice;
 use crate::topology::Topology;
@@ -23,8 +24,10 @@ pub struct AxisValues {
 pub struct Settings {
     /// A built-in workload or the path of a file.
     pub workload: String,
-    /// A built-in system or the path of a definition.
-    pub system: String,
+    /// A built-in system or the path of a definition; `None` for an endpoint that nobody says the system of.
+    pub system: Option<String>,
+    /// Where it runs already; `None` for a system that is started.
+    pub endpoint: Option<EndpointChoice>,
     /// Its protocol; to be chosen if `None`.
     pub protocol: Option<String>,
     /// Its profile; `default` if `None`.
@@ -43,8 +46,8 @@ pub struct Settings {
     pub scale: u32,
     /// Multiplier of rates.
     pub rate: f64,
-    /// Nodes.
-    pub nodes: u16,
+    /// Nodes; `None` if no axis says how many.
+    pub nodes: Option<u16>,
     /// Size of every payload, bytes; the workload's if `None`.
     pub payload_bytes: Option<u32>,
     /// Link in place of the workload's; its own if `None`.
@@ -125,7 +128,7 @@ fn dimensions(experiment: &Experiment) -> Vec<Dimension> {
         Dimension::new("limit", &given.limit, text, |to, limit| to.limit = asked(limit)),
         Dimension::new("scale", &given.scale, u32::to_string, |to, scale| to.scale = *scale),
         Dimension::new("rate", &given.rate, f64::to_string, |to, rate| to.rate = *rate),
-        Dimension::new("nodes", &given.nodes, u16::to_string, |to, nodes| to.nodes = *nodes),
+        Dimension::new("nodes", &given.nodes, u16::to_string, |to, nodes| to.nodes = Some(*nodes)),
         // The check has read the size.
         Dimension::new("payload", &given.payload, text, |to, size| {
             to.payload_bytes = units::size(size).ok().map(|bytes| bytes.round() as u32);
@@ -158,6 +161,7 @@ fn asked(limit: &str) -> Option<String> {
 
 fn choose(settings: &mut Settings, choice: &SystemChoice) {
     settings.system.clone_from(&choice.system);
+    settings.endpoint.clone_from(&choice.endpoint);
     settings.protocol.clone_from(&choice.protocol);
     settings.profile.clone_from(&choice.profile);
     settings.qos = choice.qos;
@@ -178,7 +182,8 @@ pub fn cells(experiment: &Experiment) -> Vec<PlannedCell> {
     let dimensions = dimensions(experiment);
     let untouched = Settings {
         workload: experiment.workload.clone(),
-        system: String::new(),
+        system: None,
+        endpoint: None,
         protocol: None,
         profile: None,
         qos: None,
@@ -188,7 +193,7 @@ pub fn cells(experiment: &Experiment) -> Vec<PlannedCell> {
         image: None,
         scale: 1,
         rate: 1.0,
-        nodes: 1,
+        nodes: None,
         payload_bytes: None,
         link: None,
         fault: None,

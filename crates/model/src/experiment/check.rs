@@ -3,32 +3,27 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use super::axis_value::{factor, fault, judged, level, limit, link, nothing, payload, switch, topology};
 use super::cells::combinations;
-use super::definition::{Axes, Experiment, Generator, Pins, Quick, QuietMachine, SystemChoice, client_parts};
+use super::definition::{Axes, Experiment, Generator, Pins, Quick, QuietMachine, client_parts};
 use super::raw::{
-    BytesText, FactorText, LevelText, LimitText, NetemWord, RawAxes, RawExperiment, RawGenerator, RawPins, RawQuick,
-    RawQuietMachine, RawSystem, ShareText, SwitchText, TimeText, TopologyText, VariantWord, WholeText,
+    NetemWord, RawAxes, RawExperiment, RawGenerator, RawPins, RawQuick, RawQuietMachine, ShareText, TimeText,
+    VariantWord, WholeText,
 };
+use super::systems::systems;
 use super::{Judge, LARGEST_SCALE, LARGEST_SEED, MOST_CELLS, MOST_REPETITIONS, Word, papers};
-use crate::fault::choice::FaultChoice;
-use crate::link::choice::LinkChoice;
 use crate::load::diagnostic::{Problem, ProblemKind, Span};
-use crate::load::shape::{AnyText, Form, OneOrMany, Spanned, Text};
+use crate::load::shape::{AnyText, OneOrMany, Spanned, Text};
 use crate::load::value::{impossible, too_many, unit};
-use crate::topology::Topology;
 use crate::units;
 use crate::workload::Variant;
 
 /// Repetitions where the file says nothing: enough for an interval.
 const REPETITIONS: u32 = 5;
-/// Limits that are not asked for.
-pub(super) const NO_LIMIT: &str = "none";
-/// Back ends by their words.
-const BACK_ENDS: [&str; 2] = ["process", "container"];
 /// Most threads on each side of the generator.
 const MOST_SHARDS: u32 = 256;
-/// Most nodes that one machine stands for.
-const LARGEST_NODES: u32 = 200;
+/// Most nodes that can join; fewer processes of one machine stand for them.
+const LARGEST_NODES: u32 = 1_000;
 
 /// Checks every value.
 pub(super) fn checked(raw: &RawExperiment, judge: Judge<'_>) -> Result<Experiment, Problem> {
@@ -98,12 +93,6 @@ fn check_size(experiment: &Experiment, span: Span) -> Result<(), Problem> {
             .help("leave values out, or make two experiments of it")),
         _ => Ok(()),
     }
-}
-
-fn judged(judge: Judge<'_>, word: Word<'_>, text: &str, span: Span) -> Result<(), Problem> {
-    judge(word, text).map_err(|objection| {
-        Problem::new(ProblemKind::UnknownName, objection.message).at(span, "here").maybe_help(objection.hint)
-    })
 }
 
 fn time(text: Option<&Text<TimeText>>, default: Duration) -> Result<Duration, Problem> {
@@ -274,140 +263,4 @@ fn read<K, T: PartialEq>(
 
 fn twice(text: &str, span: Span) -> Problem {
     Problem::new(ProblemKind::BadName, format!("`{text}` is given twice")).at(span, "again").help("keep one of the two")
-}
-
-fn nothing(span: Span) -> Problem {
-    Problem::new(ProblemKind::Empty, "an axis without values leaves nothing to run")
-        .at(span, "empty")
-        .help("give a value, or leave the axis out")
-}
-
-fn level(text: &Text<LevelText>) -> Result<u8, Problem> {
-    text.text.parse().ok().filter(|level| *level <= 2).ok_or_else(|| {
-        impossible(format!("there is no QoS {}", text.text))
-            .at(text.span, "not a level")
-            .help("levels are `0` (best-effort), `1` (at-least-once), `2` (exactly-once)")
-    })
-}
-
-fn topology(text: &Text<TopologyText>) -> Result<Topology, Problem> {
-    Topology::parse(&text.text).map_err(|message| impossible(message).at(text.span, "here"))
-}
-
-fn limit(text: &Text<LimitText>, judge: Judge<'_>) -> Result<String, Problem> {
-    if text.text != NO_LIMIT {
-        judged(judge, Word::Limit, &text.text, text.span)?;
-    }
-    Ok(text.text.clone())
-}
-
-fn factor(text: &Text<FactorText>) -> Result<f64, Problem> {
-    match text.text.parse::<f64>() {
-        Ok(factor) if factor.is_finite() && factor > 0.0 => Ok(factor),
-        Ok(_) => Err(impossible(format!("a rate multiplied by {} cannot be", text.text))
-            .at(text.span, "out of range")
-            .help("write a number above 0, for instance `0.5` or `10`")),
-        Err(_) => Err(Problem::new(ProblemKind::WrongKind, format!("`{}` is not a number", text.text))
-            .at(text.span, "rates are multiplied by it")
-            .help("write a number above 0, for instance `0.5` or `10`")),
-    }
-}
-
-fn switch(text: &Text<SwitchText>) -> Result<bool, Problem> {
-    text.text.parse::<bool>().map_err(|_| {
-        Problem::new(ProblemKind::WrongKind, format!("`{}` is neither `true` nor `false`", text.text))
-            .at(text.span, "here")
-            .help("write `tls: [false, true]` for both")
-    })
-}
-
-fn link(text: &Text<AnyText>) -> Result<LinkChoice, Problem> {
-    // Whether there is such a link and such a group is the workload's to tell.
-    LinkChoice::parse(&text.text).map_err(|message| impossible(message).at(text.span, "here"))
-}
-
-fn fault(text: &Text<AnyText>) -> Result<FaultChoice, Problem> {
-    // What its keys may say is the workload's to tell, too.
-    FaultChoice::parse(&text.text).map_err(|message| impossible(message).at(text.span, "here"))
-}
-
-fn payload(text: &Text<BytesText>) -> Result<String, Problem> {
-    let bytes = unit(text, units::size)?;
-    match bytes {
-        bytes if bytes >= 1.0 && bytes <= f64::from(u32::MAX) => Ok(text.text.clone()),
-        _ => Err(impossible(format!("a payload of {} cannot be", text.text))
-            .at(text.span, "out of range")
-            .help("write a size from `1B` to `4GiB`")),
-    }
-}
-
-fn systems(
-    raw: &Spanned<OneOrMany<Form<Text<AnyText>, Spanned<RawSystem>>>>,
-    axes: &RawAxes,
-    judge: Judge<'_>,
-) -> Result<Vec<SystemChoice>, Problem> {
-    if raw.value.0.is_empty() {
-        return Err(nothing(raw.span));
-    }
-    let mut found: Vec<SystemChoice> = vec![];
-    for form in &raw.value.0 {
-        let (choice, span) = match form {
-            Form::Short(text) => {
-                judged(judge, Word::System, &text.text, text.span)?;
-                (SystemChoice::named(&text.text), text.span)
-            }
-            Form::Full(full) => (system(&full.value, axes, judge)?, full.span),
-        };
-        if found.iter().any(|known| known.label == choice.label) {
-            return Err(Problem::new(ProblemKind::BadName, format!("`{}` is given twice", choice.label))
-                .at(span, "again")
-                .help("tell them apart with `label`, for instance `{system: mosquitto, label: second}`"));
-        }
-        found.push(choice);
-    }
-    Ok(found)
-}
-
-fn system(raw: &RawSystem, axes: &RawAxes, judge: Judge<'_>) -> Result<SystemChoice, Problem> {
-    judged(judge, Word::System, &raw.system.text, raw.system.span)?;
-    let named = SystemChoice::named(&raw.system.text);
-    let only_here = |span: Option<Span>, axis: bool, name: &str| match span {
-        Some(span) if axis => {
-            Err(Problem::new(ProblemKind::Conflict, format!("`{name}` is given by a system and by an axis"))
-                .at(span, "here")
-                .help(format!("give `{name}` to each system, or make it an axis")))
-        }
-        _ => Ok(()),
-    };
-    only_here(raw.protocol.as_ref().map(|text| text.span), axes.protocol.is_some(), "protocol")?;
-    only_here(raw.profile.as_ref().map(|text| text.span), axes.profile.is_some(), "profile")?;
-    only_here(raw.qos.as_ref().map(|text| text.span), axes.qos.is_some(), "qos")?;
-    only_here(raw.limit.as_ref().map(|text| text.span), axes.limit.is_some(), "limit")?;
-    only_here(raw.topology.as_ref().map(|text| text.span), axes.topology.is_some(), "topology")?;
-    only_here(raw.tls.as_ref().map(|text| text.span), axes.tls.is_some(), "tls")?;
-    if let Some(protocol) = &raw.protocol {
-        judged(judge, Word::Protocol, &protocol.text, protocol.span)?;
-    }
-    if let Some(back_end) = raw.back_end.as_ref().filter(|text| !BACK_ENDS.contains(&text.text.as_str())) {
-        return Err(impossible(format!("`{}` is not a back end", back_end.text))
-            .at(back_end.span, "here")
-            .help("write `process` or `container`"));
-    }
-    let text = |text: &Option<Text<AnyText>>| text.as_ref().map(|text| text.text.clone());
-    let label = raw.label.as_ref();
-    if let Some(label) = label.filter(|label| label.value.trim().is_empty()) {
-        return Err(Problem::new(ProblemKind::BadName, "a label without letters").at(label.span, "empty"));
-    }
-    Ok(SystemChoice {
-        label: label.map_or(named.label, |label| label.value.trim().to_owned()),
-        system: named.system,
-        protocol: text(&raw.protocol),
-        profile: text(&raw.profile),
-        qos: raw.qos.as_ref().map(level).transpose()?,
-        limit: raw.limit.as_ref().map(|text| limit(text, judge)).transpose()?,
-        topology: raw.topology.as_ref().map(topology).transpose()?,
-        tls: raw.tls.as_ref().map(switch).transpose()?,
-        back_end: text(&raw.back_end),
-        image: text(&raw.image),
-    })
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::endpoint::EndpointChoice;
 use super::papers::PaperFigures;
 use crate::fault::choice::FaultChoice;
 use crate::link::choice::LinkChoice;
@@ -143,7 +144,7 @@ pub struct Axes {
     pub scale: Vec<u32>,
     /// Multipliers of every device's rate, above 0.
     pub rate: Vec<f64>,
-    /// Nodes that the fleet is dealt out over.
+    /// Nodes that the fleet is dealt out over: worker processes, or some of the machines that joined.
     pub nodes: Vec<u16>,
     /// Sizes of every payload, as written.
     pub payload: Vec<String>,
@@ -159,13 +160,16 @@ pub struct Axes {
     pub set: Vec<(String, Vec<String>)>,
 }
 
-/// A system with settings that belong to it. Those it does not give come from the axes.
+/// A system with settings that belong to it. Those it does not give come from the axes. It is started, or it runs already at an
+/// endpoint.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SystemChoice {
     /// What it is called in the report, unique.
     pub label: String,
-    /// A built-in system or the path of a definition.
-    pub system: String,
+    /// A built-in system or the path of a definition; of an endpoint, what it is said to be, if that is said.
+    pub system: Option<String>,
+    /// Where it runs already; `None` for a system that is started.
+    pub endpoint: Option<EndpointChoice>,
     /// Its protocol.
     pub protocol: Option<String>,
     /// Its profile.
@@ -205,7 +209,13 @@ impl SystemChoice {
     pub fn named(system: &str) -> SystemChoice {
         let file = system.rsplit('/').next().unwrap_or(system);
         let label = file.strip_suffix(".yaml").unwrap_or(file);
-        SystemChoice { label: label.to_owned(), system: system.to_owned(), ..SystemChoice::default() }
+        SystemChoice { label: label.to_owned(), system: Some(system.to_owned()), ..SystemChoice::default() }
+    }
+
+    /// An endpoint under its label.
+    pub fn at(label: &str, url: &str) -> SystemChoice {
+        let endpoint = Some(EndpointChoice::at(url));
+        SystemChoice { label: label.to_owned(), endpoint, ..SystemChoice::default() }
     }
 }
 
@@ -215,16 +225,61 @@ impl Experiment {
         (self.duration, self.warmup, self.repeat) = (self.quick.duration, self.quick.warmup, self.quick.repeat);
         self
     }
+
+    /// Puts an endpoint into the axis `system`. In place of a value of the same label it keeps that one's protocol and delivery level, and
+    /// its log-in and certificates if it was an endpoint; if it was a system to be started, the endpoint is said to be that system.
+    #[must_use]
+    pub fn with_endpoint(mut self, label: &str, url: &str) -> Experiment {
+        let Some(known) = self.axes.system.iter_mut().find(|choice| choice.label == label) else {
+            self.axes.system.push(SystemChoice::at(label, url));
+            return self;
+        };
+        let was = std::mem::take(known);
+        let endpoint = EndpointChoice {
+            url: url.to_owned(),
+            // Both were places of the other one.
+            subscribe_endpoint: None,
+            node_exporter: None,
+            ..was.endpoint.unwrap_or_default()
+        };
+        let SystemChoice { label, system, protocol, qos, .. } = was;
+        *known = SystemChoice { label, system, protocol, qos, endpoint: Some(endpoint), ..SystemChoice::default() };
+        self
+    }
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use super::super::parse;
     use super::*;
 
     #[test]
     fn a_file_gives_a_system_its_name() {
         assert_eq!(SystemChoice::named("./systems/mine.yaml").label, "mine");
         assert_eq!(SystemChoice::named("mosquitto").label, "mosquitto");
+    }
+
+    #[test]
+    fn an_endpoint_is_added_or_takes_the_place_of_its_label() {
+        let text = "{name: t, workload: hello, axes: {system: [a, {system: emqx, label: EMQX, protocol: mqtt5, profile: tuned}, \
+                    {endpoint: 'mqtts://old', label: ours, user: ann, password_env: PW, node_exporter: 'http://old:9100'}]}}";
+        let experiment = parse("t.yaml", text, &|_, _| Ok(())).unwrap();
+        let changed = ["EMQX", "ours", "new"]
+            .into_iter()
+            .fold(experiment, |experiment, label| experiment.with_endpoint(label, "mqtt://host"));
+        let systems = &changed.axes.system;
+        assert_eq!(
+            systems.iter().map(|choice| choice.label.as_str()).collect::<Vec<_>>(),
+            ["a", "EMQX", "ours", "new"]
+        );
+        assert_eq!(systems[0], SystemChoice::named("a"));
+        let endpoint = Some(EndpointChoice::at("mqtt://host"));
+        let (system, protocol) = (Some("emqx".to_owned()), Some("mqtt5".to_owned()));
+        let emqx = SystemChoice { label: "EMQX".to_owned(), system, protocol, endpoint, ..SystemChoice::default() };
+        assert_eq!(systems[1], emqx, "what pubmark would have started it with goes");
+        let ours = systems[2].endpoint.as_ref().unwrap();
+        assert_eq!((ours.url.as_str(), ours.user.as_deref(), &ours.node_exporter), ("mqtt://host", Some("ann"), &None));
+        assert_eq!(systems[3], SystemChoice::at("new", "mqtt://host"));
     }
 }

@@ -5,21 +5,25 @@
 //! Names that only the rest of the program knows (systems, protocols, limits) are judged by the caller's [`Judge`], so
 //! that a wrong one is underlined like any other mistake.
 
+mod axis_value;
 mod builtin;
 mod cells;
 mod check;
 mod definition;
+mod endpoint;
 mod load;
 mod only;
 mod order;
 mod papers;
 pub(crate) mod raw;
+mod systems;
 mod values;
 mod write;
 
 pub use builtin::{Listed, all, names};
 pub use cells::{AxisValues, PlannedCell, Settings, axes, cells};
 pub use definition::{Axes, Experiment, Generator, Pins, Quick, QuietMachine, SystemChoice, client_parts};
+pub use endpoint::EndpointChoice;
 pub use load::{LoadError, Loaded, load, parse};
 pub use only::OnlyError;
 pub use order::{Turn, order};
@@ -33,6 +37,8 @@ pub enum Word<'a> {
     Workload,
     /// A system: a built-in one, or the path of a definition.
     System,
+    /// URL of a system that runs already.
+    Endpoint,
     /// A protocol.
     Protocol,
     /// Limits of a system, such as `cpu=0.5,memory=256MB`; `none` is not asked for.

@@ -172,7 +172,8 @@ pub(crate) struct RawQuick {
 pub(crate) struct RawAxes {
     /// Workloads: built-in ones, or paths of files; in place of the one above.
     pub workload: Option<OneOrMany<Text<AnyText>>>,
-    /// Systems: names (`pubmark list systems`), paths of definitions, or mappings with settings of their own.
+    /// Systems: names (`pubmark list systems`), paths of definitions, or mappings with settings of their own; those that run already,
+    /// by their `endpoint`.
     pub system: Spanned<OneOrMany<Form<Text<AnyText>, Spanned<RawSystem>>>>,
     /// Protocols that clients speak; the first that all systems offer if not given.
     pub protocol: Option<OneOrMany<Text<AnyText>>>,
@@ -188,7 +189,7 @@ pub(crate) struct RawAxes {
     pub scale: Option<OneOrMany<Text<WholeText>>>,
     /// Multipliers of every device's rate.
     pub rate: Option<OneOrMany<Text<FactorText>>>,
-    /// Nodes that the fleet is dealt out over: worker processes of the machine, as over so many machines.
+    /// Nodes that the fleet is dealt out over: worker processes of this machine; with `--nodes`, so many of the machines that joined.
     pub nodes: Option<OneOrMany<Text<WholeText>>>,
     /// Sizes of every payload.
     pub payload: Option<OneOrMany<Text<BytesText>>>,
@@ -206,13 +207,15 @@ pub(crate) struct RawAxes {
     pub set: Named<OneOrMany<Text<AnyText>>>,
 }
 
-/// A system with settings of its own.
+/// A system with settings of its own: one that is started, or one that runs already at an `endpoint`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, expecting = "a mapping with `system`")]
+#[serde(deny_unknown_fields, expecting = "a mapping with `system` or `endpoint`")]
 pub(crate) struct RawSystem {
-    /// Its name, or the path of its definition.
-    pub system: Text<AnyText>,
-    /// What it is called in the report; its name if not given.
+    /// Its name, or the path of its definition; beside `endpoint`, what that is said to be.
+    pub system: Option<Text<AnyText>>,
+    /// URL of a system that runs already, without a password: `mqtts://broker.example:8883`.
+    pub endpoint: Option<Text<AnyText>>,
+    /// What it is called in the report; its name if not given. An endpoint has no other name.
     pub label: Option<Spanned<String>>,
     /// Its protocol.
     pub protocol: Option<Text<AnyText>>,
@@ -230,4 +233,22 @@ pub(crate) struct RawSystem {
     pub back_end: Option<Text<AnyText>>,
     /// Image of its container.
     pub image: Option<Text<AnyText>>,
+    /// Of an endpoint: where subscribers connect, if that is another place.
+    pub subscribe_endpoint: Option<Text<AnyText>>,
+    /// Of an endpoint: the node_exporter of its machine, for what the whole machine used: `http://host:9100`.
+    pub node_exporter: Option<Text<AnyText>>,
+    /// Of an endpoint: user name of all clients that have none of their own.
+    pub user: Option<Text<AnyText>>,
+    /// Of an endpoint: environment variable that holds the password.
+    pub password_env: Option<Text<AnyText>>,
+    /// Of an endpoint: file that holds the password in its first line.
+    pub password_file: Option<Text<AnyText>>,
+    /// Of an endpoint: authorities (PEM) that its certificate is checked against; the machine's if not given.
+    pub tls_ca: Option<Text<AnyText>>,
+    /// Of an endpoint: accept any certificate; `false` by default.
+    pub tls_insecure: Option<Text<SwitchText>>,
+    /// Of an endpoint: certificate (PEM) that clients show.
+    pub tls_cert: Option<Text<AnyText>>,
+    /// Of an endpoint: key (PEM) of the certificate.
+    pub tls_key: Option<Text<AnyText>>,
 }

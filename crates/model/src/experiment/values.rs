@@ -40,6 +40,7 @@ impl ValueError {
     /// What to do instead.
     pub fn hint(&self) -> &'static str {
         match self {
+            ValueError::Twice { axis, .. } if axis == "system" => "give one of the two another label",
             ValueError::Twice { .. } => "keep one of the two",
             ValueError::Nothing { .. } => "give a value, or leave the axis out",
             ValueError::Scale { .. } => "give a smaller one",

@@ -90,14 +90,14 @@ fn write_axes(text: &mut String, axes: &Axes) {
 }
 
 fn system(choice: &SystemChoice) -> String {
-    if *choice == SystemChoice::named(&choice.system) {
-        return quoted(&choice.system);
+    if let Some(system) = choice.system.as_ref().filter(|system| *choice == SystemChoice::named(system)) {
+        return quoted(system);
     }
     let topology = choice.topology.map(|topology| topology.to_string());
     let tls = choice.tls.map(|tls| tls.to_string());
     let qos = choice.qos.map(|level| level.to_string());
-    let fields = [
-        ("system", Some(&choice.system)),
+    let mut fields = vec![
+        ("system", choice.system.as_ref()),
         ("label", Some(&choice.label)),
         ("protocol", choice.protocol.as_ref()),
         ("profile", choice.profile.as_ref()),
@@ -108,6 +108,21 @@ fn system(choice: &SystemChoice) -> String {
         ("image", choice.image.as_ref()),
         ("tls", tls.as_ref()),
     ];
+    let insecure = "true".to_owned();
+    if let Some(endpoint) = &choice.endpoint {
+        fields.extend([
+            ("endpoint", Some(&endpoint.url)),
+            ("subscribe_endpoint", endpoint.subscribe_endpoint.as_ref()),
+            ("node_exporter", endpoint.node_exporter.as_ref()),
+            ("user", endpoint.user.as_ref()),
+            ("password_env", endpoint.password_env.as_ref()),
+            ("password_file", endpoint.password_file.as_ref()),
+            ("tls_ca", endpoint.tls_ca.as_ref()),
+            ("tls_insecure", endpoint.tls_insecure.then_some(&insecure)),
+            ("tls_cert", endpoint.tls_cert.as_ref()),
+            ("tls_key", endpoint.tls_key.as_ref()),
+        ]);
+    }
     let fields: Vec<String> =
         fields.into_iter().filter_map(|(name, value)| Some(format!("{name}: {}", quoted(value?)))).collect();
     format!("{{{}}}", fields.join(", "))
@@ -133,7 +148,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::experiment::{Pins, Quick, QuietMachine, parse};
+    use crate::experiment::{EndpointChoice, Pins, Quick, QuietMachine, parse};
     use crate::fault::choice::FaultChoice;
     use crate::topology::{Topology, TopologyMode};
     use crate::workload::Variant;
@@ -155,19 +170,32 @@ mod tests {
         ) -> Experiment {
             let mut keys = std::collections::BTreeSet::new();
             let mut labels = std::collections::BTreeSet::new();
-            let choice = |system: &String| SystemChoice {
+            let started = |system: &String| SystemChoice {
                 profile: tuned.then(|| "tuned".to_owned()),
                 qos: (tuned && qos.is_empty()).then_some(1),
                 topology: tuned.then_some(Topology { brokers: 3, mode: TopologyMode::Bridge }),
                 ..SystemChoice::named(system)
             };
+            let running = |system: &String| SystemChoice {
+                qos: (tuned && qos.is_empty()).then_some(1),
+                endpoint: Some(EndpointChoice {
+                    url: "mqtt://host:1883".to_owned(),
+                    user: Some(system.clone()),
+                    password_env: tuned.then(|| "PW".to_owned()),
+                    tls_ca: cores.clone(),
+                    tls_insecure: tuned,
+                    ..EndpointChoice::default()
+                }),
+                ..SystemChoice::named(system)
+            };
+            let choice = |system: &String| if seed % 2 == 0 { started(system) } else { running(system) };
             Experiment {
                 name: "test".to_owned(), title, description: String::new(), workload, variant: Variant::Published,
                 set: set.into_iter().filter(|(key, _)| keys.insert(key.clone())).collect(),
                 seed, order_seed: seed / 2,
                 duration: Duration::from_nanos(duration_ns), warmup: Duration::ZERO, drain: Duration::from_secs(10),
                 repeat, quiet_machine: QuietMachine::default(), quick: Quick::default(),
-                pin: Pins { system: cores, generator: None }, strict_defaults: tuned,
+                pin: Pins { system: cores.clone(), generator: None }, strict_defaults: tuned,
                 generator: Generator { shards: repeat as u16, realtime: tuned, awake: !tuned, kernel_netem: tuned },
                 axes: Axes {
                     system: systems.iter().map(choice)

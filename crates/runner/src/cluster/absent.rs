@@ -13,18 +13,13 @@ use crate::error::RunError;
 use crate::observer::RunObserver;
 use crate::spec::Nodes;
 
-/// A run's nodes: there are none.
+/// Nodes that joined: there are none.
 #[derive(Debug)]
 pub enum Joined {}
 
 impl Joined {
     /// None, or why there cannot be any.
-    pub fn of(
-        nodes: &Nodes,
-        _: Option<Ipv4Addr>,
-        _: &AtomicBool,
-        _: &mut dyn RunObserver,
-    ) -> Result<Option<Joined>, RunError> {
+    pub fn of(nodes: &Nodes, _: &AtomicBool, _: &mut dyn RunObserver) -> Result<Option<Joined>, RunError> {
         match (nodes.nodes, nodes.observers) {
             (None, None) => Ok(None),
             _ => Err(RunError::input("this build of pubmark has no runs on several machines")
@@ -38,37 +33,47 @@ impl Joined {
     }
 
     /// Never called.
-    pub fn lost(&self) -> Vec<String> {
+    pub(crate) fn check_reach(&self, _: Option<Ipv4Addr>) -> Result<(), RunError> {
         match *self {}
     }
 
     /// Never called.
-    pub fn drives(&self) -> bool {
+    pub(crate) fn has(&self, _: &Nodes) -> bool {
         match *self {}
     }
 
     /// Never called.
-    pub fn observe(&self) -> Result<Option<Observed>, RunError> {
+    pub(crate) fn lost(&self, _: u16) -> Vec<String> {
         match *self {}
     }
 
     /// Never called.
-    pub fn launcher(self: &Arc<Joined>, _: [String; 2]) -> Box<dyn Launcher> {
+    pub(crate) fn drives(&self) -> bool {
+        match *self {}
+    }
+
+    /// Never called.
+    pub(crate) fn observe(&self) -> Result<Option<Observed>, RunError> {
+        match *self {}
+    }
+
+    /// Never called.
+    pub(crate) fn launcher(self: &Arc<Joined>, _: [String; 2]) -> Box<dyn Launcher> {
         match **self {}
     }
 
     /// Never called.
-    pub fn phase(&self, _: Phase) {
+    pub(crate) fn phase(&self, _: Phase) {
         match *self {}
     }
 
     /// Never called.
-    pub fn edge(&self, _: usize) {
+    pub(crate) fn edge(&self, _: usize) {
         match *self {}
     }
 
     /// Never called.
-    pub fn rows(&self) -> Vec<NodeRow> {
+    pub(crate) fn rows(&self) -> Vec<NodeRow> {
         match *self {}
     }
 }

@@ -30,7 +30,7 @@ const CREDENTIALS: &str = "cluster/coordinator";
 /// Longest wait for nodes, if nothing else is said.
 const JOIN_LIMIT: Duration = Duration::from_secs(60);
 
-/// A run's nodes.
+/// Nodes that joined: of one run, or of several that are made one after the other.
 #[derive(Debug)]
 pub struct Joined {
     cluster: Cluster,
@@ -41,14 +41,11 @@ pub struct Joined {
 }
 
 impl Joined {
-    /// Listens for the nodes of a run and waits until all are there; `None` for a run without. A system that this run starts
-    /// `listens_at` an address that they must reach.
-    pub fn of(
-        nodes: &Nodes,
-        listens_at: Option<Ipv4Addr>,
-        stop: &AtomicBool,
-        observer: &mut dyn RunObserver,
-    ) -> Result<Option<Joined>, RunError> {
+    /// Listens for nodes and waits until all are there; `None` if none are wanted.
+    ///
+    /// # Errors
+    /// Nobody can join, too few joined in time, or `stop` was set.
+    pub fn of(nodes: &Nodes, stop: &AtomicBool, observer: &mut dyn RunObserver) -> Result<Option<Joined>, RunError> {
         let wanted = [nodes.nodes, nodes.observers].map(|count| usize::from(count.unwrap_or(0)));
         let wanted = NodesRequired { nodes: wanted[0], observers: wanted[1] };
         if wanted == NodesRequired::default() {
@@ -80,19 +77,32 @@ impl Joined {
             address: joined.cluster.address(),
         });
         joined.gather(observer, stop)?;
-        let far = joined.cluster.nodes().into_iter().find(|node| !node.address.ip().is_loopback());
-        match (far, listens_at) {
-            (Some(far), Some(host)) if host.is_loopback() => Err(RunError::input(format!(
+        Ok(Some(joined))
+    }
+
+    /// Refuses a system that listens where nodes do not reach it; `None` for one that pubmark does not start.
+    pub(crate) fn check_reach(&self, listens_at: Option<Ipv4Addr>) -> Result<(), RunError> {
+        let Some(host) = listens_at.filter(Ipv4Addr::is_loopback) else { return Ok(()) };
+        match self.cluster.nodes().into_iter().find(|node| !node.address.ip().is_loopback()) {
+            Some(far) => Err(RunError::input(format!(
                 "a system at {host} is out of reach for `{}` at {}",
                 far.name,
                 far.address.ip()
             ))
             .hint("`--system-host ADDRESS` with an address of this machine that nodes reach; or `--endpoint`")),
-            _ => Ok(Some(joined)),
+            None => Ok(()),
         }
     }
 
+    /// Are there as many nodes as a run wants? It uses the first of them.
+    pub(crate) fn has(&self, wanted: &Nodes) -> bool {
+        usize::from(wanted.nodes.unwrap_or(0)) <= self.wanted.nodes
+    }
+
     /// Waits until all nodes are there, those that were lost before included.
+    ///
+    /// # Errors
+    /// Some did not come in time, or `stop` was set.
     pub fn gather(&self, observer: &mut dyn RunObserver, stop: &AtomicBool) -> Result<(), RunError> {
         let mut seen = |event: &Event| {
             observer.event(&match event {
@@ -117,29 +127,29 @@ impl Joined {
         })
     }
 
-    /// Nodes that are gone, each with why.
-    pub fn lost(&self) -> Vec<String> {
-        let nodes = self.cluster.nodes().into_iter().enumerate();
+    /// Of the first nodes those that are gone, each with why.
+    pub(crate) fn lost(&self, first: u16) -> Vec<String> {
+        let nodes = self.cluster.nodes().into_iter().take(first.into()).enumerate();
         nodes.filter_map(|(number, node)| Some(format!("`{}`: {}", node.name, self.cluster.lost(number)?))).collect()
     }
 
     /// Are there nodes that send and listen?
-    pub fn drives(&self) -> bool {
+    pub(crate) fn drives(&self) -> bool {
         self.wanted.nodes > 0
     }
 
     /// Lets observers look from now on; `None` if the run has none.
-    pub fn observe(&self) -> Result<Option<Observed>, RunError> {
+    pub(crate) fn observe(&self) -> Result<Option<Observed>, RunError> {
         (self.wanted.observers > 0).then(|| Observed::begin(&self.cluster)).transpose()
     }
 
     /// What starts workers on them for clients that speak this.
-    pub fn launcher(self: &Arc<Joined>, speaks: [String; 2]) -> Box<dyn Launcher> {
+    pub(crate) fn launcher(self: &Arc<Joined>, speaks: [String; 2]) -> Box<dyn Launcher> {
         Box::new(OnNodes { joined: Arc::clone(self), speaks })
     }
 
     /// The run goes on to this phase: counters are only wanted where somebody waits for them.
-    pub fn phase(&self, phase: Phase) {
+    pub(crate) fn phase(&self, phase: Phase) {
         match phase {
             Phase::Subscribe | Phase::Drain => self.cluster.watch(true),
             Phase::Measure => self.cluster.watch(false),
@@ -148,12 +158,12 @@ impl Joined {
     }
 
     /// The window begins (0) or ends (1).
-    pub fn edge(&self, edge: usize) {
+    pub(crate) fn edge(&self, edge: usize) {
         self.cluster.mark(edge);
     }
 
     /// What nodes came to, in the order of their numbers.
-    pub fn rows(&self) -> Vec<NodeRow> {
+    pub(crate) fn rows(&self) -> Vec<NodeRow> {
         let reports = self.cluster.reports();
         let traffic = self.cluster.traffic();
         let rows = self.cluster.nodes().into_iter().zip(reports).zip(traffic).enumerate();

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use pubmark_model::secret::MASK;
+use pubmark_systems::definition::DEFAULT_PROFILE;
 
 use super::{RunSpec, SPEC_VERSION, Transport, WorkloadSource};
 use crate::error::RunError;
@@ -42,9 +43,10 @@ impl RunSpec {
         self.check_pairs()
     }
 
-    fn of_started_systems(&self) -> [Given; 8] {
+    fn of_started_systems(&self) -> [Given; 9] {
         let target = &self.target;
         [
+            ("--profile", target.profile != DEFAULT_PROFILE),
             ("--transport", target.transport != Transport::default()),
             ("--back-end", target.back_end.is_some()),
             ("--system-host", target.system_host.is_some()),

@@ -1,0 +1,83 @@
+//! Machines that join an experiment or a search, and use all of it together: they join once.
+
+use std::net::Ipv4Addr;
+
+use pubmark_runner::spec::Nodes;
+use pubmark_runner::{RunError, RunEvent, RunObserver};
+
+use crate::observer::{Event, Observer};
+
+/// On which machines an experiment is run: not of its definition, which is the same wherever it is run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Machines {
+    /// Machines that join, and where.
+    pub nodes: Nodes,
+    /// Address of this machine at which systems that are started listen.
+    pub system_host: Option<Ipv4Addr>,
+}
+
+impl Machines {
+    /// How many join; `None` if all clients are on this machine.
+    pub fn count(&self) -> Option<u16> {
+        self.nodes.nodes
+    }
+
+    /// Refuses options for machines that join where none do.
+    pub(crate) fn check(&self) -> Result<(), RunError> {
+        let nodes = &self.nodes;
+        let given = [
+            ("--listen", nodes.listen.is_some()),
+            ("--credentials", nodes.credentials.is_some()),
+            ("--join-limit", nodes.join_limit.is_some()),
+            ("--announce", nodes.announce),
+            ("--system-host", self.system_host.is_some()),
+        ];
+        match given.iter().find(|(_, is_given)| *is_given && self.count().is_none()) {
+            Some((option, _)) => {
+                Err(RunError::input(format!("`{option}` is for machines that join, and the experiment wants none"))
+                    .hint("`--nodes N` runs it on N machines"))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Options with which an experiment goes on, as they are typed, each with a space in front.
+    pub fn options(&self) -> String {
+        let nodes = &self.nodes;
+        let words = [
+            nodes.nodes.map(|count| format!("--nodes {count}")),
+            nodes.listen.map(|address| format!("--listen {address}")),
+            nodes.credentials.as_ref().map(|folder| format!("--credentials {}", folder.display())),
+            nodes.announce.then(|| "--announce".to_owned()),
+            self.system_host.map(|host| format!("--system-host {host}")),
+        ];
+        words.into_iter().flatten().map(|word| format!(" {word}")).collect()
+    }
+}
+
+/// Hands what happens to nodes between runs to whoever watches all of them.
+pub(crate) struct NodeEvents<'a>(pub &'a mut dyn Observer);
+
+impl RunObserver for NodeEvents<'_> {
+    fn event(&mut self, event: &RunEvent) {
+        self.0.event(&Event::Nodes(event));
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_for_machines_are_refused_where_none_join() {
+        let mut machines = Machines { system_host: Some(Ipv4Addr::LOCALHOST), ..Machines::default() };
+        let error = machines.check().unwrap_err();
+        assert_eq!(error.to_string(), "`--system-host` is for machines that join, and the experiment wants none");
+        machines.nodes.nodes = Some(2);
+        machines.check().unwrap();
+        machines.nodes.listen = Some("0.0.0.0:7701".parse().unwrap());
+        assert_eq!(machines.options(), " --nodes 2 --listen 0.0.0.0:7701 --system-host 127.0.0.1");
+        assert_eq!(Machines::default().options(), "");
+    }
+}
