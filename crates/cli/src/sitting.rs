@@ -45,7 +45,7 @@ pub fn begin(experiment: Experiment, folder: Option<&Path>, options: &Options, p
         return Ok(ExitCode::Ok);
     }
     let (json, events) = (options.json, &options.events);
-    events.during(json, printer, |stream| {
+    events.during(json, None, printer, |stream| {
         perform(Sitting::begin(experiment, folder, &options.out, &host)?, json, events, stream, printer)
     })
 }
@@ -53,13 +53,13 @@ pub fn begin(experiment: Experiment, folder: Option<&Path>, options: &Options, p
 /// Goes on with the experiment in a folder.
 pub fn resume(folder: &Path, json: bool, events: &Events, printer: &Printer) -> Outcome {
     let host = Host { stop: signals::watch()?, ..host::this() };
-    events.during(json, printer, |stream| perform(Sitting::resume(folder, &host)?, json, events, stream, printer))
+    events.during(json, None, printer, |stream| perform(Sitting::resume(folder, &host)?, json, events, stream, printer))
 }
 
 fn perform(sitting: Sitting, json: bool, events: &Events, stream: Option<&EventStream>, printer: &Printer) -> Outcome {
     let place = sitting.folder().to_owned();
     let folder = place.display().to_string();
-    events::write_begin(stream, &place, sitting.name(), [1, 1], [None, None]);
+    events::write_begin(stream, &place, sitting.name(), None);
     let finished = sitting.perform(&mut Watcher { printer, stream })?;
     let record = &finished.record;
     events::write_end(stream, &place, record.status, None);
