@@ -31,6 +31,17 @@ fn address(text: &str) -> Result<SocketAddr, String> {
 #[cfg(not(feature = "serve"))]
 pub enum Scraped {}
 
+impl Metrics {
+    /// Can anything be scraped?
+    #[cfg(feature = "cluster")]
+    pub fn is_wanted(&self) -> bool {
+        #[cfg(feature = "serve")]
+        return self.metrics.is_some();
+        #[cfg(not(feature = "serve"))]
+        return false;
+    }
+}
+
 #[cfg(not(feature = "serve"))]
 impl Metrics {
     /// Nothing.
@@ -43,6 +54,12 @@ impl Metrics {
 impl Scraped {
     /// Never called.
     pub fn listener(&self) -> Listener {
+        match *self {}
+    }
+
+    /// Never called.
+    #[cfg(feature = "cluster")]
+    pub fn show_node(&self, _: &str, _: &pubmark_cluster::node::NodeCounts) {
         match *self {}
     }
 
@@ -83,6 +100,14 @@ mod with_serve {
                 values.add(event);
                 shows(Exposed { run: Some(values.clone()), queue: None });
             })
+        }
+
+        /// Shows what the clients of a node have come to.
+        #[cfg(feature = "cluster")]
+        pub fn show_node(&self, name: &str, counts: &pubmark_cluster::node::NodeCounts) {
+            let began = pubmark_record::time::UtcTime::from_system_time(counts.began).rfc3339();
+            let run = RunValues::of_node(name, began, &counts.totals, &counts.latency);
+            self.0.shows()(Exposed { run: Some(run), queue: None });
         }
 
         /// Answers from now on, and prints where.

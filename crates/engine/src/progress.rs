@@ -147,6 +147,25 @@ pub struct Totals {
     pub last_event_ns: u64,
 }
 
+impl Totals {
+    /// Adds those of another part of the fleet.
+    pub fn add(&mut self, other: &Totals) {
+        self.online += other.online;
+        self.subscribed += other.subscribed;
+        self.failing += other.failing;
+        self.not_authorized += other.not_authorized;
+        self.offered += other.offered;
+        self.sent += other.sent;
+        self.expected += other.expected;
+        self.delivered += other.delivered;
+        self.measured_sent += other.measured_sent;
+        self.measured_delivered += other.measured_delivered;
+        self.backlog += other.backlog;
+        self.in_flight += other.in_flight;
+        self.last_event_ns = self.last_event_ns.max(other.last_event_ns);
+    }
+}
+
 impl Progress {
     /// Counters for so many shards.
     ///

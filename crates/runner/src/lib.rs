@@ -65,7 +65,7 @@ pub use error::{ErrorKind, RunError};
 pub use host::Host;
 pub use message_log::MessageLog;
 pub use observer::{
-    LiveInterval, LiveLatency, LiveUsage, Phase, RunEvent, RunObserver, RunProgress, UsageNow, WindowLatency,
+    LiveInterval, LiveLatency, LiveUsage, Phase, RunEvent, RunObserver, RunProgress, Totals, UsageNow, WindowLatency,
 };
 pub use prepare::CheckedRun;
 pub use prepared::{PreparedRun, RunOutcome};

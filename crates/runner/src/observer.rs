@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use pubmark_engine::live::{LiveInterval, LiveLatency};
-use pubmark_engine::progress::Totals;
+pub use pubmark_engine::progress::Totals;
 pub use pubmark_engine::run::Phase;
 pub use pubmark_engine::window_latency::WindowLatency;
 pub use pubmark_systems::sampler::{LiveUsage, UsageNow};

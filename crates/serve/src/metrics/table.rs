@@ -89,7 +89,7 @@ pub const METRICS: &[Metric] = &[
         "pubmark_outstanding_deliveries",
         "",
         "Deliveries of written messages that have not come yet, warm-up included: what is under way, and what is lost.",
-        |shown| level(shown, |counts| counts.outstanding),
+        |shown| of_run(shown, |run| Some(Reading::Level(run.counts.as_ref()?.outstanding? as f64))),
     ),
     gauge("pubmark_backlog_messages", "", "Messages that are due and not handed over to their clients.", |shown| {
         level(shown, |counts| counts.backlog)
@@ -222,7 +222,8 @@ fn usage(shown: &Exposed, read: fn(&Usage) -> f64) -> Series {
 pub fn markdown() -> String {
     let mut text = "# Metrics for Prometheus\n\nThe program generates this page. [Scrape metrics](../how-to/scrape-metrics.md) \
                     says how to read them.\n\nMetrics of a run have the labels `run`, `workload`, `system` and `protocol`, as \
-                    far as each is known; those of a node `run`, its number since the node began, and `node`. A metric that is \
+                    far as each is known; those of `pubmark node` have `run`, \
+                    the time at which the run began there, and `node`. A metric that is \
                     not known has no series.\n\n| metric | type | further labels | meaning |\n|---|---|---|---|\n"
         .to_owned();
     for metric in METRICS {

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use pubmark_runner::stream::{Begins, FaultWord, Latencies, PhaseWord, Progress, StreamEvent, Usage, WindowLatencies};
+use pubmark_runner::{Totals, WindowLatency};
 
 use super::Label;
 use crate::store::State;
@@ -39,8 +40,8 @@ pub struct Counts {
     pub sent: u64,
     /// First copies of them delivered.
     pub delivered: u64,
-    /// Deliveries to come, warm-up included.
-    pub outstanding: u64,
+    /// Deliveries to come, warm-up included; a node does not know those of messages that others send.
+    pub outstanding: Option<u64>,
     /// Due and not handed over.
     pub backlog: u64,
     /// Handed over and not settled.
@@ -59,12 +60,26 @@ impl Counts {
             offered: progress.offered,
             sent: progress.measured_sent,
             delivered: progress.measured_delivered,
-            outstanding: progress.expected.saturating_sub(progress.delivered),
+            outstanding: Some(progress.expected.saturating_sub(progress.delivered)),
             backlog: progress.backlog,
             in_flight: progress.in_flight,
             online: progress.online,
             failing: progress.failing,
             subscribed: progress.subscribed,
+        }
+    }
+
+    fn of_totals(totals: &Totals) -> Counts {
+        Counts {
+            offered: totals.offered,
+            sent: totals.measured_sent,
+            delivered: totals.measured_delivered,
+            outstanding: None,
+            backlog: totals.backlog,
+            in_flight: totals.in_flight,
+            online: totals.online,
+            failing: totals.failing,
+            subscribed: totals.subscribed,
         }
     }
 
@@ -98,6 +113,16 @@ pub struct RunValues {
 }
 
 impl RunValues {
+    /// What the clients of one node have come to in a run that began there at this time.
+    pub fn of_node(node: &str, began: String, totals: &Totals, latency: &WindowLatency) -> RunValues {
+        RunValues {
+            labels: vec![("run", began), ("node", bounded(node))],
+            counts: Some(Counts::of_totals(totals)),
+            window: Some(latency.into()),
+            ..RunValues::default()
+        }
+    }
+
     /// Takes what a run tells.
     pub fn add(&mut self, event: &StreamEvent) {
         match event {
