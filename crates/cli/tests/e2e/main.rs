@@ -29,6 +29,7 @@ mod latency_breakdown;
 mod links;
 mod lost_workers;
 mod message_log;
+mod node_metrics;
 mod nodes;
 mod objectives;
 mod persistence;
