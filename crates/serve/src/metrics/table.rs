@@ -120,7 +120,7 @@ pub const METRICS: &[Metric] = &[
     ),
     gauge(
         "pubmark_recent_latency_seconds",
-        "`quantile`, `bound`",
+        "`percentile`, `bound`",
         "A percentile of the last second, or of up to ten where one has too few deliveries: its upper and its lower bound.",
         recent,
     ),
@@ -200,13 +200,13 @@ fn phases(shown: &Exposed) -> Series {
 
 fn recent(shown: &Exposed) -> Series {
     let Some((run, latency)) = shown.run.as_ref().and_then(|run| Some((run, run.latency?))) else { return vec![] };
-    let bounds = |quantile: &'static str, interval: Option<Interval>| {
+    let bounds = |percentile: &'static str, interval: Option<Interval>| {
         let bounds = interval.map(|interval| [("lower", interval.lower_us), ("upper", interval.upper_us)]);
-        bounds.into_iter().flatten().map(move |(bound, us)| (quantile, bound, us))
+        bounds.into_iter().flatten().map(move |(bound, us)| (percentile, bound, us))
     };
-    let all = bounds("0.5", latency.p50).chain(bounds("0.99", latency.p99));
-    all.map(|(quantile, bound, us)| {
-        (with(&run.labels, &[("quantile", quantile), ("bound", bound)]), Reading::Level(us / 1e6))
+    let all = bounds("50", latency.p50).chain(bounds("99", latency.p99));
+    all.map(|(percentile, bound, us)| {
+        (with(&run.labels, &[("percentile", percentile), ("bound", bound)]), Reading::Level(us / 1e6))
     })
     .collect()
 }
