@@ -1,11 +1,12 @@
 //! `--events`: what goes on, as lines of JSON for programs.
 
 use std::fs::File;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use pubmark_record::record::{Status, VerdictStatus};
-use pubmark_runner::stream::{Begins, Ends, EventStream, Failed, STREAM_VERSION, StreamEvent};
+use pubmark_record::record::{Record, Status};
+use pubmark_runner::stream::{Begins, Counted, Ends, EventStream, Failed, Listener, STREAM_VERSION, StreamEvent};
 
 use crate::exit_code::ExitCode;
 use crate::failure::{Failure, Outcome};
@@ -30,6 +31,7 @@ impl Events {
     pub fn during(
         &self,
         json: bool,
+        listener: Option<Listener>,
         printer: &Printer,
         perform: impl FnOnce(Option<&EventStream>) -> Outcome,
     ) -> Outcome {
@@ -37,7 +39,9 @@ impl Events {
             return Err(Failure::usage("`--events -` and `--json` both write to standard output")
                 .hint("write the events to a file: `--events events.jsonl`"));
         }
-        let stream = self.events.as_deref().map(open).transpose()?;
+        let to = self.events.as_deref().map(open).transpose()?;
+        let is_wanted = to.is_some() || listener.is_some();
+        let stream = is_wanted.then(|| EventStream::new(to, listener));
         let outcome = perform(stream.as_ref());
         if let Err(failure) = &outcome {
             write_failure(stream.as_ref(), failure);
@@ -51,14 +55,14 @@ impl Events {
     }
 }
 
-fn open(path: &Path) -> Result<EventStream, Failure> {
+fn open(path: &Path) -> Result<Box<dyn Write + Send>, Failure> {
     if path == Path::new("-") {
-        return Ok(EventStream::to(Box::new(std::io::stdout())));
+        return Ok(Box::new(std::io::stdout()));
     }
     let file = File::create(path).map_err(|error| {
         Failure::from_error(ExitCode::Usage, &error).during(format!("failed to create `{}`", path.display()))
     })?;
-    Ok(EventStream::to(Box::new(file)))
+    Ok(Box::new(file))
 }
 
 /// Writes that something came to no outcome.
@@ -72,15 +76,23 @@ pub fn write_failure(stream: Option<&EventStream>, failure: &Failure) {
     }));
 }
 
+/// What is known of a run that begins, but not of an experiment or a search.
+pub struct OfRun<'a> {
+    /// The system.
+    pub system: &'a str,
+    /// What devices speak.
+    pub protocol: &'a str,
+    /// Number of this repetition, from 1, and repetitions in all.
+    pub repetition: [u32; 2],
+    /// Lengths of warm-up and window, seconds.
+    pub window_s: [f64; 2],
+}
+
 /// Writes that something with a folder begins.
-pub fn write_begin(
-    stream: Option<&EventStream>,
-    folder: &Path,
-    name: &str,
-    [repetition, repetitions]: [u32; 2],
-    [warmup_s, duration_s]: [Option<f64>; 2],
-) {
+pub fn write_begin(stream: Option<&EventStream>, folder: &Path, name: &str, run: Option<OfRun<'_>>) {
     let Some(stream) = stream else { return };
+    let [repetition, repetitions] = run.as_ref().map_or([1, 1], |run| run.repetition);
+    let [warmup_s, duration_s] = run.as_ref().map_or([None, None], |run| run.window_s.map(Some));
     stream.write(&StreamEvent::Begins(Begins {
         t_s: stream.now_s(),
         stream_version: STREAM_VERSION,
@@ -88,18 +100,25 @@ pub fn write_begin(
         name: name.to_owned(),
         repetition,
         repetitions,
+        system: run.as_ref().map(|run| run.system.to_owned()),
+        protocol: run.as_ref().map(|run| run.protocol.to_owned()),
         warmup_s,
         duration_s,
     }));
 }
 
-/// Writes that its folder is written.
-pub fn write_end(stream: Option<&EventStream>, folder: &Path, status: Status, verdict: Option<VerdictStatus>) {
+/// Writes that its folder is written; with the record of a run.
+pub fn write_end(stream: Option<&EventStream>, folder: &Path, status: Status, record: Option<&Record>) {
     let Some(stream) = stream else { return };
     stream.write(&StreamEvent::Ends(Ends {
         t_s: stream.now_s(),
         folder: folder.display().to_string(),
         status: status.as_str().to_owned(),
-        verdict: verdict.map(|verdict| verdict.as_str().to_owned()),
+        verdict: record.map(|record| record.verdict.status.as_str().to_owned()),
+        counted: record.map(|record| {
+            let messages = &record.delivery.messages;
+            let (offered, sent) = (messages.offered, messages.sent);
+            Counted { offered, sent, delivered: messages.delivered, lost: messages.lost }
+        }),
     }));
 }

@@ -19,6 +19,7 @@ mod failure;
 mod figures;
 mod glossary;
 mod host;
+mod metrics;
 mod past_runs;
 mod printer;
 mod progress;

@@ -47,7 +47,7 @@ pub fn begin(experiment: Experiment, folder: Option<&Path>, options: &Options, p
         printer.result(&experiment_dry_run::text(&plan, machines, &host.stop)?)?;
         return Ok(ExitCode::Ok);
     }
-    options.events.during(options.json, printer, |stream| {
+    options.events.during(options.json, None, printer, |stream| {
         let mut watcher = Watcher { printer, stream };
         let sitting = Sitting::begin(experiment, folder, &options.out, &host, machines, &mut watcher)?;
         perform(sitting, options, &mut watcher)
@@ -57,7 +57,7 @@ pub fn begin(experiment: Experiment, folder: Option<&Path>, options: &Options, p
 /// Goes on with the experiment in a folder.
 pub fn resume(folder: &Path, options: &Options, printer: &Printer) -> Outcome {
     let host = Host { stop: signals::watch()?, ..host::this() };
-    options.events.during(options.json, printer, |stream| {
+    options.events.during(options.json, None, printer, |stream| {
         let mut watcher = Watcher { printer, stream };
         let sitting = Sitting::resume(folder, &host, &options.machines, &mut watcher)?;
         perform(sitting, options, &mut watcher)
@@ -68,7 +68,7 @@ fn perform(sitting: Sitting, options: &Options, watcher: &mut Watcher<'_>) -> Ou
     let (printer, stream) = (watcher.printer, watcher.stream);
     let place = sitting.folder().to_owned();
     let folder = place.display().to_string();
-    events::write_begin(stream, &place, sitting.name(), [1, 1], [None, None]);
+    events::write_begin(stream, &place, sitting.name(), None);
     let finished = sitting.perform(watcher)?;
     let record = &finished.record;
     events::write_end(stream, &place, record.status, None);

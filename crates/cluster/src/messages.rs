@@ -1,7 +1,7 @@
 //! What coordinator and nodes say to each other. Tags are never used again for something else; `Join` is understood by every version.
 
 /// Number of this protocol; both ends have to have the same.
-pub const SCHEMA: u32 = 3;
+pub const SCHEMA: u32 = 4;
 
 /// Largest message that either end takes, bytes: a piece of the tunnel and what surrounds it.
 pub const LARGEST_BYTES: usize = 1 << 20;

@@ -43,6 +43,7 @@ fn settings(folder: &Path, join: &str, name: String) -> NodeSettings {
         memory_bytes: 0,
         awake: false,
         observes: false,
+        counts: false,
         once: true,
         clock_error: None,
     }

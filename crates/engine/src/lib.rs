@@ -41,6 +41,7 @@ mod spent;
 mod traffic;
 #[cfg(test)]
 mod virtual_time;
+pub mod window_latency;
 mod worker;
 
 #[doc(hidden)]

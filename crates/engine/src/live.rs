@@ -11,12 +11,12 @@ use pubmark_metrics::bounds::lower_ns;
 use crate::progress::Progress;
 
 /// Bins of a power of two are this power of two.
-const SUB_BITS: u32 = 4;
+pub(crate) const SUB_BITS: u32 = 4;
 /// Latencies below 2^this, ns, share the first bin.
-const LEAST_BITS: u32 = 10;
+pub(crate) const LEAST_BITS: u32 = 10;
 /// Powers of two above: up to 2^42 ns, 73 minutes, beyond which the last bin takes all.
 const OCTAVES: u32 = 32;
-const BINS: usize = (OCTAVES << SUB_BITS) as usize;
+pub(crate) const BINS: usize = (OCTAVES << SUB_BITS) as usize;
 
 /// Time between two looks, ns.
 const LOOK_NS: u64 = 1_000_000_000;
@@ -66,7 +66,7 @@ fn bin_of(ns: u64) -> usize {
 }
 
 /// Least latency of a bin, ns.
-fn least_ns(bin: usize) -> u64 {
+pub(crate) fn least_ns(bin: usize) -> u64 {
     if bin == 0 {
         return 0;
     }
@@ -97,16 +97,26 @@ pub struct LiveLatency {
 }
 
 /// All shards' counts at one moment.
-struct Look {
-    upper: Vec<u32>,
-    lower: Vec<u32>,
+pub(crate) struct Look {
+    pub(crate) upper: Vec<u32>,
+    pub(crate) lower: Vec<u32>,
 }
 
 impl Look {
-    fn at(progress: &Progress) -> Look {
+    /// Of the measured window and of the warm-up.
+    fn at_all(progress: &Progress) -> Look {
+        Look::sum(progress.shards().iter().flat_map(|shard| [&shard.warm_up, &shard.window]))
+    }
+
+    /// Of the measured window alone.
+    pub(crate) fn at_window(progress: &Progress) -> Look {
+        Look::sum(progress.shards().iter().map(|shard| &shard.window))
+    }
+
+    fn sum<'a>(counted: impl Iterator<Item = &'a LiveBounds>) -> Look {
         let mut look = Look { upper: vec![0; BINS], lower: vec![0; BINS] };
-        for shard in progress.shards() {
-            let sides = [(&mut look.upper, &shard.latency.upper), (&mut look.lower, &shard.latency.lower)];
+        for bounds in counted {
+            let sides = [(&mut look.upper, &bounds.upper), (&mut look.lower, &bounds.lower)];
             for (sums, bins) in sides {
                 for (sum, bin) in sums.iter_mut().zip(bins) {
                     *sum = sum.wrapping_add(bin.load(Relaxed));
@@ -127,14 +137,14 @@ pub struct LiveWatch {
 impl LiveWatch {
     /// From now on: percentiles include nothing from before.
     pub fn start(progress: &Progress, now_ns: u64) -> LiveWatch {
-        LiveWatch { looks: VecDeque::from([Look::at(progress)]), looked_ns: now_ns, latest: LiveLatency::default() }
+        LiveWatch { looks: VecDeque::from([Look::at_all(progress)]), looked_ns: now_ns, latest: LiveLatency::default() }
     }
 
     /// What is known now; it changes once a second.
     pub fn look(&mut self, progress: &Progress, now_ns: u64) -> LiveLatency {
         if now_ns.saturating_sub(self.looked_ns) >= LOOK_NS {
             self.looked_ns = now_ns;
-            self.looks.push_front(Look::at(progress));
+            self.looks.push_front(Look::at_all(progress));
             self.looks.truncate(LOOKS + 1);
             self.latest = LiveLatency {
                 samples: self.samples(1).map_or(0, |counts| counts.iter().map(|count| u64::from(*count)).sum()),
@@ -191,7 +201,7 @@ mod tests {
     const S: u64 = 1_000_000_000;
 
     fn noted(progress: &Progress, shard: usize, count: usize, upper_ns: i64, width_ns: u64) {
-        (0..count).for_each(|_| progress.shards()[shard].latency.note(upper_ns, width_ns));
+        (0..count).for_each(|_| progress.shards()[shard].window.note(upper_ns, width_ns));
     }
 
     #[test]
@@ -228,8 +238,8 @@ mod tests {
     #[test]
     fn counts_may_wrap() {
         let progress = Progress::new(1).unwrap();
-        progress.shards()[0].latency.upper[bin_of(5_000)].store(u32::MAX - 3, Relaxed);
-        progress.shards()[0].latency.lower[bin_of(5_000)].store(u32::MAX - 3, Relaxed);
+        progress.shards()[0].window.upper[bin_of(5_000)].store(u32::MAX - 3, Relaxed);
+        progress.shards()[0].window.lower[bin_of(5_000)].store(u32::MAX - 3, Relaxed);
         let mut watch = LiveWatch::start(&progress, 0);
         noted(&progress, 0, 40, 5_000, 0);
         assert_eq!(watch.look(&progress, S).samples, 40);

@@ -30,6 +30,10 @@ pub struct ShardProgress {
     pub expected: AtomicU64,
     /// First copies delivered, warm-up included.
     pub delivered: AtomicU64,
+    /// Messages of the measured window written.
+    pub measured_sent: AtomicU64,
+    /// First copies of them delivered.
+    pub measured_delivered: AtomicU64,
     /// Messages due but not yet handed over.
     pub backlog: AtomicU64,
     /// Messages handed over and not yet written or not yet acknowledged.
@@ -44,12 +48,14 @@ pub struct ShardProgress {
     pub copied: AtomicU64,
     /// Heartbeat of the worker process that this shard is the first of: see [`crate::remote::HeartbeatWatch`].
     pub beats: AtomicU64,
-    /// Latencies of its deliveries until now, for who watches; empty where another machine counts.
-    pub latency: LiveBounds,
+    /// Latencies of its deliveries until now that belong to the warm-up, for who watches; empty where another machine counts.
+    pub warm_up: LiveBounds,
+    /// The same of the measured window.
+    pub window: LiveBounds,
 }
 
 /// Numbers of a row of counters as it goes between machines.
-pub const ROW: usize = 13;
+pub const ROW: usize = 15;
 
 impl ShardProgress {
     fn counters(&self) -> [&AtomicU64; ROW - 1] {
@@ -62,6 +68,8 @@ impl ShardProgress {
             &self.sent,
             &self.expected,
             &self.delivered,
+            &self.measured_sent,
+            &self.measured_delivered,
             &self.backlog,
             &self.in_flight,
             &self.last_event_ns,
@@ -127,12 +135,35 @@ pub struct Totals {
     pub expected: u64,
     /// Deliveries that came.
     pub delivered: u64,
+    /// Messages of the measured window written.
+    pub measured_sent: u64,
+    /// First copies of them delivered.
+    pub measured_delivered: u64,
     /// Messages due and not handed over.
     pub backlog: u64,
     /// Messages handed over and not settled.
     pub in_flight: u64,
     /// Newest event, ns of `CLOCK_MONOTONIC`.
     pub last_event_ns: u64,
+}
+
+impl Totals {
+    /// Adds those of another part of the fleet.
+    pub fn add(&mut self, other: &Totals) {
+        self.online += other.online;
+        self.subscribed += other.subscribed;
+        self.failing += other.failing;
+        self.not_authorized += other.not_authorized;
+        self.offered += other.offered;
+        self.sent += other.sent;
+        self.expected += other.expected;
+        self.delivered += other.delivered;
+        self.measured_sent += other.measured_sent;
+        self.measured_delivered += other.measured_delivered;
+        self.backlog += other.backlog;
+        self.in_flight += other.in_flight;
+        self.last_event_ns = self.last_event_ns.max(other.last_event_ns);
+    }
 }
 
 impl Progress {
@@ -225,6 +256,8 @@ impl Progress {
             sent: sum(|shard| &shard.sent),
             expected: sum(|shard| &shard.expected),
             delivered: sum(|shard| &shard.delivered),
+            measured_sent: sum(|shard| &shard.measured_sent),
+            measured_delivered: sum(|shard| &shard.measured_delivered),
             backlog: sum(|shard| &shard.backlog),
             in_flight: sum(|shard| &shard.in_flight),
             last_event_ns: self.shards().iter().map(|shard| shard.last_event_ns.load(Relaxed)).max().unwrap_or(0),

@@ -30,6 +30,7 @@ use crate::shard_outcome::{PublisherBook, ShardOutcome, Times};
 use crate::shares::{self, Side, shares};
 pub use crate::sides::{ShardRun, Sides, over};
 use crate::traffic::GroupTraffic;
+use crate::window_latency::{WindowLatency, WindowWatch};
 use crate::worker::Worker;
 use pubmark_metrics::bounds::Bounds;
 use pubmark_metrics::distribution::Precision;
@@ -75,6 +76,11 @@ pub trait Observer {
     fn latency(&mut self, latency: &LiveLatency) {
         let _ = latency;
     }
+    /// Latencies of the measured window since its beginning, of one moment: once a second, and when all has come. Not called where
+    /// other machines measure them.
+    fn window_latency(&mut self, latency: &Arc<WindowLatency>) {
+        let _ = latency;
+    }
     /// Devices follow their schedule from now on; the measured window will start at this time of `CLOCK_MONOTONIC`, ns.
     fn schedule_begins(&mut self, start_ns: u64) {
         let _ = start_ns;
@@ -102,6 +108,8 @@ struct RunDriver<'a> {
     worker: Worker,
     stop: &'a AtomicBool,
     observer: &'a mut dyn Observer,
+    /// Where latencies are measured on this machine.
+    window: Option<WindowWatch>,
 }
 
 /// Does a run; where the plan wants processes of their own, `launcher` starts them. `stop` ends it early at any moment; what was measured until then is in the outcome.
@@ -132,7 +140,10 @@ pub fn run(
     let worker = Worker::of_plan(plan, sides, launcher, Arc::new(progress), stop)?;
     // Every process has its file: their names are no longer needed.
     let files = files.map(LogFiles::open).transpose().map_err(EngineError::MessageLog)?;
-    let mut outcome = RunDriver { plan, publisher_shards, worker, stop, observer }.run()?;
+    let mut outcome = {
+        let window = (!plan.on_nodes).then(WindowWatch::default);
+        RunDriver { plan, publisher_shards, worker, stop, observer, window }.run()?
+    };
     if let (Some(log), Some(files)) = (&mut outcome.log, files) {
         log.files = files;
     }
@@ -286,6 +297,7 @@ impl RunDriver<'_> {
             if let Some(live) = &mut live {
                 self.observer.latency(&live.look(&progress, now_ns));
             }
+            self.look_at_window(&progress, now_ns);
             let totals = progress.totals();
             self.observer.progress(phase, Duration::from_nanos(now_ns - began_ns), Some(length), &totals);
             std::thread::sleep(LOOK.min(Duration::from_nanos(until_ns - now_ns)));
@@ -302,7 +314,9 @@ impl RunDriver<'_> {
         loop {
             let now_ns = clock::monotonic_ns();
             let elapsed = Duration::from_nanos(now_ns.saturating_sub(end_ns));
-            let totals = self.worker.progress.totals();
+            let progress = Arc::clone(&self.worker.progress);
+            self.look_at_window(&progress, now_ns);
+            let totals = progress.totals();
             self.observer.progress(Phase::Drain, elapsed, Some(self.plan.drain_limit), &totals);
             let is_fresh = self.is_fresh(&before);
             let all_there = totals.backlog == 0 && totals.in_flight == 0 && totals.delivered >= totals.expected;
@@ -332,6 +346,12 @@ impl RunDriver<'_> {
         }
     }
 
+    fn look_at_window(&mut self, progress: &Progress, now_ns: u64) {
+        if let Some(latency) = self.window.as_mut().and_then(|window| window.look(progress, now_ns)) {
+            self.observer.window_latency(&latency);
+        }
+    }
+
     /// How often each shard's counters came from another machine.
     fn copied(&self) -> Vec<u64> {
         self.worker.progress.shards().iter().map(|shard| shard.copied.load(Relaxed)).collect()
@@ -343,15 +363,23 @@ impl RunDriver<'_> {
     }
 
     fn collect(
-        self,
+        mut self,
         window: Option<(u64, u64, u64)>,
         drain_ns: u64,
         interrupted: bool,
         unreachable: bool,
     ) -> Result<Outcome, EngineError> {
         self.observer.phase(Phase::Collect);
-        let realtime = self.worker.progress.shards().iter().all(|shard| shard.realtime.load(Relaxed));
+        let progress = Arc::clone(&self.worker.progress);
+        let realtime = progress.shards().iter().all(|shard| shard.realtime.load(Relaxed));
+        let began_ns = clock::monotonic_ns();
         let finished = self.worker.finish(self.stop)?;
+        // Shards have settled what was open: these are the last counts.
+        if let Some(window) = &mut self.window {
+            self.observer.window_latency(&window.last(&progress));
+        }
+        let elapsed = Duration::from_nanos(clock::monotonic_ns().saturating_sub(began_ns));
+        self.observer.progress(Phase::Collect, elapsed, None, &progress.totals());
         let (start_ns, closed_ns, started_at_ns) = window.unwrap_or((0, 0, clock::realtime_ns()));
         let mut outcome = put_together(self.plan, finished.outcomes, (start_ns, closed_ns));
         if let (Some(log), Some(lost)) = (&mut outcome.log, finished.lost.first()) {

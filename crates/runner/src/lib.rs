@@ -66,7 +66,9 @@ pub use cluster::{observe, unusable};
 pub use error::{ErrorKind, RunError};
 pub use host::Host;
 pub use message_log::MessageLog;
-pub use observer::{LiveInterval, LiveLatency, LiveUsage, Phase, RunEvent, RunObserver, RunProgress, UsageNow};
+pub use observer::{
+    LiveInterval, LiveLatency, LiveUsage, Phase, RunEvent, RunObserver, RunProgress, Totals, UsageNow, WindowLatency,
+};
 pub use prepare::CheckedRun;
 pub use prepared::{PreparedRun, RunOutcome};
 pub use recording::now;

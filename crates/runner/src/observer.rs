@@ -2,15 +2,17 @@
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
 pub use pubmark_engine::live::{LiveInterval, LiveLatency};
-use pubmark_engine::progress::Totals;
+pub use pubmark_engine::progress::Totals;
 pub use pubmark_engine::run::Phase;
+pub use pubmark_engine::window_latency::WindowLatency;
 pub use pubmark_systems::sampler::{LiveUsage, UsageNow};
 
 /// How far a run is. Counters are of the whole fleet and only approximate until the run is over.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct RunProgress {
     /// The phase.
     pub phase: Phase,
@@ -22,6 +24,9 @@ pub struct RunProgress {
     pub totals: Totals,
     /// Latencies of the last seconds, while devices follow their schedule; `None` where other machines measure them.
     pub latency: Option<LiveLatency>,
+    /// Latencies of the measured window since its beginning, at most a second old; `None` before it, and where other machines measure
+    /// them.
+    pub window_latency: Option<Arc<WindowLatency>>,
     /// What the system and pubmark use.
     pub usage: LiveUsage,
 }

@@ -128,6 +128,16 @@ fn ports_started(target: &Target) -> BTreeSet<u16> {
 }
 
 impl PreparedRun {
+    /// Name of the system, as the record has it.
+    pub fn system_name(&self) -> &str {
+        match &self.wanted {
+            Wanted::External { definition, .. } => {
+                definition.as_ref().map_or("external", |definition| &definition.name)
+            }
+            Wanted::Brokerless { definition, .. } | Wanted::Started { definition, .. } => &definition.name,
+        }
+    }
+
     /// Makes the run once, and gives its record the workload's name.
     ///
     /// # Errors
@@ -284,6 +294,7 @@ impl PreparedRun {
                 joined: self.driven().map(Arc::as_ref),
                 faults: FaultProgress::new(&self.workload, &self.faults),
                 latency: None,
+                window_latency: None,
                 usage: (u64::MAX, LiveUsage::default()),
             };
             let outcome = run::run(&plan, sides, launcher.as_deref(), &self.host.stop, &mut watch);

@@ -1,12 +1,14 @@
 //! Watches the engine during a run: tells the observer, samples at the edges of the window.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use pubmark_engine::live::LiveLatency;
 use pubmark_engine::progress::Totals;
 use pubmark_engine::run::{Observer, Phase};
+use pubmark_engine::window_latency::WindowLatency;
 use pubmark_systems::environment::{self, CpuTimes};
 use pubmark_systems::sampler::LiveUsage;
 
@@ -43,6 +45,7 @@ pub struct Watch<'a> {
     pub joined: Option<&'a Joined>,
     pub faults: FaultProgress,
     pub latency: Option<LiveLatency>,
+    pub window_latency: Option<Arc<WindowLatency>>,
     /// What was used when this second of a phase began.
     pub usage: (u64, LiveUsage),
 }
@@ -78,14 +81,19 @@ impl Observer for Watch<'_> {
         self.latency = Some(*latency);
     }
 
+    fn window_latency(&mut self, latency: &Arc<WindowLatency>) {
+        self.window_latency = Some(Arc::clone(latency));
+    }
+
     fn progress(&mut self, phase: Phase, elapsed: Duration, length: Option<Duration>, totals: &Totals) {
         self.life.look(phase, totals);
         // Once a second: samples are not taken more often than a few times in that.
         if self.usage.0 != elapsed.as_secs() {
             self.usage = (elapsed.as_secs(), self.sampling.usage_now());
         }
-        let (latency, usage) = (self.latency, self.usage.1);
-        self.observer.progress(&RunProgress { phase, elapsed, length, totals: *totals, latency, usage });
+        let (latency, usage, window_latency) = (self.latency, self.usage.1, self.window_latency.clone());
+        let totals = *totals;
+        self.observer.progress(&RunProgress { phase, elapsed, length, totals, latency, window_latency, usage });
         while phase == Phase::Measure
             && let Some(event) = self.faults.next(elapsed)
         {

@@ -12,6 +12,7 @@ mod guard;
 mod library;
 pub mod listener;
 mod live;
+pub mod metrics;
 mod openapi;
 mod pages;
 mod problem;

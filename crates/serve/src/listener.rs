@@ -12,7 +12,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_rustls::TlsAcceptor;
 
-/// Connections at once; further ones wait in the kernel's queue until one ends.
+/// Connections of `pubmark serve` at once; further ones wait in the kernel's queue until one ends.
 pub const MOST_CONNECTIONS: usize = 256;
 /// Longest time for the head of a request, and between two requests of a connection.
 pub const HEAD_LIMIT: Duration = Duration::from_secs(5);
@@ -25,9 +25,9 @@ const HEAD_LINES: usize = 64;
 /// Wait after a failure to accept: without descriptors, the next attempt fails, too.
 const AFTER_FAILURE: Duration = Duration::from_millis(100);
 
-/// Accepts connections and answers on them, for ever.
-pub async fn accept(listener: TcpListener, tls: Option<TlsAcceptor>, router: Router) {
-    let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+/// Accepts connections, so many at once, and answers on them, for ever.
+pub async fn accept(listener: TcpListener, tls: Option<TlsAcceptor>, router: Router, most: usize) {
+    let room = Arc::new(Semaphore::new(most));
     loop {
         let Ok(permit) = Arc::clone(&room).acquire_owned().await else { return };
         match listener.accept().await {

@@ -16,8 +16,9 @@ use crate::allow::Allow;
 use crate::guard::Guard;
 use crate::library::Library;
 use crate::library::removal::{self, REMOVED_FOLDER};
-use crate::listener;
+use crate::listener::{self, MOST_CONNECTIONS};
 use crate::live::Views;
+use crate::metrics::Latest;
 use crate::queue::Queue;
 use crate::routes;
 use crate::shared::{DoctorRow, Shared, WorkOut};
@@ -172,6 +173,7 @@ impl Server {
             doctor: options.doctor,
             dry_run: options.dry_run,
             views: Views::default(),
+            latest: Latest::default(),
             guard,
             exports: Arc::new(Semaphore::new(1)),
             slow: Semaphore::new(SLOW_THREADS),
@@ -208,7 +210,7 @@ impl Server {
         let router = routes::router(Arc::clone(&shared));
         let listening = runtime.block_on(async {
             let listener = TcpListener::from_std(listener)?;
-            let accepting = tokio::spawn(listener::accept(listener, tls, router));
+            let accepting = tokio::spawn(listener::accept(listener, tls, router, MOST_CONNECTIONS));
             while !stop.load(Ordering::Relaxed) && !accepting.is_finished() {
                 tokio::time::sleep(LOOK).await;
             }
@@ -224,7 +226,7 @@ impl Server {
 }
 
 /// Gives the thread that calls it the lowest priority: on Linux niceness is a thread's (`setpriority(2)`).
-fn be_nice() {
+pub(crate) fn be_nice() {
     // SAFETY: setpriority has no memory to be unsafe with. A refusal would leave the priority as it is.
     unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, NICENESS) };
 }

@@ -11,6 +11,7 @@ use crate::allow::Allow;
 use crate::guard::Guard;
 use crate::library::Library;
 use crate::live::Views;
+use crate::metrics::Latest;
 use crate::queue::Queue;
 use crate::store::Store;
 
@@ -48,6 +49,8 @@ pub struct Shared {
     pub dry_run: WorkOut,
     /// What pages show.
     pub views: Views,
+    /// What is exposed of the run under way.
+    pub latest: Latest,
     /// Who may ask.
     pub guard: Guard,
     /// One export goes on at once.

@@ -54,6 +54,17 @@ pub enum State {
 }
 
 impl State {
+    /// All of them.
+    pub const ALL: [State; 7] = [
+        State::Queued,
+        State::Running,
+        State::Cancelling,
+        State::Complete,
+        State::Failed,
+        State::Cancelled,
+        State::Interrupted,
+    ];
+
     /// Will it change no more?
     pub fn is_over(self) -> bool {
         !matches!(self, State::Queued | State::Running | State::Cancelling)

@@ -128,7 +128,7 @@ fn percent(text: &str) -> Result<f64, String> {
 impl Capacity {
     /// Searches and shows what was found.
     pub fn perform(self: Box<Self>, printer: &Printer) -> Outcome {
-        self.events.during(self.json, printer, |stream| self.search(stream, printer))
+        self.events.during(self.json, None, printer, |stream| self.search(stream, printer))
     }
 
     fn search(&self, stream: Option<&EventStream>, printer: &Printer) -> Outcome {
@@ -148,7 +148,7 @@ impl Capacity {
         // A path's slashes become hyphens in the folder's name.
         let name = format!("capacity-{}", self.workload);
         let folder = RunFolder::create(&self.out, &name, now()).map_err(|error| no_folder(&error))?;
-        events::write_begin(stream, folder.path(), &self.workload, [1, 1], [None, None]);
+        events::write_begin(stream, folder.path(), &self.workload, None);
         let capacity = pubmark_experiment::capacity::Capacity {
             trials,
             bounds,

@@ -177,7 +177,7 @@ pub struct Choose {
 impl Choose {
     /// Chooses and shows what was found.
     pub fn perform(self: Box<Self>, printer: &Printer) -> Outcome {
-        self.events.during(self.json, printer, |stream| self.choose(stream, printer))
+        self.events.during(self.json, None, printer, |stream| self.choose(stream, printer))
     }
 
     fn choose(&self, stream: Option<&EventStream>, printer: &Printer) -> Outcome {
@@ -198,7 +198,7 @@ impl Choose {
         }
         let name = format!("choose-{}", workload.name);
         let folder = RunFolder::create(&self.out, &name, now()).map_err(|error| no_folder(&error))?;
-        events::write_begin(stream, folder.path(), &workload.name, [1, 1], [None, None]);
+        events::write_begin(stream, folder.path(), &workload.name, None);
         let race = Race {
             requirements: &requirements,
             objectives: &objectives,

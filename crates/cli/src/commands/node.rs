@@ -4,13 +4,14 @@ use std::path::PathBuf;
 
 use clap::Args;
 use pubmark_cluster::credentials::Role;
-use pubmark_cluster::node::{self, Happening, NodeSettings, Whereabouts};
+use pubmark_cluster::node::{self, Happening, NodeCounts, NodeSettings, Whereabouts};
 use pubmark_cluster::{ClusterError, Credentials, Objection};
 use pubmark_systems::awake::Awake;
 use pubmark_systems::{descriptors, environment};
 
 use crate::exit_code::ExitCode;
 use crate::failure::{Failure, Outcome};
+use crate::metrics::{Metrics, Scraped};
 use crate::printer::Printer;
 use pubmark_runner as runner;
 use pubmark_runner::workers;
@@ -52,6 +53,9 @@ pub struct Node {
     #[arg(long)]
     pub once: bool,
 
+    #[command(flatten)]
+    pub metrics: Metrics,
+
     /// Put an error into this node's clock: nanoseconds off, and how much too fast, parts in a million; for tests
     #[arg(long, value_name = "NS,PPM", allow_hyphen_values = true, value_parser = clock_error, hide = true)]
     pub clock_error: Option<(i64, f64)>,
@@ -90,7 +94,9 @@ impl Node {
                     .hint("as root; or without `--awake`")
             })?;
         }
+        let mut scraped = self.metrics.bind()?;
         let stop = signals::watch()?;
+        scraped.as_mut().map_or(Ok(()), |scraped: &mut Scraped| scraped.start(printer))?;
         let settings = self.settings()?;
         // Each connection of a device takes one; what there is not, the worker says when it lacks it.
         descriptors::raise().map_err(|error| {
@@ -103,7 +109,13 @@ impl Node {
             workers::end_with_parent(&mut command);
             command.spawn()
         };
-        let mut seen = |happening: &Happening| printer.note(&self.words(happening));
+        let shows = |counts: &NodeCounts| {
+            scraped.as_ref().inspect(|scraped| scraped.show_node(&settings.name, counts));
+        };
+        let mut seen = |happening: &Happening| match happening {
+            Happening::Counts(counts) => shows(counts),
+            other => printer.note(&self.words(other)),
+        };
         match node::attend(&settings, &launch, &stop, &mut seen) {
             Ok(()) => Ok(ExitCode::Ok),
             Err(error) => Err(unable(&error, &self.join)),
@@ -126,6 +138,7 @@ impl Node {
             memory_bytes: machine.memory_bytes,
             awake: self.awake,
             observes: self.observe.is_some(),
+            counts: self.metrics.is_wanted(),
             once: self.once,
             clock_error: self.clock_error,
         })
@@ -137,6 +150,7 @@ impl Node {
             Happening::Joined(address) => format!("joined {address}"),
             Happening::Began => "a run begins".to_owned(),
             Happening::Ended => "the run has ended".to_owned(),
+            Happening::Counts(counts) => format!("delivered {}", counts.totals.delivered),
             Happening::Left(why) => format!("left: {why}"),
         }
     }

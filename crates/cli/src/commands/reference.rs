@@ -46,6 +46,8 @@ const PAGES: &[Page] = &[
     ("run-list.schema.json", |_| Ok(Of::RunList.text())),
     ("events.schema.json", |_| Ok(Of::Events.text())),
     #[cfg(feature = "serve")]
+    ("metrics.md", |_| Ok(pubmark_serve::metrics::markdown())),
+    #[cfg(feature = "serve")]
     ("openapi.json", |_| Ok(pubmark_serve::document())),
     ("experiment-record.schema.json", |_| Ok(Of::ExperimentRecord.text())),
 ];

@@ -20,6 +20,7 @@ use pubmark_runner::{Host, PreparedRun, RunOutcome, RunSpec, hint_for_cause, now
 use crate::commands::run_arguments::Run;
 use crate::exit_code::{ExitCode, Undecided};
 use crate::failure::{Failure, Outcome};
+use crate::metrics::Scraped;
 use crate::printer::Printer;
 use crate::progress::Progress;
 use crate::{dry_run, events, host, protocols, rendering, signals};
@@ -27,10 +28,19 @@ use crate::{dry_run, events, host, protocols, rendering, signals};
 impl Run {
     /// Runs, or does what was asked for instead.
     pub fn perform(self, printer: &Printer) -> Outcome {
-        self.events.during(self.json, printer, |stream| self.perform_telling(stream, printer))
+        // Before the run enters a network of its own, where nobody would reach it.
+        let mut scraped = self.metrics.bind()?;
+        let listener = scraped.as_ref().map(Scraped::listener);
+        self.events
+            .during(self.json, listener, printer, |stream| self.perform_telling(stream, scraped.as_mut(), printer))
     }
 
-    fn perform_telling(&self, stream: Option<&EventStream>, printer: &Printer) -> Outcome {
+    fn perform_telling(
+        &self,
+        stream: Option<&EventStream>,
+        scraped: Option<&mut Scraped>,
+        printer: &Printer,
+    ) -> Outcome {
         let spec = self.spec()?.self_contained();
         let workload = Arc::new(spec.load()?);
         if let Some(file) = &self.dump_schedule {
@@ -47,6 +57,7 @@ impl Run {
             printer.result(&dry_run::text(&checked, true)?)?;
             return Ok(ExitCode::Ok);
         }
+        scraped.map_or(Ok(()), |scraped| scraped.start(printer))?;
         let prepared = checked.prepare()?;
         signals.end_preparation();
         self.measure(prepared, &host, stream, printer)
@@ -64,7 +75,7 @@ impl Run {
             printer.failure(failure);
             events::write_failure(stream, failure);
         };
-        let window = [prepared.spec.window.warmup, prepared.spec.window.duration].map(|time| Some(time.as_secs_f64()));
+        let window = [prepared.spec.window.warmup, prepared.spec.window.duration].map(|time| time.as_secs_f64());
         let repetitions = prepared.spec.repetitions;
         let mut worst = ExitCode::Ok;
         let mut records = Vec::new();
@@ -76,7 +87,13 @@ impl Run {
             prepared.gather(&mut observer())?;
             let folder =
                 RunFolder::create(&self.out, &prepared.workload.name, now()).map_err(|error| no_folder(&error))?;
-            events::write_begin(stream, folder.path(), &prepared.workload.name, [number, repetitions], window);
+            let of_run = events::OfRun {
+                system: prepared.system_name(),
+                protocol: prepared.spoken.publish.capabilities.name,
+                repetition: [number, repetitions],
+                window_s: window,
+            };
+            events::write_begin(stream, folder.path(), &prepared.workload.name, Some(of_run));
             let begun = folder.reserve(RESERVED_BYTES).map_err(|error| no_folder(&error));
             let begun = begun.and_then(|reserve| {
                 let outcome = prepared.repeat(number, folder.name(), &mut observer())?;
@@ -103,7 +120,7 @@ impl Run {
             let Saved { record, unwritten: error } = outcome.save(&folder, reserve);
             let limits = exit_of_limits(&record, self.undecided);
             let error = error.or_else(|| folder.mark_latest().err().map(|error| unwritten(&error)));
-            events::write_end(stream, folder.path(), record.run.status, Some(record.verdict.status));
+            events::write_end(stream, folder.path(), record.run.status, Some(&record));
             if self.json {
                 records.push(record);
             } else if !self.events.take_output() {

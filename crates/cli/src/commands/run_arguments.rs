@@ -13,6 +13,7 @@ use crate::commands::machines::JoinOptions;
 use crate::commands::setup::{Setup, replace, replace_some};
 use crate::events::Events;
 use crate::exit_code::Undecided;
+use crate::metrics::Metrics;
 use crate::values::{duration, log_format, positive_duration, rate_factor};
 
 /// Run a workload against a system and record what happened.
@@ -111,6 +112,9 @@ pub struct Run {
 
     #[command(flatten)]
     pub events: Events,
+
+    #[command(flatten)]
+    pub metrics: Metrics,
 
     /// Print everything that there is to say, not the first screen alone
     #[arg(long, short, help_heading = "Output")]

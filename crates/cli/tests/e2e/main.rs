@@ -30,6 +30,7 @@ mod links;
 mod lost_workers;
 mod machines;
 mod message_log;
+mod node_metrics;
 mod nodes;
 mod objectives;
 mod persistence;

@@ -9,6 +9,8 @@ mod disturbance;
 mod hostile;
 mod library;
 mod life;
+mod metrics;
+mod prometheus;
 mod queue;
 mod refusals;
 mod results;

@@ -352,6 +352,7 @@ mod tests {
             memory_bytes: 0,
             awake: false,
             observes: false,
+            counts: false,
             once: true,
             clock_error: None,
         };

@@ -2,6 +2,7 @@
 
 mod clock;
 mod connection;
+mod counts;
 mod session;
 mod worker;
 
@@ -17,6 +18,8 @@ use tokio::time::sleep;
 use crate::credentials::Credentials;
 use crate::error::ClusterError;
 use crate::limits;
+
+pub use counts::NodeCounts;
 
 /// Starts a worker whose ends these are.
 pub type Launch<'a> = &'a dyn Fn(OwnedFd, OwnedFd) -> io::Result<Child>;
@@ -62,6 +65,8 @@ pub struct NodeSettings {
     pub awake: bool,
     /// It is there to look at what a system takes on its machine, not to send and listen.
     pub observes: bool,
+    /// It tells its counts once a second, as [`Happening::Counts`].
+    pub counts: bool,
     /// Ends with the coordinator, instead of waiting for another.
     pub once: bool,
     /// An error that is put into its clock, to see whether it is found: how far off, ns, and how much too fast, parts in a million.
@@ -69,7 +74,7 @@ pub struct NodeSettings {
 }
 
 /// What happens to a node.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Happening {
     /// It waits for a coordinator; why there is none yet.
     Waits(String),
@@ -79,6 +84,8 @@ pub enum Happening {
     Began,
     /// A worker has ended.
     Ended,
+    /// What its clients have come to.
+    Counts(Box<NodeCounts>),
     /// The coordinator is gone; why.
     Left(String),
 }

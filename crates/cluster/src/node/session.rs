@@ -1,6 +1,7 @@
 //! A node while it has a coordinator.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
@@ -9,6 +10,7 @@ use tonic::Streaming;
 
 use super::clock::NodeClock;
 use super::connection::Membership;
+use super::counts::CountWatch;
 use super::worker::Worker;
 use super::{Happening, Launch, NodeSettings};
 use crate::coordinator::words;
@@ -29,6 +31,8 @@ pub(super) struct Session<'a> {
     lanes: Lanes<FromNode>,
     clock: NodeClock,
     workers: BTreeMap<u32, Worker>,
+    /// Where somebody wants to know them.
+    counts: Option<CountWatch>,
     is_watched: bool,
     joined: Instant,
     heard: Instant,
@@ -58,6 +62,7 @@ impl<'a> Session<'a> {
             lanes: joined.lanes,
             clock: NodeClock::new(&joined.welcome, &machine::boot(), settings.clock_error),
             workers: BTreeMap::new(),
+            counts: settings.counts.then(CountWatch::new),
             is_watched: false,
             joined: now,
             heard: now,
@@ -106,6 +111,9 @@ impl<'a> Session<'a> {
             }
             self.ask_when_due();
             self.workers.values_mut().for_each(Worker::look);
+            if let Some(counts) = self.counts.as_mut().and_then(CountWatch::look) {
+                seen(&Happening::Counts(Box::new(counts)));
+            }
         };
         let words = if stop.load(Relaxed) { "interrupted" } else { "its coordinator seemed to be gone" };
         self.lanes.say(FromNode { message: Some(NodeMessage::Goodbye(words.to_owned())) });
@@ -222,6 +230,9 @@ impl<'a> Session<'a> {
         let clock = &mut self.clock;
         let prepare = |progress: &pubmark_engine::progress::Progress| clock.set(std::iter::once(progress), true);
         let worker = Worker::start(begin, self.launch, &self.lanes, prepare).map_err(|error| error.to_string())?;
+        if let Some(counts) = &mut self.counts {
+            counts.begin(begin.number, Arc::clone(&worker.progress), self.workers.is_empty());
+        }
         self.workers.insert(begin.number, worker);
         Ok(())
     }
@@ -272,6 +283,10 @@ impl<'a> Session<'a> {
     async fn end(&mut self, run: Run, seen: &mut dyn FnMut(&Happening)) {
         let Some(mut worker) = self.workers.remove(&run.number) else { return };
         worker.end().await;
+        // It has settled what was open: these are its last counts.
+        if let Some(counts) = &mut self.counts {
+            seen(&Happening::Counts(Box::new(counts.now())));
+        }
         seen(&Happening::Ended);
         let (cpu_ns, measured, peak_rss_bytes) = worker.usage();
         let measured_ns = measured.as_nanos() as u64;

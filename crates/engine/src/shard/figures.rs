@@ -64,9 +64,11 @@ impl Figures {
 
     /// Publishes the latency of a delivery for live progress.
     #[inline]
-    pub fn show_latency(&self, latency_ns: i64, width_ns: u64) {
+    pub fn show_latency(&self, latency_ns: i64, width_ns: u64, measured: bool) {
         if let Some((progress, shard)) = &self.live {
-            progress.shards()[*shard].latency.note(latency_ns, width_ns);
+            let shown = &progress.shards()[*shard];
+            let bounds = if measured { &shown.window } else { &shown.warm_up };
+            bounds.note(latency_ns, width_ns);
         }
     }
 }

@@ -123,6 +123,10 @@ impl Shard {
         shown.sent.store(publishing.sent, Relaxed);
         shown.expected.store(publishing.expected, Relaxed);
         shown.delivered.store(self.receiving.delivered, Relaxed);
+        // One of each is entered for a measured message: nothing is counted twice.
+        let times = &self.totals.figures.times;
+        shown.measured_sent.store(times.backpressure.count(), Relaxed);
+        shown.measured_delivered.store(times.latency.upper.count(), Relaxed);
         let thinking = publishing.reactions.thinking() as u64;
         shown.backlog.store(publishing.backlog + thinking, Relaxed);
         shown.in_flight.store(publishing.in_flight + self.requests.in_flight(), Relaxed);

@@ -261,7 +261,7 @@ impl Receiver {
         let width_ns = header.lag_ns.saturating_add(late_ns);
         if window.is_plausible(header.due_ns, delivery.at_ns) {
             figures.series.enter_latency(due_ns, latency_ns, width_ns);
-            figures.show_latency(latency_ns, width_ns);
+            figures.show_latency(latency_ns, width_ns, measured);
         }
         figures.series.enter_delivery(at_ns, delivery.payload.len() as u64);
         if window.holds(delivery.at_ns) {

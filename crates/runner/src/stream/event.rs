@@ -1,6 +1,7 @@
 //! The lines: one JSON object each; `event` says of which kind. A missing measurement is `null`.
 
 use pubmark_engine::run::Phase;
+use pubmark_engine::window_latency::{BUCKETS, Buckets, WindowLatency, edge_ns};
 use pubmark_systems::sampler::UsageNow;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -77,6 +78,12 @@ pub struct Begins {
     pub repetition: u32,
     /// Repetitions in all.
     pub repetitions: u32,
+    /// What is measured; `null` where several systems are, and in lines of an older version.
+    #[serde(default)]
+    pub system: Option<String>,
+    /// What devices speak, likewise.
+    #[serde(default)]
+    pub protocol: Option<String>,
     /// Load before the measured window, seconds; of a run.
     pub warmup_s: Option<f64>,
     /// Length of the measured window, seconds; of a run.
@@ -111,6 +118,22 @@ pub struct Ends {
     pub status: String,
     /// `valid`, `suspect` or `invalid`; `null` where nothing is judged as a whole.
     pub verdict: Option<String>,
+    /// What the message accounting of a run came to; `null` for what is not a run, and in lines of an older version.
+    #[serde(default)]
+    pub counted: Option<Counted>,
+}
+
+/// What became of the messages of the measured window, as the record has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Counted {
+    /// Messages that were due.
+    pub offered: u64,
+    /// Messages that were sent.
+    pub sent: u64,
+    /// First copies that were delivered.
+    pub delivered: u64,
+    /// Deliveries that never came.
+    pub lost: u64,
 }
 
 /// A failure, as it is printed.
@@ -145,6 +168,16 @@ pub enum PhaseWord {
 }
 
 impl PhaseWord {
+    /// All of them, in order.
+    pub const ALL: [PhaseWord; 6] = [
+        PhaseWord::Subscribe,
+        PhaseWord::Connect,
+        PhaseWord::WarmUp,
+        PhaseWord::Measure,
+        PhaseWord::Drain,
+        PhaseWord::Collect,
+    ];
+
     /// The word.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -206,6 +239,12 @@ pub struct Progress {
     pub expected: u64,
     /// Deliveries that came.
     pub delivered: u64,
+    /// Messages of the measured window written.
+    #[serde(default)]
+    pub measured_sent: u64,
+    /// First copies of them delivered.
+    #[serde(default)]
+    pub measured_delivered: u64,
     /// Messages that are due and not handed over.
     pub backlog: u64,
     /// Messages that are handed over and not settled.
@@ -216,6 +255,10 @@ pub struct Progress {
     pub delivered_per_s: Option<f64>,
     /// Latencies of the last seconds, while devices follow their schedule; `null` where other machines measure them.
     pub latency: Option<Latencies>,
+    /// Latencies of the measured window since its beginning; `null` before it, where other machines measure them, and in lines of an older
+    /// version.
+    #[serde(default)]
+    pub window: Option<WindowLatencies>,
     /// What the system uses; `null` where it cannot be sampled.
     pub system: Option<Usage>,
     /// What pubmark uses.
@@ -231,6 +274,27 @@ pub struct Latencies {
     pub p50: Option<Interval>,
     /// The same for 99 %.
     pub p99: Option<Interval>,
+}
+
+/// Latencies of the measured window since its beginning, counted at one moment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct WindowLatencies {
+    /// As they were measured.
+    pub upper: LatencyBuckets,
+    /// Without what may be the generator's own delay.
+    pub lower: LatencyBuckets,
+}
+
+/// How many deliveries took how long. Edges of buckets are a quarter of a power of two apart, from 4.096 µs to 68.7 s.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LatencyBuckets {
+    /// Pairs of the upper edge of a bucket, ns, and the deliveries between the edge before and this one; buckets without any are left
+    /// out.
+    pub below_ns: Vec<(u64, u64)>,
+    /// Deliveries that took longer than the last edge.
+    pub longer: u64,
+    /// Sum of the latencies, seconds: within 1/32 of the exact sum.
+    pub sum_s: f64,
 }
 
 /// A percentile lies between these.
@@ -251,6 +315,28 @@ pub struct Usage {
     pub cores: f64,
     /// Resident set, bytes.
     pub rss_bytes: u64,
+}
+
+/// Upper edges of the buckets, ns.
+pub fn latency_edges_ns() -> impl Iterator<Item = u64> {
+    (0..BUCKETS).map(edge_ns)
+}
+
+impl From<&WindowLatency> for WindowLatencies {
+    fn from(latency: &WindowLatency) -> WindowLatencies {
+        WindowLatencies { upper: (&latency.upper).into(), lower: (&latency.lower).into() }
+    }
+}
+
+impl From<&Buckets> for LatencyBuckets {
+    fn from(buckets: &Buckets) -> LatencyBuckets {
+        let with_edges = (0..BUCKETS).map(|bucket| (edge_ns(bucket), buckets.deliveries[bucket]));
+        LatencyBuckets {
+            below_ns: with_edges.filter(|(_, deliveries)| *deliveries > 0).collect(),
+            longer: buckets.deliveries[BUCKETS],
+            sum_s: buckets.sum_s,
+        }
+    }
 }
 
 impl From<LiveLatency> for Latencies {

@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use pubmark_protocol::clock;
 
 pub use event::{
-    Begins, Ends, Failed, FaultWord, Interval, Latencies, PhaseWord, Progress, RunBegins, STREAM_VERSION, StreamEvent,
-    Usage,
+    Begins, Counted, Ends, Failed, FaultWord, Interval, Latencies, LatencyBuckets, PhaseWord, Progress, RunBegins,
+    STREAM_VERSION, StreamEvent, Usage, WindowLatencies, latency_edges_ns,
 };
 pub use observer::StreamObserver;
 
@@ -21,13 +21,17 @@ pub struct EventStream {
     shared: Arc<Shared>,
 }
 
+/// Is told each event as well, on the thread that writes it.
+pub type Listener = Box<dyn Fn(&StreamEvent) + Send + Sync>;
+
 struct Shared {
     began_ns: u64,
     out: Mutex<Out>,
+    listener: Option<Listener>,
 }
 
 struct Out {
-    to: Box<dyn Write + Send>,
+    to: Option<Box<dyn Write + Send>>,
     /// Why nothing is written any more.
     failed: Option<io::Error>,
 }
@@ -35,21 +39,30 @@ struct Out {
 impl EventStream {
     /// Lines go there, each flushed; times count from now.
     pub fn to(to: Box<dyn Write + Send>) -> EventStream {
+        EventStream::new(Some(to), None)
+    }
+
+    /// The same with a listener; without `to`, the listener is all.
+    pub fn new(to: Option<Box<dyn Write + Send>>, listener: Option<Listener>) -> EventStream {
         let out = Mutex::new(Out { to, failed: None });
-        EventStream { shared: Arc::new(Shared { began_ns: clock::monotonic_ns(), out }) }
+        EventStream { shared: Arc::new(Shared { began_ns: clock::monotonic_ns(), out, listener }) }
     }
 
     /// Writes a line. A run goes on where nobody reads or the disk is full: the first failure ends the stream, and
     /// [`EventStream::failure`] tells it.
     pub fn write(&self, event: &StreamEvent) {
+        if let Some(listener) = &self.shared.listener {
+            listener(event);
+        }
         let mut out = self.shared.out.lock().unwrap_or_else(PoisonError::into_inner);
-        if out.failed.is_some() {
+        let Out { to: Some(to), failed } = &mut *out else { return };
+        if failed.is_some() {
             return;
         }
         let mut line = serde_json::to_vec(event).expect("an event is plain JSON");
         line.push(b'\n');
-        if let Err(error) = out.to.write_all(&line).and_then(|()| out.to.flush()) {
-            out.failed = Some(error);
+        if let Err(error) = to.write_all(&line).and_then(|()| to.flush()) {
+            *failed = Some(error);
         }
     }
 

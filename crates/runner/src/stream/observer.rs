@@ -15,25 +15,33 @@ pub struct StreamObserver {
     stream: EventStream,
     /// When the newest line of this phase was written, and what was counted then.
     newest: Option<(f64, Totals)>,
+    /// What has come since: written when the phase ends, so that its last counts are in a line.
+    waiting: Option<RunProgress>,
 }
 
 impl StreamObserver {
     pub(super) fn new(stream: EventStream) -> StreamObserver {
-        StreamObserver { stream, newest: None }
+        StreamObserver { stream, newest: None, waiting: None }
     }
 }
 
 impl RunObserver for StreamObserver {
     fn phase(&mut self, phase: Phase) {
+        let t_s = self.stream.now_s();
+        if let Some(last) = self.waiting.take() {
+            self.stream.write(&StreamEvent::Progress(Box::new(line(t_s, &last, self.newest))));
+        }
         self.newest = None;
-        self.stream.write(&StreamEvent::Phase { t_s: self.stream.now_s(), phase: phase.into() });
+        self.stream.write(&StreamEvent::Phase { t_s, phase: phase.into() });
     }
 
     fn progress(&mut self, progress: &RunProgress) {
         let t_s = self.stream.now_s();
         if self.newest.is_some_and(|(at_s, _)| t_s - at_s < EVERY_S) {
+            self.waiting = Some(progress.clone());
             return;
         }
+        self.waiting = None;
         self.stream.write(&StreamEvent::Progress(Box::new(line(t_s, progress, self.newest))));
         self.newest = Some((t_s, progress.totals));
     }
@@ -62,10 +70,11 @@ impl RunObserver for StreamObserver {
 }
 
 fn line(t_s: f64, progress: &RunProgress, before: Option<(f64, Totals)>) -> Progress {
-    let RunProgress { phase, elapsed, length, totals, latency, usage } = *progress;
+    let RunProgress { phase, elapsed, length, totals, latency, ref window_latency, usage } = *progress;
     let per_s = |now: u64, then: fn(&Totals) -> u64| {
         let (at_s, before) = before?;
-        Some(rounded(now.saturating_sub(then(&before)) as f64 / (t_s - at_s)))
+        // Two lines of one millisecond give no rate.
+        (t_s > at_s).then(|| rounded(now.saturating_sub(then(&before)) as f64 / (t_s - at_s)))
     };
     Progress {
         t_s,
@@ -79,11 +88,14 @@ fn line(t_s: f64, progress: &RunProgress, before: Option<(f64, Totals)>) -> Prog
         sent: totals.sent,
         expected: totals.expected,
         delivered: totals.delivered,
+        measured_sent: totals.measured_sent,
+        measured_delivered: totals.measured_delivered,
         backlog: totals.backlog,
         in_flight: totals.in_flight,
         sent_per_s: per_s(totals.sent, |totals| totals.sent),
         delivered_per_s: per_s(totals.delivered, |totals| totals.delivered),
         latency: latency.map(Into::into),
+        window: window_latency.as_deref().map(Into::into),
         system: usage.system.map(Into::into),
         generator: usage.generator.map(Into::into),
     }
@@ -105,6 +117,7 @@ mod tests {
             length: Some(Duration::from_secs(4)),
             totals: Totals { sent, ..Totals::default() },
             latency: Some(LiveLatency { samples: 7, p50, p99: None }),
+            window_latency: None,
             usage: LiveUsage::default(),
         }
     }

@@ -10,6 +10,7 @@ mod fragments;
 mod history;
 mod live;
 pub mod lookup;
+mod metrics;
 mod query;
 mod results;
 mod runs;
@@ -39,6 +40,7 @@ pub fn router(shared: Arc<Shared>) -> Router {
         axum::routing::get(move || async move { ([("content-type", "application/json")], text.to_string()) });
     routes
         .route("/openapi.json", description)
+        .route("/metrics", axum::routing::get(metrics::metrics))
         // For the pages alone.
         .route("/", axum::routing::get(fragments::list))
         .route("/queue", axum::routing::get(fragments::queue))

@@ -1,0 +1,273 @@
+//! What is known of a run and of the queue, gathered from what a run tells.
+
+use std::path::Path;
+
+use pubmark_runner::stream::{Begins, FaultWord, Latencies, PhaseWord, Progress, StreamEvent, Usage, WindowLatencies};
+use pubmark_runner::{Totals, WindowLatency};
+
+use super::Label;
+use crate::store::State;
+
+/// Characters of a label's value, at most.
+const LONGEST_LABEL: usize = 128;
+
+/// All that is exposed.
+#[derive(Clone, Debug, Default)]
+pub struct Exposed {
+    /// The run under way, or the last one.
+    pub run: Option<RunValues>,
+    /// Submissions, of a server.
+    pub queue: Option<QueueValues>,
+}
+
+/// How many submissions are in which state.
+#[derive(Clone, Debug, Default)]
+pub struct QueueValues(pub Vec<(State, u64)>);
+
+impl QueueValues {
+    /// Those in one.
+    pub fn of(&self, state: State) -> u64 {
+        self.0.iter().find(|(other, _)| *other == state).map_or(0, |(_, count)| *count)
+    }
+}
+
+/// Counts of a run until one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Messages of the window due.
+    pub offered: u64,
+    /// Of them written.
+    pub sent: u64,
+    /// First copies of them delivered.
+    pub delivered: u64,
+    /// Deliveries to come, warm-up included; a node does not know those of messages that others send.
+    pub outstanding: Option<u64>,
+    /// Due and not handed over.
+    pub backlog: u64,
+    /// Handed over and not settled.
+    pub in_flight: u64,
+    /// Sessions up.
+    pub online: u64,
+    /// Sessions whose newest attempt failed.
+    pub failing: u64,
+    /// Subscriber sessions subscribed.
+    pub subscribed: u64,
+}
+
+impl Counts {
+    fn of(progress: &Progress) -> Counts {
+        Counts {
+            offered: progress.offered,
+            sent: progress.measured_sent,
+            delivered: progress.measured_delivered,
+            outstanding: Some(progress.expected.saturating_sub(progress.delivered)),
+            backlog: progress.backlog,
+            in_flight: progress.in_flight,
+            online: progress.online,
+            failing: progress.failing,
+            subscribed: progress.subscribed,
+        }
+    }
+
+    fn of_totals(totals: &Totals) -> Counts {
+        Counts {
+            offered: totals.offered,
+            sent: totals.measured_sent,
+            delivered: totals.measured_delivered,
+            outstanding: None,
+            backlog: totals.backlog,
+            in_flight: totals.in_flight,
+            online: totals.online,
+            failing: totals.failing,
+            subscribed: totals.subscribed,
+        }
+    }
+
+    /// Counters do not go back within a run, whatever is found out later.
+    fn never_below(&mut self, [offered, sent, delivered]: [u64; 3]) {
+        self.offered = self.offered.max(offered);
+        self.sent = self.sent.max(sent);
+        self.delivered = self.delivered.max(delivered);
+    }
+
+    fn counters(&self) -> [u64; 3] {
+        [self.offered, self.sent, self.delivered]
+    }
+}
+
+/// What is known of one run. Its last values stay until the next one begins.
+#[derive(Clone, Debug, Default)]
+pub struct RunValues {
+    pub(super) labels: Vec<Label>,
+    pub(super) phase: Option<PhaseWord>,
+    pub(super) counts: Option<Counts>,
+    pub(super) window: Option<WindowLatencies>,
+    pub(super) latency: Option<Latencies>,
+    pub(super) system: Option<Usage>,
+    pub(super) generator: Option<Usage>,
+    pub(super) faults: Option<u64>,
+    pub(super) lost: Option<u64>,
+    pub(super) over: bool,
+    /// The folder of an experiment, below which its runs are numbered.
+    folder: String,
+}
+
+impl RunValues {
+    /// What the clients of one node have come to in a run that began there at this time.
+    pub fn of_node(node: &str, began: String, totals: &Totals, latency: &WindowLatency) -> RunValues {
+        RunValues {
+            labels: vec![("run", began), ("node", bounded(node))],
+            counts: Some(Counts::of_totals(totals)),
+            window: Some(latency.into()),
+            ..RunValues::default()
+        }
+    }
+
+    /// Takes what a run tells.
+    pub fn add(&mut self, event: &StreamEvent) {
+        match event {
+            StreamEvent::Begins(begins) => *self = RunValues::begun(begins),
+            // Each run of an experiment has series of its own.
+            StreamEvent::RunBegins(run) => {
+                let name = format!("{}/{}", self.folder, run.number);
+                let (folder, mut labels) = (std::mem::take(&mut self.folder), std::mem::take(&mut self.labels));
+                labels.iter_mut().filter(|(label, _)| *label == "run").for_each(|label| label.1 = bounded(&name));
+                *self = RunValues { labels, folder, ..RunValues::default() };
+            }
+            StreamEvent::Phase { phase, .. } => {
+                // A search makes its runs one after the other under one name: counters begin again.
+                if *phase == PhaseWord::Subscribe {
+                    let labels = std::mem::take(&mut self.labels);
+                    *self = RunValues { labels, folder: std::mem::take(&mut self.folder), ..RunValues::default() };
+                }
+                self.phase = Some(*phase);
+                self.faults.get_or_insert(0);
+            }
+            StreamEvent::Progress(progress) => self.take(progress),
+            StreamEvent::Fault { what, .. } => {
+                let active = self.faults.unwrap_or(0);
+                self.faults = Some(match what {
+                    FaultWord::Begins => active + 1,
+                    FaultWord::Ends => active.saturating_sub(1),
+                });
+            }
+            StreamEvent::Ends(ends) => {
+                self.over = true;
+                if let Some(counted) = ends.counted {
+                    self.lost = Some(counted.lost);
+                    let counts = self.counts.get_or_insert_with(Counts::default);
+                    counts.never_below([counted.offered, counted.sent, counted.delivered]);
+                }
+            }
+            StreamEvent::Failed(_) => self.over = true,
+            StreamEvent::Node { .. } | StreamEvent::Note { .. } => {}
+        }
+    }
+
+    fn begun(begins: &Begins) -> RunValues {
+        let folder = Path::new(&begins.folder).file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let known = [
+            ("run", Some(&folder)),
+            ("workload", Some(&begins.name)),
+            ("system", begins.system.as_ref()),
+            ("protocol", begins.protocol.as_ref()),
+        ];
+        let labels = known.into_iter().filter_map(|(name, value)| Some((name, bounded(value?)))).collect();
+        RunValues { labels, folder, ..RunValues::default() }
+    }
+
+    fn take(&mut self, progress: &Progress) {
+        let mut counts = Counts::of(progress);
+        if let Some(before) = &self.counts {
+            counts.never_below(before.counters());
+        }
+        self.counts = Some(counts);
+        self.phase = Some(progress.phase);
+        if let Some(window) = &progress.window {
+            self.window = Some(window.clone());
+        }
+        self.latency = progress.latency;
+        self.system = progress.system;
+        self.generator = progress.generator;
+    }
+}
+
+/// A name of a person's file may be long.
+fn bounded(value: &str) -> String {
+    value.chars().take(LONGEST_LABEL).collect()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn event(text: &str) -> StreamEvent {
+        serde_json::from_str(text).unwrap()
+    }
+
+    fn begun() -> RunValues {
+        let mut values = RunValues::default();
+        values.add(&event(
+            r#"{"event":"begins","t_s":0,"stream_version":1,"folder":"runs/one","name":"hel\"lo","repetition":1,
+                "repetitions":1,"system":"builtin","protocol":"mqtt5","warmup_s":0,"duration_s":1}"#,
+        ));
+        values
+    }
+
+    fn progress(sent: u64, buckets: &str) -> StreamEvent {
+        event(&format!(
+            r#"{{"event":"progress","t_s":1,"phase":"measure","elapsed_s":1,"length_s":2,"subscribed":1,"online":2,"failing":0,
+                "offered":9,"sent":9,"measured_sent":{sent},"measured_delivered":3,"expected":9,"delivered":4,"backlog":0,
+                "in_flight":1,"sent_per_s":null,"delivered_per_s":null,"latency":null,"system":null,"generator":null,
+                "window":{{"upper":{{"below_ns":{buckets},"longer":1,"sum_s":0.5}},"lower":{{"below_ns":[],"longer":0,"sum_s":0}}}}}}"#
+        ))
+    }
+
+    fn text(run: &RunValues) -> String {
+        super::super::text(&Exposed { run: Some(run.clone()), queue: None }).unwrap()
+    }
+
+    #[test]
+    fn a_counter_never_goes_back_and_lost_is_unknown_until_the_end() {
+        let mut values = begun();
+        values.add(&progress(5, "[]"));
+        values.add(&progress(4, "[]"));
+        let labels = r#"{run="one",workload="hel\"lo",system="builtin",protocol="mqtt5"}"#;
+        let line = format!("messaging_client_sent_messages_total{labels} 5\n");
+        assert!(text(&values).contains(&line), "{}", text(&values));
+        assert!(!text(&values).contains("pubmark_lost"), "not known yet");
+        assert!(!text(&values).contains("pubmark_cpu_cores"), "not measured");
+        values.add(&event(
+            r#"{"event":"ends","t_s":2,"folder":"runs/one","status":"complete","verdict":"valid",
+                "counted":{"offered":9,"sent":6,"delivered":3,"lost":2}}"#,
+        ));
+        assert!(text(&values).contains(&format!("pubmark_lost_messages_total{labels} 2\n")), "{}", text(&values));
+        assert!(text(&values).contains(&format!("messaging_client_sent_messages_total{labels} 6\n")));
+    }
+
+    #[test]
+    fn a_histogram_adds_up_and_ends_with_its_count() {
+        let mut values = begun();
+        values.add(&progress(5, "[[5120,2],[1048576,3]]"));
+        let text = text(&values);
+        let bucket = |le: &str| {
+            let name = "pubmark_delivery_latency_seconds_bucket{";
+            let line = text.lines().find(|line| line.starts_with(name) && line.contains(&format!("le=\"{le}\"")));
+            line.unwrap_or_else(|| panic!("no {le} in {text}")).rsplit(' ').next().unwrap().to_owned()
+        };
+        assert_eq!([bucket("0.00000512"), bucket("0.001048576"), bucket("+Inf")], ["2", "5", "6"]);
+        let count = text.lines().find(|line| line.starts_with("pubmark_delivery_latency_seconds_count")).unwrap();
+        assert!(count.ends_with(" 6"), "{count}");
+        assert!(text.ends_with("# EOF\n"));
+    }
+
+    #[test]
+    fn what_is_not_of_a_run_is_not_shown() {
+        let queue = QueueValues(vec![(State::Queued, 3)]);
+        let text = super::super::text(&Exposed { run: None, queue: Some(queue) }).unwrap();
+        assert!(text.contains("pubmark_queue_length 3"), "{text}");
+        assert!(text.contains(r#"pubmark_submissions{state="failed"} 0"#), "{text}");
+        assert!(!text.contains("messaging_"), "{text}");
+    }
+}
