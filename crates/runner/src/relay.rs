@@ -104,7 +104,7 @@ fn spawn(program: Option<&Path>, channel: OwnedFd) -> std::io::Result<Child> {
 pub fn serve() -> std::io::Result<()> {
     let channel = std::io::stdin().as_fd().try_clone_to_owned()?;
     // Two for each connection: as many as there may be. What is refused shows where a connection does not get one.
-    let _ = descriptors::raise_for(u64::MAX);
+    let _ = descriptors::raise();
     relay::serve(channel, |host, port| endpoint::address_of(host, port).map_err(|error| error.to_string()))
 }
 

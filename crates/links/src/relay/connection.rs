@@ -58,10 +58,12 @@ pub struct Connection {
 
 /// Writes once; 0 where there is no room.
 fn write(socket: &TcpSocket, bytes: &[u8]) -> io::Result<usize> {
-    match socket.write(bytes) {
-        Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(0),
-        Err(error) if error.kind() == ErrorKind::Interrupted => Ok(0),
-        done => done,
+    loop {
+        match socket.write(bytes) {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(0),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            done => return done,
+        }
     }
 }
 

@@ -71,6 +71,8 @@ struct Serving {
     exchanges: Vec<Exchange>,
     connections: Vec<Option<Connection>>,
     free: Vec<usize>,
+    /// Free when the turn is over: until then events may name the connections that were there.
+    freed: Vec<usize>,
     /// Sides and sockets that have more than their last turn carried.
     more: Vec<Key>,
     /// Given up to take a connection that there is no descriptor for, so that it can be refused.
@@ -101,6 +103,7 @@ pub fn serve(channel: OwnedFd, resolve: Resolve) -> io::Result<()> {
         exchanges: vec![],
         connections: vec![],
         free: vec![],
+        freed: vec![],
         more: vec![],
         spare: spare(),
         buffer: vec![0; BUFFER].into_boxed_slice(),
@@ -154,6 +157,7 @@ impl Serving {
             }
         }
         self.turn.end();
+        self.free.append(&mut self.freed);
         Ok(true)
     }
 
@@ -183,7 +187,7 @@ impl Serving {
                     ended => {
                         self.refused += u64::from(ended == State::Refused);
                         self.connections[number] = None;
-                        self.free.push(number);
+                        self.freed.push(number);
                         return;
                     }
                 }
@@ -223,7 +227,10 @@ impl Serving {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE)) => {
                     // Left waiting it would be told of again and again.
-                    self.spare = None;
+                    if self.spare.take().is_none() {
+                        self.spare = spare();
+                        return Ok(());
+                    }
                     drop(listener.accept());
                     self.spare = spare();
                     self.refused += 1;
@@ -284,6 +291,7 @@ impl Serving {
         self.exchanges.clear();
         self.connections.clear();
         self.free.clear();
+        self.freed.clear();
         self.more.clear();
     }
 
