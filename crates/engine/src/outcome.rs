@@ -123,13 +123,13 @@ pub struct Outcome {
 
 impl Outcome {
     /// Takes into the lower bounds that something of ours on every connection held what it carried for up to `held_ns` each time: a
-    /// message passes it twice, a request with its answer four times. How often the messages of a chain did is not known, so that
+    /// message so many `passes`, a request with its answer twice as many. How often the messages of a chain did is not known, so that
     /// nothing is known of its lower bound.
-    pub fn lower_by(&mut self, held_ns: u64) {
+    pub fn lower_by(&mut self, held_ns: u64, passes: u64) {
         if held_ns == 0 {
             return;
         }
-        let one_way_ns = held_ns.saturating_mul(2);
+        let one_way_ns = held_ns.saturating_mul(passes);
         self.times.latency.lower_by(one_way_ns);
         self.times.service_latency.lower_by(one_way_ns);
         self.times.chain.lower_by(u64::MAX);

@@ -25,11 +25,8 @@ use pubmark_record::efficiency::PacketCounts;
 use pubmark_record::links::{LinkBackEnd, LinkCheck, LinkDirection, LinkFigures, LinkGroup, LinkTraffic};
 
 use crate::error::{ErrorKind, RunError};
-use crate::host::Host;
 use crate::nodes;
-use crate::relay::{Relayed, times};
-use crate::target::Wanted;
-use pubmark_protocols::Spoken;
+use crate::relayed::{Relayed, times};
 
 /// Groups that are behind a link together: one group, or those that share their clients.
 struct Member<'a> {
@@ -272,19 +269,14 @@ impl Linked {
         self.network.core().enter(work).map_err(|error| failed(&error))?
     }
 
-    /// Leads the links to a system that runs already, if it is one.
-    ///
-    /// # Errors
-    /// The relay cannot be started, or the system does not take connections.
-    pub fn lead_to(
-        &mut self,
-        wanted: &Wanted,
-        spoken: Spoken,
-        node_exporter: Option<&str>,
-        host: &Host,
-    ) -> Result<(), RunError> {
-        self.relayed = Relayed::of(wanted, spoken, node_exporter, self.network.core(), host)?;
-        Ok(())
+    /// Where the system runs, and the relay to one that runs elsewhere listens.
+    pub fn core(&self) -> &Namespace {
+        self.network.core()
+    }
+
+    /// Leads the links to a system that runs already.
+    pub fn lead_to(&mut self, relayed: Relayed) {
+        self.relayed = Some(relayed);
     }
 
     /// The way to a system that runs already.

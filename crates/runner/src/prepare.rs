@@ -100,7 +100,7 @@ impl RunSpec {
             .hint("as root, or without `--observers`"));
         }
         if self.target.endpoint.is_some() {
-            host.relay = Some(Arc::new(RelayProcess::start(&host)?));
+            host.relay = Some(Arc::new(RelayProcess::start(host.program.as_deref())?));
         }
         linked::claim(workload).map(|()| host)
     }

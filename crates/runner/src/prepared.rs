@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use pubmark_engine::endpoints::Endpoints;
 use pubmark_engine::error::EngineError;
 use pubmark_engine::outcome::{Followed, Outcome};
 use pubmark_engine::pacing::{self, Pacing};
@@ -46,6 +47,7 @@ use crate::message_log::MessageLog;
 use crate::nodes;
 use crate::observer::RunObserver;
 use crate::recording::{self, Surroundings};
+use crate::relayed::{self, Relayed};
 use crate::sampling::{Sampled, Sampling};
 use crate::spec::RunSpec;
 use crate::target::{Target, Wanted};
@@ -217,7 +219,10 @@ impl PreparedRun {
         else {
             return self.measure(number, name, observer, None).map(|(measured, _)| measured);
         };
-        linked.lead_to(&self.wanted, self.spoken, self.spec.target.node_exporter.as_deref(), &self.host)?;
+        if let Some(endpoints) = self.wanted.external_endpoints() {
+            let node_exporter = self.spec.target.node_exporter.as_deref();
+            linked.lead_to(Relayed::of(endpoints, self.spoken, node_exporter, linked.core(), &self.host)?);
+        }
         let (mut measured, crossed) = linked.within(|| self.measure(number, name, observer, Some(&linked)))?;
         let networks = linked.networks();
         let (edges, held_ns) = crossed.carried;
@@ -261,9 +266,12 @@ impl PreparedRun {
     ) -> Result<(RunOutcome, Crossed), RunError> {
         let spec = self.spec.to_yaml(&self.workload.secret_parameters)?;
         let mut target = self.wanted.reach(self.spoken)?;
-        let relayed = linked.and_then(Linked::relayed);
-        relayed.inspect(|relayed| relayed.redirect(&mut target));
-        let node_exporter = relayed.map_or(&self.spec.target.node_exporter, |relayed| &relayed.node_exporter);
+        let relay = linked.and_then(Linked::relayed);
+        if let Some(relayed) = relay {
+            target.deviations.push(relayed.deviation());
+            [target.publish_at, target.subscribe_at] = relayed.endpoints().map(Endpoints::one);
+        }
+        let node_exporter = relay.map_or(&self.spec.target.node_exporter, |relayed| &relayed.node_exporter);
         let plan = self.plan(&target, linked);
         let started = Workers::default();
         let launcher = self.launcher(&plan, linked, &started);
@@ -307,13 +315,13 @@ impl PreparedRun {
         environment.load_after = environment::load();
         let mut outcome = outcome.map_err(|error| self.not_carried_out(error))?;
         // What the relay held is none of the system's; a run that ended early did not say.
-        let is_unknown = relayed.is_some() && carried.0[1].is_none();
-        outcome.lower_by(if is_unknown { u64::MAX } else { carried.1 });
+        let is_unknown = relay.is_some() && carried.0[1].is_none();
+        outcome.lower_by(if is_unknown { u64::MAX } else { carried.1 }, relayed::passes(&self.workload));
         let window_ns = outcome.window_ns;
         let known = target.running.as_mut().and_then(|running| life.reported_end(running, !outcome.unreachable));
         let end = life.end(known, (window_ns.0 > 0).then_some(window_ns.0));
         // Connections that the relay took with it say nothing of the system.
-        let end = end.filter(|_| relayed.is_none_or(|relayed| relayed.counts().is_ok()));
+        let end = end.filter(|_| relay.is_none_or(|relayed| relayed.counts().is_ok()));
         let log_of = |running: &RunningSystem| format!("; its log ends with:\n{}", running.log_tail());
         let system_ended =
             end.as_ref().map(|end| format!("{}{}", end.how, target.running.as_ref().map(log_of).unwrap_or_default()));

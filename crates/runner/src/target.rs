@@ -502,6 +502,14 @@ impl Wanted {
         }
     }
 
+    /// Where devices and subscribers find a system that runs already.
+    pub fn external_endpoints(&self) -> Option<[&Endpoint; 2]> {
+        match self {
+            Wanted::External { endpoint, subscribe_endpoint, .. } => Some([endpoint, subscribe_endpoint]),
+            Wanted::Brokerless { .. } | Wanted::Started { .. } => None,
+        }
+    }
+
     /// Are connections encrypted?
     pub fn is_encrypted(&self) -> bool {
         match self {

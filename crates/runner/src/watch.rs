@@ -109,9 +109,10 @@ impl Observer for Watch<'_> {
     }
 
     fn window_began(&mut self) {
+        // First, as it is from here on that a relay's holds count.
+        self.carried[0] = self.linked.map(Linked::carried);
         self.sampling.edge();
         self.joined.inspect(|joined| joined.edge(0));
-        self.carried[0] = self.linked.map(Linked::carried);
         self.cpu_before = CpuTimes::read();
         self.pressure[0] = pressure_now();
     }

@@ -12,7 +12,7 @@ pub struct Relay {}
 impl Relay {
     /// Serves until standard input ends.
     pub fn perform(self) -> Outcome {
-        pubmark_runner::relay::serve().map(|()| ExitCode::Ok).map_err(|error| {
+        pubmark_runner::relayed::serve().map(|()| ExitCode::Ok).map_err(|error| {
             Failure::from_error(ExitCode::Internal, &error)
                 .during("failed to lead links to an endpoint: `pubmark relay` is started by pubmark itself")
         })

@@ -39,7 +39,7 @@ const WRONG: &[(&str, &[&str])] = &[
     ("no-such-link", &["run", "pairs", "--link", "edge-typcal", "--dry-run"]),
     ("no-such-group-for-a-link", &["run", "pairs", "--link", "senders=lte", "--dry-run"]),
     ("link-without-name", &["run", "pairs", "--link", "sender="]),
-    ("link-to-a-running-system", &["run", "pairs", "--link", "lte", "--endpoint", "mqtt://127.0.0.1:9"]),
+    ("link-to-an-endpoint-without-a-broker", &["run", "pairs", "--link", "lte", "--endpoint", "dds://127.0.0.1"]),
     ("nodes-without-dry-run", &["run", "smart-home", "--nodes", "5"]),
     ("no-such-code", &["explain", "V99"]),
     ("no-such-run", &["report", "runs/yesterday"]),

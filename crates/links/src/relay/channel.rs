@@ -65,9 +65,18 @@ pub fn receive<M: DeserializeOwned>(channel: BorrowedFd<'_>) -> io::Result<Optio
     header.msg_iovlen = 1;
     header.msg_control = control.0.as_mut_ptr().cast();
     header.msg_controllen = control.0.len() as _;
-    // SAFETY: `header` points to live memory of the lengths given.
-    let received = unsafe { libc::recvmsg(channel.as_raw_fd(), &mut header, libc::MSG_CMSG_CLOEXEC) };
-    let Ok(bytes) = usize::try_from(received) else { return Err(io::Error::last_os_error()) };
+    let bytes = loop {
+        // SAFETY: `header` points to live memory of the lengths given.
+        let received = unsafe { libc::recvmsg(channel.as_raw_fd(), &mut header, libc::MSG_CMSG_CLOEXEC) };
+        match usize::try_from(received) {
+            Ok(bytes) => break bytes,
+            // A signal ends the wait of a socket with a time limit.
+            Err(_) => match io::Error::last_os_error() {
+                error if error.kind() == io::ErrorKind::Interrupted => {}
+                error => return Err(error),
+            },
+        }
+    };
     let descriptor = descriptor_of(&header);
     if bytes == 0 {
         return Ok(None);

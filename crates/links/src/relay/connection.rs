@@ -1,7 +1,7 @@
 //! A client's connection and the one that was opened for it: bytes of either go to the other.
 
 use std::io::{self, ErrorKind};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd};
 
 use pubmark_protocol::epoll::Event;
 use pubmark_protocol::socket::TcpSocket;
@@ -29,6 +29,8 @@ struct Flow {
     /// Read, and not taken by the other side yet: nothing more is read until it is.
     held: Vec<u8>,
     at: usize,
+    /// The other side had no room: what the kernel has received since waited for that, until a read has emptied the socket.
+    was_held: bool,
     /// The stream's end was read.
     ended: bool,
     /// And handed on.
@@ -73,11 +75,6 @@ impl Connection {
         // A write to the system finds room when the connection is made.
         let side = |socket, has_room| Side { socket, readable: false, has_room, ending: false };
         Connection { sides: [side(client, true), side(system, false)], flows: Default::default(), connecting: true }
-    }
-
-    /// Its sockets: the client's, the system's.
-    pub fn sockets(&self) -> [BorrowedFd<'_>; 2] {
-        [self.sides[0].socket.as_fd(), self.sides[1].socket.as_fd()]
     }
 
     /// epoll said something of one side.
@@ -130,7 +127,7 @@ impl Connection {
         let (source, sink) = if from == 0 { (client, system) } else { (system, client) };
         let flow = &mut self.flows[from];
         for _ in 0..READS {
-            if !flow.flush(sink)? {
+            if !flow.flush(sink, turn)? {
                 return Ok(false);
             }
             if flow.ended {
@@ -156,12 +153,13 @@ impl Connection {
             // A read that does not fill the buffer emptied the socket, unless the stream's end comes behind it.
             source.readable = read.bytes == buffer.len() || source.ending;
             let written = if sink.has_room { write(&sink.socket, &buffer[..read.bytes])? } else { 0 };
+            turn.carried(way, read.stamp_realtime_ns.filter(|_| written == read.bytes && !flow.was_held));
             if written < read.bytes {
-                sink.has_room = false;
+                (sink.has_room, flow.was_held) = (false, true);
                 flow.held.extend_from_slice(&buffer[written..read.bytes]);
                 return Ok(false);
             }
-            turn.carried(way, read.stamp_realtime_ns);
+            flow.was_held &= source.readable;
         }
         Ok(source.readable)
     }
@@ -169,14 +167,17 @@ impl Connection {
 
 impl Flow {
     /// Hands on what is held; is all of it gone?
-    fn flush(&mut self, sink: &mut Side) -> io::Result<bool> {
+    fn flush(&mut self, sink: &mut Side, turn: &mut Turn) -> io::Result<bool> {
         while self.at < self.held.len() {
             if !sink.has_room {
                 return Ok(false);
             }
             match write(&sink.socket, &self.held[self.at..])? {
                 0 => sink.has_room = false,
-                written => self.at += written,
+                written => {
+                    self.at += written;
+                    turn.wrote();
+                }
             }
         }
         // Its memory goes with it: what one connection once held is not held for ever.

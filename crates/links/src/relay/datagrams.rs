@@ -5,7 +5,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use pubmark_protocol::datagram::Datagrams;
+use pubmark_protocol::datagram::{AT_A_TIME, Datagrams};
 use pubmark_protocol::receive;
 
 use super::turn::{Turn, Way};
@@ -43,9 +43,9 @@ impl Exchange {
         self.socket.as_fd()
     }
 
-    /// Carries datagrams of clients, as many as one call reads; a new client's socket is to be watched. Returns clients that there was no
-    /// socket for.
-    pub fn up(&mut self, way: &mut Way, turn: &mut Turn, watch: Watch<'_>) -> u64 {
+    /// Carries datagrams of clients, as many as one call reads; a new client's socket is to be watched. Says whether there may
+    /// be more, and of how many there was no socket for their client.
+    pub fn up(&mut self, way: &mut Way, turn: &mut Turn, watch: Watch<'_>) -> (bool, u64) {
         let count = read(&mut self.read, &self.socket);
         let mut refused = 0;
         for index in 0..count {
@@ -58,19 +58,27 @@ impl Exchange {
                 continue;
             };
             let bytes = self.read.get(index).map_or(&[][..], |one| one.bytes);
-            hand_on(way, turn, bytes, stamp, self.peers[peer].1.send(bytes));
+            let socket = &self.peers[peer].1;
+            // The answer to an earlier datagram, that nobody listened, is told instead of sending this one.
+            let sent = socket.send(bytes).or_else(|error| match error.kind() {
+                io::ErrorKind::ConnectionRefused => socket.send(bytes),
+                _ => Err(error),
+            });
+            hand_on(way, turn, bytes, stamp, sent);
         }
-        refused
+        (count == AT_A_TIME, refused)
     }
 
-    /// Carries datagrams of the system to one client, as many as one call reads.
-    pub fn down(&mut self, number: usize, way: &mut Way, turn: &mut Turn) {
-        let Some((client, socket)) = self.peers.get(number) else { return };
-        for index in 0..read(&mut self.read, socket) {
+    /// Carries datagrams of the system to one client, as many as one call reads. Says whether there may be more.
+    pub fn down(&mut self, number: usize, way: &mut Way, turn: &mut Turn) -> bool {
+        let Some((client, socket)) = self.peers.get(number) else { return false };
+        let count = read(&mut self.read, socket);
+        for index in 0..count {
             if let Some(one) = self.read.get(index) {
                 hand_on(way, turn, one.bytes, one.stamp_realtime_ns, self.socket.send_to(one.bytes, client));
             }
         }
+        count == AT_A_TIME
     }
 
     fn peer_of(&mut self, client: SocketAddr, watch: Watch<'_>) -> Option<usize> {

@@ -118,9 +118,15 @@ impl Relay {
 
     fn ask(&self, request: &Request, socket: Option<&OwnedFd>) -> Result<Answer, RelayError> {
         channel::send(self.channel.as_fd(), request, socket.map(AsFd::as_fd)).map_err(RelayError::Gone)?;
-        match channel::receive(self.channel.as_fd()).map_err(RelayError::Gone)? {
-            Some((answer, _)) => Ok(answer),
-            None => Err(RelayError::Gone(io::ErrorKind::UnexpectedEof.into())),
+        match channel::receive(self.channel.as_fd()) {
+            Ok(Some((answer, _))) => Ok(answer),
+            Ok(None) => Err(RelayError::Gone(io::ErrorKind::UnexpectedEof.into())),
+            Err(error) => {
+                // An answer that comes later must not be taken for that of the next request.
+                // SAFETY: numbers only; it fails where the channel is closed already.
+                unsafe { libc::shutdown(self.channel.as_raw_fd(), libc::SHUT_RDWR) };
+                Err(RelayError::Gone(error))
+            }
         }
     }
 }

@@ -78,8 +78,8 @@ pub struct Counts {
     pub up: Carried,
     /// From the system to clients.
     pub down: Carried,
-    /// Longest that a byte was held, ns, since the last time that counts were told: no byte waits longer than two turns of the
-    /// relay's loop. Time for which the receiver had no room is the receiver's and not in it.
+    /// Longest that a byte was held, ns, since the last time that counts were told: from the look of the loop before which it was not
+    /// there to the end of the turn that carried it. Time for which the receiver had no room is the receiver's and not in it.
     pub longest_held_ns: u64,
     /// CPU time, ns.
     pub cpu_ns: u64,

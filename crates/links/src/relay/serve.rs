@@ -73,8 +73,10 @@ struct Serving {
     free: Vec<usize>,
     /// Free when the turn is over: until then events may name the connections that were there.
     freed: Vec<usize>,
-    /// Sides and sockets that have more than their last turn carried.
+    /// Sides that have more than their last turn carried.
     more: Vec<Key>,
+    /// Sockets may have more than the last turn looked at.
+    behind: bool,
     /// Given up to take a connection that there is no descriptor for, so that it can be refused.
     spare: Option<OwnedFd>,
     buffer: Box<[u8]>,
@@ -105,6 +107,7 @@ pub fn serve(channel: OwnedFd, resolve: Resolve) -> io::Result<()> {
         free: vec![],
         freed: vec![],
         more: vec![],
+        behind: false,
         spare: spare(),
         buffer: vec![0; BUFFER].into_boxed_slice(),
         ways: [Way::new(), Way::new()],
@@ -134,13 +137,16 @@ impl Serving {
     /// One turn; `false` when the other end of the channel is closed.
     fn take_turn(&mut self, events: &mut Events) -> io::Result<bool> {
         let more = std::mem::take(&mut self.more);
-        let mut waited_since_ns = None;
+        let has_more = std::mem::take(&mut self.behind) || !more.is_empty();
+        // Read before the look: what comes in between is found now, and counts from before.
+        let looked_ns = clock::monotonic_ns();
         self.wait(events, Some(Duration::ZERO))?;
-        if events.count() == 0 && more.is_empty() {
-            waited_since_ns = Some(clock::monotonic_ns());
+        let waits = events.count() == 0 && more.is_empty();
+        if waits {
             self.wait(events, None)?;
         }
-        self.turn.begin(waited_since_ns, !more.is_empty());
+        self.turn.begin(looked_ns, waits, has_more);
+        self.behind = events.is_full();
         for key in more {
             self.carry(key);
         }
@@ -199,14 +205,16 @@ impl Serving {
                     epoll.add(socket.as_raw_fd(), Key::Peer(place, peer).number(), Interest::Read)
                 };
                 if let Some(exchange) = self.exchanges.get_mut(place) {
-                    self.refused += exchange.up(&mut ways[0], turn, &mut watch);
+                    let (is_full, refused) = exchange.up(&mut ways[0], turn, &mut watch);
+                    self.refused += refused;
+                    self.behind |= is_full;
                 }
                 false
             }
             // Sockets of datagrams are level-triggered: epoll names them again if there is more.
             Key::Peer(place, peer) => {
                 if let Some(exchange) = self.exchanges.get_mut(place) {
-                    exchange.down(peer, &mut ways[1], turn);
+                    self.behind |= exchange.down(peer, &mut ways[1], turn);
                 }
                 false
             }
@@ -227,41 +235,55 @@ impl Serving {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE)) => {
                     // Left waiting it would be told of again and again.
-                    if self.spare.take().is_none() {
-                        self.spare = spare();
-                        return Ok(());
-                    }
-                    drop(listener.accept());
+                    self.spare = None;
+                    let client = listener.accept();
                     self.spare = spare();
-                    self.refused += 1;
+                    // Without a descriptor the kernel says so of an empty queue as well.
+                    let Ok((client, _)) = client else { return Ok(()) };
+                    self.refuse(client);
                     continue;
                 }
                 // One that has gone again meanwhile.
                 Err(error) if matches!(error.kind(), ErrorKind::ConnectionAborted | ErrorKind::Interrupted) => continue,
                 Err(error) => return Err(error),
             };
-            let both = self.factory.adopt(client).and_then(|client| Ok([client, self.factory.connect(None, *to)?]));
-            match both.and_then(|both| self.add(both)) {
-                Ok(()) => self.taken += 1,
-                Err(_) => self.refused += 1,
+            let to = *to;
+            match self.factory.connect(None, to) {
+                Ok(system) => self.add(client, system),
+                Err(_) => self.refuse(client),
             }
         }
     }
 
-    fn add(&mut self, [client, system]: [TcpSocket; 2]) -> io::Result<()> {
-        let connection = Connection::new(client, system);
+    /// A client that cannot be led on finds its connection reset.
+    fn refuse(&mut self, client: TcpStream) {
+        self.refused += 1;
+        if let Ok(client) = self.factory.adopt(client) {
+            let _ = client.close_by_reset();
+        }
+    }
+
+    fn add(&mut self, client: TcpStream, system: TcpSocket) {
         let number = self.free.pop().unwrap_or(self.connections.len());
         if number == self.connections.len() {
             self.connections.push(None);
         }
-        let watched = connection.sockets().iter().enumerate().try_for_each(|(side, socket)| {
-            self.epoll.add(socket.as_raw_fd(), Key::Side(number, side).number(), Interest::AllEdges)
+        let connection = self.factory.adopt(client).and_then(|client| {
+            for (side, socket) in [&client, &system].into_iter().enumerate() {
+                self.epoll.add(socket.as_fd().as_raw_fd(), Key::Side(number, side).number(), Interest::AllEdges)?;
+            }
+            Ok(Connection::new(client, system))
         });
-        match watched {
-            Ok(()) => self.connections[number] = Some(connection),
-            Err(_) => self.free.push(number),
+        match connection {
+            Ok(connection) => {
+                self.taken += 1;
+                self.connections[number] = Some(connection);
+            }
+            Err(_) => {
+                self.refused += 1;
+                self.freed.push(number);
+            }
         }
-        watched
     }
 
     /// Answers one request; `false` when nobody asks any more.

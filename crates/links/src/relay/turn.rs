@@ -26,51 +26,59 @@ impl Way {
 }
 
 /// The relay's loop turns: it looks what is there, waits if there is nothing, then carries everything. Bytes that are there at the first
-/// look came after the turn before had begun. Where it waited, they came after that, and the first one woke it: the kernel's earliest
-/// stamp says when.
+/// look came after the look before. Where it waited, they came after this turn's, and the first one woke it: the kernel's earliest stamp
+/// says when.
 #[derive(Debug)]
 pub struct Turn {
     wall: WallOffset,
-    begun_ns: u64,
+    /// The look of this turn, ns.
+    looked_ns: u64,
     /// What this turn finds did not come before, ns.
     since_ns: u64,
-    /// The earliest receipt that the kernel stamped in a turn that was waited for, ns.
+    /// When the loop woke up, if it waited, ns.
+    woke_ns: Option<u64>,
+    /// The earliest receipt that the kernel stamped, ns.
     earliest_ns: Option<u64>,
-    waited: bool,
-    found: bool,
+    wrote: bool,
     longest_ns: u64,
 }
 
 impl Turn {
     pub fn new() -> Turn {
-        let now_ns = clock::monotonic_ns();
+        let looked_ns = clock::monotonic_ns();
         Turn {
             wall: WallOffset::default(),
-            begun_ns: now_ns,
-            since_ns: now_ns,
+            looked_ns,
+            since_ns: looked_ns,
+            woke_ns: None,
             earliest_ns: None,
-            waited: false,
-            found: false,
+            wrote: false,
             longest_ns: 0,
         }
     }
 
-    /// A turn begins. `waited_since_ns` is since when there was nothing, if there was; `has_more` says that the turn before left bytes
-    /// behind.
-    pub fn begin(&mut self, waited_since_ns: Option<u64>, has_more: bool) {
-        self.since_ns = match waited_since_ns {
-            _ if has_more => self.since_ns,
-            Some(waited_since_ns) => waited_since_ns,
-            None => self.begun_ns,
+    /// A turn begins. `looked_ns` is before its look, and `waited` says that there was nothing then; `has_more` that the turn before left
+    /// bytes behind, which have waited since its own.
+    pub fn begin(&mut self, looked_ns: u64, waited: bool, has_more: bool) {
+        let before_ns = std::mem::replace(&mut self.looked_ns, looked_ns);
+        self.since_ns = match (has_more, waited) {
+            (true, _) => self.since_ns,
+            (false, true) => looked_ns,
+            (false, false) => before_ns,
         };
-        self.waited = waited_since_ns.is_some() && !has_more;
-        (self.earliest_ns, self.found) = (None, false);
-        self.begun_ns = clock::monotonic_ns();
+        self.woke_ns = (waited && !has_more).then(clock::monotonic_ns);
+        (self.earliest_ns, self.wrote) = (None, false);
     }
 
-    /// A read found bytes, the last of which the kernel received at `stamp_realtime_ns`, and they were handed on.
+    /// Something was handed on.
+    pub fn wrote(&mut self) {
+        self.wrote = true;
+    }
+
+    /// A read found bytes, the last of which the kernel received at `stamp_realtime_ns`, and they were handed on; without the stamp
+    /// where that is not known, or where they waited for room on the other side.
     pub fn carried(&mut self, way: &mut Way, stamp_realtime_ns: Option<u64>) {
-        self.found = true;
+        self.wrote = true;
         let Some(stamp) = stamp_realtime_ns else { return };
         let now_ns = clock::monotonic_ns();
         let received_ns = self.wall.to_monotonic_ns(stamp, now_ns);
@@ -80,8 +88,10 @@ impl Turn {
 
     /// Everything that the turn carries is carried.
     pub fn end(&mut self) {
-        if self.found {
-            let first_ns = self.earliest_ns.filter(|_| self.waited).unwrap_or(self.since_ns);
+        if self.wrote {
+            // Without a stamp, nothing says how long it took to wake up.
+            let first_ns =
+                self.woke_ns.map_or(self.since_ns, |woke| self.earliest_ns.map_or(woke, |first| first.min(woke)));
             self.longest_ns = self.longest_ns.max(clock::monotonic_ns().saturating_sub(first_ns.max(self.since_ns)));
         }
     }
