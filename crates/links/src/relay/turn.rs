@@ -27,12 +27,12 @@ impl Way {
 
 /// The relay's loop turns: it looks what is there, waits if there is nothing, then carries everything. Bytes that are there at the first
 /// look came after the look before. Where it waited, they came after this turn's, and the first one woke it: the kernel's earliest stamp
-/// says when.
+/// says when; what such a turn does not find came later than that.
 #[derive(Debug)]
 pub struct Turn {
     wall: WallOffset,
-    /// The look of this turn, ns.
-    looked_ns: u64,
+    /// What this turn did not find came later, ns: its look, or what woke it.
+    found_ns: u64,
     /// What this turn finds did not come before, ns.
     since_ns: u64,
     /// When the loop woke up, if it waited, ns.
@@ -48,7 +48,7 @@ impl Turn {
         let looked_ns = clock::monotonic_ns();
         Turn {
             wall: WallOffset::default(),
-            looked_ns,
+            found_ns: looked_ns,
             since_ns: looked_ns,
             woke_ns: None,
             earliest_ns: None,
@@ -60,7 +60,7 @@ impl Turn {
     /// A turn begins. `looked_ns` is before its look, and `waited` says that there was nothing then; `has_more` that the turn before left
     /// bytes behind, which have waited since its own.
     pub fn begin(&mut self, looked_ns: u64, waited: bool, has_more: bool) {
-        let before_ns = std::mem::replace(&mut self.looked_ns, looked_ns);
+        let before_ns = std::mem::replace(&mut self.found_ns, looked_ns);
         self.since_ns = match (has_more, waited) {
             (true, _) => self.since_ns,
             (false, true) => looked_ns,
@@ -88,11 +88,12 @@ impl Turn {
 
     /// Everything that the turn carries is carried.
     pub fn end(&mut self) {
+        // Without a stamp, nothing says how long it took to wake up.
+        let first_ns = self.woke_ns.map(|woke| self.earliest_ns.map_or(woke, |first| first.clamp(self.since_ns, woke)));
+        self.found_ns = first_ns.unwrap_or(self.found_ns);
         if self.wrote {
-            // Without a stamp, nothing says how long it took to wake up.
-            let first_ns =
-                self.woke_ns.map_or(self.since_ns, |woke| self.earliest_ns.map_or(woke, |first| first.min(woke)));
-            self.longest_ns = self.longest_ns.max(clock::monotonic_ns().saturating_sub(first_ns.max(self.since_ns)));
+            let held_ns = clock::monotonic_ns().saturating_sub(first_ns.unwrap_or(self.since_ns));
+            self.longest_ns = self.longest_ns.max(held_ns);
         }
     }
 
