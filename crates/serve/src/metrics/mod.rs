@@ -1,6 +1,6 @@
 //! Figures of the run under way in the text format of OpenMetrics, for Prometheus and what reads its format.
 //!
-//! [`RunValues`] is what is known of one run; [`table`] has a row for each metric; [`MetricsServer`] answers `GET /metrics` for one
+//! [`RunValues`] is what is known of one run; `table` has a row for each metric; [`MetricsServer`] answers `GET /metrics` for one
 //! command, `routes::metrics` for `pubmark serve`.
 
 mod latest;
