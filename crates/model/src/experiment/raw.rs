@@ -210,6 +210,7 @@ pub(crate) struct RawAxes {
 /// A system with settings of its own: one that is started, or one that runs already at an `endpoint`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a mapping with `system` or `endpoint`")]
+#[schemars(extend("anyOf" = [{"required": ["system"]}, {"required": ["endpoint"]}]))]
 pub(crate) struct RawSystem {
     /// Its name, or the path of its definition; beside `endpoint`, what that is said to be.
     pub system: Option<Text<AnyText>>,
