@@ -150,7 +150,9 @@ fn a_broker_without_processor_shows_nothing_of_itself() {
     assert!(waited_share(&record) > 0.5, "{}", record["cost"]);
     assert_count!(count(&record, "lost") + count(&record, "unsent") > 0, "{}", record["delivery"]);
     assert_eq!(check(&record, "V28"), "invalid");
-    assert_eq!(check(&record, "V19"), "suspect", "what is missing may lie in the broker");
+    // What is missing may lie in the broker; where it had come to everything that was sent, the rest is unsent and not missing.
+    let expected = if count(&record, "lost") > 0 { "suspect" } else { "valid" };
+    assert_eq!(check(&record, "V19"), expected, "{}", record["delivery"]);
 }
 
 #[test]
