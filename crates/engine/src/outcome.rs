@@ -122,9 +122,9 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Takes into the lower bounds that something of ours on every connection held what it carried for up to `held_ns` each time: a
-    /// message so many `passes`, a request with its answer twice as many. How often the messages of a chain did is not known, so that
-    /// nothing is known of its lower bound.
+    /// Lowers the lower bounds of all latencies, because a relay of pubmark's on every connection held bytes for up to `held_ns` per
+    /// pass. A message passes the relay `passes` times, a request with its reply twice as often. The number of passes of a reaction chain
+    /// is unknown, so the lower bound of its latency becomes 0.
     pub fn lower_by(&mut self, held_ns: u64, passes: u64) {
         if held_ns == 0 {
             return;

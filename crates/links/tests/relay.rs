@@ -77,20 +77,27 @@ fn no_byte_is_held_longer_than_it_says() {
         client.write_all(&[1; 100]).unwrap();
         server.read_exact(&mut [0; 100]).unwrap();
     }
-    relay.counts().unwrap();
-    let mut longest_ns = 0;
+    let mut before = relay.counts().unwrap();
+    let (mut held_ns, mut passed_ns) = (vec![], vec![]);
     for _ in 0..300 {
+        // Time without anything to carry is no hold.
+        thread::sleep(Duration::from_millis(1));
         let sent = std::time::Instant::now();
         client.write_all(&[1; 100]).unwrap();
         server.read_exact(&mut [0; 100]).unwrap();
-        longest_ns = longest_ns.max(sent.elapsed().as_nanos() as u64);
-        thread::sleep(Duration::from_micros(300));
+        passed_ns.push(sent.elapsed().as_nanos() as u64);
+        let counts = relay.counts().unwrap();
+        // A sample is in a bucket that is 1/32 wide.
+        let added_ns = counts.up.added.since(&before.up.added).buckets().map(|(ns, _)| ns - ns / 32).max().unwrap_or(0);
+        assert!(counts.longest_held_ns >= added_ns, "{} < {added_ns}", counts.longest_held_ns);
+        held_ns.push(counts.longest_held_ns);
+        before = counts;
     }
-    let counts = relay.counts().unwrap();
-    // The whole way, which holds both our ends, is longer than the relay's part, and that not shorter than any sample since.
-    let sample_ns = counts.up.added.quantile_ns(0.5).unwrap();
-    assert!(counts.longest_held_ns >= sample_ns, "{} < {sample_ns}", counts.longest_held_ns);
-    assert!(counts.longest_held_ns <= longest_ns + 50_000, "{} > {longest_ns}", counts.longest_held_ns);
+    // The whole way, with both our ends, takes longer than the relay's part. The machine may stop the relay behind its write, so that
+    // this holds for most rounds, not for each.
+    held_ns.sort_unstable();
+    passed_ns.sort_unstable();
+    assert!(held_ns[150] <= passed_ns[150] + 20_000, "{} > {}", held_ns[150], passed_ns[150]);
 }
 
 #[test]

@@ -59,7 +59,7 @@ impl Exchange {
             };
             let bytes = self.read.get(index).map_or(&[][..], |one| one.bytes);
             let socket = &self.peers[peer].1;
-            // The answer to an earlier datagram, that nobody listened, is told instead of sending this one.
+            // The kernel reports the ICMP error of an earlier datagram here and does not send this one: the second call sends it.
             let sent = socket.send(bytes).or_else(|error| match error.kind() {
                 io::ErrorKind::ConnectionRefused => socket.send(bytes),
                 _ => Err(error),

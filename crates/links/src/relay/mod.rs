@@ -1,5 +1,5 @@
-//! The way from emulated links to a system that runs already: a process of ours on the machine's own network takes what clients behind
-//! links connect to, and opens the real connection from there. It copies bytes and looks at none.
+//! The relay between emulated links and a system that runs already: a pubmark process on the machine's own network. It accepts the
+//! connections of clients behind links, opens a connection to the system for each, and copies bytes between the two unread.
 //!
 //! The sockets that clients connect to are made inside the core's namespace and handed to the process: a socket belongs to the
 //! namespace that it was made in, wherever it is used. Neither side needs a way into the other's network, so this works for a plain
@@ -28,7 +28,7 @@ use crate::lateness::Lateness;
 /// Largest message between the relay and who uses it, bytes: counts with two histograms take some 10 KB.
 const LARGEST_MESSAGE: usize = 256 * 1024;
 
-/// What is asked of the relay.
+/// A request to the relay.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Request {
     /// The address of a host, looked up on the machine's own network.
@@ -45,7 +45,7 @@ enum Request {
     Count,
 }
 
-/// What it answers.
+/// The relay's answer to a [`Request`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 enum Answer {
     Address(SocketAddr),
