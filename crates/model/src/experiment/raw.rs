@@ -189,7 +189,7 @@ pub(crate) struct RawAxes {
     pub scale: Option<OneOrMany<Text<WholeText>>>,
     /// Multipliers of every device's rate.
     pub rate: Option<OneOrMany<Text<FactorText>>>,
-    /// Nodes that the fleet is dealt out over: worker processes of this machine; with `--nodes`, so many of the machines that joined.
+    /// Number of nodes among which the fleet is divided: worker processes on this machine, or with `--nodes` machines that have joined.
     pub nodes: Option<OneOrMany<Text<WholeText>>>,
     /// Sizes of every payload.
     pub payload: Option<OneOrMany<Text<BytesText>>>,
