@@ -185,7 +185,7 @@ pub enum FailureKind {
     Unsupported,
     /// Its program is not on this machine.
     NotInstalled,
-    /// This machine has not the open files or ports for so many connections.
+    /// This machine has not the open files or ports for so many connections, or not what a limit leaves a system.
     NoRoom,
     /// It did not start, or was not ready in time.
     DidNotStart,

@@ -7,7 +7,8 @@ use pubmark_model::load::{self as workloads, LoadOptions};
 use pubmark_model::secret::{masked_yaml, without_password};
 use pubmark_record::comparison::{FIGURES, Unit};
 use pubmark_runner::{ErrorKind, RunError, save, suggestion};
-use pubmark_systems::{Definition, affinity, limits};
+use pubmark_systems::limits::{self, LimitError};
+use pubmark_systems::{Definition, affinity};
 
 use super::cell_spec::in_folder;
 use pubmark_protocols::{self as protocols, known};
@@ -55,7 +56,11 @@ pub fn judge(folder: &Path, word: Word<'_>, text: &str) -> Result<(), Objection>
         }),
         Word::Figure => Ok(()),
         Word::FigureValue(figure) => figure_value(figure, text),
-        Word::Limit => limits::parse(text).map(|_| ()).map_err(|error| plain(&error)),
+        // What this machine lacks is said with its cells.
+        Word::Limit => match limits::parse(text) {
+            Ok(_) | Err(LimitError::MoreThanThere { .. }) => Ok(()),
+            Err(error) => Err(plain(&error)),
+        },
         Word::Cores => affinity::parse_pins(&[format!("system={text}")]).map(|_| ()).map_err(|error| plain(&error)),
     }
 }
