@@ -24,6 +24,7 @@ pub enum Verb {
     Run(Box<commands::run_arguments::Run>),
     Compare(Box<commands::compare::Compare>),
     Experiment(commands::experiment::Experiment),
+    Paper(Box<commands::paper::Paper>),
     Check(commands::check::Check),
     Capacity(Box<commands::capacity::Capacity>),
     Choose(Box<commands::choose::Choose>),
@@ -65,6 +66,7 @@ impl Verb {
             Verb::Run(run) => run.perform(printer),
             Verb::Compare(compare) => compare.perform(printer),
             Verb::Experiment(experiment) => experiment.perform(printer),
+            Verb::Paper(paper) => paper.perform(printer),
             Verb::Check(check) => check.perform(printer),
             Verb::Capacity(capacity) => capacity.perform(printer),
             Verb::Choose(choose) => choose.perform(printer),
@@ -101,6 +103,7 @@ impl Verb {
             Verb::Run(run) => run.quiet,
             Verb::Compare(compare) => compare.quiet,
             Verb::Experiment(experiment) => experiment.quiet,
+            Verb::Paper(paper) => paper.quiet,
             Verb::Capacity(capacity) => capacity.quiet,
             Verb::Choose(choose) => choose.quiet,
             #[cfg(feature = "cluster")]

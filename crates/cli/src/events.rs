@@ -88,6 +88,12 @@ pub struct OfRun<'a> {
     pub window_s: [f64; 2],
 }
 
+/// Writes a sentence for people.
+pub fn write_note(stream: Option<&EventStream>, text: String) {
+    let Some(stream) = stream else { return };
+    stream.write(&StreamEvent::Note { t_s: stream.now_s(), text });
+}
+
 /// Writes that something with a folder begins.
 pub fn write_begin(stream: Option<&EventStream>, folder: &Path, name: &str, run: Option<OfRun<'_>>) {
     let Some(stream) = stream else { return };

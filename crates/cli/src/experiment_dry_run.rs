@@ -81,7 +81,7 @@ pub fn text(plan: &Plan, machines: &Machines, stop: &AtomicBool) -> Result<Strin
 }
 
 /// Time of all runs if nothing that was sent stays missing: of each the start, the window and, behind links, the probes.
-fn least(plan: &Plan) -> Duration {
+pub fn least(plan: &Plan) -> Duration {
     let experiment = &plan.experiment;
     pace::of_a_run(experiment.warmup + experiment.duration) * plan.runs().count() as u32 + PROBING * linked_runs(plan)
 }

@@ -329,7 +329,7 @@ fn notes(text: &mut String, record: &Record) {
 }
 
 /// A table with its first column to the left and the others, which are figures, to the right.
-fn table(text: &mut String, header: &[String], rows: &[Vec<String>]) {
+pub fn table(text: &mut String, header: &[String], rows: &[Vec<String>]) {
     aligned_table(text, header, rows, "---:|");
 }
 
@@ -348,7 +348,7 @@ fn aligned_table(text: &mut String, header: &[String], rows: &[Vec<String>], fur
 }
 
 /// Text that is not ours: on one line, without what Markdown or HTML would read as its own.
-pub(crate) fn escaped(text: &str) -> String {
+pub fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for letter in text.chars() {
         match letter {

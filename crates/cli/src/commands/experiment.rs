@@ -126,7 +126,7 @@ impl Experiment {
 }
 
 /// `AXIS=VALUES` in its two parts.
-fn key_value(text: &str) -> Result<(String, String), String> {
+pub fn key_value(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((axis, values)) if !axis.trim().is_empty() && !values.trim().is_empty() => {
             Ok((axis.trim().to_owned(), values.trim().to_owned()))

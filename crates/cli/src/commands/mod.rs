@@ -21,6 +21,7 @@ pub mod machines;
 pub mod manual;
 #[cfg(feature = "cluster")]
 pub mod node;
+pub mod paper;
 pub mod reference;
 pub mod relay;
 pub mod report;

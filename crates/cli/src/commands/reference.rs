@@ -50,6 +50,7 @@ const PAGES: &[Page] = &[
     #[cfg(feature = "serve")]
     ("openapi.json", |_| Ok(pubmark_serve::document())),
     ("experiment-record.schema.json", |_| Ok(Of::ExperimentRecord.text())),
+    ("paper-record.schema.json", |_| Ok(Of::PaperRecord.text())),
 ];
 
 impl Reference {

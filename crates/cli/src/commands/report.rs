@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use pubmark_paper::PaperRecord;
 use pubmark_record::capacity::CapacityRecord;
 use pubmark_record::experiment::ExperimentRecord;
 use pubmark_record::record::Record;
@@ -16,12 +17,12 @@ use crate::failure::Outcome;
 use crate::printer::Printer;
 use crate::rendering;
 
-/// Rebuild the report of a run, an experiment or a search for capacity from its record.
+/// Rebuild the report of a run, an experiment, a search for capacity or a publication from its record.
 ///
 /// Prints the summary and writes the HTML report and the tables into the folder.
 #[derive(Debug, Args)]
 pub struct Report {
-    /// Folder of the run, experiment or search; or its record.json, experiment.json, capacity.json
+    /// Folder of the run, experiment, search or publication; or its record.json, experiment.json, capacity.json, paper.json
     pub run: PathBuf,
 
     /// Folder to write into, in place of its own
@@ -51,6 +52,9 @@ impl Report {
         }
         if store::is_a::<CapacityRecord>(&self.run) {
             return self.show(&Kind { files: exports::capacity, summary: terminal::capacity }, printer);
+        }
+        if store::is_a::<PaperRecord>(&self.run) {
+            return self.show(&Kind { files: pubmark_paper::files, summary: pubmark_paper::summary }, printer);
         }
         self.show(&Kind::<Record> { files: exports::all, summary: terminal::summary }, printer)
     }

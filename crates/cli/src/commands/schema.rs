@@ -9,7 +9,7 @@ use crate::printer::Printer;
 /// Print the JSON Schema of a file that people write, or of a record.
 ///
 /// Editors use the schemas of workload, experiment, requirements and run.yaml files to complete and check them, programs those of
-/// records to read record.json, experiment.json, capacity.json and choice.json.
+/// records to read record.json, experiment.json, capacity.json, choice.json and paper.json.
 #[derive(Debug, Args)]
 pub struct Schema {
     /// Which file's schema
@@ -31,6 +31,8 @@ pub enum Of {
     ExperimentRecord,
     /// capacity.json of a search for capacity
     CapacityRecord,
+    /// paper.json of `pubmark paper`
+    PaperRecord,
     /// A file of requirements for `pubmark choose`
     Requirements,
     /// choice.json of a choice
@@ -49,6 +51,7 @@ impl Of {
             Of::Experiment => pubmark_model::jsonschema::experiment_schema(),
             Of::ExperimentRecord => pubmark_record::schema::experiment_schema(),
             Of::CapacityRecord => pubmark_record::schema::capacity_schema(),
+            Of::PaperRecord => pubmark_paper::record::schema(),
             Of::Requirements => pubmark_choose::requirements::schema(),
             Of::Choice => pubmark_choose::record::schema(),
             Of::RunList => pubmark_record::schema::run_list_schema(),

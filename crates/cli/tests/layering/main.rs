@@ -26,6 +26,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("protocols", &["adapters", "engine", "protocol"]),
     ("deploy", &["cluster", "record", "runner", "systems"]),
     ("serve", &["experiment", "protocols", "record", "report", "runner", "systems"]),
+    ("paper", &["experiment", "record", "report", "runner"]),
     ("choose", &["experiment", "protocols", "record", "report", "runner", "systems"]),
     ("experiment", &["protocols", "record", "report", "runner", "systems"]),
     ("runner", &["cluster", "engine", "links", "metrics", "protocol", "protocols", "record", "report", "systems"]),

@@ -8,6 +8,7 @@ const VERBS: &[&str] = &[
     "run",
     "compare",
     "experiment",
+    "paper",
     "check",
     "capacity",
     "choose",

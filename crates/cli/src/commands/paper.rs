@@ -1,0 +1,214 @@
+//! `pubmark paper`: a publication's experiments in one call, and its tables with what came out here.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+use pubmark_experiment::experiment::pace::about;
+use pubmark_experiment::experiment::planning::{Plan, absolute};
+use pubmark_experiment::{Machines, Observer};
+use pubmark_model::experiment::MOST_REPETITIONS;
+use pubmark_paper::{Progress, Repetition, Selection, definition};
+use pubmark_record::by_reason::{by_reason, named};
+use pubmark_report::numbers::counted;
+use pubmark_runner::stream::EventStream;
+use pubmark_runner::{Host, suggestion};
+
+use crate::commands::experiment::key_value;
+use crate::commands::machines::MachineOptions;
+use crate::events::{self, Events};
+use crate::exit_code::ExitCode;
+use crate::experiment_dry_run;
+use crate::failure::{Failure, Outcome};
+use crate::printer::Printer;
+use crate::sitting::Watcher;
+use crate::values::{duration, positive_duration};
+use crate::{host, signals};
+
+/// Repeat a publication: all its experiments, and its tables with what came out here.
+///
+/// Makes the experiments one after the other in one folder. The same call again goes on where the last one stopped. What this
+/// machine lacks is named in its cells and left out.
+#[derive(Clone, Debug, Args)]
+pub struct Paper {
+    /// The publication
+    #[arg(value_name = "PAPER", value_parser = PossibleValuesParser::new(definition::names()))]
+    pub paper: String,
+
+    /// One of its experiments, or some values of an axis in all that have it: `combench-loss`, `system=mosquitto,nats`; once for each
+    #[arg(long, value_name = "EXPERIMENT|AXIS=VALUE,…")]
+    pub only: Vec<String>,
+
+    /// Short runs and few repetitions, for a first look
+    #[arg(long)]
+    pub quick: bool,
+
+    /// Repetitions of each combination, in place of the experiments'
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_REPETITIONS)))]
+    pub repeat: Option<u32>,
+
+    /// Length of each measured window, in place of the experiments'
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = positive_duration)]
+    pub duration: Option<Duration>,
+
+    /// Load before the window that is not measured, in place of the experiments'
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration)]
+    pub warmup: Option<Duration>,
+
+    /// Longest wait for a quiet machine before each run, in place of the experiments'
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration)]
+    pub wait: Option<Duration>,
+
+    /// Keep the machine's cores from sleeping; needs root (`pubmark doctor` says whether it is worth it)
+    #[arg(long)]
+    pub awake: bool,
+
+    /// Folder of the publication [default: `runs/paper-NAME`, or `runs/paper-NAME-quick`]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+
+    /// Print what would be run, how long it would take and what is not possible; start nothing
+    #[arg(long, conflicts_with = "json")]
+    pub dry_run: bool,
+
+    /// Print the record as JSON to standard output, and nothing else there
+    #[arg(long)]
+    pub json: bool,
+
+    #[command(flatten)]
+    pub machines: MachineOptions,
+
+    #[command(flatten)]
+    pub events: Events,
+
+    /// No progress and no notes on standard error
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+impl Paper {
+    /// Repeats it and shows what came out.
+    pub fn perform(self, printer: &Printer) -> Outcome {
+        let paper = definition::find(&self.paper).ok_or_else(|| {
+            Failure::usage(format!("there is no publication `{}`", self.paper))
+                .hint(suggestion::choices(&self.paper, definition::names()))
+        })?;
+        let folder = self.folder();
+        let repetition = Repetition::new(paper, &self.selection()?, &folder)?;
+        let machines = Machines::from(&self.machines);
+        let host = Host { stop: signals::watch()?, ..host::this() };
+        if self.dry_run {
+            printer.result(&dry_run(&repetition, &host, &machines)?)?;
+            return Ok(ExitCode::Ok);
+        }
+        self.events.during(self.json, None, printer, |stream| {
+            events::write_begin(stream, &folder, &self.paper, None);
+            let mut progress = Shown { printer, watcher: Watcher { printer, stream }, stream };
+            let record = repetition.perform(&host, &machines, &mut progress)?;
+            events::write_end(stream, &folder, record.status, None);
+            if self.json {
+                let text = serde_json::to_string_pretty(&record)
+                    .map_err(|error| Failure::from_error(ExitCode::Internal, &error))?;
+                printer.result(&text)?;
+            } else if !self.events.take_output() {
+                let shown = folder.display().to_string();
+                printer.result(&pubmark_paper::summary(&record, &printer.summary_options(Some(&shown))))?;
+            }
+            let has_measured = record.experiments.iter().any(|part| part.made.is_some());
+            Ok(match (record.is_complete(), has_measured) {
+                (false, _) => ExitCode::Interrupted,
+                (true, true) => ExitCode::Ok,
+                (true, false) => ExitCode::SystemFailed,
+            })
+        })
+    }
+
+    fn folder(&self) -> PathBuf {
+        let kind = if self.quick { "-quick" } else { "" };
+        self.out.clone().unwrap_or_else(|| PathBuf::from(format!("runs/paper-{}{kind}", self.paper)))
+    }
+
+    fn selection(&self) -> Result<Selection, Failure> {
+        let mut selection = Selection {
+            quick: self.quick,
+            repeat: self.repeat,
+            duration: self.duration,
+            warmup: self.warmup,
+            wait: self.wait,
+            awake: self.awake,
+            ..Selection::default()
+        };
+        for only in &self.only {
+            match only.contains('=') {
+                true => selection.values.push(key_value(only).map_err(Failure::usage)?),
+                false => selection.experiments.extend(only.split(',').map(|name| name.trim().to_owned())),
+            }
+        }
+        Ok(selection)
+    }
+}
+
+/// What would be run, and for how long.
+fn dry_run(repetition: &Repetition, host: &Host, machines: &Machines) -> Result<String, Failure> {
+    let paper = repetition.paper();
+    let mut text = format!("  {:<12}{}\n", "paper", paper.title);
+    let mut all = Duration::ZERO;
+    for experiment in repetition.experiments() {
+        let plan = Plan::new(experiment.clone(), &absolute(None)?, host, machines)?;
+        let runs = plan.runs().count() as u64;
+        let time = experiment_dry_run::least(&plan);
+        all += time;
+        let possible = plan.cells.iter().filter(|cell| cell.run.is_ok()).count();
+        text.push_str(&format!(
+            "\n  {:<26}{possible} of {}, {}, about {}\n",
+            experiment.name,
+            counted(plan.cells.len() as u64, "cell", "cells"),
+            counted(runs, "run", "runs"),
+            about(time)
+        ));
+        let refused =
+            plan.cells.iter().filter_map(|cell| Some((cell.planned.label.as_str(), cell.run.as_ref().err()?)));
+        for (refusal, cells) in by_reason(refused) {
+            text.push_str(&format!("✗ {}: {}: {}\n", named(&cells), refusal.kind.words(), refusal.text));
+        }
+    }
+    text.push_str(&format!("\n  {:<12}about {}\n", "time", about(all)));
+    for one in &paper.not_repeated {
+        text.push_str(&format!("  {:<12}{}: {}\n", "left out", one.what, one.why));
+    }
+    Ok(text)
+}
+
+/// Shows how the experiments go on.
+struct Shown<'a> {
+    printer: &'a Printer,
+    watcher: Watcher<'a>,
+    stream: Option<&'a EventStream>,
+}
+
+impl Shown<'_> {
+    fn note(&self, text: String) {
+        self.printer.note(&text);
+        events::write_note(self.stream, text);
+    }
+}
+
+impl Progress for Shown<'_> {
+    fn begins(&mut self, name: &str, number: usize, of: usize, goes_on: bool) {
+        let what = if goes_on { "goes on" } else { "begins" };
+        self.note(format!("experiment {number} of {of}: {name} {what}"));
+    }
+
+    fn left_out(&mut self, name: &str, why: &str) {
+        self.note(format!("{name} is left out: {why}"));
+    }
+
+    fn stopped(&mut self, name: &str, why: &str) {
+        self.note(format!("{name} stopped: every run of its last two blocks was invalid for the same reason: {why}"));
+    }
+
+    fn observer(&mut self) -> &mut dyn Observer {
+        &mut self.watcher
+    }
+}

@@ -1,0 +1,117 @@
+//! A publication, repeated: one call, the same call again, and what is printed beside what came out.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::experiment::{journal, list};
+use crate::support::mosquitto;
+use crate::support::place::{Called, Place};
+use crate::support::processes::wait_for;
+
+/// One cell of ComBench's figure 5: 200 B at QoS 0, of which bytes alone are judged. A busy machine is not waited for.
+const ONE_CELL: [&str; 14] = [
+    "paper",
+    "combench",
+    "--quick",
+    "--only",
+    "combench-efficiency-qos",
+    "--only",
+    "payload=200B",
+    "--only",
+    "qos=0",
+    "--duration",
+    "2s",
+    "--warmup",
+    "0s",
+    "--wait=0s",
+];
+/// Longest wait for a run to be written.
+const LIMIT: Duration = Duration::from_secs(40);
+
+fn call(place: &Place, more: &[&str]) -> Called {
+    place.call(&[&ONE_CELL, more].concat())
+}
+
+fn record(place: &Place) -> Value {
+    let path = place.path().join("runs/paper-combench-quick/paper.json");
+    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+/// The folder of the one experiment.
+fn experiment(folder: &Path) -> Option<PathBuf> {
+    let entries = std::fs::read_dir(folder).ok()?;
+    entries.map(|entry| entry.unwrap().path()).find(|path| path.is_dir() && !path.is_symlink())
+}
+
+/// A text whose lines may be broken anywhere.
+fn words(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn the_printed_value_stands_beside_ours_and_nothing_is_made_twice() {
+    if !mosquitto::is_installed() {
+        return;
+    }
+    let place = Place::new();
+    let first = call(&place, &["--repeat", "2"]);
+    assert_eq!(first.code(), 0, "{first:?}");
+    assert!(words(&first.printed).contains("1 of 1 cell measured"), "{}", first.printed);
+    let found = record(&place);
+    assert_eq!(found["status"], "complete");
+    // The other tables are of experiments that were not asked for.
+    assert_eq!(list(&found, "tables").len(), 1, "{found}");
+    let cell = &found["tables"][0]["cells"][0];
+    assert_eq!((&cell["row"][0], &cell["column"][0]), (&Value::from("200B"), &Value::from("0")));
+    assert_eq!(cell["printed"], 0.7256);
+    let here = cell["here"]["mean"].as_f64().unwrap();
+    assert!((0.71..0.74).contains(&here), "ComBench's 200 B are 72.56 % of what was sent, here {here}");
+    // On a busy machine one of both may not count.
+    assert!(cell["here"]["runs"].as_u64() >= Some(1), "{cell}");
+    assert!(list(&found, "statements").is_empty(), "QoS 2 was not measured: {found}");
+
+    let folder = experiment(&place.path().join("runs/paper-combench-quick")).unwrap();
+    let before = std::fs::read_to_string(folder.join("journal.jsonl")).unwrap();
+    let again = call(&place, &["--repeat", "2"]);
+    assert_eq!(again.code(), 0, "{again:?}");
+    assert_eq!(std::fs::read_to_string(folder.join("journal.jsonl")).unwrap(), before);
+    assert_eq!(record(&place)["tables"], found["tables"]);
+
+    // Other repetitions would be averaged with these.
+    let other = call(&place, &["--repeat", "3"]);
+    assert_eq!(other.code(), 2, "{other:?}");
+    let why = words(&other.errors);
+    assert!(why.contains("was begun with other values") && why.contains("--out"), "{why}");
+
+    // The page is made from its record alone.
+    let made = place.call(&["report", "runs/paper-combench-quick/paper.json", "--out", "again"]);
+    assert_eq!(made.code(), 0, "{made:?}");
+    let page = |folder: &str| std::fs::read_to_string(place.path().join(folder).join("paper.md")).unwrap();
+    assert_eq!(page("again"), page("runs/paper-combench-quick"));
+    assert!(page("again").contains("(printed 72.56"), "{}", page("again"));
+}
+
+#[test]
+fn the_same_call_goes_on_after_ctrl_c() {
+    if !mosquitto::is_installed() {
+        return;
+    }
+    let place = Place::new();
+    let options = [&ONE_CELL[..], &["--repeat", "2"]].concat();
+    let under_way = place.start(&options);
+    let folder = place.path().join("runs/paper-combench-quick");
+    let has_a_run = || experiment(&folder).is_some_and(|found| !journal(&found, "counted").is_empty());
+    wait_for("the first run", LIMIT, has_a_run);
+    under_way.signal(libc::SIGINT);
+    let stopped = under_way.wait();
+    assert_eq!(stopped.code(), 130, "{stopped:?}");
+    assert_eq!(record(&place)["status"], "interrupted");
+    let went_on = place.call(&options);
+    assert_eq!(went_on.code(), 0, "{went_on:?}");
+    assert!(went_on.errors.contains("combench-efficiency-qos goes on"), "{}", went_on.errors);
+    let found = record(&place);
+    assert_eq!(found["status"], "complete");
+    assert!(found["tables"][0]["cells"][0]["here"]["runs"].as_u64() >= Some(1), "{found}");
+}

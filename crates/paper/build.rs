@@ -1,0 +1,7 @@
+//! Embeds the publications.
+
+include!("../embed.rs");
+
+fn main() -> io::Result<()> {
+    embed("papers")
+}

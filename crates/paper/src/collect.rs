@@ -1,0 +1,107 @@
+//! From the records of a publication's experiments to its tables.
+
+use std::path::Path;
+
+use pubmark_model::experiment::Experiment;
+use pubmark_record::experiment::{Cell, ExperimentRecord};
+use pubmark_record::record::Status;
+
+use crate::definition::Paper;
+use crate::record::{ExperimentPart, Made, Omission, PAPER_SCHEMA_VERSION, PaperRecord};
+use crate::{series, statement, table};
+
+/// An experiment and what became of it.
+#[derive(Clone, Debug)]
+pub struct Part {
+    /// The experiment with the values that were selected.
+    pub experiment: Experiment,
+    /// Its folder, relative to the publication's; `None` if it was not begun.
+    pub folder: Option<String>,
+    /// Its record, or why there is none.
+    pub record: Result<ExperimentRecord, String>,
+    /// Nothing of it can be run here.
+    pub left_out: bool,
+}
+
+impl Part {
+    /// A cell of its record, or why there is none.
+    pub(crate) fn cell(&self, id: &str) -> Result<&Cell, String> {
+        let record = self.record.as_ref().map_err(Clone::clone)?;
+        record.cells.iter().find(|cell| cell.id == id).ok_or_else(|| "not run".to_owned())
+    }
+
+    /// Were all its runs made?
+    pub fn is_complete(&self) -> bool {
+        self.record.as_ref().is_ok_and(|record| record.status == Status::Complete)
+    }
+}
+
+/// Puts the record together. Tables and conclusions whose experiments were not selected are left out. Folders of the parts count from
+/// `base`.
+pub fn record(paper: &Paper, parts: &[Part], base: &Path, command: &[String], quick: bool) -> PaperRecord {
+    let part_of = |name: &str| parts.iter().find(|part| part.experiment.name == name);
+    let tables = paper.tables.iter().filter_map(|table| Some(table::table(table, part_of(&table.experiment)?)));
+    let over_time = paper.series.iter().filter_map(|one| Some(series::table(one, part_of(&one.experiment)?, base)));
+    let tables = tables.chain(over_time).collect();
+    let statements = paper
+        .statements
+        .iter()
+        .map(|statement| statement::judge(statement, parts))
+        .filter(|statement| !statement.cases.is_empty())
+        .collect();
+    let is_done = |part: &Part| part.left_out || part.is_complete();
+    PaperRecord {
+        schema_version: PAPER_SCHEMA_VERSION,
+        pubmark_version: env!("CARGO_PKG_VERSION").to_owned(),
+        paper: paper.name.clone(),
+        title: paper.title.clone(),
+        citation: paper.citation.clone(),
+        command: command.to_vec(),
+        quick,
+        status: if parts.iter().all(is_done) { Status::Complete } else { Status::Interrupted },
+        experiments: parts.iter().map(experiment_part).collect(),
+        tables,
+        statements,
+        not_repeated: paper
+            .not_repeated
+            .iter()
+            .map(|one| Omission { what: one.what.clone(), why: one.why.clone() })
+            .collect(),
+    }
+}
+
+fn experiment_part(part: &Part) -> ExperimentPart {
+    ExperimentPart {
+        name: part.experiment.name.clone(),
+        folder: part.folder.clone(),
+        why_not: part.record.as_ref().err().cloned(),
+        made: part.record.as_ref().ok().map(made),
+    }
+}
+
+fn made(record: &ExperimentRecord) -> Made {
+    let is_measured = |cell: &&Cell| !cell.runs.is_empty();
+    let mut systems: Vec<String> = vec![];
+    for system in record.cells.iter().filter_map(|cell| cell.system.as_ref()) {
+        let words = match &system.version {
+            Some(version) => format!("{} {version}", system.name),
+            None => system.name.clone(),
+        };
+        if !systems.contains(&words) {
+            systems.push(words);
+        }
+    }
+    Made {
+        status: record.status,
+        started_at: record.started_at.clone(),
+        took_s: record.took_s,
+        cells: record.cells.len() as u32,
+        cells_measured: record.cells.iter().filter(is_measured).count() as u32,
+        repetitions: record.repetitions,
+        duration_s: record.duration_s,
+        warmup_s: record.warmup_s,
+        systems,
+        cautions: record.cautions.clone(),
+        environment: record.environment.clone(),
+    }
+}

@@ -1,0 +1,213 @@
+//! The publications that come with pubmark: the files in `papers/`, embedded.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+/// File name (without `.yaml`) and text.
+const EMBEDDED: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/papers.rs"));
+
+/// A publication: which experiments repeat it, and how its tables are laid out.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Paper {
+    /// What it is called on the command line.
+    pub name: String,
+    /// One line for the head of the page.
+    pub title: String,
+    /// Authors, title, place and year.
+    pub citation: String,
+    /// Its tables and figures, in its order. Their experiments are made in this order, too.
+    pub tables: Vec<Table>,
+    /// Its figures over time.
+    #[serde(default)]
+    pub series: Vec<Series>,
+    /// What it concludes, as comparisons of figures.
+    #[serde(default)]
+    pub statements: Vec<Statement>,
+    /// What of it is not repeated.
+    #[serde(default)]
+    pub not_repeated: Vec<NotRepeated>,
+}
+
+/// A table or a figure: one figure of an experiment's record, by some of its axes.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Table {
+    /// As the publication numbers it, and what it shows.
+    pub title: String,
+    /// A built-in experiment.
+    pub experiment: String,
+    /// Name in [`pubmark_record::comparison::FIGURES`].
+    pub figure: String,
+    /// Axes whose values make a row.
+    pub rows: Vec<String>,
+    /// Axes whose values make a column.
+    pub columns: Vec<String>,
+}
+
+/// A figure over time: messages under way at some seconds of a run.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Series {
+    /// As the publication numbers it, and what it shows.
+    pub title: String,
+    /// A built-in experiment.
+    pub experiment: String,
+    /// Values of the axes that are not shown.
+    #[serde(default)]
+    pub at: BTreeMap<String, String>,
+    /// Axis whose values make a column.
+    pub columns: String,
+    /// Seconds since the start of the measured window.
+    pub seconds: Vec<f64>,
+    /// What is printed at those seconds, by the column.
+    #[serde(default)]
+    pub printed: BTreeMap<String, Vec<f64>>,
+    /// Why ours differ, where that is known.
+    #[serde(default)]
+    pub differs: String,
+}
+
+/// A conclusion: a figure is larger at one place than at another.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Statement {
+    /// What the publication concludes, in one sentence.
+    pub says: String,
+    /// Where it does.
+    pub source: String,
+    /// Name in [`pubmark_record::comparison::FIGURES`].
+    pub figure: String,
+    /// Axes of whose values each is judged by itself.
+    #[serde(default)]
+    pub each: Vec<String>,
+    /// Where the figure should be larger.
+    pub larger: Side,
+    /// Where it should be smaller.
+    pub smaller: Side,
+}
+
+/// Cells of an experiment.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Side {
+    /// A built-in experiment.
+    pub experiment: String,
+    /// Values of axes.
+    #[serde(default)]
+    pub at: BTreeMap<String, String>,
+}
+
+/// Something that cannot be repeated here.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NotRepeated {
+    /// What.
+    pub what: String,
+    /// The reason.
+    pub why: String,
+}
+
+impl Paper {
+    /// Its experiments, each once, in the order of its tables, then those of its statements.
+    pub fn experiments(&self) -> Vec<&str> {
+        let of_tables = self.tables.iter().map(|table| table.experiment.as_str());
+        let of_series = self.series.iter().map(|series| series.experiment.as_str());
+        let sides = self.statements.iter().flat_map(|statement| [&statement.larger, &statement.smaller]);
+        let mut found: Vec<&str> = vec![];
+        for name in of_tables.chain(of_series).chain(sides.map(|side| side.experiment.as_str())) {
+            if !found.contains(&name) {
+                found.push(name);
+            }
+        }
+        found
+    }
+}
+
+/// Names of all publications.
+pub fn names() -> Vec<&'static str> {
+    EMBEDDED.iter().map(|(name, _)| *name).collect()
+}
+
+/// The publication of this name; `None` if there is none.
+pub fn find(name: &str) -> Option<Paper> {
+    let (_, text) = EMBEDDED.iter().find(|(known, _)| *known == name)?;
+    Some(serde_saphyr::from_str(text).expect("a test reads every embedded file"))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use pubmark_model::experiment::{Experiment, axes, cells, load};
+    use pubmark_report::columns::figure;
+
+    use super::*;
+
+    fn experiment(name: &str) -> Experiment {
+        load(name, |_, _, _| Ok(())).unwrap().experiment
+    }
+
+    #[test]
+    fn every_publication_names_experiments_axes_and_figures_that_there_are() {
+        for (name, text) in EMBEDDED {
+            let paper: Paper = serde_saphyr::from_str(text).unwrap_or_else(|error| panic!("{name}: {error}"));
+            assert_eq!(*name, paper.name);
+            for table in &paper.tables {
+                assert!(figure(&table.figure).is_some(), "{name}: {}", table.figure);
+                let experiment = experiment(&table.experiment);
+                let known: Vec<String> = axes(&experiment).into_iter().map(|axis| axis.name).collect();
+                let laid_out: Vec<&String> = table.rows.iter().chain(&table.columns).collect();
+                assert!(laid_out.iter().all(|axis| known.contains(axis)), "{name}: {}: {known:?}", table.title);
+                // Every axis that is varied has a place, or two cells would stand in one.
+                let varied = axes(&experiment).into_iter().filter(|axis| axis.values.len() > 1);
+                for axis in varied {
+                    assert!(laid_out.contains(&&axis.name), "{name}: {}: {}", table.title, axis.name);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_figure_over_time_has_one_cell_a_column_and_a_value_a_second() {
+        for name in names() {
+            for series in find(name).unwrap().series {
+                let mut columns: Vec<String> = vec![];
+                for cell in cells(&experiment(&series.experiment)) {
+                    if series.at.iter().all(|(axis, value)| cell.values.get(axis) == Some(value)) {
+                        columns.push(cell.values[&series.columns].clone());
+                    }
+                }
+                let mut once = columns.clone();
+                once.dedup();
+                assert!(!columns.is_empty() && once == columns, "{name}: {}: {columns:?}", series.title);
+                for (column, values) in &series.printed {
+                    assert!(columns.contains(column), "{name}: {}: {column}", series.title);
+                    assert_eq!(values.len(), series.seconds.len(), "{name}: {}: {column}", series.title);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn each_case_of_a_statement_is_one_cell_on_either_side() {
+        for name in names() {
+            for statement in find(name).unwrap().statements {
+                assert!(figure(&statement.figure).is_some(), "{name}: {}", statement.figure);
+                for side in [&statement.larger, &statement.smaller] {
+                    let mut seen: Vec<Vec<Option<String>>> = vec![];
+                    for cell in cells(&experiment(&side.experiment)) {
+                        if side.at.iter().all(|(axis, value)| cell.values.get(axis) == Some(value)) {
+                            let case: Vec<Option<String>> =
+                                statement.each.iter().map(|axis| cell.values.get(axis).cloned()).collect();
+                            assert!(!seen.contains(&case), "{name}: {}: {case:?} twice", statement.says);
+                            assert!(case.iter().all(Option::is_some), "{name}: {}: {case:?}", statement.says);
+                            seen.push(case);
+                        }
+                    }
+                    assert!(!seen.is_empty(), "{name}: {}: no cell at {:?}", statement.says, side.at);
+                }
+            }
+        }
+    }
+}

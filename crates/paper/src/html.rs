@@ -1,0 +1,165 @@
+//! The page of a publication's repetition: what it concludes and whether that holds here, then its tables, how they were measured, and what
+//! is not repeated.
+
+use maud::{Markup, html};
+use pubmark_record::by_reason::named;
+use pubmark_record::record::Status;
+use pubmark_report::html::{page, with_code};
+use pubmark_report::numbers::{MISSING, duration};
+use pubmark_report::words::{capitalised, command_line, sentence};
+
+use crate::record::{Outcome, PaperRecord, StatementResult, TableCell, TableResult};
+use crate::words::{self, Laid};
+
+/// The page.
+pub fn html(record: &PaperRecord) -> String {
+    let body = html! {
+        header {
+            p.kind { "pubmark paper" }
+            h1 { (record.title) }
+            p { (record.citation) }
+            p { (words::length(record)) }
+        }
+        section #verdict.(status(record)) {
+            h2 { (measured(record)) }
+            @if record.status == Status::Interrupted { p { "Not all runs were made: what stands here was measured until then." } }
+            @if !record.statements.is_empty() {
+                ul.reasons { @for one in &record.statements { li { (one.says) ": " (words::counts(one)) } } }
+            }
+        }
+        nav.contents aria-label="Contents" { ol {
+            @for (number, table) in record.tables.iter().enumerate() { li { a href={ "#table-" (number) } { (table.title) } } }
+            @if !record.statements.is_empty() { li { a href="#conclusions" { "Its conclusions" } } }
+            li { a href="#measured" { "How it was measured" } }
+        } }
+        main {
+            @for (number, table) in record.tables.iter().enumerate() { (table_section(number, table)) }
+        }
+        @if !record.statements.is_empty() {
+            section #conclusions {
+                h2 { "Its conclusions" }
+                p.hint { "A conclusion holds in a case where the intervals measured here are apart." }
+                @for one in &record.statements { (statement(one)) }
+            }
+        }
+        section #measured { h2 { "How it was measured" } (experiments(record)) }
+        @if !record.not_repeated.is_empty() {
+            section #omitted {
+                h2 { "What is not repeated" }
+                dl { @for one in &record.not_repeated { dt { (one.what) } dd { (with_code(&sentence(&one.why))) } } }
+            }
+        }
+        section #reproduce {
+            h2 { "Repeat it" }
+            pre { code { (command_line(&record.command)) } }
+            p { "Files beside this page: " a href="paper.json" { "paper.json" } ", " a href="paper.md" { "paper.md" }
+                ", and a folder for each experiment. The same command makes what is missing. pubmark " (record.pubmark_version) "." }
+        }
+    };
+    page(&record.title, &body)
+}
+
+fn status(record: &PaperRecord) -> &'static str {
+    match record.status {
+        Status::Complete => "g-none",
+        Status::Interrupted => "suspect",
+    }
+}
+
+/// What of all tables was measured.
+fn measured(record: &PaperRecord) -> String {
+    let cells = || record.tables.iter().flat_map(|table| &table.cells);
+    let here = cells().filter(|cell| cell.here.is_some()).count();
+    format!("{here} of {} values measured here", cells().count())
+}
+
+fn table_section(number: usize, table: &TableResult) -> Markup {
+    let laid = Laid::of(table);
+    html! {
+        section id={ "table-" (number) } {
+            h2 { (table.title) }
+            p { (laid.figure()) ": " (words::found(table)) "." }
+            div.scroll { table {
+                thead { tr {
+                    th { (words::axes(&table.rows)) }
+                    @for column in &laid.columns { th.number { (words::head(&table.columns, column)) } }
+                } }
+                tbody { @for row in &laid.rows { tr {
+                    th scope="row" { (row.join(", ")) }
+                    @for column in &laid.columns {
+                        @match laid.cell(row, column) { Some(cell) => (value(&laid, cell)), None => td {} }
+                    }
+                } } }
+            } }
+            (notes(&laid))
+        }
+    }
+}
+
+fn value(laid: &Laid<'_>, cell: &TableCell) -> Markup {
+    let beside = laid.beside(cell);
+    match &cell.here {
+        Some(here) => html! { td.number { (laid.here(here)) @if let Some(beside) = beside { small { (beside) } } } },
+        None => html! {
+            td.number.hint { (cell.why_not.as_deref().unwrap_or(MISSING)) @if let Some(beside) = beside { small { (beside) } } }
+        },
+    }
+}
+
+fn notes(laid: &Laid<'_>) -> Markup {
+    let table = laid.table;
+    let has_shown_only = table.cells.iter().filter_map(|cell| cell.here.as_ref()).any(|here| here.shown_only);
+    html! {
+        @if has_shown_only { p.aside { "*: its runs are invalid for times; the value is shown and not judged." } }
+        @for (reason, labels) in words::missing(table) {
+            @let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
+            p.aside { (named(&labels)) ": " (with_code(&sentence(&reason))) }
+        }
+        @if !table.printed_of.is_empty() { p.aside { "Measured there: " (table.printed_of) "." } }
+        @if !table.differs.is_empty() && laid.has_printed() { p { "Why ours differ: " (with_code(&sentence(&table.differs))) } }
+    }
+}
+
+/// Class of a row by what follows of its case.
+fn class(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Holds => "held",
+        Outcome::DoesNotHold => "missed",
+        Outcome::Undecided => "limited",
+        Outcome::NotMeasured => "none",
+    }
+}
+
+fn statement(one: &StatementResult) -> Markup {
+    html! {
+        h3 { (one.says) }
+        p { (capitalised(&one.source)) ": " (words::counts(one)) ", by " (one.figure) "." }
+        div.scroll { table {
+            thead { tr { th { "should be larger" } th { "should be smaller" } th.number { "times" } th { "result" } } }
+            tbody { @for case in &one.cases { tr.(class(case.outcome)) {
+                th scope="row" { (case.larger) } td { (case.smaller) } td.number { (words::times(case)) }
+                td.result { (case.outcome.words()) }
+            } } }
+        } }
+    }
+}
+
+fn experiments(record: &PaperRecord) -> Markup {
+    html! {
+        @for part in &record.experiments {
+            h3 {
+                @match &part.folder {
+                    Some(folder) => a href={ (folder) "/experiment.html" } { (part.name) },
+                    None => (part.name),
+                }
+            }
+            p { (with_code(&sentence(&words::part(part)))) }
+            @if let Some(made) = &part.made {
+                p.aside { (words::machine(made)) "; took " (duration(made.took_s)) "." }
+                @if !made.cautions.is_empty() {
+                    ul.cautions { @for caution in &made.cautions { li { (with_code(caution)) } } }
+                }
+            }
+        }
+    }
+}

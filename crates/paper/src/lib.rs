@@ -1,0 +1,60 @@
+//! A publication, repeated: all its experiments in one call, and its tables with what came out here beside what is printed.
+//!
+//! Start with [`definition::find`]. [`Selection`] says which of its experiments, and of which values; [`Repetition`] makes what is missing in
+//! a folder and can be called again; [`mod@record`] holds the tables, [`collect`] puts them together from the records of the experiments.
+//! Nothing here prints.
+
+pub mod collect;
+pub mod definition;
+mod html;
+mod markdown;
+pub mod record;
+mod repetition;
+mod selection;
+mod series;
+mod statement;
+mod table;
+mod terminal;
+mod words;
+
+pub use html::html;
+pub use markdown::markdown;
+pub use record::PaperRecord;
+pub use repetition::{Part, Progress, Repetition};
+pub use selection::Selection;
+pub use terminal::summary;
+
+/// The files that are made of a record: (name, text).
+pub fn files(record: &PaperRecord) -> Vec<(String, String)> {
+    vec![("paper.html".to_owned(), html(record)), ("paper.md".to_owned(), markdown(record))]
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use pubmark_record::store;
+
+    use super::*;
+
+    #[test]
+    fn the_pages_of_the_results_are_those_of_their_records() {
+        let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/results");
+        let mut pages = 0;
+        for name in definition::names() {
+            let folder = results.join(name);
+            if !folder.is_dir() {
+                continue;
+            }
+            let record: PaperRecord = store::load_as(&folder).unwrap();
+            assert_eq!(record.paper, name);
+            let page = fs::read_to_string(folder.join("paper.md")).unwrap();
+            // `pubmark report docs/results/NAME` makes them again.
+            assert!(page == markdown(&record), "docs/results/{name}/paper.md is not what its record says");
+            pages += 1;
+        }
+        assert!(pages > 0, "no result of a publication is in docs/results");
+    }
+}

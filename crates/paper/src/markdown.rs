@@ -1,0 +1,134 @@
+//! A publication's repetition as Markdown.
+
+use pubmark_record::by_reason::named;
+use pubmark_record::record::Status;
+use pubmark_report::markdown::{escaped, table};
+use pubmark_report::numbers::MISSING;
+use pubmark_report::words::{capitalised, command_line, sentence};
+
+use crate::record::{PaperRecord, StatementResult, TableCell, TableResult};
+use crate::words::{self, Laid};
+
+/// The page.
+pub fn markdown(record: &PaperRecord) -> String {
+    let mut text = format!("# {}\n\n{}\n\n", escaped(&record.title), sentence(&escaped(&record.citation)));
+    text.push_str(&format!("{}. pubmark {}.", words::length(record), record.pubmark_version));
+    if record.status == Status::Interrupted {
+        text.push_str(" **Not all runs were made: what stands here was measured until then.**");
+    }
+    text.push('\n');
+    statements(&mut text, record);
+    for table in &record.tables {
+        table_section(&mut text, table);
+    }
+    experiments(&mut text, record);
+    if !record.not_repeated.is_empty() {
+        text.push_str("\n## What is not repeated\n\n");
+        for one in &record.not_repeated {
+            text.push_str(&format!("- **{}**: {}\n", escaped(&one.what), sentence(&escaped(&one.why))));
+        }
+    }
+    text.push_str(&format!("\nCommand: `{}`\n", command_line(&record.command).replace('`', "'")));
+    text
+}
+
+fn statements(text: &mut String, record: &PaperRecord) {
+    if record.statements.is_empty() {
+        return;
+    }
+    text.push_str(
+        "\n## Its conclusions\n\nA conclusion holds in a case where the intervals measured here are apart.\n",
+    );
+    for statement in &record.statements {
+        text.push_str(&format!(
+            "\n### {}\n\n{}: {} (by {}).\n\n",
+            escaped(&statement.says),
+            capitalised(&escaped(&statement.source)),
+            words::counts(statement),
+            statement.figure
+        ));
+        cases(text, statement);
+    }
+}
+
+fn cases(text: &mut String, statement: &StatementResult) {
+    let header = ["should be larger", "should be smaller", "times", "result"].map(String::from);
+    let rows: Vec<Vec<String>> = statement
+        .cases
+        .iter()
+        .map(|case| {
+            let result = case.outcome.words().to_owned();
+            vec![escaped(&case.larger), escaped(&case.smaller), words::times(case), result]
+        })
+        .collect();
+    table(text, &header, &rows);
+}
+
+fn table_section(text: &mut String, one: &TableResult) {
+    let laid = Laid::of(one);
+    text.push_str(&format!(
+        "\n## {}\n\n`{}`, {}: {}.\n\n",
+        escaped(&one.title),
+        one.experiment,
+        laid.figure(),
+        words::found(one)
+    ));
+    let header: Vec<String> = std::iter::once(escaped(&words::axes(&one.rows)))
+        .chain(laid.columns.iter().map(|column| escaped(&words::head(&one.columns, column))))
+        .collect();
+    let rows: Vec<Vec<String>> = laid
+        .rows
+        .iter()
+        .map(|row| {
+            let cells = laid.columns.iter().map(|column| laid.cell(row, column));
+            let cells = cells.map(|cell| cell.map_or_else(String::new, |cell| value(&laid, cell)));
+            std::iter::once(escaped(&row.join(", "))).chain(cells).collect()
+        })
+        .collect();
+    table(text, &header, &rows);
+    notes(text, &laid);
+}
+
+/// `0.24–0.26 (printed 3.94, 0.07 ×)`, or why there is nothing.
+fn value(laid: &Laid<'_>, cell: &TableCell) -> String {
+    let here = match (&cell.here, &cell.why_not) {
+        (Some(here), _) => escaped(&laid.here(here)),
+        (None, Some(why)) => why.clone(),
+        (None, None) => MISSING.to_string(),
+    };
+    laid.beside(cell).map_or(here.clone(), |beside| format!("{here} ({beside})"))
+}
+
+fn notes(text: &mut String, laid: &Laid<'_>) {
+    let one = laid.table;
+    let mut notes = vec![];
+    if one.cells.iter().filter_map(|cell| cell.here.as_ref()).any(|here| here.shown_only) {
+        notes.push("\\*: its runs are invalid for times; the value is shown and not judged.".to_owned());
+    }
+    for (reason, labels) in words::missing(one) {
+        let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
+        notes.push(format!("{}: {}", escaped(&named(&labels)), sentence(&escaped(&reason))));
+    }
+    if !one.printed_of.is_empty() {
+        notes.push(format!("Measured there: {}.", escaped(&one.printed_of)));
+    }
+    if !one.differs.is_empty() && laid.has_printed() {
+        notes.push(format!("Why ours differ: {}", sentence(&escaped(&one.differs))));
+    }
+    for (position, note) in notes.iter().enumerate() {
+        text.push_str(&format!("{}- {note}\n", if position == 0 { "\n" } else { "" }));
+    }
+}
+
+fn experiments(text: &mut String, record: &PaperRecord) {
+    text.push_str("\n## How it was measured\n\n");
+    for part in &record.experiments {
+        text.push_str(&format!("- `{}`: {}\n", part.name, sentence(&escaped(&words::part(part)))));
+        if let Some(made) = &part.made {
+            text.push_str(&format!("  - {}\n", sentence(&escaped(&words::machine(made)))));
+            for caution in &made.cautions {
+                text.push_str(&format!("  - caution: {}\n", escaped(caution)));
+            }
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! A publication's experiments, made one after the other in one folder. What is there already is not made again, so that the same call
+//! goes on where the last one stopped.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+
+use pubmark_experiment::experiment::{Sitting, definition};
+use pubmark_experiment::{Machines, Observer};
+use pubmark_model::experiment::Experiment;
+use pubmark_record::experiment::ExperimentRecord;
+use pubmark_record::record::Status;
+use pubmark_record::store;
+use pubmark_runner::{ErrorKind, Host, RunError, command_line, save};
+
+pub use crate::collect::Part;
+use crate::collect::record;
+use crate::definition::Paper;
+use crate::record::{PAPER_FILE, PaperRecord};
+use crate::{Selection, files};
+
+/// A publication's experiments in a folder.
+pub struct Repetition {
+    paper: Paper,
+    experiments: Vec<Experiment>,
+    folder: PathBuf,
+    quick: bool,
+}
+
+/// What is shown on the way.
+pub trait Progress {
+    /// An experiment begins, or goes on: the `number`th of `of`.
+    fn begins(&mut self, name: &str, number: usize, of: usize, goes_on: bool);
+    /// An experiment is left out.
+    fn left_out(&mut self, name: &str, why: &str);
+    /// An experiment ended before all its runs were made.
+    fn stopped(&mut self, name: &str, why: &str);
+    /// What happens in the experiment that runs.
+    fn observer(&mut self) -> &mut dyn Observer;
+}
+
+impl Repetition {
+    /// The selected experiments of a publication, in a folder that may hold some of them already.
+    ///
+    /// # Errors
+    /// The selection names what is not there, or leaves nothing.
+    pub fn new(paper: Paper, selection: &Selection, folder: &Path) -> Result<Repetition, RunError> {
+        let experiments = selection.of(&paper)?;
+        Ok(Repetition { paper, experiments, folder: folder.to_owned(), quick: selection.quick })
+    }
+
+    /// The publication.
+    pub fn paper(&self) -> &Paper {
+        &self.paper
+    }
+
+    /// Its experiments.
+    pub fn experiments(&self) -> &[Experiment] {
+        &self.experiments
+    }
+
+    /// Makes every run that is missing, until all are made or [`Host::stop`] is set, and writes the record and the pages after each
+    /// experiment.
+    ///
+    /// # Errors
+    /// The folder cannot be used, an experiment in it has another definition, or a run failed for a reason that is neither the system's
+    /// nor the experiment's. What was measured until then is written.
+    pub fn perform(
+        &self,
+        host: &Host,
+        machines: &Machines,
+        progress: &mut dyn Progress,
+    ) -> Result<PaperRecord, RunError> {
+        fs::create_dir_all(&self.folder).map_err(|error| {
+            RunError::from_error(ErrorKind::Input, &error).during(format!("failed to make `{}`", self.folder.display()))
+        })?;
+        let mut parts = self.found()?;
+        for number in 0..parts.len() {
+            if host.stop.load(Ordering::Relaxed) {
+                break;
+            }
+            if !parts[number].is_complete() {
+                let made =
+                    self.make(&mut parts[number], (number + 1, self.experiments.len()), host, machines, progress);
+                self.write(&parts, host)?;
+                made?;
+            }
+        }
+        self.write(&parts, host)
+    }
+
+    /// The experiments as they stand in the folder.
+    fn found(&self) -> Result<Vec<Part>, RunError> {
+        let begun = begun(&self.folder)?;
+        let part = |experiment: &Experiment| {
+            let own = begun.iter().find(|one| one.name == experiment.name);
+            if let Some(other) = own.filter(|own| own.definition != written(experiment)) {
+                return Err(RunError::input(format!(
+                    "`{}` was begun with other values, repetitions or lengths than this call asks for",
+                    self.folder.join(&other.folder).display()
+                ))
+                .hint("call it as before, or give another folder with `--out DIR`"));
+            }
+            let record = own.map_or_else(|| Err(NOT_BEGUN.to_owned()), |own| self.read(&own.folder));
+            Ok(Part {
+                experiment: experiment.clone(),
+                folder: own.map(|own| own.folder.clone()),
+                record,
+                left_out: false,
+            })
+        };
+        self.experiments.iter().map(part).collect()
+    }
+
+    fn read(&self, folder: &str) -> Result<ExperimentRecord, String> {
+        store::load_as(&self.folder.join(folder)).map_err(|error| error.to_string())
+    }
+
+    /// Makes what is missing of an experiment.
+    fn make(
+        &self,
+        part: &mut Part,
+        (number, of): (usize, usize),
+        host: &Host,
+        machines: &Machines,
+        progress: &mut dyn Progress,
+    ) -> Result<(), RunError> {
+        let name = part.experiment.name.clone();
+        progress.begins(&name, number, of, part.folder.is_some());
+        let observer = progress.observer();
+        let sitting = match &part.folder {
+            Some(folder) => Sitting::resume(&self.folder.join(folder), host, machines, observer),
+            None => Sitting::begin(part.experiment.clone(), None, &self.folder, host, machines, observer),
+        };
+        let sitting = match sitting {
+            Ok(sitting) => sitting,
+            Err(error) if matches!(error.kind, ErrorKind::NotInstalled | ErrorKind::Unsupported) => {
+                part.record = Err(error.to_string());
+                part.left_out = true;
+                progress.left_out(&name, &error.to_string());
+                return Ok(());
+            }
+            Err(error) => return Err(error.during(format!("`{name}` cannot be run"))),
+        };
+        part.folder = sitting.folder().file_name().map(|name| name.to_string_lossy().into_owned());
+        let finished = sitting.perform(progress.observer());
+        if let Some(folder) = &part.folder {
+            part.record = self.read(folder);
+        }
+        let finished = finished?;
+        if let Some(stopped) = &finished.no_progress {
+            progress.stopped(&name, &stopped.reason);
+        }
+        finished.unwritten.map_or(Ok(()), Err)
+    }
+
+    fn write(&self, parts: &[Part], host: &Host) -> Result<PaperRecord, RunError> {
+        let command = command_line::shown(host.command.clone(), &[]);
+        let record = record(&self.paper, parts, &self.folder, &command, self.quick);
+        let json = store::to_json(&record).map_err(|error| save::unwritten(&error))?;
+        // The record first: the rest can be made from it.
+        let texts = std::iter::once((PAPER_FILE.to_owned(), json)).chain(files(&record));
+        for (name, text) in texts {
+            save::write(&self.folder.join(name), &text)
+                .map_err(|failure| RunError { kind: ErrorKind::NotWritten, ..failure })?;
+        }
+        Ok(record)
+    }
+}
+
+/// Why an experiment has no record yet.
+const NOT_BEGUN: &str = "not run";
+
+/// An experiment's folder.
+struct Begun {
+    name: String,
+    folder: String,
+    definition: String,
+}
+
+/// The experiments in a folder.
+fn begun(folder: &Path) -> Result<Vec<Begun>, RunError> {
+    let unreadable = |error: io::Error| {
+        RunError::from_error(ErrorKind::Input, &error).during(format!("failed to read `{}`", folder.display()))
+    };
+    let mut found = vec![];
+    for entry in fs::read_dir(folder).map_err(unreadable)? {
+        let entry = entry.map_err(unreadable)?;
+        // Not the link to the newest.
+        if !entry.file_type().map_err(unreadable)?.is_dir() || !entry.path().join(definition::DEFINITION_FILE).is_file()
+        {
+            continue;
+        }
+        let experiment = definition::in_experiment(&entry.path())?;
+        let folder = entry.file_name().to_string_lossy().into_owned();
+        found.push(Begun { name: experiment.name.clone(), folder, definition: experiment.to_yaml() });
+    }
+    Ok(found)
+}
+
+/// A definition as its folder holds it.
+fn written(experiment: &Experiment) -> String {
+    definition::kept(experiment.clone(), Path::new("")).experiment.to_yaml()
+}
+
+impl PaperRecord {
+    /// Were all runs made that can be made here?
+    pub fn is_complete(&self) -> bool {
+        self.status == Status::Complete
+    }
+}

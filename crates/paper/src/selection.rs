@@ -1,0 +1,165 @@
+//! Which of a publication's experiments are made, and of which values.
+
+use std::time::Duration;
+
+use pubmark_experiment::experiment::definition;
+use pubmark_model::experiment::{Experiment, OnlyError};
+use pubmark_runner::{RunError, suggestion};
+
+use crate::definition::Paper;
+
+/// What is made of a publication.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Selection {
+    /// Short runs and few repetitions.
+    pub quick: bool,
+    /// Names of experiments; all if there is none.
+    pub experiments: Vec<String>,
+    /// Values of axes, in every experiment that has the axis. An experiment that has none of the values is left out.
+    pub values: Vec<(String, String)>,
+    /// Repetitions of each cell, in place of the experiments'.
+    pub repeat: Option<u32>,
+    /// Length of each measured window, in place of the experiments'.
+    pub duration: Option<Duration>,
+    /// Load before the window that is not measured, in place of the experiments'.
+    pub warmup: Option<Duration>,
+    /// Longest wait for a quiet machine before each run, in place of the experiments'.
+    pub wait: Option<Duration>,
+    /// Disable the machine's CPU idle states.
+    pub awake: bool,
+}
+
+impl Selection {
+    /// The experiments of a publication that it leaves, each with the values that it leaves.
+    ///
+    /// # Errors
+    /// It names an experiment, an axis or a value that none of them has, or leaves nothing.
+    pub fn of(&self, paper: &Paper) -> Result<Vec<Experiment>, RunError> {
+        let all = paper.experiments();
+        if let Some(wrong) = self.experiments.iter().find(|name| !all.contains(&name.as_str())) {
+            return Err(RunError::input(format!("`--only`: `{wrong}` is no experiment of `{}`", paper.name))
+                .hint(suggestion::choices(wrong, all)));
+        }
+        let is_meant = |name: &&str| self.experiments.is_empty() || self.experiments.iter().any(|one| one == name);
+        let mut left = all
+            .into_iter()
+            .filter(is_meant)
+            .map(|name| Ok(self.settled(definition::load(name)?.experiment)))
+            .collect::<Result<Vec<Experiment>, RunError>>()?;
+        for (axis, values) in &self.values {
+            left = narrowed(left, axis, values)?;
+        }
+        match left.is_empty() {
+            true => Err(RunError::input(format!("`--only` leaves no experiment of `{}`", paper.name))
+                .hint("leave one `--only` out; `--dry-run` without them shows what there is")),
+            false => Ok(left),
+        }
+    }
+
+    fn settled(&self, experiment: Experiment) -> Experiment {
+        let mut settled = if self.quick { experiment.quickly() } else { experiment };
+        settled.repeat = self.repeat.unwrap_or(settled.repeat);
+        settled.duration = self.duration.unwrap_or(settled.duration);
+        settled.warmup = self.warmup.unwrap_or(settled.warmup);
+        settled.quiet_machine.within = self.wait.unwrap_or(settled.quiet_machine.within);
+        settled.generator.awake |= self.awake;
+        settled
+    }
+}
+
+/// Leaves some values of an axis. An experiment without the axis stays as it is, one with none of the values goes.
+fn narrowed(experiments: Vec<Experiment>, axis: &str, values: &str) -> Result<Vec<Experiment>, RunError> {
+    let mut left = vec![];
+    let mut with_value = 0;
+    let (mut axes, mut known): (Vec<String>, Vec<String>) = (vec![], vec![]);
+    for experiment in experiments {
+        match with_values(&experiment, axis, values) {
+            Ok(narrower) => {
+                with_value += 1;
+                left.push(narrower);
+            }
+            Err(OnlyError::NoAxis { axes: found, .. }) => {
+                axes.extend(found);
+                left.push(experiment);
+            }
+            Err(OnlyError::NoValue { values: found, .. }) => known.extend(found),
+        }
+    }
+    match with_value {
+        0 if known.is_empty() => {
+            axes.sort();
+            axes.dedup();
+            Err(RunError::input(format!("`--only`: no experiment has the axis `{axis}`"))
+                .hint(suggestion::choices(axis, axes.iter().map(String::as_str))))
+        }
+        0 => {
+            known.sort();
+            known.dedup();
+            Err(RunError::input(format!("`--only`: no experiment has `{values}` on the axis `{axis}`"))
+                .hint(suggestion::choices(values, known.iter().map(String::as_str))))
+        }
+        _ => Ok(left),
+    }
+}
+
+/// The values that an experiment has, of those between commas; `NoValue` if it has none of them.
+fn with_values(experiment: &Experiment, axis: &str, values: &str) -> Result<Experiment, OnlyError> {
+    // A value may have a comma itself.
+    let mut missing = match experiment.clone().only(axis, values) {
+        Err(error @ OnlyError::NoValue { .. }) => Some(error),
+        found => return found,
+    };
+    let mut present = vec![];
+    for value in values.split(',') {
+        match experiment.clone().only(axis, value) {
+            Ok(_) => present.push(value),
+            Err(error @ OnlyError::NoAxis { .. }) => return Err(error),
+            Err(error) => missing = Some(error),
+        }
+    }
+    match (present.is_empty(), missing) {
+        (true, Some(error)) => Err(error),
+        _ => experiment.clone().only(axis, &present.join(",")),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use pubmark_model::experiment::cells;
+
+    use super::*;
+    use crate::definition::find;
+
+    fn of(experiments: &[&str], values: &[(&str, &str)]) -> Result<Vec<Experiment>, RunError> {
+        let selection = Selection {
+            experiments: experiments.iter().map(|name| (*name).to_owned()).collect(),
+            values: values.iter().map(|(axis, value)| ((*axis).to_owned(), (*value).to_owned())).collect(),
+            ..Selection::default()
+        };
+        selection.of(&find("combench").unwrap())
+    }
+
+    #[test]
+    fn values_are_left_where_an_experiment_has_the_axis() {
+        let all = of(&[], &[]).unwrap();
+        let some = of(&["combench-efficiency-qos", "combench-resilience"], &[("qos", "0,1")]).unwrap();
+        assert!(all.len() > 2 && some.len() == 2);
+        let qos = some.iter().find(|one| one.name == "combench-efficiency-qos").unwrap();
+        assert_eq!(cells(qos).len(), 20);
+        // No experiment of AMQP with this size but one.
+        let large = of(&[], &[("payload", "10000B")]).unwrap();
+        assert!(large.iter().any(|one| one.name == "combench-efficiency-qos"));
+        assert!(large.iter().all(|one| one.name != "combench-efficiency"));
+    }
+
+    #[test]
+    fn what_none_has_is_refused_with_what_there_is() {
+        let wrong = of(&["combench-losses"], &[]).unwrap_err();
+        assert!(wrong.hint.as_deref().is_some_and(|hint| hint.contains("combench-loss")), "{wrong:?}");
+        let wrong = of(&[], &[("payloads", "1KB")]).unwrap_err();
+        assert!(wrong.hint.as_deref().is_some_and(|hint| hint.contains("payload")), "{wrong:?}");
+        let wrong = of(&[], &[("payload", "10001B")]).unwrap_err();
+        assert!(wrong.to_string().contains("10001B"), "{wrong}");
+    }
+}

@@ -1,0 +1,83 @@
+//! A conclusion of a publication, judged case by case by the intervals of what was measured here.
+
+use pubmark_model::experiment::{PlannedCell, cells};
+
+use crate::collect::Part;
+use crate::definition::{Side, Statement};
+use crate::record::{Case, Here, Outcome, StatementResult};
+use crate::table::here;
+
+/// Judges a statement. A side whose experiment is not among the parts was not measured.
+pub(crate) fn judge(statement: &Statement, parts: &[Part]) -> StatementResult {
+    let larger = side(&statement.larger, statement, parts);
+    let smaller = side(&statement.smaller, statement, parts);
+    let cases = larger.iter().filter_map(|(key, high)| {
+        let (_, low) = smaller.iter().find(|(other, _)| other == key)?;
+        let (outcome, ratio) = compare(high.here.as_ref(), low.here.as_ref());
+        Some(Case { label: key.join(", "), larger: high.label.clone(), smaller: low.label.clone(), outcome, ratio })
+    });
+    StatementResult {
+        says: statement.says.clone(),
+        source: statement.source.clone(),
+        figure: statement.figure.clone(),
+        cases: cases.collect(),
+    }
+}
+
+/// A cell on one side of a statement.
+struct Place {
+    label: String,
+    here: Option<Here>,
+}
+
+/// The cells of a side, by the values that tell cases apart.
+fn side(side: &Side, statement: &Statement, parts: &[Part]) -> Vec<(Vec<String>, Place)> {
+    let Some(part) = parts.iter().find(|part| part.experiment.name == side.experiment) else { return vec![] };
+    let is_meant = |cell: &PlannedCell| side.at.iter().all(|(axis, value)| cell.values.get(axis) == Some(value));
+    let place = |cell: PlannedCell| {
+        let key = statement.each.iter().map(|axis| cell.values.get(axis).cloned()).collect::<Option<Vec<_>>>()?;
+        let found = part.cell(&cell.id).ok().and_then(|cell| here(cell, &statement.figure));
+        Some((key, Place { label: cell.label, here: found.filter(|here| !here.shown_only) }))
+    };
+    cells(&part.experiment).into_iter().filter(is_meant).filter_map(place).collect()
+}
+
+/// Where the mean may lie: with the noise where repetitions tell it, else its bounds alone.
+fn ends(here: &Here) -> (f64, f64) {
+    here.interval.unwrap_or((here.lower.unwrap_or(here.mean).min(here.mean), here.mean))
+}
+
+fn compare(larger: Option<&Here>, smaller: Option<&Here>) -> (Outcome, Option<(f64, f64)>) {
+    let (Some(larger), Some(smaller)) = (larger, smaller) else { return (Outcome::NotMeasured, None) };
+    let ((low, high), (other_low, other_high)) = (ends(larger), ends(smaller));
+    let outcome = match () {
+        () if low > other_high => Outcome::Holds,
+        () if high < other_low => Outcome::DoesNotHold,
+        () => Outcome::Undecided,
+    };
+    let ratio = (low > 0.0 && other_low > 0.0).then(|| (low / other_high, high / other_low));
+    (outcome, ratio)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn measured(lower: f64, mean: f64, interval: Option<(f64, f64)>) -> Here {
+        Here { mean, lower: Some(lower), interval, runs: 3, shown_only: false }
+    }
+
+    #[test]
+    fn a_conclusion_holds_only_where_the_intervals_are_apart() {
+        let (fast, slow) = (measured(0.9, 1.0, None), measured(1.9, 2.0, None));
+        assert_eq!(compare(Some(&slow), Some(&fast)), (Outcome::Holds, Some((1.9, 2.0 / 0.9))));
+        assert_eq!(compare(Some(&fast), Some(&slow)).0, Outcome::DoesNotHold);
+        // The noise of few repetitions is wider than the bounds.
+        let noisy = measured(0.9, 1.0, Some((0.5, 2.5)));
+        assert_eq!(compare(Some(&slow), Some(&noisy)).0, Outcome::Undecided);
+        assert_eq!(compare(Some(&slow), None), (Outcome::NotMeasured, None));
+        // Nothing is a multiple of nothing.
+        let none = measured(0.0, 0.0, None);
+        assert_eq!(compare(Some(&slow), Some(&none)), (Outcome::Holds, None));
+    }
+}

@@ -1,0 +1,90 @@
+//! One table: every cell of its experiment with what is printed and what was measured.
+
+use pubmark_model::experiment::{Experiment, PaperFigures, PlannedCell, cells};
+use pubmark_record::experiment::{Cell, CellFigure};
+
+use crate::collect::Part;
+use crate::definition::Table;
+use crate::record::{Here, TableCell, TableResult};
+
+/// What a cell has of an axis that its experiment does not vary and does not name.
+const NO_VALUE: &str = "";
+
+/// Lays a table out.
+pub(crate) fn table(table: &Table, part: &Part) -> TableResult {
+    let experiment = &part.experiment;
+    let printed: Vec<&PaperFigures> = of_figure(experiment, &table.figure).collect();
+    let found: Vec<TableCell> = cells(experiment).iter().map(|cell| table_cell(table, part, &printed, cell)).collect();
+    let joined = |text: fn(&PaperFigures) -> &str| {
+        let mut texts: Vec<&str> = printed.iter().map(|paper| text(paper)).filter(|text| !text.is_empty()).collect();
+        texts.dedup();
+        texts.join("; ")
+    };
+    TableResult {
+        title: table.title.clone(),
+        experiment: table.experiment.clone(),
+        figure: table.figure.clone(),
+        rows: table.rows.clone(),
+        columns: table.columns.clone(),
+        printed_of: joined(|paper| &paper.versions),
+        differs: joined(|paper| &paper.differs),
+        cells: found,
+    }
+}
+
+fn of_figure<'a>(experiment: &'a Experiment, figure: &'a str) -> impl Iterator<Item = &'a PaperFigures> {
+    experiment.papers.iter().filter(move |paper| paper.figure == figure)
+}
+
+fn table_cell(table: &Table, part: &Part, printed: &[&PaperFigures], planned: &PlannedCell) -> TableCell {
+    let values = |axes: &[String]| -> Vec<String> {
+        axes.iter().map(|axis| planned.values.get(axis).map_or(NO_VALUE, String::as_str).to_owned()).collect()
+    };
+    let (here, why_not, detail) = match part.cell(&planned.id) {
+        Ok(cell) => match here(cell, &table.figure) {
+            Some(here) => (Some(here), None, None),
+            None => {
+                let (why_not, detail) = missing(cell);
+                (None, Some(why_not), detail)
+            }
+        },
+        Err(why_not) => (None, Some(why_not), None),
+    };
+    TableCell {
+        row: values(&table.rows),
+        column: values(&table.columns),
+        printed: printed.iter().find_map(|paper| value_at(paper, planned)),
+        here,
+        why_not,
+        detail,
+    }
+}
+
+/// What is printed of a cell.
+fn value_at(paper: &PaperFigures, cell: &PlannedCell) -> Option<f64> {
+    let is_here = |at: &[String]| {
+        paper.columns.iter().zip(at).all(|(axis, value)| cell.values.get(axis).is_some_and(|here| here == value))
+    };
+    paper.rows.iter().find(|row| is_here(&row.at)).map(|row| row.value)
+}
+
+/// A figure of a cell, if a run measured it.
+pub(crate) fn here(cell: &Cell, figure: &str) -> Option<Here> {
+    let found: &CellFigure = cell.figures.iter().find(|found| found.figure == figure)?;
+    Some(Here {
+        mean: found.mean?,
+        lower: found.mean_bounds()[0],
+        interval: found.whole_interval(),
+        runs: found.values.iter().flatten().count() as u32,
+        shown_only: found.shown_only,
+    })
+}
+
+/// Why a cell lacks a figure: in a few words, and in a sentence.
+fn missing(cell: &Cell) -> (String, Option<String>) {
+    match cell.failures.first() {
+        Some(failure) if cell.runs.is_empty() => (failure.kind.words().to_owned(), Some(failure.text.clone())),
+        _ if cell.runs.is_empty() => ("not run".to_owned(), None),
+        _ => ("not measured".to_owned(), None),
+    }
+}

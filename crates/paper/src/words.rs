@@ -1,0 +1,255 @@
+//! What all pages of a publication say alike.
+
+use pubmark_record::by_reason::by_reason;
+use pubmark_record::comparison::Unit;
+use pubmark_report::columns::{ColumnUnit, figure};
+use pubmark_report::numbers::{counted, seconds, significant};
+
+use crate::record::{Case, ExperimentPart, Here, Made, Outcome, PaperRecord, StatementResult, TableCell, TableResult};
+
+impl Outcome {
+    /// In a table's cell.
+    pub fn words(self) -> &'static str {
+        match self {
+            Outcome::Holds => "holds",
+            Outcome::DoesNotHold => "does not hold",
+            Outcome::Undecided => "undecided",
+            Outcome::NotMeasured => "not measured",
+        }
+    }
+}
+
+/// A table with one unit for all its values.
+pub(crate) struct Laid<'a> {
+    /// The table.
+    pub table: &'a TableResult,
+    /// Of every value.
+    pub unit: ColumnUnit,
+    /// Rows by the values of their axes.
+    pub rows: Vec<&'a [String]>,
+    /// Columns likewise.
+    pub columns: Vec<&'a [String]>,
+}
+
+impl<'a> Laid<'a> {
+    /// Lays a table out.
+    pub fn of(table: &'a TableResult) -> Laid<'a> {
+        let mut rows: Vec<&[String]> = vec![];
+        let mut columns: Vec<&[String]> = vec![];
+        for cell in &table.cells {
+            if !rows.contains(&cell.row.as_slice()) {
+                rows.push(&cell.row);
+            }
+            if !columns.contains(&cell.column.as_slice()) {
+                columns.push(&cell.column);
+            }
+        }
+        let values = || table.cells.iter().flat_map(|cell| [cell.printed, cell.here.as_ref().map(|here| here.mean)]);
+        let largest = values().flatten().fold(0.0, f64::max);
+        let smallest = values().flatten().fold(f64::INFINITY, f64::min);
+        let unit = figure(&table.figure).map_or(Unit::Number, |figure| figure.unit);
+        Laid { table, unit: ColumnUnit::between(unit, smallest, largest), rows, columns }
+    }
+
+    /// The cell of a row and a column.
+    pub fn cell(&self, row: &[String], column: &[String]) -> Option<&'a TableCell> {
+        self.table.cells.iter().find(|cell| cell.row == row && cell.column == column)
+    }
+
+    /// The figure with its unit.
+    pub fn figure(&self) -> String {
+        match self.unit.symbol {
+            "" => self.table.figure.clone(),
+            symbol => format!("{}, {symbol}", self.table.figure),
+        }
+    }
+
+    /// Is anything printed of it?
+    pub fn has_printed(&self) -> bool {
+        self.table.cells.iter().any(|cell| cell.printed.is_some())
+    }
+
+    /// What was measured, without the unit; `*` where the verdicts forbid to use it.
+    pub fn here(&self, here: &Here) -> String {
+        let mark = if here.shown_only { "*" } else { "" };
+        format!("{}{mark}", self.unit.bounds([here.lower, Some(here.mean)]))
+    }
+
+    /// What is known of a cell beside what was measured: `printed 3.94, 0.07 ×`.
+    pub fn beside(&self, cell: &TableCell) -> Option<String> {
+        let printed = cell.printed?;
+        let ratio = ratio(cell).map_or_else(String::new, |ratio| format!(", {} ×", significant(ratio)));
+        Some(format!("printed {}{ratio}", self.unit.number(printed)))
+    }
+}
+
+/// What was measured as a multiple of what is printed; `None` where one is missing or zero.
+fn ratio(cell: &TableCell) -> Option<f64> {
+    let (printed, here) = (cell.printed?, cell.here.as_ref()?.mean);
+    (printed != 0.0).then(|| here / printed)
+}
+
+/// Values of axes as the head of a row or a column; a number or a switch with the name of its axis.
+pub(crate) fn head(axes: &[String], values: &[String]) -> String {
+    let word = |(axis, value): (&String, &String)| match value.parse::<f64>().is_ok() || value.parse::<bool>().is_ok() {
+        true => format!("{} {value}", axis_name(axis)),
+        false => value.clone(),
+    };
+    if values.is_empty() { "all".to_owned() } else { axes.iter().zip(values).map(word).collect::<Vec<_>>().join(", ") }
+}
+
+/// An axis for people; a setting of the workload without its prefix.
+fn axis_name(axis: &str) -> &str {
+    match axis {
+        "qos" => "QoS",
+        "tls" => "TLS",
+        axis => axis.strip_prefix("set.").unwrap_or(axis),
+    }
+}
+
+/// Names of axes as the head of a table.
+pub(crate) fn axes(axes: &[String]) -> String {
+    axes.iter().map(|axis| axis_name(axis)).collect::<Vec<_>>().join(", ")
+}
+
+/// How much of a table was measured, and how it compares with what is printed.
+pub(crate) fn found(table: &TableResult) -> String {
+    let measured = table.cells.iter().filter(|cell| cell.here.is_some()).count();
+    let mut text = format!("{measured} of {}", counted(table.cells.len() as u64, "cell", "cells"));
+    text.push_str(" measured");
+    let mut ratios: Vec<f64> = table.cells.iter().filter_map(ratio).collect();
+    ratios.sort_by(f64::total_cmp);
+    match ratios.as_slice() {
+        [] => {}
+        [only] => text.push_str(&format!("; {} × what is printed", significant(*only))),
+        [first, .., last] => {
+            let middle = f64::midpoint(ratios[(ratios.len() - 1) / 2], ratios[ratios.len() / 2]);
+            text.push_str(&format!(
+                "; {} to {} × what is printed, median {} ×",
+                significant(*first),
+                significant(*last),
+                significant(middle)
+            ));
+        }
+    }
+    text
+}
+
+/// Why cells have no value, where a sentence says it, with their heads; each reason once.
+pub(crate) fn missing(table: &TableResult) -> Vec<(String, Vec<String>)> {
+    let axes = [table.rows.as_slice(), table.columns.as_slice()].concat();
+    let label = |cell: &TableCell| head(&axes, &[cell.row.as_slice(), cell.column.as_slice()].concat());
+    let reasons: Vec<(String, String)> = table
+        .cells
+        .iter()
+        .filter_map(|cell| {
+            // What the cell itself says is enough where there is no more to say.
+            let (why, detail) = (cell.why_not.as_ref()?, cell.detail.as_ref()?);
+            Some((label(cell), format!("{why}: {detail}")))
+        })
+        .collect();
+    by_reason(reasons.iter().map(|(label, reason)| (label.as_str(), reason.as_str())))
+        .into_iter()
+        .map(|(reason, labels)| (reason.to_owned(), labels.into_iter().map(str::to_owned).collect()))
+        .collect()
+}
+
+/// How an experiment was run, in one sentence.
+pub(crate) fn part(part: &ExperimentPart) -> String {
+    match (&part.made, &part.why_not) {
+        (Some(made), _) => made_words(made),
+        (None, Some(why)) => why.clone(),
+        (None, None) => "not run".to_owned(),
+    }
+}
+
+fn made_words(made: &Made) -> String {
+    format!(
+        "{}, {} after {} of warm-up each; {} of {} measured; {}",
+        counted(made.repetitions.into(), "repetition", "repetitions"),
+        seconds(made.duration_s),
+        seconds(made.warmup_s),
+        made.cells_measured,
+        counted(made.cells.into(), "cell", "cells"),
+        made.systems.join(", ")
+    )
+}
+
+/// The machine of an experiment, and its load.
+pub(crate) fn machine(made: &Made) -> String {
+    let machine = &made.environment;
+    let load = machine.load_before.map_or_else(String::new, |load| format!(", load {load:.1} when it ended"));
+    format!(
+        "{} on {} of {}{}{load}; {}",
+        machine.os,
+        counted(machine.cores.into(), "core", "cores"),
+        machine.cpu,
+        machine.virtualization.as_ref().map_or_else(String::new, |kind| format!(" ({kind})")),
+        made.started_at
+    )
+}
+
+/// How many cases of a conclusion came out how: `holds in 3 of 6 cases, undecided in 1, not measured in 2`.
+pub(crate) fn counts(statement: &StatementResult) -> String {
+    let count = |outcome: Outcome| statement.cases.iter().filter(|case| case.outcome == outcome).count();
+    let all = [Outcome::Holds, Outcome::DoesNotHold, Outcome::Undecided, Outcome::NotMeasured];
+    let parts: Vec<String> = all
+        .into_iter()
+        .filter(|outcome| count(*outcome) > 0)
+        .map(|outcome| format!("{} in {}", outcome.words(), count(outcome)))
+        .collect();
+    format!("{} of {}", parts.join(", "), counted(statement.cases.len() as u64, "case", "cases"))
+}
+
+/// How many times as large a figure is, least and most.
+pub(crate) fn times(case: &Case) -> String {
+    match case.ratio {
+        Some((least, most)) if significant(least) == significant(most) => format!("{} ×", significant(most)),
+        Some((least, most)) => format!("{}–{} ×", significant(least), significant(most)),
+        None => pubmark_report::numbers::missing(),
+    }
+}
+
+/// Which runs: short ones, or as long as the publication's.
+pub(crate) fn length(record: &PaperRecord) -> &'static str {
+    if record.quick { "Short runs and few repetitions" } else { "Length and repetitions of the publication" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cell(row: &str, printed: Option<f64>, mean: Option<f64>) -> TableCell {
+        let here = mean.map(|mean| Here { mean, lower: Some(mean * 0.9), interval: None, runs: 1, shown_only: false });
+        let why_not = here.is_none().then(|| "not installed".to_owned());
+        let detail = here.is_none().then(|| "`mqttd` is not here".to_owned());
+        TableCell { row: vec![row.to_owned()], column: vec![], printed, here, why_not, detail }
+    }
+
+    #[test]
+    fn what_was_found_counts_what_was_measured_and_compares_what_is_printed() {
+        let mut table = TableResult {
+            title: "Table I".to_owned(),
+            experiment: "one".to_owned(),
+            figure: "latency p50".to_owned(),
+            rows: vec!["system".to_owned()],
+            columns: vec![],
+            printed_of: String::new(),
+            differs: String::new(),
+            cells: vec![
+                cell("a", Some(1_000.0), Some(500.0)),
+                cell("b", Some(1_000.0), None),
+                cell("c", None, Some(3.0)),
+            ],
+        };
+        assert_eq!(found(&table), "2 of 3 cells measured; 0.500 × what is printed");
+        assert_eq!(missing(&table), [("not installed: `mqttd` is not here".to_owned(), vec!["b".to_owned()])]);
+        table.cells.push(cell("d", Some(100.0), Some(400.0)));
+        table.cells.push(cell("e", Some(100.0), Some(100.0)));
+        assert_eq!(found(&table), "4 of 5 cells measured; 0.500 to 4.00 × what is printed, median 1.00 ×");
+        let laid = Laid::of(&table);
+        assert_eq!(laid.beside(&table.cells[0]).as_deref(), Some("printed 1.00, 0.500 ×"));
+        assert_eq!(laid.beside(&table.cells[1]).as_deref(), Some("printed 1.00"));
+        assert_eq!(laid.beside(&table.cells[2]), None);
+    }
+}
