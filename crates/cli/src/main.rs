@@ -19,6 +19,7 @@ mod failure;
 mod figures;
 mod glossary;
 mod host;
+mod live;
 mod metrics;
 mod past_runs;
 mod printer;

@@ -20,7 +20,7 @@ pub struct Metrics {
 
 /// `9464`, `127.0.0.1:9464`
 #[cfg_attr(not(feature = "serve"), allow(dead_code))]
-fn address(text: &str) -> Result<SocketAddr, String> {
+pub fn address(text: &str) -> Result<SocketAddr, String> {
     if let Ok(port) = text.parse() {
         return Ok((Ipv4Addr::LOCALHOST, port).into());
     }
@@ -76,7 +76,8 @@ pub use with_serve::Scraped;
 mod with_serve {
     use std::sync::{Mutex, PoisonError};
 
-    use pubmark_serve::metrics::{Exposed, MetricsServer, MetricsServerError, RunValues};
+    use pubmark_serve::beside::BesideError;
+    use pubmark_serve::metrics::{Exposed, MetricsServer, RunValues};
 
     use super::{Failure, Listener, Metrics, Printer};
     use crate::exit_code::ExitCode;
@@ -118,11 +119,11 @@ mod with_serve {
         }
     }
 
-    fn failed(error: MetricsServerError) -> Failure {
-        let failure = Failure::from_error(ExitCode::Usage, &error);
+    fn failed(error: BesideError) -> Failure {
+        let failure = Failure::from_error(ExitCode::Usage, &error).during("metrics cannot be scraped");
         match error {
-            MetricsServerError::Listen { .. } => failure.hint("choose another port, or `--metrics 0` for a free one"),
-            MetricsServerError::Thread(_) => failure,
+            BesideError::Listen { .. } => failure.hint("choose another port, or `--metrics 0` for a free one"),
+            BesideError::NotLoopback { .. } | BesideError::Thread { .. } => failure,
         }
     }
 }

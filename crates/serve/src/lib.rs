@@ -7,6 +7,7 @@
 //! Threads that answer have the lowest priority: they must not disturb the run whose progress they show.
 
 pub mod allow;
+pub mod beside;
 mod entry;
 mod guard;
 mod library;

@@ -46,6 +46,14 @@ impl Token {
         }
     }
 
+    /// One that is in no file.
+    ///
+    /// # Errors
+    /// The kernel gives no random bytes.
+    pub fn random() -> io::Result<Token> {
+        random_hex(BYTES).map(|text| Token(Secret::new(text)))
+    }
+
     fn read(path: &Path, text: &str) -> io::Result<Token> {
         use std::os::unix::fs::MetadataExt as _;
         let refused = |reason: &str| Err(io::Error::new(io::ErrorKind::InvalidData, reason.to_owned()));

@@ -20,6 +20,7 @@ use pubmark_runner::{Host, PreparedRun, RunOutcome, RunSpec, hint_for_cause, now
 use crate::commands::run_arguments::Run;
 use crate::exit_code::{ExitCode, Undecided};
 use crate::failure::{Failure, Outcome};
+use crate::live::{self, Watched};
 use crate::metrics::Scraped;
 use crate::printer::Printer;
 use crate::progress::Progress;
@@ -30,15 +31,22 @@ impl Run {
     pub fn perform(self, printer: &Printer) -> Outcome {
         // Before the run enters a network of its own, where nobody would reach it.
         let mut scraped = self.metrics.bind()?;
-        let listener = scraped.as_ref().map(Scraped::listener);
-        self.events
-            .during(self.json, listener, printer, |stream| self.perform_telling(stream, scraped.as_mut(), printer))
+        let mut watched = self.live.bind()?;
+        let listener = live::both(scraped.as_ref().map(Scraped::listener), watched.as_ref().map(Watched::listener));
+        let outcome = self.events.during(self.json, listener, printer, |stream| {
+            self.perform_telling(stream, scraped.as_mut(), watched.as_mut(), printer)
+        });
+        if let Some(watched) = watched {
+            watched.end(&outcome);
+        }
+        outcome
     }
 
     fn perform_telling(
         &self,
         stream: Option<&EventStream>,
         scraped: Option<&mut Scraped>,
+        watched: Option<&mut Watched>,
         printer: &Printer,
     ) -> Outcome {
         let spec = self.spec()?.self_contained();
@@ -58,6 +66,7 @@ impl Run {
             return Ok(ExitCode::Ok);
         }
         scraped.map_or(Ok(()), |scraped| scraped.start(printer))?;
+        watched.map_or(Ok(()), |watched| watched.start(Arc::clone(&host.stop), printer))?;
         let prepared = checked.prepare()?;
         signals.end_preparation();
         self.measure(prepared, &host, stream, printer)

@@ -13,6 +13,7 @@ use crate::commands::machines::JoinOptions;
 use crate::commands::setup::{Setup, replace, replace_some};
 use crate::events::Events;
 use crate::exit_code::Undecided;
+use crate::live::Live;
 use crate::metrics::Metrics;
 use crate::values::{duration, log_format, positive_duration, rate_factor};
 
@@ -115,6 +116,9 @@ pub struct Run {
 
     #[command(flatten)]
     pub metrics: Metrics,
+
+    #[command(flatten)]
+    pub live: Live,
 
     /// Print everything that there is to say, not the first screen alone
     #[arg(long, short, help_heading = "Output")]

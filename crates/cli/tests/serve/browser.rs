@@ -50,3 +50,16 @@ fn pages_work_in_a_browser() {
     let [out, errors] = [&done.stdout, &done.stderr].map(|bytes| String::from_utf8_lossy(bytes));
     assert!(done.status.success(), "{}: {out}{errors}", done.status);
 }
+
+#[test]
+fn a_run_is_watched_and_stopped_in_a_browser() {
+    let Some(libraries) = libraries() else { return };
+    let place = folder();
+    let mut command = Command::new("timeout");
+    command.args(["--kill-after=5", LIMIT_S]).arg(libraries.join("bin/python3"));
+    command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/browser/live.py"));
+    command.arg(env!("CARGO_BIN_EXE_pubmark")).current_dir(place.path()).env("HOME", place.path());
+    let done = command.output().unwrap();
+    let [out, errors] = [&done.stdout, &done.stderr].map(|bytes| String::from_utf8_lossy(bytes));
+    assert!(done.status.success(), "{}: {out}{errors}", done.status);
+}

@@ -9,6 +9,7 @@ mod disturbance;
 mod hostile;
 mod library;
 mod life;
+mod live;
 mod metrics;
 mod prometheus;
 mod queue;

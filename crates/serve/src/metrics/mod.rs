@@ -14,8 +14,8 @@ use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 
 pub(crate) use latest::Latest;
+pub use server::MetricsServer;
 pub(crate) use server::response;
-pub use server::{MetricsServer, MetricsServerError};
 pub use table::{Kind, METRICS, Metric, markdown};
 pub use values::{Exposed, QueueValues, RunValues};
 

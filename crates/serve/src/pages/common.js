@@ -4,6 +4,12 @@ var pubmark = (function () {
   var at = function (id) { return document.getElementById(id); };
   var begin = function () {};
 
+  // A command prints an address with its token behind the `#`, which a browser sends nowhere.
+  if (/^#[0-9a-f]{64}$/.test(location.hash)) {
+    sessionStorage.setItem('pubmark-token', location.hash.slice(1));
+    history.replaceState(null, '', location.pathname + location.search);
+  }
+
   function token() { return sessionStorage.getItem('pubmark-token') || ''; }
 
   function needToken(wrong) {

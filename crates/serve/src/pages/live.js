@@ -12,6 +12,9 @@
   function becomeReport() {
     return pubmark.drawn('/runs/' + id + '/report').then(function (text) {
       document.title = pubmark.put(at('page'), text) + ' – pubmark';
+      var pages = document.querySelector('nav.pages');
+      // A command that shows its own run waits until this page has the report, and ends.
+      if (!pages) return pubmark.request('/runs/' + id + '/seen', { method: 'POST' }).catch(function () {});
       document.addEventListener('click', download);
       // Only single runs have a history.
       var kind = at('page').querySelector('.kind');
@@ -19,7 +22,7 @@
       var link = document.createElement('a');
       link.href = '/history?run=' + encodeURIComponent(id);
       link.textContent = 'History of this configuration';
-      document.querySelector('nav.pages').append(link);
+      pages.append(link);
     });
   }
 

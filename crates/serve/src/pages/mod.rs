@@ -15,6 +15,9 @@ use pubmark_report::html::{LIVE_STYLE, SCRIPT, STYLE};
 const COMMON_SCRIPT: &str = include_str!("common.js");
 const PAGE_STYLE: &str = include_str!("pages.css");
 
+/// Where a command shows the one run that it makes.
+pub const RUN_ALONE: &str = "/runs/this";
+
 /// A page.
 pub struct Page {
     /// Is it the page of this path?
@@ -62,10 +65,20 @@ pub fn wants_page(headers: &HeaderMap) -> bool {
     headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok()).is_some_and(|kinds| kinds.contains("text/html"))
 }
 
+/// The page of a run without the other pages of a server.
+pub fn run_alone() -> Response {
+    let page = PAGES.iter().find(|page| (page.is_at)(RUN_ALONE)).expect("runs have a page");
+    page.response_with(false)
+}
+
 impl Page {
     /// The page, which may run its own script and that of the reports, and ask this server alone.
     pub fn response(&self) -> Response {
-        let mut response = Html(self.shell()).into_response();
+        self.response_with(true)
+    }
+
+    fn response_with(&self, others: bool) -> Response {
+        let mut response = Html(self.shell(others)).into_response();
         let policy = HeaderValue::from_str(&self.policy()).expect("a policy is plain ASCII");
         response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy);
         response
@@ -81,7 +94,8 @@ impl Page {
         )
     }
 
-    fn shell(&self) -> String {
+    /// The page without data; with links to the other pages, where there are any.
+    fn shell(&self, others: bool) -> String {
         html! {
             (DOCTYPE)
             html lang="en" {
@@ -93,14 +107,14 @@ impl Page {
                     style { (PreEscaped(STYLE)) (PreEscaped(LIVE_STYLE)) (PreEscaped(PAGE_STYLE)) }
                 }
                 body {
-                    nav.pages aria-label="Pages" {
+                    @if others { nav.pages aria-label="Pages" {
                         a.name href="/" { "pubmark" }
                         a href="/" { "Results" }
                         a href="/new" { "New run" }
-                    }
+                    } }
                     p #announced .unseen role="status" aria-live="polite" {}
                     p #problem .caution role="alert" {}
-                    (login())
+                    (login(others))
                     div #page hidden {
                         header { h1 #title { (self.title) } }
                         ((self.content)())
@@ -116,19 +130,20 @@ impl Page {
     }
 }
 
-fn login() -> Markup {
+fn login(of_server: bool) -> Markup {
     html! {
         form #login hidden {
-            h1 { "pubmark serve" }
+            h1 { @if of_server { "pubmark serve" } @else { "pubmark run" } }
             // Password managers want a name beside a password.
             input type="text" name="username" autocomplete="username" value="pubmark" hidden;
             label for="token" { "Token" }
             input #token name="token" type="password" autocomplete="current-password" required;
             button type="submit" { "Show" }
-            p.hint {
+            @if !of_server { p.hint { "It is part of the address that the command printed." } }
+            @else { p.hint {
                 "It was printed when the server was started first, and is in " code { ".serve/token" }
                 " of the folder of results. This tab keeps it until it is closed."
-            }
+            } }
         }
     }
 }

@@ -19,6 +19,9 @@ mod submit;
 mod tables;
 mod who;
 
+pub(crate) use events::Events;
+pub(crate) use who::secured;
+
 use std::sync::Arc;
 
 use aide::axum::ApiRouter;

@@ -29,11 +29,15 @@ pub async fn check(State(shared): State<Arc<Shared>>, request: Request, next: Ne
     } else {
         guard.site(headers).and_then(|()| guard.token(headers))
     };
-    let mut response = match (checked, page) {
+    secured(match (checked, page) {
         (Ok(()), Some(page)) => page.response(),
         (Ok(()), None) => next.run(request).await,
         (Err(problem), _) => problem.into_response(),
-    };
+    })
+}
+
+/// A response with what keeps a browser from doing more with it.
+pub fn secured(mut response: Response) -> Response {
     let added = response.headers_mut();
     for (name, value) in [
         ("x-content-type-options", "nosniff"),

@@ -1,18 +1,11 @@
-//! What the live view shows of a submission: the lines of its child, gathered; drawn once a second for all who watch.
-
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+//! What is known of a run, an experiment or a search from the events that it writes, and what is drawn of it.
 
 use pubmark_report::html::{LivePoint, LiveView, live_view};
 use pubmark_runner::stream::{FaultWord, Interval, PhaseWord, Progress, StreamEvent, Usage};
 use serde::Serialize;
 
-use crate::store::{EVENTS_FILE, Entry, State, Store};
-use crate::tail::Tail;
+use crate::store::State;
 
-/// Time between two drawings.
-pub const EVERY: Duration = Duration::from_millis(900);
 /// Moments that are kept: an hour.
 const MOST_POINTS: usize = 3_600;
 /// Things that happened that are kept.
@@ -35,66 +28,22 @@ pub struct Shown {
     pub ended: bool,
 }
 
-/// Views of submissions that somebody watches or watched.
-#[derive(Default)]
-pub struct Views {
-    views: Mutex<HashMap<String, Arc<Mutex<View>>>>,
-}
-
-/// One submission's.
-struct View {
-    tail: Tail,
-    gathered: Gathered,
-    drawn: Option<(Instant, Arc<Shown>)>,
-}
-
-impl Views {
-    /// What is shown of a submission now; the same for all who ask within a second. `None` if there is none.
-    pub fn show(&self, store: &Store, id: &str) -> Option<Arc<Shown>> {
-        let entry = store.get(id)?;
-        let view = {
-            let mut views = self.views.lock().unwrap_or_else(PoisonError::into_inner);
-            if !views.contains_key(id) {
-                // Those that are over are read again when they are asked for.
-                views.retain(|other, _| store.get(other).is_some_and(|entry| !entry.status.state.is_over()));
-            }
-            let new = || View {
-                tail: Tail::of(store.folder(id).join(EVENTS_FILE)),
-                gathered: Gathered::default(),
-                drawn: None,
-            };
-            Arc::clone(views.entry(id.to_owned()).or_insert_with(|| Arc::new(Mutex::new(new()))))
-        };
-        let mut view = view.lock().unwrap_or_else(PoisonError::into_inner);
-        Some(view.show(&entry))
-    }
-}
-
-impl View {
-    fn show(&mut self, entry: &Entry) -> Arc<Shown> {
-        let over = entry.status.state.is_over();
-        if let Some((at, shown)) = &self.drawn
-            && at.elapsed() < EVERY
-            && shown.ended == over
-        {
-            return Arc::clone(shown);
-        }
-        // A file that cannot be read shows what was there before.
-        while let Ok(lines) = self.tail.lines() {
-            if lines.is_empty() {
-                break;
-            }
-            lines.iter().filter_map(|line| serde_json::from_str(line).ok()).for_each(|event| self.gathered.add(event));
-        }
-        let shown = Arc::new(self.gathered.shown(entry));
-        self.drawn = Some((Instant::now(), Arc::clone(&shown)));
-        shown
-    }
+/// Whose events they are, and how far it is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Subject {
+    /// Workload on system.
+    pub title: String,
+    /// How far.
+    pub state: State,
+    /// Why it failed, if it did.
+    pub error: Option<String>,
+    /// Is there a report, once it is over?
+    pub has_report: bool,
 }
 
 /// What the lines came to.
 #[derive(Default)]
-struct Gathered {
+pub struct Gathered {
     run: String,
     warmup_s: Option<f64>,
     duration_s: Option<f64>,
@@ -107,7 +56,8 @@ struct Gathered {
 }
 
 impl Gathered {
-    fn add(&mut self, event: StreamEvent) {
+    /// Takes an event.
+    pub fn add(&mut self, event: StreamEvent) {
         match event {
             StreamEvent::Begins(begins) => {
                 if begins.repetitions > 1 {
@@ -125,7 +75,7 @@ impl Gathered {
                 self.phase = Some(phase);
                 match phase {
                     PhaseWord::WarmUp => self.window_s = self.warmup_s.map(|warmup| t_s + warmup),
-                    PhaseWord::Measure => self.window_s = Some(t_s),
+                    PhaseWord::Measure => self.begin_window(t_s),
                     _ => {}
                 }
                 self.note(t_s, format!("{} begins", phase.as_str()));
@@ -148,6 +98,18 @@ impl Gathered {
     /// Another run's moments have their own window.
     fn begin(&mut self, run: String) {
         *self = Gathered { run, log: std::mem::take(&mut self.log), ..Gathered::default() };
+    }
+
+    /// The window begins: moments before it count from where it does, not from where it was planned.
+    fn begin_window(&mut self, t_s: f64) {
+        let planned = self.window_s.replace(t_s).unwrap_or(t_s);
+        for point in &mut self.points {
+            point.at_s += planned - t_s;
+        }
+        for (_, began, ended) in &mut self.faults {
+            *began += planned - t_s;
+            ended.iter_mut().for_each(|ended| *ended += planned - t_s);
+        }
     }
 
     fn note(&mut self, t_s: f64, text: String) {
@@ -197,14 +159,14 @@ impl Gathered {
         }
     }
 
-    fn shown(&self, entry: &Entry) -> Shown {
-        let state = entry.status.state;
-        let title = format!("{} on {}", entry.submitted.name, entry.submitted.systems.join(", "));
+    /// What a page is sent of it now.
+    pub fn shown(&self, subject: &Subject) -> Shown {
+        let state = subject.state;
         let newest = self.points.last().map(|point| point.at_s);
         let share = newest.zip(self.duration_s).map(|(at, length)| (at / length).clamp(0.0, 1.0));
-        let words = self.words(entry);
+        let words = self.words(subject);
         let view = LiveView {
-            title: title.clone(),
+            title: subject.title.clone(),
             state: words.clone(),
             share: share.filter(|_| state == State::Running),
             duration_s: self.duration_s,
@@ -217,20 +179,19 @@ impl Gathered {
             _ => words,
         };
         Shown {
-            title,
+            title: subject.title.clone(),
             html: live_view(&view),
             announce,
             can_stop: matches!(state, State::Queued | State::Running),
-            over: state.is_over() && !entry.status.folders.is_empty(),
+            over: state.is_over() && subject.has_report,
             ended: state.is_over(),
         }
     }
 
-    fn words(&self, entry: &Entry) -> String {
-        let error =
-            entry.status.error.as_ref().map(|error| format!(": {}", error.chain.join(": "))).unwrap_or_default();
+    fn words(&self, subject: &Subject) -> String {
+        let error = subject.error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
         let second = self.points.last().map(|point| point.at_s.max(0.0).round());
-        let phase = match (entry.status.state, self.phase) {
+        let phase = match (subject.state, self.phase) {
             (State::Running, Some(PhaseWord::Measure)) => match second.zip(self.duration_s) {
                 Some((second, length)) => format!(": second {second} of {length} of the measured window"),
                 None => ": measured window".to_owned(),
@@ -239,10 +200,41 @@ impl Gathered {
             _ => String::new(),
         };
         let run = if self.run.is_empty() { String::new() } else { format!(" ({})", self.run) };
-        format!("{}{phase}{run}{error}", entry.status.state.word())
+        format!("{}{phase}{run}{error}", subject.state.word())
     }
 }
 
 fn last(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn event(text: &str) -> StreamEvent {
+        serde_json::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn time_does_not_run_backwards_where_the_window_begins_late() {
+        let mut gathered = Gathered::default();
+        let progress = |t_s: f64, phase: &str| {
+            event(&format!(
+                r#"{{"event":"progress","t_s":{t_s},"phase":"{phase}","elapsed_s":1,"subscribed":1,"online":1,"failing":0,"offered":1,"sent":1,"delivered":1,"expected":1,"backlog":0,"in_flight":0}}"#
+            ))
+        };
+        gathered.add(event(
+            r#"{"event":"begins","t_s":0.0,"stream_version":1,"folder":"runs/a","name":"a","repetition":1,"repetitions":1,"warmup_s":1.0,"duration_s":5.0}"#,
+        ));
+        gathered.add(event(r#"{"event":"phase","t_s":1.0,"phase":"warm-up"}"#));
+        gathered.add(progress(1.5, "warm-up"));
+        // Half a second later than planned.
+        gathered.add(progress(2.4, "warm-up"));
+        gathered.add(event(r#"{"event":"phase","t_s":2.5,"phase":"measure"}"#));
+        gathered.add(progress(2.75, "measure"));
+        let at: Vec<f64> = gathered.points.iter().map(|point| (point.at_s * 1e3).round() / 1e3).collect();
+        assert_eq!(at, [-1.0, -0.1, 0.25]);
+    }
 }

@@ -1,0 +1,103 @@
+//! `pubmark run --live`: who may look, and how the command ends.
+
+use std::io::{BufRead as _, BufReader};
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::call::{self, Response};
+use crate::server::folder;
+
+/// Longest time that a run of so few seconds may take.
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// A run with a live view; killed when dropped.
+struct Watched {
+    child: Child,
+    port: u16,
+    token: String,
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        // One that has ended is not there any more.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn pubmark(folder: &Path, duration: &str, live: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pubmark"));
+    command.args(["run", "hello", "--system", "builtin", "--warmup", "0s", "--duration", duration, live]);
+    command.current_dir(folder).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+impl Watched {
+    fn start(folder: &Path, duration: &str) -> Watched {
+        let mut child = pubmark(folder, duration, "--live").spawn().unwrap();
+        let lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+        let mut urls = lines.filter_map(|line| Some(line.strip_prefix("live view at http://127.0.0.1:")?.to_owned()));
+        let url = urls.next().expect("it says where");
+        // It writes on: nobody may be missing at the other end.
+        std::thread::spawn(move || urls.for_each(drop));
+        let (port, token) = url.split_once("/runs/this#").unwrap();
+        Watched { port: port.parse().unwrap(), token: token.to_owned(), child }
+    }
+
+    fn ask(&self, method: &str, path: &str, token: Option<&str>) -> Response {
+        call::request(self.port, method, path, token, "")
+    }
+
+    fn code(&mut self) -> Option<i32> {
+        let began = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status.code();
+            }
+            assert!(began.elapsed() < LIMIT, "the run does not end");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+#[test]
+fn only_the_token_shows_and_stops_a_run() {
+    let place = folder();
+    let mut run = Watched::start(place.path(), "120s");
+    for (method, path) in [
+        ("GET", "/runs/this/live"),
+        ("GET", "/runs/this/report"),
+        ("DELETE", "/runs/this"),
+        ("POST", "/runs/this/seen"),
+    ] {
+        assert_eq!(run.ask(method, path, None).status, 401, "{method} {path}");
+        assert_eq!(run.ask(method, path, Some(&"0".repeat(64))).status, 401, "{method} {path}");
+    }
+    let token = run.token.clone();
+    assert_eq!(run.ask("GET", "/runs/this/report", Some(&token)).status, 404, "it is not over");
+    assert_eq!(run.ask("GET", "/runs", Some(&token)).status, 404);
+    assert_eq!(run.ask("DELETE", "/runs/this", Some(&token)).status, 202);
+    assert_eq!(run.code(), Some(130));
+    assert!(place.path().join("runs/latest/record.json").is_file(), "what was measured is recorded");
+}
+
+#[test]
+fn a_run_that_nobody_watches_ends_at_once_and_one_for_other_machines_is_refused() {
+    let place = folder();
+    let mut run = Watched::start(place.path(), "1s");
+    assert!(matches!(run.code(), Some(0 | 5)));
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    for (live, message) in [
+        ("--live=0.0.0.0:7781".to_owned(), "`0.0.0.0:7781` can be reached from other machines"),
+        (format!("--live={port}"), "choose another port"),
+        ("--live=here".to_owned(), "no port"),
+    ] {
+        let refused = pubmark(place.path(), "1s", &live).output().unwrap();
+        let text = String::from_utf8_lossy(&refused.stderr).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(refused.status.code(), Some(2), "{live}: {text}");
+        assert!(text.contains(message), "{live}: {text}");
+    }
+}

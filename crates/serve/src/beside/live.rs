@@ -1,0 +1,234 @@
+//! The live view of one run, for a browser on this machine: the page of `pubmark serve` for a run, with what this run writes. When the run
+//! ends, the page becomes its report; the command waits a moment for pages that fetch it.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{Request, State as Shared};
+use axum::http::StatusCode;
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::sse::Event;
+use axum::response::{Html, IntoResponse as _, Response};
+use axum::routing::{get, post};
+use pubmark_runner::stream::StreamEvent;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+
+use super::{Beside, BesideError};
+use crate::guard::Guard;
+use crate::live::{EVERY, Gathered, Shown, Subject};
+use crate::pages::{self, RUN_ALONE};
+use crate::problem::Problem;
+use crate::routes::{Events, secured};
+use crate::store::State;
+use crate::token::Token;
+
+/// Longest wait at the end for pages that fetch the report.
+const FETCH_LIMIT: Duration = Duration::from_secs(3);
+/// The page of a run's folder.
+const REPORT_FILE: &str = "report.html";
+
+/// Shows a run while it goes on.
+pub struct LiveServer {
+    beside: Beside,
+    watched: Arc<Watched>,
+}
+
+/// What is shown, and who watches.
+struct Watched {
+    guard: Guard,
+    token: Token,
+    run: Mutex<Run>,
+    /// Pages change: one comes, one goes, one has the report.
+    changed: Condvar,
+    stop: Mutex<Option<Arc<AtomicBool>>>,
+}
+
+struct Run {
+    gathered: Gathered,
+    subject: Subject,
+    folder: Option<PathBuf>,
+    /// Pages that follow it and do not have the report.
+    pages: usize,
+}
+
+impl LiveServer {
+    /// Takes the address; starts no thread, so that a run may still enter a network of its own.
+    ///
+    /// # Errors
+    /// It is not one of this machine alone, or another program has it.
+    pub fn bind(address: SocketAddr) -> Result<LiveServer, BesideError> {
+        if !address.ip().is_loopback() {
+            return Err(BesideError::NotLoopback { address });
+        }
+        let beside = Beside::bind(address)?;
+        let token = Token::random().map_err(|source| BesideError::Thread { address, source })?;
+        let subject = Subject { title: "Run".to_owned(), state: State::Running, error: None, has_report: false };
+        let watched = Watched {
+            guard: Guard::new(token.clone(), beside.address(), &[], false),
+            token,
+            run: Mutex::new(Run { gathered: Gathered::default(), subject, folder: None, pages: 0 }),
+            changed: Condvar::new(),
+            stop: Mutex::default(),
+        };
+        Ok(LiveServer { beside, watched: Arc::new(watched) })
+    }
+
+    /// What a browser opens; the token is behind `#`, which a browser sends nowhere.
+    pub fn url(&self) -> String {
+        format!("http://{}{RUN_ALONE}#{}", self.beside.address(), self.watched.token.expose())
+    }
+
+    /// Takes what the run writes.
+    pub fn takes(&self) -> impl Fn(&StreamEvent) + Send + Sync + use<> {
+        let watched = Arc::clone(&self.watched);
+        move |event| watched.run().add(event)
+    }
+
+    /// Answers from now on. A page may set `stop`.
+    ///
+    /// # Errors
+    /// There is no thread to be had.
+    pub fn start(&mut self, stop: Arc<AtomicBool>) -> Result<(), BesideError> {
+        *self.watched.stop.lock().unwrap_or_else(PoisonError::into_inner) = Some(stop);
+        self.beside.start("live view", router(Arc::clone(&self.watched)))
+    }
+
+    /// The run is over, for an error or without one. Waits until every page has the report, where there is one, but not longer than
+    /// three seconds.
+    pub fn end(self, state: State, error: Option<String>) {
+        let mut run = self.watched.run();
+        run.subject.state = state;
+        run.subject.error = error;
+        run.subject.has_report = run.report().is_some();
+        let waited = self.watched.changed.wait_timeout_while(run, FETCH_LIMIT, |run| run.pages > 0);
+        // Pages that did not fetch it in time keep what they show.
+        drop(waited);
+    }
+}
+
+impl Watched {
+    fn run(&self) -> MutexGuard<'_, Run> {
+        self.run.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A page has gone, or has the report.
+    fn page_is_done(&self) {
+        let mut run = self.run();
+        run.pages = run.pages.saturating_sub(1);
+        self.changed.notify_all();
+    }
+}
+
+impl Run {
+    fn add(&mut self, event: &StreamEvent) {
+        match event {
+            StreamEvent::Begins(begins) => {
+                self.subject.title = match &begins.system {
+                    Some(system) => format!("{} on {system}", begins.name),
+                    None => begins.name.clone(),
+                };
+            }
+            StreamEvent::Ends(ends) => self.folder = Some(PathBuf::from(&ends.folder)),
+            _ => {}
+        }
+        self.gathered.add(event.clone());
+    }
+
+    fn report(&self) -> Option<PathBuf> {
+        self.folder.as_ref().map(|folder| folder.join(REPORT_FILE)).filter(|report| report.is_file())
+    }
+
+    fn shown(&self) -> Shown {
+        self.gathered.shown(&self.subject)
+    }
+}
+
+fn router(watched: Arc<Watched>) -> Router {
+    Router::new()
+        .route("/runs/this", get(|| async { pages::run_alone() }).delete(stop))
+        .route("/runs/this/live", get(live))
+        .route("/runs/this/report", get(report))
+        .route("/runs/this/seen", post(seen))
+        .fallback(|| async { Problem::new(StatusCode::NOT_FOUND, "there is no such path") })
+        .layer(from_fn_with_state(Arc::clone(&watched), check))
+        .with_state(watched)
+}
+
+/// The page itself holds no data; everything else needs the token.
+async fn check(Shared(watched): Shared<Arc<Watched>>, request: Request, next: Next) -> Response {
+    let headers = request.headers();
+    let is_page = pages::wanted(request.method(), request.uri().path(), headers).is_some();
+    let checked = match is_page {
+        true => watched.guard.name(headers).map(drop),
+        false => watched.guard.site(headers).and_then(|()| watched.guard.token(headers)),
+    };
+    secured(match checked {
+        Ok(()) => next.run(request).await,
+        Err(problem) => problem.into_response(),
+    })
+}
+
+/// What is drawn, once a second, until the end.
+async fn live(Shared(watched): Shared<Arc<Watched>>) -> Events {
+    let (send, receive) = mpsc::channel(2);
+    watched.run().pages += 1;
+    tokio::spawn(follow(watched, send));
+    Events(ReceiverStream::new(receive))
+}
+
+async fn follow(watched: Arc<Watched>, send: mpsc::Sender<Result<Event, Infallible>>) {
+    let mut before: Option<Shown> = None;
+    loop {
+        let shown = watched.run().shown();
+        if before.as_ref() != Some(&shown) {
+            let data = serde_json::to_string(&shown).expect("plain JSON");
+            let sent = send.send(Ok(Event::default().event("view").data(data))).await;
+            // One that shows the report fetches it next.
+            match (sent.is_ok(), shown.ended, shown.over) {
+                (true, true, true) => return,
+                (true, false, _) => {}
+                _ => break,
+            }
+        }
+        before = Some(shown);
+        tokio::select! {
+            () = tokio::time::sleep(EVERY) => {}
+            () = send.closed() => break,
+        }
+    }
+    watched.page_is_done();
+}
+
+/// The report, once there is one.
+async fn report(Shared(watched): Shared<Arc<Watched>>) -> Response {
+    let Some(path) = watched.run().report() else {
+        return Problem::new(StatusCode::NOT_FOUND, "there is no report yet").into_response();
+    };
+    match std::fs::read_to_string(&path) {
+        Ok(text) => Html(text).into_response(),
+        Err(error) => {
+            let message = format!("failed to read `{}`: {error}", path.display());
+            Problem::new(StatusCode::INTERNAL_SERVER_ERROR, message).into_response()
+        }
+    }
+}
+
+/// A page has the report: the command need not wait for it.
+async fn seen(Shared(watched): Shared<Arc<Watched>>) -> StatusCode {
+    watched.page_is_done();
+    StatusCode::NO_CONTENT
+}
+
+/// Asks the run to end in order.
+async fn stop(Shared(watched): Shared<Arc<Watched>>) -> StatusCode {
+    if let Some(stop) = watched.stop.lock().unwrap_or_else(PoisonError::into_inner).as_ref() {
+        stop.store(true, Ordering::Relaxed);
+    }
+    StatusCode::ACCEPTED
+}

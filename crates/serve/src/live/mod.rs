@@ -1,0 +1,82 @@
+//! What the live view shows of a submission: the lines of its child, gathered; drawn once a second for all who watch.
+
+mod gathered;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+pub use gathered::{Gathered, Shown, Subject};
+
+use crate::store::{EVENTS_FILE, Entry, Store};
+use crate::tail::Tail;
+
+/// Time between two drawings.
+pub const EVERY: Duration = Duration::from_millis(900);
+/// Views of submissions that somebody watches or watched.
+#[derive(Default)]
+pub struct Views {
+    views: Mutex<HashMap<String, Arc<Mutex<View>>>>,
+}
+
+/// One submission's.
+struct View {
+    tail: Tail,
+    gathered: Gathered,
+    drawn: Option<(Instant, Arc<Shown>)>,
+}
+
+impl Views {
+    /// What is shown of a submission now; the same for all who ask within a second. `None` if there is none.
+    pub fn show(&self, store: &Store, id: &str) -> Option<Arc<Shown>> {
+        let entry = store.get(id)?;
+        let view = {
+            let mut views = self.views.lock().unwrap_or_else(PoisonError::into_inner);
+            if !views.contains_key(id) {
+                // Those that are over are read again when they are asked for.
+                views.retain(|other, _| store.get(other).is_some_and(|entry| !entry.status.state.is_over()));
+            }
+            let new = || View {
+                tail: Tail::of(store.folder(id).join(EVENTS_FILE)),
+                gathered: Gathered::default(),
+                drawn: None,
+            };
+            Arc::clone(views.entry(id.to_owned()).or_insert_with(|| Arc::new(Mutex::new(new()))))
+        };
+        let mut view = view.lock().unwrap_or_else(PoisonError::into_inner);
+        Some(view.show(&entry))
+    }
+}
+
+impl View {
+    fn show(&mut self, entry: &Entry) -> Arc<Shown> {
+        let over = entry.status.state.is_over();
+        if let Some((at, shown)) = &self.drawn
+            && at.elapsed() < EVERY
+            && shown.ended == over
+        {
+            return Arc::clone(shown);
+        }
+        // A file that cannot be read shows what was there before.
+        while let Ok(lines) = self.tail.lines() {
+            if lines.is_empty() {
+                break;
+            }
+            lines.iter().filter_map(|line| serde_json::from_str(line).ok()).for_each(|event| self.gathered.add(event));
+        }
+        let shown = Arc::new(self.gathered.shown(&subject(entry)));
+        self.drawn = Some((Instant::now(), Arc::clone(&shown)));
+        shown
+    }
+}
+
+/// A submission as it is shown.
+fn subject(entry: &Entry) -> Subject {
+    let status = &entry.status;
+    Subject {
+        title: format!("{} on {}", entry.submitted.name, entry.submitted.systems.join(", ")),
+        state: status.state,
+        error: status.error.as_ref().map(|error| error.chain.join(": ")),
+        has_report: !status.folders.is_empty(),
+    }
+}

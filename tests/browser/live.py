@@ -1,0 +1,81 @@
+"""The live view of `pubmark run --live` in a real browser: Debian's Chromium, driven by Selenium.
+
+    target/clients/browser/bin/python3 tests/browser/live.py PUBMARK
+
+A run is watched until its page has become its report; another one is stopped from its page. Each page is looked at on a telephone, too.
+"""
+import subprocess
+import sys
+
+from selenium import webdriver
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.ui import WebDriverWait
+
+PUBMARK = sys.argv[1]
+# Longest wait for anything, s.
+LIMIT_S = 40
+
+
+def browser():
+    options = webdriver.ChromeOptions()
+    for word in ["--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-dev-shm-usage",
+                 "--disable-background-networking", "--disable-component-update", "--disable-sync", "--window-size=360,900"]:
+        options.add_argument(word)
+    options.binary_location = "/usr/bin/chromium"
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    return webdriver.Chrome(options=options, service=webdriver.ChromeService("/usr/bin/chromedriver"))
+
+
+def start(duration):
+    """A run, and the address of its page."""
+    words = [PUBMARK, "run", "hello", "--system", "builtin", "--duration", duration, "--warmup", "1s", "--live"]
+    run = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    for line in run.stderr:
+        if line.startswith("live view at "):
+            return run, line.split()[-1]
+    raise AssertionError(f"the run printed no address and ended with {run.wait()}")
+
+
+def wait(driver, look, what):
+    return WebDriverWait(driver, LIMIT_S, 0.1).until(look, f"waited for {what}: {driver.title}")
+
+
+def shows(driver, selector, text):
+    return any(text in one.text for one in driver.find_elements(By.CSS_SELECTOR, selector))
+
+
+def became_the_report(driver):
+    wait(driver, lambda _: shows(driver, ".kind", "PUBMARK RUN"), "the report")
+    wide = driver.execute_script("return document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    assert wide <= 0, f"the report is {wide} pixels wider than a telephone"
+
+
+def is_watched_to_its_end(driver):
+    run, url = start("4s")
+    driver.get(url)
+    wait(driver, lambda _: shows(driver, ".tile .name", "Delivered messages"), "the tiles")
+    # The token is not left in the address, where a bookmark or a picture would show it.
+    assert "#" not in driver.current_url, driver.current_url
+    became_the_report(driver)
+    # A busy machine may make any run invalid.
+    assert run.wait(LIMIT_S) in (0, 5), run.returncode
+
+
+def is_stopped_from_its_page(driver):
+    run, url = start("120s")
+    driver.get(url)
+    button = wait(driver, lambda _: [one for one in driver.find_elements(By.ID, "stop") if one.is_displayed()], "the button")[0]
+    button.click()
+    driver.switch_to.alert.accept()
+    became_the_report(driver)
+    assert run.wait(LIMIT_S) == 130, run.returncode
+
+
+driver = browser()
+try:
+    for step in (is_watched_to_its_end, is_stopped_from_its_page):
+        step(driver)
+        faults = driver.get_log("browser")
+        assert not faults, f"{step.__name__}: the console: {faults}"
+finally:
+    driver.quit()
