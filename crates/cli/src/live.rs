@@ -15,7 +15,7 @@ pub struct Live {
     /// PORT is one of 127.0.0.1 [default: a free one]
     #[cfg(feature = "serve")]
     #[arg(long, value_name = "PORT", num_args = 0..=1, require_equals = true, default_missing_value = "0", value_parser = address,
-          help_heading = "Output")]
+          help_heading = "Output", conflicts_with = "quiet")]
     pub live: Option<SocketAddr>,
 }
 
@@ -110,6 +110,7 @@ mod with_serve {
         pub fn end(self, outcome: &Outcome) {
             let (state, error) = match outcome {
                 Ok(ExitCode::Interrupted) => (State::Cancelled, None),
+                Err(failure) if failure.exit == ExitCode::Interrupted => (State::Cancelled, None),
                 Ok(_) => (State::Complete, None),
                 Err(failure) => (State::Failed, Some(failure.chain.join(": "))),
             };

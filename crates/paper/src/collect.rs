@@ -7,7 +7,7 @@ use pubmark_record::experiment::{Cell, ExperimentRecord};
 use pubmark_record::record::Status;
 
 use crate::definition::Paper;
-use crate::record::{ExperimentPart, Made, Omission, PAPER_SCHEMA_VERSION, PaperRecord};
+use crate::record::{ExperimentPart, Omission, PAPER_SCHEMA_VERSION, PaperRecord, RunsMade};
 use crate::{series, statement, table};
 
 /// An experiment and what became of it.
@@ -74,12 +74,12 @@ fn experiment_part(part: &Part) -> ExperimentPart {
     ExperimentPart {
         name: part.experiment.name.clone(),
         folder: part.folder.clone(),
-        why_not: part.record.as_ref().err().cloned(),
-        made: part.record.as_ref().ok().map(made),
+        reason: part.record.as_ref().err().cloned(),
+        runs: part.record.as_ref().ok().map(runs),
     }
 }
 
-fn made(record: &ExperimentRecord) -> Made {
+fn runs(record: &ExperimentRecord) -> RunsMade {
     let is_measured = |cell: &&Cell| !cell.runs.is_empty();
     let mut systems: Vec<String> = vec![];
     for system in record.cells.iter().filter_map(|cell| cell.system.as_ref()) {
@@ -91,7 +91,7 @@ fn made(record: &ExperimentRecord) -> Made {
             systems.push(words);
         }
     }
-    Made {
+    RunsMade {
         status: record.status,
         started_at: record.started_at.clone(),
         took_s: record.took_s,

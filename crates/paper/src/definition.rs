@@ -44,6 +44,13 @@ pub struct Table {
     pub rows: Vec<String>,
     /// Axes whose values make a column.
     pub columns: Vec<String>,
+    /// Is it printed in the unit that is measured here?
+    #[serde(default = "yes")]
+    pub comparable: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// A figure over time: messages under way at some seconds of a run.
@@ -74,7 +81,7 @@ pub struct Series {
 #[serde(deny_unknown_fields)]
 pub struct Statement {
     /// What the publication concludes, in one sentence.
-    pub says: String,
+    pub conclusion: String,
     /// Where it does.
     pub source: String,
     /// Name in [`pubmark_record::comparison::FIGURES`].
@@ -200,12 +207,12 @@ mod tests {
                         if side.at.iter().all(|(axis, value)| cell.values.get(axis) == Some(value)) {
                             let case: Vec<Option<String>> =
                                 statement.each.iter().map(|axis| cell.values.get(axis).cloned()).collect();
-                            assert!(!seen.contains(&case), "{name}: {}: {case:?} twice", statement.says);
-                            assert!(case.iter().all(Option::is_some), "{name}: {}: {case:?}", statement.says);
+                            assert!(!seen.contains(&case), "{name}: {}: {case:?} twice", statement.conclusion);
+                            assert!(case.iter().all(Option::is_some), "{name}: {}: {case:?}", statement.conclusion);
                             seen.push(case);
                         }
                     }
-                    assert!(!seen.is_empty(), "{name}: {}: no cell at {:?}", statement.says, side.at);
+                    assert!(!seen.is_empty(), "{name}: {}: no cell at {:?}", statement.conclusion, side.at);
                 }
             }
         }

@@ -24,7 +24,7 @@ pub fn html(record: &PaperRecord) -> String {
             h2 { (measured(record)) }
             @if record.status == Status::Interrupted { p { "Not all runs were made: what stands here was measured until then." } }
             @if !record.statements.is_empty() {
-                ul.reasons { @for one in &record.statements { li { (one.says) ": " (words::counts(one)) } } }
+                ul.reasons { @for one in &record.statements { li { (one.conclusion) ": " (words::counts(one)) } } }
             }
         }
         nav.contents aria-label="Contents" { ol {
@@ -69,7 +69,7 @@ fn status(record: &PaperRecord) -> &'static str {
 /// What of all tables was measured.
 fn measured(record: &PaperRecord) -> String {
     let cells = || record.tables.iter().flat_map(|table| &table.cells);
-    let here = cells().filter(|cell| cell.here.is_some()).count();
+    let here = cells().filter(|cell| cell.measured.is_some()).count();
     format!("{here} of {} values measured here", cells().count())
 }
 
@@ -98,17 +98,17 @@ fn table_section(number: usize, table: &TableResult) -> Markup {
 
 fn value(laid: &Laid<'_>, cell: &TableCell) -> Markup {
     let beside = laid.beside(cell);
-    match &cell.here {
+    match &cell.measured {
         Some(here) => html! { td.number { (laid.here(here)) @if let Some(beside) = beside { small { (beside) } } } },
         None => html! {
-            td.number.hint { (cell.why_not.as_deref().unwrap_or(MISSING)) @if let Some(beside) = beside { small { (beside) } } }
+            td.number.hint { (cell.reason.as_deref().unwrap_or(MISSING)) @if let Some(beside) = beside { small { (beside) } } }
         },
     }
 }
 
 fn notes(laid: &Laid<'_>) -> Markup {
     let table = laid.table;
-    let has_shown_only = table.cells.iter().filter_map(|cell| cell.here.as_ref()).any(|here| here.shown_only);
+    let has_shown_only = table.cells.iter().filter_map(|cell| cell.measured.as_ref()).any(|here| here.shown_only);
     html! {
         @if has_shown_only { p.aside { "*: its runs are invalid for times; the value is shown and not judged." } }
         @for (reason, labels) in words::missing(table) {
@@ -132,12 +132,12 @@ fn class(outcome: Outcome) -> &'static str {
 
 fn statement(one: &StatementResult) -> Markup {
     html! {
-        h3 { (one.says) }
+        h3 { (one.conclusion) }
         p { (capitalised(&one.source)) ": " (words::counts(one)) ", by " (one.figure) "." }
         div.scroll { table {
             thead { tr { th { "should be larger" } th { "should be smaller" } th.number { "times" } th { "result" } } }
             tbody { @for case in &one.cases { tr.(class(case.outcome)) {
-                th scope="row" { (case.larger) } td { (case.smaller) } td.number { (words::times(case)) }
+                th scope="row" { (case.larger) } td { (case.smaller) } td.number { (words::case_times(case)) }
                 td.result { (case.outcome.words()) }
             } } }
         } }
@@ -154,7 +154,7 @@ fn experiments(record: &PaperRecord) -> Markup {
                 }
             }
             p { (with_code(&sentence(&words::part(part)))) }
-            @if let Some(made) = &part.made {
+            @if let Some(made) = &part.runs {
                 p.aside { (words::machine(made)) "; took " (duration(made.took_s)) "." }
                 @if !made.cautions.is_empty() {
                     ul.cautions { @for caution in &made.cautions { li { (with_code(caution)) } } }

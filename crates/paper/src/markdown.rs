@@ -42,7 +42,7 @@ fn statements(text: &mut String, record: &PaperRecord) {
     for statement in &record.statements {
         text.push_str(&format!(
             "\n### {}\n\n{}: {} (by {}).\n\n",
-            escaped(&statement.says),
+            escaped(&statement.conclusion),
             capitalised(&escaped(&statement.source)),
             words::counts(statement),
             statement.figure
@@ -58,7 +58,7 @@ fn cases(text: &mut String, statement: &StatementResult) {
         .iter()
         .map(|case| {
             let result = case.outcome.words().to_owned();
-            vec![escaped(&case.larger), escaped(&case.smaller), words::times(case), result]
+            vec![escaped(&case.larger), escaped(&case.smaller), words::case_times(case), result]
         })
         .collect();
     table(text, &header, &rows);
@@ -91,7 +91,7 @@ fn table_section(text: &mut String, one: &TableResult) {
 
 /// `0.24–0.26 (printed 3.94, 0.07 ×)`, or why there is nothing.
 fn value(laid: &Laid<'_>, cell: &TableCell) -> String {
-    let here = match (&cell.here, &cell.why_not) {
+    let here = match (&cell.measured, &cell.reason) {
         (Some(here), _) => escaped(&laid.here(here)),
         (None, Some(why)) => why.clone(),
         (None, None) => MISSING.to_string(),
@@ -102,7 +102,7 @@ fn value(laid: &Laid<'_>, cell: &TableCell) -> String {
 fn notes(text: &mut String, laid: &Laid<'_>) {
     let one = laid.table;
     let mut notes = vec![];
-    if one.cells.iter().filter_map(|cell| cell.here.as_ref()).any(|here| here.shown_only) {
+    if one.cells.iter().filter_map(|cell| cell.measured.as_ref()).any(|here| here.shown_only) {
         notes.push("\\*: its runs are invalid for times; the value is shown and not judged.".to_owned());
     }
     for (reason, labels) in words::missing(one) {
@@ -124,7 +124,7 @@ fn experiments(text: &mut String, record: &PaperRecord) {
     text.push_str("\n## How it was measured\n\n");
     for part in &record.experiments {
         text.push_str(&format!("- `{}`: {}\n", part.name, sentence(&escaped(&words::part(part)))));
-        if let Some(made) = &part.made {
+        if let Some(made) = &part.runs {
             text.push_str(&format!("  - {}\n", sentence(&escaped(&words::machine(made)))));
             for caution in &made.cautions {
                 text.push_str(&format!("  - caution: {}\n", escaped(caution)));

@@ -49,14 +49,14 @@ pub struct ExperimentPart {
     /// Its folder, relative to the record's; `None` if it was not begun.
     pub folder: Option<String>,
     /// Why there is nothing of it.
-    pub why_not: Option<String>,
+    pub reason: Option<String>,
     /// How it was run.
-    pub made: Option<Made>,
+    pub runs: Option<RunsMade>,
 }
 
 /// How an experiment was run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Made {
+pub struct RunsMade {
     /// Whether all runs that were planned were made.
     pub status: Status,
     /// Start, RFC 3339, UTC.
@@ -98,6 +98,8 @@ pub struct TableResult {
     pub printed_of: String,
     /// Why ours differ, where that is known.
     pub differs: String,
+    /// May what is measured here be divided by what is printed?
+    pub comparable: bool,
     /// Every cell.
     pub cells: Vec<TableCell>,
 }
@@ -112,9 +114,9 @@ pub struct TableCell {
     /// What is printed, in the figure's unit: µs, a share of 1, a number.
     pub printed: Option<f64>,
     /// What was measured.
-    pub here: Option<Here>,
+    pub measured: Option<Measured>,
     /// Why nothing was, in a few words.
-    pub why_not: Option<String>,
+    pub reason: Option<String>,
     /// The same in a sentence, where there is more to say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
@@ -122,7 +124,7 @@ pub struct TableCell {
 
 /// A figure that was measured, over the repetitions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Here {
+pub struct Measured {
     /// Mean, of a latency that of its upper bounds.
     pub mean: f64,
     /// Mean of its lower bounds, where it has some.
@@ -135,10 +137,10 @@ pub struct Here {
     pub shown_only: bool,
 }
 
-impl Here {
+impl Measured {
     /// A count of one run.
-    pub(crate) fn of_one_run(count: f64) -> Here {
-        Here { mean: count, lower: None, interval: None, runs: 1, shown_only: false }
+    pub(crate) fn of_one_run(count: f64, shown_only: bool) -> Measured {
+        Measured { mean: count, lower: None, interval: None, runs: 1, shown_only }
     }
 }
 
@@ -146,7 +148,7 @@ impl Here {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StatementResult {
     /// What the publication concludes.
-    pub says: String,
+    pub conclusion: String,
     /// Where it does.
     pub source: String,
     /// Name of the figure by which it is judged.

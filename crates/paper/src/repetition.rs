@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
-use pubmark_experiment::experiment::{Sitting, definition};
+use pubmark_experiment::experiment::{JOURNAL_FILE, Sitting, definition};
 use pubmark_experiment::{Machines, Observer};
 use pubmark_model::experiment::Experiment;
 use pubmark_record::experiment::ExperimentRecord;
@@ -55,9 +55,17 @@ impl Repetition {
         &self.paper
     }
 
-    /// Its experiments.
+    /// The experiments that are selected.
     pub fn experiments(&self) -> &[Experiment] {
         &self.experiments
+    }
+
+    /// Refuses a folder that holds one of the experiments with another definition.
+    ///
+    /// # Errors
+    /// It does, or holds one of them twice, or cannot be read.
+    pub fn check(&self) -> Result<(), RunError> {
+        if self.folder.is_dir() { self.parts().map(drop) } else { Ok(()) }
     }
 
     /// Makes every run that is missing, until all are made or [`Host::stop`] is set, and writes the record and the pages after each
@@ -66,51 +74,62 @@ impl Repetition {
     /// # Errors
     /// The folder cannot be used, an experiment in it has another definition, or a run failed for a reason that is neither the system's
     /// nor the experiment's. What was measured until then is written.
-    pub fn perform(
-        &self,
-        host: &Host,
-        machines: &Machines,
-        progress: &mut dyn Progress,
-    ) -> Result<PaperRecord, RunError> {
+    pub fn perform(&self, host: &Host, progress: &mut dyn Progress) -> Result<PaperRecord, RunError> {
         fs::create_dir_all(&self.folder).map_err(|error| {
             RunError::from_error(ErrorKind::Input, &error).during(format!("failed to make `{}`", self.folder.display()))
         })?;
-        let mut parts = self.found()?;
-        for number in 0..parts.len() {
+        let mut parts = self.parts()?;
+        let selected = |part: &Part| self.experiments.iter().position(|one| one.name == part.experiment.name);
+        for place in 0..parts.len() {
+            let Some(number) = selected(&parts[place]) else { continue };
             if host.stop.load(Ordering::Relaxed) {
                 break;
             }
-            if !parts[number].is_complete() {
-                let made =
-                    self.make(&mut parts[number], (number + 1, self.experiments.len()), host, machines, progress);
-                self.write(&parts, host)?;
-                made?;
-            }
+            // One that is complete is planned again, too: what was not installed then may be now.
+            let made = self.make(&mut parts[place], number + 1, host, progress);
+            self.write(&parts, host)?;
+            made?;
         }
         self.write(&parts, host)
     }
 
-    /// The experiments as they stand in the folder.
-    fn found(&self) -> Result<Vec<Part>, RunError> {
+    /// The experiments as they stand in the folder: those that are selected, and others of the publication that were begun there.
+    fn parts(&self) -> Result<Vec<Part>, RunError> {
         let begun = begun(&self.folder)?;
-        let part = |experiment: &Experiment| {
-            let own = begun.iter().find(|one| one.name == experiment.name);
-            if let Some(other) = own.filter(|own| own.definition != written(experiment)) {
+        let mut parts = vec![];
+        for name in self.paper.experiments() {
+            let mut own = begun.iter().filter(|one| one.experiment.name == name);
+            let (found, double) = (own.next(), own.next());
+            if let (Some(one), Some(other)) = (found, double) {
                 return Err(RunError::input(format!(
-                    "`{}` was begun with other values, repetitions or lengths than this call asks for",
-                    self.folder.join(&other.folder).display()
+                    "`{}` and `{}` in `{}` are both of `{name}`",
+                    one.folder,
+                    other.folder,
+                    self.folder.display()
                 ))
-                .hint("call it as before, or give another folder with `--out DIR`"));
+                .hint("move one of them away, or give another folder with `--out DIR`"));
             }
-            let record = own.map_or_else(|| Err(NOT_BEGUN.to_owned()), |own| self.read(&own.folder));
-            Ok(Part {
-                experiment: experiment.clone(),
-                folder: own.map(|own| own.folder.clone()),
-                record,
-                left_out: false,
-            })
-        };
-        self.experiments.iter().map(part).collect()
+            let selected = self.experiments.iter().find(|experiment| experiment.name == name);
+            if let (Some(found), Some(selected)) = (found, selected) {
+                self.refuse_other_definition(found, selected)?;
+            }
+            let Some(experiment) = selected.or(found.map(|found| &found.experiment)) else { continue };
+            let record = found.map_or_else(|| Err(NOT_BEGUN.to_owned()), |found| self.read(&found.folder));
+            let folder = found.map(|found| found.folder.clone());
+            parts.push(Part { experiment: experiment.clone(), folder, record, left_out: false });
+        }
+        Ok(parts)
+    }
+
+    fn refuse_other_definition(&self, found: &Begun, selected: &Experiment) -> Result<(), RunError> {
+        if found.experiment.to_yaml() == written(selected) {
+            return Ok(());
+        }
+        Err(RunError::input(format!(
+            "`{}` was begun with other values, repetitions or lengths than this call asks for",
+            self.folder.join(&found.folder).display()
+        ))
+        .hint("call it as before, or give another folder with `--out DIR`"))
     }
 
     fn read(&self, folder: &str) -> Result<ExperimentRecord, String> {
@@ -118,20 +137,13 @@ impl Repetition {
     }
 
     /// Makes what is missing of an experiment.
-    fn make(
-        &self,
-        part: &mut Part,
-        (number, of): (usize, usize),
-        host: &Host,
-        machines: &Machines,
-        progress: &mut dyn Progress,
-    ) -> Result<(), RunError> {
+    fn make(&self, part: &mut Part, number: usize, host: &Host, progress: &mut dyn Progress) -> Result<(), RunError> {
         let name = part.experiment.name.clone();
-        progress.begins(&name, number, of, part.folder.is_some());
-        let observer = progress.observer();
+        progress.begins(&name, number, self.experiments.len(), part.folder.is_some());
+        let (machines, observer) = (Machines::default(), progress.observer());
         let sitting = match &part.folder {
-            Some(folder) => Sitting::resume(&self.folder.join(folder), host, machines, observer),
-            None => Sitting::begin(part.experiment.clone(), None, &self.folder, host, machines, observer),
+            Some(folder) => Sitting::resume(&self.folder.join(folder), host, &machines, observer),
+            None => Sitting::begin(part.experiment.clone(), None, &self.folder, host, &machines, observer),
         };
         let sitting = match sitting {
             Ok(sitting) => sitting,
@@ -174,12 +186,11 @@ const NOT_BEGUN: &str = "not run";
 
 /// An experiment's folder.
 struct Begun {
-    name: String,
     folder: String,
-    definition: String,
+    experiment: Experiment,
 }
 
-/// The experiments in a folder.
+/// The experiments in a folder. One without a journal was not begun, and what cannot be read as an experiment is none.
 fn begun(folder: &Path) -> Result<Vec<Begun>, RunError> {
     let unreadable = |error: io::Error| {
         RunError::from_error(ErrorKind::Input, &error).during(format!("failed to read `{}`", folder.display()))
@@ -188,13 +199,13 @@ fn begun(folder: &Path) -> Result<Vec<Begun>, RunError> {
     for entry in fs::read_dir(folder).map_err(unreadable)? {
         let entry = entry.map_err(unreadable)?;
         // Not the link to the newest.
-        if !entry.file_type().map_err(unreadable)?.is_dir() || !entry.path().join(definition::DEFINITION_FILE).is_file()
-        {
+        let is_folder = entry.file_type().map_err(unreadable)?.is_dir();
+        if !is_folder || !entry.path().join(JOURNAL_FILE).is_file() {
             continue;
         }
-        let experiment = definition::in_experiment(&entry.path())?;
-        let folder = entry.file_name().to_string_lossy().into_owned();
-        found.push(Begun { name: experiment.name.clone(), folder, definition: experiment.to_yaml() });
+        if let Ok(experiment) = definition::in_experiment(&entry.path()) {
+            found.push(Begun { folder: entry.file_name().to_string_lossy().into_owned(), experiment });
+        }
     }
     Ok(found)
 }
@@ -208,5 +219,10 @@ impl PaperRecord {
     /// Were all runs made that can be made here?
     pub fn is_complete(&self) -> bool {
         self.status == Status::Complete
+    }
+
+    /// Is there a cell with a run that counts?
+    pub fn has_measured(&self) -> bool {
+        self.experiments.iter().filter_map(|part| part.runs.as_ref()).any(|runs| runs.cells_measured > 0)
     }
 }

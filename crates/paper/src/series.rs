@@ -10,7 +10,7 @@ use pubmark_record::tables::SeriesRow;
 
 use crate::collect::Part;
 use crate::definition::Series;
-use crate::record::{Here, TableCell, TableResult};
+use crate::record::{Measured, TableCell, TableResult};
 
 /// What the rows are.
 const SECOND: &str = "second";
@@ -33,6 +33,8 @@ pub(crate) fn table(series: &Series, part: &Part, base: &Path) -> TableResult {
         columns: vec![series.columns.clone()],
         printed_of: String::new(),
         differs: series.differs.clone(),
+        // Counts near 0.
+        comparable: false,
         cells: found,
     }
 }
@@ -40,11 +42,11 @@ pub(crate) fn table(series: &Series, part: &Part, base: &Path) -> TableResult {
 fn column(series: &Series, part: &Part, base: &Path, planned: &PlannedCell) -> Vec<TableCell> {
     let name = planned.values.get(&series.columns).cloned().unwrap_or_default();
     let printed = series.printed.get(&name);
-    let rows = part.cell(&planned.id).and_then(|cell| first_run(cell, part, base));
+    let run = part.cell(&planned.id).and_then(|cell| best_run(cell, part, base));
     let cell = |(position, second): (usize, &f64)| {
-        let (here, why_not) = match &rows {
-            Ok(rows) => match under_way(rows, *second) {
-                Some(count) => (Some(Here::of_one_run(count)), None),
+        let (measured, reason) = match &run {
+            Ok((rows, verdict)) => match under_way(rows, *second) {
+                Some(count) => (Some(Measured::of_one_run(count, *verdict == VerdictStatus::Invalid)), None),
                 None => (None, Some("not measured".to_owned())),
             },
             Err(why) => (None, Some(why.clone())),
@@ -53,22 +55,23 @@ fn column(series: &Series, part: &Part, base: &Path, planned: &PlannedCell) -> V
             row: vec![second.to_string()],
             column: vec![name.clone()],
             printed: printed.and_then(|values| values.get(position)).copied(),
-            here,
-            why_not,
+            measured,
+            reason,
             detail: None,
         }
     };
     series.seconds.iter().enumerate().map(cell).collect()
 }
 
-/// The series of the first run of a cell that is valid, else of the first that counts.
-fn first_run(cell: &Cell, part: &Part, base: &Path) -> Result<Vec<SeriesRow>, String> {
-    let best = cell.runs.iter().find(|run| run.verdict == VerdictStatus::Valid).or(cell.runs.first());
+/// The series of the best run of a cell by its verdict, the first of several, with the verdict.
+fn best_run(cell: &Cell, part: &Part, base: &Path) -> Result<(Vec<SeriesRow>, VerdictStatus), String> {
+    let with = |verdict: VerdictStatus| cell.runs.iter().find(move |run| run.verdict == verdict);
+    let best = with(VerdictStatus::Valid).or_else(|| with(VerdictStatus::Suspect)).or(cell.runs.first());
     let (Some(run), Some(folder)) = (best, &part.folder) else {
         return Err(cell.failures.first().map_or("not run", |failure| failure.kind.words()).to_owned());
     };
     let record: Record = store::load(&base.join(folder).join(&run.folder)).map_err(|error| error.to_string())?;
-    Ok(record.tables.series)
+    Ok((record.tables.series, run.verdict))
 }
 
 /// Messages that were sent before this second and had not arrived then. `None` where no bin ends there.

@@ -4,8 +4,8 @@ use pubmark_model::experiment::{PlannedCell, cells};
 
 use crate::collect::Part;
 use crate::definition::{Side, Statement};
-use crate::record::{Case, Here, Outcome, StatementResult};
-use crate::table::here;
+use crate::record::{Case, Measured, Outcome, StatementResult};
+use crate::table::measured;
 
 /// Judges a statement. A side whose experiment is not among the parts was not measured.
 pub(crate) fn judge(statement: &Statement, parts: &[Part]) -> StatementResult {
@@ -13,11 +13,11 @@ pub(crate) fn judge(statement: &Statement, parts: &[Part]) -> StatementResult {
     let smaller = side(&statement.smaller, statement, parts);
     let cases = larger.iter().filter_map(|(key, high)| {
         let (_, low) = smaller.iter().find(|(other, _)| other == key)?;
-        let (outcome, ratio) = compare(high.here.as_ref(), low.here.as_ref());
+        let (outcome, ratio) = compare(high.measured.as_ref(), low.measured.as_ref());
         Some(Case { label: key.join(", "), larger: high.label.clone(), smaller: low.label.clone(), outcome, ratio })
     });
     StatementResult {
-        says: statement.says.clone(),
+        conclusion: statement.conclusion.clone(),
         source: statement.source.clone(),
         figure: statement.figure.clone(),
         cases: cases.collect(),
@@ -25,59 +25,63 @@ pub(crate) fn judge(statement: &Statement, parts: &[Part]) -> StatementResult {
 }
 
 /// A cell on one side of a statement.
-struct Place {
+struct Compared {
     label: String,
-    here: Option<Here>,
+    measured: Option<Measured>,
 }
 
 /// The cells of a side, by the values that tell cases apart.
-fn side(side: &Side, statement: &Statement, parts: &[Part]) -> Vec<(Vec<String>, Place)> {
+fn side(side: &Side, statement: &Statement, parts: &[Part]) -> Vec<(Vec<String>, Compared)> {
     let Some(part) = parts.iter().find(|part| part.experiment.name == side.experiment) else { return vec![] };
     let is_meant = |cell: &PlannedCell| side.at.iter().all(|(axis, value)| cell.values.get(axis) == Some(value));
     let place = |cell: PlannedCell| {
         let key = statement.each.iter().map(|axis| cell.values.get(axis).cloned()).collect::<Option<Vec<_>>>()?;
-        let found = part.cell(&cell.id).ok().and_then(|cell| here(cell, &statement.figure));
-        Some((key, Place { label: cell.label, here: found.filter(|here| !here.shown_only) }))
+        let found = part.cell(&cell.id).ok().and_then(|cell| measured(cell, &statement.figure));
+        Some((key, Compared { label: cell.label, measured: found.filter(|found| !found.shown_only) }))
     };
     cells(&part.experiment).into_iter().filter(is_meant).filter_map(place).collect()
 }
 
-/// Where the mean may lie: with the noise where repetitions tell it, else its bounds alone.
-fn ends(here: &Here) -> (f64, f64) {
-    here.interval.unwrap_or((here.lower.unwrap_or(here.mean).min(here.mean), here.mean))
-}
-
-fn compare(larger: Option<&Here>, smaller: Option<&Here>) -> (Outcome, Option<(f64, f64)>) {
+/// Decides by the intervals of the means, bounds and noise together: without repetitions on both sides nothing is decided.
+fn compare(larger: Option<&Measured>, smaller: Option<&Measured>) -> (Outcome, Option<(f64, f64)>) {
     let (Some(larger), Some(smaller)) = (larger, smaller) else { return (Outcome::NotMeasured, None) };
-    let ((low, high), (other_low, other_high)) = (ends(larger), ends(smaller));
-    let outcome = match () {
-        () if low > other_high => Outcome::Holds,
-        () if high < other_low => Outcome::DoesNotHold,
-        () => Outcome::Undecided,
+    let outcome = match (larger.interval, smaller.interval) {
+        (Some((low, _)), Some((_, other_high))) if low > other_high => Outcome::Holds,
+        (Some((_, high)), Some((other_low, _))) if high < other_low => Outcome::DoesNotHold,
+        _ => Outcome::Undecided,
     };
+    let ((low, high), (other_low, other_high)) = (ends(larger), ends(smaller));
     let ratio = (low > 0.0 && other_low > 0.0).then(|| (low / other_high, high / other_low));
     (outcome, ratio)
+}
+
+/// Where the mean may lie: with the noise where repetitions tell it, else its bounds alone.
+fn ends(measured: &Measured) -> (f64, f64) {
+    measured.interval.unwrap_or((measured.lower.unwrap_or(measured.mean).min(measured.mean), measured.mean))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn measured(lower: f64, mean: f64, interval: Option<(f64, f64)>) -> Here {
-        Here { mean, lower: Some(lower), interval, runs: 3, shown_only: false }
+    fn measured(lower: f64, mean: f64, interval: Option<(f64, f64)>) -> Measured {
+        Measured { mean, lower: Some(lower), interval, runs: 3, shown_only: false }
     }
 
     #[test]
     fn a_conclusion_holds_only_where_the_intervals_are_apart() {
-        let (fast, slow) = (measured(0.9, 1.0, None), measured(1.9, 2.0, None));
-        assert_eq!(compare(Some(&slow), Some(&fast)), (Outcome::Holds, Some((1.9, 2.0 / 0.9))));
+        let (fast, slow) = (measured(0.9, 1.0, Some((0.8, 1.0))), measured(1.9, 2.0, Some((1.6, 2.0))));
+        assert_eq!(compare(Some(&slow), Some(&fast)), (Outcome::Holds, Some((1.6, 2.5))));
         assert_eq!(compare(Some(&fast), Some(&slow)).0, Outcome::DoesNotHold);
         // The noise of few repetitions is wider than the bounds.
         let noisy = measured(0.9, 1.0, Some((0.5, 2.5)));
         assert_eq!(compare(Some(&slow), Some(&noisy)).0, Outcome::Undecided);
+        // One run says nothing of the noise.
+        let once = measured(0.9, 1.0, None);
+        assert_eq!(compare(Some(&slow), Some(&once)), (Outcome::Undecided, Some((1.6, 2.0 / 0.9))));
         assert_eq!(compare(Some(&slow), None), (Outcome::NotMeasured, None));
         // Nothing is a multiple of nothing.
-        let none = measured(0.0, 0.0, None);
+        let none = measured(0.0, 0.0, Some((0.0, 0.0)));
         assert_eq!(compare(Some(&slow), Some(&none)), (Outcome::Holds, None));
     }
 }

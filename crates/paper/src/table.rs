@@ -5,7 +5,7 @@ use pubmark_record::experiment::{Cell, CellFigure};
 
 use crate::collect::Part;
 use crate::definition::Table;
-use crate::record::{Here, TableCell, TableResult};
+use crate::record::{Measured, TableCell, TableResult};
 
 /// What a cell has of an axis that its experiment does not vary and does not name.
 const NO_VALUE: &str = "";
@@ -28,6 +28,7 @@ pub(crate) fn table(table: &Table, part: &Part) -> TableResult {
         columns: table.columns.clone(),
         printed_of: joined(|paper| &paper.versions),
         differs: joined(|paper| &paper.differs),
+        comparable: table.comparable,
         cells: found,
     }
 }
@@ -40,22 +41,22 @@ fn table_cell(table: &Table, part: &Part, printed: &[&PaperFigures], planned: &P
     let values = |axes: &[String]| -> Vec<String> {
         axes.iter().map(|axis| planned.values.get(axis).map_or(NO_VALUE, String::as_str).to_owned()).collect()
     };
-    let (here, why_not, detail) = match part.cell(&planned.id) {
-        Ok(cell) => match here(cell, &table.figure) {
-            Some(here) => (Some(here), None, None),
+    let (measured, reason, detail) = match part.cell(&planned.id) {
+        Ok(cell) => match measured(cell, &table.figure) {
+            Some(found) => (Some(found), None, None),
             None => {
-                let (why_not, detail) = missing(cell);
-                (None, Some(why_not), detail)
+                let (reason, detail) = missing(cell);
+                (None, Some(reason), detail)
             }
         },
-        Err(why_not) => (None, Some(why_not), None),
+        Err(reason) => (None, Some(reason), None),
     };
     TableCell {
         row: values(&table.rows),
         column: values(&table.columns),
         printed: printed.iter().find_map(|paper| value_at(paper, planned)),
-        here,
-        why_not,
+        measured,
+        reason,
         detail,
     }
 }
@@ -69,9 +70,9 @@ fn value_at(paper: &PaperFigures, cell: &PlannedCell) -> Option<f64> {
 }
 
 /// A figure of a cell, if a run measured it.
-pub(crate) fn here(cell: &Cell, figure: &str) -> Option<Here> {
+pub(crate) fn measured(cell: &Cell, figure: &str) -> Option<Measured> {
     let found: &CellFigure = cell.figures.iter().find(|found| found.figure == figure)?;
-    Some(Here {
+    Some(Measured {
         mean: found.mean?,
         lower: found.mean_bounds()[0],
         interval: found.whole_interval(),

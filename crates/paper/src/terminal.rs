@@ -16,7 +16,7 @@ pub fn summary(record: &PaperRecord, options: &TerminalOptions<'_>) -> String {
     }
     page.blank();
     for table in &record.tables {
-        let tone = if table.cells.iter().any(|cell| cell.here.is_some()) { Tone::Plain } else { Tone::Caution };
+        let tone = if table.cells.iter().any(|cell| cell.measured.is_some()) { Tone::Plain } else { Tone::Caution };
         page.toned_field("table", &format!("{}: {}", table.title, words::found(table)), 2, tone);
     }
     for statement in &record.statements {
@@ -26,10 +26,10 @@ pub fn summary(record: &PaperRecord, options: &TerminalOptions<'_>) -> String {
             () if any(Outcome::Holds) => Tone::Good,
             () => Tone::Plain,
         };
-        page.toned_field("concludes", &format!("{}: {}", statement.says, words::counts(statement)), 2, tone);
+        page.toned_field("concludes", &format!("{}: {}", statement.conclusion, words::counts(statement)), 2, tone);
     }
-    for part in record.experiments.iter().filter(|part| part.made.is_none()) {
-        let why = part.why_not.as_deref().unwrap_or("not run");
+    for part in record.experiments.iter().filter(|part| part.runs.is_none()) {
+        let why = part.reason.as_deref().unwrap_or("not run");
         page.toned_field("left out", &format!("{}: {why}", part.name), 2, Tone::Caution);
     }
     if let Some(folder) = options.folder {

@@ -5,7 +5,9 @@ use pubmark_record::comparison::Unit;
 use pubmark_report::columns::{ColumnUnit, figure};
 use pubmark_report::numbers::{counted, seconds, significant};
 
-use crate::record::{Case, ExperimentPart, Here, Made, Outcome, PaperRecord, StatementResult, TableCell, TableResult};
+use crate::record::{
+    Case, ExperimentPart, Measured, Outcome, PaperRecord, RunsMade, StatementResult, TableCell, TableResult,
+};
 
 impl Outcome {
     /// In a table's cell.
@@ -44,7 +46,8 @@ impl<'a> Laid<'a> {
                 columns.push(&cell.column);
             }
         }
-        let values = || table.cells.iter().flat_map(|cell| [cell.printed, cell.here.as_ref().map(|here| here.mean)]);
+        let values =
+            || table.cells.iter().flat_map(|cell| [cell.printed, cell.measured.as_ref().map(|here| here.mean)]);
         let largest = values().flatten().fold(0.0, f64::max);
         let smallest = values().flatten().fold(f64::INFINITY, f64::min);
         let unit = figure(&table.figure).map_or(Unit::Number, |figure| figure.unit);
@@ -70,23 +73,32 @@ impl<'a> Laid<'a> {
     }
 
     /// What was measured, without the unit; `*` where the verdicts forbid to use it.
-    pub fn here(&self, here: &Here) -> String {
+    pub fn here(&self, here: &Measured) -> String {
         let mark = if here.shown_only { "*" } else { "" };
         format!("{}{mark}", self.unit.bounds([here.lower, Some(here.mean)]))
     }
 
-    /// What is known of a cell beside what was measured: `printed 3.94, 0.07 ×`.
+    /// What is known of a cell beside what was measured: `printed 3.94, 0.0660–0.0680 ×`.
     pub fn beside(&self, cell: &TableCell) -> Option<String> {
         let printed = cell.printed?;
-        let ratio = ratio(cell).map_or_else(String::new, |ratio| format!(", {} ×", significant(ratio)));
+        let ratio = ratio(self.table, cell).map_or_else(String::new, |ratio| format!(", {}", times(ratio)));
         Some(format!("printed {}{ratio}", self.unit.number(printed)))
     }
 }
 
-/// What was measured as a multiple of what is printed; `None` where one is missing or zero.
-fn ratio(cell: &TableCell) -> Option<f64> {
-    let (printed, here) = (cell.printed?, cell.here.as_ref()?.mean);
-    (printed != 0.0).then(|| here / printed)
+/// What was measured as a multiple of what is printed, by both bounds; `None` where one is missing, zero or in another unit, or the
+/// verdicts forbid to use it.
+fn ratio(table: &TableResult, cell: &TableCell) -> Option<(f64, f64)> {
+    let (printed, measured) = (cell.printed?, cell.measured.as_ref()?);
+    let lower = measured.lower.unwrap_or(measured.mean).min(measured.mean);
+    let is_usable = table.comparable && !measured.shown_only && printed > 0.0;
+    is_usable.then(|| (lower / printed, measured.mean / printed))
+}
+
+/// A multiple by its bounds; once where both are the same in three digits.
+pub(crate) fn times((least, most): (f64, f64)) -> String {
+    let (least, most) = (significant(least), significant(most));
+    if least == most { format!("{most} ×") } else { format!("{least}–{most} ×") }
 }
 
 /// Values of axes as the head of a row or a column; a number or a switch with the name of its axis.
@@ -114,21 +126,22 @@ pub(crate) fn axes(axes: &[String]) -> String {
 
 /// How much of a table was measured, and how it compares with what is printed.
 pub(crate) fn found(table: &TableResult) -> String {
-    let measured = table.cells.iter().filter(|cell| cell.here.is_some()).count();
+    let measured = table.cells.iter().filter(|cell| cell.measured.is_some()).count();
     let mut text = format!("{measured} of {}", counted(table.cells.len() as u64, "cell", "cells"));
     text.push_str(" measured");
-    let mut ratios: Vec<f64> = table.cells.iter().filter_map(ratio).collect();
-    ratios.sort_by(f64::total_cmp);
+    let mut ratios: Vec<(f64, f64)> = table.cells.iter().filter_map(|cell| ratio(table, cell)).collect();
+    let middle = |(least, most): &(f64, f64)| f64::midpoint(*least, *most);
+    ratios.sort_by(|one, other| middle(one).total_cmp(&middle(other)));
     match ratios.as_slice() {
         [] => {}
-        [only] => text.push_str(&format!("; {} × what is printed", significant(*only))),
+        [only] => text.push_str(&format!("; {} what is printed", times(*only))),
         [first, .., last] => {
-            let middle = f64::midpoint(ratios[(ratios.len() - 1) / 2], ratios[ratios.len() / 2]);
+            let median = f64::midpoint(middle(&ratios[(ratios.len() - 1) / 2]), middle(&ratios[ratios.len() / 2]));
             text.push_str(&format!(
                 "; {} to {} × what is printed, median {} ×",
-                significant(*first),
-                significant(*last),
-                significant(middle)
+                significant(first.0),
+                significant(last.1),
+                significant(median)
             ));
         }
     }
@@ -144,7 +157,7 @@ pub(crate) fn missing(table: &TableResult) -> Vec<(String, Vec<String>)> {
         .iter()
         .filter_map(|cell| {
             // What the cell itself says is enough where there is no more to say.
-            let (why, detail) = (cell.why_not.as_ref()?, cell.detail.as_ref()?);
+            let (why, detail) = (cell.reason.as_ref()?, cell.detail.as_ref()?);
             Some((label(cell), format!("{why}: {detail}")))
         })
         .collect();
@@ -156,14 +169,14 @@ pub(crate) fn missing(table: &TableResult) -> Vec<(String, Vec<String>)> {
 
 /// How an experiment was run, in one sentence.
 pub(crate) fn part(part: &ExperimentPart) -> String {
-    match (&part.made, &part.why_not) {
-        (Some(made), _) => made_words(made),
+    match (&part.runs, &part.reason) {
+        (Some(made), _) => runs_words(made),
         (None, Some(why)) => why.clone(),
         (None, None) => "not run".to_owned(),
     }
 }
 
-fn made_words(made: &Made) -> String {
+fn runs_words(made: &RunsMade) -> String {
     format!(
         "{}, {} after {} of warm-up each; {} of {} measured; {}",
         counted(made.repetitions.into(), "repetition", "repetitions"),
@@ -176,7 +189,7 @@ fn made_words(made: &Made) -> String {
 }
 
 /// The machine of an experiment, and its load.
-pub(crate) fn machine(made: &Made) -> String {
+pub(crate) fn machine(made: &RunsMade) -> String {
     let machine = &made.environment;
     let load = machine.load_before.map_or_else(String::new, |load| format!(", load {load:.1} when it ended"));
     format!(
@@ -202,12 +215,8 @@ pub(crate) fn counts(statement: &StatementResult) -> String {
 }
 
 /// How many times as large a figure is, least and most.
-pub(crate) fn times(case: &Case) -> String {
-    match case.ratio {
-        Some((least, most)) if significant(least) == significant(most) => format!("{} ×", significant(most)),
-        Some((least, most)) => format!("{}–{} ×", significant(least), significant(most)),
-        None => pubmark_report::numbers::missing(),
-    }
+pub(crate) fn case_times(case: &Case) -> String {
+    case.ratio.map_or_else(pubmark_report::numbers::missing, times)
 }
 
 /// Which runs: short ones, or as long as the publication's.
@@ -220,10 +229,11 @@ mod tests {
     use super::*;
 
     fn cell(row: &str, printed: Option<f64>, mean: Option<f64>) -> TableCell {
-        let here = mean.map(|mean| Here { mean, lower: Some(mean * 0.9), interval: None, runs: 1, shown_only: false });
-        let why_not = here.is_none().then(|| "not installed".to_owned());
-        let detail = here.is_none().then(|| "`mqttd` is not here".to_owned());
-        TableCell { row: vec![row.to_owned()], column: vec![], printed, here, why_not, detail }
+        let measured =
+            mean.map(|mean| Measured { mean, lower: Some(mean * 0.8), interval: None, runs: 1, shown_only: false });
+        let reason = measured.is_none().then(|| "not installed".to_owned());
+        let detail = measured.is_none().then(|| "`mqttd` is not here".to_owned());
+        TableCell { row: vec![row.to_owned()], column: vec![], printed, measured, reason, detail }
     }
 
     #[test]
@@ -236,19 +246,22 @@ mod tests {
             columns: vec![],
             printed_of: String::new(),
             differs: String::new(),
+            comparable: true,
             cells: vec![
                 cell("a", Some(1_000.0), Some(500.0)),
                 cell("b", Some(1_000.0), None),
                 cell("c", None, Some(3.0)),
             ],
         };
-        assert_eq!(found(&table), "2 of 3 cells measured; 0.500 × what is printed");
+        assert_eq!(found(&table), "2 of 3 cells measured; 0.400–0.500 × what is printed");
         assert_eq!(missing(&table), [("not installed: `mqttd` is not here".to_owned(), vec!["b".to_owned()])]);
         table.cells.push(cell("d", Some(100.0), Some(400.0)));
         table.cells.push(cell("e", Some(100.0), Some(100.0)));
-        assert_eq!(found(&table), "4 of 5 cells measured; 0.500 to 4.00 × what is printed, median 1.00 ×");
+        assert_eq!(found(&table), "4 of 5 cells measured; 0.400 to 4.00 × what is printed, median 0.900 ×");
+        let other_unit = TableResult { comparable: false, ..table.clone() };
+        assert_eq!(found(&other_unit), "4 of 5 cells measured");
         let laid = Laid::of(&table);
-        assert_eq!(laid.beside(&table.cells[0]).as_deref(), Some("printed 1.00, 0.500 ×"));
+        assert_eq!(laid.beside(&table.cells[0]).as_deref(), Some("printed 1.00, 0.400–0.500 ×"));
         assert_eq!(laid.beside(&table.cells[1]).as_deref(), Some("printed 1.00"));
         assert_eq!(laid.beside(&table.cells[2]), None);
     }

@@ -17,11 +17,21 @@ pub struct Guard {
     /// Values of `Host`, in lower case.
     hosts: Vec<String>,
     scheme: &'static str,
+    of: Of,
+}
+
+/// Whose guard it is: what can be done about a refusal differs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Of {
+    /// `pubmark serve`.
+    Server,
+    /// One command that shows its own run.
+    Command,
 }
 
 impl Guard {
     /// For a server at this address, with further names.
-    pub fn new(token: Token, address: SocketAddr, names: &[String], is_encrypted: bool) -> Guard {
+    pub fn new(of: Of, token: Token, address: SocketAddr, names: &[String], is_encrypted: bool) -> Guard {
         let scheme = if is_encrypted { "https" } else { "http" };
         let default_port = if is_encrypted { 443 } else { 80 };
         let own = address.to_string();
@@ -32,7 +42,7 @@ impl Guard {
             let bare = (address.port() == default_port).then(|| name.clone());
             [Some(format!("{name}:{}", address.port())), bare].into_iter().flatten()
         };
-        Guard { token, hosts: all.flat_map(with_ports).collect(), scheme }
+        Guard { token, hosts: all.flat_map(with_ports).collect(), scheme, of }
     }
 
     /// Is the server called by its own name? Otherwise a name of another site may lead here.
@@ -43,7 +53,10 @@ impl Guard {
         let host = only(headers, header::HOST).map(str::to_lowercase);
         let Some(host) = host.filter(|host| self.hosts.contains(host)) else {
             return Err(Problem::new(StatusCode::MISDIRECTED_REQUEST, "the server is not called by a name of its own")
-                .hint(format!("its names are {}; `--host NAME` adds one", self.hosts.join(", "))));
+                .hint(match self.of {
+                    Of::Server => format!("its names are {}; `--host NAME` adds one", self.hosts.join(", ")),
+                    Of::Command => format!("its names are {}", self.hosts.join(", ")),
+                }));
         };
         Ok(host)
     }
@@ -75,7 +88,10 @@ impl Guard {
             return Ok(());
         }
         Err(Problem::new(StatusCode::UNAUTHORIZED, "the token is missing or wrong")
-            .hint("send `Authorization: Bearer TOKEN`; it was shown at the first start, and is in `.serve/token` of the folder of results"))
+            .hint(match self.of {
+                Of::Server => "send `Authorization: Bearer TOKEN`; it was shown at the first start, and is in `.serve/token` of the folder of results",
+                Of::Command => "send `Authorization: Bearer TOKEN`; it is behind the `#` of the address that the command printed",
+            }))
     }
 }
 
@@ -98,7 +114,7 @@ mod tests {
     fn guard() -> Guard {
         let folder = tempfile::tempdir().unwrap();
         let token = Token::of_file(&folder.path().join("token")).unwrap().token;
-        Guard::new(token, "127.0.0.1:7780".parse().unwrap(), &["lab.example".to_owned()], false)
+        Guard::new(Of::Server, token, "127.0.0.1:7780".parse().unwrap(), &["lab.example".to_owned()], false)
     }
 
     fn headers(list: &[(&'static str, &str)]) -> HeaderMap {

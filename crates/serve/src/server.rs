@@ -13,7 +13,7 @@ use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 
 use crate::allow::Allow;
-use crate::guard::Guard;
+use crate::guard::{Guard, Of};
 use crate::library::Library;
 use crate::library::removal::{self, REMOVED_FOLDER};
 use crate::listener::{self, MOST_CONNECTIONS};
@@ -162,7 +162,7 @@ impl Server {
             fingerprint: tls.as_ref().and_then(|tls| tls.fingerprint.clone()),
             certificate_file: tls.as_ref().and_then(|tls| tls.file.clone()),
         };
-        let guard = Guard::new(found.token, address, &options.hosts, tls.is_some());
+        let guard = Guard::new(Of::Server, found.token, address, &options.hosts, tls.is_some());
         let queue = Arc::new(Queue::new(Arc::clone(&store), options.program.clone()));
         let shared = Arc::new(Shared {
             store,

@@ -18,7 +18,7 @@ use crate::values::duration;
 /// Machines that join, and where.
 #[derive(Clone, Debug, Default, Args)]
 pub struct JoinOptions {
-    /// Run on N machines, once so many have joined with `pubmark node`; with --dry-run, count for them
+    /// Spread the clients over N machines, which join with `pubmark node`; begin when all have joined. With --dry-run, plan for N machines
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000),
           help_heading = "Nodes", hide_short_help = true)]
     pub nodes: Option<u16>,

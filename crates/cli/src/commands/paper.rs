@@ -16,7 +16,6 @@ use pubmark_runner::stream::EventStream;
 use pubmark_runner::{Host, suggestion};
 
 use crate::commands::experiment::key_value;
-use crate::commands::machines::MachineOptions;
 use crate::events::{self, Events};
 use crate::exit_code::ExitCode;
 use crate::experiment_dry_run;
@@ -77,9 +76,6 @@ pub struct Paper {
     pub json: bool,
 
     #[command(flatten)]
-    pub machines: MachineOptions,
-
-    #[command(flatten)]
     pub events: Events,
 
     /// No progress and no notes on standard error
@@ -96,16 +92,16 @@ impl Paper {
         })?;
         let folder = self.folder();
         let repetition = Repetition::new(paper, &self.selection()?, &folder)?;
-        let machines = Machines::from(&self.machines);
         let host = Host { stop: signals::watch()?, ..host::this() };
         if self.dry_run {
-            printer.result(&dry_run(&repetition, &host, &machines)?)?;
+            repetition.check()?;
+            printer.result(&dry_run(&repetition, &host)?)?;
             return Ok(ExitCode::Ok);
         }
         self.events.during(self.json, None, printer, |stream| {
             events::write_begin(stream, &folder, &self.paper, None);
-            let mut progress = Shown { printer, watcher: Watcher { printer, stream }, stream };
-            let record = repetition.perform(&host, &machines, &mut progress)?;
+            let mut progress = Shown { printer, watcher: Watcher { printer, stream }, stream, stopped: false };
+            let record = repetition.perform(&host, &mut progress)?;
             events::write_end(stream, &folder, record.status, None);
             if self.json {
                 let text = serde_json::to_string_pretty(&record)
@@ -115,8 +111,9 @@ impl Paper {
                 let shown = folder.display().to_string();
                 printer.result(&pubmark_paper::summary(&record, &printer.summary_options(Some(&shown))))?;
             }
-            let has_measured = record.experiments.iter().any(|part| part.made.is_some());
-            Ok(match (record.is_complete(), has_measured) {
+            Ok(match (record.is_complete(), record.has_measured()) {
+                // What stopped by itself would stop again.
+                (false, _) if progress.stopped => ExitCode::InvalidRun,
                 (false, _) => ExitCode::Interrupted,
                 (true, true) => ExitCode::Ok,
                 (true, false) => ExitCode::SystemFailed,
@@ -150,12 +147,12 @@ impl Paper {
 }
 
 /// What would be run, and for how long.
-fn dry_run(repetition: &Repetition, host: &Host, machines: &Machines) -> Result<String, Failure> {
+fn dry_run(repetition: &Repetition, host: &Host) -> Result<String, Failure> {
     let paper = repetition.paper();
     let mut text = format!("  {:<12}{}\n", "paper", paper.title);
     let mut all = Duration::ZERO;
     for experiment in repetition.experiments() {
-        let plan = Plan::new(experiment.clone(), &absolute(None)?, host, machines)?;
+        let plan = Plan::new(experiment.clone(), &absolute(None)?, host, &Machines::default())?;
         let runs = plan.runs().count() as u64;
         let time = experiment_dry_run::least(&plan);
         all += time;
@@ -185,6 +182,8 @@ struct Shown<'a> {
     printer: &'a Printer,
     watcher: Watcher<'a>,
     stream: Option<&'a EventStream>,
+    /// An experiment made no progress.
+    stopped: bool,
 }
 
 impl Shown<'_> {
@@ -205,6 +204,7 @@ impl Progress for Shown<'_> {
     }
 
     fn stopped(&mut self, name: &str, why: &str) {
+        self.stopped = true;
         self.note(format!("{name} stopped: every run of its last two blocks was invalid for the same reason: {why}"));
     }
 

@@ -31,7 +31,8 @@ impl Run {
     pub fn perform(self, printer: &Printer) -> Outcome {
         // Before the run enters a network of its own, where nobody would reach it.
         let mut scraped = self.metrics.bind()?;
-        let mut watched = self.live.bind()?;
+        let makes_a_run = !self.dry_run && self.dump_schedule.is_none();
+        let mut watched = if makes_a_run { self.live.bind()? } else { None };
         let listener = live::both(scraped.as_ref().map(Scraped::listener), watched.as_ref().map(Watched::listener));
         let outcome = self.events.during(self.json, listener, printer, |stream| {
             self.perform_telling(stream, scraped.as_mut(), watched.as_mut(), printer)

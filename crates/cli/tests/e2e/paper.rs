@@ -66,17 +66,17 @@ fn the_printed_value_stands_beside_ours_and_nothing_is_made_twice() {
     let cell = &found["tables"][0]["cells"][0];
     assert_eq!((&cell["row"][0], &cell["column"][0]), (&Value::from("200B"), &Value::from("0")));
     assert_eq!(cell["printed"], 0.7256);
-    let here = cell["here"]["mean"].as_f64().unwrap();
+    let here = cell["measured"]["mean"].as_f64().unwrap();
     assert!((0.71..0.74).contains(&here), "ComBench's 200 B are 72.56 % of what was sent, here {here}");
     // On a busy machine one of both may not count.
-    assert!(cell["here"]["runs"].as_u64() >= Some(1), "{cell}");
+    assert!(cell["measured"]["runs"].as_u64() >= Some(1), "{cell}");
     assert!(list(&found, "statements").is_empty(), "QoS 2 was not measured: {found}");
 
     let folder = experiment(&place.path().join("runs/paper-combench-quick")).unwrap();
-    let before = std::fs::read_to_string(folder.join("journal.jsonl")).unwrap();
+    let before = journal(&folder, "began");
     let again = call(&place, &["--repeat", "2"]);
     assert_eq!(again.code(), 0, "{again:?}");
-    assert_eq!(std::fs::read_to_string(folder.join("journal.jsonl")).unwrap(), before);
+    assert_eq!(journal(&folder, "began"), before, "a run was made again");
     assert_eq!(record(&place)["tables"], found["tables"]);
 
     // Other repetitions would be averaged with these.
@@ -113,5 +113,5 @@ fn the_same_call_goes_on_after_ctrl_c() {
     assert!(went_on.errors.contains("combench-efficiency-qos goes on"), "{}", went_on.errors);
     let found = record(&place);
     assert_eq!(found["status"], "complete");
-    assert!(found["tables"][0]["cells"][0]["here"]["runs"].as_u64() >= Some(1), "{found}");
+    assert!(found["tables"][0]["cells"][0]["measured"]["runs"].as_u64() >= Some(1), "{found}");
 }

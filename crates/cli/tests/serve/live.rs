@@ -1,7 +1,7 @@
 //! `pubmark run --live`: who may look, and how the command ends.
 
-use std::io::{BufRead as _, BufReader};
-use std::net::TcpListener;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -50,6 +50,17 @@ impl Watched {
         call::request(self.port, method, path, token, "")
     }
 
+    /// Follows it as a page does; the response has begun.
+    fn follow(&self) -> TcpStream {
+        let mut stream = call::connect(self.port);
+        let (port, token) = (self.port, &self.token);
+        let head = format!("host: 127.0.0.1:{port}\r\nauthorization: Bearer {token}\r\n\r\n");
+        stream.write_all(format!("GET /runs/this/live HTTP/1.1\r\n{head}").as_bytes()).unwrap();
+        let mut first = [0];
+        stream.read_exact(&mut first).unwrap();
+        stream
+    }
+
     fn code(&mut self) -> Option<i32> {
         let began = Instant::now();
         loop {
@@ -75,12 +86,40 @@ fn only_the_token_shows_and_stops_a_run() {
         assert_eq!(run.ask(method, path, None).status, 401, "{method} {path}");
         assert_eq!(run.ask(method, path, Some(&"0".repeat(64))).status, 401, "{method} {path}");
     }
+    // A page of another site, and a name of another site that leads here.
+    for (header, status) in [("origin: http://evil.example", 403), ("x: y\r\nhost: evil.example", 421)] {
+        let host = if status == 421 { String::new() } else { format!("host: 127.0.0.1:{}\r\n", run.port) };
+        let head = format!("{header}\r\nauthorization: Bearer {}\r\nconnection: close\r\n\r\n", run.token);
+        let answer = call::raw(run.port, format!("DELETE /runs/this HTTP/1.1\r\n{host}{head}").as_bytes());
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
+    }
     let token = run.token.clone();
     assert_eq!(run.ask("GET", "/runs/this/report", Some(&token)).status, 404, "it is not over");
     assert_eq!(run.ask("GET", "/runs", Some(&token)).status, 404);
+    let mut lines = BufReader::new(run.follow()).lines().map(Result::unwrap);
+    lines.find(|line| line.contains("of the measured window")).expect("it measures");
     assert_eq!(run.ask("DELETE", "/runs/this", Some(&token)).status, 202);
+    drop(lines);
     assert_eq!(run.code(), Some(130));
     assert!(place.path().join("runs/latest/record.json").is_file(), "what was measured is recorded");
+}
+
+#[test]
+fn the_command_waits_until_each_page_has_the_report_and_no_longer() {
+    let place = folder();
+    let mut run = Watched::start(place.path(), "1s");
+    let token = run.token.clone();
+    // Two pages: one takes the report, the other one is closed with the run.
+    let pages: Vec<TcpStream> = (0..2).map(|_| run.follow()).collect();
+    let mut lines = BufReader::new(pages[0].try_clone().unwrap()).lines().map(Result::unwrap);
+    let last = lines.find(|line| line.contains(r#""over":true"#)).expect("the end");
+    assert!(last.contains(r#""ended":true"#), "{last}");
+    let report = run.ask("GET", "/runs/this/report", Some(&token));
+    assert!(report.status == 200 && report.body.contains("<!DOCTYPE html>"), "{}", report.head);
+    assert!(run.child.try_wait().unwrap().is_none(), "it ended before its pages had the report");
+    assert_eq!(run.ask("POST", "/runs/this/seen", Some(&token)).status, 204);
+    // The second page never says so: the wait has an end.
+    assert!(matches!(run.code(), Some(0 | 5)));
 }
 
 #[test]

@@ -132,9 +132,10 @@ fn plain(error: &dyn std::error::Error) -> Objection {
 
 /// Its workload, or how many.
 pub fn workload_words(experiment: &Experiment) -> String {
-    match experiment.axes.workload.len() {
-        0 => experiment.workload.clone(),
-        count => format!("{count} workloads"),
+    match experiment.axes.workload.as_slice() {
+        [] => experiment.workload.clone(),
+        [only] => only.clone(),
+        several => format!("{} workloads", several.len()),
     }
 }
 

@@ -21,5 +21,6 @@ mod runner;
 mod sitting;
 mod standing;
 
+pub use journal::JOURNAL_FILE;
 pub use runner::Finished;
 pub use sitting::Sitting;

@@ -5,8 +5,9 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::extract::{Request, State as Shared};
@@ -20,7 +21,7 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 
 use super::{Beside, BesideError};
-use crate::guard::Guard;
+use crate::guard::{Guard, Of};
 use crate::live::{EVERY, Gathered, Shown, Subject};
 use crate::pages::{self, RUN_ALONE};
 use crate::problem::Problem;
@@ -37,12 +38,14 @@ const REPORT_FILE: &str = "report.html";
 pub struct LiveServer {
     beside: Beside,
     watched: Arc<Watched>,
+    events: Sender<StreamEvent>,
 }
 
 /// What is shown, and who watches.
 struct Watched {
     guard: Guard,
     token: Token,
+    /// The threads that answer alone take this lock, and the command at its end: the run does not wait for a thread of the lowest priority.
     run: Mutex<Run>,
     /// Pages change: one comes, one goes, one has the report.
     changed: Condvar,
@@ -50,7 +53,9 @@ struct Watched {
 }
 
 struct Run {
+    events: Receiver<StreamEvent>,
     gathered: Gathered,
+    drawn: Option<(Instant, Arc<Shown>)>,
     subject: Subject,
     folder: Option<PathBuf>,
     /// Pages that follow it and do not have the report.
@@ -69,14 +74,16 @@ impl LiveServer {
         let beside = Beside::bind(address)?;
         let token = Token::random().map_err(|source| BesideError::Thread { address, source })?;
         let subject = Subject { title: "Run".to_owned(), state: State::Running, error: None, has_report: false };
+        let (events, received) = channel();
+        let run = Run { events: received, gathered: Gathered::default(), drawn: None, subject, folder: None, pages: 0 };
         let watched = Watched {
-            guard: Guard::new(token.clone(), beside.address(), &[], false),
+            guard: Guard::new(Of::Command, token.clone(), beside.address(), &[], false),
             token,
-            run: Mutex::new(Run { gathered: Gathered::default(), subject, folder: None, pages: 0 }),
+            run: Mutex::new(run),
             changed: Condvar::new(),
             stop: Mutex::default(),
         };
-        Ok(LiveServer { beside, watched: Arc::new(watched) })
+        Ok(LiveServer { beside, watched: Arc::new(watched), events })
     }
 
     /// What a browser opens; the token is behind `#`, which a browser sends nowhere.
@@ -86,8 +93,9 @@ impl LiveServer {
 
     /// Takes what the run writes.
     pub fn takes(&self) -> impl Fn(&StreamEvent) + Send + Sync + use<> {
-        let watched = Arc::clone(&self.watched);
-        move |event| watched.run().add(event)
+        let events = self.events.clone();
+        // Nobody reads on after the end.
+        move |event| drop(events.send(event.clone()))
     }
 
     /// Answers from now on. A page may set `stop`.
@@ -103,9 +111,12 @@ impl LiveServer {
     /// three seconds.
     pub fn end(self, state: State, error: Option<String>) {
         let mut run = self.watched.run();
-        run.subject.state = state;
-        run.subject.error = error;
+        run.take_events();
         run.subject.has_report = run.report().is_some();
+        // Without a report and without an error, nothing came of it.
+        run.subject.state = if state == State::Complete && !run.subject.has_report { State::Failed } else { state };
+        run.subject.error = error;
+        run.drawn = None;
         let waited = self.watched.changed.wait_timeout_while(run, FETCH_LIMIT, |run| run.pages > 0);
         // Pages that did not fetch it in time keep what they show.
         drop(waited);
@@ -126,26 +137,38 @@ impl Watched {
 }
 
 impl Run {
-    fn add(&mut self, event: &StreamEvent) {
-        match event {
-            StreamEvent::Begins(begins) => {
-                self.subject.title = match &begins.system {
-                    Some(system) => format!("{} on {system}", begins.name),
-                    None => begins.name.clone(),
-                };
+    fn take_events(&mut self) {
+        while let Ok(event) = self.events.try_recv() {
+            match &event {
+                StreamEvent::Begins(begins) => {
+                    self.subject.title = match &begins.system {
+                        Some(system) => format!("{} on {system}", begins.name),
+                        None => begins.name.clone(),
+                    };
+                    self.folder = None;
+                }
+                StreamEvent::Ends(ends) => self.folder = Some(PathBuf::from(&ends.folder)),
+                _ => {}
             }
-            StreamEvent::Ends(ends) => self.folder = Some(PathBuf::from(&ends.folder)),
-            _ => {}
+            self.gathered.add(event);
         }
-        self.gathered.add(event.clone());
     }
 
     fn report(&self) -> Option<PathBuf> {
         self.folder.as_ref().map(|folder| folder.join(REPORT_FILE)).filter(|report| report.is_file())
     }
 
-    fn shown(&self) -> Shown {
-        self.gathered.shown(&self.subject)
+    /// What is shown now; the same for all who ask within a second.
+    fn shown(&mut self) -> Arc<Shown> {
+        if let Some((at, shown)) = &self.drawn
+            && (at.elapsed() < EVERY || shown.ended)
+        {
+            return Arc::clone(shown);
+        }
+        self.take_events();
+        let shown = Arc::new(self.gathered.shown(&self.subject));
+        self.drawn = Some((Instant::now(), Arc::clone(&shown)));
+        shown
     }
 }
 
@@ -183,11 +206,11 @@ async fn live(Shared(watched): Shared<Arc<Watched>>) -> Events {
 }
 
 async fn follow(watched: Arc<Watched>, send: mpsc::Sender<Result<Event, Infallible>>) {
-    let mut before: Option<Shown> = None;
+    let mut before: Option<Arc<Shown>> = None;
     loop {
         let shown = watched.run().shown();
         if before.as_ref() != Some(&shown) {
-            let data = serde_json::to_string(&shown).expect("plain JSON");
+            let data = serde_json::to_string(&*shown).expect("plain JSON");
             let sent = send.send(Ok(Event::default().event("view").data(data))).await;
             // One that shows the report fetches it next.
             match (sent.is_ok(), shown.ended, shown.over) {

@@ -14,6 +14,10 @@
       document.title = pubmark.put(at('page'), text) + ' – pubmark';
       var pages = document.querySelector('nav.pages');
       // A command that shows its own run waits until this page has the report, and ends.
+      // Files beside the report are in the folder of the run, which nobody hands out then.
+      if (!pages) at('page').querySelectorAll('a[href]').forEach(function (link) {
+        if (link.getAttribute('href').charAt(0) !== '#') link.removeAttribute('href');
+      });
       if (!pages) return pubmark.request('/runs/' + id + '/seen', { method: 'POST' }).catch(function () {});
       document.addEventListener('click', download);
       // Only single runs have a history.
