@@ -24,9 +24,10 @@ pub struct Part {
 }
 
 impl Part {
-    /// A cell of its record, or why there is none.
+    /// A cell of its record, or in a few words why there is none. The whole reason stands with the experiment.
     pub(crate) fn cell(&self, id: &str) -> Result<&Cell, String> {
-        let record = self.record.as_ref().map_err(Clone::clone)?;
+        let none = if self.left_out { "left out" } else { "not run" };
+        let record = self.record.as_ref().map_err(|_| none.to_owned())?;
         record.cells.iter().find(|cell| cell.id == id).ok_or_else(|| "not run".to_owned())
     }
 

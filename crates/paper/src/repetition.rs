@@ -148,9 +148,11 @@ impl Repetition {
         let sitting = match sitting {
             Ok(sitting) => sitting,
             Err(error) if matches!(error.kind, ErrorKind::NotInstalled | ErrorKind::Unsupported) => {
-                part.record = Err(error.to_string());
+                // What the cells lack says more than that none of them can be run.
+                let reasons = if error.chain.len() > 1 { &error.chain[1..] } else { &error.chain[..] };
+                part.record = Err(reasons.join("; "));
                 part.left_out = true;
-                progress.left_out(&name, &error.to_string());
+                progress.left_out(&name, &reasons.join("; "));
                 return Ok(());
             }
             Err(error) => return Err(error.during(format!("`{name}` cannot be run"))),

@@ -1,13 +1,14 @@
 //! A publication, repeated: one call, the same call again, and what is printed beside what came out.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 use serde_json::Value;
 
 use crate::experiment::{journal, list};
 use crate::support::mosquitto;
-use crate::support::place::{Called, Place};
+use crate::support::place::{Called, PUBMARK, Place};
 use crate::support::processes::wait_for;
 
 /// One cell of ComBench's figure 5: 200 B at QoS 0, of which bytes alone are judged. A busy machine is not waited for.
@@ -114,4 +115,23 @@ fn the_same_call_goes_on_after_ctrl_c() {
     let found = record(&place);
     assert_eq!(found["status"], "complete");
     assert!(found["tables"][0]["cells"][0]["measured"]["runs"].as_u64() >= Some(1), "{found}");
+}
+
+#[test]
+fn what_is_not_installed_is_named_and_left_out() {
+    let place = Place::new();
+    let mut command = Command::new(PUBMARK);
+    // Where nothing is installed.
+    command.env("HOME", place.path()).env_remove("XDG_DATA_HOME");
+    let called = place.start_by(command, &["paper", "edge", "--quick", "--only", "system=hivemq"]).wait();
+    assert_eq!(called.code(), 6, "{called:?}");
+    let path = place.path().join("runs/paper-edge-quick/paper.json");
+    let found: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    assert_eq!(found["status"], "complete", "nothing is missing that could be made here: {found}");
+    for part in list(&found, "experiments") {
+        assert!(part["reason"].as_str().unwrap().contains("hivemq is not installed"), "{part}");
+    }
+    let cells = list(&found, "tables").iter().flat_map(|table| list(table, "cells"));
+    assert!(cells.clone().all(|cell| cell["reason"] == "left out" && cell["measured"].is_null()));
+    assert!(cells.filter(|cell| cell["printed"].is_number()).count() > 0, "what is printed is shown all the same");
 }
