@@ -22,6 +22,7 @@ pub mod pacing;
 pub mod pairs;
 pub mod plan;
 pub mod precision;
+pub mod probes;
 pub mod progress;
 mod ramp;
 pub mod realtime;

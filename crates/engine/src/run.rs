@@ -21,6 +21,7 @@ use crate::message_log::Log;
 use crate::message_log::files::LogFiles;
 use crate::outcome::{NodePair, Outcome, Reactions, ThreadHealth};
 use crate::plan::{RunPlan, STALL};
+use crate::probes;
 use crate::progress::{Progress, Totals};
 use crate::ramp::Ramp;
 use crate::remote::launcher::Launcher;
@@ -175,6 +176,9 @@ impl RunDriver<'_> {
                 return self.collect(None, 0, interrupted, unreachable);
             }
         }
+        if self.plan.probes && !self.meet() {
+            return self.collect(None, 0, true, false);
+        }
         let Some(start_ns) = self.prepare() else { return self.collect(None, 0, true, false) };
         // The machine may stand still between the two, for longer than the lead.
         let started_at_ns = clock::realtime_ns().wrapping_add(start_ns.wrapping_sub(clock::monotonic_ns()));
@@ -195,6 +199,31 @@ impl RunDriver<'_> {
         let (drain_ns, cut_short) = if interrupted { (0, true) } else { self.drain(end_ns) };
         self.observer.drained();
         self.collect(Some((start_ns, closed_ns, started_at_ns)), drain_ns, cut_short, false)
+    }
+
+    /// Lets devices send probes until every reader has received one of each device that it is to hear, or the time for that is over.
+    /// False if the run ends here.
+    fn meet(&mut self) -> bool {
+        let wanted = probes::pairs(self.plan);
+        let began_ns = clock::monotonic_ns();
+        let mut again_ns = 0;
+        loop {
+            let now_ns = clock::monotonic_ns();
+            let totals = self.worker.progress.totals();
+            let elapsed = Duration::from_nanos(now_ns.saturating_sub(began_ns));
+            self.observer.progress(Phase::Connect, elapsed, None, &totals);
+            if totals.met >= wanted || elapsed > probes::LIMIT {
+                return true;
+            }
+            if self.stop.load(Relaxed) || self.worker.has_failed() {
+                return false;
+            }
+            if now_ns >= again_ns {
+                self.worker.command(Command::Probe, |_| true);
+                again_ns = now_ns + probes::AGAIN.as_nanos() as u64;
+            }
+            std::thread::sleep(LOOK);
+        }
     }
 
     /// Agrees with every shard on when the measured window starts, ns of `CLOCK_MONOTONIC`, before any device sends: a shard that

@@ -328,7 +328,7 @@ pub fn on_nodes(plan: &RunPlan) -> Vec<(u64, u64)> {
         counts[usize::from(node)].0 += u64::from(plan.fleet.leads(publisher));
     }
     for (subscriber, audience) in plan.fleet.subscribers().iter().zip(audiences) {
-        counts[usize::from(shares::node_of_subscriber(plan, subscriber, audience).0)].1 += 1;
+        counts[usize::from(shares::node_of_subscriber(&plan.fleet, plan.nodes, subscriber, audience).0)].1 += 1;
     }
     counts
 }

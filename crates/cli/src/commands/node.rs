@@ -1,12 +1,14 @@
 //! `pubmark node`: this machine sends and listens for a run that another leads.
 
+use std::net::{IpAddr, UdpSocket};
 use std::path::PathBuf;
 
 use clap::Args;
 use pubmark_cluster::credentials::Role;
-use pubmark_cluster::node::{self, Happening, NodeCounts, NodeSettings, Whereabouts};
+use pubmark_cluster::node::{self, Happening, MachineReading, NodeCounts, NodeSettings, Whereabouts};
 use pubmark_cluster::{ClusterError, Credentials, Objection};
 use pubmark_systems::awake::Awake;
+use pubmark_systems::node_exporter::Snapshot;
 use pubmark_systems::{descriptors, environment};
 
 use crate::exit_code::ExitCode;
@@ -40,6 +42,11 @@ pub struct Node {
     /// Name of this node in records [default: the machine's]
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
+
+    /// Address of this machine at which clients on other nodes reach its clients, for systems without a broker [default: the address
+    /// from which it joins]
+    #[arg(long, value_name = "IP")]
+    pub address: Option<IpAddr>,
 
     /// Send nothing: look at what this machine takes, and the processes of this name or number, for `pubmark run --observers`
     #[arg(long, value_name = "PROCESS", num_args = 0..=1, default_missing_value = "")]
@@ -123,6 +130,12 @@ impl Node {
     }
 
     fn settings(&self) -> Result<NodeSettings, Failure> {
+        if let Some(address) = self.address {
+            UdpSocket::bind((address, 0)).map_err(|error| {
+                Failure::usage(format!("{address} is not an address of this machine (--address): {error}"))
+                    .hint("`ip -brief address` lists them")
+            })?;
+        }
         let machine = environment::read();
         let credentials = Credentials::read(&self.credentials, self.token.as_deref())
             .and_then(|credentials| credentials.check(Role::Node).map(|()| credentials))
@@ -138,6 +151,8 @@ impl Node {
             memory_bytes: machine.memory_bytes,
             awake: self.awake,
             observes: self.observe.is_some(),
+            address: self.address,
+            machine: read_machine,
             counts: self.metrics.is_wanted(),
             once: self.once,
             clock_error: self.clock_error,
@@ -154,6 +169,17 @@ impl Node {
             Happening::Left(why) => format!("left: {why}"),
         }
     }
+}
+
+/// What this machine has taken by now.
+fn read_machine() -> Option<MachineReading> {
+    let snapshot = Snapshot::own().ok()?;
+    Some(MachineReading {
+        cpu_ns: (snapshot.busy_seconds() * 1e9) as u64,
+        used_bytes: snapshot.used_bytes(),
+        received_bytes: snapshot.received_bytes.values().sum(),
+        sent_bytes: snapshot.sent_bytes.values().sum(),
+    })
 }
 
 fn unable(error: &ClusterError, join: &Whereabouts) -> Failure {

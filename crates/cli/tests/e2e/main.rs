@@ -33,6 +33,7 @@ mod message_log;
 mod node_metrics;
 mod nodes;
 mod objectives;
+mod peers_on_nodes;
 mod persistence;
 mod placed;
 mod relayed;

@@ -7,7 +7,7 @@ mod tunnel;
 
 use std::cmp::Ordering as Order;
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -28,7 +28,7 @@ pub(crate) use session::words;
 use crate::credentials::Credentials;
 use crate::error::ClusterError;
 use crate::limits;
-use crate::messages::{Begin, CoordinatorMessage, LARGEST_BYTES, Report, ToNode};
+use crate::messages::{Begin, CoordinatorMessage, LARGEST_BYTES, Report, ToNode, WantedPorts};
 use crate::stubs::control_server::ControlServer;
 use hub::{Hub, Run};
 
@@ -186,6 +186,41 @@ impl Cluster {
         stop: &AtomicBool,
     ) -> Result<UnixStream, ClusterError> {
         self.begin_on(self.name(node), own, progress, stop)
+    }
+
+    /// Those of some ports that are free on a node, at an address for its clients; at most [`limits::PORTS`] are asked about.
+    ///
+    /// # Errors
+    /// The node is gone, or does not have that address.
+    pub fn free_ports(&self, node: usize, address: IpAddr, ports: &[u16]) -> Result<Vec<u16>, ClusterError> {
+        let name = self.name(node);
+        let gone = |why: &str| ClusterError::Lost { name: name.clone(), why: why.to_owned() };
+        let asked = self.hub.change(|state| {
+            let lanes = state.nodes.get(&name).map(|slot| slot.lanes.clone())?;
+            let number = state.ports.0.wrapping_add(1);
+            state.ports = (number, name.clone(), None);
+            let ports = ports.iter().take(limits::PORTS).map(|port| u32::from(*port)).collect();
+            let wanted = WantedPorts { number, address: address.to_string(), ports };
+            lanes.say(ToNode { message: Some(CoordinatorMessage::WantedPorts(wanted)) });
+            Some(())
+        });
+        let left = || self.hub.state().lost.get(&name).cloned();
+        if asked.is_none() {
+            return Err(gone(left().as_deref().unwrap_or("it never joined")));
+        }
+        let answer = self.hub.wait(limits::BEGIN, |state| match state.nodes.contains_key(&name) {
+            true => state.ports.2.take().map(Some),
+            false => Some(None),
+        });
+        match answer {
+            Some(Some(free)) if free.failure.is_empty() => {
+                let is_wanted = |port: &u16| ports.contains(port);
+                Ok(free.ports.into_iter().filter_map(|port| u16::try_from(port).ok()).filter(is_wanted).collect())
+            }
+            Some(Some(free)) => Err(ClusterError::Address { name: name.clone(), why: free.failure }),
+            Some(None) => Err(gone(left().as_deref().unwrap_or("it left"))),
+            None => Err(gone(&format!("it did not look at its ports within {} s", limits::BEGIN.as_secs()))),
+        }
     }
 
     /// Starts what an observer looks with; what is written into the stream that comes back reaches it, dropping it ends it.
@@ -352,6 +387,8 @@ mod tests {
             memory_bytes: 0,
             awake: false,
             observes: false,
+            address: None,
+            machine: || None,
             counts: false,
             once: true,
             clock_error: None,

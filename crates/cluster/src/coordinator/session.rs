@@ -19,7 +19,9 @@ use crate::error::Refusal;
 use crate::lanes::{Lanes, lanes};
 use crate::limits;
 use crate::machine;
-use crate::messages::{CoordinatorMessage, FromNode, Join, NodeMessage, Piece, SCHEMA, Time, ToNode, Welcome};
+use crate::messages::{
+    CoordinatorMessage, FreePorts, FromNode, Join, NodeMessage, Piece, SCHEMA, Time, ToNode, Welcome,
+};
 use crate::stubs::control_server::Control;
 
 /// What nodes call.
@@ -77,7 +79,7 @@ impl Control for Service {
 
 impl Service {
     fn check(&self, join: &Join) -> Result<(), (Code, String)> {
-        let texts = [&join.version, &join.host, &join.kernel, &join.boot, &join.discipline, &join.token];
+        let texts = [&join.version, &join.host, &join.kernel, &join.boot, &join.discipline, &join.token, &join.address];
         if texts.iter().any(|text| text.len() > limits::WORDS) {
             return Err((Code::InvalidArgument, format!("it says more than {} bytes of itself", limits::WORDS)));
         }
@@ -90,6 +92,9 @@ impl Service {
         }
         if !is_same(&join.token, &self.token) {
             return Err((Code::PermissionDenied, "its token is not this cluster's".to_owned()));
+        }
+        if !join.address.is_empty() && join.address.parse::<std::net::IpAddr>().is_err() {
+            return Err((Code::InvalidArgument, "its --address is not an IP address".to_owned()));
         }
         if !file_name::is_one(&join.name) {
             return Err((Code::InvalidArgument, format!("it has no name that can be used: {}", file_name::RULE)));
@@ -143,6 +148,12 @@ async fn listen(hub: &Hub, name: &str, mut inbound: Streaming<FromNode>, lanes: 
             Some(NodeMessage::Report(report)) => hub.change(|state| {
                 if let Some(run) = state.runs.get_mut(&report.number).filter(|run| run.node == name) {
                     run.report = Some(report);
+                }
+            }),
+            Some(NodeMessage::FreePorts(free)) => hub.change(|state| {
+                let (number, asked, answer) = &mut state.ports;
+                if *number == free.number && asked == name {
+                    *answer = Some(FreePorts { failure: short(free.failure), ..free });
                 }
             }),
             Some(NodeMessage::Goodbye(why)) => return format!("it left: {}", short(why)),

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use pubmark_cluster::credentials::Role;
 use pubmark_cluster::messages::Report;
-use pubmark_cluster::{Announcement, Cluster, ClusterError, Credentials, Event, NodesRequired};
+use pubmark_cluster::{Announcement, Cluster, ClusterError, Credentials, Event, NodeInfo, NodesRequired};
 use pubmark_engine::progress::Progress;
 use pubmark_engine::remote::{Launcher, Started};
 use pubmark_engine::run::Phase;
@@ -124,6 +124,23 @@ impl Joined {
                 self.cluster.address().port()
             )),
             _ => RunError::from_error(ErrorKind::Internal, &error),
+        })
+    }
+
+    /// The first of the nodes.
+    pub(crate) fn nodes(&self, first: u16) -> Vec<NodeInfo> {
+        self.cluster.nodes().into_iter().take(first.into()).collect()
+    }
+
+    /// Those of some ports that are free on a node, at its address for clients.
+    ///
+    /// # Errors
+    /// It is gone, or does not have that address.
+    pub(crate) fn free_ports(&self, node: u16, address: IpAddr, ports: &[u16]) -> Result<Vec<u16>, RunError> {
+        self.cluster.free_ports(node.into(), address, ports).map_err(|error| match &error {
+            ClusterError::Address { name, .. } => RunError::from_error(ErrorKind::Input, &error)
+                .hint(format!("`pubmark node --address IP` on `{name}`, with an address of its machine")),
+            _ => RunError::from_error(ErrorKind::NodeLost, &error),
         })
     }
 

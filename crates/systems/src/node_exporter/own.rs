@@ -7,6 +7,16 @@ use procfs::{Current as _, CurrentSI as _, KernelStats, Meminfo};
 use super::snapshot::LOOPBACK;
 use super::{ScrapeError, Snapshot};
 
+impl Snapshot {
+    /// This machine's own figures, now.
+    ///
+    /// # Errors
+    /// Its kernel does not say.
+    pub fn own() -> Result<Snapshot, ScrapeError> {
+        snapshot()
+    }
+}
+
 /// Reads it now.
 pub(super) fn snapshot() -> Result<Snapshot, ScrapeError> {
     let stats = KernelStats::current()?;
