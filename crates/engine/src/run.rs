@@ -432,6 +432,7 @@ pub(crate) fn put_together(plan: &RunPlan, shards: Vec<(usize, ShardOutcome)>, w
     let mut types = vec![];
     let mut counters = crate::outcome::Counters::default();
     let mut series = Series::new(plan.timeline.start_ns());
+    let mut received_on_nodes = vec![None; usize::from(plan.nodes)];
     let mut traffic = vec![];
     let mut followed = Followed::default();
     let (mut unsent_bytes, mut held_bytes) = (0, 0);
@@ -452,6 +453,9 @@ pub(crate) fn put_together(plan: &RunPlan, shards: Vec<(usize, ShardOutcome)>, w
         times.merge(&shard.times);
         merge_types(&mut types, shard.types);
         counters.merge(shard.counters);
+        if shares[index].side == Side::Subscribe {
+            add_received(&mut received_on_nodes[usize::from(node)], &shard.series, length_ns);
+        }
         series.merge(shard.series);
         GroupTraffic::merge(&mut traffic, &shard.traffic);
         followed.merge(shard.followed);
@@ -521,6 +525,7 @@ pub(crate) fn put_together(plan: &RunPlan, shards: Vec<(usize, ShardOutcome)>, w
         types,
         counters,
         series,
+        received_on_nodes,
         traffic,
         followed,
         log,
@@ -539,6 +544,13 @@ pub(crate) fn put_together(plan: &RunPlan, shards: Vec<(usize, ShardOutcome)>, w
     }
 }
 
+/// Adds what a shard received in each full second of a window.
+fn add_received(all: &mut Option<Vec<u64>>, series: &Series, length_ns: u64) {
+    let seconds = series.deliveries_per_second((length_ns / 1_000_000_000) as usize);
+    let all = all.get_or_insert_with(|| vec![0; seconds.len()]);
+    all.iter_mut().zip(seconds).for_each(|(sum, received)| *sum += u64::from(received));
+}
+
 /// Latencies by (senders' node, receivers' node).
 type Latencies = BTreeMap<(u16, u16), Bounds>;
 
@@ -552,9 +564,10 @@ fn enter_latencies(all: &mut Latencies, to: u16, from_nodes: Vec<Option<Box<Boun
 /// What each node's clients had from each node's devices.
 fn pairs(books: &mut Books, mut latencies: Latencies) -> Vec<NodePair> {
     let by_nodes = std::mem::take(&mut books.by_nodes).into_iter();
+    let silent = std::mem::take(&mut books.silent_by_nodes);
     let pair = |((from, to), delivery)| {
         let latency = latencies.remove(&(from, to)).unwrap_or_else(|| Bounds::new(Precision::Breakdown));
-        NodePair { from, to, delivery, latency }
+        NodePair { from, to, delivery, silent: silent.get(&(from, to)).copied().unwrap_or(0), latency }
     };
     by_nodes.map(pair).collect()
 }

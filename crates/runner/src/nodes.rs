@@ -7,7 +7,7 @@ use pubmark_engine::shares::{WorkerLocation, shares};
 use pubmark_model::connection_groups::ConnectionGroups;
 use pubmark_model::workload::Workload;
 use pubmark_record::cost::Usage;
-use pubmark_record::nodes::{LostWorker, NodeRow};
+use pubmark_record::nodes::{LostWorker, NodeRow, ReceivedPerSecond};
 
 use crate::cluster::Joined;
 use crate::error::RunError;
@@ -70,7 +70,9 @@ pub fn rows(plan: &RunPlan, outcome: &Outcome, joined: Option<&Joined>) -> Vec<N
         // The control plane knows better than a channel that closed why a node is gone; one that went when all was said was not lost.
         let closed = outcome.lost.iter().find(|lost| lost.node == node);
         let lost = closed.map(|closed| row.lost.clone().unwrap_or_else(|| closed.why.clone()));
-        NodeRow { devices, subscribers, lost, ..row }
+        let received = outcome.received_on_nodes.get(usize::from(node)).and_then(Option::as_deref);
+        let received = received.and_then(ReceivedPerSecond::of);
+        NodeRow { devices, subscribers, lost, received, ..row }
     };
     rows.into_iter().zip(parts).map(with_part).collect()
 }

@@ -92,6 +92,24 @@ fn assert_met(record: &Value, machines: usize, workload: &str) {
         // Five readers and six devices are on all of two or of five machines.
         assert_count_eq!(rows.len(), machines * machines, "{rows:?}");
         assert_count!(rows.iter().all(|row| row["delivered"].as_u64() >= Some(20)), "{rows:?}");
+        assert_figures_of_nodes(record, machines);
+    }
+}
+
+/// What each received in the one second, and what came in and went out of its cable.
+fn assert_figures_of_nodes(record: &Value, machines: usize) {
+    let nodes = record["tables"]["nodes"].as_array().unwrap();
+    assert_count_eq!(nodes.len(), machines);
+    let figure = |node: &Value, part: &str, name: &str| node[part][name].as_f64().unwrap_or_else(|| panic!("{node}"));
+    let received: f64 = nodes.iter().map(|node| figure(node, "received", "mean_per_s")).sum();
+    // What was due at the end of the second arrived after it.
+    assert_count!((500.0..=600.0).contains(&received), "{nodes:?}");
+    for node in nodes {
+        assert!(node["received"]["variance"].is_null() && node["received"]["seconds"] == 1, "{node}");
+        assert!(figure(node, "machine_usage", "cores") > 0.0 && figure(node, "generator", "cores") > 0.0, "{node}");
+        let carried = ["received_bytes", "sent_bytes"].map(|name| figure(node, "machine_usage", name));
+        // 100 B of payload each, to and from readers of the other machines.
+        assert!(carried.iter().all(|bytes| *bytes > 2_000.0), "{node}");
     }
 }
 

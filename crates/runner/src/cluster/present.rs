@@ -15,7 +15,7 @@ use pubmark_engine::remote::{Launcher, Started};
 use pubmark_engine::run::Phase;
 use pubmark_engine::shares::WorkerLocation;
 use pubmark_record::cost::Usage;
-use pubmark_record::nodes::{ControlBytes, NodeClock, NodeMachine, NodeRow};
+use pubmark_record::nodes::{ControlBytes, MachineUsage, NodeClock, NodeMachine, NodeRow};
 use pubmark_systems::environment;
 
 use super::Observed;
@@ -189,6 +189,7 @@ impl Joined {
             lost: self.cluster.lost(number),
             clock: report.as_ref().and_then(|report| clock_of(report, &node.discipline)),
             generator: report.as_ref().and_then(usage_of),
+            machine_usage: report.as_ref().and_then(machine_usage_of),
             control: traffic.map(|traffic| ControlBytes {
                 sent: traffic.sent,
                 received: traffic.received,
@@ -231,6 +232,16 @@ fn usage_of(report: &Report) -> Option<Usage> {
         cores: cpu_seconds / (report.measured_ns as f64 / 1e9),
         peak_rss_bytes: report.peak_rss_bytes,
         ..Usage::default()
+    })
+}
+
+fn machine_usage_of(report: &Report) -> Option<MachineUsage> {
+    let machine = report.machine.filter(|_| report.measured_ns > 0)?;
+    Some(MachineUsage {
+        cores: machine.cpu_ns as f64 / report.measured_ns as f64,
+        used_bytes: machine.used_bytes,
+        received_bytes: machine.received_bytes,
+        sent_bytes: machine.sent_bytes,
     })
 }
 
