@@ -16,6 +16,7 @@ mod fault_targets;
 pub mod faults;
 mod followed;
 pub mod live;
+mod merging;
 pub mod message_log;
 pub mod outcome;
 pub mod pacing;

@@ -26,11 +26,11 @@ use pubmark_protocol::endpoint::Endpoint;
 
 use crate::command::Command;
 use crate::endpoints::Endpoints;
+use crate::merging::put_together;
 use crate::outcome::Outcome;
 use crate::pacing::Pacing;
 use crate::plan::{Networks, RunPlan};
 use crate::progress::{Progress, Totals};
-use crate::run::put_together;
 use crate::setup;
 use crate::shard::event_loop::{Clock, EventLoop};
 use crate::shard::setup::Setup;
