@@ -13,8 +13,9 @@ use crate::plan::RunPlan;
 pub const SEQUENCE: u32 = 0;
 /// Time between two rounds of probes: some round trips of discovery.
 pub const AGAIN: Duration = Duration::from_millis(250);
-/// Longest wait for pairs to meet. Those that have not met by then are judged by what arrives (V24).
-pub const LIMIT: Duration = Duration::from_secs(10);
+/// Longest wait for pairs to meet: DDS announces a participant that nobody answered again after 8 s. Those that have not met by then
+/// are judged by what arrives (V24).
+pub const LIMIT: Duration = Duration::from_secs(20);
 
 /// Does a group send probes? Devices that come and go may be away, and a request has one responder, whose answer says that it is there.
 pub fn sends(group: &DeviceGroup) -> bool {

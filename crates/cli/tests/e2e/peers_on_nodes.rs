@@ -123,6 +123,29 @@ fn on_five_machines_every_pair_meets_and_everything_arrives() {
     everything_arrives(5);
 }
 
+/// What DDS finds others by gets through seconds after its clients have come up.
+#[test]
+fn a_run_waits_until_clients_have_found_each_other() {
+    let Some(bed) = Bed::new(2) else { return };
+    if !(0..2).all(|machine| bed.bridge.holds_datagrams(machine, true)) {
+        return pubmark_testing::skip("`ip rule` cannot hold datagrams on this kernel");
+    }
+    let nodes = [0, 1].map(|machine| bed.node(machine, &bed.listen, &["--once"]));
+    let run = ["pairs.yaml", "--nodes", "2", "--listen", &bed.listen, "--system", "dds"];
+    let run = bed.run(&[&run[..], &TIMES].concat());
+    for node in &nodes {
+        worker_of(node);
+    }
+    std::thread::sleep(Duration::from_secs(2));
+    assert!((0..2).all(|machine| bed.bridge.holds_datagrams(machine, false)));
+    let called = run.wait();
+    assert!(matches!(called.code(), 0 | 5), "{called:?}");
+    let record = called.json();
+    assert_closed(&record);
+    assert_met(&record, 2, "pairs.yaml");
+    nodes.into_iter().for_each(|node| assert_eq!(node.wait().code(), 0));
+}
+
 #[test]
 fn a_machine_that_is_cut_off_is_lost() {
     for system in ["zeromq-peers", "dds"] {

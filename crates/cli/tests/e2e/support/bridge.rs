@@ -59,6 +59,12 @@ impl Bridge {
         command
     }
 
+    /// Lets no datagram out to other machines, or lets them out again; false where the kernel has no rules for that.
+    pub fn holds_datagrams(&self, machine: usize, holds: bool) -> bool {
+        let verb = if holds { "add" } else { "delete" };
+        ip(&["-n", &self.names[machine], "rule", verb, "ipproto", "udp", "to", "10.99.8.0/24", "blackhole"])
+    }
+
     /// Takes a machine's cable out.
     pub fn cut(&self, machine: usize) {
         assert!(ip(&["-n", &self.names[machine], "link", "set", "cable", "down"]));
