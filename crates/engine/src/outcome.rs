@@ -87,7 +87,8 @@ pub struct Outcome {
     pub counters: Counters,
     /// Over time.
     pub series: Series,
-    /// By node: first copies that it received in each full second of the window; of one whose shards were lost, `None`.
+    /// By node: first copies that it received in each full second of the window; of a node that lost
+    /// some of its shards, what the others received; `None` where no shard of subscribers came back.
     pub received_on_nodes: Vec<Option<Vec<u64>>>,
     /// By node and node, in a run on several.
     pub pairs: Vec<NodePair>,
