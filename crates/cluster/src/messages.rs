@@ -142,6 +142,9 @@ pub struct Welcome {
     /// The run's time − its `CLOCK_MONOTONIC_RAW`, ns, for nodes with the same clock.
     #[prost(sint64, tag = "3")]
     pub run_less_raw_ns: i64,
+    /// Address at which clients of other machines will look for those of the node.
+    #[prost(string, tag = "4")]
+    pub clients_at: String,
 }
 
 /// A node asks for the time.
@@ -292,12 +295,12 @@ pub struct MachineUsage {
     /// Memory in use, the larger of both edges, bytes; none where its kernel does not say.
     #[prost(uint64, optional, tag = "2")]
     pub used_bytes: Option<u64>,
-    /// Bytes received by its network interfaces but the loopback.
-    #[prost(uint64, tag = "3")]
-    pub received_bytes: u64,
-    /// Bytes sent by them.
-    #[prost(uint64, tag = "4")]
-    pub sent_bytes: u64,
+    /// Bytes received by the interface that has the node's address; none where that is not known for the whole time.
+    #[prost(uint64, optional, tag = "3")]
+    pub received_bytes: Option<u64>,
+    /// Bytes sent by it.
+    #[prost(uint64, optional, tag = "4")]
+    pub sent_bytes: Option<u64>,
 }
 
 /// A node's clock over a run.

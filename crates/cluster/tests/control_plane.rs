@@ -44,7 +44,7 @@ fn settings(folder: &Path, join: &str, name: String) -> NodeSettings {
         awake: false,
         observes: false,
         address: None,
-        machine: || None,
+        machine: |_| None,
         counts: false,
         once: true,
         clock_error: None,

@@ -12,6 +12,10 @@ pub struct NodeRow {
     pub name: String,
     /// Where it joined from; `null` for a worker process of the machine that led the run.
     pub address: Option<String>,
+    /// Where clients on other nodes reach its clients, in systems without a broker: the address that it named (`pubmark node --address`),
+    /// otherwise that from which it joined; `null` for a worker process, and in records of older versions.
+    #[serde(default)]
+    pub clients_at: Option<String>,
     /// Its machine; `null` for a worker process.
     pub machine: Option<NodeMachine>,
     /// Devices on it.
@@ -26,8 +30,8 @@ pub struct NodeRow {
     pub control: Option<ControlBytes>,
     /// Processor time and memory of pubmark on it in the measured window; `null` where it is part of the generator's own.
     pub generator: Option<Usage>,
-    /// First copies that its subscribers received in each full second of the measured window; `null` of a node that was lost, and of a
-    /// window below a second.
+    /// First copies that its subscribers received in each full second of the measured window, without replies to its requesters; `null`
+    /// of a node that was lost or has no subscribers, and of a window below a second.
     #[serde(default)]
     pub received: Option<ReceivedPerSecond>,
     /// What its whole machine took in the measured window; `null` for a worker process, and where its kernel does not say.
@@ -69,10 +73,12 @@ pub struct MachineUsage {
     pub cores: f64,
     /// Memory in use, all but what is available, the larger of both edges of the window, bytes; `null` where its kernel does not say.
     pub used_bytes: Option<u64>,
-    /// Bytes received by its network interfaces but the loopback.
-    pub received_bytes: u64,
-    /// Bytes sent by them.
-    pub sent_bytes: u64,
+    /// Bytes received by the network interface that has the node's address ([`NodeRow::clients_at`]); others are left out, since a packet
+    /// passes a bridge and its ports, a bond, a VLAN or a tunnel more than once. `null` where that is the loopback, where no interface has
+    /// the address (it is translated on the way), and where the interface went away or began to count anew in the window.
+    pub received_bytes: Option<u64>,
+    /// Bytes sent by it; `null` as above.
+    pub sent_bytes: Option<u64>,
 }
 
 /// A worker process that ended before it was told to, or froze: what it had measured is missing from every other figure.

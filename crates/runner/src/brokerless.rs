@@ -71,6 +71,7 @@ pub fn places(
         add(&mut settings, more);
     }
     let place = |address: SocketAddr| endpoint(definition, protocol, address, &settings);
+    let endpoints_wanted = addresses.len();
     let endpoints = addresses.into_iter().map(place).collect();
     let meet = definition.back_ends.brokerless.as_ref().map(|ways| ways.across_links.meet).unwrap_or_default();
     let places = match (networks, meet) {
@@ -82,7 +83,7 @@ pub fn places(
         }
         (None, _) => Endpoints::several(endpoints, false),
     };
-    places.ok_or_else(|| RunError::input(format!("more than {} subscribers that listen", u16::MAX)))
+    places.ok_or_else(|| not_so_many(endpoints_wanted))
 }
 
 /// What endpoints of a profile say behind their port, where clients are on machines with these addresses; on this one alone if there
@@ -135,10 +136,23 @@ fn no_common_place(title: &str) -> RunError {
     .hint("all subscribers behind one link, or behind none: `--link GROUP=NAME`")
 }
 
+/// Refuses a fleet whose subscribers cannot all listen.
+pub(crate) fn not_so_many(subscribers: usize) -> RunError {
+    let hint = "another number of subscribers, or a system with a broker";
+    let text = match subscribers {
+        0 => "a workload without subscribers has nobody to listen".to_owned(),
+        many => format!("{many} subscribers are to listen, and at most {} can", u16::MAX),
+    };
+    RunError::new(ErrorKind::TooLarge, text).hint(hint)
+}
+
+/// Can each of so many subscribers listen at a place of its own?
+pub(crate) fn check_listeners(protocol: &Capabilities, subscribers: usize) -> Result<(), RunError> {
+    let can = !protocol.features.subscribers_listen || (1..=usize::from(u16::MAX)).contains(&subscribers);
+    if can { Ok(()) } else { Err(not_so_many(subscribers)) }
+}
+
 fn listening_ports(subscribers: usize) -> Result<Vec<u16>, RunError> {
-    if subscribers == 0 {
-        return Err(RunError::input("a workload without subscribers has nobody to listen"));
-    }
     ports::free(subscribers).map_err(|error| {
         RunError::from_error(ErrorKind::TooLarge, &error)
             .during(format!("failed to find a port for each of {subscribers} subscribers"))

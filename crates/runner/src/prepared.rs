@@ -261,7 +261,7 @@ impl PreparedRun {
         let Some(joined) = self.driven() else { return Ok(None) };
         let Wanted::Brokerless { definition, profile, .. } = &self.wanted else { return Ok(None) };
         let can = &self.spoken.subscribe.capabilities;
-        let (run, nodes) = ((&*self.workload, &*self.fleet), (&**joined, self.spec.node_count()));
+        let (run, nodes) = ((&*self.workload, &*self.fleet), (&**joined, self.spec.node_count(), &*self.host.stop));
         across_nodes::places(definition, can, profile, run, nodes).map(Some)
     }
 

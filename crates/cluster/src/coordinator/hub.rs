@@ -10,6 +10,7 @@ use pubmark_engine::progress::{Progress, ROW};
 use tokio::sync::mpsc;
 
 use super::accept::Carried;
+use crate::address::for_clients;
 use crate::error::Refusal;
 use crate::lanes::Lanes;
 use crate::messages::{CoordinatorMessage, FreePorts, Join, Report, ToNode};
@@ -44,6 +45,8 @@ pub struct NodeInfo {
 impl NodeInfo {
     /// Of what it says of itself.
     pub(super) fn of(join: Join, address: SocketAddr) -> NodeInfo {
+        let named = join.address.parse().ok().and_then(|address| for_clients(address).ok());
+        let clients_at = named.unwrap_or_else(|| address.ip().to_canonical());
         NodeInfo {
             name: join.name,
             address,
@@ -55,7 +58,7 @@ impl NodeInfo {
             discipline: join.discipline,
             awake: join.awake,
             observes: join.observes,
-            clients_at: join.address.parse().unwrap_or_else(|_| address.ip().to_canonical()),
+            clients_at,
         }
     }
 }

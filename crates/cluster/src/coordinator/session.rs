@@ -14,6 +14,7 @@ use tonic::{Code, Request, Response, Status, Streaming};
 
 use super::accept::Peer;
 use super::hub::{Hub, NodeInfo, Slot};
+use crate::address::for_clients;
 use crate::credentials::is_same;
 use crate::error::Refusal;
 use crate::lanes::{Lanes, lanes};
@@ -55,10 +56,14 @@ impl Control for Service {
             return Err(self.refused(&peer, Some(&join.name), code, &why));
         }
         let (lanes, outbound) = lanes();
-        let welcome =
-            Welcome { version: self.version.clone(), boot: machine::boot(), run_less_raw_ns: self.run_less_raw_ns };
-        lanes.say(ToNode { message: Some(CoordinatorMessage::Welcome(welcome)) });
         let info = NodeInfo::of(join, peer.address);
+        let welcome = Welcome {
+            version: self.version.clone(),
+            boot: machine::boot(),
+            run_less_raw_ns: self.run_less_raw_ns,
+            clients_at: info.clients_at.to_string(),
+        };
+        lanes.say(ToNode { message: Some(CoordinatorMessage::Welcome(welcome)) });
         let name = info.name.clone();
         let slot = Slot { info, lanes: lanes.clone(), carried: Arc::clone(&peer.carried), marks: [None; 2] };
         if let Err((why, again)) = self.hub.join(slot) {
@@ -93,8 +98,9 @@ impl Service {
         if !is_same(&join.token, &self.token) {
             return Err((Code::PermissionDenied, "its token is not this cluster's".to_owned()));
         }
-        if !join.address.is_empty() && join.address.parse::<std::net::IpAddr>().is_err() {
-            return Err((Code::InvalidArgument, "its --address is not an IP address".to_owned()));
+        if !join.address.is_empty() {
+            let named = join.address.parse().map_err(|_| "is not an IP address").and_then(for_clients);
+            named.map_err(|why| (Code::InvalidArgument, format!("its --address {why}")))?;
         }
         if !file_name::is_one(&join.name) {
             return Err((Code::InvalidArgument, format!("it has no name that can be used: {}", file_name::RULE)));

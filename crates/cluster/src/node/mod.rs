@@ -27,15 +27,24 @@ pub use counts::NodeCounts;
 pub type Launch<'a> = &'a dyn Fn(OwnedFd, OwnedFd) -> io::Result<Child>;
 
 /// What a machine had taken at one moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MachineReading {
     /// Processor time of all that ran, ns.
     pub cpu_ns: u64,
     /// Memory in use, bytes.
     pub used_bytes: Option<u64>,
-    /// Bytes received by its network interfaces but the loopback.
+    /// The interface that has the node's address; `None` if none has it but the loopback.
+    pub interface: Option<InterfaceReading>,
+}
+
+/// What a network interface had carried at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InterfaceReading {
+    /// Its name.
+    pub name: String,
+    /// Bytes received.
     pub received_bytes: u64,
-    /// Bytes sent by them.
+    /// Bytes sent.
     pub sent_bytes: u64,
 }
 
@@ -82,8 +91,8 @@ pub struct NodeSettings {
     pub observes: bool,
     /// Where clients of other machines reach its clients; `None`: the address from which it joins.
     pub address: Option<IpAddr>,
-    /// Reads what its machine has taken; `None` where the kernel does not say.
-    pub machine: fn() -> Option<MachineReading>,
+    /// Reads what its machine has taken, and what the interface with this address has carried; `None` where the kernel does not say.
+    pub machine: fn(Option<IpAddr>) -> Option<MachineReading>,
     /// It tells its counts once a second, as [`Happening::Counts`].
     pub counts: bool,
     /// Ends with the coordinator, instead of waiting for another.

@@ -1,6 +1,7 @@
 //! A node while it has a coordinator.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -27,7 +28,9 @@ const LOOK: Duration = Duration::from_millis(50);
 /// A node and its coordinator.
 pub(super) struct Session<'a> {
     launch: Launch<'a>,
-    machine: fn() -> Option<MachineReading>,
+    machine: fn(Option<IpAddr>) -> Option<MachineReading>,
+    /// Where clients of other machines look for those of this node.
+    clients_at: Option<IpAddr>,
     inbound: Streaming<ToNode>,
     lanes: Lanes<FromNode>,
     clock: NodeClock,
@@ -60,6 +63,7 @@ impl<'a> Session<'a> {
         Session {
             launch,
             machine: settings.machine,
+            clients_at: joined.welcome.clients_at.parse().ok(),
             inbound: joined.inbound,
             lanes: joined.lanes,
             clock: NodeClock::new(&joined.welcome, &machine::boot(), settings.clock_error),
@@ -197,8 +201,8 @@ impl<'a> Session<'a> {
                 if self.is_measuring() {
                     self.clock.begin();
                 }
-                let reading = (self.machine)();
-                self.workers.values_mut().for_each(|worker| worker.measures(!on, reading));
+                let reading = (self.machine)(self.clients_at);
+                self.workers.values_mut().for_each(|worker| worker.measures(!on, reading.clone()));
             }
             Some(CoordinatorMessage::WantedPorts(wanted)) => {
                 self.lanes.say(FromNode { message: Some(NodeMessage::FreePorts(ports::free(&wanted))) });

@@ -14,7 +14,7 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc::{self, Receiver, Sender};
 use tokio::time::sleep;
 
-use super::{Launch, MachineReading};
+use super::{InterfaceReading, Launch, MachineReading};
 use crate::lanes::Lanes;
 use crate::limits;
 use crate::machine;
@@ -107,7 +107,7 @@ impl Worker {
         match (on, self.measures_since.take()) {
             (true, _) => self.measures_since = Some((cpu_ns, machine, Instant::now())),
             (false, Some((before_ns, before, since))) => {
-                let machine = before.zip(machine).map(|(before, after)| before.until(after));
+                let machine = before.zip(machine).map(|(before, after)| before.until(&after));
                 self.measured = (cpu_ns.saturating_sub(before_ns), machine, since.elapsed());
             }
             (false, None) => {}
@@ -140,13 +140,24 @@ impl Worker {
 
 impl MachineReading {
     /// What was taken from here to a later reading.
-    fn until(self, later: MachineReading) -> MachineUsage {
+    fn until(&self, later: &MachineReading) -> MachineUsage {
+        let interfaces = self.interface.as_ref().zip(later.interface.as_ref());
+        let carried = interfaces.and_then(|(before, after)| before.until(after));
         MachineUsage {
             cpu_ns: later.cpu_ns.saturating_sub(self.cpu_ns),
             used_bytes: self.used_bytes.zip(later.used_bytes).map(|(before, after)| before.max(after)),
-            received_bytes: later.received_bytes.saturating_sub(self.received_bytes),
-            sent_bytes: later.sent_bytes.saturating_sub(self.sent_bytes),
+            received_bytes: carried.map(|(received, _)| received),
+            sent_bytes: carried.map(|(_, sent)| sent),
         }
+    }
+}
+
+impl InterfaceReading {
+    /// Bytes received and sent from here to a later reading; `None` if that is of another interface, or it began to count anew.
+    fn until(&self, later: &InterfaceReading) -> Option<(u64, u64)> {
+        let received = later.received_bytes.checked_sub(self.received_bytes)?;
+        let sent = later.sent_bytes.checked_sub(self.sent_bytes)?;
+        (later.name == self.name).then_some((received, sent))
     }
 }
 
@@ -180,5 +191,34 @@ async fn write(mut to: OwnedWriteHalf, mut pieces: Receiver<Vec<u8>>) {
         if to.write_all(&piece).await.is_err() {
             return;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reading(interface: Option<(&str, u64, u64)>) -> MachineReading {
+        let interface = interface.map(|(name, received_bytes, sent_bytes)| InterfaceReading {
+            name: name.to_owned(),
+            received_bytes,
+            sent_bytes,
+        });
+        MachineReading { cpu_ns: 5, used_bytes: Some(7), interface }
+    }
+
+    #[test]
+    fn an_interface_that_is_not_there_for_the_whole_time_has_no_figure() {
+        let before = reading(Some(("eth0", 100, 10)));
+        let carried = |later: Option<(&str, u64, u64)>| {
+            let usage = before.until(&reading(later));
+            (usage.received_bytes, usage.sent_bytes)
+        };
+        assert_eq!(carried(Some(("eth0", 150, 10))), (Some(50), Some(0)));
+        assert_eq!(carried(Some(("eth1", 150, 10))), (None, None));
+        assert_eq!(carried(Some(("eth0", 3, 20))), (None, None), "it went away and came back");
+        assert_eq!(carried(None), (None, None));
+        let usage = reading(None).until(&before);
+        assert_eq!((usage.received_bytes, usage.used_bytes), (None, Some(7)));
     }
 }

@@ -20,8 +20,8 @@ const COLUMNS: [NodeColumn; 13] = [
     ("generator_peak_rss_bytes", |node| Some(node.generator?.peak_rss_bytes.to_string())),
     ("machine_cores", |node| Some(node.machine_usage?.cores.to_string())),
     ("machine_used_bytes", |node| Some(node.machine_usage?.used_bytes?.to_string())),
-    ("machine_received_bytes", |node| Some(node.machine_usage?.received_bytes.to_string())),
-    ("machine_sent_bytes", |node| Some(node.machine_usage?.sent_bytes.to_string())),
+    ("machine_received_bytes", |node| Some(node.machine_usage?.received_bytes?.to_string())),
+    ("machine_sent_bytes", |node| Some(node.machine_usage?.sent_bytes?.to_string())),
 ];
 
 /// A line a node; none in a run without nodes.
@@ -46,7 +46,7 @@ mod tests {
     #[test]
     fn what_was_not_measured_is_an_empty_field() {
         let mut record = sample::record();
-        let machine = MachineUsage { cores: 0.5, used_bytes: None, received_bytes: 7, sent_bytes: 8 };
+        let machine = MachineUsage { cores: 0.5, used_bytes: None, received_bytes: Some(7), sent_bytes: Some(8) };
         record.tables.nodes = vec![
             NodeRow {
                 name: "edge-1".to_owned(),

@@ -32,8 +32,8 @@ const COLUMNS: [Column; 16] = [
     ("memory", |node| Some(bytes(Some(node.generator?.peak_rss_bytes as f64)))),
     ("machine cores", |node| Some(cores(Some(node.machine_usage?.cores)))),
     ("machine memory", |node| Some(bytes(Some(node.machine_usage?.used_bytes? as f64)))),
-    ("NIC in", |node| Some(bytes(Some(node.machine_usage?.received_bytes as f64)))),
-    ("NIC out", |node| Some(bytes(Some(node.machine_usage?.sent_bytes as f64)))),
+    ("NIC in", |node| Some(bytes(Some(node.machine_usage?.received_bytes? as f64)))),
+    ("NIC out", |node| Some(bytes(Some(node.machine_usage?.sent_bytes? as f64)))),
     ("clock", |node| {
         let clock = node.clock.as_ref()?;
         Some(if clock.is_the_same { "the same".to_owned() } else { format!("{} ms", short(clock.offset_us / 1e3)) })

@@ -32,8 +32,10 @@ pub fn node(node: &NodeRow) -> String {
             cores(Some(machine.cores)),
             bytes(machine.used_bytes.map(|used| used as f64))
         ));
-        let [received, sent] = [machine.received_bytes, machine.sent_bytes].map(|carried| bytes(Some(carried as f64)));
-        parts.push(format!("NIC {received} in, {sent} out"));
+        if let (Some(received), Some(sent)) = (machine.received_bytes, machine.sent_bytes) {
+            let [received, sent] = [received, sent].map(|carried| bytes(Some(carried as f64)));
+            parts.push(format!("NIC {received} in, {sent} out"));
+        }
     }
     match &node.lost {
         Some(why) => format!("lost: {why}"),

@@ -135,12 +135,22 @@ impl Joined {
     /// Those of some ports that are free on a node, at its address for clients.
     ///
     /// # Errors
-    /// It is gone, or does not have that address.
-    pub(crate) fn free_ports(&self, node: u16, address: IpAddr, ports: &[u16]) -> Result<Vec<u16>, RunError> {
-        self.cluster.free_ports(node.into(), address, ports).map_err(|error| match &error {
+    /// It is gone, or does not have that address; `stop` was set.
+    pub(crate) fn free_ports(
+        &self,
+        node: u16,
+        address: IpAddr,
+        ports: &[u16],
+        stop: &AtomicBool,
+    ) -> Result<Vec<u16>, RunError> {
+        self.cluster.free_ports(node.into(), address, ports, stop).map_err(|error| match &error {
+            ClusterError::Interrupted => {
+                RunError::new(ErrorKind::Interrupted, "interrupted while nodes looked for free ports")
+            }
             ClusterError::Address { name, .. } => RunError::from_error(ErrorKind::Input, &error)
                 .hint(format!("`pubmark node --address IP` on `{name}`, with an address of its machine")),
-            _ => RunError::from_error(ErrorKind::NodeLost, &error),
+            _ => RunError::from_error(ErrorKind::NodeLost, &error)
+                .hint("the node's own output says what ended it; run again with all nodes"),
         })
     }
 
@@ -186,6 +196,7 @@ impl Joined {
         let rows = self.cluster.nodes().into_iter().zip(reports).zip(traffic).enumerate();
         rows.map(|(number, ((node, report), traffic))| NodeRow {
             address: Some(node.address.ip().to_string()),
+            clients_at: Some(node.clients_at.to_string()),
             lost: self.cluster.lost(number),
             clock: report.as_ref().and_then(|report| clock_of(report, &node.discipline)),
             generator: report.as_ref().and_then(usage_of),
