@@ -11,7 +11,7 @@ const LONGEST_BYTES: usize = 255;
 
 /// How endpoints name it.
 pub const VIRTUAL_HOST: EndpointSettings =
-    EndpointSettings { begins_with: '/', check: |settings| named_in(Some(settings)).map(drop) };
+    EndpointSettings { begins_with: '/', check: |settings| named_in(Some(settings)).map(drop), finds: None };
 
 /// The virtual host that is named by what stands behind a port.
 ///

@@ -155,6 +155,7 @@ fn plan(order: &Order) -> Result<RunPlan, String> {
         networks: Networks::none(),
         nodes: 1,
         on_nodes: false,
+        probes: false,
         by_network: false,
         follows: None,
         message_log: None,

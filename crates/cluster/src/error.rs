@@ -86,6 +86,14 @@ pub enum ClusterError {
         /// Why.
         why: String,
     },
+    /// Clients on a node cannot listen at the address that is meant to be its own.
+    #[error("clients on node `{name}` cannot be reached: {why}")]
+    Address {
+        /// Which.
+        name: String,
+        /// Why.
+        why: String,
+    },
     /// The coordinator does not take this node.
     #[error("the coordinator at {address} refused this node: {why}")]
     Refused {

@@ -5,6 +5,7 @@
 //! somebody watches them, the time, and nothing else; while a run measures, only the time, which is the sign of life too. One connection
 //! and one gRPC stream a node, TLS with certificates on both sides, and a token. See docs/explanation/many-machines.md.
 
+pub mod address;
 mod announcement;
 pub mod clock;
 mod coordinator;

@@ -29,7 +29,9 @@ pub const SEARCH: Duration = Duration::from_secs(5);
 pub const RETRY: Duration = Duration::from_millis(500);
 /// After the last words, for them to go out.
 pub const FAREWELL: Duration = Duration::from_millis(50);
-/// Longest wait for a node to start a worker.
+/// Ports that a node is asked about at once, at most: more than a run may have subscribers on a node.
+pub const PORTS: usize = 1 << 14;
+/// Longest wait for a node to start a worker, or to look at its ports.
 pub const BEGIN: Duration = Duration::from_secs(10);
 /// A worker that was told to end has so long to do it.
 pub const WORKER_END: Duration = Duration::from_secs(1);

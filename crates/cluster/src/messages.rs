@@ -1,7 +1,7 @@
 //! What coordinator and nodes say to each other. Tags are never used again for something else; `Join` is understood by every version.
 
 /// Number of this protocol; both ends have to have the same.
-pub const SCHEMA: u32 = 4;
+pub const SCHEMA: u32 = 5;
 
 /// Largest message that either end takes, bytes: a piece of the tunnel and what surrounds it.
 pub const LARGEST_BYTES: usize = 1 << 20;
@@ -13,7 +13,7 @@ pub const PIECE_BYTES: usize = 16 << 10;
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct FromNode {
     /// What it says.
-    #[prost(oneof = "NodeMessage", tags = "1, 2, 3, 4, 5, 6, 7, 8")]
+    #[prost(oneof = "NodeMessage", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9")]
     pub message: Option<NodeMessage>,
 }
 
@@ -44,13 +44,16 @@ pub enum NodeMessage {
     /// It leaves; why.
     #[prost(string, tag = "8")]
     Goodbye(String),
+    /// Ports that are free on its machine.
+    #[prost(message, tag = "9")]
+    FreePorts(FreePorts),
 }
 
 /// To a node.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct ToNode {
     /// What is said.
-    #[prost(oneof = "CoordinatorMessage", tags = "1, 2, 3, 4, 5, 6, 7")]
+    #[prost(oneof = "CoordinatorMessage", tags = "1, 2, 3, 4, 5, 6, 7, 8")]
     pub message: Option<CoordinatorMessage>,
 }
 
@@ -78,6 +81,9 @@ pub enum CoordinatorMessage {
     /// End a worker and report.
     #[prost(message, tag = "7")]
     End(Run),
+    /// Which of these ports are free?
+    #[prost(message, tag = "8")]
+    WantedPorts(WantedPorts),
 }
 
 /// A node introduces itself.
@@ -119,6 +125,9 @@ pub struct Join {
     /// Its machine is kept awake while a worker runs.
     #[prost(bool, tag = "12")]
     pub awake: bool,
+    /// Address at which clients of other machines reach its clients; empty: that from which it joined.
+    #[prost(string, tag = "13")]
+    pub address: String,
 }
 
 /// The coordinator takes a node.
@@ -133,6 +142,9 @@ pub struct Welcome {
     /// The run's time − its `CLOCK_MONOTONIC_RAW`, ns, for nodes with the same clock.
     #[prost(sint64, tag = "3")]
     pub run_less_raw_ns: i64,
+    /// Address at which clients of other machines will look for those of the node.
+    #[prost(string, tag = "4")]
+    pub clients_at: String,
 }
 
 /// A node asks for the time.
@@ -201,6 +213,34 @@ pub struct Began {
     pub failure: String,
 }
 
+/// Ports at which clients on a node could listen.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct WantedPorts {
+    /// Number of the question.
+    #[prost(uint32, tag = "1")]
+    pub number: u32,
+    /// The address at which they would.
+    #[prost(string, tag = "2")]
+    pub address: String,
+    /// The ports, at most [`crate::limits::PORTS`].
+    #[prost(uint32, repeated, tag = "3")]
+    pub ports: Vec<u32>,
+}
+
+/// Those of them that are free.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct FreePorts {
+    /// Number of the question.
+    #[prost(uint32, tag = "1")]
+    pub number: u32,
+    /// In the order of the question.
+    #[prost(uint32, repeated, tag = "2")]
+    pub ports: Vec<u32>,
+    /// Why clients cannot listen at the address at all; empty if they can.
+    #[prost(string, tag = "3")]
+    pub failure: String,
+}
+
 /// A piece of a worker's control stream.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Piece {
@@ -241,6 +281,26 @@ pub struct Report {
     /// Largest resident set of the worker, bytes; 0 if its kernel does not say.
     #[prost(uint64, tag = "5")]
     pub peak_rss_bytes: u64,
+    /// The whole machine meanwhile; none where its kernel does not say.
+    #[prost(message, optional, tag = "6")]
+    pub machine: Option<MachineUsage>,
+}
+
+/// What a whole machine took while a run measured.
+#[derive(Clone, Copy, PartialEq, prost::Message)]
+pub struct MachineUsage {
+    /// Processor time of all that ran there, ns.
+    #[prost(uint64, tag = "1")]
+    pub cpu_ns: u64,
+    /// Memory in use, the larger of both edges, bytes; none where its kernel does not say.
+    #[prost(uint64, optional, tag = "2")]
+    pub used_bytes: Option<u64>,
+    /// Bytes received by the interface that has the node's address; none where that is not known for the whole time.
+    #[prost(uint64, optional, tag = "3")]
+    pub received_bytes: Option<u64>,
+    /// Bytes sent by it.
+    #[prost(uint64, optional, tag = "4")]
+    pub sent_bytes: Option<u64>,
 }
 
 /// A node's clock over a run.

@@ -43,6 +43,8 @@ fn settings(folder: &Path, join: &str, name: String) -> NodeSettings {
         memory_bytes: 0,
         awake: false,
         observes: false,
+        address: None,
+        machine: |_| None,
         counts: false,
         once: true,
         clock_error: None,

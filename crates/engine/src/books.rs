@@ -42,6 +42,8 @@ pub struct Books {
     pub never_sent: u64,
     /// By nodes, in a run on several.
     pub by_nodes: ByNodes,
+    /// Writer–reader pairs that had nothing, likewise.
+    pub silent_by_nodes: BTreeMap<(u16, u16), u64>,
     /// Did every writer–reader pair meet?
     pub pairs: Pairs,
 }
@@ -101,9 +103,10 @@ pub fn close(publishers: &[PublisherBook], received: &[Received<'_>], groups: us
             let mut part = Delivery::default();
             row.judge(side.ledger, stream.stream, &absent, &mut part);
             add(&mut group.delivery, &part);
-            books.pairs.enter(&part, || row.was_heard_before(side.ledger, stream.stream));
+            let is_silent = books.pairs.enter(&part, || row.was_heard_before(side.ledger, stream.stream));
             if let Some(from) = nodes.and_then(|nodes| nodes.get(stream.publisher as usize)) {
                 add(books.by_nodes.entry((*from, side.node)).or_default(), &part);
+                *books.silent_by_nodes.entry((*from, side.node)).or_default() += u64::from(is_silent);
             }
         }
         books.delivery.approximate |= side.ledger.is_approximate();

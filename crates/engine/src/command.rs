@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 pub enum Command {
     /// Bring the sessions up.
     Connect,
+    /// Send a probe from each device that is up: see [`crate::probes`]. May be repeated.
+    Probe,
     /// The measured window starts at this time of `CLOCK_MONOTONIC`. Every shard knows it before any device sends. May be repeated
     /// with a later time.
     Prepare {

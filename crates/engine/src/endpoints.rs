@@ -1,4 +1,4 @@
-//! Where clients connect when a system has several brokers. Nothing here changes what a device does, only where to.
+//! Where clients connect when a system has several brokers, or none and several nodes. Nothing here changes what a device does, only where to.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,14 +16,24 @@ pub struct Endpoints {
     endpoints: Arc<[Endpoint]>,
     /// They know nothing of each other: a subscriber has to connect to every one.
     independent: bool,
-    /// Which of them is that of each device group, and of each subscriber group, where networks decide and not turns.
-    by_group: Option<[Vec<u16>; 2]>,
+    dealt: Dealt,
+}
+
+/// Which client has which of them.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+enum Dealt {
+    /// In turn.
+    InTurn,
+    /// Its group's, where networks decide: of each device group, and of each subscriber group.
+    ByGroup([Vec<u16>; 2]),
+    /// Its node's.
+    ByNode(Vec<u16>),
 }
 
 impl Endpoints {
     /// A system with one broker.
     pub fn one(endpoint: Endpoint) -> Endpoints {
-        Endpoints { endpoints: [endpoint].into(), independent: false, by_group: None }
+        Endpoints { endpoints: [endpoint].into(), independent: false, dealt: Dealt::InTurn }
     }
 
     /// Several brokers: `independent` ones, or such that forward to each other. `None` if there is none, or more than can
@@ -34,7 +44,7 @@ impl Endpoints {
         fits.then(|| Endpoints {
             independent: independent && endpoints.len() > 1,
             endpoints: endpoints.into(),
-            by_group: None,
+            dealt: Dealt::InTurn,
         })
     }
 
@@ -42,7 +52,13 @@ impl Endpoints {
     /// none of them.
     pub fn by_group(endpoints: Vec<Endpoint>, groups: [Vec<u16>; 2]) -> Option<Endpoints> {
         let fits = groups.iter().flatten().all(|place| usize::from(*place) < endpoints.len());
-        fits.then(|| Endpoints { endpoints: endpoints.into(), independent: false, by_group: Some(groups) })
+        fits.then(|| Endpoints { endpoints: endpoints.into(), independent: false, dealt: Dealt::ByGroup(groups) })
+    }
+
+    /// Some that belong to nodes, with the place among them for each node. `None` if a node has none of them.
+    pub fn by_node(endpoints: Vec<Endpoint>, nodes: Vec<u16>) -> Option<Endpoints> {
+        let fits = nodes.iter().all(|place| usize::from(*place) < endpoints.len());
+        fits.then(|| Endpoints { endpoints: endpoints.into(), independent: false, dealt: Dealt::ByNode(nodes) })
     }
 
     /// Their endpoints.
@@ -66,20 +82,25 @@ impl Endpoints {
     }
 
     /// Broker of a device: dealt out one by one, so that each broker gets its share of every group.
-    pub fn of_device(&self, device: &Device) -> u16 {
-        self.of_group(0, device.group).unwrap_or_else(|| self.dealt_to(device.publisher))
+    pub fn of_device(&self, device: &Device, node: u16) -> u16 {
+        self.of_client(0, device.group, node).unwrap_or_else(|| self.dealt_to(device.publisher))
     }
 
-    fn of_group(&self, side: usize, group: u16) -> Option<u16> {
-        self.by_group.as_ref()?[side].get(usize::from(group)).copied()
+    /// That of a client of this group of a side (devices: 0), on this node, unless they are dealt out in turn.
+    fn of_client(&self, side: usize, group: u16, node: u16) -> Option<u16> {
+        match &self.dealt {
+            Dealt::InTurn => None,
+            Dealt::ByGroup(groups) => groups[side].get(usize::from(group)).copied(),
+            Dealt::ByNode(nodes) => nodes.get(usize::from(node)).copied(),
+        }
     }
 
-    /// Brokers that a subscriber connects to: all of independent ones, otherwise one.
-    pub fn of_subscriber(&self, subscriber: &Subscriber) -> Range<u16> {
+    /// Brokers that a subscriber on this node connects to: all of independent ones, otherwise one.
+    pub fn of_subscriber(&self, subscriber: &Subscriber, node: u16) -> Range<u16> {
         if self.independent {
             return 0..self.endpoints.len() as u16;
         }
-        let place = self.of_group(1, subscriber.group).unwrap_or_else(|| self.dealt_to(subscriber.number));
+        let place = self.of_client(1, subscriber.group, node).unwrap_or_else(|| self.dealt_to(subscriber.number));
         place..place + 1
     }
 
@@ -137,9 +158,9 @@ mod tests {
         let endpoints = Endpoints::several(vec![endpoint(1), endpoint(2), endpoint(3)], true).unwrap();
         let heard: Arc<[Heard]> = (0..10).map(|publisher| Heard { publisher, filters: 1 }).collect();
         let mut found: Vec<u32> = vec![];
-        for place in endpoints.of_subscriber(&subscriber(4)) {
+        for place in endpoints.of_subscriber(&subscriber(4), 0) {
             for entry in endpoints.heard_at(place, &heard).iter() {
-                assert_eq!(endpoints.of_device(&device(entry.publisher)), place);
+                assert_eq!(endpoints.of_device(&device(entry.publisher), 0), place);
                 found.push(entry.publisher);
             }
         }
@@ -150,7 +171,7 @@ mod tests {
     #[test]
     fn brokers_that_know_each_other_need_one_session() {
         let endpoints = Endpoints::several(vec![endpoint(1), endpoint(2)], false).unwrap();
-        assert_eq!((endpoints.of_subscriber(&subscriber(3)), endpoints.sessions_per_subscriber()), (1..2, 1));
+        assert_eq!((endpoints.of_subscriber(&subscriber(3), 0), endpoints.sessions_per_subscriber()), (1..2, 1));
         let heard: Arc<[Heard]> = [Heard { publisher: 0, filters: 1 }].into();
         assert!(Arc::ptr_eq(&endpoints.heard_at(1, &heard), &heard));
         assert!(Endpoints::several(vec![], true).is_none());
@@ -159,8 +180,17 @@ mod tests {
     #[test]
     fn where_networks_decide_a_group_has_the_place_of_its_own() {
         let endpoints = Endpoints::by_group(vec![endpoint(1), endpoint(2)], [vec![1], vec![0]]).unwrap();
-        assert!((0..3).all(|number| endpoints.of_device(&device(number)) == 1));
-        assert_eq!(endpoints.of_subscriber(&subscriber(1)), 0..1);
+        assert!((0..3).all(|number| endpoints.of_device(&device(number), 0) == 1));
+        assert_eq!(endpoints.of_subscriber(&subscriber(1), 0), 0..1);
         assert!(Endpoints::by_group(vec![endpoint(1)], [vec![1], vec![]]).is_none());
+    }
+
+    #[test]
+    fn where_nodes_decide_a_client_has_the_place_of_its_node() {
+        // Node 1 has no subscriber, so nobody listens there.
+        let endpoints = Endpoints::by_node(vec![endpoint(1), endpoint(2)], vec![0, 0, 1]).unwrap();
+        assert_eq!([0, 1, 2].map(|node| endpoints.of_device(&device(7), node)), [0, 0, 1]);
+        assert_eq!(endpoints.of_subscriber(&subscriber(0), 2), 1..2);
+        assert!(Endpoints::by_node(vec![endpoint(1)], vec![0, 1]).is_none());
     }
 }

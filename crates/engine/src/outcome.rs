@@ -24,6 +24,8 @@ pub struct NodePair {
     pub to: u16,
     /// Its part of the books: expected, delivered, lost, unknown, absent.
     pub delivery: Delivery,
+    /// Writer–reader pairs between them that had nothing.
+    pub silent: u64,
     /// Delivery − due.
     pub latency: Bounds,
 }
@@ -85,6 +87,9 @@ pub struct Outcome {
     pub counters: Counters,
     /// Over time.
     pub series: Series,
+    /// By node: first copies that it received in each full second of the window; of a node that lost
+    /// some of its shards, what the others received; `None` where no shard of subscribers came back.
+    pub received_on_nodes: Vec<Option<Vec<u64>>>,
     /// By node and node, in a run on several.
     pub pairs: Vec<NodePair>,
     /// Shards of worker processes that were lost: what they had measured is missing everywhere else.

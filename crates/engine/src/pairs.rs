@@ -21,18 +21,19 @@ pub struct Pairs {
 }
 
 impl Pairs {
-    /// Enters a stream's part of the books. `heard_before`: did something of it arrive in the warm-up?
-    pub fn enter(&mut self, part: &Delivery, heard_before: impl FnOnce() -> bool) {
+    /// Enters a stream's part of the books; true if it had nothing. `heard_before`: did something of it arrive in the warm-up?
+    pub fn enter(&mut self, part: &Delivery, heard_before: impl FnOnce() -> bool) -> bool {
         if part.expected == 0 {
-            return;
+            return false;
         }
         self.all += 1;
         if part.delivered > 0 || heard_before() {
             self.expected += part.expected;
             self.missing += part.lost + part.unknown;
-        } else {
-            *self.silent.entry(part.expected).or_default() += 1;
+            return false;
         }
+        *self.silent.entry(part.expected).or_default() += 1;
+        true
     }
 
     /// The counts.

@@ -47,6 +47,8 @@ pub struct RunPlan {
     pub nodes: u16,
     /// Its shards run on nodes even if there is but one.
     pub on_nodes: bool,
+    /// Clients find each other without a broker, and [probes](crate::probes) say when they have.
+    pub probes: bool,
     /// Clients of a network of its own run in a process of its own, inside it: their library opens sockets where it likes.
     pub by_network: bool,
     /// Messages whose deliveries are noted one by one, to be set against what was seen of them on their way; none if `None`.

@@ -22,6 +22,8 @@ pub struct ShardProgress {
     pub failing: AtomicU64,
     /// Sessions refused for their log-in, ever.
     pub not_authorized: AtomicU64,
+    /// Pairs of a device and an audience that have met by a [probe](crate::probes).
+    pub met: AtomicU64,
     /// Messages due.
     pub offered: AtomicU64,
     /// Messages written, warm-up included.
@@ -55,7 +57,7 @@ pub struct ShardProgress {
 }
 
 /// Numbers of a row of counters as it goes between machines.
-pub const ROW: usize = 15;
+pub const ROW: usize = 16;
 
 impl ShardProgress {
     fn counters(&self) -> [&AtomicU64; ROW - 1] {
@@ -64,6 +66,7 @@ impl ShardProgress {
             &self.subscribed,
             &self.failing,
             &self.not_authorized,
+            &self.met,
             &self.offered,
             &self.sent,
             &self.expected,
@@ -127,6 +130,8 @@ pub struct Totals {
     pub failing: u64,
     /// Sessions refused for their log-in.
     pub not_authorized: u64,
+    /// Pairs that have met by a probe.
+    pub met: u64,
     /// Measured messages due.
     pub offered: u64,
     /// Messages written, warm-up included.
@@ -154,6 +159,7 @@ impl Totals {
         self.subscribed += other.subscribed;
         self.failing += other.failing;
         self.not_authorized += other.not_authorized;
+        self.met += other.met;
         self.offered += other.offered;
         self.sent += other.sent;
         self.expected += other.expected;
@@ -252,6 +258,7 @@ impl Progress {
             subscribed: sum(|shard| &shard.subscribed),
             failing: sum(|shard| &shard.failing),
             not_authorized: sum(|shard| &shard.not_authorized),
+            met: sum(|shard| &shard.met),
             offered: sum(|shard| &shard.offered),
             sent: sum(|shard| &shard.sent),
             expected: sum(|shard| &shard.expected),

@@ -1,6 +1,5 @@
 //! A run from the first connect to the closed books.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
@@ -8,33 +7,21 @@ use std::time::Duration;
 use pubmark_protocol::clock;
 use pubmark_protocol::header::COMPACT_STEP_NS;
 
-use crate::absences::{self, Absences};
-use crate::books::{self, Books, Judged, Received};
 use crate::command::Command;
 use crate::error::EngineError;
-use crate::faults;
-use crate::faults::log::FaultNotes;
-use crate::faults::outcome::FaultOutcome;
-use crate::followed::Followed;
 use crate::live::{LiveLatency, LiveWatch};
-use crate::message_log::Log;
+use crate::merging::put_together;
 use crate::message_log::files::LogFiles;
-use crate::outcome::{NodePair, Outcome, Reactions, ThreadHealth};
+use crate::outcome::Outcome;
 use crate::plan::{RunPlan, STALL};
+use crate::probes;
 use crate::progress::{Progress, Totals};
-use crate::ramp::Ramp;
 use crate::remote::launcher::Launcher;
-use crate::request_outcome;
 use crate::setup;
-use crate::shard_outcome::{PublisherBook, ShardOutcome, Times};
 use crate::shares::{self, Side, shares};
 pub use crate::sides::{ShardRun, Sides, over};
-use crate::traffic::GroupTraffic;
 use crate::window_latency::{WindowLatency, WindowWatch};
 use crate::worker::Worker;
-use pubmark_metrics::bounds::Bounds;
-use pubmark_metrics::distribution::Precision;
-use pubmark_metrics::series::Series;
 
 /// Time between two looks at the shards' progress.
 const LOOK: Duration = Duration::from_millis(10);
@@ -175,6 +162,9 @@ impl RunDriver<'_> {
                 return self.collect(None, 0, interrupted, unreachable);
             }
         }
+        if self.plan.probes && !self.meet() {
+            return self.collect(None, 0, true, false);
+        }
         let Some(start_ns) = self.prepare() else { return self.collect(None, 0, true, false) };
         // The machine may stand still between the two, for longer than the lead.
         let started_at_ns = clock::realtime_ns().wrapping_add(start_ns.wrapping_sub(clock::monotonic_ns()));
@@ -195,6 +185,31 @@ impl RunDriver<'_> {
         let (drain_ns, cut_short) = if interrupted { (0, true) } else { self.drain(end_ns) };
         self.observer.drained();
         self.collect(Some((start_ns, closed_ns, started_at_ns)), drain_ns, cut_short, false)
+    }
+
+    /// Lets devices send probes until every reader has received one of each device that it is to hear, or the time for that is over.
+    /// False if the run ends here.
+    fn meet(&mut self) -> bool {
+        let wanted = probes::pairs(self.plan);
+        let began_ns = clock::monotonic_ns();
+        let mut again_ns = 0;
+        loop {
+            let now_ns = clock::monotonic_ns();
+            let totals = self.worker.progress.totals();
+            let elapsed = Duration::from_nanos(now_ns.saturating_sub(began_ns));
+            self.observer.progress(Phase::Connect, elapsed, None, &totals);
+            if totals.met >= wanted || elapsed > probes::LIMIT {
+                return true;
+            }
+            if self.stop.load(Relaxed) || self.worker.has_failed() {
+                return false;
+            }
+            if now_ns >= again_ns {
+                self.worker.command(Command::Probe, |_| true);
+                again_ns = now_ns + probes::AGAIN.as_nanos() as u64;
+            }
+            std::thread::sleep(LOOK);
+        }
     }
 
     /// Agrees with every shard on when the measured window starts, ns of `CLOCK_MONOTONIC`, before any device sends: a shard that
@@ -392,177 +407,5 @@ impl RunDriver<'_> {
         outcome.unreachable = unreachable;
         outcome.realtime = realtime && self.plan.realtime;
         Ok(outcome)
-    }
-}
-
-/// Merges what the shards found out and closes the books.
-pub(crate) fn put_together(plan: &RunPlan, shards: Vec<(usize, ShardOutcome)>, window_ns: (u64, u64)) -> Outcome {
-    let length_ns = window_ns.1 - window_ns.0;
-    let mut publishers: Vec<PublisherBook> = Vec::with_capacity(plan.fleet.devices().len());
-    let mut times = Times::new();
-    let mut types = vec![];
-    let mut counters = crate::outcome::Counters::default();
-    let mut series = Series::new(plan.timeline.start_ns());
-    let mut traffic = vec![];
-    let mut followed = Followed::default();
-    let (mut unsent_bytes, mut held_bytes) = (0, 0);
-    let mut threads = vec![];
-    let mut ramps = [Ramp::default(); 2];
-    let shares = shares(plan);
-    let publisher_shards = shares::count(&shares, Side::Publish);
-    let mut latencies = Latencies::new();
-    let mut received = vec![];
-    let mut requests = vec![];
-    let mut faults: Option<FaultNotes> = None;
-    let mut log = plan.message_log.as_ref().map(|_| Log::default());
-    for (index, shard) in shards {
-        let node = shares[index].node;
-        enter_latencies(&mut latencies, node, shard.from_nodes);
-        ramps[usize::from(index < publisher_shards)].merge(&shard.ramp);
-        publishers.extend(shard.publishers);
-        times.merge(&shard.times);
-        merge_types(&mut types, shard.types);
-        counters.merge(shard.counters);
-        series.merge(shard.series);
-        GroupTraffic::merge(&mut traffic, &shard.traffic);
-        followed.merge(shard.followed);
-        unsent_bytes += shard.unsent_bytes;
-        held_bytes += shard.held_bytes;
-        let spent = shard.spent.filter(|_| length_ns > 0);
-        threads.push(ThreadHealth {
-            name: shard.name,
-            side: shares[index].side,
-            cores: spent.map(|spent| spent.cpu_ns as f64 / length_ns as f64),
-            sessions: shard.sessions,
-            wakeups: spent.map(|spent| spent.wakeups),
-            quantum_ns: spent.map(|spent| spent.quantum_ns).filter(|quantum_ns| *quantum_ns > 0),
-            ordinary_share: spent.and_then(|spent| Some(spent.ordinary_ns? as f64 / length_ns as f64)),
-        });
-        if let (Some(log), Some(logged)) = (&mut log, shard.logged) {
-            log.logged.merge(logged);
-        }
-        received.push((node, shard.ledger, shard.streams, shard.absences));
-        requests.push(shard.requests);
-        match (&mut faults, shard.faults) {
-            (Some(all), Some(notes)) => all.merge(notes),
-            (None, notes) => faults = notes,
-            (Some(_), None) => {}
-        }
-    }
-    let window_s = length_ns as f64 / 1e9;
-    let matching = absences::matching(plan);
-    let sides: Vec<_> = received
-        .iter()
-        .map(|(node, ledger, streams, absences)| {
-            let absences = Absences::new(absences, &matching);
-            Received { node: *node, ledger, streams, absences }
-        })
-        .collect();
-    let reactions = plan.workload.has_reactions().then(|| reactions(plan, &publishers));
-    let nodes = plan.tells_pairs().then(|| setup::nodes_of_publishers(plan, &plan.fleet.audiences(&plan.workload)));
-    let mut books = books::close(&publishers, &sides, plan.workload.devices.len(), nodes.as_deref());
-    books.delivery.late = counters.late;
-    books.delivery.duplicated = counters.duplicated;
-    books.delivery.out_of_order = counters.out_of_order;
-    books.delivery.overlap = counters.overlap;
-    books.delivery.retained_replay = counters.retained_replay;
-    books.delivery.foreign = counters.foreign + books.never_sent;
-    books.delivery.truncated = counters.truncated;
-    if let Some(log) = &mut log {
-        log.add_missing(&Judged::new(&publishers, &sides));
-        let rows = sides.iter().flat_map(|side| side.streams);
-        log.streams = rows.map(|row| (row.subscriber, row.publisher)).collect();
-    }
-    let faults = faults.map(|mut notes| FaultOutcome {
-        books: faults::by_segment(plan, &publishers, &sides, std::mem::take(&mut notes.tallies)),
-        planned: Arc::clone(&plan.faults),
-        chosen: notes.chosen.clone(),
-        notes,
-    });
-    if let Some(log) = &mut log {
-        log.publishers = publishers;
-    }
-    let requests = request_outcome::close(&plan.workload, plan.parties(), &books.groups, requests, window_s);
-    Outcome {
-        pairs: pairs(&mut books, latencies),
-        lost: vec![],
-        books,
-        requests,
-        times,
-        types,
-        counters,
-        series,
-        traffic,
-        followed,
-        log,
-        unsent_bytes,
-        held_bytes,
-        threads,
-        ramps,
-        window_ns,
-        faults,
-        reactions,
-        started_at_ns: 0,
-        drain_ns: 0,
-        interrupted: false,
-        realtime: false,
-        unreachable: false,
-    }
-}
-
-/// Latencies by (senders' node, receivers' node).
-type Latencies = BTreeMap<(u16, u16), Bounds>;
-
-fn enter_latencies(all: &mut Latencies, to: u16, from_nodes: Vec<Option<Box<Bounds>>>) {
-    for (from, latency) in (0u16..).zip(from_nodes) {
-        let Some(latency) = latency else { continue };
-        all.entry((from, to)).or_insert_with(|| Bounds::new(Precision::Breakdown)).merge(&latency);
-    }
-}
-
-/// What each node's clients had from each node's devices.
-fn pairs(books: &mut Books, mut latencies: Latencies) -> Vec<NodePair> {
-    let by_nodes = std::mem::take(&mut books.by_nodes).into_iter();
-    let pair = |((from, to), delivery)| {
-        let latency = latencies.remove(&(from, to)).unwrap_or_else(|| Bounds::new(Precision::Breakdown));
-        NodePair { from, to, delivery, latency }
-    };
-    by_nodes.map(pair).collect()
-}
-
-/// Counts reactions against those of an ideal system, which delivers every message that was offered by a device online to
-/// all who react to it.
-fn reactions(plan: &RunPlan, publishers: &[PublisherBook]) -> Reactions {
-    let reacts = |group: u16| plan.workload.devices[usize::from(group)].reaction().is_some();
-    let mut counted = Reactions::default();
-    let mut ideal = vec![0_u64; plan.fleet.devices().len()];
-    for book in publishers {
-        if reacts(book.group) {
-            counted.triggered += book.offered;
-        } else {
-            counted.scheduled += book.offered;
-            ideal[book.publisher as usize] = book.offered - book.skipped_planned;
-        }
-    }
-    for link in plan.fleet.links() {
-        let triggers = ideal[link.trigger as usize];
-        ideal[link.reacts as usize] += triggers;
-        counted.starved += triggers;
-    }
-    counted.starved = counted.starved.saturating_sub(counted.triggered);
-    counted
-}
-
-fn merge_types(
-    types: &mut Vec<Option<Box<crate::shard_outcome::TypeTimes>>>,
-    others: Vec<Option<Box<crate::shard_outcome::TypeTimes>>>,
-) {
-    types.resize(types.len().max(others.len()), None);
-    for (mine, theirs) in types.iter_mut().zip(others) {
-        match (mine.as_mut(), theirs) {
-            (Some(mine), Some(theirs)) => mine.merge(&theirs),
-            (None, theirs) => *mine = theirs,
-            (Some(_), None) => {}
-        }
     }
 }

@@ -276,6 +276,7 @@ pub fn by_pair(outcome: &Outcome, nodes: &[NodeRow]) -> Vec<PairRow> {
         expected: outcome.books.delivery.expected,
         delivered: outcome.books.delivery.delivered,
         lost: outcome.books.delivery.lost,
+        silent_pairs: Some(outcome.books.pairs.counts().silent),
         latency: bounds(&outcome.times.latency),
         clock_bound_us: Some(0.0),
     }]
@@ -290,6 +291,7 @@ fn pair_row(pair: &NodePair, nodes: &[NodeRow]) -> Option<PairRow> {
         expected: pair.delivery.expected,
         delivered: pair.delivery.delivered,
         lost: pair.delivery.lost,
+        silent_pairs: Some(pair.silent),
         latency: bounds(&pair.latency.widened(error_ns(clock_bound_us))),
         clock_bound_us,
     })
@@ -328,7 +330,7 @@ pub fn on_nodes(plan: &RunPlan) -> Vec<(u64, u64)> {
         counts[usize::from(node)].0 += u64::from(plan.fleet.leads(publisher));
     }
     for (subscriber, audience) in plan.fleet.subscribers().iter().zip(audiences) {
-        counts[usize::from(shares::node_of_subscriber(plan, subscriber, audience).0)].1 += 1;
+        counts[usize::from(shares::node_of_subscriber(&plan.fleet, plan.nodes, subscriber, audience).0)].1 += 1;
     }
     counts
 }

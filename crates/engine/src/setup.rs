@@ -22,6 +22,7 @@ use crate::fault_targets;
 use crate::faults::log::FaultLog;
 use crate::pacing::Pacing;
 use crate::plan::RunPlan;
+use crate::probes;
 use crate::progress::Progress;
 use crate::requests::ShardRequests;
 use crate::shard::presence::Presence;
@@ -130,7 +131,7 @@ pub fn shards(plan: &RunPlan, progress: &Arc<Progress>, is_wanted: impl Fn(usize
         groups: plan.fleet.devices().iter().map(|device| device.group).collect(),
         nodes: plan.tells_pairs().then(|| nodes_of_publishers(plan, &audiences).into()),
         types: plan.workload.devices.iter().map(|group| group.name.as_str().into()).collect(),
-        responders: responders(plan, &streams),
+        responders: responders(plan, &streams, &audiences),
         streams,
         audiences,
         fan_out,
@@ -170,17 +171,19 @@ pub fn nodes_of_publishers(plan: &RunPlan, audiences: &[u32]) -> Vec<u16> {
         members.iter().for_each(|device| nodes[device.publisher as usize] = node);
     }
     for (subscriber, audience) in plan.fleet.subscribers().iter().zip(audiences) {
-        let (node, _) = shares::node_of_subscriber(plan, subscriber, *audience);
+        let (node, _) = shares::node_of_subscriber(&plan.fleet, plan.nodes, subscriber, *audience);
         shared_connections.beside(subscriber).iter().for_each(|device| nodes[device.publisher as usize] = node);
     }
     nodes
 }
 
 /// By requester: its responder, and where that is.
-fn responders(plan: &RunPlan, streams: &[Arc<[Heard]>]) -> HashMap<u32, RequestTarget> {
-    let place = |subscriber: u32| {
-        let subscriber = &plan.fleet.subscribers()[subscriber as usize];
-        plan.subscribe_at.of_subscriber(subscriber).start
+fn responders(plan: &RunPlan, streams: &[Arc<[Heard]>], audiences: &[u32]) -> HashMap<u32, RequestTarget> {
+    let place = |number: u32| {
+        let subscriber = &plan.fleet.subscribers()[number as usize];
+        let audience = audiences[number as usize];
+        let (node, _) = shares::node_of_subscriber(&plan.fleet, plan.nodes, subscriber, audience);
+        plan.subscribe_at.of_subscriber(subscriber, node).start
     };
     let responders = requests::heard_by(&plan.workload, &plan.fleet, streams);
     let target = |one: requests::Answerer| RequestTarget { endpoint: place(one.subscriber), filter: one.filter };
@@ -236,7 +239,7 @@ impl Common<'_> {
                 publisher.requester =
                     requests.map(|requests| Box::new(Requester::new(requests, device.group, &mut books)));
             }
-            let mut config = SessionConfig { publications, ..self.device_session(&members[0]) };
+            let mut config = SessionConfig { publications, ..self.device_session(&members[0], share.node) };
             let asked = members.iter().map(|device| self.responders.get(&device.publisher).cloned());
             config.options.targets = asked.collect::<Option<_>>().unwrap_or_default();
             let connection_group = self.connection_groups.devices[usize::from(members[0].group)];
@@ -299,7 +302,7 @@ impl Common<'_> {
     }
 
     /// A session of a device, without what it publishes.
-    fn device_session(&self, device: &Device) -> SessionConfig {
+    fn device_session(&self, device: &Device, node: u16) -> SessionConfig {
         let group = &self.plan.workload.devices[usize::from(device.group)];
         let client_id: Box<str> = self.plan.fleet.client_id(self.plan.run_id, device).into();
         let reply_topic: Option<Box<str>> = group.requests.map(|_| format!("{REPLIES}/{client_id}").into());
@@ -307,7 +310,7 @@ impl Common<'_> {
         SessionConfig {
             subscriptions: replies.collect(),
             client_id,
-            endpoint: self.plan.publish_at.of_device(device),
+            endpoint: self.plan.publish_at.of_device(device, node),
             network: self.plan.networks.of_devices(device.group),
             credentials: group.credentials.clone(),
             persistent: group.session == SessionKind::Persistent,
@@ -364,14 +367,14 @@ impl Common<'_> {
         for subscriber in plan.fleet.subscribers() {
             let audience = self.audiences[subscriber.number as usize];
             // Members of a shared group are on one shard: see docs/explanation/message-accounting.md.
-            let (node, number) = shares::node_of_subscriber(plan, subscriber, audience);
+            let (node, number) = shares::node_of_subscriber(&plan.fleet, plan.nodes, subscriber, audience);
             let is_meant = share.is_of(node, self.domains.subscribers[usize::from(subscriber.group)]);
             if !is_meant || number % share.of != share.part {
                 continue;
             }
             let streams = &self.streams[subscriber.number as usize];
             let members = self.shared_connections.beside(subscriber);
-            for (nth, place) in (0u32..).zip(plan.subscribe_at.of_subscriber(subscriber)) {
+            for (nth, place) in (0u32..).zip(plan.subscribe_at.of_subscriber(subscriber, node)) {
                 // Sessions on independent brokers come and go apart from each other and hear different publishers, so each
                 // broker's part of an audience has a number of its own in the books.
                 let mut config = self.subscriber_session(subscriber, place);
@@ -386,7 +389,7 @@ impl Common<'_> {
                 let session = sessions.len() as u32;
                 let (range, publications) = self.add_devices(&members, session, &mut publishers);
                 if let Some(device) = members.first() {
-                    config = SessionConfig { subscriptions: config.subscriptions, ..self.device_session(device) };
+                    config = SessionConfig { subscriptions: config.subscriptions, ..self.device_session(device, node) };
                     config.endpoint = place;
                 }
                 config.publications = publications;
@@ -475,7 +478,8 @@ impl Common<'_> {
                 Arc::clone(&self.announced),
                 plan.run_id,
             )
-            .from_nodes(self.nodes.clone()),
+            .from_nodes(self.nodes.clone())
+            .with_probes(plan.probes.then(|| probes::groups(&plan.workload))),
             presence: Presence::new(audiences.iter().map(|audience| (audience.number, audience.filters))),
             requests: ShardRequests::new(vec![]),
             seed: plan.seed,

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use pubmark_model::connection_groups::ConnectionGroups;
-use pubmark_model::fleet::{Device, Subscriber};
+use pubmark_model::fleet::{Device, Fleet, Subscriber};
 
 use crate::plan::RunPlan;
 
@@ -130,9 +130,9 @@ pub fn node_of_sender(plan: &RunPlan, place: usize, first: &Device) -> u16 {
 
 /// Node of a subscriber, and the number by which it is dealt out over shards there. Members of a shared group have one audience,
 /// and are on one shard.
-pub fn node_of_subscriber(plan: &RunPlan, subscriber: &Subscriber, audience: u32) -> (u16, usize) {
-    let (of, audience) = (usize::from(plan.nodes), audience as usize);
-    match plan.fleet.copies()[1] > 1 {
+pub fn node_of_subscriber(fleet: &Fleet, nodes: u16, subscriber: &Subscriber, audience: u32) -> (u16, usize) {
+    let (of, audience) = (usize::from(nodes), audience as usize);
+    match fleet.copies()[1] > 1 {
         true => ((subscriber.copy as usize % of) as u16, audience),
         false => ((audience % of) as u16, audience / of),
     }

@@ -94,6 +94,11 @@ impl Ledger {
         }
     }
 
+    /// How many streams there are.
+    pub fn streams(&self) -> usize {
+        self.heads.len()
+    }
+
     /// Bytes held per stream, holes apart.
     pub const BYTES_PER_STREAM: usize = size_of::<Window>() + size_of::<Head>();
 

@@ -1,5 +1,7 @@
 //! What an adapter and its library can do; differences between protocols are asked here, never by name.
 
+use std::net::IpAddr;
+
 use pubmark_model::qos::Qos;
 use pubmark_model::topic::TopicFilter;
 
@@ -102,6 +104,9 @@ pub struct EndpointSettings {
     pub begins_with: char,
     /// What is wrong with it, which begins so.
     pub check: SettingsCheck,
+    /// What it says so that clients without a broker find each other on several machines, given their addresses; `None` where an
+    /// endpoint's address is enough.
+    pub finds: Option<fn(&[IpAddr]) -> String>,
 }
 
 /// Says why settings of an endpoint cannot be used, if so.

@@ -12,6 +12,10 @@ pub struct NodeRow {
     pub name: String,
     /// Where it joined from; `null` for a worker process of the machine that led the run.
     pub address: Option<String>,
+    /// Where clients on other nodes reach its clients, in systems without a broker: the address that it named (`pubmark node --address`),
+    /// otherwise that from which it joined; `null` for a worker process, and in records of older versions.
+    #[serde(default)]
+    pub clients_at: Option<String>,
     /// Its machine; `null` for a worker process.
     pub machine: Option<NodeMachine>,
     /// Devices on it.
@@ -26,6 +30,55 @@ pub struct NodeRow {
     pub control: Option<ControlBytes>,
     /// Processor time and memory of pubmark on it in the measured window; `null` where it is part of the generator's own.
     pub generator: Option<Usage>,
+    /// First copies that its subscribers received in each full second of the measured window, without replies to its requesters; `null`
+    /// of a node that was lost or has no subscribers, and of a window below a second.
+    #[serde(default)]
+    pub received: Option<ReceivedPerSecond>,
+    /// What its whole machine took in the measured window; `null` for a worker process, and where its kernel does not say.
+    #[serde(default)]
+    pub machine_usage: Option<MachineUsage>,
+}
+
+/// Messages received a second, over the full seconds of a window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ReceivedPerSecond {
+    /// Full seconds.
+    pub seconds: u64,
+    /// Mean.
+    pub mean_per_s: f64,
+    /// Variance of the seconds (divided by their number − 1), messages² per second²; `null` for one second.
+    pub variance: Option<f64>,
+    /// In the second with the fewest.
+    pub min_per_s: u64,
+    /// In the second with the most.
+    pub max_per_s: u64,
+}
+
+impl ReceivedPerSecond {
+    /// Of these seconds; `None` if there are none.
+    pub fn of(seconds: &[u64]) -> Option<ReceivedPerSecond> {
+        let count = seconds.len();
+        let (min_per_s, max_per_s) = (*seconds.iter().min()?, *seconds.iter().max()?);
+        let mean_per_s = seconds.iter().map(|received| *received as f64).sum::<f64>() / count as f64;
+        let squares: f64 = seconds.iter().map(|received| (*received as f64 - mean_per_s).powi(2)).sum();
+        let variance = (count > 1).then(|| squares / (count - 1) as f64);
+        Some(ReceivedPerSecond { seconds: count as u64, mean_per_s, variance, min_per_s, max_per_s })
+    }
+}
+
+/// What all that ran on a machine took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MachineUsage {
+    /// CPU time over the window's length: 1.0 is one core.
+    pub cores: f64,
+    /// Memory in use, all but what is available, the larger of both edges of the window, bytes; `null` where its kernel does not say.
+    pub used_bytes: Option<u64>,
+    /// Bytes received by the network interface that has the node's address ([`NodeRow::clients_at`]); others are left out, since a packet
+    /// passes a bridge and its ports, a bond, a VLAN or a tunnel more than once. `null` where that is the loopback, where no interface has
+    /// the address (it is translated on the way), and where the interface went away or began to count anew in the window.
+    pub received_bytes: Option<u64>,
+    /// Bytes sent by it; `null` as above.
+    pub sent_bytes: Option<u64>,
 }
 
 /// A worker process that ended before it was told to, or froze: what it had measured is missing from every other figure.
@@ -88,4 +141,19 @@ pub struct ControlBytes {
     pub received: u64,
     /// Of both, while the run measured.
     pub while_measuring: u64,
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seconds_have_a_mean_a_variance_and_ends() {
+        let found = ReceivedPerSecond::of(&[2, 4, 4, 4, 5, 5, 7, 9]).unwrap();
+        assert_eq!((found.seconds, found.mean_per_s, found.min_per_s, found.max_per_s), (8, 5.0, 2, 9));
+        assert!((found.variance.unwrap() - 32.0 / 7.0).abs() < 1e-12, "{found:?}");
+        assert_eq!(ReceivedPerSecond::of(&[3]).unwrap().variance, None, "one second varies from nothing");
+        assert_eq!(ReceivedPerSecond::of(&[]), None);
+    }
 }

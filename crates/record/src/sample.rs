@@ -207,6 +207,7 @@ fn tables(latency: Shape, service: Shape) -> Tables {
             expected: 10_000,
             delivered: 10_000,
             lost: 0,
+            silent_pairs: Some(0),
             latency: Some(latency.bounds()),
             clock_bound_us: Some(0.0),
         }],

@@ -65,6 +65,9 @@ pub struct PairRow {
     pub delivered: u64,
     /// Of these, did not arrive.
     pub lost: u64,
+    /// Writer–reader pairs between them of which nothing arrived, warm-up included; `null` in records of older versions.
+    #[serde(default)]
+    pub silent_pairs: Option<u64>,
     /// Delivery − due.
     pub latency: Option<LatencyBounds>,
     /// Error bound of the clocks, µs; 0 on one host, where there is one clock; `null` if nothing bounds a clock.

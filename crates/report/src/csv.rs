@@ -6,6 +6,7 @@ mod efficiency;
 mod experiment;
 mod latency_bins;
 mod latency_breakdown;
+mod nodes;
 
 use std::fmt::Display;
 
@@ -29,10 +30,11 @@ pub struct CsvTable {
 }
 
 /// Every table. A new one is a function and a row here.
-pub const TABLES: [CsvTable; 10] = [
+pub const TABLES: [CsvTable; 11] = [
     CsvTable { file: "summary.csv", holds: "every single figure: figure, statistic, unit, value", render: summary },
     CsvTable { file: "by_type.csv", holds: "messages and latencies of each device type", render: by_type },
     CsvTable { file: "by_pair.csv", holds: "delivery and latency from node to node", render: by_pair },
+    CsvTable { file: "by_node.csv", holds: "what each node received a second and took", render: nodes::by_node },
     CsvTable { file: "series.csv", holds: "rates and latencies over time", render: series },
     CsvTable {
         file: "latency_bins.csv",
@@ -224,7 +226,7 @@ fn by_type(record: &Record) -> String {
 
 fn by_pair(record: &Record) -> String {
     let mut names: Vec<String> =
-        ["publisher_node", "subscriber_node", "expected", "delivered", "lost", "clock_bound_us"]
+        ["publisher_node", "subscriber_node", "expected", "delivered", "lost", "silent_pairs", "clock_bound_us"]
             .map(String::from)
             .to_vec();
     names.extend(summary_names("latency_us"));
@@ -236,6 +238,7 @@ fn by_pair(record: &Record) -> String {
             row.expected.to_string(),
             row.delivered.to_string(),
             row.lost.to_string(),
+            row.silent_pairs.map(|pairs| pairs.to_string()).unwrap_or_default(),
             row.clock_bound_us.map(|bound| bound.to_string()).unwrap_or_default(),
         ];
         fields.extend(summary_fields(upper(&row.latency)));
@@ -378,9 +381,9 @@ mod tests {
         for table in &TABLES {
             let text = (table.render)(&record);
             let fields = text.lines().next().unwrap().split(',').count();
-            // The sample crossed no link; the tests beside this crate have a run that did.
-            let is_of_links = ["efficiency.csv", "latency_breakdown.csv"].contains(&table.file);
-            assert_eq!(text.lines().count() > 1, !is_of_links, "{}", table.file);
+            // The sample crossed no link, which a run of the tests beside this crate did, and has no nodes, as in `nodes`.
+            let is_empty = ["efficiency.csv", "latency_breakdown.csv", "by_node.csv"].contains(&table.file);
+            assert_eq!(text.lines().count() > 1, !is_empty, "{}", table.file);
             assert!(text.lines().all(|line| line.split(',').count() == fields), "{}", table.file);
         }
     }

@@ -11,6 +11,7 @@ mod scorecards;
 use std::time::{Duration, Instant};
 
 use pubmark_record::comparison::compare;
+use pubmark_record::nodes::{NodeRow, ReceivedPerSecond};
 use pubmark_record::record::VerdictStatus;
 use pubmark_report::charts::{CHARTS, Picture};
 use pubmark_report::plot::Width;
@@ -290,6 +291,7 @@ fn every_export_has_its_own_file() {
 fn tables_of_a_run_behind_links_are_filled() {
     let mut record = fixtures::linked();
     record.custom = vec![pubmark_record::sample::custom("jitter", "ms", [0.5, 1.5])];
+    record.tables.nodes = vec![NodeRow { received: ReceivedPerSecond::of(&[9, 11]), ..NodeRow::default() }];
     let files = exports::all(&record);
     let tables: Vec<_> = files.iter().filter(|(name, _)| name.ends_with(".csv")).collect();
     assert!(tables.len() > 5, "{}", tables.len());

@@ -22,20 +22,20 @@ pub fn has_no_broker(definition: &Definition) -> bool {
     ways.brokerless.is_some() && ways.process.is_none() && ways.container.is_none()
 }
 
-/// Refuses clients that find each other by themselves on several machines: each machine's clients would look for the others at addresses
-/// of the machine that leads the run, so that half of the pairs would never meet and count as lost.
+/// Refuses an endpoint for clients that find each other by themselves on several machines: it is an address of one of them, so that
+/// those of the others could not use it.
 ///
 /// # Errors
 /// There are several machines.
-pub fn refuse_machines(nodes: u16, spoken: Spoken) -> Result<(), RunError> {
+pub fn refuse_endpoint(nodes: u16, spoken: Spoken) -> Result<(), RunError> {
     if nodes < 2 || !spoken.is_brokerless() {
         return Ok(());
     }
     let title = spoken.title();
     Err(RunError::unsupported(format!(
-        "clients of {title} meet without a broker, at addresses of one machine: on {nodes} machines they would not find each other"
+        "clients of {title} meet without a broker, and `--endpoint` is an address of one machine: on {nodes} machines they would not find each other"
     ))
-    .hint(format!("`--local-nodes {nodes}` deals them out over processes of this machine; or a system with a broker")))
+    .hint("`--system NAME` in place of `--endpoint`: the clients of each node then use the node's own address"))
 }
 
 /// Where the clients of a system without a broker find each other: one place where all meet, or one for each subscriber. Behind
@@ -49,7 +49,6 @@ pub fn places(
     spec: &RunSpec,
     workload: &Workload,
 ) -> Result<Endpoints, RunError> {
-    refuse_options_of_brokers(definition, spec)?;
     let networks = linked::places(workload);
     let here = IpAddr::from(Ipv4Addr::LOCALHOST);
     let addresses: Vec<SocketAddr> = match (&networks, protocol.features.subscribers_listen) {
@@ -66,26 +65,13 @@ pub fn places(
             networks.all.iter().map(|address| (*address, port).into()).collect()
         }
     };
-    let listener = definition.protocols.get(protocol.name).and_then(|offer| definition.listeners.get(&offer.listener));
-    let scheme = listener.map_or(protocol.name, |listener| listener.scheme.as_str());
-    let profile =
-        definition.profile(&spec.target.profile).map_err(|error| RunError::from_error(ErrorKind::Input, &error))?;
-    let mut settings = profile.text.trim().to_owned();
+    let mut settings = settings(definition, protocol, &spec.target.profile, &[])?;
     if let Some(ways) = definition.back_ends.brokerless.as_ref().filter(|_| networks.is_some()) {
         let more = ways.across_links.settings.trim();
-        if !more.is_empty() {
-            settings.push(if settings.is_empty() { '?' } else { '&' });
-            settings.push_str(more);
-        }
+        add(&mut settings, more);
     }
-    let place = |address: SocketAddr| Endpoint {
-        shown: format!("{scheme}://{address}{settings}"),
-        address,
-        tls: None,
-        credentials: None,
-        upgrade: None,
-        settings: (!settings.is_empty()).then(|| settings.as_str().into()),
-    };
+    let place = |address: SocketAddr| endpoint(definition, protocol, address, &settings);
+    let endpoints_wanted = addresses.len();
     let endpoints = addresses.into_iter().map(place).collect();
     let meet = definition.back_ends.brokerless.as_ref().map(|ways| ways.across_links.meet).unwrap_or_default();
     let places = match (networks, meet) {
@@ -97,7 +83,50 @@ pub fn places(
         }
         (None, _) => Endpoints::several(endpoints, false),
     };
-    places.ok_or_else(|| RunError::input(format!("more than {} subscribers that listen", u16::MAX)))
+    places.ok_or_else(|| not_so_many(endpoints_wanted))
+}
+
+/// What endpoints of a profile say behind their port, where clients are on machines with these addresses; on this one alone if there
+/// are none.
+pub(crate) fn settings(
+    definition: &Definition,
+    protocol: &Capabilities,
+    profile: &str,
+    machines: &[IpAddr],
+) -> Result<String, RunError> {
+    let profile = definition.profile(profile).map_err(|error| RunError::from_error(ErrorKind::Input, &error))?;
+    let mut settings = profile.text.trim().to_owned();
+    if let Some(finds) = protocol.features.settings.and_then(|has| has.finds).filter(|_| !machines.is_empty()) {
+        add(&mut settings, &finds(machines));
+    }
+    Ok(settings)
+}
+
+/// Adds to the settings of an endpoint.
+fn add(settings: &mut String, more: &str) {
+    if !more.is_empty() {
+        settings.push(if settings.is_empty() { '?' } else { '&' });
+        settings.push_str(more);
+    }
+}
+
+/// An endpoint of such a system.
+pub(crate) fn endpoint(
+    definition: &Definition,
+    protocol: &Capabilities,
+    address: SocketAddr,
+    settings: &str,
+) -> Endpoint {
+    let listener = definition.protocols.get(protocol.name).and_then(|offer| definition.listeners.get(&offer.listener));
+    let scheme = listener.map_or(protocol.name, |listener| listener.scheme.as_str());
+    Endpoint {
+        shown: format!("{scheme}://{address}{settings}"),
+        address,
+        tls: None,
+        credentials: None,
+        upgrade: None,
+        settings: (!settings.is_empty()).then(|| settings.into()),
+    }
 }
 
 fn no_common_place(title: &str) -> RunError {
@@ -107,10 +136,23 @@ fn no_common_place(title: &str) -> RunError {
     .hint("all subscribers behind one link, or behind none: `--link GROUP=NAME`")
 }
 
+/// Refuses a fleet whose subscribers cannot all listen.
+pub(crate) fn not_so_many(subscribers: usize) -> RunError {
+    let hint = "another number of subscribers, or a system with a broker";
+    let text = match subscribers {
+        0 => "a workload without subscribers has nobody to listen".to_owned(),
+        many => format!("{many} subscribers are to listen, and at most {} can", u16::MAX),
+    };
+    RunError::new(ErrorKind::TooLarge, text).hint(hint)
+}
+
+/// Can each of so many subscribers listen at a place of its own?
+pub(crate) fn check_listeners(protocol: &Capabilities, subscribers: usize) -> Result<(), RunError> {
+    let can = !protocol.features.subscribers_listen || (1..=usize::from(u16::MAX)).contains(&subscribers);
+    if can { Ok(()) } else { Err(not_so_many(subscribers)) }
+}
+
 fn listening_ports(subscribers: usize) -> Result<Vec<u16>, RunError> {
-    if subscribers == 0 {
-        return Err(RunError::input("a workload without subscribers has nobody to listen"));
-    }
     ports::free(subscribers).map_err(|error| {
         RunError::from_error(ErrorKind::TooLarge, &error)
             .during(format!("failed to find a port for each of {subscribers} subscribers"))
@@ -144,8 +186,7 @@ pub fn info(definition: &Definition, profile: &str, places: &Endpoints) -> Syste
 ///
 /// # Errors
 /// Which they are, and who does.
-pub fn check_settings(places: &Endpoints, spoken: Spoken, profile: &str) -> Result<(), RunError> {
-    let settings = places.endpoints().first().and_then(|place| place.settings.as_deref()).unwrap_or("");
+pub fn check_settings(settings: &str, spoken: Spoken, profile: &str) -> Result<(), RunError> {
     for protocol in [spoken.publish, spoken.subscribe] {
         let Some(has) = protocol.capabilities.features.settings else { continue };
         (has.check)(settings).map_err(|why| {
@@ -160,7 +201,7 @@ pub fn check_settings(places: &Endpoints, spoken: Spoken, profile: &str) -> Resu
 ///
 /// # Errors
 /// The first of these options that was given.
-fn refuse_options_of_brokers(definition: &Definition, spec: &RunSpec) -> Result<(), RunError> {
+pub(crate) fn refuse_options_of_brokers(definition: &Definition, spec: &RunSpec) -> Result<(), RunError> {
     let target = &spec.target;
     let asked = [
         ("--back-end", target.back_end.is_some()),
@@ -180,9 +221,24 @@ fn refuse_options_of_brokers(definition: &Definition, spec: &RunSpec) -> Result<
     Ok(())
 }
 
-/// What the definition of a system and its profile change; `linked` where its clients are in networks of their own.
-pub fn deviations(definition: &Definition, profile: &str, linked: bool) -> Vec<Deviation> {
-    let across = definition.back_ends.brokerless.as_ref().filter(|_| linked).map(|ways| &ways.across_links.deviations);
+/// Where the clients of such a system are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Apart {
+    /// On this machine.
+    No,
+    /// In networks of their own.
+    Links,
+    /// On machines that join.
+    Nodes,
+}
+
+/// What the definition of a system and its profile change.
+pub fn deviations(definition: &Definition, profile: &str, apart: Apart) -> Vec<Deviation> {
+    let across = definition.back_ends.brokerless.as_ref().and_then(|ways| match apart {
+        Apart::No => None,
+        Apart::Links => Some(&ways.across_links.deviations),
+        Apart::Nodes => Some(&ways.across_nodes.deviations),
+    });
     let of_profile = definition.profiles.get(profile).map_or(&[][..], |profile| &profile.deviations);
     let shown = |change: &Change| Deviation {
         name: change.name.clone(),

@@ -485,7 +485,7 @@ mod tests {
     #[test]
     fn what_a_protocol_has_behind_the_port_is_kept_as_it_was_written() {
         let check = |settings: &str| if settings.ends_with('!') { Err("it ends with `!`".to_owned()) } else { Ok(()) };
-        let settings = Some(EndpointSettings { begins_with: '/', check });
+        let settings = Some(EndpointSettings { begins_with: '/', check, finds: None });
         let features = Features { settings, ..Features::NONE };
         let hosted = Capabilities { schemes: &["amqp"], tls_schemes: &[], features, ..PROTOCOL };
         for (text, shown, expected) in [

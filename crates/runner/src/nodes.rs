@@ -7,7 +7,7 @@ use pubmark_engine::shares::{WorkerLocation, shares};
 use pubmark_model::connection_groups::ConnectionGroups;
 use pubmark_model::workload::Workload;
 use pubmark_record::cost::Usage;
-use pubmark_record::nodes::{LostWorker, NodeRow};
+use pubmark_record::nodes::{LostWorker, NodeRow, ReceivedPerSecond};
 
 use crate::cluster::Joined;
 use crate::error::RunError;
@@ -70,9 +70,17 @@ pub fn rows(plan: &RunPlan, outcome: &Outcome, joined: Option<&Joined>) -> Vec<N
         // The control plane knows better than a channel that closed why a node is gone; one that went when all was said was not lost.
         let closed = outcome.lost.iter().find(|lost| lost.node == node);
         let lost = closed.map(|closed| row.lost.clone().unwrap_or_else(|| closed.why.clone()));
-        NodeRow { devices, subscribers, lost, ..row }
+        let seconds = outcome.received_on_nodes.get(usize::from(node)).and_then(Option::as_deref);
+        let received = received_per_second(seconds, subscribers, lost.is_some());
+        NodeRow { devices, subscribers, lost, received, ..row }
     };
     rows.into_iter().zip(parts).map(with_part).collect()
+}
+
+/// What a node's subscribers received a second. Where nobody subscribes nothing is measured, and of a node that was lost but a part is
+/// known.
+fn received_per_second(seconds: Option<&[u64]>, subscribers: u64, is_lost: bool) -> Option<ReceivedPerSecond> {
+    seconds.filter(|_| subscribers > 0 && !is_lost).and_then(ReceivedPerSecond::of)
 }
 
 /// Worker processes that were lost, of a run that has no nodes.
@@ -102,4 +110,20 @@ pub fn lost_workers(plan: &RunPlan, outcome: &Outcome) -> Vec<LostWorker> {
 pub fn generator(nodes: &[NodeRow]) -> Option<Usage> {
     let usages: Option<Vec<Usage>> = nodes.iter().map(|node| node.generator).collect();
     usages?.into_iter().reduce(Usage::and)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_that_was_lost_or_has_no_subscribers_has_no_figure_of_what_it_received() {
+        let seconds = Some(&[3, 5][..]);
+        assert_eq!(received_per_second(seconds, 2, false).unwrap().mean_per_s, 4.0);
+        assert_eq!(received_per_second(seconds, 2, true), None, "some of its shards came back");
+        assert_eq!(received_per_second(Some(&[0, 0]), 0, false), None, "it has devices or requesters alone");
+        assert_eq!(received_per_second(Some(&[0, 0]), 1, false).unwrap().mean_per_s, 0.0, "nothing came");
+        assert_eq!(received_per_second(None, 2, false), None);
+    }
 }

@@ -52,7 +52,7 @@ use crate::sampling::{Sampled, Sampling};
 use crate::spec::RunSpec;
 use crate::target::{Target, Wanted};
 use crate::watch::{CarriedAtEdges, Watch};
-use crate::{placement, sockets, workers};
+use crate::{across_nodes, placement, sockets, workers};
 use pubmark_protocols::Spoken;
 
 /// Connections started a second, at most: what small brokers accept without refusing.
@@ -256,6 +256,15 @@ impl PreparedRun {
         latency_breakdown::sampling(&self.workload, &self.fleet, self.spec.window.duration.as_secs_f64())
     }
 
+    /// Where clients without a broker find each other on the nodes that joined; `None` where they do not.
+    fn places_on_nodes(&self) -> Result<Option<Endpoints>, RunError> {
+        let Some(joined) = self.driven() else { return Ok(None) };
+        let Wanted::Brokerless { definition, profile, .. } = &self.wanted else { return Ok(None) };
+        let can = &self.spoken.subscribe.capabilities;
+        let (run, nodes) = ((&*self.workload, &*self.fleet), (&**joined, self.spec.node_count(), &*self.host.stop));
+        across_nodes::places(definition, can, profile, run, nodes).map(Some)
+    }
+
     /// The same where the system is to run; with what it takes to say what crossed the links.
     fn measure(
         &self,
@@ -265,7 +274,7 @@ impl PreparedRun {
         linked: Option<&Linked>,
     ) -> Result<(RunOutcome, Crossed), RunError> {
         let spec = self.spec.to_yaml(&self.workload.secret_parameters)?;
-        let mut target = self.wanted.reach(self.spoken)?;
+        let mut target = self.wanted.reach(self.spoken, self.places_on_nodes()?)?;
         let relay = linked.and_then(Linked::relayed);
         if let Some(relayed) = relay {
             target.deviations.push(relayed.deviation());
@@ -391,6 +400,7 @@ impl PreparedRun {
             networks: linked.map_or_else(Networks::none, Linked::networks),
             nodes,
             on_nodes: self.driven().is_some(),
+            probes: self.spoken.is_brokerless() && nodes > 1,
             by_network: linked.is_some() && (nodes > 1 || workers::are_needed(self.spoken)),
             follows: linked.filter(|linked| linked.shows_packets() && nodes == 1).map(|_| self.followed()),
             message_log: self.spec.message_log.map(|_| self.host.scratch.clone()),

@@ -19,6 +19,7 @@ use pubmark_protocols::{self as protocols, Protocol, Spoken};
 use pubmark_record::record::{BackEndKind, Deviation, SystemInfo};
 use pubmark_systems::{Definition, RunningSystem, StartOptions, SystemError};
 
+use crate::brokerless::Apart;
 use crate::endpoint::Written;
 use crate::error::{ErrorKind, RunError};
 use crate::host::Host;
@@ -50,10 +51,10 @@ pub enum Wanted {
     },
     /// A system without a broker.
     Brokerless {
-        /// Where its clients find each other.
-        places: Endpoints,
-        /// They are in networks of their own.
-        linked: bool,
+        /// Where its clients find each other; `None` on machines that join, whose addresses are known then.
+        places: Option<Endpoints>,
+        /// Where its clients are.
+        apart: Apart,
         /// Each subscriber listens at one of them, and each device connects to all.
         to_each: bool,
         /// What it is.
@@ -90,7 +91,9 @@ impl Wanted {
     /// # Errors
     /// The first thing that contradicts itself, cannot be read, or is not offered.
     pub fn of(spec: &RunSpec, spoken: Spoken, workload: &Workload, host: &Host) -> Result<Wanted, RunError> {
-        brokerless::refuse_machines(spec.nodes.nodes.unwrap_or(0), spoken)?;
+        if spec.target.endpoint.is_some() {
+            brokerless::refuse_endpoint(spec.nodes.nodes.unwrap_or(0), spoken)?;
+        }
         let login = log_in::of(&spec.connection)?;
         let wanted = match &spec.target.endpoint {
             Some(url) => external(url, spec, spoken, login, host),
@@ -111,23 +114,26 @@ impl Wanted {
         }
     }
 
-    /// Starts what is to be started.
-    pub fn reach(&self, spoken: Spoken) -> Result<Target, RunError> {
+    /// Starts what is to be started; `on_nodes` is where clients without a broker find each other on machines that joined.
+    pub fn reach(&self, spoken: Spoken, on_nodes: Option<Endpoints>) -> Result<Target, RunError> {
         match self {
             Wanted::External { endpoint, subscribe_endpoint, unchecked, definition } => {
                 let mut target = external_target([endpoint, subscribe_endpoint], *unchecked, definition.as_deref());
                 target.info.version = spoken.publish.client_version();
                 Ok(target)
             }
-            Wanted::Brokerless { places, linked, definition, profile, .. } => {
-                let mut info = brokerless::info(definition, profile, places);
+            Wanted::Brokerless { places, apart, definition, profile, .. } => {
+                let places = on_nodes.or_else(|| places.clone());
+                let places =
+                    places.ok_or_else(|| RunError::new(ErrorKind::Internal, "no place for clients to meet"))?;
+                let mut info = brokerless::info(definition, profile, &places);
                 // Where clients are all there is, their library is what was measured.
                 info.version = spoken.publish.program.map(str::to_owned).or_else(|| spoken.publish.client_version());
                 Ok(Target {
                     info,
-                    deviations: brokerless::deviations(definition, profile, *linked),
+                    deviations: brokerless::deviations(definition, profile, *apart),
                     publish_at: places.clone(),
-                    subscribe_at: places.clone(),
+                    subscribe_at: places,
                     running: None,
                 })
             }
@@ -343,11 +349,18 @@ fn started(
             .hint("leave `--tls` out"));
         }
         let can = &spoken.subscribe.capabilities;
-        let places = brokerless::places(&definition, can, spec, workload)?;
-        brokerless::check_settings(&places, spoken, &spec.target.profile)?;
+        brokerless::refuse_options_of_brokers(&definition, spec)?;
+        let (apart, machines) = match (spec.nodes.nodes, linked::any(workload)) {
+            (Some(_), _) => (Apart::Nodes, &[IpAddr::V4(Ipv4Addr::LOCALHOST)][..]),
+            (None, true) => (Apart::Links, &[][..]),
+            (None, false) => (Apart::No, &[][..]),
+        };
+        let settings = brokerless::settings(&definition, can, &spec.target.profile, machines)?;
+        brokerless::check_settings(&settings, spoken, &spec.target.profile)?;
+        let is_here = apart != Apart::Nodes;
         return Ok(Wanted::Brokerless {
-            places,
-            linked: linked::any(workload),
+            places: is_here.then(|| brokerless::places(&definition, can, spec, workload)).transpose()?,
+            apart,
             to_each: can.features.subscribers_listen && !can.features.only_requests,
             profile: spec.target.profile.clone(),
             definition: Box::new(definition),

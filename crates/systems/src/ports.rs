@@ -20,34 +20,50 @@ pub fn outgoing() -> Option<u64> {
     Some((last + 1).saturating_sub(first))
 }
 
+/// `count` ports to try on another machine, at most all that there are.
+pub fn candidates(count: usize) -> Vec<u16> {
+    all().take(count).collect()
+}
+
+/// All ports that are tried, from a random one on: it keeps two starts at the same time apart. Nothing measured depends on it.
+fn all() -> impl Iterator<Item = u16> {
+    let count = LAST - FIRST + 1;
+    let begin = begin(count.into()) as u16;
+    (0..count).map(move |step| FIRST + (begin + step) % count)
+}
+
+fn begin(count: u64) -> u64 {
+    RandomState::new().hash_one(0) % count.max(1)
+}
+
 /// `count` different free ports. They are free now; a start that finds one taken after all tries others.
 pub fn free(count: usize) -> Result<Vec<u16>, SystemError> {
-    let candidates = LAST - FIRST + 1;
-    // A random place to begin keeps two starts at the same time apart. Nothing measured depends on it.
-    let begin = (RandomState::new().hash_one(0) % u64::from(candidates)) as u16;
-    let found: Vec<u16> = (0..candidates)
-        .map(|step| FIRST + (begin + step) % candidates)
-        .filter(|port| is_free(*port))
-        .take(count)
-        .collect();
+    let found: Vec<u16> = all().filter(|port| is_free(*port)).take(count).collect();
     if found.len() == count { Ok(found) } else { Err(SystemError::NoPort { first: FIRST, last: LAST }) }
 }
 
 /// A place of a system without a broker at which no clients have met yet.
 pub fn free_to_meet(places: &MeetingPorts) -> Result<u16, SystemError> {
-    // A random place to begin, as above.
-    let begin = RandomState::new().hash_one(0) % u64::from(places.count.max(1));
-    let port = |place: u64| {
-        let place = (begin + place) % u64::from(places.count.max(1));
-        u16::try_from(u64::from(places.first) + place * u64::from(places.step)).ok()
-    };
-    let is_free = |port: &u16| {
-        let taken_at = port.checked_add(places.taken_at);
-        taken_at.is_some_and(|port| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port)).is_ok())
-    };
-    let mut ports = (0..u64::from(places.count)).filter_map(port);
+    let mut all = to_meet(places);
+    let found = all.find(|(_, taken_at)| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, *taken_at)).is_ok());
+    found.map(|(port, _)| port).ok_or_else(|| nowhere_to_meet(places))
+}
+
+/// All such places from a random one on, each with the port that is taken where clients have met.
+pub fn to_meet(places: &MeetingPorts) -> impl Iterator<Item = (u16, u16)> {
+    let MeetingPorts { first, step, count, taken_at } = *places;
+    let begin = begin(count.into());
+    (0..u64::from(count)).filter_map(move |place| {
+        let place = (begin + place) % u64::from(count);
+        let port = u16::try_from(u64::from(first) + place * u64::from(step)).ok()?;
+        Some((port, port.checked_add(taken_at)?))
+    })
+}
+
+/// Clients have met at every place.
+pub fn nowhere_to_meet(places: &MeetingPorts) -> SystemError {
     let last = places.first.saturating_add(places.step.saturating_mul(places.count.saturating_sub(1)));
-    ports.find(is_free).ok_or(SystemError::NoPort { first: places.first, last })
+    SystemError::NoPort { first: places.first, last }
 }
 
 /// For TCP and for UDP: one or the other is wanted.

@@ -54,7 +54,7 @@ const CAPABILITIES: Capabilities = Capabilities {
     ends_sessions: false,
     features: Features {
         brokerless: true,
-        settings: Some(EndpointSettings { begins_with: '?', check: settings::check }),
+        settings: Some(EndpointSettings { begins_with: '?', check: settings::check, finds: Some(settings::peers) }),
         ..Features::NONE
     },
     sent_means: SentMeans::HandedOver,

@@ -70,6 +70,11 @@ pub(super) fn check(text: &str) -> Result<(), String> {
     Settings::parse(text).map(drop)
 }
 
+/// Participants at these addresses look for each other there.
+pub(super) fn peers(addresses: &[IpAddr]) -> String {
+    addresses.iter().map(|address| format!("peer={address}")).collect::<Vec<_>>().join("&")
+}
+
 impl Settings {
     /// What an endpoint says.
     pub(super) fn of(endpoint: &Endpoint) -> Result<Settings, String> {
@@ -248,6 +253,7 @@ mod tests {
         assert_eq!((high.domain, high.topics, high.history), (3, Topics::Single, History::KeepLast(5)));
         assert_eq!((high.lease, high.lifespan), (Some(Duration::from_secs(1)), Some(Duration::from_secs(5))));
         assert_eq!(high.peers.len(), 2);
+        assert_eq!(read(7400, &format!("?{}", peers(&high.peers))).unwrap().peers, high.peers);
         let qos = high.qos(Level::AtLeastOnce);
         assert_eq!((qos.reliable, qos.late_joiners_get), (true, Some(5)));
         assert!(!high.qos(Level::BestEffort).reliable);

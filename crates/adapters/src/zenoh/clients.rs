@@ -71,8 +71,13 @@ impl<V: Variant> ZenohClients<V> {
         let asks = config.options.reply_topic.is_some();
         let place = match (V::BETWEEN_PEERS, asks || config.subscriptions.is_empty()) {
             (false, _) => Role::Router(endpoint.address),
-            (true, false) => Role::Listening(endpoint.address),
-            (true, true) => Role::Connecting(endpoint.address),
+            (true, false) => {
+                // Those that publish, too, have to reach the subscribers of other nodes: each connects to the places before its own.
+                let before = if config.publications.is_empty() { 0 } else { usize::from(config.endpoint) };
+                let others = self.config.endpoints[..before].iter().map(|endpoint| endpoint.address);
+                Role::Listening(std::iter::once(endpoint.address).chain(others).collect())
+            }
+            (true, true) => Role::Connecting(self.config.endpoints.iter().map(|endpoint| endpoint.address).collect()),
         };
         let sources = &self.config.sources;
         let source = (!sources.is_empty()).then(|| sources[session.id.0 as usize % sources.len()]);

@@ -103,8 +103,8 @@ fn open_session(opening: &Opening) -> Result<(Session, Role), Cause> {
     match (attempt(&opening.place), &opening.place) {
         (Ok(session), place) => Ok((session, place.clone())),
         // Somebody listens there already, so this peer has a port of its own.
-        (Err(_), Role::Listening(address)) => {
-            let place = Role::Announced(*address);
+        (Err(_), Role::Listening(all)) => {
+            let place = Role::Announced(all.clone());
             attempt(&place).map(|session| (session, place))
         }
         (Err(cause), _) => Err(cause),
@@ -113,12 +113,23 @@ fn open_session(opening: &Opening) -> Result<(Session, Role), Cause> {
 
 /// The library says only that it could not connect. Whether anybody listens is asked again, by ourselves.
 fn diagnosed(place: &Role, words: &str) -> Cause {
-    let (Role::Router(address) | Role::Announced(address) | Role::Connecting(address)) = place else {
-        return Cause::Unreachable(first_line(words));
+    let addresses = match place {
+        Role::Router(address) => std::slice::from_ref(address),
+        Role::Announced(all) | Role::Connecting(all) => all.as_slice(),
+        Role::Listening(_) => return Cause::Unreachable(first_line(words)),
     };
-    match TcpStream::connect_timeout(address, DIAGNOSE_WITHIN) {
-        Err(error) => Cause::Unreachable(error.to_string()),
-        Ok(_) => Cause::Refused(Reason::words(no_transport(*address))),
+    for address in addresses {
+        if let Err(error) = TcpStream::connect_timeout(address, DIAGNOSE_WITHIN) {
+            return Cause::Unreachable(if addresses.len() == 1 {
+                error.to_string()
+            } else {
+                format!("{address}: {error}")
+            });
+        }
+    }
+    match addresses {
+        [address] => Cause::Refused(Reason::words(no_transport(*address))),
+        _ => Cause::Unreachable(first_line(words)),
     }
 }
 

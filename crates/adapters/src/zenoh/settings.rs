@@ -22,12 +22,12 @@ const DEFAULT_LEASE_S: u16 = 10;
 pub enum Role {
     /// To a router.
     Router(SocketAddr),
-    /// A peer that others connect to.
-    Listening(SocketAddr),
-    /// A peer with a port of its own, which it makes known through the one at this address.
-    Announced(SocketAddr),
-    /// A peer that connects to the one at this address, and to all that this one knows.
-    Connecting(SocketAddr),
+    /// A peer that others connect to at the first of these addresses, and that connects to the others.
+    Listening(Vec<SocketAddr>),
+    /// A peer with a port of its own on the machine of the first of these addresses, which it makes known through those at them.
+    Announced(Vec<SocketAddr>),
+    /// A peer that connects to those at these addresses, and to all that these know.
+    Connecting(Vec<SocketAddr>),
 }
 
 /// What a session is opened with.
@@ -53,17 +53,18 @@ impl Settings {
     }
 
     fn text(&self, place: &Role) -> String {
+        let any_port = |address: &SocketAddr| SocketAddr::new(address.ip(), 0);
         let (mode, listen, connect) = match place {
-            Role::Router(address) => ("client", None, Some(*address)),
-            Role::Listening(address) => ("peer", Some(*address), None),
-            Role::Announced(address) => ("peer", Some(SocketAddr::new(address.ip(), 0)), Some(*address)),
-            Role::Connecting(address) => ("peer", None, Some(*address)),
+            Role::Router(address) => ("client", None, std::slice::from_ref(address)),
+            Role::Listening(all) => ("peer", all.first().copied(), all.get(1..).unwrap_or_default()),
+            Role::Announced(all) => ("peer", all.first().map(any_port), all.as_slice()),
+            Role::Connecting(all) => ("peer", None, all.as_slice()),
         };
         let peer = mode == "peer";
         let source = self.source.map_or(String::new(), |source| format!("#bind={}", SocketAddr::new(source, 0)));
         let locator = |address: SocketAddr, options: &str| format!("\"tcp/{address}{options}\"");
         let listen = listen.map_or(String::new(), |address| locator(address, ""));
-        let connect = connect.map_or(String::new(), |address| locator(address, &source));
+        let connect = connect.iter().map(|address| locator(*address, &source)).collect::<Vec<_>>().join(", ");
         // A client tries once; our engine tries again. A peer waits for the one that listens, which may be opening, too.
         let timeout_ms = if peer { PEER_WITHIN_MS } else { 0 };
         let lease_ms = u64::from(if self.keep_alive_s == 0 { DEFAULT_LEASE_S } else { self.keep_alive_s })
@@ -119,14 +120,23 @@ mod tests {
     #[test]
     fn the_library_takes_the_settings_of_every_place() {
         let address: SocketAddr = "127.0.0.1:7447".parse().unwrap();
-        for place in
-            [Role::Router(address), Role::Listening(address), Role::Announced(address), Role::Connecting(address)]
-        {
+        let all = vec![address, "127.0.0.2:7448".parse().unwrap()];
+        for place in [
+            Role::Router(address),
+            Role::Listening(all.clone()),
+            Role::Announced(all.clone()),
+            Role::Connecting(all.clone()),
+        ] {
             let config = settings().config(&place).unwrap();
             assert_eq!(config.get_json("transport/link/tx/lease").unwrap(), "10000");
             assert_eq!(config.get_json("transport/link/rx/max_message_size").unwrap(), "1048576");
             assert_eq!(config.get_json("scouting/multicast/enabled").unwrap(), "false");
         }
+        let text = |place: &Role, key: &str| settings().config(place).unwrap().get_json(key).unwrap();
+        let both = "[\"tcp/127.0.0.1:7447\",\"tcp/127.0.0.2:7448\"]";
+        assert_eq!(text(&Role::Connecting(all.clone()), "connect/endpoints"), both);
+        assert_eq!(text(&Role::Announced(all.clone()), "listen/endpoints"), "[\"tcp/127.0.0.1:0\"]");
+        assert_eq!(text(&Role::Listening(all), "connect/endpoints"), "[\"tcp/127.0.0.2:7448\"]");
         let config = Settings { source: Some("127.0.0.9".parse().unwrap()), ..settings() };
         let config = config.config(&Role::Router("[::1]:7447".parse().unwrap())).unwrap();
         assert_eq!(config.get_json("connect/endpoints").unwrap(), "[\"tcp/[::1]:7447#bind=127.0.0.9:0\"]");

@@ -173,7 +173,7 @@ impl Deploy {
         }
         let workload = spec.load()?;
         if spec.target.endpoint.is_some() {
-            brokerless::refuse_machines(self.nodes, spoken::of(&spec, &workload)?)?;
+            brokerless::refuse_endpoint(self.nodes, spoken::of(&spec, &workload)?)?;
         } else {
             spec.target.system = Some(self.system.clone());
             spec.protocols.protocol = Some(self.protocol.clone());

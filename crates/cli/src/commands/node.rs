@@ -1,12 +1,15 @@
 //! `pubmark node`: this machine sends and listens for a run that another leads.
 
+use std::net::{IpAddr, UdpSocket};
 use std::path::PathBuf;
 
 use clap::Args;
+use pubmark_cluster::address::for_clients;
 use pubmark_cluster::credentials::Role;
-use pubmark_cluster::node::{self, Happening, NodeCounts, NodeSettings, Whereabouts};
+use pubmark_cluster::node::{self, Happening, InterfaceReading, MachineReading, NodeCounts, NodeSettings, Whereabouts};
 use pubmark_cluster::{ClusterError, Credentials, Objection};
 use pubmark_systems::awake::Awake;
+use pubmark_systems::node_exporter::{Snapshot, interface_with};
 use pubmark_systems::{descriptors, environment};
 
 use crate::exit_code::ExitCode;
@@ -40,6 +43,11 @@ pub struct Node {
     /// Name of this node in records [default: the machine's]
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
+
+    /// Address of this machine at which clients on other nodes reach its clients, for systems without a broker [default: the address
+    /// from which it joins]
+    #[arg(long, value_name = "IP")]
+    pub address: Option<IpAddr>,
 
     /// Send nothing: look at what this machine takes, and the processes of this name or number, for `pubmark run --observers`
     #[arg(long, value_name = "PROCESS", num_args = 0..=1, default_missing_value = "")]
@@ -123,6 +131,7 @@ impl Node {
     }
 
     fn settings(&self) -> Result<NodeSettings, Failure> {
+        let address = self.address.map(own_address).transpose()?;
         let machine = environment::read();
         let credentials = Credentials::read(&self.credentials, self.token.as_deref())
             .and_then(|credentials| credentials.check(Role::Node).map(|()| credentials))
@@ -138,6 +147,8 @@ impl Node {
             memory_bytes: machine.memory_bytes,
             awake: self.awake,
             observes: self.observe.is_some(),
+            address,
+            machine: read_machine,
             counts: self.metrics.is_wanted(),
             once: self.once,
             clock_error: self.clock_error,
@@ -154,6 +165,33 @@ impl Node {
             Happening::Left(why) => format!("left: {why}"),
         }
     }
+}
+
+/// An address of this machine at which others reach it.
+fn own_address(address: IpAddr) -> Result<IpAddr, Failure> {
+    let hint = "`ip -brief address` lists those of this machine";
+    let address = for_clients(address).map_err(|why| Failure::usage(format!("{address} {why} (--address)")).hint(hint))?;
+    match UdpSocket::bind((address, 0)) {
+        Ok(_) => Ok(address),
+        Err(error) => {
+            Err(Failure::usage(format!("{address} is not an address of this machine (--address): {error}")).hint(hint))
+        }
+    }
+}
+
+/// What this machine has taken by now, and what the interface with this address has carried.
+fn read_machine(address: Option<IpAddr>) -> Option<MachineReading> {
+    let snapshot = Snapshot::own().ok()?;
+    let interface = address.and_then(interface_with).and_then(|name| {
+        // The loopback is not among them.
+        let (received_bytes, sent_bytes) = (*snapshot.received_bytes.get(&name)?, *snapshot.sent_bytes.get(&name)?);
+        Some(InterfaceReading { name, received_bytes, sent_bytes })
+    });
+    Some(MachineReading {
+        cpu_ns: (snapshot.busy_seconds() * 1e9) as u64,
+        used_bytes: snapshot.used_bytes(),
+        interface,
+    })
 }
 
 fn unable(error: &ClusterError, join: &Whereabouts) -> Failure {
@@ -176,5 +214,25 @@ fn unable(error: &ClusterError, join: &Whereabouts) -> Failure {
             ))
         }
         _ => failure,
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_that_others_cannot_connect_to_is_refused() {
+        for address in ["0.0.0.0", "::", "224.0.0.1", "255.255.255.255", "192.0.2.1"] {
+            assert!(own_address(address.parse().unwrap()).is_err(), "{address}");
+        }
+        assert_eq!(own_address("::ffff:127.0.0.1".parse().unwrap()).unwrap(), IpAddr::from([127, 0, 0, 1]));
+    }
+
+    #[test]
+    fn the_loopback_has_no_figure_of_what_it_carried() {
+        let reading = read_machine(Some(IpAddr::from([127, 0, 0, 1]))).unwrap();
+        assert!(reading.cpu_ns > 0 && reading.interface.is_none(), "{reading:?}");
     }
 }

@@ -6,7 +6,7 @@ use crate::pages::{Page, below, root};
 use crate::place::program;
 
 /// Words that stand for something of the reader's and are no value that the parser takes; what is put in their place.
-const STAND_INS: [(&str, &str); 12] = [
+const STAND_INS: [(&str, &str); 13] = [
     ("--nodes N", "--nodes 2"),
     ("--local-nodes N", "--local-nodes 2"),
     ("--system NAME", "--system builtin"),
@@ -16,6 +16,7 @@ const STAND_INS: [(&str, &str); 12] = [
     ("--link GROUP=", "--link "),
     ("compare RUN RUN…", "compare runs/a runs/b"),
     ("HOST:PORT", "host:7700"),
+    ("--address IP", "--address 10.0.0.11"),
     ("schema {}", "schema workload"),
     ("list {}", "list systems"),
     ("--allow {}", "--allow systems"),

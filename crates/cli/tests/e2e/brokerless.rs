@@ -1,4 +1,4 @@
-//! Clients that find each other without a broker: on several machines they are refused, and pairs that never met are no loss.
+//! Clients that find each other without a broker: an endpoint of theirs is refused on several machines, and pairs that never met are no loss.
 
 use pubmark_conformance::ports;
 use serde_json::Value;
@@ -28,21 +28,17 @@ fn check<'a>(record: &'a Value, code: &str) -> &'a Value {
 }
 
 #[test]
-fn on_several_machines_they_are_refused_before_anybody_waits() {
+fn an_endpoint_on_several_machines_is_refused_before_anybody_waits() {
     let place = place();
     assert_eq!(place.call(&["cluster", "init"]).code(), 0);
     let dds = format!("dds://{}", ports::free());
-    for (options, workload) in [
-        (["--system", "dds"], "pairs.yaml"),
-        (["--system", "zenoh-peers"], "pairs.yaml"),
-        (["--system", "zeromq-peers"], "pairs.yaml"),
-        (["--system", "coap-peers"], "request-reply"),
-        (["--endpoint", &dds], "pairs.yaml"),
-    ] {
-        let called = place.call(&[&["run", workload, "--nodes", "2", "--qos", "0"], &options[..]].concat());
+    let run = ["run", "pairs.yaml", "--nodes", "2", "--endpoint", &dds];
+    let deploy = ["deploy", "compose", "pairs.yaml", "--nodes", "2", "--", "--endpoint", &dds];
+    for call in [&run[..], &deploy] {
+        let called = place.call(call);
         let words = called.errors.split_whitespace().collect::<Vec<_>>().join(" ");
         assert_eq!(called.code(), 2, "{called:?}");
-        for said in ["on 2 machines they would not find each other", "--local-nodes 2"] {
+        for said in ["on 2 machines they would not find each other", "`--system NAME` in place of `--endpoint`"] {
             assert!(words.contains(said), "`{said}` is not in {words}");
         }
     }

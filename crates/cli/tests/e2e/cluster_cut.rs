@@ -1,12 +1,13 @@
 //! A network that is cut between a coordinator and its nodes, and machines that are busy with something else.
 
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use pubmark_testing::assert_count;
 
 use crate::support::books::{assert_closed, count};
+use crate::support::bridge::ip;
 use crate::support::cluster::{Cluster, ORPHANED, stop, worker_of};
 use crate::support::place::PUBMARK;
 use crate::support::processes::{is_there, wait_for};
@@ -18,11 +19,6 @@ struct Cable {
 
 /// Addresses of its ends.
 const ENDS: [&str; 2] = ["10.99.7.1", "10.99.7.2"];
-
-fn ip(words: &[&str]) -> bool {
-    let called = Command::new("ip").args(words).stdout(Stdio::null()).stderr(Stdio::null()).status();
-    called.is_ok_and(|status| status.success())
-}
 
 impl Cable {
     /// `None`, and a word about it, where namespaces cannot be made.

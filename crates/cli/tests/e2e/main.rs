@@ -34,6 +34,7 @@ mod node_metrics;
 mod nodes;
 mod objectives;
 mod paper;
+mod peers_on_nodes;
 mod persistence;
 mod placed;
 mod relayed;

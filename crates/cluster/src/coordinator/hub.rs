@@ -1,7 +1,7 @@
 //! Who is there, and what runs where: what sessions of nodes and whoever leads the run share.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -10,9 +10,10 @@ use pubmark_engine::progress::{Progress, ROW};
 use tokio::sync::mpsc;
 
 use super::accept::Carried;
+use crate::address::for_clients;
 use crate::error::Refusal;
 use crate::lanes::Lanes;
-use crate::messages::{CoordinatorMessage, Join, Report, ToNode};
+use crate::messages::{CoordinatorMessage, FreePorts, Join, Report, ToNode};
 
 /// A node that joined.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,11 +38,15 @@ pub struct NodeInfo {
     pub awake: bool,
     /// It looks at what a system takes on its machine, and neither sends nor listens.
     pub observes: bool,
+    /// Where clients of other machines reach its clients: as it says, otherwise where it joined from.
+    pub clients_at: IpAddr,
 }
 
 impl NodeInfo {
     /// Of what it says of itself.
     pub(super) fn of(join: Join, address: SocketAddr) -> NodeInfo {
+        let named = join.address.parse().ok().and_then(|address| for_clients(address).ok());
+        let clients_at = named.unwrap_or_else(|| address.ip().to_canonical());
         NodeInfo {
             name: join.name,
             address,
@@ -53,6 +58,7 @@ impl NodeInfo {
             discipline: join.discipline,
             awake: join.awake,
             observes: join.observes,
+            clients_at,
         }
     }
 }
@@ -111,6 +117,8 @@ pub(super) struct State {
     /// Nodes that are there and whose newest worker they had to end; why.
     pub without_worker: BTreeMap<String, String>,
     pub runs: BTreeMap<u32, Run>,
+    /// Number of the newest question for ports, whom it went to, and the answer.
+    pub ports: (u32, String, Option<FreePorts>),
     pub refused: Vec<Refusal>,
     events: Vec<Event>,
 }

@@ -6,8 +6,9 @@ mod session;
 mod tunnel;
 
 use std::cmp::Ordering as Order;
+use std::collections::BTreeSet;
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -28,7 +29,7 @@ pub(crate) use session::words;
 use crate::credentials::Credentials;
 use crate::error::ClusterError;
 use crate::limits;
-use crate::messages::{Begin, CoordinatorMessage, LARGEST_BYTES, Report, ToNode};
+use crate::messages::{Begin, CoordinatorMessage, LARGEST_BYTES, Report, ToNode, WantedPorts};
 use crate::stubs::control_server::ControlServer;
 use hub::{Hub, Run};
 
@@ -188,6 +189,56 @@ impl Cluster {
         self.begin_on(self.name(node), own, progress, stop)
     }
 
+    /// Those of some ports that are free on a node, at an address for its clients; at most [`limits::PORTS`] are asked about.
+    ///
+    /// # Errors
+    /// The node is gone, does not have that address, or answers what was not asked; `stop` was set while it was waited for.
+    pub fn free_ports(
+        &self,
+        node: usize,
+        address: IpAddr,
+        ports: &[u16],
+        stop: &AtomicBool,
+    ) -> Result<Vec<u16>, ClusterError> {
+        let name = self.name(node);
+        let ports = &ports[..ports.len().min(limits::PORTS)];
+        let gone = |why: &str| ClusterError::Lost { name: name.clone(), why: why.to_owned() };
+        let asked = self.hub.change(|state| {
+            let lanes = state.nodes.get(&name).map(|slot| slot.lanes.clone())?;
+            let number = state.ports.0.wrapping_add(1);
+            state.ports = (number, name.clone(), None);
+            let ports = ports.iter().copied().map(u32::from).collect();
+            let wanted = WantedPorts { number, address: address.to_string(), ports };
+            lanes.say(ToNode { message: Some(CoordinatorMessage::WantedPorts(wanted)) });
+            Some(())
+        });
+        let left = || self.hub.state().lost.get(&name).cloned();
+        if asked.is_none() {
+            return Err(gone(left().as_deref().unwrap_or("it never joined")));
+        }
+        let until = Instant::now() + limits::BEGIN;
+        let answer = loop {
+            let answer = self.hub.wait(LOOK, |state| match state.nodes.contains_key(&name) {
+                true => state.ports.2.take().map(Some),
+                false => Some(None),
+            });
+            if stop.load(Relaxed) {
+                return Err(ClusterError::Interrupted);
+            }
+            if answer.is_some() || Instant::now() >= until {
+                break answer;
+            }
+        };
+        match answer {
+            Some(Some(free)) if free.failure.is_empty() => {
+                named(&free.ports, ports).ok_or_else(|| gone("it answered more ports than it was asked about"))
+            }
+            Some(Some(free)) => Err(ClusterError::Address { name: name.clone(), why: free.failure }),
+            Some(None) => Err(gone(left().as_deref().unwrap_or("it left"))),
+            None => Err(gone(&format!("it did not say within {} s which ports are free", limits::BEGIN.as_secs()))),
+        }
+    }
+
     /// Starts what an observer looks with; what is written into the stream that comes back reaches it, dropping it ends it.
     ///
     /// # Errors
@@ -317,6 +368,15 @@ fn keep_clock() -> i64 {
     run_ns.wrapping_sub(local_ns) as i64
 }
 
+/// The ports that an answer names and that were asked about, each once; `None` if it is longer than the question.
+fn named(answer: &[u32], asked: &[u16]) -> Option<Vec<u16>> {
+    if answer.len() > asked.len() {
+        return None;
+    }
+    let answer: BTreeSet<u32> = answer.iter().copied().collect();
+    Some(asked.iter().copied().filter(|port| answer.contains(&u32::from(*port))).collect())
+}
+
 /// `node-9` comes before `node-10`.
 fn by_name(one: &str, other: &str) -> Order {
     key(one).cmp(&key(other)).then_with(|| one.cmp(other))
@@ -352,6 +412,8 @@ mod tests {
             memory_bytes: 0,
             awake: false,
             observes: false,
+            address: None,
+            machine: |_| None,
             counts: false,
             once: true,
             clock_error: None,
@@ -391,6 +453,14 @@ mod tests {
         let (heard, said) = refusals(&old, &node);
         assert!(heard.contains("its certificate is out of date"), "{heard}");
         assert!(said.contains("does not trust this coordinator's certificate"), "{said}");
+    }
+
+    #[test]
+    fn an_answer_names_each_port_once_and_none_that_was_not_asked_about() {
+        assert_eq!(named(&[5, 5, 5], &[3, 4, 5]), Some(vec![5]));
+        assert_eq!(named(&[5, 70_000, 3], &[3, 4, 5]), Some(vec![3, 5]), "in the order of the question");
+        assert_eq!(named(&[65_541], &[5]), Some(vec![]), "65,541 is not 5");
+        assert_eq!(named(&[3, 4, 5, 5], &[3, 4, 5]), None);
     }
 
     #[test]

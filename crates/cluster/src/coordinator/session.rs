@@ -14,12 +14,15 @@ use tonic::{Code, Request, Response, Status, Streaming};
 
 use super::accept::Peer;
 use super::hub::{Hub, NodeInfo, Slot};
+use crate::address::for_clients;
 use crate::credentials::is_same;
 use crate::error::Refusal;
 use crate::lanes::{Lanes, lanes};
 use crate::limits;
 use crate::machine;
-use crate::messages::{CoordinatorMessage, FromNode, Join, NodeMessage, Piece, SCHEMA, Time, ToNode, Welcome};
+use crate::messages::{
+    CoordinatorMessage, FreePorts, FromNode, Join, NodeMessage, Piece, SCHEMA, Time, ToNode, Welcome,
+};
 use crate::stubs::control_server::Control;
 
 /// What nodes call.
@@ -53,10 +56,14 @@ impl Control for Service {
             return Err(self.refused(&peer, Some(&join.name), code, &why));
         }
         let (lanes, outbound) = lanes();
-        let welcome =
-            Welcome { version: self.version.clone(), boot: machine::boot(), run_less_raw_ns: self.run_less_raw_ns };
-        lanes.say(ToNode { message: Some(CoordinatorMessage::Welcome(welcome)) });
         let info = NodeInfo::of(join, peer.address);
+        let welcome = Welcome {
+            version: self.version.clone(),
+            boot: machine::boot(),
+            run_less_raw_ns: self.run_less_raw_ns,
+            clients_at: info.clients_at.to_string(),
+        };
+        lanes.say(ToNode { message: Some(CoordinatorMessage::Welcome(welcome)) });
         let name = info.name.clone();
         let slot = Slot { info, lanes: lanes.clone(), carried: Arc::clone(&peer.carried), marks: [None; 2] };
         if let Err((why, again)) = self.hub.join(slot) {
@@ -77,7 +84,7 @@ impl Control for Service {
 
 impl Service {
     fn check(&self, join: &Join) -> Result<(), (Code, String)> {
-        let texts = [&join.version, &join.host, &join.kernel, &join.boot, &join.discipline, &join.token];
+        let texts = [&join.version, &join.host, &join.kernel, &join.boot, &join.discipline, &join.token, &join.address];
         if texts.iter().any(|text| text.len() > limits::WORDS) {
             return Err((Code::InvalidArgument, format!("it says more than {} bytes of itself", limits::WORDS)));
         }
@@ -90,6 +97,10 @@ impl Service {
         }
         if !is_same(&join.token, &self.token) {
             return Err((Code::PermissionDenied, "its token is not this cluster's".to_owned()));
+        }
+        if !join.address.is_empty() {
+            let named = join.address.parse().map_err(|_| "is not an IP address").and_then(for_clients);
+            named.map_err(|why| (Code::InvalidArgument, format!("its --address {why}")))?;
         }
         if !file_name::is_one(&join.name) {
             return Err((Code::InvalidArgument, format!("it has no name that can be used: {}", file_name::RULE)));
@@ -143,6 +154,12 @@ async fn listen(hub: &Hub, name: &str, mut inbound: Streaming<FromNode>, lanes: 
             Some(NodeMessage::Report(report)) => hub.change(|state| {
                 if let Some(run) = state.runs.get_mut(&report.number).filter(|run| run.node == name) {
                     run.report = Some(report);
+                }
+            }),
+            Some(NodeMessage::FreePorts(free)) => hub.change(|state| {
+                let (number, asked, answer) = &mut state.ports;
+                if *number == free.number && asked == name {
+                    *answer = Some(FreePorts { failure: short(free.failure), ..free });
                 }
             }),
             Some(NodeMessage::Goodbye(why)) => return format!("it left: {}", short(why)),

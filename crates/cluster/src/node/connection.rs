@@ -121,6 +121,7 @@ fn introduction(settings: &NodeSettings) -> Join {
         discipline: machine::discipline(),
         observes: settings.observes,
         awake: settings.awake,
+        address: settings.address.map(|address| address.to_string()).unwrap_or_default(),
     }
 }
 

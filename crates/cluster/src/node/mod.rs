@@ -3,10 +3,12 @@
 mod clock;
 mod connection;
 mod counts;
+mod ports;
 mod session;
 mod worker;
 
 use std::io;
+use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::process::Child;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -23,6 +25,28 @@ pub use counts::NodeCounts;
 
 /// Starts a worker whose ends these are.
 pub type Launch<'a> = &'a dyn Fn(OwnedFd, OwnedFd) -> io::Result<Child>;
+
+/// What a machine had taken at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MachineReading {
+    /// Processor time of all that ran, ns.
+    pub cpu_ns: u64,
+    /// Memory in use, bytes.
+    pub used_bytes: Option<u64>,
+    /// The interface that has the node's address; `None` if none has it but the loopback.
+    pub interface: Option<InterfaceReading>,
+}
+
+/// What a network interface had carried at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InterfaceReading {
+    /// Its name.
+    pub name: String,
+    /// Bytes received.
+    pub received_bytes: u64,
+    /// Bytes sent.
+    pub sent_bytes: u64,
+}
 
 /// Where a node looks for its coordinator.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,6 +89,10 @@ pub struct NodeSettings {
     pub awake: bool,
     /// It is there to look at what a system takes on its machine, not to send and listen.
     pub observes: bool,
+    /// Where clients of other machines reach its clients; `None`: the address from which it joins.
+    pub address: Option<IpAddr>,
+    /// Reads what its machine has taken, and what the interface with this address has carried; `None` where the kernel does not say.
+    pub machine: fn(Option<IpAddr>) -> Option<MachineReading>,
     /// It tells its counts once a second, as [`Happening::Counts`].
     pub counts: bool,
     /// Ends with the coordinator, instead of waiting for another.

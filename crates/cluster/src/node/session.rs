@@ -1,6 +1,7 @@
 //! A node while it has a coordinator.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -12,7 +13,7 @@ use super::clock::NodeClock;
 use super::connection::Membership;
 use super::counts::CountWatch;
 use super::worker::Worker;
-use super::{Happening, Launch, NodeSettings};
+use super::{Happening, Launch, MachineReading, NodeSettings, ports};
 use crate::coordinator::words;
 use crate::lanes::Lanes;
 use crate::limits;
@@ -27,6 +28,9 @@ const LOOK: Duration = Duration::from_millis(50);
 /// A node and its coordinator.
 pub(super) struct Session<'a> {
     launch: Launch<'a>,
+    machine: fn(Option<IpAddr>) -> Option<MachineReading>,
+    /// Where clients of other machines look for those of this node.
+    clients_at: Option<IpAddr>,
     inbound: Streaming<ToNode>,
     lanes: Lanes<FromNode>,
     clock: NodeClock,
@@ -58,6 +62,8 @@ impl<'a> Session<'a> {
         let now = Instant::now();
         Session {
             launch,
+            machine: settings.machine,
+            clients_at: joined.welcome.clients_at.parse().ok(),
             inbound: joined.inbound,
             lanes: joined.lanes,
             clock: NodeClock::new(&joined.welcome, &machine::boot(), settings.clock_error),
@@ -195,7 +201,11 @@ impl<'a> Session<'a> {
                 if self.is_measuring() {
                     self.clock.begin();
                 }
-                self.workers.values_mut().for_each(|worker| worker.measures(!on));
+                let reading = (self.machine)(self.clients_at);
+                self.workers.values_mut().for_each(|worker| worker.measures(!on, reading.clone()));
+            }
+            Some(CoordinatorMessage::WantedPorts(wanted)) => {
+                self.lanes.say(FromNode { message: Some(NodeMessage::FreePorts(ports::free(&wanted))) });
             }
             Some(CoordinatorMessage::End(run)) => self.end(run, seen).await,
             Some(CoordinatorMessage::Goodbye(why)) => return Some(why),
@@ -288,9 +298,7 @@ impl<'a> Session<'a> {
             seen(&Happening::Counts(Box::new(counts.now())));
         }
         seen(&Happening::Ended);
-        let (cpu_ns, measured, peak_rss_bytes) = worker.usage();
-        let measured_ns = measured.as_nanos() as u64;
-        self.over.push(Report { number: run.number, clock: None, cpu_ns, measured_ns, peak_rss_bytes });
+        self.over.push(Report { number: run.number, ..worker.usage() });
         self.burst = limits::BURST;
     }
 

@@ -14,11 +14,11 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc::{self, Receiver, Sender};
 use tokio::time::sleep;
 
-use super::Launch;
+use super::{InterfaceReading, Launch, MachineReading};
 use crate::lanes::Lanes;
 use crate::limits;
 use crate::machine;
-use crate::messages::{Begin, Ended, FromNode, NodeMessage, PIECE_BYTES, Piece};
+use crate::messages::{Begin, Ended, FromNode, MachineUsage, NodeMessage, PIECE_BYTES, Piece, Report};
 
 /// Pieces that wait for a worker.
 const PIECES: usize = 64;
@@ -32,9 +32,9 @@ pub(super) struct Worker {
     child: Child,
     /// Closed to end it.
     to_worker: Option<Sender<Vec<u8>>>,
-    /// Processor time of it and of the node when what is measured began, ns, and when that was.
-    measures_since: Option<(u64, Instant)>,
-    measured: (u64, Duration),
+    /// Processor time of it and of the node when what is measured began, ns, what its machine had taken, and when that was.
+    measures_since: Option<(u64, Option<MachineReading>, Instant)>,
+    measured: (u64, Option<MachineUsage>, Duration),
     peak_rss_bytes: u64,
     heartbeat: HeartbeatWatch,
     /// Why it was killed, if it was frozen.
@@ -73,7 +73,7 @@ impl Worker {
             child,
             to_worker: Some(to_worker),
             measures_since: None,
-            measured: (0, Duration::ZERO),
+            measured: (0, None, Duration::ZERO),
             peak_rss_bytes: 0,
         })
     }
@@ -99,23 +99,26 @@ impl Worker {
         }
     }
 
-    /// What is measured begins or ends now.
-    pub fn measures(&mut self, on: bool) {
+    /// What is measured begins or ends now, when its machine has taken this.
+    pub fn measures(&mut self, on: bool, machine: Option<MachineReading>) {
         let id = self.child.id();
         let cpu_ns = machine::own_cpu_ns() + machine::cpu_ns_of(id).unwrap_or(0);
         self.peak_rss_bytes = machine::peak_rss_of(id).unwrap_or(self.peak_rss_bytes);
         match (on, self.measures_since.take()) {
-            (true, _) => self.measures_since = Some((cpu_ns, Instant::now())),
-            (false, Some((before_ns, since))) => {
-                self.measured = (cpu_ns.saturating_sub(before_ns), since.elapsed());
+            (true, _) => self.measures_since = Some((cpu_ns, machine, Instant::now())),
+            (false, Some((before_ns, before, since))) => {
+                let machine = before.zip(machine).map(|(before, after)| before.until(&after));
+                self.measured = (cpu_ns.saturating_sub(before_ns), machine, since.elapsed());
             }
             (false, None) => {}
         }
     }
 
-    /// Processor time while it measured, for how long, and the largest resident set.
-    pub fn usage(&self) -> (u64, Duration, u64) {
-        (self.measured.0, self.measured.1, self.peak_rss_bytes)
+    /// Processor time while it measured, for how long, what the machine took, and the largest resident set.
+    pub fn usage(&self) -> Report {
+        let (cpu_ns, machine, measured) = self.measured;
+        let measured_ns = measured.as_nanos() as u64;
+        Report { cpu_ns, measured_ns, peak_rss_bytes: self.peak_rss_bytes, machine, ..Report::default() }
     }
 
     /// Ends it: by closing its channel, and by force if that does not help.
@@ -132,6 +135,29 @@ impl Worker {
         // It may have ended by itself meanwhile; a killed process is always there to be waited for.
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+impl MachineReading {
+    /// What was taken from here to a later reading.
+    fn until(&self, later: &MachineReading) -> MachineUsage {
+        let interfaces = self.interface.as_ref().zip(later.interface.as_ref());
+        let carried = interfaces.and_then(|(before, after)| before.until(after));
+        MachineUsage {
+            cpu_ns: later.cpu_ns.saturating_sub(self.cpu_ns),
+            used_bytes: self.used_bytes.zip(later.used_bytes).map(|(before, after)| before.max(after)),
+            received_bytes: carried.map(|(received, _)| received),
+            sent_bytes: carried.map(|(_, sent)| sent),
+        }
+    }
+}
+
+impl InterfaceReading {
+    /// Bytes received and sent from here to a later reading; `None` if that is of another interface, or it began to count anew.
+    fn until(&self, later: &InterfaceReading) -> Option<(u64, u64)> {
+        let received = later.received_bytes.checked_sub(self.received_bytes)?;
+        let sent = later.sent_bytes.checked_sub(self.sent_bytes)?;
+        (later.name == self.name).then_some((received, sent))
     }
 }
 
@@ -165,5 +191,34 @@ async fn write(mut to: OwnedWriteHalf, mut pieces: Receiver<Vec<u8>>) {
         if to.write_all(&piece).await.is_err() {
             return;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reading(interface: Option<(&str, u64, u64)>) -> MachineReading {
+        let interface = interface.map(|(name, received_bytes, sent_bytes)| InterfaceReading {
+            name: name.to_owned(),
+            received_bytes,
+            sent_bytes,
+        });
+        MachineReading { cpu_ns: 5, used_bytes: Some(7), interface }
+    }
+
+    #[test]
+    fn an_interface_that_is_not_there_for_the_whole_time_has_no_figure() {
+        let before = reading(Some(("eth0", 100, 10)));
+        let carried = |later: Option<(&str, u64, u64)>| {
+            let usage = before.until(&reading(later));
+            (usage.received_bytes, usage.sent_bytes)
+        };
+        assert_eq!(carried(Some(("eth0", 150, 10))), (Some(50), Some(0)));
+        assert_eq!(carried(Some(("eth1", 150, 10))), (None, None));
+        assert_eq!(carried(Some(("eth0", 3, 20))), (None, None), "it went away and came back");
+        assert_eq!(carried(None), (None, None));
+        let usage = reading(None).until(&before);
+        assert_eq!((usage.received_bytes, usage.used_bytes), (None, Some(7)));
     }
 }

@@ -10,6 +10,7 @@ use super::Shard;
 use super::publishing::Publishing;
 use super::requesting::Reply;
 use super::settling::Written;
+use crate::probes;
 
 /// A shard that takes events at a time: that of the call in which they are noticed, or the newest that one of them had itself.
 pub(super) struct EventsAt<'a> {
@@ -36,6 +37,11 @@ impl Sink for EventsAt<'_> {
     fn is_at_work(&self, session: SessionId) -> bool {
         self.shard.sessions.is_at_work(session)
     }
+}
+
+/// Is it a probe, which nothing is counted of?
+fn is_probe(token: Token) -> bool {
+    token.sequence == probes::SEQUENCE && token.publication != REPLY
 }
 
 impl Shard {
@@ -65,6 +71,7 @@ impl Shard {
             }
             Event::Subscribed { index, granted } => self.subscribed(now_ns, session, index, granted),
             Event::Closed(cause) => self.closed(now_ns, session, &cause),
+            Event::Withheld(token) | Event::Abandoned(token) | Event::Unacknowledged(token) if is_probe(token) => {}
             Event::Withheld(token) => Publishing::withheld(session, token, sessions, totals),
             Event::Abandoned(token) if token.publication == REPLY => requests.reply_abandoned(token),
             Event::Abandoned(token) => publishing.abandoned(session, token, sessions, requests),
@@ -108,6 +115,9 @@ impl Shard {
     }
 
     fn written(&mut self, session: SessionId, token: Token, written: Written) {
+        if is_probe(token) {
+            return;
+        }
         let Shard { sessions, publishing, requests, timetable, totals, .. } = self;
         if token.publication == REPLY {
             if let Some(responder) = &sessions[session].responder {
@@ -120,6 +130,9 @@ impl Shard {
     }
 
     fn acknowledged(&mut self, now_ns: u64, session: SessionId, token: Token, outcome: Result<(), Reason>) {
+        if is_probe(token) {
+            return;
+        }
         let Shard { sessions, publishing, requests, totals, .. } = self;
         totals.last_event_ns = now_ns;
         if token.publication != REPLY {

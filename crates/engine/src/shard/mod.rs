@@ -56,6 +56,7 @@ use receiving::Receiving;
 use requests::Requests;
 use sessions::Sessions;
 use setup::Setup;
+use timers::Task;
 use timetable::Timetable;
 use totals::Totals;
 use traffic::Tally;
@@ -119,6 +120,7 @@ impl Shard {
         shown.subscribed.store(sessions.subscribed, Relaxed);
         shown.failing.store(sessions.failing, Relaxed);
         shown.not_authorized.store(self.totals.figures.counters.auth_failed, Relaxed);
+        shown.met.store(self.receiving.receiver.met(), Relaxed);
         shown.offered.store(publishing.offered, Relaxed);
         shown.sent.store(publishing.sent, Relaxed);
         shown.expected.store(publishing.expected, Relaxed);
@@ -156,6 +158,7 @@ impl Shard {
             Command::Connect => {
                 self.sessions.connect_all(&self.publishing.publishers, &mut timetable.timers, now_ns);
             }
+            Command::Probe => timetable.timers.add(now_ns, Task::Probe),
             // Deliveries can be placed from now on, before any device sends.
             Command::Prepare { start_ns } => {
                 timetable.fix_window(start_ns);

@@ -4,12 +4,16 @@ use std::collections::VecDeque;
 
 use pubmark_model::fleet::Device;
 use pubmark_model::schedule::{ChurnCursor, Cursor, Due, Rules};
+use pubmark_protocol::clients::Outgoing;
+use pubmark_protocol::header;
+use pubmark_protocol::timing::Timing;
 
 use super::requester::Requester;
 use super::timetable::Timetable;
 use super::totals::Totals;
 use super::wait::Wait;
 use crate::message_log::row::RowKind;
+use crate::probes;
 use crate::shard_outcome::PublisherBook;
 
 /// A message handed to the adapter and not yet written.
@@ -122,6 +126,18 @@ impl Publisher {
             epochs_limit: usize::MAX,
             requester: None,
         }
+    }
+
+    /// A probe on its topic; none of one that sends none.
+    pub fn probe(&self, timetable: &Timetable, now_ns: u64) -> Option<Outgoing> {
+        let group = &timetable.workload.devices[usize::from(self.book.group)];
+        probes::sends(group).then(|| Outgoing {
+            publication: self.publication,
+            sequence: probes::SEQUENCE,
+            timing: Timing { due_ns: now_ns, handed_ns: now_ns, lag_ns: 0 },
+            root: None,
+            payload_bytes: group.size.lower_bound().max(header::COMPACT as u32),
+        })
     }
 
     /// Does nothing but the system keep it from sending one more message?

@@ -15,6 +15,7 @@ use super::window::Window;
 use crate::announced::Announced;
 use crate::message_log::row::{Row, RowKind};
 use crate::plan::LATE_AFTER;
+use crate::probes::{self, Met};
 use crate::shard_outcome::StreamRow;
 
 /// Streams of a subscriber by publisher.
@@ -105,6 +106,8 @@ pub struct Receiver {
     announced: Arc<Announced>,
     known: Vec<u32>,
     run: u32,
+    /// Pairs that have met, in a run with probes.
+    met: Option<Met>,
 }
 
 impl Receiver {
@@ -134,12 +137,39 @@ impl Receiver {
             smallest,
             nodes: None,
             run,
+            met: None,
         }
     }
 
     /// The same in a run on several nodes, with that of each publisher of the fleet.
     pub fn from_nodes(self, nodes: Option<Arc<[u16]>>) -> Receiver {
         Receiver { nodes, ..self }
+    }
+
+    /// The same in a run with probes, which these groups of devices send.
+    pub fn with_probes(self, groups: Option<Arc<[bool]>>) -> Receiver {
+        let streams = self.ledger.streams();
+        Receiver { met: groups.map(|groups| Met::new(groups, streams)), ..self }
+    }
+
+    /// Pairs of this shard's audiences that have met by a probe.
+    pub fn met(&self) -> u64 {
+        self.met.as_ref().map_or(0, Met::pairs)
+    }
+
+    /// Enters a delivery if it is a probe; false if it is none.
+    fn enter_probe(&mut self, subscriber: u32, delivery: &Delivery<'_>) -> bool {
+        let Some(met) = &mut self.met else { return false };
+        let header = header::read(delivery.payload, delivery.at_ns);
+        let Some(header) =
+            header.filter(|header| header.sequence == probes::SEQUENCE && header::is_of_run(header, self.run))
+        else {
+            return false;
+        };
+        if let Some((stream, _)) = self.streams[subscriber as usize].find(header.publisher) {
+            met.enter(self.groups[header.publisher as usize], stream);
+        }
+        true
     }
 
     /// Does anybody listen on this shard?
@@ -178,7 +208,7 @@ impl Receiver {
     #[inline]
     fn stream_of(&mut self, subscriber: u32, delivery: &Delivery<'_>, window: &Window) -> Option<(Header, u32, u8)> {
         let header = header::read(delivery.payload, delivery.at_ns)?;
-        if !header::is_of_run(&header, self.run) || !window.is_set() {
+        if !header::is_of_run(&header, self.run) || header.sequence == probes::SEQUENCE || !window.is_set() {
             return None;
         }
         let (stream, filters) = self.streams[subscriber as usize].find(header.publisher)?;
@@ -194,6 +224,9 @@ impl Receiver {
         figures: &mut Figures,
     ) -> Option<Header> {
         let Some((header, stream, filters)) = self.stream_of(subscriber, delivery, window) else {
+            if self.enter_probe(subscriber, delivery) {
+                return None;
+            }
             let counters = &mut figures.counters;
             *match (header::is_will_of_run(delivery.payload, self.run), delivery.retained) {
                 (true, false) => &mut counters.wills,
@@ -382,6 +415,15 @@ mod tests {
         assert_eq!((counters.out_of_order, counters.duplicated), (0, 1));
         let counters = counted(&mut receiver(false), &[1, 3, 2, 1]);
         assert_eq!((counters.out_of_order, counters.duplicated), (1, 1));
+    }
+
+    #[test]
+    fn a_probe_is_one_only_in_a_run_that_has_probes() {
+        let mut plain = receiver(false);
+        assert_eq!((counted(&mut plain, &[0, 0]).foreign, plain.met()), (2, 0));
+        let mut probed = receiver(false).with_probes(Some([true].into()));
+        let counters = counted(&mut probed, &[0, 1, 0]);
+        assert_eq!((counters.foreign, counters.delivered_in_window, probed.met()), (0, 1, 1));
     }
 
     #[test]

@@ -39,6 +39,7 @@ impl Shard {
             Task::Resume(session) => self.resume(clients, session, at_ns, now_ns),
             Task::Churn(publisher) => self.change_connectivity(clients, publisher, now_ns),
             Task::Connect(session) => self.connect(clients, session, now_ns),
+            Task::Probe => self.probe(clients, now_ns),
             Task::AttemptLimit(session) => self.end_attempt(clients, session, at_ns, now_ns),
             Task::Leave(session) => {
                 // Unless it left before and leaves once more by now.
@@ -57,6 +58,23 @@ impl Shard {
             Task::FaultEnd(fault) => self.end_fault(clients, fault, now_ns),
         }
         Some(task)
+    }
+
+    /// Sends a probe on each topic of the sessions that are up. One that is not accepted is left out: another round follows.
+    fn probe<C: Clients>(&mut self, clients: &mut C, now_ns: u64) {
+        for index in 0..self.sessions.count() {
+            if self.sessions[index].state != State::Online {
+                continue;
+            }
+            let own = self.sessions[index].publishers.clone();
+            for publisher in &self.publishing.publishers[own.start as usize..own.end as usize] {
+                if let Some(probe) = publisher.probe(&self.timetable, now_ns) {
+                    // What becomes of it, a reader says.
+                    let _ = clients.send(SessionId(index), probe);
+                }
+            }
+            clients.flush(SessionId(index), &mut self.at(now_ns));
+        }
     }
 
     fn sending<'a, C>(&'a mut self, clients: &'a mut C, now_ns: u64) -> (&'a mut Publishing, Sending<'a, C>) {

@@ -22,6 +22,8 @@ pub enum Task {
     Churn(u32),
     /// Session: try to connect.
     Connect(u32),
+    /// Send a probe from each device that is up.
+    Probe,
     /// Session: an attempt has had its time.
     AttemptLimit(u32),
     /// Session: leave now, whatever is under way.

@@ -8,6 +8,7 @@ mod leaving;
 mod message_log;
 mod model;
 mod pacing;
+mod probing;
 mod refusing;
 mod subscribers;
 
@@ -25,11 +26,11 @@ use pubmark_protocol::endpoint::Endpoint;
 
 use crate::command::Command;
 use crate::endpoints::Endpoints;
+use crate::merging::put_together;
 use crate::outcome::Outcome;
 use crate::pacing::Pacing;
 use crate::plan::{Networks, RunPlan};
 use crate::progress::{Progress, Totals};
-use crate::run::put_together;
 use crate::setup;
 use crate::shard::event_loop::{Clock, EventLoop};
 use crate::shard::setup::Setup;
@@ -77,6 +78,8 @@ struct Ended {
     broker: Rc<RefCell<Broker>>,
     /// When its sessions were ended.
     at_ns: u64,
+    /// Pairs that had met by a probe.
+    met: u64,
 }
 
 /// When the measured window of every simulation begins.
@@ -92,7 +95,11 @@ impl Simulation {
 
     /// The same, with shards that are changed before they are opened.
     fn prepared(workload: &str, duration: Duration, change: impl Fn(&mut Setup)) -> Simulation {
-        let plan = plan(workload, duration);
+        Simulation::of_plan(plan(workload, duration), change)
+    }
+
+    /// Of a plan.
+    fn of_plan(plan: RunPlan, change: impl Fn(&mut Setup)) -> Simulation {
         let broker = Rc::new(RefCell::new(Broker::new(BEGIN_NS, plan.run_id)));
         let progress = Arc::new(Progress::new(shares::shares(&plan).len()).expect("memory for counters"));
         let publisher_shards = shares::count(&shares::shares(&plan), Side::Publish);
@@ -122,6 +129,10 @@ impl Simulation {
         self.advance(BEGIN_NS + 100_000_000);
         self.tell(Command::Connect, Some(Side::Publish));
         self.advance(BEGIN_NS + 200_000_000);
+        for round in 1..=self.rounds() {
+            self.tell(Command::Probe, None);
+            self.advance(BEGIN_NS + 200_000_000 + round * 10_000_000);
+        }
         let start_ns = window_ns();
         self.tell(Command::Prepare { start_ns }, None);
         self.advance(start_ns.saturating_add_signed(begin_ns));
@@ -134,11 +145,18 @@ impl Simulation {
             totals.backlog == 0 && totals.in_flight == 0 && totals.delivered >= totals.expected
         });
         let executed: Vec<u64> = self.progress.shards().iter().map(|shard| shard.executed.load(Acquire)).collect();
-        assert!(executed.iter().all(|count| *count == 4), "of 4 commands shards executed {executed:?}");
+        let commands = 4 + self.rounds();
+        assert!(executed.iter().all(|count| *count == commands), "of {commands} commands shards executed {executed:?}");
+        let met = self.progress.totals().met;
         let at_ns = self.broker.borrow().now_ns;
         let outcomes = self.loops.into_iter().map(EventLoop::finish).enumerate().collect();
         let outcome = put_together(&self.plan, outcomes, (start_ns, end_ns));
-        Ended { outcome, broker: self.broker, at_ns }
+        Ended { outcome, broker: self.broker, at_ns, met }
+    }
+
+    /// Rounds of probes.
+    fn rounds(&self) -> u64 {
+        if self.plan.probes { 3 } else { 0 }
     }
 
     fn tell(&mut self, command: Command, side: Option<Side>) {
@@ -200,6 +218,7 @@ fn plan(workload: &str, duration: Duration) -> RunPlan {
         networks: Networks::none(),
         nodes: 1,
         on_nodes: false,
+        probes: false,
         by_network: false,
         follows: None,
         message_log: None,

@@ -58,6 +58,7 @@ fn plan() -> RunPlan {
         networks: Networks::none(),
         nodes: 1,
         on_nodes: false,
+        probes: false,
         by_network: false,
         follows: None,
         message_log: None,

@@ -3,6 +3,10 @@
 use super::{Finding, Measure, VerdictInput};
 use crate::quantity::count;
 use crate::record::{CheckLimits, CheckUnit, Status, VerdictStatus};
+use crate::tables::PairRow;
+
+/// Pairs of nodes that are named, at most.
+const NODES_SHOWN: usize = 3;
 
 /// V24.
 pub(super) fn met(input: &VerdictInput) -> Option<Finding> {
@@ -23,19 +27,34 @@ pub(super) fn met(input: &VerdictInput) -> Option<Finding> {
         return Some(Finding::valid(format!("{} pairs of writer and reader{lossy}", count(pairs.all))).of(measure));
     }
     let finding = format!(
-        "{} of {} pairs of writer and reader never met: both were up, and nothing arrived",
+        "{} of {} pairs of writer and reader never met: both were up, and nothing arrived{}",
         count(pairs.unmet),
-        count(pairs.all)
+        count(pairs.all),
+        between(input.by_pair)
     );
     let status = if suspect.is_none() { VerdictStatus::Suspect } else { VerdictStatus::Invalid };
     Some(
         Finding::new(
             status,
             finding,
-            "a longer `--warmup`, for clients to find each other; clients on one machine (`--local-nodes`)",
+            "a longer `--warmup`, for clients to find each other; a network between nodes that lets them through",
         )
         .of(measure),
     )
+}
+
+/// Nodes between which the most pairs had nothing, in a run on several.
+fn between(by_pair: &[PairRow]) -> String {
+    let silent = |row: &&PairRow| row.silent_pairs.unwrap_or(0);
+    let mut rows: Vec<&PairRow> = by_pair.iter().filter(|row| silent(row) > 0).collect();
+    if by_pair.len() < 2 || rows.is_empty() {
+        return String::new();
+    }
+    rows.sort_by_key(|row| std::cmp::Reverse(silent(row)));
+    let row = |row: &&PairRow| format!("{} → {}: {}", row.publisher_node, row.subscriber_node, count(silent(row)));
+    let shown: Vec<String> = rows.iter().take(NODES_SHOWN).map(row).collect();
+    let more = if rows.len() > NODES_SHOWN { ", …" } else { "" };
+    format!(" ({}{more})", shown.join(", "))
 }
 
 #[cfg(test)]
@@ -53,6 +72,21 @@ mod tests {
         change(&mut record);
         let checks = judge(&VerdictInput::of(&record)).checks;
         checks.into_iter().find(|check| check.code == "V24").map(|check| (check.status, check.text))
+    }
+
+    #[test]
+    fn nodes_between_which_pairs_never_met_are_named() {
+        let (_, text) = found(|record| {
+            let row = |publisher: &str, subscriber: &str, silent| PairRow {
+                publisher_node: publisher.to_owned(),
+                subscriber_node: subscriber.to_owned(),
+                silent_pairs: Some(silent),
+                ..record.tables.by_pair[0].clone()
+            };
+            record.tables.by_pair = vec![row("a", "a", 0), row("a", "b", 2), row("b", "a", 3)];
+        })
+        .unwrap();
+        assert!(text.ends_with("nothing arrived (b → a: 3, a → b: 2)"), "{text}");
     }
 
     #[test]

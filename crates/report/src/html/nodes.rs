@@ -21,11 +21,19 @@ pub(super) fn section(record: &Record) -> Markup {
 /// A column: its name, and what it says of a node.
 type Column = (&'static str, fn(&NodeRow) -> Option<String>);
 
-const COLUMNS: [Column; 8] = [
+const COLUMNS: [Column; 16] = [
     ("devices", |node| Some(count(node.devices))),
     ("subscribers", |node| Some(count(node.subscribers))),
+    ("received/s", |node| Some(short(node.received?.mean_per_s))),
+    ("variance", |node| Some(short(node.received?.variance?))),
+    ("min/s", |node| Some(count(node.received?.min_per_s))),
+    ("max/s", |node| Some(count(node.received?.max_per_s))),
     ("cores used", |node| Some(cores(Some(node.generator?.cores)))),
     ("memory", |node| Some(bytes(Some(node.generator?.peak_rss_bytes as f64)))),
+    ("machine cores", |node| Some(cores(Some(node.machine_usage?.cores)))),
+    ("machine memory", |node| Some(bytes(Some(node.machine_usage?.used_bytes? as f64)))),
+    ("NIC in", |node| Some(bytes(Some(node.machine_usage?.received_bytes? as f64)))),
+    ("NIC out", |node| Some(bytes(Some(node.machine_usage?.sent_bytes? as f64)))),
     ("clock", |node| {
         let clock = node.clock.as_ref()?;
         Some(if clock.is_the_same { "the same".to_owned() } else { format!("{} ms", short(clock.offset_us / 1e3)) })
@@ -50,8 +58,10 @@ fn table(nodes: &[NodeRow]) -> Markup {
     let has_clocks = nodes.iter().any(|node| node.clock.is_some());
     html! {
         div.scroll { table.sortable {
-            @if has_clocks {
-                caption {
+            caption {
+                "Received: first copies in each full second of the window. Machine and NIC: all that ran there, its network interfaces \
+                 but the loopback. "
+                @if has_clocks {
                     "Clocks: the run's time − the node's own at the start of the window, and the bound of its error over the run"
                 }
             }

@@ -97,6 +97,9 @@ fn conditions(page: &mut Page, record: &Record, room: &Room, verbose: bool) {
     links(page, record, room.parts);
     if !record.tables.nodes.is_empty() {
         page.field("nodes", &words::nodes(record), 3);
+        for node in record.tables.nodes.iter().filter(|_| verbose) {
+            page.field("", &format!("{}: {}", node.name, words::node(node)), 3);
+        }
     }
     // Whoever breaks something wants to know what came of it.
     faults(page, record, if verbose { room.parts } else { room.parts.min(FAULTS) });

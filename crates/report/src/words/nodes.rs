@@ -1,11 +1,48 @@
 //! Nodes in words.
 
 use pubmark_record::latency::upper;
-use pubmark_record::nodes::NodeClock;
+use pubmark_record::nodes::{NodeClock, NodeRow};
 use pubmark_record::record::Record;
 use pubmark_record::tables::PairRow;
 
-use crate::numbers::{count, share, short, time};
+use crate::numbers::{MISSING, bytes, cores, count, share, short, time};
+
+/// What a node received a second, and what it and its machine took, in one line.
+pub fn node(node: &NodeRow) -> String {
+    let mut parts: Vec<String> = vec![];
+    if let Some(received) = node.received {
+        let variance = received.variance.map_or_else(|| MISSING.to_owned(), short);
+        parts.push(format!(
+            "received {}/s (variance {variance}, {} to {})",
+            short(received.mean_per_s),
+            count(received.min_per_s),
+            count(received.max_per_s)
+        ));
+    }
+    if let Some(usage) = node.generator {
+        parts.push(format!(
+            "pubmark {} of a core, {}",
+            cores(Some(usage.cores)),
+            bytes(Some(usage.peak_rss_bytes as f64))
+        ));
+    }
+    if let Some(machine) = node.machine_usage {
+        parts.push(format!(
+            "machine {} of a core, {}",
+            cores(Some(machine.cores)),
+            bytes(machine.used_bytes.map(|used| used as f64))
+        ));
+        if let (Some(received), Some(sent)) = (machine.received_bytes, machine.sent_bytes) {
+            let [received, sent] = [received, sent].map(|carried| bytes(Some(carried as f64)));
+            parts.push(format!("NIC {received} in, {sent} out"));
+        }
+    }
+    match &node.lost {
+        Some(why) => format!("lost: {why}"),
+        None if parts.is_empty() => MISSING.to_owned(),
+        None => parts.join("; "),
+    }
+}
 
 /// What the nodes of a run were and how far apart, in one line.
 pub fn nodes(record: &Record) -> String {

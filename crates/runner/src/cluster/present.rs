@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use pubmark_cluster::credentials::Role;
 use pubmark_cluster::messages::Report;
-use pubmark_cluster::{Announcement, Cluster, ClusterError, Credentials, Event, NodesRequired};
+use pubmark_cluster::{Announcement, Cluster, ClusterError, Credentials, Event, NodeInfo, NodesRequired};
 use pubmark_engine::progress::Progress;
 use pubmark_engine::remote::{Launcher, Started};
 use pubmark_engine::run::Phase;
 use pubmark_engine::shares::WorkerLocation;
 use pubmark_record::cost::Usage;
-use pubmark_record::nodes::{ControlBytes, NodeClock, NodeMachine, NodeRow};
+use pubmark_record::nodes::{ControlBytes, MachineUsage, NodeClock, NodeMachine, NodeRow};
 use pubmark_systems::environment;
 
 use super::Observed;
@@ -127,6 +127,33 @@ impl Joined {
         })
     }
 
+    /// The first of the nodes.
+    pub(crate) fn nodes(&self, first: u16) -> Vec<NodeInfo> {
+        self.cluster.nodes().into_iter().take(first.into()).collect()
+    }
+
+    /// Those of some ports that are free on a node, at its address for clients.
+    ///
+    /// # Errors
+    /// It is gone, or does not have that address; `stop` was set.
+    pub(crate) fn free_ports(
+        &self,
+        node: u16,
+        address: IpAddr,
+        ports: &[u16],
+        stop: &AtomicBool,
+    ) -> Result<Vec<u16>, RunError> {
+        self.cluster.free_ports(node.into(), address, ports, stop).map_err(|error| match &error {
+            ClusterError::Interrupted => {
+                RunError::new(ErrorKind::Interrupted, "interrupted while nodes looked for free ports")
+            }
+            ClusterError::Address { name, .. } => RunError::from_error(ErrorKind::Input, &error)
+                .hint(format!("`pubmark node --address IP` on `{name}`, with an address of its machine")),
+            _ => RunError::from_error(ErrorKind::NodeLost, &error)
+                .hint("the node's own output says what ended it; run again with all nodes"),
+        })
+    }
+
     /// Of the first nodes those that are gone, each with why.
     pub(crate) fn lost(&self, first: u16) -> Vec<String> {
         let nodes = self.cluster.nodes().into_iter().take(first.into()).enumerate();
@@ -169,9 +196,11 @@ impl Joined {
         let rows = self.cluster.nodes().into_iter().zip(reports).zip(traffic).enumerate();
         rows.map(|(number, ((node, report), traffic))| NodeRow {
             address: Some(node.address.ip().to_string()),
+            clients_at: Some(node.clients_at.to_string()),
             lost: self.cluster.lost(number),
             clock: report.as_ref().and_then(|report| clock_of(report, &node.discipline)),
             generator: report.as_ref().and_then(usage_of),
+            machine_usage: report.as_ref().and_then(machine_usage_of),
             control: traffic.map(|traffic| ControlBytes {
                 sent: traffic.sent,
                 received: traffic.received,
@@ -214,6 +243,16 @@ fn usage_of(report: &Report) -> Option<Usage> {
         cores: cpu_seconds / (report.measured_ns as f64 / 1e9),
         peak_rss_bytes: report.peak_rss_bytes,
         ..Usage::default()
+    })
+}
+
+fn machine_usage_of(report: &Report) -> Option<MachineUsage> {
+    let machine = report.machine.filter(|_| report.measured_ns > 0)?;
+    Some(MachineUsage {
+        cores: machine.cpu_ns as f64 / report.measured_ns as f64,
+        used_bytes: machine.used_bytes,
+        received_bytes: machine.received_bytes,
+        sent_bytes: machine.sent_bytes,
     })
 }
 

@@ -36,6 +36,9 @@ pub struct BrokerlessBackEnd {
     /// What is different where its clients are in networks of their own.
     #[serde(default)]
     pub across_links: AcrossLinks,
+    /// What is different where its clients are on several machines.
+    #[serde(default)]
+    pub across_nodes: AcrossNodes,
 }
 
 /// How clients without a broker meet across emulated links.
@@ -53,11 +56,20 @@ pub struct AcrossLinks {
     pub deviations: Vec<Change>,
 }
 
+/// How clients without a broker meet on several machines.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AcrossNodes {
+    /// What differs from the system's defaults, in place of the system's own list.
+    #[serde(default)]
+    pub deviations: Vec<Change>,
+}
+
 /// Where clients meet that have networks of their own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Meet {
-    /// At the address of their subscribers, who are all in one network.
+    /// At the address of their subscribers: behind links all in one network, on several machines one address for each.
     #[default]
     AtSubscribers,
     /// Everywhere: each takes its own address, and they find each other.

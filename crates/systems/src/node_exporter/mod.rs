@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use ureq::Agent;
 
+pub use own::interface_with;
 pub use snapshot::Snapshot;
 pub use watch::{HostReadings, HostWatch};
 

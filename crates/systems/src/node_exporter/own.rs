@@ -1,11 +1,28 @@
 //! What this machine says of itself, in an exporter's terms.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 use procfs::{Current as _, CurrentSI as _, KernelStats, Meminfo};
 
 use super::snapshot::LOOPBACK;
 use super::{ScrapeError, Snapshot};
+
+impl Snapshot {
+    /// This machine's own figures, now.
+    ///
+    /// # Errors
+    /// Its kernel does not say.
+    pub fn own() -> Result<Snapshot, ScrapeError> {
+        snapshot()
+    }
+}
+
+/// Name of the network interface of this machine that has an address; `None` if none has it.
+pub fn interface_with(address: IpAddr) -> Option<String> {
+    let interfaces = if_addrs::get_if_addrs().ok()?;
+    interfaces.into_iter().find(|interface| interface.ip() == address).map(|interface| interface.name)
+}
 
 /// Reads it now.
 pub(super) fn snapshot() -> Result<Snapshot, ScrapeError> {
@@ -42,6 +59,12 @@ pub(super) fn snapshot() -> Result<Snapshot, ScrapeError> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_address_belongs_to_one_interface() {
+        assert_eq!(interface_with([127, 0, 0, 1].into()).as_deref(), Some(LOOPBACK));
+        assert_eq!(interface_with([192, 0, 2, 1].into()), None, "a documentation address (RFC 5737)");
+    }
 
     #[test]
     fn this_machine_works_while_something_counts() {

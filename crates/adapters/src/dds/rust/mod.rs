@@ -6,6 +6,7 @@ mod sample;
 
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString};
+use std::net::IpAddr;
 
 use pubmark_cyclone::entities::Intake;
 use pubmark_cyclone::qos::{History, Qos};
@@ -59,7 +60,7 @@ impl Binding for Rust {
         maximum_payload_bytes: LARGEST_PAYLOAD_BYTES,
         features: Features {
             brokerless: true,
-            settings: Some(EndpointSettings { begins_with: '?', check }),
+            settings: Some(EndpointSettings { begins_with: '?', check, finds: Some(by_multicast) }),
             maximum_sessions: Some(MOST_SESSIONS),
             maximum_messages_per_s: Some(MOST_MESSAGES_PER_S),
             ..Features::NONE
@@ -154,6 +155,11 @@ fn offers(settings: &Settings) -> Result<(), String> {
     }
     let verb = if lacks.len() == 1 { "is" } else { "are" };
     Err(format!("{} {verb} not offered over RustDDS; `--client cyclone` does that", lacks.join(", ")))
+}
+
+/// The library takes no list of peers.
+fn by_multicast(_: &[IpAddr]) -> String {
+    "discovery=multicast".to_owned()
 }
 
 fn check(text: &str) -> Result<(), String> {

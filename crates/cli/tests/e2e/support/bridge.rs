@@ -1,0 +1,81 @@
+//! Machines on one network: namespaces whose cables meet at a bridge.
+
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use super::place::PUBMARK;
+
+/// Calls `ip`; true if that went well.
+pub fn ip(words: &[&str]) -> bool {
+    let called = Command::new("ip").args(words).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    called.is_ok_and(|status| status.success())
+}
+
+/// Namespaces with a bridge between them; all are taken away when this is dropped.
+pub struct Bridge {
+    /// Of the machines, then of the bridge.
+    names: Vec<String>,
+}
+
+impl Bridge {
+    /// So many machines, at most 250; `None`, and a word about it, where namespaces cannot be made.
+    pub fn new(machines: usize) -> Option<Bridge> {
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let number = MADE.fetch_add(1, Relaxed);
+        let name = |end: usize| format!("pubmark-e2e-{}-{number}m{end}", std::process::id());
+        let bridge = Bridge { names: (0..=machines).map(name).collect() };
+        let made = bridge.make();
+        if !made {
+            pubmark_testing::skip("`ip netns add` and veth pairs need root and iproute2");
+        }
+        made.then_some(bridge)
+    }
+
+    fn make(&self) -> bool {
+        let Some((switch, machines)) = self.names.split_last() else { return false };
+        ip(&["netns", "add", switch])
+            && ip(&["-n", switch, "link", "add", "bridge", "type", "bridge"])
+            && ip(&["-n", switch, "link", "set", "bridge", "up"])
+            && machines.iter().enumerate().all(|(machine, name)| {
+                let port = format!("port{machine}");
+                ip(&["netns", "add", name])
+                    && ip(&["-n", name, "link", "add", "cable", "type", "veth", "peer", "name", &port, "netns", switch])
+                    && ip(&["-n", switch, "link", "set", &port, "master", "bridge", "up"])
+                    && ip(&["-n", name, "addr", "add", &format!("{}/24", Bridge::address(machine)), "dev", "cable"])
+                    && ip(&["-n", name, "link", "set", "cable", "up"])
+                    && ip(&["-n", name, "link", "set", "lo", "up"])
+            })
+    }
+
+    /// Address of a machine.
+    pub fn address(machine: usize) -> String {
+        format!("10.99.8.{}", machine + 1)
+    }
+
+    /// What begins a command of pubmark on a machine.
+    pub fn at(&self, machine: usize) -> Command {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.names[machine], PUBMARK]);
+        command
+    }
+
+    /// Lets no datagram out to other machines, or lets them out again; false where the kernel has no rules for that.
+    pub fn holds_datagrams(&self, machine: usize, holds: bool) -> bool {
+        let verb = if holds { "add" } else { "delete" };
+        ip(&["-n", &self.names[machine], "rule", verb, "ipproto", "udp", "to", "10.99.8.0/24", "blackhole"])
+    }
+
+    /// Takes a machine's cable out.
+    pub fn cut(&self, machine: usize) {
+        assert!(ip(&["-n", &self.names[machine], "link", "set", "cable", "down"]));
+    }
+}
+
+impl Drop for Bridge {
+    fn drop(&mut self) {
+        for name in &self.names {
+            // One that could not be made is not there.
+            ip(&["netns", "delete", name]);
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! Probes before the schedule: they say who has met, and change no count of messages.
+
+use std::time::Duration;
+
+use pubmark_testing::assert_count_eq;
+
+use super::{Ended, Simulation, plan};
+use crate::probes;
+
+/// Acknowledgements of probes come when the schedule has begun.
+const LATE: Duration = Duration::from_millis(450);
+
+fn run(has_probes: bool, qos: u8) -> Ended {
+    let workload = format!(
+        "
+name: virtual
+devices:
+  - {{name: device, count: 3, arrival: periodic, every: 7ms, payload: 100B, topic: 'v/{{device}}', qos: {qos}}}
+  - name: away
+    count: 2
+    arrival: periodic
+    every: 7ms
+    payload: 16B
+    topic: 'v/{{device}}'
+    qos: 0
+    churn: {{disconnect: 60% every 1s, reconnect: 60% every 1s}}
+subscribers:
+  - {{name: subscriber, count: 4, filters: ['v/#'], qos: {qos}}}
+"
+    );
+    let mut plan = plan(&workload, Duration::from_secs(2));
+    plan.probes = has_probes;
+    assert_eq!(probes::pairs(&plan), 12, "of devices that stay");
+    let simulation = Simulation::of_plan(plan, |_| {});
+    simulation.broker.borrow_mut().acknowledges_after_ns = LATE.as_nanos() as u64;
+    simulation.run()
+}
+
+#[test]
+fn probes_say_who_has_met_and_are_counted_nowhere() {
+    for qos in [0, 1] {
+        let (with, without) = (run(true, qos), run(false, qos));
+        assert_count_eq!((with.met, without.met), (12, 0), "QoS {qos}");
+        let [delivery, plain] = [&with, &without].map(|ended| ended.outcome.books.delivery);
+        assert_count_eq!(delivery, plain, "QoS {qos}");
+        assert_count_eq!((delivery.foreign, delivery.unknown, delivery.lost), (0, 0, 0), "QoS {qos}");
+        assert!(with.broker.borrow().published > without.broker.borrow().published, "probes were published");
+    }
+}

@@ -1,0 +1,65 @@
+//! What each node of a run received a second, and what it and its machine took.
+
+use pubmark_record::nodes::NodeRow;
+use pubmark_record::record::Record;
+
+use super::{Table, optional, text};
+
+/// A figure with its name; `None` is an empty field.
+type NodeColumn = (&'static str, fn(&NodeRow) -> Option<String>);
+
+const COLUMNS: [NodeColumn; 13] = [
+    ("devices", |node| Some(node.devices.to_string())),
+    ("subscribers", |node| Some(node.subscribers.to_string())),
+    ("seconds", |node| Some(node.received?.seconds.to_string())),
+    ("received_mean_per_s", |node| Some(node.received?.mean_per_s.to_string())),
+    ("received_variance", |node| Some(node.received?.variance?.to_string())),
+    ("received_min_per_s", |node| Some(node.received?.min_per_s.to_string())),
+    ("received_max_per_s", |node| Some(node.received?.max_per_s.to_string())),
+    ("generator_cores", |node| Some(node.generator?.cores.to_string())),
+    ("generator_peak_rss_bytes", |node| Some(node.generator?.peak_rss_bytes.to_string())),
+    ("machine_cores", |node| Some(node.machine_usage?.cores.to_string())),
+    ("machine_used_bytes", |node| Some(node.machine_usage?.used_bytes?.to_string())),
+    ("machine_received_bytes", |node| Some(node.machine_usage?.received_bytes?.to_string())),
+    ("machine_sent_bytes", |node| Some(node.machine_usage?.sent_bytes?.to_string())),
+];
+
+/// A line a node; none in a run without nodes.
+pub(super) fn by_node(record: &Record) -> String {
+    let mut names = vec!["node", "lost"];
+    names.extend(COLUMNS.map(|(name, _)| name));
+    let mut table = Table::new(&names);
+    for node in &record.tables.nodes {
+        let mut fields = vec![text(&node.name), optional(node.lost.as_deref().map(text))];
+        fields.extend(COLUMNS.map(|(_, get)| optional(get(node))));
+        table.row(&fields);
+    }
+    table.text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pubmark_record::nodes::{MachineUsage, ReceivedPerSecond};
+    use pubmark_record::sample;
+
+    #[test]
+    fn what_was_not_measured_is_an_empty_field() {
+        let mut record = sample::record();
+        let machine = MachineUsage { cores: 0.5, used_bytes: None, received_bytes: Some(7), sent_bytes: Some(8) };
+        record.tables.nodes = vec![
+            NodeRow {
+                name: "edge-1".to_owned(),
+                devices: 3,
+                subscribers: 1,
+                received: ReceivedPerSecond::of(&[10, 12]),
+                machine_usage: Some(machine),
+                ..NodeRow::default()
+            },
+            NodeRow { name: "edge-2".to_owned(), lost: Some("killed".to_owned()), ..NodeRow::default() },
+        ];
+        let text = by_node(&record);
+        let lines: Vec<&str> = text.lines().skip(1).collect();
+        assert_eq!(lines, ["edge-1,,3,1,2,11,2,10,12,,,0.5,,7,8", "edge-2,killed,0,0,,,,,,,,,,,"]);
+    }
+}
