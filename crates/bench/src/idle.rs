@@ -82,6 +82,7 @@ pub fn carry_out(order: &Order) -> Result<Finding, String> {
         sources: [].into(),
         networks: [].into(),
         run: 1,
+        wall_ahead_ns: 0,
         body_pool: Arc::from(&[0u8; 64][..]),
         connections: ConnectionSettings::default(),
     })

@@ -15,6 +15,7 @@ use pubmark_model::workload::SessionKind;
 use pubmark_protocol::clients::{
     self, Publication, RequestTarget, SessionConfig, SessionOptions, ShardConfig, Subscription, Will,
 };
+use pubmark_protocol::clock;
 
 use crate::announced::Announced;
 use crate::endpoints::Endpoints;
@@ -59,6 +60,8 @@ struct Common<'a> {
     nodes: Option<Arc<[u16]>>,
     /// Names of the groups.
     types: Vec<Arc<str>>,
+    /// User properties of the groups' messages.
+    properties: Vec<Arc<[(String, String)]>>,
     /// By subscriber: the publishers that it receives from.
     streams: Vec<Arc<[Heard]>>,
     /// By subscriber: its audience.
@@ -130,6 +133,7 @@ pub fn shards(plan: &RunPlan, progress: &Arc<Progress>, is_wanted: impl Fn(usize
         groups: plan.fleet.devices().iter().map(|device| device.group).collect(),
         nodes: plan.tells_pairs().then(|| nodes_of_publishers(plan, &audiences).into()),
         types: plan.workload.devices.iter().map(|group| group.name.as_str().into()).collect(),
+        properties: plan.workload.devices.iter().map(|group| group.properties.clone().into()).collect(),
         responders: responders(plan, &streams),
         streams,
         audiences,
@@ -195,6 +199,7 @@ fn shard_config(plan: &RunPlan, endpoints: &Endpoints) -> ShardConfig {
         sources: Arc::clone(&plan.sources),
         networks: Arc::clone(&plan.networks.all),
         run: plan.run_id,
+        wall_ahead_ns: clock::realtime_ns() as i64 - clock::monotonic_ns() as i64,
         body_pool: words.collect(),
         connections: plan.connections.clone(),
     }
@@ -277,7 +282,9 @@ impl Common<'_> {
                 topic: self.plan.fleet.topic(&self.plan.workload, device).into(),
                 qos: group.qos,
                 retain: group.retain,
-                body: self.body(&group.body),
+                body: self.body(&group.body, device),
+                header: group.header,
+                properties: Arc::clone(&self.properties[usize::from(device.group)]),
             });
             publishers.push(publisher);
         }
@@ -292,7 +299,7 @@ impl Common<'_> {
                 let trigger = &self.plan.fleet.devices()[*number as usize];
                 let rules = |device: &Device| &self.rules[usize::from(device.group)];
                 let key = rules(device).answer_key(device, rules(trigger), trigger);
-                links.push((*number, Link { publisher, key }));
+                links.push((*number, Link { publisher, key, device_bytes: device.name_bytes() }));
             }
         }
         links
@@ -345,11 +352,14 @@ impl Common<'_> {
     }
 
     /// The random pool is every shard's own default.
-    fn body(&self, body: &Body) -> Option<clients::Body> {
+    fn body(&self, body: &Body, device: &Device) -> Option<clients::Body> {
         match body {
             Body::Random => None,
             Body::Text => Some(clients::Body::Pool(Arc::clone(&self.text))),
             Body::Json(document) => Some(clients::Body::Document(Arc::clone(document).into())),
+            Body::Template(template) => {
+                Some(clients::Body::Template { template: Arc::clone(template), device: device.name().into() })
+            }
         }
     }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use pubmark_model::arrival::{Arrival, Phase};
 use pubmark_model::churn::{CheckPhase, Churn, Leave};
 use pubmark_model::fleet::{Device, Fleet};
-use pubmark_model::payload::{Body, SizeDistribution};
+use pubmark_model::payload::{Body, HeaderPlace, SizeDistribution};
 use pubmark_model::qos::Qos;
 use pubmark_model::schedule::{ChurnCursor, Cursor, DeviceHash, Rules, Timeline};
 use pubmark_model::topic::{TopicFilter, TopicTemplate};
@@ -56,6 +56,8 @@ fn group(arrival: Arrival, size: SizeDistribution, churn: Option<Churn>) -> Devi
         arrival,
         size,
         body: Body::Random,
+        header: HeaderPlace::Payload,
+        properties: vec![],
         topic: TopicTemplate("t".to_owned()),
         qos: Qos::BestEffort,
         retain: false,

@@ -26,6 +26,7 @@ pub mod reaction;
 pub mod requests;
 pub mod schedule;
 pub mod secret;
+pub mod template;
 pub mod topic;
 pub mod topology;
 pub mod units;

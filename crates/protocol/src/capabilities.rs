@@ -25,6 +25,9 @@ pub struct Features {
     pub message_expiry: bool,
     /// A number can stand for a topic ([`crate::clients::SessionOptions::topic_alias`]).
     pub topic_alias: bool,
+    /// Messages have user properties, in the protocol's own words: a header can travel in one
+    /// ([`crate::clients::Publication::header`]), and those of the workload's own ([`crate::clients::Publication::properties`]).
+    pub properties: Option<&'static str>,
     /// Its clients are its filters: publishers keep back what nobody asked for ([`crate::events::Event::Withheld`]), subscribers
     /// get what only begins alike ([`crate::events::Event::PassedOver`]).
     pub filters_at_clients: bool,
@@ -79,6 +82,7 @@ impl Features {
         will_delay: false,
         message_expiry: false,
         topic_alias: false,
+        properties: None,
         filters_at_clients: false,
         two_ports: false,
         brokerless: false,

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use pubmark_engine::shared_connections::SharedConnections;
 use pubmark_model::fleet::Fleet;
+use pubmark_model::payload::HeaderPlace;
 use pubmark_model::qos::Qos;
 use pubmark_model::requests;
 use pubmark_model::topic::TopicFilter;
@@ -169,10 +170,23 @@ fn lacking_option(kind: &str, group: &DeviceGroup, protocol: &Protocol) -> Optio
         format!("asks for `message_expiry`, messages do not expire in {name}")
     } else if group.mqtt.topic_alias && !features.topic_alias {
         format!("asks for `topic_alias`, {name} has none")
+    } else if features.properties.is_none() && group.header == HeaderPlace::UserProperty {
+        format!(
+            "has its header in a user property, messages have none in {name} ({} have): `header: payload`",
+            with_properties()
+        )
+    } else if features.properties.is_none() && !group.properties.is_empty() {
+        format!("has `properties`, messages have none in {name} ({} have)", with_properties())
     } else {
         return None;
     };
     Some(format!("{kind} {lacks}"))
+}
+
+/// Protocols whose messages have user properties.
+fn with_properties() -> String {
+    let with = PROTOCOLS.iter().map(|protocol| &protocol.capabilities).filter(|can| can.features.properties.is_some());
+    with.map(|can| can.name).collect::<Vec<_>>().join(", ")
 }
 
 /// What a group of either kind may ask for.

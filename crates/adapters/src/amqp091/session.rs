@@ -79,6 +79,7 @@ impl Dialect for Amqp091 {
         ends_sessions: true,
         features: Features {
             requests: Some("reply-to: a queue, correlation-id"),
+            properties: Some("headers"),
             shared_subscriptions: true,
             settings: Some(VIRTUAL_HOST),
             ..Features::NONE

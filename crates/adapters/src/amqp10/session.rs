@@ -84,6 +84,7 @@ impl Dialect for Amqp10 {
         ends_sessions: false,
         features: Features {
             requests: Some("reply-to: a node of the requester's, correlation-id"),
+            properties: Some("application properties"),
             shared_subscriptions: true,
             settings: Some(VIRTUAL_HOST),
             ..Features::NONE

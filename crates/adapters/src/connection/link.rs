@@ -87,12 +87,14 @@ pub struct Sending {
     pub payload_bytes: usize,
     /// It was reported as written before.
     pub repeated: bool,
+    /// Bytes from its header to its payload: 0 if that begins with it.
+    pub header_before: usize,
 }
 
 impl Sending {
     /// For the first time, and nothing of it is kept.
     pub fn once(payload_bytes: usize) -> Sending {
-        Sending { tag: 0, payload_bytes, repeated: false }
+        Sending { tag: 0, payload_bytes, repeated: false, header_before: 0 }
     }
 }
 
@@ -282,12 +284,12 @@ impl Link {
         front: impl FnOnce(&mut Vec<u8>),
         end: &[u8],
     ) {
-        let Sending { tag, repeated, .. } = sending;
+        let Sending { tag, repeated, header_before, .. } = sending;
         let entry = Message { token: message.token(), timing: message.timing, tag, repeated, withheld: false };
         let (config, publication) = (&shared.config, &self.config.publications[usize::from(message.publication)]);
         self.outbox.append_message(&mut shared.pool, entry, |out| {
             front(out);
-            let at = out.len();
+            let at = out.len() - header_before;
             payload::append(config, publication, &message, out);
             out.extend_from_slice(end);
             at

@@ -68,6 +68,7 @@ impl ProtocolVersion for V5 {
             message_expiry: true,
             topic_alias: true,
             requests: Some("response topic, correlation data"),
+            properties: Some("user properties"),
             ..MQTT_311.features
         },
         ..MQTT_311

@@ -5,6 +5,7 @@ use pubmark_wire::front::Front;
 use pubmark_wire::nats::{Connect, Info, Operation, PING, encode_connect, next, subjects};
 
 use crate::connection::{Link, Phase, Refusal, Shared, Times};
+use crate::payload;
 
 /// What clients in Rust call themselves.
 const LANGUAGE: &str = "rust";
@@ -50,6 +51,9 @@ impl Opening {
         }
         if info.tls_required && !encrypts {
             return Err(Cause::Refused(Reason::words("it takes connections with TLS only")));
+        }
+        if !info.headers && link.config.publications.iter().any(payload::has_properties) {
+            return Err(Cause::Refused(Reason::words("it carries no headers")));
         }
         if encrypts {
             // What somebody slipped in behind INFO would be taken for the server's encrypted words.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::diagnostic::{Problem, ProblemKind, Span};
+use super::files::Files;
 use super::names::check_name;
 use super::raw::{
     ArrivalWord, ChecksWord, LeaveWord, PhaseWord, RawArrival, RawChurn, RawCredentials, RawGroup, SessionWord,
@@ -12,6 +13,7 @@ use super::shape::{Form, Spanned, Word};
 use super::{links, options, payload, topics, value};
 use crate::arrival::{Arrival, Phase};
 use crate::churn::{CheckPhase, Churn, Leave};
+use crate::payload::{Body, SizeDistribution};
 use crate::qos::Qos;
 use crate::reaction::{Reaction, Think};
 use crate::secret::Secret;
@@ -28,7 +30,7 @@ const MOST_DEVICES: u32 = 1 << 24;
 const MOST_TRACE_TIMES: usize = 1_000_000;
 
 /// Checks one group, counted out at a scale; `place` is what to underline where the group as a whole is meant.
-pub(crate) fn group(raw: &RawGroup, scale: u32, place: Span) -> Result<DeviceGroup, Problem> {
+pub(crate) fn group(raw: &RawGroup, scale: u32, place: Span, files: &Files) -> Result<DeviceGroup, Problem> {
     let name = raw.name.as_ref().or(raw.r#type.as_ref()).ok_or_else(|| {
         Problem::new(ProblemKind::MissingKey, "a device group needs a `type` or a `name`")
             .at(place, "this group has neither")
@@ -40,17 +42,24 @@ pub(crate) fn group(raw: &RawGroup, scale: u32, place: Span) -> Result<DeviceGro
             .at(name.span, "nor do its type and the defaults")
             .help(help)
     };
-    let size = raw.payload.as_ref().ok_or_else(|| missing("how large its messages are", "add `payload: 100B`"))?;
-    let size = payload::distribution(size)?;
+    let header = options::header(raw)?;
+    let body = payload::body(raw.body.as_ref())?;
+    let size = match (&raw.payload, &body) {
+        (Some(size), _) => payload::distribution(size, files)?,
+        (None, Body::Template(template)) => SizeDistribution::Rendered { template: template.clone(), header_bytes: 0 },
+        (None, _) => return Err(missing("how large its messages are", "add `payload: 100B`")),
+    };
     let window = |count| value::count(count, "`in_flight_window`", 1, u32::from(u16::MAX));
     let window = raw.in_flight_window.as_ref().map(window).transpose()?;
     let session = session(raw.session.as_ref());
-    Ok(DeviceGroup {
+    let group = DeviceGroup {
         name: name.value.clone(),
         count: value::scaled(raw.count.as_ref(), if scales(raw) { scale } else { 1 }, MOST_DEVICES)?,
         arrival: arrival(raw, || missing("when it sends", "add `every: 5s` or `rate: 10/s`"))?,
         size,
-        body: payload::body(raw.body.as_ref()),
+        body,
+        header,
+        properties: options::properties(raw.properties.as_ref(), name)?,
         topic: raw.topic.as_ref().map_or_else(|| Ok(TopicTemplate(DEFAULT_TOPIC.to_owned())), topics::template)?,
         qos: raw.qos.as_ref().map_or(Ok(Qos::BestEffort), value::qos)?,
         retain: raw.retain.as_ref().is_some_and(|retain| retain.value),
@@ -67,7 +76,8 @@ pub(crate) fn group(raw: &RawGroup, scale: u32, place: Span) -> Result<DeviceGro
         link: links::of_group(raw.link.as_ref()),
         isolate: is_isolated(raw.isolate.as_ref()),
         requests: None,
-    })
+    };
+    payload::with_body(group, raw)
 }
 
 fn scales(raw: &RawGroup) -> bool {

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use super::diagnostic::{Problem, ProblemKind, Span};
+use super::files::Files;
 use super::names::{MOST_FILTERS, MOST_GROUPS, MOST_SUBSCRIBERS, Names, check_name};
 use super::raw::{RawGroup, RawWorkload, is_isolated};
 use super::raw_requests::{RawProcessing, RawRequester, RawResponder};
@@ -32,6 +33,7 @@ const LARGEST_ANSWER_BYTES: f64 = 268_435_455.0;
 pub(crate) fn add_groups(
     raw: &RawWorkload,
     scale: u32,
+    files: &Files,
     devices: &mut Vec<DeviceGroup>,
     subscribers: &mut Vec<SubscriberGroup>,
 ) -> Result<(), Problem> {
@@ -43,7 +45,7 @@ pub(crate) fn add_groups(
     }
     for group in &raw.requesters {
         names.add("group", &group.name.value, group.name.span)?;
-        devices.push(requesters(group, scale)?);
+        devices.push(requesters(group, scale, files)?);
     }
     let mut names = Names::default();
     for name in raw.subscribers.iter().filter_map(|group| group.name.as_ref()) {
@@ -72,12 +74,12 @@ fn of_shared(shared: &Option<Spanned<String>>) -> Option<(&str, Span)> {
     shared.as_ref().map(|name| (name.value.as_str(), name.span))
 }
 
-fn requesters(raw: &RawRequester, scale: u32) -> Result<DeviceGroup, Problem> {
+fn requesters(raw: &RawRequester, scale: u32, files: &Files) -> Result<DeviceGroup, Problem> {
     let timeout = raw.timeout.as_ref().map_or(Ok(USUAL_TIMEOUT), timeout)?;
     let in_flight = |count| value::count(count, "`in_flight`", 1, u32::from(u16::MAX));
     let in_flight = raw.in_flight.as_ref().map(in_flight).transpose()?;
     let in_flight = in_flight.map_or(USUAL_IN_FLIGHT, |count| count as u16);
-    let group = device::group(&as_device(raw), scale, raw.name.span)?;
+    let group = device::group(&as_device(raw), scale, raw.name.span, files)?;
     if group.reaction().is_some() {
         return Err(Problem::new(ProblemKind::Conflict, "requests are sent on a schedule, not as reactions")
             .at(raw.name.span, "this group reacts")
@@ -107,6 +109,8 @@ fn as_device(raw: &RawRequester) -> RawGroup {
         jitter: raw.jitter,
         payload: raw.payload,
         body: raw.body,
+        header: None,
+        properties: None,
         topic: raw.topic,
         qos: raw.qos,
         retain: None,

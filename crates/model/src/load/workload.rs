@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::diagnostic::{Problem, ProblemKind, Span};
+use super::files::Files;
 use super::names::{MOST_FILTERS, MOST_GROUPS, MOST_SUBSCRIBERS, Names, check_name};
 use super::node::Node;
 use super::raw::{PlacementWord, RawPublished, RawSubscriber, RawWorkload, SubscribersWord, is_isolated};
@@ -45,12 +46,13 @@ pub(crate) fn checked(
     options: &LoadOptions,
     scale: u32,
     has_published: bool,
+    files: &Files,
 ) -> Result<Workload, Problem> {
     let raw = RawWorkload::deserialize(Reader(root))?;
     check_workload_name(&raw.name)?;
-    let mut devices = device_groups(root, &raw, scale)?;
+    let mut devices = device_groups(root, &raw, scale, files)?;
     let mut subscribers = subscriber_groups(&raw, scale)?;
-    requests::add_groups(&raw, scale, &mut devices, &mut subscribers)?;
+    requests::add_groups(&raw, scale, files, &mut devices, &mut subscribers)?;
     check_totals(&devices, &subscribers, root)?;
     if let Some(qos) = options.qos {
         apply_qos(&mut devices, &mut subscribers, qos);
@@ -116,7 +118,7 @@ fn check_workload_name(name: &Spanned<String>) -> Result<(), Problem> {
     }
 }
 
-fn device_groups(root: &Node, raw: &RawWorkload, scale: u32) -> Result<Vec<DeviceGroup>, Problem> {
+fn device_groups(root: &Node, raw: &RawWorkload, scale: u32, files: &Files) -> Result<Vec<DeviceGroup>, Problem> {
     let list = root.get("devices").map(|devices| devices.span).unwrap_or_default();
     if raw.devices.is_empty() && raw.requesters.is_empty() {
         return Err(Problem::new(ProblemKind::Empty, "no device sends anything")
@@ -132,7 +134,7 @@ fn device_groups(root: &Node, raw: &RawWorkload, scale: u32) -> Result<Vec<Devic
         .iter()
         .zip(nodes)
         .map(|(group, node)| {
-            let checked = device::group(group, scale, first_key(node))?;
+            let checked = device::group(group, scale, first_key(node), files)?;
             let span = group.name.as_ref().or(group.r#type.as_ref()).map(|name| name.span).unwrap_or_default();
             names.add("device group", &checked.name, span)?;
             Ok(checked)

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::arrival::{Arrival, Phase};
 use crate::churn::{CheckPhase, Churn, Leave};
 use crate::fleet::{Device, Fleet};
-use crate::payload::{Body, SizeDistribution};
+use crate::payload::{Body, HeaderPlace, SizeDistribution};
 use crate::qos::Qos;
 use crate::schedule::{Cursor, Due, Rules, Timeline};
 use crate::topic::{TopicFilter, TopicTemplate};
@@ -24,6 +24,8 @@ pub(crate) fn group(name: &str, count: u32, arrival: Arrival) -> DeviceGroup {
         arrival,
         size: SizeDistribution::Uniform { min: 20, max: 2_000 },
         body: Body::Random,
+        header: HeaderPlace::Payload,
+        properties: vec![],
         topic: TopicTemplate("t/{domain}/{type}/{device}".to_owned()),
         qos: Qos::AtLeastOnce,
         retain: false,
