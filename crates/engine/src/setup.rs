@@ -308,7 +308,8 @@ impl Common<'_> {
     /// A session of a device, without what it publishes.
     fn device_session(&self, device: &Device) -> SessionConfig {
         let group = &self.plan.workload.devices[usize::from(device.group)];
-        let client_id: Box<str> = self.plan.fleet.client_id(self.plan.run_id, device).into();
+        let who = self.plan.fleet.device_identity(&self.plan.workload, self.plan.run_id, device);
+        let client_id: Box<str> = who.client_id.into();
         let reply_topic: Option<Box<str>> = group.requests.map(|_| format!("{REPLIES}/{client_id}").into());
         let replies = reply_topic.iter().map(|topic| Subscription { filter: topic.clone(), qos: group.qos });
         SessionConfig {
@@ -316,7 +317,8 @@ impl Common<'_> {
             client_id,
             endpoint: self.plan.publish_at.of_device(device),
             network: self.plan.networks.of_devices(device.group),
-            credentials: group.credentials.clone(),
+            credentials: who.credentials,
+            certificate: who.certificate,
             persistent: group.session == SessionKind::Persistent,
             in_flight_window: group.in_flight_window,
             publications: vec![],
@@ -428,8 +430,9 @@ impl Common<'_> {
     fn subscriber_session(&self, subscriber: &Subscriber, place: u16) -> SessionConfig {
         let plan = self.plan;
         let group = &plan.workload.subscribers[usize::from(subscriber.group)];
-        let mut client_id = plan.fleet.subscriber_client_id(plan.run_id, subscriber);
-        if plan.subscribe_at.sessions_per_subscriber() > 1 {
+        let who = plan.fleet.subscriber_identity(&plan.workload, plan.run_id, subscriber);
+        let mut client_id = who.client_id;
+        if plan.subscribe_at.sessions_per_subscriber() > 1 && !who.is_given {
             client_id.push_str(&format!("b{place}"));
         }
         let filters = plan.fleet.filters(&plan.workload, subscriber);
@@ -437,7 +440,8 @@ impl Common<'_> {
             client_id: client_id.into(),
             endpoint: place,
             network: plan.networks.of_subscribers(subscriber.group),
-            credentials: group.credentials.clone(),
+            credentials: who.credentials,
+            certificate: who.certificate,
             persistent: group.session == SessionKind::Persistent,
             in_flight_window: u16::MAX,
             publications: vec![],

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
+mod identities;
 mod limits;
 mod reactions;
 

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::arrival::Arrival;
 use crate::churn::Churn;
 use crate::fault::Fault;
+use crate::identity::GroupIdentity;
 use crate::link::Link;
 use crate::metric::MetricProgram;
 use crate::payload::{Body, HeaderPlace, SizeDistribution};
@@ -125,8 +126,8 @@ pub struct DeviceGroup {
     pub mqtt: MqttSettings,
     /// Messages sent and not yet acknowledged at most (QoS 1, 2); the server may allow less.
     pub in_flight_window: u16,
-    /// Log-in, if the system asks for one.
-    pub credentials: Option<Credentials>,
+    /// Who its clients are.
+    pub identity: GroupIdentity,
     /// Name of the clients that carry it: all groups that name them share their connections, device 0 on client 0 and so on.
     /// `None`: each device has a connection of its own.
     pub client: Option<String>,
@@ -198,8 +199,8 @@ pub struct SubscriberGroup {
     pub qos: Qos,
     /// What a session keeps.
     pub session: SessionKind,
-    /// Log-in, if the system asks for one.
-    pub credentials: Option<Credentials>,
+    /// Who its clients are.
+    pub identity: GroupIdentity,
     /// Name of the shared group that its subscribers are: each message goes to one of them.
     pub shared: Option<String>,
     /// Time a subscriber spends on a message before it takes the next; zero for none.

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pubmark_model::identity::ClientPem;
 use pubmark_model::payload::HeaderPlace;
 use pubmark_model::qos::Qos;
 use pubmark_model::template::{BodyDraw, Template};
@@ -180,6 +181,9 @@ pub struct SessionConfig {
     pub network: Option<u16>,
     /// Log-in; the endpoint's if `None`.
     pub credentials: Option<Credentials>,
+    /// Certificate that it shows in TLS; the endpoint's if `None`. Only for adapters with
+    /// [`crate::capabilities::Features::own_certificates`].
+    pub certificate: Option<Arc<ClientPem>>,
     /// Keep the session when the connection ends.
     pub persistent: bool,
     /// Messages sent and not yet acknowledged at most; the server may allow less.

@@ -137,6 +137,7 @@ fn session(role: &str, endpoint: u16) -> SessionConfig {
         network: None,
         client_id: format!("pubmark-{role}-{}", std::process::id()).into(),
         credentials: None,
+        certificate: None,
         persistent: false,
         in_flight_window: 1,
         publications: vec![],

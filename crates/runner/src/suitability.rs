@@ -74,6 +74,9 @@ fn lacking_for_groups(workload: &Workload, spoken: Spoken) -> Option<String> {
         };
         let can = &spoken.subscribe.capabilities;
         lacking_in_group(&kind, group.qos, group.session, spoken.subscribe).or_else(|| {
+            if group.identity.has_certificates() && !can.features.own_certificates {
+                return Some(format!("{kind} {}", no_certificates(can.name)));
+            }
             if !group.processing.is_zero() && !spoken.subscribe.pauses {
                 return Some(format!("{kind} {}", takes_its_time(spoken.subscribe)));
             }
@@ -175,12 +178,18 @@ fn lacking_option(kind: &str, group: &DeviceGroup, protocol: &Protocol) -> Optio
             "has its header in a user property, messages have none in {name} ({} have): `header: payload`",
             with_properties()
         )
+    } else if group.identity.has_certificates() && !features.own_certificates {
+        no_certificates(name)
     } else if features.properties.is_none() && !group.properties.is_empty() {
         format!("has `properties`, messages have none in {name} ({} have)", with_properties())
     } else {
         return None;
     };
     Some(format!("{kind} {lacks}"))
+}
+
+fn no_certificates(protocol: &str) -> String {
+    format!("has a certificate for each client, clients over {protocol} have none of their own")
 }
 
 /// Protocols whose messages have user properties.

@@ -108,7 +108,12 @@ impl Dialect for JetStream {
         retain: false,
         persistent_sessions: true,
         ends_sessions: true,
-        features: Features { redelivers_behind: true, properties: Some("headers"), ..Features::NONE },
+        features: Features {
+            redelivers_behind: true,
+            properties: Some("headers"),
+            own_certificates: true,
+            ..Features::NONE
+        },
         sent_means: SentMeans::Wire,
         maximum_payload_bytes: LARGEST_PAYLOAD_BYTES,
         check_topic: Some(names::check_topic),

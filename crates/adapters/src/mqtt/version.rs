@@ -24,6 +24,7 @@ const MQTT_311: Capabilities = Capabilities {
     persistent_sessions: true,
     ends_sessions: false,
     features: Features {
+        own_certificates: true,
         shared_subscriptions: true,
         wills: true,
         // MQTT 5.0 §6; the path is what most servers listen at.

@@ -86,6 +86,8 @@ impl Opening {
 /// CONNECT, and a PING whose PONG says that it was taken.
 fn say_connect(link: &mut Link, shared: &mut Shared, encrypts: bool) {
     let credentials = link.config.log_in(&shared.config);
+    // A token alone is one of the server's (`authorization: {token: …}`).
+    let named = credentials.filter(|credentials| !credentials.user.is_empty());
     let connect = Connect {
         verbose: false,
         pedantic: false,
@@ -97,8 +99,9 @@ fn say_connect(link: &mut Link, shared: &mut Shared, encrypts: bool) {
         echo: true,
         headers: true,
         no_responders: true,
-        user: credentials.map(|credentials| credentials.user.as_str()),
-        pass: credentials.map(|credentials| credentials.password.expose()),
+        user: named.map(|credentials| credentials.user.as_str()),
+        pass: named.map(|credentials| credentials.password.expose()),
+        auth_token: credentials.filter(|one| one.user.is_empty()).map(|one| one.password.expose()),
     };
     link.pings = link.pings.wrapping_add(1);
     link.outbox.append(&mut shared.pool, |out| {

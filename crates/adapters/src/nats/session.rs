@@ -66,6 +66,7 @@ impl Dialect for Nats {
         persistent_sessions: false,
         ends_sessions: false,
         features: Features {
+            own_certificates: true,
             shared_subscriptions: true,
             properties: Some("headers"),
             requests: Some("reply subject: an inbox, its last token the request"),

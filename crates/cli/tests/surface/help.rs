@@ -13,6 +13,7 @@ const VERBS: &[&str] = &[
     "choose",
     "node",
     "cluster",
+    "devices",
     "deploy",
     "serve",
     "runs",

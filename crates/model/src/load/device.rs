@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+use super::credentials::{self, Of};
 use super::diagnostic::{Problem, ProblemKind, Span};
 use super::files::Files;
 use super::names::check_name;
 use super::raw::{
-    ArrivalWord, ChecksWord, LeaveWord, PhaseWord, RawArrival, RawChurn, RawCredentials, RawGroup, SessionWord,
-    is_isolated,
+    ArrivalWord, ChecksWord, LeaveWord, PhaseWord, RawArrival, RawChurn, RawGroup, SessionWord, is_isolated,
 };
 use super::shape::{Form, Spanned, Word};
 use super::{links, options, payload, topics, value};
@@ -16,9 +16,8 @@ use crate::churn::{CheckPhase, Churn, Leave};
 use crate::payload::{Body, SizeDistribution};
 use crate::qos::Qos;
 use crate::reaction::{Reaction, Think};
-use crate::secret::Secret;
 use crate::topic::TopicTemplate;
-use crate::workload::{Credentials, DeviceGroup, SessionKind};
+use crate::workload::{DeviceGroup, SessionKind};
 
 /// Messages in flight at most where a group says nothing.
 pub(crate) const DEFAULT_IN_FLIGHT_WINDOW: u16 = 20;
@@ -52,9 +51,10 @@ pub(crate) fn group(raw: &RawGroup, scale: u32, place: Span, files: &Files) -> R
     let window = |count| value::count(count, "`in_flight_window`", 1, u32::from(u16::MAX));
     let window = raw.in_flight_window.as_ref().map(window).transpose()?;
     let session = session(raw.session.as_ref());
+    let count = value::scaled(raw.count.as_ref(), if scales(raw) { scale } else { 1 }, MOST_DEVICES)?;
     let group = DeviceGroup {
         name: name.value.clone(),
-        count: value::scaled(raw.count.as_ref(), if scales(raw) { scale } else { 1 }, MOST_DEVICES)?,
+        count,
         arrival: arrival(raw, || missing("when it sends", "add `every: 5s` or `rate: 10/s`"))?,
         size,
         body,
@@ -71,7 +71,7 @@ pub(crate) fn group(raw: &RawGroup, scale: u32, place: Span, files: &Files) -> R
         will: options::will(raw, session)?,
         mqtt: options::mqtt(raw.mqtt.as_ref())?,
         in_flight_window: window.map_or(DEFAULT_IN_FLIGHT_WINDOW, |window| window as u16),
-        credentials: credentials(raw.credentials.as_ref())?,
+        identity: credentials::identity(raw.credentials.as_ref(), Of::Devices, count, files)?,
         client: raw.client.as_ref().map(|client| check_name(client).map(|()| client.value.clone())).transpose()?,
         link: links::of_group(raw.link.as_ref()),
         isolate: is_isolated(raw.isolate.as_ref()),
@@ -90,40 +90,6 @@ pub(crate) fn session(word: Option<&Word<SessionWord>>) -> SessionKind {
         Some(SessionWord::Persistent) => SessionKind::Persistent,
         Some(SessionWord::Clean) | None => SessionKind::Clean,
     }
-}
-
-/// Log-in.
-pub(crate) fn credentials(raw: Option<&Spanned<RawCredentials>>) -> Result<Option<Credentials>, Problem> {
-    let Some(raw) = raw else { return Ok(None) };
-    let user = raw.value.user.clone();
-    let password = match (&raw.value.password, &raw.value.password_env) {
-        (Some(password), None) => password.clone(),
-        (None, Some(variable)) => password_of(variable)?,
-        (Some(_), Some(variable)) => {
-            return Err(Problem::new(ProblemKind::Conflict, "the password is given twice")
-                .at(variable.span, "and here")
-                .help("keep `password_env`, which others cannot read in the file"));
-        }
-        (None, None) => {
-            return Err(Problem::new(ProblemKind::MissingKey, "a log-in has no password")
-                .at(raw.span, "here")
-                .help("`password_env: NAME` names the environment variable that holds it; or `password: \"…\"`"));
-        }
-    };
-    Ok(Some(Credentials { user, password }))
-}
-
-fn password_of(variable: &Spanned<String>) -> Result<Secret, Problem> {
-    std::env::var(&variable.value).map(Secret::new).map_err(|error| {
-        let why = match error {
-            std::env::VarError::NotPresent => "is not set",
-            std::env::VarError::NotUnicode(_) => "is not UTF-8",
-        };
-        let name = &variable.value;
-        Problem::new(ProblemKind::ImpossibleValue, format!("the environment variable `{name}` {why}"))
-            .at(variable.span, "the password is taken from it")
-            .help(format!("`export {name}=…` first"))
-    })
 }
 
 fn arrival(raw: &RawGroup, missing: impl Fn() -> Problem) -> Result<Arrival, Problem> {

@@ -15,6 +15,8 @@ use crate::link::choice;
 use crate::workload::{Variant, Workload};
 
 mod clients;
+mod credentials;
+mod csv;
 mod device;
 pub(crate) mod diagnostic;
 mod error;

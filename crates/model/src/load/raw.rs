@@ -372,11 +372,16 @@ pub(crate) struct RawMqtt {
 #[serde(deny_unknown_fields, expecting = "a mapping")]
 pub(crate) struct RawCredentials {
     /// User name.
-    pub user: String,
+    pub user: Option<Spanned<String>>,
     /// Password; never written to a record. Others can read it in the file: `password_env` is safer.
     pub password: Option<Secret>,
     /// Environment variable that holds the password, in place of `password`.
     pub password_env: Option<Spanned<String>>,
+    /// Client identifier, with placeholders such as `{device}`; pubmark's own if not given.
+    pub client_id: Option<Spanned<String>>,
+    /// A CSV file with a row for each client, in place of all others. Its first line names its columns, some of `client_id`, `user`,
+    /// `password`, `certificate`, `key`, `token`; a relative path counts from the folder of the workload's file.
+    pub file: Option<Spanned<String>>,
 }
 
 /// A group of like subscribers.

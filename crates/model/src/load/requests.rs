@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use super::credentials::{self, Of};
 use super::diagnostic::{Problem, ProblemKind, Span};
 use super::files::Files;
 use super::names::{MOST_FILTERS, MOST_GROUPS, MOST_SUBSCRIBERS, Names, check_name};
@@ -60,7 +61,7 @@ pub(crate) fn add_groups(
             }
             shared.push((name, span));
         }
-        subscribers.push(responders(group, scale)?);
+        subscribers.push(responders(group, scale, files)?);
     }
     for count in [devices.len(), subscribers.len()] {
         if count > MOST_GROUPS {
@@ -135,7 +136,7 @@ fn timeout(text: &Text<DurationText>) -> Result<Duration, Problem> {
     Ok(timeout)
 }
 
-fn responders(raw: &RawResponder, scale: u32) -> Result<SubscriberGroup, Problem> {
+fn responders(raw: &RawResponder, scale: u32, files: &Files) -> Result<SubscriberGroup, Problem> {
     check_name(&raw.name)?;
     let filters = &raw.filters.value.0;
     if filters.is_empty() {
@@ -150,13 +151,14 @@ fn responders(raw: &RawResponder, scale: u32) -> Result<SubscriberGroup, Problem
         text.as_ref().map_or(Ok(usual), |text| value::count(text, what, least, most))
     };
     let scales = raw.scales.as_ref().is_some_and(|scales| scales.value);
+    let own_count = value::scaled(raw.count.as_ref(), if scales { scale } else { 1 }, MOST_SUBSCRIBERS as u32)?;
     Ok(SubscriberGroup {
         name: raw.name.value.clone(),
-        count: value::scaled(raw.count.as_ref(), if scales { scale } else { 1 }, MOST_SUBSCRIBERS as u32)?,
+        count: own_count,
         filters: filters.iter().map(topics::filter).collect::<Result<_, _>>()?,
         qos: raw.qos.as_ref().map_or(Ok(Qos::BestEffort), value::qos)?,
         session: SessionKind::Clean,
-        credentials: device::credentials(raw.credentials.as_ref())?,
+        identity: credentials::identity(raw.credentials.as_ref(), Of::Subscribers, own_count, files)?,
         shared: raw.shared.as_ref().map(|name| options::shared(name, &raw.filters.value)).transpose()?,
         processing: Duration::ZERO,
         client: None,

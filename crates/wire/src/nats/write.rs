@@ -31,6 +31,9 @@ pub struct Connect<'a> {
     /// Password.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pass: Option<&'a str>,
+    /// Token in place of both.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub auth_token: Option<&'a str>,
 }
 
 /// Appends `CONNECT {…}`.
@@ -167,6 +170,7 @@ mod tests {
             no_responders: true,
             user: None,
             pass: None,
+            auth_token: None,
         };
         let without = text(|out| encode_connect(&connect, out));
         assert!(without.starts_with("CONNECT {\"verbose\":false") && without.ends_with("}\r\n"), "{without}");
