@@ -4,7 +4,9 @@
 
 use std::ops::Range;
 
-use pubmark_model::payload::{HEADER_PROPERTY, HeaderPlace};
+#[cfg(any(test, feature = "mqtt", feature = "nats", feature = "amqp091", feature = "amqp10"))]
+use pubmark_model::payload::HEADER_PROPERTY;
+use pubmark_model::payload::HeaderPlace;
 use pubmark_model::random::mix;
 use pubmark_model::template::Filling;
 #[cfg(feature = "mqtt")]
@@ -109,9 +111,11 @@ pub fn append_part(
 }
 
 /// Space for a header as text.
+#[cfg(any(test, feature = "mqtt", feature = "nats", feature = "amqp091", feature = "amqp10"))]
 pub type TextSpace = [u8; header::LONGEST_TEXT];
 
 /// The header of a message as text, if it goes beside the payload.
+#[cfg(any(test, feature = "mqtt", feature = "nats", feature = "amqp091", feature = "amqp10"))]
 pub fn header_text<'a>(
     config: &ShardConfig,
     publication: &Publication,
@@ -128,6 +132,7 @@ pub fn header_text<'a>(
 }
 
 /// What goes beside a message's payload, names and values: the workload's own, and behind them the header.
+#[cfg(any(test, feature = "mqtt", feature = "nats", feature = "amqp091", feature = "amqp10"))]
 pub fn properties<'a>(
     own: &'a [(String, String)],
     header: Option<&'a str>,
@@ -137,6 +142,7 @@ pub fn properties<'a>(
 }
 
 /// Bytes of a message's properties, each with so many besides its name and its value.
+#[cfg(any(test, feature = "mqtt", feature = "nats"))]
 pub fn property_bytes(publication: &Publication, is_reaction: bool, each: usize) -> usize {
     let own: usize = publication.properties.iter().map(|(name, value)| name.len() + value.len() + each).sum();
     own + match publication.header {
@@ -146,6 +152,7 @@ pub fn property_bytes(publication: &Publication, is_reaction: bool, each: usize)
 }
 
 /// Does anything go beside the payloads of a publication?
+#[cfg(any(feature = "nats", feature = "amqp091", feature = "amqp10"))]
 pub fn has_properties(publication: &Publication) -> bool {
     publication.header == HeaderPlace::UserProperty || !publication.properties.is_empty()
 }
