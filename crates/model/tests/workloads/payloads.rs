@@ -82,10 +82,16 @@ fn a_wrong_template_is_refused_at_its_line_and_column() {
 #[test]
 fn a_template_that_can_outgrow_its_size_is_refused() {
     let text = |payload: &str| group(&format!("every: 1s\npayload: {payload}\n{BODY}"));
-    for payload in ["50B", "{mean: 200B, sd: 10%}", "{min: 50B, max: 1KB}", "{sizes: [1KB, 50B]}"] {
+    // Of a mapping, the first key is underlined.
+    for (payload, underlined) in [
+        ("50B", "50B"),
+        ("{mean: 200B, sd: 10%}", "mean"),
+        ("{min: 50B, max: 1KB}", "min"),
+        ("{sizes: [1KB, 50B]}", "sizes"),
+    ] {
         let message = "can become 82 B, its header of 24 B included";
         let hint = "`payload: 82B`";
-        assert_refused(&text(payload), ProblemKind::ImpossibleValue, payload, message, hint);
+        assert_refused(&text(payload), ProblemKind::ImpossibleValue, underlined, message, hint);
     }
     assert!(read(&text("{mean: 200B, sd: 10%, floor: 82B}")).is_ok());
     assert!(read(&text("82B")).is_ok());
