@@ -1,9 +1,14 @@
 //! Payloads: the header, and behind it bytes of a pool, from a place that publisher and sequence number give, or a
-//! document; so that a message can be made again for a repetition without being kept.
+//! document or what a template becomes; so that a message can be made again for a repetition without being kept. And what goes
+//! beside them: properties, a header among them if it is not in the payload.
 
 use std::ops::Range;
 
+#[cfg(any(test, feature = "mqtt", feature = "nats", feature = "amqp091", feature = "amqp10"))]
+use pubmark_model::payload::HEADER_PROPERTY;
+use pubmark_model::payload::HeaderPlace;
 use pubmark_model::random::mix;
+use pubmark_model::template::Filling;
 #[cfg(feature = "mqtt")]
 use pubmark_protocol::clients::Will;
 use pubmark_protocol::clients::{Body, Outgoing, Publication, ShardConfig};
@@ -74,13 +79,16 @@ pub fn append_part(
     part: Range<usize>,
     out: &mut Vec<u8>,
 ) {
-    if (message.payload_bytes as usize) < header::COMPACT {
-        out.resize(out.len() + part.len(), 0);
-        return;
-    }
     let (publisher, sequence) = (publication.publisher, message.sequence);
     let at = out.len();
-    let header_bytes = append_header(config, publisher, message, out);
+    let header_bytes = match publication.header {
+        HeaderPlace::UserProperty => 0,
+        HeaderPlace::Payload if (message.payload_bytes as usize) < header::COMPACT => {
+            out.resize(out.len() + part.len(), 0);
+            return;
+        }
+        HeaderPlace::Payload => append_header(config, publisher, message, out),
+    };
     if part.start > 0 {
         out.truncate(at);
     }
@@ -89,8 +97,64 @@ pub fn append_part(
     match &publication.body {
         Some(Body::Pool(pool)) => append_pool_from(pool, publisher, sequence, skipped, bytes, out),
         Some(Body::Document(document)) => append_document(document.get(skipped..).unwrap_or(&[]), bytes, out),
+        Some(Body::Template { template, device }) => {
+            let due_unix_ns = message.timing.due_ns.saturating_add_signed(config.wall_ahead_ns);
+            let at = out.len();
+            template.append(&Filling { draw: message.draw, device, due_unix_ns }, out);
+            if skipped > 0 {
+                out.drain(at..out.len().min(at + skipped));
+            }
+            out.resize(at + bytes, b' ');
+        }
         None => append_pool_from(&config.body_pool, publisher, sequence, skipped, bytes, out),
     }
+}
+
+/// Space for a header as text.
+#[cfg(any(test, feature = "mqtt", feature = "nats", feature = "amqp091", feature = "amqp10"))]
+pub type TextSpace = [u8; header::LONGEST_TEXT];
+
+/// The header of a message as text, if it goes beside the payload.
+#[cfg(any(test, feature = "mqtt", feature = "nats", feature = "amqp091", feature = "amqp10"))]
+pub fn header_text<'a>(
+    config: &ShardConfig,
+    publication: &Publication,
+    message: &Outgoing,
+    space: &'a mut TextSpace,
+) -> Option<&'a str> {
+    let Outgoing { sequence, timing, root, .. } = *message;
+    match publication.header {
+        HeaderPlace::Payload => None,
+        HeaderPlace::UserProperty => {
+            Some(header::write_text(space, config.run, publication.publisher, sequence, timing.due_ns, root))
+        }
+    }
+}
+
+/// What goes beside a message's payload, names and values: the workload's own, and behind them the header.
+#[cfg(any(test, feature = "mqtt", feature = "nats", feature = "amqp091", feature = "amqp10"))]
+pub fn properties<'a>(
+    own: &'a [(String, String)],
+    header: Option<&'a str>,
+) -> impl Iterator<Item = (&'a str, &'a str)> + Clone {
+    let own = own.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    own.chain(header.map(|header| (HEADER_PROPERTY, header)))
+}
+
+/// Bytes of a message's properties, each with so many besides its name and its value.
+#[cfg(any(test, feature = "mqtt", feature = "nats"))]
+pub fn property_bytes(publication: &Publication, is_reaction: bool, each: usize) -> usize {
+    let own: usize = publication.properties.iter().map(|(name, value)| name.len() + value.len() + each).sum();
+    own + match publication.header {
+        HeaderPlace::Payload => 0,
+        HeaderPlace::UserProperty => HEADER_PROPERTY.len() + header::text_bytes(is_reaction) + each,
+    }
+}
+
+/// Does anything go beside the payloads of a publication?
+#[cfg(any(feature = "nats", feature = "amqp091", feature = "amqp10"))]
+pub fn has_properties(publication: &Publication) -> bool {
+    publication.header == HeaderPlace::UserProperty || !publication.properties.is_empty()
 }
 
 /// Appends `bytes` bytes of a message's part of the pool from `skipped` on, going round where the pool ends; zeros if it is
@@ -125,6 +189,7 @@ fn append_document(document: &[u8], bytes: usize, out: &mut Vec<u8>) {
 
 #[cfg(test)]
 mod tests {
+    use pubmark_model::template::{BodyDraw, Template};
     use pubmark_protocol::header::Root;
     use pubmark_protocol::timing::Timing;
 
@@ -154,12 +219,29 @@ mod tests {
     fn the_parts_of_a_payload_are_the_payload() {
         let config = ShardConfig { run: 1, body_pool: (0..=250).collect(), ..ShardConfig::default() };
         let reacts = [None, Some(Root { due_ns: 4, lag_ns: 0 })];
-        let bodies = [None, Some(Body::Document((0..=99).collect()))];
+        let template =
+            Template::parse("{\"v\": {{normal 21 0.5}}, \"s\": \"{{string 1500}}\", \"at\": {{timestamp ms}}}");
+        let template = Body::Template { template: template.expect("a template").into(), device: "0-3".into() };
+        let bodies = [None, Some(Body::Document((0..=99).collect())), Some(template)];
         for (body, root) in bodies.into_iter().flat_map(|body| reacts.map(|root| (body.clone(), root))) {
             let qos = pubmark_model::qos::Qos::BestEffort;
-            let publication = Publication { publisher: 3, topic: "a".into(), qos, retain: false, body };
-            let message =
-                Outgoing { publication: 0, sequence: 7, timing: Timing::on_time(5), root, payload_bytes: 3_000 };
+            let publication = Publication {
+                publisher: 3,
+                topic: "a".into(),
+                qos,
+                retain: false,
+                body,
+                header: HeaderPlace::Payload,
+                properties: [].into(),
+            };
+            let message = Outgoing {
+                publication: 0,
+                sequence: 7,
+                timing: Timing::on_time(5),
+                root,
+                draw: BodyDraw::default(),
+                payload_bytes: 3_000,
+            };
             let (mut whole, mut parts) = (Vec::new(), Vec::new());
             append(&config, &publication, &message, &mut whole);
             for part in [0..1_024, 1_024..2_048, 2_048..2_064, 2_064..3_000] {
@@ -169,6 +251,42 @@ mod tests {
             let header = header::read(&whole, 6);
             assert_eq!(header.map(|header| (header.due_ns, header.root)), Some((5, root)));
         }
+    }
+
+    #[test]
+    fn a_header_beside_the_payload_leaves_the_body_alone_in_it() {
+        let wall_ahead_ns = 1_769_860_800_000_000_000;
+        let config = ShardConfig { run: 1, wall_ahead_ns, ..ShardConfig::default() };
+        let template = Template::parse("{\"n\": {{counter 5 2}}, \"at\": {{timestamp ms}}}").expect("a template");
+        let publication = Publication {
+            publisher: 3,
+            topic: "a".into(),
+            qos: pubmark_model::qos::Qos::BestEffort,
+            retain: false,
+            body: Some(Body::Template { template: template.into(), device: "0-3".into() }),
+            header: HeaderPlace::UserProperty,
+            properties: [("site".to_owned(), "hall".to_owned())].into(),
+        };
+        let draw = BodyDraw { key: 1, number: 4 };
+        let message = Outgoing {
+            publication: 0,
+            sequence: 7,
+            timing: Timing::on_time(1_000_000),
+            root: None,
+            draw,
+            payload_bytes: 40,
+        };
+        let mut payload = Vec::new();
+        append(&config, &publication, &message, &mut payload);
+        assert_eq!(String::from_utf8_lossy(&payload), "{\"n\": 13, \"at\": 1769860800001}          ");
+        let mut space = [0; header::LONGEST_TEXT];
+        let text = header_text(&config, &publication, &message, &mut space);
+        let beside: Vec<_> = properties(&publication.properties, text).collect();
+        assert_eq!((beside[0], beside[1].0), (("site", "hall"), "pubmark"));
+        let header = header::read_text(beside[1].1.as_bytes(), 6);
+        assert_eq!(header.map(|header| (header.publisher, header.sequence, header.due_ns)), Some((3, 7, 1_000_000)));
+        let bytes: usize = beside.iter().map(|(name, value)| name.len() + value.len() + 5).sum();
+        assert_eq!(property_bytes(&publication, false, 5), bytes);
     }
 
     #[test]

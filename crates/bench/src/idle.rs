@@ -82,6 +82,7 @@ pub fn carry_out(order: &Order) -> Result<Finding, String> {
         sources: [].into(),
         networks: [].into(),
         run: 1,
+        wall_ahead_ns: 0,
         body_pool: Arc::from(&[0u8; 64][..]),
         connections: ConnectionSettings::default(),
     })
@@ -104,6 +105,7 @@ fn bring_up(clients: &mut dyn AnyClients, count: &mut Count, sessions: std::ops:
                 network: None,
                 client_id: format!("idle{next}").into(),
                 credentials: None,
+                certificate: None,
                 persistent: false,
                 in_flight_window: 20,
                 publications: vec![],

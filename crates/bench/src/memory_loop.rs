@@ -60,6 +60,7 @@ impl Books {
     pub fn enter(&mut self, payload: &[u8], at_ns: u64) -> bool {
         let delivery = Delivery {
             payload,
+            header: None,
             retained: false,
             at_ns,
             empty_at_ns: Some(at_ns - 2_000),

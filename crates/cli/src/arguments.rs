@@ -32,6 +32,7 @@ pub enum Verb {
     Node(commands::node::Node),
     #[cfg(feature = "cluster")]
     Cluster(commands::cluster::Cluster),
+    Devices(commands::devices::Devices),
     #[cfg(feature = "cluster")]
     Deploy(Box<commands::deploy::Deploy>),
     #[cfg(feature = "serve")]
@@ -74,6 +75,7 @@ impl Verb {
             Verb::Node(node) => node.perform(printer),
             #[cfg(feature = "cluster")]
             Verb::Cluster(cluster) => cluster.perform(printer),
+            Verb::Devices(devices) => devices.perform(printer),
             #[cfg(feature = "cluster")]
             Verb::Deploy(deploy) => deploy.perform(printer),
             #[cfg(feature = "serve")]

@@ -2,7 +2,9 @@
 
 use std::net::IpAddr;
 
+use pubmark_model::payload::HeaderPlace;
 use pubmark_model::qos::Qos;
+use pubmark_model::template::BodyDraw;
 use pubmark_model::workload::Credentials;
 use pubmark_protocol::any::{AnyClients, Open};
 use pubmark_protocol::clients::{
@@ -36,7 +38,15 @@ const SUBSCRIBERS: u16 = 1;
 
 /// A session that publishes to one topic.
 pub fn publisher(client_id: &str, topic: &str, qos: Qos) -> SessionConfig {
-    let publication = Publication { publisher: 7, topic: topic.into(), qos, retain: false, body: None };
+    let publication = Publication {
+        publisher: 7,
+        topic: topic.into(),
+        qos,
+        retain: false,
+        body: None,
+        header: HeaderPlace::Payload,
+        properties: [].into(),
+    };
     SessionConfig { publications: vec![publication], ..session(client_id) }
 }
 
@@ -53,6 +63,7 @@ pub fn session(client_id: &str) -> SessionConfig {
         network: None,
         client_id: client_id.into(),
         credentials: None,
+        certificate: None,
         persistent: false,
         in_flight_window: 20,
         publications: Vec::new(),
@@ -116,6 +127,7 @@ fn config_of_two(endpoints: [Endpoint; 2], keep_alive_s: u16) -> ShardConfig {
         sources: [].into(),
         networks: [].into(),
         run: RUN,
+        wall_ahead_ns: 0,
         body_pool: (0..POOL_BYTES).map(|byte| byte as u8).collect(),
         connections: ConnectionSettings {
             maximum_packet_bytes: 8 << 20,
@@ -187,7 +199,14 @@ impl<C: AnyClients + ?Sized> Peer<C> {
         let due_ns = clock::monotonic_ns();
         let taken = self.clients.send(
             session,
-            Outgoing { publication, sequence, timing: Timing::on_time(due_ns), root: None, payload_bytes },
+            Outgoing {
+                publication,
+                sequence,
+                timing: Timing::on_time(due_ns),
+                root: None,
+                draw: BodyDraw::default(),
+                payload_bytes,
+            },
         );
         if taken == SendOutcome::Accepted {
             self.sequences = sequence;

@@ -212,7 +212,7 @@ impl Sink for Recorder {
 
 impl Recorder {
     fn requested(&mut self, session: SessionId, reply_to: ReplyTo<'_>, delivery: Delivery<'_>) {
-        if let Some(header) = header::read(delivery.payload, delivery.at_ns) {
+        if let Some(header) = delivery.read_header() {
             self.asked.push(Asked {
                 session,
                 header,
@@ -238,7 +238,7 @@ impl Recorder {
     fn delivered(&mut self, session: SessionId, delivery: Delivery<'_>) {
         self.at_work |= self.works == Some(session);
         let payload = delivery.payload;
-        let Some(header) = header::read(payload, delivery.at_ns).filter(|header| header::is_of_run(header, RUN)) else {
+        let Some(header) = delivery.read_header().filter(|header| header::is_of_run(header, RUN)) else {
             let is_will = header::is_will_of_run(payload, RUN);
             *if is_will { &mut self.wills } else { &mut self.foreign } += 1;
             if payload.iter().all(|byte| *byte == 0) {
@@ -246,7 +246,8 @@ impl Recorder {
             }
             return;
         };
-        let body = &payload[header::length_for(payload.len()).unwrap_or(0)..];
+        let header_bytes = delivery.header.map_or_else(|| header::length_for(payload.len()).unwrap_or(0), |_| 0);
+        let body = &payload[header_bytes..];
         self.arrived.push(Arrived {
             session,
             header,

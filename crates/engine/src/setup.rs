@@ -15,6 +15,7 @@ use pubmark_model::workload::SessionKind;
 use pubmark_protocol::clients::{
     self, Publication, RequestTarget, SessionConfig, SessionOptions, ShardConfig, Subscription, Will,
 };
+use pubmark_protocol::clock;
 
 use crate::announced::Announced;
 use crate::endpoints::Endpoints;
@@ -60,6 +61,8 @@ struct Common<'a> {
     nodes: Option<Arc<[u16]>>,
     /// Names of the groups.
     types: Vec<Arc<str>>,
+    /// User properties of the groups' messages.
+    properties: Vec<Arc<[(String, String)]>>,
     /// By subscriber: the publishers that it receives from.
     streams: Vec<Arc<[Heard]>>,
     /// By subscriber: its audience.
@@ -131,6 +134,7 @@ pub fn shards(plan: &RunPlan, progress: &Arc<Progress>, is_wanted: impl Fn(usize
         groups: plan.fleet.devices().iter().map(|device| device.group).collect(),
         nodes: plan.tells_pairs().then(|| nodes_of_publishers(plan, &audiences).into()),
         types: plan.workload.devices.iter().map(|group| group.name.as_str().into()).collect(),
+        properties: plan.workload.devices.iter().map(|group| group.properties.clone().into()).collect(),
         responders: responders(plan, &streams, &audiences),
         streams,
         audiences,
@@ -198,6 +202,7 @@ fn shard_config(plan: &RunPlan, endpoints: &Endpoints) -> ShardConfig {
         sources: Arc::clone(&plan.sources),
         networks: Arc::clone(&plan.networks.all),
         run: plan.run_id,
+        wall_ahead_ns: clock::realtime_ns() as i64 - clock::monotonic_ns() as i64,
         body_pool: words.collect(),
         connections: plan.connections.clone(),
     }
@@ -280,7 +285,9 @@ impl Common<'_> {
                 topic: self.plan.fleet.topic(&self.plan.workload, device).into(),
                 qos: group.qos,
                 retain: group.retain,
-                body: self.body(&group.body),
+                body: self.body(&group.body, device),
+                header: group.header,
+                properties: Arc::clone(&self.properties[usize::from(device.group)]),
             });
             publishers.push(publisher);
         }
@@ -295,7 +302,7 @@ impl Common<'_> {
                 let trigger = &self.plan.fleet.devices()[*number as usize];
                 let rules = |device: &Device| &self.rules[usize::from(device.group)];
                 let key = rules(device).answer_key(device, rules(trigger), trigger);
-                links.push((*number, Link { publisher, key }));
+                links.push((*number, Link { publisher, key, device_bytes: device.name_bytes() }));
             }
         }
         links
@@ -304,7 +311,8 @@ impl Common<'_> {
     /// A session of a device, without what it publishes.
     fn device_session(&self, device: &Device, node: u16) -> SessionConfig {
         let group = &self.plan.workload.devices[usize::from(device.group)];
-        let client_id: Box<str> = self.plan.fleet.client_id(self.plan.run_id, device).into();
+        let who = self.plan.fleet.device_identity(&self.plan.workload, self.plan.run_id, device);
+        let client_id: Box<str> = who.client_id.into();
         let reply_topic: Option<Box<str>> = group.requests.map(|_| format!("{REPLIES}/{client_id}").into());
         let replies = reply_topic.iter().map(|topic| Subscription { filter: topic.clone(), qos: group.qos });
         SessionConfig {
@@ -312,7 +320,8 @@ impl Common<'_> {
             client_id,
             endpoint: self.plan.publish_at.of_device(device, node),
             network: self.plan.networks.of_devices(device.group),
-            credentials: group.credentials.clone(),
+            credentials: who.credentials,
+            certificate: who.certificate,
             persistent: group.session == SessionKind::Persistent,
             in_flight_window: group.in_flight_window,
             publications: vec![],
@@ -348,11 +357,14 @@ impl Common<'_> {
     }
 
     /// The random pool is every shard's own default.
-    fn body(&self, body: &Body) -> Option<clients::Body> {
+    fn body(&self, body: &Body, device: &Device) -> Option<clients::Body> {
         match body {
             Body::Random => None,
             Body::Text => Some(clients::Body::Pool(Arc::clone(&self.text))),
             Body::Json(document) => Some(clients::Body::Document(Arc::clone(document).into())),
+            Body::Template(template) => {
+                Some(clients::Body::Template { template: Arc::clone(template), device: device.name().into() })
+            }
         }
     }
 
@@ -421,8 +433,9 @@ impl Common<'_> {
     fn subscriber_session(&self, subscriber: &Subscriber, place: u16) -> SessionConfig {
         let plan = self.plan;
         let group = &plan.workload.subscribers[usize::from(subscriber.group)];
-        let mut client_id = plan.fleet.subscriber_client_id(plan.run_id, subscriber);
-        if plan.subscribe_at.sessions_per_subscriber() > 1 {
+        let who = plan.fleet.subscriber_identity(&plan.workload, plan.run_id, subscriber);
+        let mut client_id = who.client_id;
+        if plan.subscribe_at.sessions_per_subscriber() > 1 && !who.is_given {
             client_id.push_str(&format!("b{place}"));
         }
         let filters = plan.fleet.filters(&plan.workload, subscriber);
@@ -430,7 +443,8 @@ impl Common<'_> {
             client_id: client_id.into(),
             endpoint: place,
             network: plan.networks.of_subscribers(subscriber.group),
-            credentials: group.credentials.clone(),
+            credentials: who.credentials,
+            certificate: who.certificate,
             persistent: group.session == SessionKind::Persistent,
             in_flight_window: u16::MAX,
             publications: vec![],

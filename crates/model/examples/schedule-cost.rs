@@ -7,9 +7,11 @@ use std::time::{Duration, Instant};
 use pubmark_model::arrival::{Arrival, Phase};
 use pubmark_model::churn::{CheckPhase, Churn, Leave};
 use pubmark_model::fleet::{Device, Fleet};
-use pubmark_model::payload::{Body, SizeDistribution};
+use pubmark_model::identity::GroupIdentity;
+use pubmark_model::payload::{Body, HeaderPlace, SizeDistribution};
 use pubmark_model::qos::Qos;
 use pubmark_model::schedule::{ChurnCursor, Cursor, DeviceHash, Rules, Timeline};
+use pubmark_model::template::{BodyDraw, Filling, Template};
 use pubmark_model::topic::{TopicFilter, TopicTemplate};
 use pubmark_model::workload::{DeviceGroup, MqttSettings, Placement, SessionKind, SubscriberGroup, Variant, Workload};
 
@@ -44,9 +46,32 @@ fn main() {
         group(Arrival::Poisson { rate_per_s: 1_000.0 }, normal.clone(), Some(churn)),
     );
     take_cost("on-off, normal size", group(on_off, normal, None));
+    template_cost();
     streams_cost("5,000 pairs", "p/{index}", 5_000, 5_000, &["p/{index}"]);
     streams_cost("5,000 pairs by wildcard", "p/{index}/x", 5_000, 5_000, &["p/{index}/+"]);
     streams_cost("10,000 publishers, 5 wildcard subscribers", "p/{index}", 10_000, 5, &["p/+", "#"]);
+}
+
+/// A message of a sensor: eight fields.
+fn template_cost() {
+    const TEXT: &str = r#"{"device": "{{device}}", "n": {{counter}}, "at": "{{timestamp}}", "temperature": {{normal 21 0.5}},
+        "humidity": {{uniform 30 60}}, "state": "{{enum on off standby}}", "id": "{{string 12}}", "alarm": {{bool 0.01}}}"#;
+    const MESSAGES: u32 = 1_000_000;
+    let template = Template::parse(TEXT).expect("a template");
+    let mut out = Vec::new();
+    let begin = Instant::now();
+    for number in 0..MESSAGES {
+        out.clear();
+        let draw = BodyDraw { key: 7, number };
+        template.append(&Filling { draw, device: "0-17", due_unix_ns: u64::from(number) }, &mut out);
+        black_box(&out);
+    }
+    let each = begin.elapsed() / MESSAGES;
+    let begin = Instant::now();
+    for number in 0..MESSAGES {
+        black_box(template.bytes(BodyDraw { key: 7, number }, 4));
+    }
+    println!("body of 8 fields, {} B: {each:?} a message, its size alone {:?}", out.len(), begin.elapsed() / MESSAGES);
 }
 
 fn group(arrival: Arrival, size: SizeDistribution, churn: Option<Churn>) -> DeviceGroup {
@@ -56,6 +81,8 @@ fn group(arrival: Arrival, size: SizeDistribution, churn: Option<Churn>) -> Devi
         arrival,
         size,
         body: Body::Random,
+        header: HeaderPlace::Payload,
+        properties: vec![],
         topic: TopicTemplate("t".to_owned()),
         qos: Qos::BestEffort,
         retain: false,
@@ -64,7 +91,7 @@ fn group(arrival: Arrival, size: SizeDistribution, churn: Option<Churn>) -> Devi
         will: None,
         mqtt: MqttSettings::default(),
         in_flight_window: 20,
-        credentials: None,
+        identity: GroupIdentity::default(),
         client: None,
         link: None,
         isolate: false,
@@ -114,7 +141,7 @@ fn streams_cost(name: &str, topic: &str, publishers: u32, subscribers: u32, filt
         filters: filters.iter().map(|filter| TopicFilter((*filter).to_owned())).collect(),
         qos: Qos::BestEffort,
         session: SessionKind::Clean,
-        credentials: None,
+        identity: GroupIdentity::default(),
         client: None,
         shared: None,
         processing: Duration::ZERO,

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
+mod identities;
 mod limits;
 mod reactions;
 
@@ -31,6 +32,19 @@ pub struct Device {
     pub trigger: u32,
     /// Of a reaction: it publishes what follows from the warm-up.
     pub warm_up: bool,
+}
+
+impl Device {
+    /// `{device}` in topics and bodies: `copy-index`, unique in its group.
+    pub fn name(&self) -> String {
+        format!("{}-{}", self.copy, self.index)
+    }
+
+    /// Bytes of its name.
+    pub fn name_bytes(&self) -> u8 {
+        let digits = |number: u32| number.checked_ilog10().unwrap_or(0) as u8 + 1;
+        digits(self.copy) + 1 + digits(self.index)
+    }
 }
 
 /// One subscriber, with a connection of its own.
@@ -250,7 +264,7 @@ fn device_word(name: &str, workload: &Workload, group: &DeviceGroup, device: &De
         "domain" => Some(halves.map_or(workload.name.as_str(), |(domain, _)| domain).to_owned()),
         "type" => Some(halves.map_or(group.name.as_str(), |(_, kind)| kind).to_owned()),
         "qos" => Some(group.qos.level().to_string()),
-        "device" => Some(format!("{}-{}", device.copy, device.index)),
+        "device" => Some(device.name()),
         "copy" => Some(device.copy.to_string()),
         "index" => Some(device.index.to_string()),
         "trigger" => Some(device.trigger.to_string()),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::schedule::SMALLEST_PAYLOAD_BYTES;
+use crate::template::Template;
 
 /// A distribution of payload sizes in bytes, header included.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -36,6 +36,13 @@ pub enum SizeDistribution {
     },
     /// Drawn from a list of observed sizes.
     Empirical(Arc<[u32]>),
+    /// What a template becomes.
+    Rendered {
+        /// The template, which is the body.
+        template: Arc<Template>,
+        /// Bytes of the header in front of it; 0 if the header is not in the payload.
+        header_bytes: u32,
+    },
 }
 
 /// What fills a payload behind its header.
@@ -47,6 +54,23 @@ pub enum Body {
     Text,
     /// A JSON document cut or padded to the size.
     Json(Arc<str>),
+    /// A JSON document with fields that are drawn for each message, padded to the size with spaces.
+    Template(Arc<Template>),
+}
+
+/// Most user properties of the workload's own.
+pub const MOST_PROPERTIES: usize = 8;
+/// Name of the user property that a header is in.
+pub const HEADER_PROPERTY: &str = "pubmark";
+
+/// Where the header of a message is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum HeaderPlace {
+    /// At the front of the payload.
+    #[default]
+    Payload,
+    /// In a property of the message, beside the payload.
+    UserProperty,
 }
 
 impl SizeDistribution {
@@ -59,12 +83,13 @@ impl SizeDistribution {
             SizeDistribution::Empirical(sizes) => {
                 sizes.iter().map(|size| f64::from(*size)).sum::<f64>() / sizes.len().max(1) as f64
             }
+            SizeDistribution::Rendered { template, header_bytes } => f64::from(*header_bytes) + template.mean_bytes(),
         }
     }
 
-    /// Mean size in bytes as sent: with a normal's floor, and sizes below the smallest header raised to it.
-    pub fn mean_on_wire(&self) -> f64 {
-        let header = f64::from(SMALLEST_PAYLOAD_BYTES);
+    /// Mean size in bytes as sent: with a normal's floor, and sizes below `smallest_bytes` raised to it.
+    pub fn mean_raised(&self, smallest_bytes: u32) -> f64 {
+        let header = f64::from(smallest_bytes);
         match self {
             SizeDistribution::Fixed(size) => f64::from(*size).max(header),
             SizeDistribution::Normal { mean, sd, floor } => {
@@ -98,6 +123,7 @@ impl SizeDistribution {
                 let sum: f64 = sizes.iter().map(|size| f64::from(*size).max(header)).sum();
                 sum / sizes.len().max(1) as f64
             }
+            SizeDistribution::Rendered { .. } => self.mean().max(header),
         }
     }
 
@@ -109,6 +135,7 @@ impl SizeDistribution {
             SizeDistribution::Lognormal { .. } => 0,
             SizeDistribution::Uniform { min, .. } => *min,
             SizeDistribution::Empirical(sizes) => sizes.iter().copied().min().unwrap_or(0),
+            SizeDistribution::Rendered { template, header_bytes } => header_bytes + template.least_bytes() as u32,
         }
     }
 
@@ -123,6 +150,7 @@ impl SizeDistribution {
             }
             SizeDistribution::Uniform { max, .. } => *max,
             SizeDistribution::Empirical(sizes) => sizes.iter().copied().max().unwrap_or(0),
+            SizeDistribution::Rendered { template, header_bytes } => header_bytes + template.most_bytes() as u32,
         }
     }
 }

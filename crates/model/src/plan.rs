@@ -236,7 +236,7 @@ impl Plan {
             Placement::Split => 1.0 / nodes as f64,
         };
         let waiting: f64 =
-            workload.devices.iter().map(|group| f64::from(group.count) * copies * group.size.mean_on_wire()).sum();
+            workload.devices.iter().map(|group| f64::from(group.count) * copies * group.mean_payload_bytes()).sum();
         let half_read = subscribers * u64::from(self.largest_payload_bytes);
         // An answer is sent by who listens and received by who sends.
         let answers =
@@ -298,7 +298,7 @@ fn flows(workload: &Workload, fleet: &Fleet) -> Vec<Option<Traffic>> {
     let mut flows: Vec<Option<Traffic>> = fleet.devices().iter().map(scheduled).collect();
     for link in fleet.links() {
         let group = &workload.devices[usize::from(fleet.devices()[link.reacts as usize].group)];
-        let bytes = group.size.mean_on_wire();
+        let bytes = group.mean_payload_bytes();
         let answers = flows[link.trigger as usize].map(|flow| Traffic {
             messages_per_s: flow.messages_per_s,
             bytes_per_s: flow.messages_per_s * bytes,
@@ -313,7 +313,7 @@ fn flows(workload: &Workload, fleet: &Fleet) -> Vec<Option<Traffic>> {
 fn of_one_device(group: &crate::workload::DeviceGroup) -> Option<Traffic> {
     let rate = group.arrival.mean_rate_per_s()?;
     let online = group.churn.as_ref().map_or(1.0, |churn| churn.availability());
-    let bytes = group.size.mean_on_wire();
+    let bytes = group.mean_payload_bytes();
     Some(Traffic {
         messages_per_s: rate,
         bytes_per_s: rate * bytes,

@@ -28,6 +28,11 @@ impl Stream {
         mix(self.key.wrapping_add(index.wrapping_add(1).wrapping_mul(GOLDEN)))
     }
 
+    /// Value `index` as a whole number in [0, `count`).
+    pub fn pick(self, index: u64, count: u64) -> u64 {
+        ((u128::from(self.bits(index)) * u128::from(count)) >> 64) as u64
+    }
+
     /// Value `index` as a number in [0, 1) with 53 random bits.
     pub fn unit(self, index: u64) -> f64 {
         (self.bits(index) >> 11) as f64 * (1.0 / (1u64 << 53) as f64)

@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::fleet::Device;
 use crate::random::{self, Stream, mix};
 use crate::reaction::Think;
+use crate::template::BodyDraw;
 use crate::workload::{DeviceGroup, Workload};
 
 mod arrivals;
@@ -33,6 +34,8 @@ pub use hash::{DeviceHash, Summary, combine, hash, summary, summary_unless};
 
 /// Bytes of the smallest payload there is: the compact header. Smaller sizes are raised to it and counted.
 pub const SMALLEST_PAYLOAD_BYTES: u32 = 16;
+/// Bytes of the full header, which payloads of this size and larger ones have.
+pub const FULL_HEADER_BYTES: u32 = 24;
 /// Smallest payload of a reaction: its header also says when the root of its chain was due.
 pub const SMALLEST_ANSWER_BYTES: u32 = 32;
 
@@ -87,6 +90,8 @@ pub struct Rules {
     name_key: u64,
     arrival: arrivals::ArrivalRule,
     size: sizes::SizeRule,
+    /// Smaller sizes are raised to this.
+    smallest_bytes: u32,
     churn: Option<churn::ChurnRule>,
     think: Option<Think>,
 }
@@ -96,10 +101,12 @@ pub struct Rules {
 pub struct Answer {
     /// Time between the trigger's receipt and the due time, ns.
     pub think_ns: u64,
-    /// Whole payload, header included.
+    /// Whole payload, with the header if that is in it.
     pub payload_bytes: u32,
     /// The configured size was below the header's.
     pub size_raised: bool,
+    /// What the fields of its body depend on.
+    pub draw: BodyDraw,
 }
 
 impl Rules {
@@ -112,6 +119,7 @@ impl Rules {
             name_key: random::fold(0, group.name.as_bytes()),
             arrival: arrivals::ArrivalRule::new(&group.arrival),
             size: sizes::SizeRule::new(&group.size),
+            smallest_bytes: group.smallest_payload_bytes(),
             churn: group.churn.as_ref().map(churn::ChurnRule::new),
             think: group.reaction().map(|reaction| reaction.think),
         }
@@ -133,14 +141,16 @@ impl Rules {
         mix(self.device_key(device) ^ trigger_rules.device_key(trigger).rotate_left(32))
     }
 
-    /// The answer to a trigger's message; `None` if the group does not react.
-    pub fn answer(&self, key: u64, sequence: u32) -> Option<Answer> {
+    /// The answer to a trigger's message, of a device whose name has so many bytes; `None` if the group does not react.
+    pub fn answer(&self, key: u64, sequence: u32, device_bytes: u8) -> Option<Answer> {
         let think = self.think?;
-        let configured = self.size.draw(Stream::new(key, purpose::SIZE), u64::from(sequence));
+        let draw = BodyDraw { key, number: sequence };
+        let configured = self.size.draw(draw, device_bytes);
         Some(Answer {
             think_ns: think.draw_ns(Stream::new(key, purpose::THINK), u64::from(sequence)),
-            payload_bytes: configured.max(SMALLEST_ANSWER_BYTES),
-            size_raised: configured < SMALLEST_ANSWER_BYTES,
+            payload_bytes: configured.max(self.smallest_bytes),
+            size_raised: configured < self.smallest_bytes,
+            draw,
         })
     }
 

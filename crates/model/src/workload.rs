@@ -9,12 +9,14 @@ use serde::{Deserialize, Serialize};
 use crate::arrival::Arrival;
 use crate::churn::Churn;
 use crate::fault::Fault;
+use crate::identity::GroupIdentity;
 use crate::link::Link;
 use crate::metric::MetricProgram;
-use crate::payload::{Body, SizeDistribution};
+use crate::payload::{Body, HeaderPlace, SizeDistribution};
 use crate::qos::Qos;
 use crate::reaction::Reaction;
 use crate::requests::{Requests, Responds};
+use crate::schedule::{FULL_HEADER_BYTES, SMALLEST_ANSWER_BYTES, SMALLEST_PAYLOAD_BYTES};
 use crate::secret::Secret;
 use crate::topic::{TopicFilter, TopicTemplate};
 
@@ -104,6 +106,10 @@ pub struct DeviceGroup {
     pub size: SizeDistribution,
     /// What fills a payload.
     pub body: Body,
+    /// Where the header of its messages is.
+    pub header: HeaderPlace,
+    /// User properties of its messages: keys and values.
+    pub properties: Vec<(String, String)>,
     /// Where they send.
     pub topic: TopicTemplate,
     /// Delivery level asked of the system.
@@ -120,8 +126,8 @@ pub struct DeviceGroup {
     pub mqtt: MqttSettings,
     /// Messages sent and not yet acknowledged at most (QoS 1, 2); the server may allow less.
     pub in_flight_window: u16,
-    /// Log-in, if the system asks for one.
-    pub credentials: Option<Credentials>,
+    /// Who its clients are.
+    pub identity: GroupIdentity,
     /// Name of the clients that carry it: all groups that name them share their connections, device 0 on client 0 and so on.
     /// `None`: each device has a connection of its own.
     pub client: Option<String>,
@@ -134,6 +140,43 @@ pub struct DeviceGroup {
 }
 
 impl DeviceGroup {
+    /// Smallest payload of its messages, bytes; smaller sizes are raised to it and counted.
+    pub fn smallest_payload_bytes(&self) -> u32 {
+        match self.header {
+            HeaderPlace::UserProperty => 1,
+            HeaderPlace::Payload if self.reaction().is_some() => SMALLEST_ANSWER_BYTES,
+            HeaderPlace::Payload => SMALLEST_PAYLOAD_BYTES,
+        }
+    }
+
+    /// Bytes of the full header in its payloads; 0 if it is beside them.
+    pub fn header_bytes(&self) -> u32 {
+        match self.header {
+            HeaderPlace::UserProperty => 0,
+            HeaderPlace::Payload if self.reaction().is_some() => SMALLEST_ANSWER_BYTES,
+            HeaderPlace::Payload => FULL_HEADER_BYTES,
+        }
+    }
+
+    /// Size that holds whatever its template becomes, header included, bytes; `None` if its body is none.
+    pub fn template_needs(&self) -> Option<u32> {
+        match &self.body {
+            Body::Template(template) => Some(self.header_bytes() + template.most_bytes() as u32),
+            Body::Random | Body::Text | Body::Json(_) => None,
+        }
+    }
+
+    /// Do all its sizes hold what its template becomes?
+    pub fn template_fits(&self) -> bool {
+        let fits = |needed| matches!(self.size, SizeDistribution::Rendered { .. }) || self.size.lower_bound() >= needed;
+        self.template_needs().is_none_or(fits)
+    }
+
+    /// Mean size of its payloads as sent, bytes.
+    pub fn mean_payload_bytes(&self) -> f64 {
+        self.size.mean_raised(self.smallest_payload_bytes())
+    }
+
     /// What it reacts to, if it does.
     pub fn reaction(&self) -> Option<&Reaction> {
         match &self.arrival {
@@ -156,8 +199,8 @@ pub struct SubscriberGroup {
     pub qos: Qos,
     /// What a session keeps.
     pub session: SessionKind,
-    /// Log-in, if the system asks for one.
-    pub credentials: Option<Credentials>,
+    /// Who its clients are.
+    pub identity: GroupIdentity,
     /// Name of the shared group that its subscribers are: each message goes to one of them.
     pub shared: Option<String>,
     /// Time a subscriber spends on a message before it takes the next; zero for none.

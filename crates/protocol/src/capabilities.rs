@@ -27,6 +27,11 @@ pub struct Features {
     pub message_expiry: bool,
     /// A number can stand for a topic ([`crate::clients::SessionOptions::topic_alias`]).
     pub topic_alias: bool,
+    /// Messages have user properties, in the protocol's own words: a header can travel in one
+    /// ([`crate::clients::Publication::header`]), and those of the workload's own ([`crate::clients::Publication::properties`]).
+    pub properties: Option<&'static str>,
+    /// Each session can show a certificate of its own in TLS ([`crate::clients::SessionConfig::certificate`]).
+    pub own_certificates: bool,
     /// Its clients are its filters: publishers keep back what nobody asked for ([`crate::events::Event::Withheld`]), subscribers
     /// get what only begins alike ([`crate::events::Event::PassedOver`]).
     pub filters_at_clients: bool,
@@ -81,6 +86,8 @@ impl Features {
         will_delay: false,
         message_expiry: false,
         topic_alias: false,
+        properties: None,
+        own_certificates: false,
         filters_at_clients: false,
         two_ports: false,
         brokerless: false,

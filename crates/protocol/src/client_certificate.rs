@@ -11,6 +11,8 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 use rustls::{AlertDescription, Error, InconsistentKeys, SignatureScheme};
 
+use pubmark_model::identity::ClientPem;
+
 use crate::clients::OpenError;
 use crate::endpoint::Identity;
 
@@ -58,6 +60,28 @@ impl ClientCertificate {
         Ok(ClientCertificate { own: Some(Arc::new(own)), asked: AtomicBool::new(false) })
     }
 
+    /// Of a device of its own, from PEM. The reason otherwise, which holds nothing of the key.
+    pub(crate) fn of_device(pem: &ClientPem, provider: &CryptoProvider) -> Result<ClientCertificate, String> {
+        let chain: Result<Vec<CertificateDer<'static>>, pem::Error> =
+            CertificateDer::pem_slice_iter(pem.certificate.as_bytes()).collect();
+        let chain = chain.map_err(|error| format!("the certificate cannot be read: {}", words(error)))?;
+        if chain.is_empty() {
+            return Err("no certificate in its file".to_owned());
+        }
+        let key = PrivateKeyDer::from_pem_slice(pem.key.expose().as_bytes()).map_err(|error| match error {
+            pem::Error::NoItemsFound if pem.key.expose().contains("ENCRYPTED") => "the key is encrypted".to_owned(),
+            pem::Error::NoItemsFound => "no private key in its file".to_owned(),
+            _ => "the key cannot be read".to_owned(),
+        })?;
+        let own = CertifiedKey::from_der(chain, key, provider).map_err(|error| match error {
+            Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
+                "the key belongs to another certificate".to_owned()
+            }
+            error => error.to_string(),
+        })?;
+        Ok(ClientCertificate { own: Some(Arc::new(own)), asked: AtomicBool::new(false) })
+    }
+
     /// Did a server ask for a certificate and get none?
     pub(crate) fn was_missing(&self) -> bool {
         self.own.is_none() && self.asked.load(Relaxed)
@@ -72,6 +96,14 @@ impl ClientCertificate {
         let start = if self.own.is_none() { WANTED } else { NOT_TAKEN };
         format!("{start} ({error})")
     }
+}
+
+/// Why a certificate and its key cannot be used, if so.
+///
+/// # Errors
+/// The reason; nothing of the key is in it.
+pub fn check(pem: &ClientPem) -> Result<(), String> {
+    ClientCertificate::of_device(pem, &rustls::crypto::ring::default_provider()).map(drop)
 }
 
 /// Alerts with which servers answer a certificate that is missing or not good enough (RFC 8446 §6.2, RFC 5246 §7.2.2).

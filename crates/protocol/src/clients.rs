@@ -4,7 +4,10 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pubmark_model::identity::ClientPem;
+use pubmark_model::payload::HeaderPlace;
 use pubmark_model::qos::Qos;
+use pubmark_model::template::{BodyDraw, Template};
 use pubmark_model::workload::Credentials;
 use serde::{Deserialize, Serialize};
 
@@ -62,6 +65,8 @@ pub struct ShardConfig {
     pub networks: Arc<[Arc<dyn Network>]>,
     /// Number of this run; goes into every header.
     pub run: u32,
+    /// Wall clock − `CLOCK_MONOTONIC`, ns, read once for the run: by it due times become those of `{{timestamp}}`.
+    pub wall_ahead_ns: i64,
     /// Bytes that fill the payloads of publications without a body of their own, as a [`Body::Pool`].
     pub body_pool: Arc<[u8]>,
     /// How its connections are made and kept.
@@ -75,6 +80,13 @@ pub enum Body {
     Pool(Arc<[u8]>),
     /// A document from its beginning, cut or padded with spaces.
     Document(Arc<[u8]>),
+    /// What a template becomes for each message, padded with spaces.
+    Template {
+        /// The template.
+        template: Arc<Template>,
+        /// Name of the device, as its fields have it.
+        device: Box<str>,
+    },
 }
 
 /// One thing that a session publishes: a topic with its level, made known once so that a send costs no look-up.
@@ -90,6 +102,11 @@ pub struct Publication {
     pub retain: bool,
     /// What fills its payloads; the shard's pool if `None`.
     pub body: Option<Body>,
+    /// Where the headers of its messages are; in properties only if its protocol has them
+    /// ([`crate::capabilities::Features::properties`]).
+    pub header: HeaderPlace,
+    /// Properties of its messages, keys and values; none where its protocol has none.
+    pub properties: Arc<[(String, String)]>,
 }
 
 /// One filter of a session.
@@ -164,6 +181,9 @@ pub struct SessionConfig {
     pub network: Option<u16>,
     /// Log-in; the endpoint's if `None`.
     pub credentials: Option<Credentials>,
+    /// Certificate that it shows in TLS; the endpoint's if `None`. Only for adapters with
+    /// [`crate::capabilities::Features::own_certificates`].
+    pub certificate: Option<Arc<ClientPem>>,
     /// Keep the session when the connection ends.
     pub persistent: bool,
     /// Messages sent and not yet acknowledged at most; the server may allow less.
@@ -194,7 +214,9 @@ pub struct Outgoing {
     pub timing: Timing,
     /// Of a reaction, whose payload has [`crate::header::REACTION`] bytes at least: the message at the beginning of its chain.
     pub root: Option<Root>,
-    /// Whole payload, header included. Below [`crate::header::COMPACT`] there is room for none: it is all zeros, and nobody
+    /// What the fields of its body depend on.
+    pub draw: BodyDraw,
+    /// Whole payload, with the header if that is in it. Then below [`crate::header::COMPACT`] there is room for none: it is all zeros, and nobody
     /// can tell whose it is.
     pub payload_bytes: u32,
 }

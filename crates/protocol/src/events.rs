@@ -6,6 +6,7 @@ use pubmark_model::qos::Qos;
 
 use crate::client_program::Misreport;
 use crate::clients::SessionId;
+use crate::header::{self, Header};
 use crate::requests::ReplyTo;
 use crate::tls::Agreed;
 
@@ -108,6 +109,8 @@ pub enum Cause {
 pub struct Delivery<'a> {
     /// The payload, whole.
     pub payload: &'a [u8],
+    /// The text of its property for a header; `None` if it has none: then its header is at the front of the payload.
+    pub header: Option<&'a [u8]>,
     /// Sent because we subscribed, not because it was published now.
     pub retained: bool,
     /// Time after the read that completed it, ns of `CLOCK_MONOTONIC`.
@@ -121,6 +124,15 @@ pub struct Delivery<'a> {
 }
 
 impl Delivery<'_> {
+    /// Its header, if pubmark wrote one.
+    #[inline]
+    pub fn read_header(&self) -> Option<Header> {
+        match self.header {
+            None => header::read(self.payload, self.at_ns),
+            Some(text) => header::read_text(text, self.at_ns),
+        }
+    }
+
     /// The latest time at which the message had surely not come, ns of `CLOCK_MONOTONIC`; `None` where nobody knows.
     #[inline]
     pub fn absent_at_ns(&self) -> Option<u64> {

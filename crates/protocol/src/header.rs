@@ -9,6 +9,8 @@
 //! *Reply*, 24 B, for replies to requests: as a full one, with what the request's header says and, in place of write start −
 //! due, the time in µs from the request's arrival to the reply's write start; its lag is that of request and reply together.
 //! *Will*, 8 B, for messages that the system publishes in a device's name: version 1, run 3, publisher 4.
+//! *Text*: in a property of a message, beside the payload, a full or reaction header as lower-case hexadecimal digits, which every
+//! protocol's properties can carry: 48 or 64 of them.
 //! *Lag* is the time between due and write start in which the generator kept the message from the system, rounded up
 //! ([`crate::lag`]).
 //! Wrap rules: `run` is the lower bits of the run's number; write start − due saturates at `u32::MAX` µs (71 minutes; such a
@@ -33,6 +35,11 @@ pub const COMPACT_PUBLISHERS: u32 = 1 << 24;
 /// no message out of one.
 pub const COMPACT_STEP_NS: u64 = 256;
 
+/// Characters of the longest header as text.
+pub const LONGEST_TEXT: usize = 2 * REACTION;
+
+/// First character of a header as text, which no header in bytes begins with.
+const TEXT: u8 = b'c';
 const VERSION_FULL: u8 = 0xc1;
 const VERSION_COMPACT: u8 = 0xc2;
 const VERSION_WILL: u8 = 0xc3;
@@ -114,20 +121,30 @@ pub fn write(out: &mut Vec<u8>, payload_bytes: usize, run: u32, publisher: u32, 
 pub fn extend_to_reaction(out: &mut Vec<u8>, header_at: usize, root: Root) -> usize {
     debug_assert_eq!(out.len(), header_at + FULL);
     out[header_at] = VERSION_REACTION;
-    out.extend_from_slice(&root.due_ns.to_le_bytes()[..7]);
-    out.push(lag::code(root.lag_ns));
+    out.extend_from_slice(&of_root(root));
     REACTION
 }
 
+/// What a reaction's header has behind a full one.
+fn of_root(root: Root) -> [u8; REACTION - FULL] {
+    let mut bytes = root.due_ns.to_le_bytes();
+    bytes[7] = lag::code(root.lag_ns);
+    bytes
+}
+
 fn write_full(out: &mut Vec<u8>, version: u8, run: u32, publisher: u32, sequence: u32, due_ns: u64) -> usize {
+    out.extend_from_slice(&full(version, run, publisher, sequence, due_ns));
+    FULL
+}
+
+fn full(version: u8, run: u32, publisher: u32, sequence: u32, due_ns: u64) -> [u8; FULL] {
     let mut bytes = [0; FULL];
     bytes[0] = version;
     bytes[1..4].copy_from_slice(&run.to_le_bytes()[..3]);
     bytes[4..8].copy_from_slice(&publisher.to_le_bytes());
     bytes[8..12].copy_from_slice(&sequence.to_le_bytes());
     bytes[12..LAG_AT].copy_from_slice(&due_ns.to_le_bytes()[..7]);
-    out.extend_from_slice(&bytes);
-    FULL
+    bytes
 }
 
 /// Writes the header of a reply, [`FULL`] bytes, to the end of `out`: `publisher`, `sequence` and `due_ns` are the request's.
@@ -171,15 +188,19 @@ fn bytes_at<const BYTES: usize>(payload: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(number))
 }
 
-/// Puts lag and write start − due into a header that [`write()`] made; a compact one has no place for the latter.
+/// Puts lag and write start − due into a header that [`write()`] made, also as text; a compact one has no place for the latter.
 pub fn patch_write_start(header: &mut [u8], timing: &Timing, write_start_ns: u64) {
     let lag_ns = timing.lag_at(write_start_ns);
+    let delay_us = write_start_ns.saturating_sub(timing.due_ns) / 1_000;
+    let delay = u32::try_from(delay_us).unwrap_or(u32::MAX).to_le_bytes();
     match header.first() {
         Some(&(VERSION_FULL | VERSION_REACTION | VERSION_REPLY)) if header.len() >= FULL => {
-            let delay_us = write_start_ns.saturating_sub(timing.due_ns) / 1_000;
-            let delay_us = u32::try_from(delay_us).unwrap_or(u32::MAX);
-            header[WRITE_START_AT..FULL].copy_from_slice(&delay_us.to_le_bytes());
+            header[WRITE_START_AT..FULL].copy_from_slice(&delay);
             header[LAG_AT] = lag::code(lag_ns);
+        }
+        Some(&TEXT) if header.len() >= 2 * FULL => {
+            put_text(&delay, &mut header[2 * WRITE_START_AT..2 * FULL]);
+            put_text(&[lag::code(lag_ns)], &mut header[2 * LAG_AT..2 * WRITE_START_AT]);
         }
         // From the rounded due time on.
         Some(&VERSION_COMPACT) if header.len() >= COMPACT => {
@@ -202,6 +223,60 @@ pub fn read(payload: &[u8], now_ns: u64) -> Option<Header> {
             write_start_us: None,
             root: None,
         }),
+        _ => None,
+    }
+}
+
+/// Characters of the header of a message as text.
+pub fn text_bytes(is_reaction: bool) -> usize {
+    2 * if is_reaction { REACTION } else { FULL }
+}
+
+/// Writes a full header, or that of a reaction, as text into `space`; its lag and write start stay 0 until
+/// [`patch_write_start`].
+pub fn write_text(
+    space: &mut [u8; LONGEST_TEXT],
+    run: u32,
+    publisher: u32,
+    sequence: u32,
+    due_ns: u64,
+    root: Option<Root>,
+) -> &str {
+    let version = if root.is_some() { VERSION_REACTION } else { VERSION_FULL };
+    let (front, back) = space.split_at_mut(2 * FULL);
+    put_text(&full(version, run, publisher, sequence, due_ns), front);
+    if let Some(root) = root {
+        put_text(&of_root(root), back);
+    }
+    std::str::from_utf8(&space[..text_bytes(root.is_some())]).expect("digits are UTF-8")
+}
+
+/// Writes bytes as hexadecimal digits, which fill `text`.
+fn put_text(bytes: &[u8], text: &mut [u8]) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    for (byte, digits) in bytes.iter().zip(text.chunks_exact_mut(2)) {
+        digits[0] = DIGITS[usize::from(byte >> 4)];
+        digits[1] = DIGITS[usize::from(byte & 15)];
+    }
+}
+
+/// Reads a header as text, which is all of `text`; `None` if pubmark did not write it. `now_ns` completes due times.
+pub fn read_text(text: &[u8], now_ns: u64) -> Option<Header> {
+    if text.len() != 2 * FULL && text.len() != 2 * REACTION {
+        return None;
+    }
+    let mut bytes = [0; REACTION];
+    for (byte, digits) in bytes.iter_mut().zip(text.chunks_exact(2)) {
+        *byte = digit(digits[0])? << 4 | digit(digits[1])?;
+    }
+    let header = read(&bytes[..text.len() / 2], now_ns)?;
+    (header.root.is_some() == (text.len() == 2 * REACTION)).then_some(header)
+}
+
+fn digit(character: u8) -> Option<u8> {
+    match character {
+        b'0'..=b'9' => Some(character - b'0'),
+        b'a'..=b'f' => Some(character - b'a' + 10),
         _ => None,
     }
 }
@@ -279,6 +354,36 @@ mod tests {
         assert!(header.root.is_some_and(|root| (64_000..=72_000).contains(&root.lag_ns)), "{header:?}");
         assert!(is_of_run(&header, 1));
         assert_eq!(read(&out[1..REACTION], 0), None, "cut short");
+    }
+
+    #[test]
+    fn a_header_as_text_is_stamped_and_read_like_one_in_bytes() {
+        for root in [None, Some(Root { due_ns: 4_000_000_000, lag_ns: 64_000 })] {
+            let (mut bytes, mut space) = (Vec::new(), [0; LONGEST_TEXT]);
+            write(&mut bytes, 100, 1, 7, 9, 5_000_000_000);
+            if let Some(root) = root {
+                extend_to_reaction(&mut bytes, 0, root);
+            }
+            let mut text = write_text(&mut space, 1, 7, 9, 5_000_000_000, root).as_bytes().to_vec();
+            assert_eq!(text.len(), text_bytes(root.is_some()));
+            text.extend_from_slice(b"{\"what\": \"follows\"}");
+            let timing = Timing::on_time(5_000_000_000);
+            patch_write_start(&mut bytes, &timing, 5_000_123_999);
+            patch_write_start(&mut text, &timing, 5_000_123_999);
+            text.truncate(text_bytes(root.is_some()));
+            let header = read_text(&text, 0).expect("a header");
+            assert_eq!((Some(header), header.write_start_us), (read(&bytes, 0), Some(123)));
+            assert_eq!(header.root.is_some(), root.is_some());
+            for cut in 0..text.len() {
+                assert_eq!(read_text(&text[..cut], 0), None, "{cut}");
+            }
+            text[5] = b'G';
+            assert_eq!(read_text(&text, 0), None);
+        }
+        // A full header in the length of a reaction's, and the other way round.
+        let mut text = write_text(&mut [0; LONGEST_TEXT], 1, 7, 9, 0, None).as_bytes().to_vec();
+        text.resize(LONGEST_TEXT, b'0');
+        assert_eq!(read_text(&text, 0), None);
     }
 
     #[test]

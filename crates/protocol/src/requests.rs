@@ -7,6 +7,7 @@
 use std::fmt::Write;
 
 use pubmark_model::qos::Qos;
+use pubmark_model::template::BodyDraw;
 
 use crate::clients::Outgoing;
 use crate::events::Token;
@@ -75,6 +76,7 @@ impl OutgoingReply<'_> {
             sequence: self.number,
             timing: self.timing,
             root: None,
+            draw: BodyDraw::default(),
             payload_bytes: self.payload_bytes.max(FULL as u32),
         }
     }

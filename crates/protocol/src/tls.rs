@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use pubmark_model::identity::ClientPem;
 use rustls::client::Resumption;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
@@ -58,6 +59,14 @@ impl TlsSetup {
         let server_name = ServerName::try_from(tls.server_name.clone())
             .map_err(|error| unusable(&format!("server name {}", tls.server_name), &error))?;
         Ok(TlsSetup { config: Arc::new(config), server_name, own })
+    }
+
+    /// The same for a device that shows a certificate of its own; the reason if that cannot be used.
+    pub fn of_device(&self, pem: &ClientPem) -> Result<TlsSetup, String> {
+        let own = Arc::new(ClientCertificate::of_device(pem, self.config.crypto_provider())?);
+        let mut config = (*self.config).clone();
+        config.client_auth_cert_resolver = Arc::<ClientCertificate>::clone(&own);
+        Ok(TlsSetup { config: Arc::new(config), server_name: self.server_name.clone(), own })
     }
 
     /// An error of a connection in words; what is about our certificate says so.

@@ -1,6 +1,8 @@
 //! Is a system ready? Answered by a message of our own that goes through it: publish → receive.
 
+use pubmark_model::payload::HeaderPlace;
 use pubmark_model::qos::Qos;
+use pubmark_model::template::BodyDraw;
 use pubmark_protocol::any::{AnyClients, Open};
 use pubmark_protocol::clients::{
     ConnectionSettings, Goodbye, Outgoing, Publication, SendOutcome, SessionConfig, SessionId, SessionOptions,
@@ -68,6 +70,7 @@ pub fn round_trip(open: Open, from: &Endpoint, to: &Endpoint) -> Result<(), Stri
         sources: [].into(),
         networks: [].into(),
         run: 0,
+        wall_ahead_ns: 0,
         body_pool: vec![0; header::FULL].into(),
         connections: ConnectionSettings {
             maximum_packet_bytes: 1 << 16,
@@ -85,8 +88,15 @@ pub fn round_trip(open: Open, from: &Endpoint, to: &Endpoint) -> Result<(), Stri
         subscriptions: vec![Subscription { filter: topic.as_str().into(), qos: Qos::BestEffort }],
         ..session("reader", 1)
     });
-    let publication =
-        Publication { publisher: 0, topic: topic.into(), qos: Qos::BestEffort, retain: false, body: None };
+    let publication = Publication {
+        publisher: 0,
+        topic: topic.into(),
+        qos: Qos::BestEffort,
+        retain: false,
+        body: None,
+        header: HeaderPlace::Payload,
+        properties: [].into(),
+    };
     let writer = clients.add_session(SessionConfig { publications: vec![publication], ..session("writer", 0) });
     let mut seen = Seen::default();
     let deadline_ns = clock::monotonic_ns() + LIMIT_NS;
@@ -105,6 +115,7 @@ pub fn round_trip(open: Open, from: &Endpoint, to: &Endpoint) -> Result<(), Stri
             sequence,
             timing: Timing::on_time(due_ns),
             root: None,
+            draw: BodyDraw::default(),
             payload_bytes: header::FULL as u32,
         };
         if clients.send(writer, message) != SendOutcome::Accepted {
@@ -126,6 +137,7 @@ fn session(role: &str, endpoint: u16) -> SessionConfig {
         network: None,
         client_id: format!("pubmark-{role}-{}", std::process::id()).into(),
         credentials: None,
+        certificate: None,
         persistent: false,
         in_flight_window: 1,
         publications: vec![],

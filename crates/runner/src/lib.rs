@@ -30,6 +30,7 @@ mod endpoint;
 mod error;
 pub mod faults;
 mod host;
+mod identities;
 mod latency_breakdown;
 mod life;
 pub mod linked;

@@ -21,8 +21,8 @@ use crate::relay::RelayProcess;
 use crate::spec::{DevicePlacement, Netem, RunSpec, SubscriberPlacement, WorkloadSource};
 use crate::target::Wanted;
 use crate::{
-    custom_metrics, faults, linked, links, message_log, nodes, objectives, offers, placement, sockets, sources, spoken,
-    suitability,
+    custom_metrics, faults, identities, linked, links, message_log, nodes, objectives, offers, placement, sockets,
+    sources, spoken, suitability,
 };
 
 /// Descriptors that pubmark needs besides its connections.
@@ -123,6 +123,7 @@ impl RunSpec {
         nodes::carried_out(self, &workload)?;
         let wanted = Wanted::of(self, spoken, &workload, host)?;
         suitability::lacking(&workload, spoken).map_or(Ok(()), |lacks| Err(unsuitable(lacks)))?;
+        identities::check_one_copy(&workload, &wanted)?;
         let metrics = custom_metrics::of(self, &workload)?;
         let message_log = custom_metrics::log_format(self.message_log, &metrics);
         message_log::check(message_log)?;
@@ -226,6 +227,7 @@ impl CheckedRun {
             linked::by_kernel(&workload)?;
         }
         let fleet = suitability::fleet(&workload, spoken, spec.fleet(&workload)?).map_err(unsuitable)?;
+        identities::check(&workload, &fleet, &wanted)?;
         room(&spec, &workload, &fleet, &wanted)?;
         if let Some(sentence) =
             suitability::too_many_messages(&workload, spec.window.warmup.saturating_add(spec.window.duration))

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use pubmark_engine::shared_connections::SharedConnections;
 use pubmark_model::fleet::Fleet;
+use pubmark_model::payload::HeaderPlace;
 use pubmark_model::qos::Qos;
 use pubmark_model::requests;
 use pubmark_model::topic::TopicFilter;
@@ -73,6 +74,9 @@ fn lacking_for_groups(workload: &Workload, spoken: Spoken) -> Option<String> {
         };
         let can = &spoken.subscribe.capabilities;
         lacking_in_group(&kind, group.qos, group.session, spoken.subscribe).or_else(|| {
+            if group.identity.has_certificates() && !can.features.own_certificates {
+                return Some(format!("{kind} {}", no_certificates(can.name)));
+            }
             if !group.processing.is_zero() && !spoken.subscribe.pauses {
                 return Some(format!("{kind} {}", takes_its_time(spoken.subscribe)));
             }
@@ -169,10 +173,29 @@ fn lacking_option(kind: &str, group: &DeviceGroup, protocol: &Protocol) -> Optio
         format!("asks for `message_expiry`, messages do not expire in {name}")
     } else if group.mqtt.topic_alias && !features.topic_alias {
         format!("asks for `topic_alias`, {name} has none")
+    } else if features.properties.is_none() && group.header == HeaderPlace::UserProperty {
+        format!(
+            "has its header in a user property, messages have none in {name} ({} have): `header: payload`",
+            with_properties()
+        )
+    } else if group.identity.has_certificates() && !features.own_certificates {
+        no_certificates(name)
+    } else if features.properties.is_none() && !group.properties.is_empty() {
+        format!("has `properties`, messages have none in {name} ({} have)", with_properties())
     } else {
         return None;
     };
     Some(format!("{kind} {lacks}"))
+}
+
+fn no_certificates(protocol: &str) -> String {
+    format!("has a certificate for each client, clients over {protocol} have none of their own")
+}
+
+/// Protocols whose messages have user properties.
+fn with_properties() -> String {
+    let with = PROTOCOLS.iter().map(|protocol| &protocol.capabilities).filter(|can| can.features.properties.is_some());
+    with.map(|can| can.name).collect::<Vec<_>>().join(", ")
 }
 
 /// What a group of either kind may ask for.

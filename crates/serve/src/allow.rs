@@ -4,6 +4,7 @@ use std::path::Path;
 
 use pubmark_model::builtin;
 use pubmark_model::experiment::{EndpointChoice, Experiment, SystemChoice, client_parts};
+use pubmark_model::load::names_files;
 use pubmark_runner::spec::{BackEnd, TargetSpec};
 use pubmark_runner::{RunSpec, WorkloadSource};
 use pubmark_systems::Definition;
@@ -80,6 +81,7 @@ impl Allow {
             }
         }
         self.client(spec)?;
+        self.files(spec)?;
         self.metrics(spec)?;
         let nodes = &spec.nodes;
         if nodes.nodes.is_some() || nodes.observers.is_some() || nodes.listen.is_some() || nodes.announce {
@@ -92,6 +94,16 @@ impl Allow {
         match spec.has_client_program() {
             true => self.need(Right::Commands, || "a client program".to_owned()),
             false => Ok(()),
+        }
+    }
+
+    /// Files that the text of its workload names: nothing of them may be read before that is allowed.
+    fn files(&self, spec: &RunSpec) -> Result<(), NotAllowed> {
+        match &spec.workload {
+            WorkloadSource::Inline { text, .. } if names_files(text, &spec.load.set) => {
+                self.need(Right::Commands, || "a file that the workload names".to_owned())
+            }
+            _ => Ok(()),
         }
     }
 
@@ -228,7 +240,7 @@ mod tests {
         assert_eq!(nothing.run(&spec(|_| ())), Ok(()));
         assert_eq!(nothing.run(&spec(|spec| spec.target.system = Some("builtin".to_owned()))), Ok(()));
         type Change = fn(&mut RunSpec);
-        let wrong: [(Right, Change); 11] = [
+        let wrong: [(Right, Change); 12] = [
             (Right::Systems, |spec| spec.target.system = Some("mosquitto".to_owned())),
             (Right::Systems, |spec| spec.target.back_end = Some(BackEnd::Container)),
             (Right::Endpoints, |spec| spec.target.endpoint = Some("mqtt://example.org".to_owned())),
@@ -244,6 +256,15 @@ mod tests {
             (Right::Commands, |spec| {
                 let text = "name: w\ndevices: [{name: a, count: 1, every: 1s, payload: 50B, topic: t}]\n\
                             subscribers: [{name: s, filters: [t]}]\nmetrics: [{name: evil, command: [touch, /tmp/evil]}]\n";
+                spec.workload = WorkloadSource::Inline {
+                    file_name: "w.yaml".to_owned(),
+                    text: text.to_owned(),
+                    passwords_left_out: false,
+                };
+            }),
+            (Right::Commands, |spec| {
+                let text = "name: w\ndevices: [{name: a, every: 1s, payload: {sizes: {file: /etc/passwd}}, topic: t}]\n\
+                            subscribers: [{name: s, filters: [t]}]\n";
                 spec.workload = WorkloadSource::Inline {
                     file_name: "w.yaml".to_owned(),
                     text: text.to_owned(),

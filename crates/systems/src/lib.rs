@@ -13,6 +13,7 @@ pub mod condition;
 pub mod container;
 pub mod definition;
 pub mod descriptors;
+pub mod device_certificates;
 pub mod end_watch;
 pub mod environment;
 pub mod error;

@@ -3,9 +3,11 @@
 //! Frames of other channels may stand between those of a message (§4.2.6), so each frame is a packet of its own and the
 //! session knows which part of a message comes next. A body in one frame, the usual one, is handed on where it was read.
 
-use pubmark_protocol::events::{Cause, Event, Sink};
+use pubmark_model::payload::HEADER_PROPERTY;
+use pubmark_protocol::events::{Cause, Delivery, Event, Sink};
+use pubmark_protocol::header::LONGEST_TEXT;
 use pubmark_protocol::requests::{self, ReplyTo};
-use pubmark_wire::amqp091::{Deliver, encode_ack, read_content_header, read_correlation};
+use pubmark_wire::amqp091::{Deliver, encode_ack, read_content_header, read_correlation, read_header};
 
 use super::cause::broken;
 use super::session::{Amqp091, PLAIN};
@@ -42,6 +44,9 @@ pub(super) struct Incoming {
     /// Of the message under way, if it is a request or an answer.
     reply_to: String,
     correlation_id: String,
+    /// Of the message under way: the text of its header that is ours, with `has_header`.
+    header: Vec<u8>,
+    has_header: bool,
 }
 
 impl Incoming {
@@ -80,6 +85,11 @@ impl Amqp091 {
         self.incoming.reply_to.push_str(correlation.reply_to);
         self.incoming.correlation_id.clear();
         self.incoming.correlation_id.push_str(correlation.correlation_id);
+        let header = read_header(payload, HEADER_PROPERTY);
+        self.incoming.has_header = header.is_some();
+        self.incoming.header.clear();
+        // A longer one is a stranger's.
+        self.incoming.header.extend(header.into_iter().flatten().take(LONGEST_TEXT + 1));
         let most = shared.config.connections.maximum_packet_bytes;
         match usize::try_from(body_bytes) {
             Ok(0) => self.deliver(link, shared, &[], times, sink),
@@ -135,8 +145,8 @@ impl Amqp091 {
 
     /// Hands a message on as what it is: a request, an answer, or neither.
     fn hand_on(&self, link: &Link, body: &[u8], times: Times, sink: &mut impl Sink) {
-        let delivery = times.delivery(body, false);
-        let Incoming { reply_to, correlation_id, .. } = &self.incoming;
+        let Incoming { reply_to, correlation_id, header, has_header, .. } = &self.incoming;
+        let delivery = Delivery { header: has_header.then_some(header), ..times.delivery(body, false) };
         if !reply_to.is_empty() {
             let reply_to = ReplyTo { address: reply_to, correlation: correlation_id.as_bytes() };
             sink.event(link.id, Event::Requested { reply_to, delivery });

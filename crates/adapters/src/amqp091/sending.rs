@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::Outgoing;
 use pubmark_protocol::events::{Cause, Event, Reason, Sink};
+use pubmark_protocol::header::LONGEST_TEXT;
 use pubmark_protocol::outbox::Message;
 use pubmark_protocol::requests::{self, OutgoingReply, REPLY};
 use pubmark_wire::amqp091::{
@@ -115,14 +116,22 @@ impl Amqp091 {
         let request = Correlation { reply_to: self.consumer.queue(), correlation_id: &self.correlation_id };
         let entry = Message { token: message.token(), timing: message.timing, tag, repeated, withheld: false };
         link.outbox.append_message(&mut shared.pool, entry, |out| {
+            let mut header_at = None;
             if asks {
                 publish.append_request(payload_bytes, request, out);
+            } else if payload::has_properties(publication) {
+                let mut space = [0; LONGEST_TEXT];
+                let header = payload::header_text(config, publication, &message, &mut space);
+                let headers = payload::properties(&publication.properties, header);
+                let end = publish.append_with_headers(payload_bytes, headers, out);
+                header_at = header.map(|header| end - header.len());
             } else {
                 publish.append(payload_bytes, out);
             }
-            append_body(publish.channel(), payload_bytes, most_bytes, out, |out| {
+            let body_at = append_body(publish.channel(), payload_bytes, most_bytes, out, |out| {
                 payload::append(config, publication, &message, out);
-            })
+            });
+            header_at.unwrap_or(body_at)
         });
     }
 

@@ -78,7 +78,9 @@ impl Dialect for Amqp091 {
         persistent_sessions: true,
         ends_sessions: true,
         features: Features {
+            own_certificates: true,
             requests: Some("reply-to: a queue, correlation-id"),
+            properties: Some("headers"),
             shared_subscriptions: true,
             settings: Some(VIRTUAL_HOST),
             ..Features::NONE

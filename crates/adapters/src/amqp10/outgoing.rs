@@ -267,6 +267,7 @@ impl Sender {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pubmark_model::payload::HeaderPlace;
 
     fn outgoing(levels: &[(&str, Qos)]) -> Outgoing {
         let publication = |(topic, qos): &(&str, Qos)| Publication {
@@ -275,6 +276,8 @@ mod tests {
             qos: *qos,
             retain: false,
             body: None,
+            header: HeaderPlace::Payload,
+            properties: [].into(),
         };
         let mut outgoing = Outgoing::new(&levels.iter().map(publication).collect::<Vec<_>>());
         outgoing.reset(2);

@@ -1,6 +1,7 @@
 //! Messages of the server's: put together from their parts, delivered, accepted.
 
-use pubmark_protocol::events::{Cause, Event, Sink};
+use pubmark_model::payload::HEADER_PROPERTY;
+use pubmark_protocol::events::{Cause, Delivery, Event, Sink};
 use pubmark_protocol::requests::{ReplyTo, correlated_by_text};
 use pubmark_wire::amqp10::{Disposition, Message, Role, State, Transfer, text_of};
 
@@ -144,7 +145,8 @@ impl Amqp10 {
 
 /// Hands a message on as what it is: a request, an answer, or neither.
 fn hand_on(link: &Link, message: &Message<'_>, times: Times, sink: &mut impl Sink) {
-    let delivery = times.delivery(&message.body, false);
+    let header = message.application_property(HEADER_PROPERTY).map(str::as_bytes);
+    let delivery = Delivery { header, ..times.delivery(&message.body, false) };
     // A stranger's may be what the standard does not have, which makes the message neither request nor answer of ours.
     let properties = message.properties().unwrap_or_default();
     if let Some(address) = properties.reply_to.filter(|address| !address.is_empty()) {

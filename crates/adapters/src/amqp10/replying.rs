@@ -44,7 +44,7 @@ impl Amqp10 {
         };
         self.properties.clear();
         Properties { to, reply_to: None, correlation_id: answer.to.correlation }.encode(&mut self.properties);
-        let posting = Posting { sender, message: answer.message() };
+        let posting = Posting { sender, message: answer.message(), header_at: None };
         self.post(link, shared, &posting, |config, _, out| payload::append_answer(config, answer, out))
     }
 

@@ -1,12 +1,15 @@
 //! Messages on their way to the server: handed over, in parts if they are large, and what became of them.
 
+use pubmark_model::payload::HEADER_PROPERTY;
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::{Outgoing as Message, SessionConfig, ShardConfig};
 use pubmark_protocol::events::{Cause, Event, Reason, Sink, Token};
+use pubmark_protocol::header::LONGEST_TEXT;
 use pubmark_protocol::outbox;
 use pubmark_protocol::requests;
 use pubmark_wire::amqp10::{
-    Disposition, MOST_TRANSFER_BYTES, Properties, Role, State, Transfer, encode_data_front, encode_text, message_bytes,
+    Disposition, MOST_TRANSFER_BYTES, Properties, Role, State, Transfer, encode_application_properties,
+    encode_data_front, encode_text, message_bytes,
 };
 
 use super::opening::CHANNEL;
@@ -20,6 +23,8 @@ pub(super) struct Posting {
     pub(super) sender: u16,
     /// The message, or an answer as one.
     pub(super) message: Message,
+    /// Where in the properties its header is, if it is not in its payload.
+    pub(super) header_at: Option<usize>,
 }
 
 impl Amqp10 {
@@ -29,8 +34,19 @@ impl Amqp10 {
         if link.config.options.reply_topic.is_some() {
             self.ask(message.token());
         }
+        let publication = &link.config.publications[usize::from(message.publication)];
+        let mut header_at = None;
+        if payload::has_properties(publication) {
+            let mut space = [0; LONGEST_TEXT];
+            let header = payload::header_text(&shared.config, publication, &message, &mut space);
+            // The header comes first, so that it is in the first frame.
+            let own = payload::properties(&publication.properties, None);
+            let all = header.map(|header| (HEADER_PROPERTY, header)).into_iter().chain(own);
+            let first = encode_application_properties(all, &mut self.properties);
+            header_at = header.map(|_| first);
+        }
         let sender = self.outgoing.sender_of(message.publication);
-        self.post(link, shared, &Posting { sender, message }, |config, session, out| {
+        self.post(link, shared, &Posting { sender, message, header_at }, |config, session, out| {
             let publication = &session.publications[usize::from(message.publication)];
             payload::append(config, publication, &message, out);
         })
@@ -54,7 +70,7 @@ impl Amqp10 {
         posting: &Posting,
         write: impl FnOnce(&ShardConfig, &SessionConfig, &mut Vec<u8>),
     ) -> Result<(), Refusal> {
-        let Posting { sender, message } = *posting;
+        let Posting { sender, message, header_at } = *posting;
         let payload_bytes = message.payload_bytes as usize;
         let bytes = self.properties.len() + message_bytes(payload_bytes);
         let part_bytes = self.frame_bytes - MOST_TRANSFER_BYTES;
@@ -83,11 +99,12 @@ impl Amqp10 {
             outbox::Message { token: message.token(), timing: message.timing, tag, repeated: false, withheld: false };
         let (config, session, properties) = (&shared.config, &link.config, &self.properties);
         let content = |out: &mut Vec<u8>| {
+            let start = out.len();
             out.extend_from_slice(properties);
             encode_data_front(payload_bytes, out);
             let at = out.len();
             write(config, session, out);
-            at
+            header_at.map_or(at, |header_at| start + header_at)
         };
         link.outbox.append_message(&mut shared.pool, entry, |out| {
             if transfers > 1 {

@@ -83,7 +83,9 @@ impl Dialect for Amqp10 {
         persistent_sessions: false,
         ends_sessions: false,
         features: Features {
+            own_certificates: true,
             requests: Some("reply-to: a node of the requester's, correlation-id"),
+            properties: Some("application properties"),
             shared_subscriptions: true,
             settings: Some(VIRTUAL_HOST),
             ..Features::NONE

@@ -302,7 +302,7 @@ impl ProgramClients {
         let stamp = at.stamp(stamp_ns, due_ns.saturating_sub(BETWEEN_NODES_NS));
         let at_ns = stamp.ok().flatten().unwrap_or(at.now_ns);
         // The library reads its sockets itself: when they were empty is not known.
-        let delivery = Delivery { payload, retained, at_ns, empty_at_ns: None, kernel_ns: None };
+        let delivery = Delivery { payload, header: None, retained, at_ns, empty_at_ns: None, kernel_ns: None };
         sink.event(self.sessions[index].id, Event::Delivered(delivery));
         stamp.map(|_| ())
     }

@@ -115,13 +115,20 @@ mod tests {
     use pubmark_protocol::timing::Timing;
 
     use super::*;
+    use pubmark_model::template::BodyDraw;
     use pubmark_wire::coap::Times;
 
     #[test]
     fn places_are_used_again_with_another_salt() {
         let mut in_flight = InFlight::new(2);
-        let message =
-            |sequence| Outgoing { publication: 0, sequence, timing: Timing::on_time(0), root: None, payload_bytes: 16 };
+        let message = |sequence| Outgoing {
+            publication: 0,
+            sequence,
+            timing: Timing::on_time(0),
+            root: None,
+            draw: BodyDraw::default(),
+            payload_bytes: 16,
+        };
         let mut add = |sequence| in_flight.add(message(sequence));
         let (first, second) = (add(1), add(2));
         assert!(first != second && !in_flight.has_room());

@@ -29,6 +29,7 @@ impl Times {
     fn of(self, payload: &[u8]) -> Delivery<'_> {
         Delivery {
             payload,
+            header: None,
             retained: false,
             at_ns: self.at_ns,
             empty_at_ns: Some(self.empty_at_ns),

@@ -138,9 +138,17 @@ mod tests {
     use pubmark_protocol::timing::Timing;
 
     use super::*;
+    use pubmark_model::template::BodyDraw;
 
     fn add(in_flight: &mut InFlight, sequence: u32) -> u16 {
-        let message = Outgoing { publication: 0, sequence, timing: Timing::on_time(0), root: None, payload_bytes: 16 };
+        let message = Outgoing {
+            publication: 0,
+            sequence,
+            timing: Timing::on_time(0),
+            root: None,
+            draw: BodyDraw::default(),
+            payload_bytes: 16,
+        };
         in_flight.add(message, Qos::AtLeastOnce)
     }
 

@@ -87,12 +87,14 @@ pub struct Sending {
     pub payload_bytes: usize,
     /// It was reported as written before.
     pub repeated: bool,
+    /// Bytes from its header to its payload: 0 if that begins with it.
+    pub header_before: usize,
 }
 
 impl Sending {
     /// For the first time, and nothing of it is kept.
     pub fn once(payload_bytes: usize) -> Sending {
-        Sending { tag: 0, payload_bytes, repeated: false }
+        Sending { tag: 0, payload_bytes, repeated: false, header_before: 0 }
     }
 }
 
@@ -144,6 +146,8 @@ pub struct Link {
     pub(super) check_at_ns: u64,
     /// What it keeps from one TLS connection to the next.
     tls: DeviceTls,
+    /// How its TLS is set up, if it shows a certificate of its own; made with its first connection.
+    own_tls: Option<Box<TlsSetup>>,
     /// When TLS began to be agreed; `None` while it has not, and once that was told.
     pub(super) tls_began_ns: Option<u64>,
 }
@@ -177,6 +181,7 @@ impl Link {
             waits_until_ns: None,
             check_at_ns: 0,
             tls: DeviceTls::default(),
+            own_tls: None,
             tls_began_ns: None,
         }
     }
@@ -195,7 +200,7 @@ impl Link {
         let socket = shared.sockets.connect(self.config.network, address).map_err(unreachable)?;
         let mut stream = Stream::new(socket);
         if tls_first {
-            encrypt(&mut stream, &mut self.tls, shared, place)?;
+            self.encrypt_stream(&mut stream, shared)?;
         }
         if let Some(upgrade) = &shared.config.endpoints[place].upgrade {
             stream.upgrade(WebSocket::new(upgrade));
@@ -220,11 +225,28 @@ impl Link {
 
     /// Agrees on TLS from here on, where the endpoint asks for it; for protocols that begin in the clear.
     pub fn encrypt(&mut self, shared: &Shared) -> Result<(), Cause> {
-        let place = usize::from(self.config.endpoint);
-        let Some(stream) = &mut self.stream else { return Ok(()) };
-        encrypt(stream, &mut self.tls, shared, place)?;
+        let Some(mut stream) = self.stream.take() else { return Ok(()) };
+        let done = self.encrypt_stream(&mut stream, shared);
+        self.stream = Some(stream);
+        done?;
         self.note_handshake();
         Ok(())
+    }
+
+    fn encrypt_stream(&mut self, stream: &mut Stream, shared: &Shared) -> Result<(), Cause> {
+        let Some(all) = &shared.tls[usize::from(self.config.endpoint)] else { return Ok(()) };
+        if let (Some(pem), None) = (&self.config.certificate, &self.own_tls) {
+            self.own_tls = Some(Box::new(all.of_device(pem).map_err(Cause::Tls)?));
+        }
+        let setup = self.own_tls.as_deref().unwrap_or(all);
+        let device = shared.config.connections.resumes_tls.then_some(&mut self.tls);
+        stream.encrypt(setup.connection(device).map_err(|error| Cause::Tls(error.to_string()))?);
+        Ok(())
+    }
+
+    /// How its TLS is set up.
+    fn tls_setup<'a>(&'a self, shared: &'a Shared) -> Option<&'a TlsSetup> {
+        self.own_tls.as_deref().or(shared.tls[usize::from(self.config.endpoint)].as_ref())
     }
 
     /// If TLS is to be agreed, that begins now.
@@ -244,7 +266,7 @@ impl Link {
 
     /// Did the server ask for a certificate of ours, and there is none?
     pub(super) fn lacks_certificate(&self, shared: &Shared) -> bool {
-        shared.tls[usize::from(self.config.endpoint)].as_ref().is_some_and(TlsSetup::lacks_certificate)
+        self.tls_setup(shared).is_some_and(TlsSetup::lacks_certificate)
     }
 
     /// Is the endpoint one that is to be encrypted?
@@ -282,12 +304,12 @@ impl Link {
         front: impl FnOnce(&mut Vec<u8>),
         end: &[u8],
     ) {
-        let Sending { tag, repeated, .. } = sending;
+        let Sending { tag, repeated, header_before, .. } = sending;
         let entry = Message { token: message.token(), timing: message.timing, tag, repeated, withheld: false };
         let (config, publication) = (&shared.config, &self.config.publications[usize::from(message.publication)]);
         self.outbox.append_message(&mut shared.pool, entry, |out| {
             front(out);
-            let at = out.len();
+            let at = out.len() - header_before;
             payload::append(config, publication, &message, out);
             out.extend_from_slice(end);
             at
@@ -352,8 +374,8 @@ impl Link {
     pub(super) fn cause_of(&self, shared: &Shared, error: StreamError) -> Cause {
         match error {
             StreamError::Tls(error) => {
-                let setup = &shared.tls[usize::from(self.config.endpoint)];
-                Cause::Tls(setup.as_ref().map_or_else(|| error.to_string(), |setup| setup.explain(&error)))
+                let setup = self.tls_setup(shared);
+                Cause::Tls(setup.map_or_else(|| error.to_string(), |setup| setup.explain(&error)))
             }
             StreamError::Socket(error)
                 if self.stream.as_ref().is_some_and(|stream| stream.is_upgrading() && !stream.is_handshaking()) =>
@@ -394,11 +416,4 @@ impl Link {
     pub(super) fn unsent_bytes(&self) -> u64 {
         self.stream.as_ref().map_or(0, Stream::unsent_bytes) + self.outbox.pending_bytes() as u64
     }
-}
-
-fn encrypt(stream: &mut Stream, device: &mut DeviceTls, shared: &Shared, place: usize) -> Result<(), Cause> {
-    let Some(setup) = &shared.tls[place] else { return Ok(()) };
-    let device = shared.config.connections.resumes_tls.then_some(device);
-    stream.encrypt(setup.connection(device).map_err(|error| Cause::Tls(error.to_string()))?);
-    Ok(())
 }

@@ -60,7 +60,7 @@ impl Times {
     /// A message that came with the packet. The kernel's stamp goes with it only if the packet ends where the read ends.
     pub fn delivery<'a>(&self, payload: &'a [u8], retained: bool) -> Delivery<'a> {
         let kernel_ns = self.kernel_ns.filter(|_| self.ends_the_read);
-        Delivery { payload, retained, at_ns: self.at_ns, empty_at_ns: Some(self.empty_at_ns), kernel_ns }
+        Delivery { payload, header: None, retained, at_ns: self.at_ns, empty_at_ns: Some(self.empty_at_ns), kernel_ns }
     }
 }
 

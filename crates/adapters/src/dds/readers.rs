@@ -161,6 +161,7 @@ impl<R: Reading> Listening<R> {
                     session,
                     Event::Delivered(Delivery {
                         payload: sample.payload,
+                        header: None,
                         retained,
                         at_ns,
                         empty_at_ns: Some(empty_at_ns),

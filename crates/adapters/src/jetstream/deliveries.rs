@@ -8,6 +8,7 @@ use pubmark_wire::nats::jetstream::{encode_ack, stream_sequence};
 use super::opening::MAX_ACK_PENDING;
 use super::session::{INBOX, JetStream};
 use crate::connection::{Link, Shared, Times};
+use crate::nats::headers::delivery;
 
 impl JetStream {
     /// A message of a consumer.
@@ -27,7 +28,7 @@ impl JetStream {
             )));
         };
         if listener.qos == Qos::BestEffort {
-            sink.event(link.id, Event::Delivered(times.delivery(message.payload, false)));
+            sink.event(link.id, Event::Delivered(delivery(message, times)));
             return Ok(());
         }
         let Some((to, sequence)) = message.reply.and_then(|to| Some((to, stream_sequence(to)?))) else {
@@ -35,13 +36,13 @@ impl JetStream {
         };
         if listener.qos == Qos::AtLeastOnce {
             link.outbox.append(&mut shared.pool, |out| encode_ack(to, None, out));
-            sink.event(link.id, Event::Delivered(times.delivery(message.payload, false)));
+            sink.event(link.id, Event::Delivered(delivery(message, times)));
             return Ok(());
         }
         let confirmed_to = self.inbox(&format!("k.{index}"), sequence);
         link.outbox.append(&mut shared.pool, |out| encode_ack(to, Some(&confirmed_to), out));
         if self.unconfirmed.insert((index, sequence)) {
-            sink.event(link.id, Event::Delivered(times.delivery(message.payload, false)));
+            sink.event(link.id, Event::Delivered(delivery(message, times)));
         }
         if self.unconfirmed.len() > MAX_ACK_PENDING as usize * self.listeners.len() {
             return Err(Cause::Protocol(

@@ -4,10 +4,10 @@ use pubmark_model::qos::Qos;
 use pubmark_protocol::events::{Connected, Event, Reason, Sink};
 use pubmark_wire::nats::encode_subscribe;
 use pubmark_wire::nats::jetstream::{
-    Consumer, CreateConsumer, ID_HEADER_BYTES, Stream, consumer_info_subject, encode_empty_request, encode_request,
+    Consumer, CreateConsumer, Stream, consumer_info_subject, encode_empty_request, encode_request,
 };
 
-use super::session::{INBOX, JetStream, Step};
+use super::session::{INBOX, JetStream, Step, all_headers_bytes};
 use crate::connection::{Dialect as _, Link, Shared};
 
 /// Messages on their way to a consumer at most, unless acknowledged.
@@ -103,7 +103,8 @@ impl JetStream {
         while let Some(tag) = self.in_flight.next_held() {
             let Some(entry) = self.in_flight.get(tag).copied() else { continue };
             // The server may take less than it did: it would end the connection for such a message, each time anew.
-            let header_bytes = if entry.qos == Qos::ExactlyOnce { ID_HEADER_BYTES } else { 0 };
+            let publication = &link.config.publications[usize::from(entry.message.publication)];
+            let header_bytes = all_headers_bytes(publication, &entry.message);
             if self.opening.check_size(entry.message.payload_bytes as usize + header_bytes).is_err() {
                 self.in_flight.remove(tag);
                 sink.event(

@@ -10,20 +10,26 @@
 
 use pubmark_wire::front::Front;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use pubmark_model::qos::Qos;
 use pubmark_protocol::capabilities::{Capabilities, Features, Level, SentMeans};
-use pubmark_protocol::clients::{Goodbye, Outgoing, SessionConfig, SessionId, Subscription};
+use pubmark_protocol::clients::{Goodbye, Outgoing, Publication, SessionConfig, SessionId, Subscription};
 use pubmark_protocol::clock;
 use pubmark_protocol::events::{Cause, Event, Sink};
-use pubmark_wire::nats::jetstream::{ID_HEADER_BYTES, delete_consumer_subject, encode_publish_with_id};
-use pubmark_wire::nats::{END, Operation, PING, PONG, encode_publish};
+use pubmark_protocol::header::LONGEST_TEXT;
+use pubmark_wire::nats::jetstream::{ID_BYTES, MESSAGE_ID, delete_consumer_subject};
+use pubmark_wire::nats::{
+    END, HEADER_BYTES, HEADERS_BYTES, Operation, PING, PONG, encode_publish, encode_publish_with_headers,
+};
 
 use super::names;
 use crate::connection::{
     Blocked, Dialect, InFlight, Link, Phase, Progress, Refusal, Sending, Shared, Times, up_to_line_end,
 };
+use crate::nats::headers::{header_before, headers_bytes};
 use crate::nats::opening::{self, LARGEST_PAYLOAD_BYTES, Opening};
+use crate::payload;
 
 /// Number of the subscription to our inbox; those of consumers follow.
 pub(super) const INBOX: u64 = 1;
@@ -102,7 +108,12 @@ impl Dialect for JetStream {
         retain: false,
         persistent_sessions: true,
         ends_sessions: true,
-        features: Features { redelivers_behind: true, ..Features::NONE },
+        features: Features {
+            redelivers_behind: true,
+            properties: Some("headers"),
+            own_certificates: true,
+            ..Features::NONE
+        },
         sent_means: SentMeans::Wire,
         maximum_payload_bytes: LARGEST_PAYLOAD_BYTES,
         check_topic: Some(names::check_topic),
@@ -193,9 +204,9 @@ impl Dialect for JetStream {
     fn send(&mut self, link: &mut Link, shared: &mut Shared, message: Outgoing) -> Result<(), Refusal> {
         let qos = link.config.publications[usize::from(message.publication)].qos;
         let payload_bytes = message.payload_bytes as usize;
+        let publication = &link.config.publications[usize::from(message.publication)];
         // The limit of the server's is for headers and payload together.
-        let header_bytes = if qos == Qos::ExactlyOnce { ID_HEADER_BYTES } else { 0 };
-        self.opening.check_size(payload_bytes + header_bytes)?;
+        self.opening.check_size(payload_bytes + all_headers_bytes(publication, &message))?;
         let mut tag = 0;
         if qos != Qos::BestEffort {
             if !self.in_flight.has_room() {
@@ -281,14 +292,30 @@ impl JetStream {
         let payload_bytes = message.payload_bytes as usize;
         let subject = &self.subjects[usize::from(message.publication)];
         let run = shared.config.run;
-        let front = |out: &mut Vec<u8>| match qos {
-            Qos::BestEffort => encode_publish(subject, None, payload_bytes, out),
-            Qos::AtLeastOnce => encode_publish(subject, Some(&self.inbox("p", tag.into())), payload_bytes, out),
-            Qos::ExactlyOnce => {
-                let id = format!("{run:08x}-{publisher:08x}-{:08x}", message.sequence);
-                encode_publish_with_id(subject, &self.inbox("p", tag.into()), &id, payload_bytes, out);
+        let reply = (qos != Qos::BestEffort).then(|| self.inbox("p", tag.into()));
+        let id = (qos == Qos::ExactlyOnce).then(|| format!("{run:08x}-{publisher:08x}-{:08x}", message.sequence));
+        let mut space = [0; LONGEST_TEXT];
+        let header = payload::header_text(&shared.config, publication, &message, &mut space);
+        let own = Arc::clone(&publication.properties);
+        let has_headers = id.is_some() || payload::has_properties(publication);
+        let front = |out: &mut Vec<u8>| {
+            let headers = id.iter().map(|id| (MESSAGE_ID, id.as_str())).chain(payload::properties(&own, header));
+            match has_headers {
+                true => encode_publish_with_headers(subject, reply.as_deref(), headers, payload_bytes, out),
+                false => encode_publish(subject, reply.as_deref(), payload_bytes, out),
             }
         };
-        link.append_message(shared, message, Sending { tag, payload_bytes, repeated }, front, END);
+        let sending = Sending { tag, payload_bytes, repeated, header_before: header_before(header) };
+        link.append_message(shared, message, sending, front, END);
+    }
+}
+
+/// Bytes of all headers of a message: its id, and what goes beside its payload.
+pub(super) fn all_headers_bytes(publication: &Publication, message: &Outgoing) -> usize {
+    let id = if publication.qos == Qos::ExactlyOnce { MESSAGE_ID.len() + ID_BYTES + HEADER_BYTES } else { 0 };
+    match payload::has_properties(publication) {
+        true => headers_bytes(publication, message) + id,
+        false if id > 0 => HEADERS_BYTES + id,
+        false => 0,
     }
 }

@@ -1,9 +1,10 @@
 //! Messages of the server's, and its goodbye.
 
+use pubmark_model::payload::HEADER_PROPERTY;
 use pubmark_model::qos::Qos;
-use pubmark_protocol::events::{Cause, Event, Reason, Sink};
+use pubmark_protocol::events::{Cause, Delivery, Event, Reason, Sink};
 use pubmark_protocol::requests::{self, ReplyTo};
-use pubmark_wire::mqtt::{AckKind, Disconnect, Frame, Publish, decode_publish, reason, reason_name};
+use pubmark_wire::mqtt::{AckKind, Disconnect, Frame, Property, Publish, decode_publish, reason, reason_name};
 
 use super::session::{Mqtt, broken};
 use super::version::ProtocolVersion;
@@ -38,8 +39,12 @@ impl<V: ProtocolVersion> Mqtt<V> {
 
 /// Hands a message on as what it is: a request, an answer, or neither (MQTT 5.0 §4.10).
 fn hand_on(link: &Link, publish: &Publish<'_>, times: Times, sink: &mut impl Sink) {
-    let delivery = times.delivery(publish.payload, publish.head.retain);
     let properties = &publish.head.properties;
+    let header = properties.find(|property| match property {
+        Property::UserProperty(HEADER_PROPERTY, text) => Some(text.as_bytes()),
+        _ => None,
+    });
+    let delivery = Delivery { header, ..times.delivery(publish.payload, publish.head.retain) };
     let correlation = properties.correlation_data();
     match properties.response_topic() {
         Some(address) => sink.event(

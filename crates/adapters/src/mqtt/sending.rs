@@ -1,8 +1,10 @@
 //! Messages on their way to the server: handed over, sent again, acknowledged.
 
+use pubmark_model::payload::MOST_PROPERTIES;
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::{Outgoing, Publication, SessionOptions, ShardConfig};
 use pubmark_protocol::events::{Cause, Event, Reason, Sink};
+use pubmark_protocol::header::LONGEST_TEXT;
 use pubmark_protocol::outbox::Message;
 use pubmark_protocol::requests::{self, CORRELATION_BYTES};
 use pubmark_wire::mqtt::{
@@ -22,18 +24,29 @@ struct Extras<'a> {
     expiry_s: Option<u32>,
     alias: Option<Alias>,
     reply_topic: Option<&'a str>,
+    /// Bytes of its user properties.
+    user_bytes: usize,
 }
 
+/// Bytes of a user property besides its name and its value: its number, and two lengths.
+const USER_PROPERTY_BYTES: usize = 5;
+
 impl<'a> Extras<'a> {
-    fn new(options: &'a SessionOptions, alias: Option<Alias>) -> Extras<'a> {
-        Extras { expiry_s: options.message_expiry_s, alias, reply_topic: options.reply_topic.as_deref() }
+    fn new(
+        options: &'a SessionOptions,
+        alias: Option<Alias>,
+        publication: &Publication,
+        message: &Outgoing,
+    ) -> Extras<'a> {
+        let user_bytes = payload::property_bytes(publication, message.root.is_some(), USER_PROPERTY_BYTES);
+        Extras { expiry_s: options.message_expiry_s, alias, reply_topic: options.reply_topic.as_deref(), user_bytes }
     }
 
     /// Bytes of its properties, without their length.
     fn property_bytes(self) -> usize {
         // A number and four bytes; a number and two; twice a number with a field, of two bytes and what is in it.
         let answer_bytes = self.reply_topic.map_or(0, |topic| 3 + topic.len() + 3 + CORRELATION_BYTES);
-        self.expiry_s.map_or(0, |_| 5) + self.alias.map_or(0, |_| 3) + answer_bytes
+        self.expiry_s.map_or(0, |_| 5) + self.alias.map_or(0, |_| 3) + answer_bytes + self.user_bytes
     }
 
     /// The topic as it is written: an alias that the server knows stands for it.
@@ -55,7 +68,7 @@ struct Packet<'a> {
 impl Packet<'_> {
     /// Appends the packet; returns where its payload header begins.
     fn encode(&self, version: Version, config: &ShardConfig, out: &mut Vec<u8>) -> Result<usize, EncodeError> {
-        let Extras { expiry_s, alias, reply_topic } = self.extras;
+        let Extras { expiry_s, alias, reply_topic, .. } = self.extras;
         let correlation = requests::correlation(self.message.token());
         let all = [
             expiry_s.map(Property::MessageExpiryInterval),
@@ -63,9 +76,13 @@ impl Packet<'_> {
             reply_topic.map(Property::ResponseTopic),
             reply_topic.map(|_| Property::CorrelationData(&correlation)),
         ];
-        let mut written = [Property::TopicAlias(0); 4];
+        let mut space = [0; LONGEST_TEXT];
+        let header = payload::header_text(config, self.publication, &self.message, &mut space);
+        let user = payload::properties(&self.publication.properties, header)
+            .map(|(name, value)| Property::UserProperty(name, value));
+        let mut written = [Property::TopicAlias(0); 4 + 1 + MOST_PROPERTIES];
         let mut count = 0;
-        for property in all.into_iter().flatten() {
+        for property in all.into_iter().flatten().chain(user).take(written.len()) {
             written[count] = property;
             count += 1;
         }
@@ -78,7 +95,8 @@ impl Packet<'_> {
             properties: Properties::new(&written[..count]),
         };
         encode_publish_head(version, &head, self.message.payload_bytes as usize, out)?;
-        let at = out.len();
+        // The last property's value ends where the payload begins.
+        let at = out.len() - header.map_or(0, str::len);
         payload::append(config, self.publication, &self.message, out);
         Ok(at)
     }
@@ -115,7 +133,7 @@ impl<V: ProtocolVersion> Mqtt<V> {
         let qos = publication.qos.min(self.maximum_qos);
         let payload_bytes = message.payload_bytes as usize;
         let alias = self.aliases.of(message.publication);
-        let extras = Extras::new(&link.config.options, alias);
+        let extras = Extras::new(&link.config.options, alias, publication, &message);
         let (bytes, remaining) = packet_bytes(V::VERSION, publication, extras, qos, payload_bytes);
         if publication.topic.len() > usize::from(u16::MAX) {
             return Err(Refusal::TooLarge(u16::MAX.into()));
@@ -160,7 +178,7 @@ impl<V: ProtocolVersion> Mqtt<V> {
             }
             let Some(publication) = publication else { continue };
             // Its first connection's alias means nothing on this one, so the topic is written out.
-            let extras = Extras::new(&link.config.options, None);
+            let extras = Extras::new(&link.config.options, None, publication, &entry.message);
             let (bytes, _) =
                 packet_bytes(V::VERSION, publication, extras, entry.qos, entry.message.payload_bytes as usize);
             if let Some(reason) = self.cannot_repeat(bytes, entry.qos) {
@@ -312,13 +330,20 @@ mod tests {
     use pubmark_protocol::timing::Timing;
 
     use super::*;
+    use pubmark_model::payload::HeaderPlace;
+    use pubmark_model::template::BodyDraw;
 
     fn every_extra() -> Vec<Extras<'static>> {
         let alias = |is_new| Some(Alias { number: 7, is_new });
         let mut every = vec![];
         for alias in [None, alias(true), alias(false)] {
             for expiry_s in [None, Some(10)] {
-                every.extend([None, Some("answers/me")].map(|reply_topic| Extras { expiry_s, alias, reply_topic }));
+                every.extend([None, Some("answers/me")].map(|reply_topic| Extras {
+                    expiry_s,
+                    alias,
+                    reply_topic,
+                    user_bytes: 0,
+                }));
             }
         }
         every
@@ -332,7 +357,15 @@ mod tests {
                 [(Qos::BestEffort, None), (Qos::AtLeastOnce, Some(1)), (Qos::ExactlyOnce, Some(65_535))]
             {
                 for payload_bytes in [16, 100, 119, 120, 121, 122, 16_370, 16_380, 16_384, 2_097_152] {
-                    let publication = Publication { publisher: 1, topic: "a/b".into(), qos, retain: false, body: None };
+                    let publication = Publication {
+                        publisher: 1,
+                        topic: "a/b".into(),
+                        qos,
+                        retain: false,
+                        body: None,
+                        header: HeaderPlace::Payload,
+                        properties: [].into(),
+                    };
                     let publication = &publication;
                     for extras in every_extra() {
                         let packet = Packet {
@@ -343,6 +376,7 @@ mod tests {
                                 sequence: 1,
                                 timing: Timing::on_time(0),
                                 root: None,
+                                draw: BodyDraw::default(),
                                 payload_bytes,
                             },
                             qos,

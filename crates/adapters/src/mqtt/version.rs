@@ -24,6 +24,7 @@ const MQTT_311: Capabilities = Capabilities {
     persistent_sessions: true,
     ends_sessions: false,
     features: Features {
+        own_certificates: true,
         shared_subscriptions: true,
         wills: true,
         // MQTT 5.0 §6; the path is what most servers listen at.
@@ -68,6 +69,7 @@ impl ProtocolVersion for V5 {
             message_expiry: true,
             topic_alias: true,
             requests: Some("response topic, correlation data"),
+            properties: Some("user properties"),
             ..MQTT_311.features
         },
         ..MQTT_311

@@ -5,6 +5,7 @@ use pubmark_wire::front::Front;
 use pubmark_wire::nats::{Connect, Info, Operation, PING, encode_connect, next, subjects};
 
 use crate::connection::{Link, Phase, Refusal, Shared, Times};
+use crate::payload;
 
 /// What clients in Rust call themselves.
 const LANGUAGE: &str = "rust";
@@ -51,6 +52,9 @@ impl Opening {
         if info.tls_required && !encrypts {
             return Err(Cause::Refused(Reason::words("it takes connections with TLS only")));
         }
+        if !info.headers && link.config.publications.iter().any(payload::has_properties) {
+            return Err(Cause::Refused(Reason::words("it carries no headers")));
+        }
         if encrypts {
             // What somebody slipped in behind INFO would be taken for the server's encrypted words.
             if !times.ends_the_read() {
@@ -82,6 +86,8 @@ impl Opening {
 /// CONNECT, and a PING whose PONG says that it was taken.
 fn say_connect(link: &mut Link, shared: &mut Shared, encrypts: bool) {
     let credentials = link.config.log_in(&shared.config);
+    // A token alone is one of the server's (`authorization: {token: …}`).
+    let named = credentials.filter(|credentials| !credentials.user.is_empty());
     let connect = Connect {
         verbose: false,
         pedantic: false,
@@ -93,8 +99,9 @@ fn say_connect(link: &mut Link, shared: &mut Shared, encrypts: bool) {
         echo: true,
         headers: true,
         no_responders: true,
-        user: credentials.map(|credentials| credentials.user.as_str()),
-        pass: credentials.map(|credentials| credentials.password.expose()),
+        user: named.map(|credentials| credentials.user.as_str()),
+        pass: named.map(|credentials| credentials.password.expose()),
+        auth_token: credentials.filter(|one| one.user.is_empty()).map(|one| one.password.expose()),
     };
     link.pings = link.pings.wrapping_add(1);
     link.outbox.append(&mut shared.pool, |out| {

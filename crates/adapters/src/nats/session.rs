@@ -5,14 +5,19 @@
 
 use pubmark_wire::front::Front;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use pubmark_model::qos::Qos;
 use pubmark_protocol::capabilities::{Capabilities, Features, Level, SentMeans};
 use pubmark_protocol::clients::{Outgoing, SessionConfig};
 use pubmark_protocol::events::{Cause, Event, Reason, Sink, Token};
+use pubmark_protocol::header::LONGEST_TEXT;
 use pubmark_protocol::requests::{OutgoingReply, ReplyTo};
-use pubmark_wire::nats::{END, Message, Operation, PING, PONG, encode_publish, encode_subscribe, subjects};
+use pubmark_wire::nats::{
+    END, Message, Operation, PING, PONG, encode_publish, encode_publish_with_headers, encode_subscribe, subjects,
+};
 
+use super::headers::{delivery, header_before, headers_bytes};
 use super::inbox::{Inbox, is_unserved};
 use super::opening::{self, LARGEST_PAYLOAD_BYTES, Opening};
 use crate::connection::{Dialect, Link, Phase, Refusal, Sending, Shared, Times, up_to_line_end};
@@ -61,7 +66,9 @@ impl Dialect for Nats {
         persistent_sessions: false,
         ends_sessions: false,
         features: Features {
+            own_certificates: true,
             shared_subscriptions: true,
+            properties: Some("headers"),
             requests: Some("reply subject: an inbox, its last token the request"),
             ..Features::NONE
         },
@@ -154,15 +161,29 @@ impl Dialect for Nats {
 
     fn send(&mut self, link: &mut Link, shared: &mut Shared, message: Outgoing) -> Result<(), Refusal> {
         let payload_bytes = message.payload_bytes as usize;
-        self.opening.check_size(payload_bytes)?;
+        let publication = &link.config.publications[usize::from(message.publication)];
+        let has_headers = payload::has_properties(publication);
+        let beside = if has_headers { headers_bytes(publication, &message) } else { 0 };
+        // The limit of the server's is for headers and payload together.
+        self.opening.check_size(payload_bytes + beside)?;
         let subject = &self.subjects[usize::from(message.publication)];
         if let Some(inbox) = &self.inbox {
             let request = Token { publication: message.publication, sequence: message.sequence };
             inbox.of(request, &mut self.reply_subject);
         }
         let reply = self.inbox.as_ref().map(|_| self.reply_subject.as_str());
-        let front = |out: &mut Vec<u8>| encode_publish(subject, reply, payload_bytes, out);
-        link.append_message(shared, message, Sending::once(payload_bytes), front, END);
+        if has_headers {
+            let mut space = [0; LONGEST_TEXT];
+            let header = payload::header_text(&shared.config, publication, &message, &mut space);
+            let headers_of = Arc::clone(&publication.properties);
+            let headers = payload::properties(&headers_of, header);
+            let front = |out: &mut Vec<u8>| encode_publish_with_headers(subject, reply, headers, payload_bytes, out);
+            let sending = Sending { header_before: header_before(header), ..Sending::once(payload_bytes) };
+            link.append_message(shared, message, sending, front, END);
+        } else {
+            let front = |out: &mut Vec<u8>| encode_publish(subject, reply, payload_bytes, out);
+            link.append_message(shared, message, Sending::once(payload_bytes), front, END);
+        }
         Ok(())
     }
 
@@ -182,7 +203,7 @@ impl Dialect for Nats {
 impl Nats {
     /// Hands a message on as what it is: a request, an answer, the server's word that nobody answers, or neither.
     fn hand_on(&self, link: &Link, message: &Message<'_>, times: Times, sink: &mut impl Sink) {
-        let delivery = times.delivery(message.payload, false);
+        let delivery = delivery(message, times);
         let Some(inbox) = &self.inbox else {
             return match message.reply {
                 Some(address) => {

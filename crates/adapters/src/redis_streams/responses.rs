@@ -143,7 +143,7 @@ impl RedisStreams {
             let Some(entry) = self.in_flight.get(tag).copied() else { continue };
             debug_assert!(entry.qos > Qos::BestEffort, "others are not kept");
             let payload_bytes = entry.message.payload_bytes as usize;
-            self.append(link, shared, entry.message, Sending { tag, payload_bytes, repeated: true });
+            self.append(link, shared, entry.message, Sending { tag, payload_bytes, repeated: true, header_before: 0 });
             sink.event(link.id, Event::Resent(entry.token()));
         }
     }

@@ -176,7 +176,7 @@ impl Dialect for RedisStreams {
             }
             tag = self.in_flight.add(message, qos);
         }
-        self.append(link, shared, message, Sending { tag, payload_bytes, repeated: false });
+        self.append(link, shared, message, Sending { tag, payload_bytes, repeated: false, header_before: 0 });
         Ok(())
     }
 

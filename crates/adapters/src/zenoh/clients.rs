@@ -234,7 +234,8 @@ impl<V: Variant> ZenohClients<V> {
             begin = end;
             let session = &mut self.sessions[key.session as usize];
             // The library reads its sockets itself: when they were empty is not known.
-            let delivery = Delivery { payload, retained: false, at_ns, empty_at_ns: None, kernel_ns: None };
+            let delivery =
+                Delivery { payload, header: None, retained: false, at_ns, empty_at_ns: None, kernel_ns: None };
             match kind {
                 Kind::Request(request) if session.key() != key => forgotten.push((key, *request)),
                 _ if session.key() != key => {}

@@ -73,6 +73,7 @@ impl PeerSubscriptions {
 
 #[cfg(test)]
 mod tests {
+    use pubmark_model::payload::HeaderPlace;
     use pubmark_model::qos::Qos;
 
     use super::*;
@@ -84,6 +85,8 @@ mod tests {
             qos: Qos::BestEffort,
             retain: false,
             body: None,
+            header: HeaderPlace::Payload,
+            properties: [].into(),
         };
         PeerSubscriptions::new(&topics.iter().map(publication).collect::<Vec<_>>())
     }

@@ -11,6 +11,7 @@ pub mod completions;
 pub mod demo;
 #[cfg(feature = "cluster")]
 pub mod deploy;
+pub mod devices;
 pub mod doctor;
 pub mod experiment;
 pub mod explain;

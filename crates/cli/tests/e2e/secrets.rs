@@ -11,7 +11,7 @@ use crate::support::place::{Called, PUBMARK, Place};
 use crate::support::processes::wait_for;
 
 /// Passwords that nothing else contains, one for each way.
-const PLANTED: [&str; 12] = [
+const PLANTED: [&str; 13] = [
     "planted-in-the-url-zq1",
     "planted-in-the-file-zq2",
     "planted-in-the-environment-zq3",
@@ -24,6 +24,7 @@ const PLANTED: [&str; 12] = [
     "planted-in-a-wrong-url-zq10",
     "planted-in-a-wrong-file-zq11",
     "planted-in-the-second-url-zq12",
+    "planted-in-a-row-zq13",
 ];
 /// A second of a few messages.
 const SHORT: [&str; 4] = ["--duration", "1s", "--warmup", "0s"];
@@ -37,10 +38,17 @@ fn workload() -> String {
          \x20 - {{name: parameter, every: 100ms, payload: 40B, topic: a/b, credentials: {{user: a, password: \"${{pw}}\"}}}}\n\
          \x20 - {{name: path, every: 100ms, payload: 40B, topic: a/b, credentials: {{user: a, password: x}}}}\n\
          \x20 - {{name: mapping, every: 100ms, payload: 40B, topic: a/b, credentials: {{user: a, password: x}}}}\n\
+         \x20 - {{name: rows, count: 2, every: 100ms, payload: 40B, topic: a/b, credentials: {{file: devices.csv}}}}\n\
          \x20 - {{name: plain, every: 100ms, payload: 40B, topic: a/b}}\n\
          subscribers:\n  - {{name: all, filters: [\"#\"]}}\n",
         PLANTED[1]
     )
+}
+
+/// Writes the workload, and the file with a row for each of two devices.
+fn write_workload(place: &Place) {
+    place.write("secretive.yaml", workload());
+    place.write("devices.csv", format!("client_id,user,password\nrow-1,a,{0}\nrow-2,b,{0}\n", PLANTED[12]));
 }
 
 fn assert_clean(what: &str, text: &[u8]) {
@@ -80,7 +88,7 @@ fn call(place: &Place, arguments: &[&str]) -> Called {
 fn planted_passwords_are_in_no_file_and_no_stream_of_a_run() {
     let Some(broker) = Mosquitto::start("") else { return };
     let place = Place::new();
-    place.write("secretive.yaml", workload());
+    write_workload(&place);
     place.write("password.txt", PLANTED[7]);
     let url = |password: &str| format!("mqtt://ann:{password}@127.0.0.1:{}", broker.port);
     let (first, second) = (url(PLANTED[0]), url(PLANTED[11]));
@@ -121,7 +129,7 @@ fn planted_passwords_are_in_no_file_and_no_stream_of_a_run() {
 #[test]
 fn planted_passwords_are_in_no_message_about_what_is_wrong() {
     let place = Place::new();
-    place.write("secretive.yaml", workload());
+    write_workload(&place);
     let bad = PLANTED[9];
     let urls = [
         format!("mqtt://ann:{bad}"),
@@ -160,7 +168,7 @@ fn planted_passwords_are_in_no_message_about_what_is_wrong() {
 #[test]
 fn an_experiment_keeps_no_password_in_its_folder() {
     let place = Place::new();
-    place.write("secretive.yaml", workload());
+    write_workload(&place);
     let systems = ["--systems", "builtin", "--repeat", "1", "--duration", "1s", "--warmup", "0s", "--wait", "0s"];
     let called = call(&place, &[&["compare", "./secretive.yaml"][..], &systems].concat());
     assert_eq!(called.code(), 2, "{called:?}");

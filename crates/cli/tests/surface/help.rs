@@ -14,6 +14,7 @@ const VERBS: &[&str] = &[
     "choose",
     "node",
     "cluster",
+    "devices",
     "deploy",
     "serve",
     "runs",

@@ -11,7 +11,9 @@ use std::process::{Child, Command, Stdio};
 
 use pubmark_adapters::mqtt::Mqtt5;
 use pubmark_conformance::certificates::Certificates;
+use pubmark_model::payload::HeaderPlace;
 use pubmark_model::qos::Qos;
+use pubmark_model::template::BodyDraw;
 use pubmark_protocol::clients::{
     Clients, ConnectionSettings, Outgoing, Publication, SendOutcome, SessionConfig, SessionId, SessionOptions,
     ShardConfig,
@@ -123,6 +125,7 @@ fn connect_all(endpoint: &Endpoint, count: u32) -> (Mqtt5, Counts) {
         sources: [].into(),
         networks: [].into(),
         run: 1,
+        wall_ahead_ns: 0,
         body_pool: vec![b'x'; 64 * 1024].into(),
         connections: ConnectionSettings::default(),
     };
@@ -131,6 +134,8 @@ fn connect_all(endpoint: &Endpoint, count: u32) -> (Mqtt5, Counts) {
     for number in 0..count {
         let publication = Publication {
             body: None,
+            header: HeaderPlace::Payload,
+            properties: [].into(),
             publisher: number,
             topic: format!("bench/{number}").into(),
             qos: Qos::BestEffort,
@@ -141,6 +146,7 @@ fn connect_all(endpoint: &Endpoint, count: u32) -> (Mqtt5, Counts) {
             network: None,
             client_id: format!("bench-{number}").into(),
             credentials: None,
+            certificate: None,
             persistent: false,
             in_flight_window: 20,
             publications: vec![publication],
@@ -189,6 +195,7 @@ fn flood(files: Option<&Certificates>, payload_bytes: u32) -> (u64, u64) {
                 sequence: *sequence + 1,
                 timing: Timing::on_time(now_ns),
                 root: None,
+                draw: BodyDraw::default(),
                 payload_bytes,
             };
             while clients.send(session, message) == SendOutcome::Accepted {

@@ -1,5 +1,6 @@
 //! Messages arrive: every size, level, filter; the window is kept.
 
+use pubmark_model::payload::HeaderPlace;
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::{Publication, SendOutcome, SessionId};
 use pubmark_testing::{assert_count, assert_count_eq};
@@ -42,6 +43,36 @@ pub fn every_size_at_every_level(target: &mut Target) {
         peer.linger(50);
         assert_count_eq!((peer.record.arrived.len(), peer.record.foreign), (sizes.len(), 0), "no copies at {qos:?}");
         peer.wait_sent();
+    }
+}
+
+pub fn a_header_beside_the_payload(target: &mut Target) {
+    if target.capabilities.features.properties.is_none() {
+        return pubmark_testing::skip(format_args!("messages of {} have no properties", target.capabilities.name));
+    }
+    // Without room for a header in the payload, and in one packet or frame and in several.
+    const SIZES: [u32; 5] = [1, 15, 24, 1_000, 300_000];
+    for qos in target.capabilities.qos() {
+        let mut peer = target.peer();
+        let hears = peer.join(subscriber("beside-in", "beside", qos));
+        let mut config = publisher("beside-out", "beside", qos);
+        config.publications[0].header = HeaderPlace::UserProperty;
+        config.publications[0].properties =
+            [("site".to_owned(), "hall 3".to_owned()), ("empty".to_owned(), String::new())].into();
+        let says = peer.join(config);
+        SIZES.iter().for_each(|size| peer.send(says, *size));
+        peer.wait("all sizes", |record| record.arrived.len() == SIZES.len());
+        target.settle_at(&mut peer, qos, SIZES.len());
+        let arrived: Vec<u32> = peer.record.arrived.iter().map(|one| one.payload_bytes as u32).collect();
+        assert_count_eq!(arrived, SIZES, "{qos:?}");
+        assert_count_eq!(peer.record.sequences(hears), (1..=SIZES.len() as u32).collect::<Vec<_>>());
+        for one in &peer.record.arrived {
+            assert!(one.intact && one.header.publisher == 7, "{one:?}");
+            let written_us = one.header.write_start_us.expect("a full header");
+            let arrived_us = one.at_ns.saturating_sub(one.header.due_ns) / 1_000;
+            assert!(u64::from(written_us) <= arrived_us, "{one:?}");
+        }
+        assert_count_eq!(peer.record.foreign, 0, "{qos:?}");
     }
 }
 
@@ -114,8 +145,15 @@ pub fn filters_choose(target: &mut Target) {
     let level = target.first_sure_level();
     let join = |peer: &mut Peer, filter: &str| peer.join(subscriber(&format!("filter {filter}"), filter, level));
     let hearers: Vec<SessionId> = filters.iter().map(|filter| join(&mut peer, filter)).collect();
-    let publication =
-        |topic: &&str| Publication { publisher: 7, topic: (*topic).into(), qos: level, retain: false, body: None };
+    let publication = |topic: &&str| Publication {
+        publisher: 7,
+        topic: (*topic).into(),
+        qos: level,
+        retain: false,
+        body: None,
+        header: HeaderPlace::Payload,
+        properties: [].into(),
+    };
     let says = peer.join(pubmark_protocol::clients::SessionConfig {
         publications: topics.iter().map(publication).collect(),
         ..session("filter-out")

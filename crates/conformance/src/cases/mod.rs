@@ -119,6 +119,7 @@ pub fn all() -> Vec<Case> {
     vec![
         large("every size arrives whole at every level", delivery::every_size_at_every_level),
         large("payloads without room for a header arrive whole", delivery::bare_payloads),
+        large("a header beside the payload is stamped and read", delivery::a_header_beside_the_payload),
         large("a flood through a full socket arrives whole and in order", delivery::a_flood_in_order),
         large("filters choose as the standard says", delivery::filters_choose),
         large("a retained message is replayed and marked", delivery::retained_is_marked),

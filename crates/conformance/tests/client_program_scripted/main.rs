@@ -42,6 +42,7 @@ fn open(words: Vec<String>) -> Result<ProgramClients, OpenError> {
     ProgramClients::open(ShardConfig {
         endpoints: [endpoint.clone(), endpoint].into(),
         run: pubmark_conformance::peer::RUN,
+        wall_ahead_ns: 0,
         body_pool: (0..pubmark_conformance::recorder::POOL_BYTES).map(|byte| byte as u8).collect(),
         connections: ConnectionSettings { program, ..ConnectionSettings::default() },
         ..ShardConfig::default()

@@ -7,6 +7,7 @@ use pubmark_adapters::zeromq::peers::ZeroMqPeersClients;
 use pubmark_conformance::peer::{Peer, publisher, session, subscriber};
 use pubmark_conformance::ports;
 use pubmark_conformance::recorder::Event;
+use pubmark_model::payload::HeaderPlace;
 use pubmark_model::qos::Qos;
 use pubmark_protocol::any;
 use pubmark_protocol::clients::{Goodbye, Publication, SendOutcome, SessionConfig, SessionId};
@@ -51,6 +52,8 @@ fn three(filters: [&str; 2], topics: &[&str]) -> (Peer, [SessionId; 2], SessionI
         qos: Qos::BestEffort,
         retain: false,
         body: None,
+        header: HeaderPlace::Payload,
+        properties: [].into(),
     };
     let publications = topics.iter().map(publication).collect();
     let says = peer.join(SessionConfig { publications, ..session("out") });

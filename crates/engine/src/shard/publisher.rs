@@ -3,7 +3,9 @@
 use std::collections::VecDeque;
 
 use pubmark_model::fleet::Device;
+use pubmark_model::payload::SizeDistribution;
 use pubmark_model::schedule::{ChurnCursor, Cursor, Due, Rules};
+use pubmark_model::template::BodyDraw;
 use pubmark_protocol::clients::Outgoing;
 use pubmark_protocol::header;
 use pubmark_protocol::timing::Timing;
@@ -131,12 +133,18 @@ impl Publisher {
     /// A probe on its topic; none of one that sends none.
     pub fn probe(&self, timetable: &Timetable, now_ns: u64) -> Option<Outgoing> {
         let group = &timetable.workload.devices[usize::from(self.book.group)];
+        // Small, but whatever a template draws has room.
+        let bytes = match group.size {
+            SizeDistribution::Rendered { .. } => group.size.upper_bound(),
+            _ => group.size.lower_bound(),
+        };
         probes::sends(group).then(|| Outgoing {
             publication: self.publication,
             sequence: probes::SEQUENCE,
             timing: Timing { due_ns: now_ns, handed_ns: now_ns, lag_ns: 0 },
             root: None,
-            payload_bytes: group.size.lower_bound().max(header::COMPACT as u32),
+            payload_bytes: bytes.max(header::COMPACT as u32),
+            draw: BodyDraw::default(),
         })
     }
 

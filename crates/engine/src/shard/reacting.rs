@@ -34,7 +34,7 @@ impl Publishing {
             let link = self.reactions.link(link);
             let publisher = link.publisher + twin;
             let rules = timetable.rules(self.publishers[publisher as usize].book.group);
-            let Some(answer) = rules.answer(link.key, header.sequence) else { continue };
+            let Some(answer) = rules.answer(link.key, header.sequence, link.device_bytes) else { continue };
             let due_ns = timetable.window.relative(delivery.at_ns.saturating_add(answer.think_ns));
             let reaction = Planned {
                 publisher,
@@ -43,6 +43,7 @@ impl Publishing {
                 lag_ns: 0,
                 payload_bytes: answer.payload_bytes,
                 size_raised: answer.size_raised,
+                draw: answer.draw,
             };
             match self.reactions.add(reaction) {
                 Some(number) => timetable.plan(due_ns, Task::React(number)),

@@ -7,11 +7,12 @@ use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 
 use pubmark_model::schedule::Due;
+use pubmark_model::template::BodyDraw;
 use pubmark_protocol::header::Root;
 
 use super::wait::Wait;
 
-/// Reactions of one shard that are thought about or wait for their session, at most: 40 MB.
+/// Reactions of one shard that are thought about or wait for their session, at most: 80 MB.
 pub const KEPT_LIMIT: usize = 1 << 20;
 
 /// What a publisher's message triggers on a session.
@@ -21,6 +22,8 @@ pub struct Link {
     pub publisher: u32,
     /// Key of its draws.
     pub key: u64,
+    /// Length of its device's name.
+    pub device_bytes: u8,
 }
 
 /// A reaction that was triggered and is not handed over.
@@ -34,6 +37,7 @@ pub(super) struct Planned {
     pub(super) lag_ns: u64,
     pub(super) payload_bytes: u32,
     pub(super) size_raised: bool,
+    pub(super) draw: BodyDraw,
 }
 
 /// The reactions that wait for a session.
@@ -60,6 +64,7 @@ impl Planned {
             payload_bytes: self.payload_bytes,
             configured_bytes: self.payload_bytes,
             size_raised: self.size_raised,
+            draw: self.draw,
             planned_online: true,
         }
     }

@@ -160,7 +160,7 @@ impl Receiver {
     /// Enters a delivery if it is a probe; false if it is none.
     fn enter_probe(&mut self, subscriber: u32, delivery: &Delivery<'_>) -> bool {
         let Some(met) = &mut self.met else { return false };
-        let header = header::read(delivery.payload, delivery.at_ns);
+        let header = delivery.read_header();
         let Some(header) =
             header.filter(|header| header.sequence == probes::SEQUENCE && header::is_of_run(header, self.run))
         else {
@@ -207,7 +207,7 @@ impl Receiver {
     /// The header of a message of this run, its stream and the filters that match it; `None` for any other message.
     #[inline]
     fn stream_of(&mut self, subscriber: u32, delivery: &Delivery<'_>, window: &Window) -> Option<(Header, u32, u8)> {
-        let header = header::read(delivery.payload, delivery.at_ns)?;
+        let header = delivery.read_header()?;
         if !header::is_of_run(&header, self.run) || header.sequence == probes::SEQUENCE || !window.is_set() {
             return None;
         }
@@ -398,6 +398,7 @@ mod tests {
             header::write(&mut payload, 16, RUN, 0, *sequence, 1_000);
             let delivery = Delivery {
                 payload: &payload,
+                header: None,
                 retained: false,
                 at_ns: 2_000,
                 empty_at_ns: Some(1_500),
@@ -453,8 +454,14 @@ mod tests {
         let mut figures = Figures::new(1, 0);
         let mut payload = Vec::new();
         header::write(&mut payload, 16, RUN, 0, 1, 1_000);
-        let delivery =
-            Delivery { payload: &payload, retained: false, at_ns: 2_000, empty_at_ns: Some(1_500), kernel_ns: None };
+        let delivery = Delivery {
+            payload: &payload,
+            header: None,
+            retained: false,
+            at_ns: 2_000,
+            empty_at_ns: Some(1_500),
+            kernel_ns: None,
+        };
         assert_eq!(receiver.enter(0, &delivery, &Window::NONE, &mut figures), None);
         assert_eq!(figures.counters.foreign, 1);
         assert_eq!(figures.series.width_ns(), 1_000_000_000);
@@ -468,8 +475,14 @@ mod tests {
             let mut payload = Vec::new();
             header::write_will(&mut payload, run, 0);
             payload.resize(30, 0);
-            let delivery =
-                Delivery { payload: &payload, retained, at_ns: 2_000, empty_at_ns: Some(1_500), kernel_ns: None };
+            let delivery = Delivery {
+                payload: &payload,
+                header: None,
+                retained,
+                at_ns: 2_000,
+                empty_at_ns: Some(1_500),
+                kernel_ns: None,
+            };
             assert_eq!(receiver.enter(0, &delivery, &Window::new(0, 0, 1_000_000), &mut figures), None);
         }
         let counters = figures.counters;

@@ -2,7 +2,7 @@
 
 use pubmark_protocol::clients::SessionId;
 use pubmark_protocol::events::Delivery;
-use pubmark_protocol::header::{self, Header};
+use pubmark_protocol::header::Header;
 use pubmark_protocol::sampling::Sampling;
 
 use super::following::Following;
@@ -109,7 +109,7 @@ impl Receiving {
             return;
         }
         // A copy has no header here: its payload tells whose it is.
-        let Some(header) = header.copied().or_else(|| header::read(delivery.payload, delivery.at_ns)) else { return };
+        let Some(header) = header.copied().or_else(|| delivery.read_header()) else { return };
         let received_at = asked.map_or(0, |qos| usize::from(qos.level()));
         let tally = log.tally(received_at.min(timetable.level(self.receiver.group_of(header.publisher))));
         tally.duplicated += duplicated;

@@ -165,6 +165,7 @@ impl Publishing {
             sequence: publisher.next_sequence,
             timing: Timing { due_ns: timetable.window.absolute(due.due_ns), handed_ns: *now_ns, lag_ns },
             root,
+            draw: due.draw,
             payload_bytes: due.payload_bytes,
         };
         match clients.send(SessionId(publisher.session), message) {

@@ -152,7 +152,7 @@ impl Clients for ScriptedClients {
         for message in session.handed.drain(..) {
             let mut broker = self.broker.borrow_mut();
             let now_ns = broker.now_ns;
-            let Outgoing { publication, sequence, timing, root, payload_bytes } = message;
+            let Outgoing { publication, sequence, timing, root, payload_bytes, .. } = message;
             let publisher = session.config.publications[usize::from(publication)].publisher;
             let mut payload = Vec::with_capacity(payload_bytes as usize);
             header::write(&mut payload, payload_bytes as usize, self.run, publisher, sequence, timing.due_ns);
@@ -221,5 +221,5 @@ impl Clients for ScriptedClients {
 }
 
 fn delivery(payload: &[u8], at_ns: u64) -> Delivery<'_> {
-    Delivery { payload, retained: false, at_ns, empty_at_ns: Some(at_ns), kernel_ns: None }
+    Delivery { payload, header: None, retained: false, at_ns, empty_at_ns: Some(at_ns), kernel_ns: None }
 }

@@ -36,8 +36,14 @@ impl InMemory {
     fn deliver(&self, sink: &mut impl Sink) {
         for payload in std::mem::take(&mut *BUS.lock().unwrap()) {
             let at_ns = clock::monotonic_ns();
-            let delivery =
-                Delivery { payload: &payload, retained: false, at_ns, empty_at_ns: Some(at_ns), kernel_ns: None };
+            let delivery = Delivery {
+                payload: &payload,
+                header: None,
+                retained: false,
+                at_ns,
+                empty_at_ns: Some(at_ns),
+                kernel_ns: None,
+            };
             (0..self.sessions.len() as u32)
                 .for_each(|session| sink.event(SessionId(session), Event::Delivered(delivery)));
         }

@@ -97,8 +97,7 @@ fn check_clients(workload: &Workload, raw: &RawWorkload) -> Result<(), Problem> 
         check_subscriber(group, span)?;
         let entry = seen.entry(client).or_insert(Seen { count: group.count, device: None, listens: None, place: span });
         check_count(entry, group.count, client, span)?;
-        if entry.device.is_some_and(|device| device.session != group.session || device.credentials != group.credentials)
-        {
+        if entry.device.is_some_and(|device| device.session != group.session || device.identity != group.identity) {
             return Err(different(client, span, entry.place));
         }
         if let Some(first) = entry.listens.replace(span) {
@@ -117,7 +116,7 @@ fn conflict(message: String) -> Problem {
 
 fn same_session(first: &DeviceGroup, group: &DeviceGroup) -> bool {
     first.session == group.session
-        && first.credentials == group.credentials
+        && first.identity == group.identity
         && first.in_flight_window == group.in_flight_window
         && first.mqtt == group.mqtt
 }
@@ -143,6 +142,7 @@ fn check_device(group: &DeviceGroup, span: Span) -> Result<(), Problem> {
     let what = match (&group.churn, &group.will) {
         (Some(_), _) => "churn",
         (None, Some(_)) => "a will",
+        (None, None) if group.identity.is_of_each() => "an identity of each device",
         (None, None) => return Ok(()),
     };
     Err(conflict(format!("`{}` shares its connections and has {what}", group.name))

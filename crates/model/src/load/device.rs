@@ -2,21 +2,22 @@
 
 use std::time::Duration;
 
+use super::credentials::{self, Of};
 use super::diagnostic::{Problem, ProblemKind, Span};
+use super::files::Files;
 use super::names::check_name;
 use super::raw::{
-    ArrivalWord, ChecksWord, LeaveWord, PhaseWord, RawArrival, RawChurn, RawCredentials, RawGroup, SessionWord,
-    is_isolated,
+    ArrivalWord, ChecksWord, LeaveWord, PhaseWord, RawArrival, RawChurn, RawGroup, SessionWord, is_isolated,
 };
 use super::shape::{Form, Spanned, Word};
 use super::{links, options, payload, topics, value};
 use crate::arrival::{Arrival, Phase};
 use crate::churn::{CheckPhase, Churn, Leave};
+use crate::payload::{Body, SizeDistribution};
 use crate::qos::Qos;
 use crate::reaction::{Reaction, Think};
-use crate::secret::Secret;
 use crate::topic::TopicTemplate;
-use crate::workload::{Credentials, DeviceGroup, SessionKind};
+use crate::workload::{DeviceGroup, SessionKind};
 
 /// Messages in flight at most where a group says nothing.
 pub(crate) const DEFAULT_IN_FLIGHT_WINDOW: u16 = 20;
@@ -28,7 +29,7 @@ const MOST_DEVICES: u32 = 1 << 24;
 const MOST_TRACE_TIMES: usize = 1_000_000;
 
 /// Checks one group, counted out at a scale; `place` is what to underline where the group as a whole is meant.
-pub(crate) fn group(raw: &RawGroup, scale: u32, place: Span) -> Result<DeviceGroup, Problem> {
+pub(crate) fn group(raw: &RawGroup, scale: u32, place: Span, files: &Files) -> Result<DeviceGroup, Problem> {
     let name = raw.name.as_ref().or(raw.r#type.as_ref()).ok_or_else(|| {
         Problem::new(ProblemKind::MissingKey, "a device group needs a `type` or a `name`")
             .at(place, "this group has neither")
@@ -40,17 +41,25 @@ pub(crate) fn group(raw: &RawGroup, scale: u32, place: Span) -> Result<DeviceGro
             .at(name.span, "nor do its type and the defaults")
             .help(help)
     };
-    let size = raw.payload.as_ref().ok_or_else(|| missing("how large its messages are", "add `payload: 100B`"))?;
-    let size = payload::distribution(size)?;
+    let header = options::header(raw)?;
+    let body = payload::body(raw.body.as_ref())?;
+    let size = match (&raw.payload, &body) {
+        (Some(size), _) => payload::distribution(size, files)?,
+        (None, Body::Template(template)) => SizeDistribution::Rendered { template: template.clone(), header_bytes: 0 },
+        (None, _) => return Err(missing("how large its messages are", "add `payload: 100B`")),
+    };
     let window = |count| value::count(count, "`in_flight_window`", 1, u32::from(u16::MAX));
     let window = raw.in_flight_window.as_ref().map(window).transpose()?;
     let session = session(raw.session.as_ref());
-    Ok(DeviceGroup {
+    let count = value::scaled(raw.count.as_ref(), if scales(raw) { scale } else { 1 }, MOST_DEVICES)?;
+    let group = DeviceGroup {
         name: name.value.clone(),
-        count: value::scaled(raw.count.as_ref(), if scales(raw) { scale } else { 1 }, MOST_DEVICES)?,
+        count,
         arrival: arrival(raw, || missing("when it sends", "add `every: 5s` or `rate: 10/s`"))?,
         size,
-        body: payload::body(raw.body.as_ref()),
+        body,
+        header,
+        properties: options::properties(raw.properties.as_ref(), name)?,
         topic: raw.topic.as_ref().map_or_else(|| Ok(TopicTemplate(DEFAULT_TOPIC.to_owned())), topics::template)?,
         qos: raw.qos.as_ref().map_or(Ok(Qos::BestEffort), value::qos)?,
         retain: raw.retain.as_ref().is_some_and(|retain| retain.value),
@@ -62,12 +71,13 @@ pub(crate) fn group(raw: &RawGroup, scale: u32, place: Span) -> Result<DeviceGro
         will: options::will(raw, session)?,
         mqtt: options::mqtt(raw.mqtt.as_ref())?,
         in_flight_window: window.map_or(DEFAULT_IN_FLIGHT_WINDOW, |window| window as u16),
-        credentials: credentials(raw.credentials.as_ref())?,
+        identity: credentials::identity(raw.credentials.as_ref(), Of::Devices, count, files)?,
         client: raw.client.as_ref().map(|client| check_name(client).map(|()| client.value.clone())).transpose()?,
         link: links::of_group(raw.link.as_ref()),
         isolate: is_isolated(raw.isolate.as_ref()),
         requests: None,
-    })
+    };
+    payload::with_body(group, raw)
 }
 
 fn scales(raw: &RawGroup) -> bool {
@@ -80,40 +90,6 @@ pub(crate) fn session(word: Option<&Word<SessionWord>>) -> SessionKind {
         Some(SessionWord::Persistent) => SessionKind::Persistent,
         Some(SessionWord::Clean) | None => SessionKind::Clean,
     }
-}
-
-/// Log-in.
-pub(crate) fn credentials(raw: Option<&Spanned<RawCredentials>>) -> Result<Option<Credentials>, Problem> {
-    let Some(raw) = raw else { return Ok(None) };
-    let user = raw.value.user.clone();
-    let password = match (&raw.value.password, &raw.value.password_env) {
-        (Some(password), None) => password.clone(),
-        (None, Some(variable)) => password_of(variable)?,
-        (Some(_), Some(variable)) => {
-            return Err(Problem::new(ProblemKind::Conflict, "the password is given twice")
-                .at(variable.span, "and here")
-                .help("keep `password_env`, which others cannot read in the file"));
-        }
-        (None, None) => {
-            return Err(Problem::new(ProblemKind::MissingKey, "a log-in has no password")
-                .at(raw.span, "here")
-                .help("`password_env: NAME` names the environment variable that holds it; or `password: \"…\"`"));
-        }
-    };
-    Ok(Some(Credentials { user, password }))
-}
-
-fn password_of(variable: &Spanned<String>) -> Result<Secret, Problem> {
-    std::env::var(&variable.value).map(Secret::new).map_err(|error| {
-        let why = match error {
-            std::env::VarError::NotPresent => "is not set",
-            std::env::VarError::NotUnicode(_) => "is not UTF-8",
-        };
-        let name = &variable.value;
-        Problem::new(ProblemKind::ImpossibleValue, format!("the environment variable `{name}` {why}"))
-            .at(variable.span, "the password is taken from it")
-            .help(format!("`export {name}=…` first"))
-    })
 }
 
 fn arrival(raw: &RawGroup, missing: impl Fn() -> Problem) -> Result<Arrival, Problem> {

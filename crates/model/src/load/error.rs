@@ -35,6 +35,15 @@ pub enum LoadError {
     #[error(transparent)]
     #[diagnostic(code(workload::rate))]
     Rate(#[from] AdjustError),
+    /// A size chosen for the run that holds no body of a group's.
+    #[error("{message}")]
+    #[diagnostic(code(workload::payload), help("{hint}"))]
+    Payload {
+        /// What is wrong.
+        message: String,
+        /// What to type instead.
+        hint: String,
+    },
     /// A link chosen for the run that cannot be.
     #[error("{message}")]
     #[diagnostic(code(workload::link), help("{hint}"))]

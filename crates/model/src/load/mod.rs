@@ -15,10 +15,13 @@ use crate::link::choice;
 use crate::workload::{Variant, Workload};
 
 mod clients;
+mod credentials;
+mod csv;
 mod device;
 pub(crate) mod diagnostic;
 mod error;
 pub(crate) mod faults;
+mod files;
 pub mod isolation;
 mod link_conditions;
 pub(crate) mod links;
@@ -43,9 +46,11 @@ pub(crate) mod yaml;
 
 pub use diagnostic::{Diagnostic, ProblemKind};
 pub use error::LoadError;
+pub use files::names_files;
 pub use load_options::LoadOptions;
 
 use diagnostic::{Problem, Sources};
+use files::Files;
 use raw::{RawParameter, RawWorkload};
 use reader::Reader;
 use shape::{AnyText, Form, Text};
@@ -100,17 +105,33 @@ pub fn parse(file_name: &str, text: &str, options: &LoadOptions) -> Result<Workl
             (key.clone(), value.clone(), sources.add("--set", format!("{key}={shown}")))
         })
         .collect();
-    let mut workload = build(text, options, &settings)
+    let mut workload = build(text, options, &settings, &Files::beside(file_name))
         .map_err(|problem| LoadError::from(Box::new(problem.into_diagnostic(&sources))))?;
     workload.secret_parameters = secret_parameters;
     if let Some(bytes) = options.payload {
         adjust::set_payload(&mut workload, bytes);
+        check_templates(&workload, bytes)?;
     }
     adjust::multiply_rate(&mut workload, options.rate)?;
     choice::apply(&mut workload, &options.links)?;
     fault_choice::apply(&mut workload, &options.faults)?;
     isolation::apply(&mut workload, &options.isolate)?;
     Ok(workload)
+}
+
+/// Templates fit into a size that the run gives.
+fn check_templates(workload: &Workload, bytes: u32) -> Result<(), LoadError> {
+    let group = workload.devices.iter().find(|group| !group.template_fits());
+    group.map_or(Ok(()), |group| {
+        Err(LoadError::Payload {
+            message: format!(
+                "a payload of {bytes} B does not hold the body of device group `{}`, which can become {} B",
+                group.name,
+                group.template_needs().unwrap_or_default()
+            ),
+            hint: "give a larger size, or none: then each message has the size that its body becomes".to_owned(),
+        })
+    })
 }
 
 /// What a file offers besides the workload itself.
@@ -142,7 +163,12 @@ pub(crate) fn outline(file_name: &str, text: &str) -> Result<Outline, LoadError>
     read().map_err(|problem: Problem| Box::new(problem.into_diagnostic(&sources)).into())
 }
 
-fn build(text: &str, options: &LoadOptions, settings: &[(String, String, u16)]) -> Result<Workload, Problem> {
+fn build(
+    text: &str,
+    options: &LoadOptions,
+    settings: &[(String, String, u16)],
+    files: &Files,
+) -> Result<Workload, Problem> {
     let root = yaml::parse(text)?;
     let has_published = root.get("published").is_some();
     if has_published {
@@ -152,8 +178,8 @@ fn build(text: &str, options: &LoadOptions, settings: &[(String, String, u16)]) 
             Variant::Corrected => Variant::Published,
         };
         let other_options = LoadOptions { variant: other, ..LoadOptions::default() };
-        workload::checked(&workload::prepared(root.clone(), other, &[])?, &other_options, 1, true)?;
+        workload::checked(&workload::prepared(root.clone(), other, &[])?, &other_options, 1, true, files)?;
     }
     let prepared = workload::prepared(root, options.variant, settings)?;
-    workload::checked(&prepared, options, options.scale, has_published)
+    workload::checked(&prepared, options, options.scale, has_published, files)
 }

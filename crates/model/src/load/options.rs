@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use super::diagnostic::{Problem, ProblemKind, Span};
-use super::raw::{RawGroup, RawMqtt, RawWill};
-use super::shape::{DurationText, Form, OneOrMany, Spanned, Text};
+use super::raw::{HeaderWord, RawGroup, RawMqtt, RawWill};
+use super::shape::{AnyText, DurationText, Form, Named, OneOrMany, Spanned, Text};
 use super::{topics, value};
+use crate::payload::{HEADER_PROPERTY, HeaderPlace, MOST_PROPERTIES};
 use crate::qos::Qos;
 use crate::units;
 use crate::workload::{MqttSettings, SessionKind, WILL_HEADER_BYTES, Will};
@@ -14,6 +15,8 @@ use crate::workload::{MqttSettings, SessionKind, WILL_HEADER_BYTES, Will};
 const LARGEST_WILL_BYTES: u32 = 65_535;
 /// Will that says no more than whose it is.
 const USUAL_WILL_BYTES: u32 = 16;
+/// Longest name or value of a user property, bytes.
+const LONGEST_PROPERTY: usize = 200;
 /// Longest name of a shared group.
 const LONGEST_NAME: usize = 64;
 
@@ -68,6 +71,52 @@ fn full_will(raw: &RawWill, session: SessionKind) -> Result<Will, Problem> {
         retain: raw.retain.as_ref().is_some_and(|retain| retain.value),
         delay: Duration::from_secs(delay.into()),
     })
+}
+
+/// Where the header is. A will has its own in its payload, which would not be pure then.
+pub(crate) fn header(raw: &RawGroup) -> Result<HeaderPlace, Problem> {
+    let place = match raw.header.as_ref().map(|word| word.value) {
+        Some(HeaderWord::UserProperty) => HeaderPlace::UserProperty,
+        Some(HeaderWord::Payload) | None => HeaderPlace::Payload,
+    };
+    match &raw.will {
+        Some(Form::Full(will)) if place == HeaderPlace::UserProperty => {
+            Err(Problem::new(ProblemKind::Conflict, "a will has its header in its payload")
+                .at(will.span, "`header: user-property` leaves payloads without one")
+                .help("leave `will` or `header` out"))
+        }
+        _ => Ok(place),
+    }
+}
+
+/// User properties of messages.
+pub(crate) fn properties(
+    raw: Option<&Named<Text<AnyText>>>,
+    group: &Spanned<String>,
+) -> Result<Vec<(String, String)>, Problem> {
+    let properties = raw.map(|named| named.0.as_slice()).unwrap_or_default();
+    if properties.len() > MOST_PROPERTIES {
+        return Err(value::too_many("properties", properties.len() as u64, MOST_PROPERTIES as u64, group.span));
+    }
+    let is_key =
+        |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'));
+    let is_value = |text: &str| text.chars().all(|letter| !letter.is_control());
+    for (key, value) in properties {
+        let (name, text) = (key.value.as_str(), value.text.as_str());
+        if name.is_empty() || name.len() > LONGEST_PROPERTY || !is_key(name) || name == HEADER_PROPERTY {
+            return Err(Problem::new(ProblemKind::BadName, format!("`{name}` cannot be the name of a user property"))
+                .at(key.span, "not a name")
+                .help(format!(
+                    "up to {LONGEST_PROPERTY} letters, digits, `-`, `_` and `.`; `{HEADER_PROPERTY}` is that of the header"
+                )));
+        }
+        if text.len() > LONGEST_PROPERTY || !is_value(text) || text.trim() != text {
+            return Err(value::impossible(format!("the value of `{name}` cannot be one of a user property"))
+                .at(value.span, "not a value")
+                .help(format!("up to {LONGEST_PROPERTY} B on one line, without spaces around it")));
+        }
+    }
+    Ok(properties.iter().map(|(key, value)| (key.value.clone(), value.text.clone())).collect())
 }
 
 /// Settings of MQTT.

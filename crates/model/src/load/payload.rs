@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use super::diagnostic::{Problem, ProblemKind, Span};
-use super::raw::{BodyWord, RawBody, RawPayload, ShapeWord};
+use super::files::{Files, wrong_line};
+use super::raw::{BodyWord, RawBody, RawGroup, RawPayload, ShapeWord};
 use super::shape::{Form, SizeText, Spanned, SpreadText, Text, Word};
 use super::value::{self, impossible};
-use crate::payload::{Body, SizeDistribution, below};
-use crate::schedule::{SMALLEST_ANSWER_BYTES, SMALLEST_PAYLOAD_BYTES};
+use crate::payload::{Body, HeaderPlace, SizeDistribution, below};
+use crate::schedule::SMALLEST_PAYLOAD_BYTES;
+use crate::template::{Template, TemplateError};
 use crate::workload::{Deviation, DeviceGroup};
 
 /// Largest payload that is taken, in bytes: what one MQTT packet can carry (MQTT 5.0 §1.5.5).
@@ -16,14 +18,17 @@ const LARGEST_PAYLOAD_BYTES: f64 = 268_435_455.0;
 const MOST_SIZES: usize = 1_000_000;
 
 /// Reads a payload's distribution.
-pub(crate) fn distribution(raw: &Form<Text<SizeText>, Spanned<RawPayload>>) -> Result<SizeDistribution, Problem> {
+pub(crate) fn distribution(
+    raw: &Form<Text<SizeText>, Spanned<RawPayload>>,
+    files: &Files,
+) -> Result<SizeDistribution, Problem> {
     match raw {
         Form::Short(size) => whole(size).map(SizeDistribution::Fixed),
-        Form::Full(full) => full_distribution(&full.value, full.span),
+        Form::Full(full) => full_distribution(&full.value, full.span, files),
     }
 }
 
-fn full_distribution(raw: &RawPayload, span: Span) -> Result<SizeDistribution, Problem> {
+fn full_distribution(raw: &RawPayload, span: Span, files: &Files) -> Result<SizeDistribution, Problem> {
     let forms = [raw.mean.is_some(), raw.min.is_some() || raw.max.is_some(), raw.sizes.is_some()];
     if forms.iter().filter(|given| **given).count() != 1 {
         return Err(Problem::new(ProblemKind::Conflict, "a payload has exactly one distribution")
@@ -34,7 +39,10 @@ fn full_distribution(raw: &RawPayload, span: Span) -> Result<SizeDistribution, P
         return around_mean(raw, mean);
     }
     if let Some(sizes) = &raw.sizes {
-        return observed(sizes, span);
+        return match sizes {
+            Form::Short(sizes) => observed(sizes, span),
+            Form::Full(full) => observed_in_file(&full.file, files),
+        };
     }
     match (&raw.min, &raw.max) {
         (Some(min), Some(max)) => {
@@ -95,6 +103,30 @@ fn observed(sizes: &[Text<SizeText>], span: Span) -> Result<SizeDistribution, Pr
     Ok(SizeDistribution::Empirical(sizes.iter().map(whole).collect::<Result<Arc<[u32]>, Problem>>()?))
 }
 
+/// Sizes of a file: one a line, as in a workload. The first line may be the heading `bytes`, empty lines are left out.
+fn observed_in_file(name: &Spanned<String>, files: &Files) -> Result<SizeDistribution, Problem> {
+    let text = files.read(name)?;
+    let mut sizes = Vec::new();
+    for (line, size) in (1..).zip(text.lines().map(str::trim)) {
+        if size.is_empty() || (line == 1 && size == "bytes") {
+            continue;
+        }
+        let bytes = crate::units::size(size).ok().filter(|bytes| bytes.fract() == 0.0);
+        let bytes = bytes.filter(|bytes| (1.0..=LARGEST_PAYLOAD_BYTES).contains(bytes)).ok_or_else(|| {
+            wrong_line(name, line, "no size of a message")
+                .help("a line holds one size, such as `200` or `1.5KB`; the first may be `bytes`")
+        })?;
+        if sizes.len() == MOST_SIZES {
+            return Err(wrong_line(name, line, &format!("more than {MOST_SIZES} sizes")));
+        }
+        sizes.push(bytes as u32);
+    }
+    match sizes.is_empty() {
+        true => Err(wrong_line(name, 1, "the file holds no size").help("write one size a line")),
+        false => Ok(SizeDistribution::Empirical(sizes.into())),
+    }
+}
+
 fn spread(sd: &Text<SpreadText>, mean: f64) -> Result<f64, Problem> {
     match sd.text.strip_suffix('%') {
         Some(_) => Ok(value::unit(sd, crate::units::chance)? * mean),
@@ -127,21 +159,64 @@ fn whole<K>(size: &Text<K>) -> Result<u32, Problem> {
 }
 
 /// Reads what fills payloads.
-pub(crate) fn body(raw: Option<&Form<Word<BodyWord>, RawBody>>) -> Body {
+pub(crate) fn body(raw: Option<&Form<Word<BodyWord>, RawBody>>) -> Result<Body, Problem> {
     match raw {
-        None => Body::Random,
-        Some(Form::Short(word)) => match word.value {
+        None => Ok(Body::Random),
+        Some(Form::Short(word)) => Ok(match word.value {
             BodyWord::Random => Body::Random,
             BodyWord::Text => Body::Text,
-        },
-        Some(Form::Full(full)) => Body::Json(full.json.value.as_str().into()),
+        }),
+        Some(Form::Full(full)) if Template::is_one(&full.json.value) => {
+            let template = Template::parse(&full.json.value).map_err(|error| wrong_template(&full.json, error))?;
+            Ok(Body::Template(Arc::new(template)))
+        }
+        Some(Form::Full(full)) => Ok(Body::Json(full.json.value.as_str().into())),
     }
+}
+
+fn wrong_template(json: &Spanned<String>, error: TemplateError) -> Problem {
+    let (text, at) = (&json.value, error.at);
+    let before = &text[..at.start];
+    let line_start = before.rfind('\n').map_or(0, |end| end + 1);
+    let (line, column) = (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1);
+    // The file has the text as it is, in quotes or without; otherwise the place is known within the text only.
+    let quotes = (json.span.length as usize).checked_sub(text.len()).filter(|more| matches!(more, 0 | 2));
+    let (span, message) = match quotes.filter(|_| !text.contains('\n')) {
+        Some(quotes) => {
+            let start = json.span.start + (quotes / 2 + at.start) as u32;
+            (Span { start, length: at.len() as u32, ..json.span }, error.reason)
+        }
+        None => (json.span, format!("line {line}, column {column} of the document: {}", error.reason)),
+    };
+    Problem::new(ProblemKind::ImpossibleValue, message).at(span, "here").help(error.hint)
+}
+
+/// The group with the header's share of a size that its body gives, if its sizes hold its body.
+pub(crate) fn with_body(mut group: DeviceGroup, raw: &RawGroup) -> Result<DeviceGroup, Problem> {
+    let header = group.header_bytes();
+    if let SizeDistribution::Rendered { header_bytes, .. } = &mut group.size {
+        *header_bytes = header;
+    }
+    let (Some(needed), false) = (group.template_needs(), group.template_fits()) else { return Ok(group) };
+    let span = match &raw.payload {
+        Some(Form::Short(size)) => size.span,
+        Some(Form::Full(full)) => full.span,
+        None => Span::default(),
+    };
+    let least = group.size.lower_bound();
+    let with_header = if header > 0 { format!(", its header of {header} B included") } else { String::new() };
+    Err(impossible(format!("the body of `{}` can become {needed} B{with_header}, a payload as small as {least} B", group.name))
+        .at(span, "too small for it")
+        .help(format!("sizes of {needed} B at least, for instance `payload: {needed}B`; or no `payload`: then each message has the size that its body becomes")))
 }
 
 /// The deviation of a group some of whose sizes cannot hold the header, if there is one.
 pub(crate) fn raised_to_header(group: &DeviceGroup) -> Option<Deviation> {
     let (name, size) = (&group.name, &group.size);
-    let smallest = if group.reaction().is_some() { SMALLEST_ANSWER_BYTES } else { SMALLEST_PAYLOAD_BYTES };
+    if group.header == HeaderPlace::UserProperty {
+        return None;
+    }
+    let smallest = group.smallest_payload_bytes();
     let header = f64::from(smallest);
     let share = share_below(size, smallest);
     let what = match size {
@@ -180,5 +255,6 @@ fn share_below(size: &SizeDistribution, smallest: u32) -> f64 {
             let small = sizes.iter().filter(|size| **size < smallest).count();
             small as f64 / sizes.len().max(1) as f64
         }
+        SizeDistribution::Rendered { .. } => 0.0,
     }
 }

@@ -93,10 +93,16 @@ macro_rules! with_device_fields {
             pub phase: Option<Word<PhaseWord>>,
             /// Each periodic due time is moved by up to this much either way; below half the interval.
             pub jitter: Option<Text<DurationText>>,
-            /// Size of a message's payload, header included: one size, or a distribution.
+            /// Size of a message's payload, header included unless it is a user property: one size, or a distribution. Without it, a body
+            /// with fields has the size that it becomes.
             pub payload: Option<Form<Text<SizeText>, Spanned<RawPayload>>>,
             /// What fills a payload behind its header: `random` (default), `text`, or a mapping with a JSON document.
             pub body: Option<Form<Word<BodyWord>, RawBody>>,
+            /// Where the header of a message is: at the front of its `payload` (default), or in a `user-property` beside it, so that the
+            /// payload holds the body alone.
+            pub header: Option<Word<HeaderWord>>,
+            /// User properties of its messages, such as `{site: hall-3}`: texts, for protocols whose messages have some.
+            pub properties: Option<Named<Text<AnyText>>>,
             /// Topic, with `{workload}`, `{group}`, `{domain}`, `{type}`, `{qos}`, `{device}`, `{index}`, `{copy}`, `{trigger}` filled in
             /// per device; `{index%NAME}` is the index modulo the number of devices, subscribers or clients called so.
             pub topic: Option<Spanned<String>>,
@@ -208,8 +214,16 @@ pub(crate) struct RawPayload {
     pub min: Option<Text<SizeText>>,
     /// Largest size of a uniform distribution.
     pub max: Option<Text<SizeText>>,
-    /// Observed sizes, drawn from with equal chances.
-    pub sizes: Option<Vec<Text<SizeText>>>,
+    /// Observed sizes, drawn from with equal chances: a list, or `{file: PATH}` with one size a line.
+    pub sizes: Option<Form<Vec<Text<SizeText>>, RawFile>>,
+}
+
+/// A file beside the workload's.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a mapping with `file`")]
+pub(crate) struct RawFile {
+    /// Its path; a relative one counts from the folder of the workload's file.
+    pub file: Spanned<String>,
 }
 
 /// Shape of a distribution with mean and spread.
@@ -236,8 +250,19 @@ pub(crate) enum BodyWord {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a mapping")]
 pub(crate) struct RawBody {
-    /// A JSON document, cut or padded to the size.
+    /// A JSON document, cut or padded to the size. With fields such as `{{normal 21 0.5}}` it is a template: the fields are drawn for
+    /// each message, and it is never cut.
     pub json: Spanned<String>,
+}
+
+/// Where the header of a message is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum HeaderWord {
+    /// At the front of the payload.
+    Payload,
+    /// In a user property.
+    UserProperty,
 }
 
 /// What a session keeps.
@@ -347,11 +372,16 @@ pub(crate) struct RawMqtt {
 #[serde(deny_unknown_fields, expecting = "a mapping")]
 pub(crate) struct RawCredentials {
     /// User name.
-    pub user: String,
+    pub user: Option<Spanned<String>>,
     /// Password; never written to a record. Others can read it in the file: `password_env` is safer.
     pub password: Option<Secret>,
     /// Environment variable that holds the password, in place of `password`.
     pub password_env: Option<Spanned<String>>,
+    /// Client identifier, with placeholders such as `{device}`; pubmark's own if not given.
+    pub client_id: Option<Spanned<String>>,
+    /// A CSV file with a row for each client, in place of all others. Its first line names its columns, some of `client_id`, `user`,
+    /// `password`, `certificate`, `key`, `token`; a relative path counts from the folder of the workload's file.
+    pub file: Option<Spanned<String>>,
 }
 
 /// A group of like subscribers.

@@ -26,7 +26,8 @@ pub(crate) struct RawRequester {
     pub phase: Option<Word<PhaseWord>>,
     /// Each periodic due time is moved by up to this much either way; below half the interval.
     pub jitter: Option<Text<DurationText>>,
-    /// Size of a request's payload, header included: one size, or a distribution.
+    /// Size of a request's payload, header included: one size, or a distribution. Without it, a body with fields has the size that it
+    /// becomes.
     pub payload: Option<Form<Text<SizeText>, Spanned<RawPayload>>>,
     /// What fills a payload behind its header: `random` (default), `text`, or a mapping with a JSON document.
     pub body: Option<Form<Word<BodyWord>, RawBody>>,

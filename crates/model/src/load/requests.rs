@@ -3,7 +3,9 @@
 
 use std::time::Duration;
 
+use super::credentials::{self, Of};
 use super::diagnostic::{Problem, ProblemKind, Span};
+use super::files::Files;
 use super::names::{MOST_FILTERS, MOST_GROUPS, MOST_SUBSCRIBERS, Names, check_name};
 use super::raw::{RawGroup, RawWorkload, is_isolated};
 use super::raw_requests::{RawProcessing, RawRequester, RawResponder};
@@ -32,6 +34,7 @@ const LARGEST_ANSWER_BYTES: f64 = 268_435_455.0;
 pub(crate) fn add_groups(
     raw: &RawWorkload,
     scale: u32,
+    files: &Files,
     devices: &mut Vec<DeviceGroup>,
     subscribers: &mut Vec<SubscriberGroup>,
 ) -> Result<(), Problem> {
@@ -43,7 +46,7 @@ pub(crate) fn add_groups(
     }
     for group in &raw.requesters {
         names.add("group", &group.name.value, group.name.span)?;
-        devices.push(requesters(group, scale)?);
+        devices.push(requesters(group, scale, files)?);
     }
     let mut names = Names::default();
     for name in raw.subscribers.iter().filter_map(|group| group.name.as_ref()) {
@@ -58,7 +61,7 @@ pub(crate) fn add_groups(
             }
             shared.push((name, span));
         }
-        subscribers.push(responders(group, scale)?);
+        subscribers.push(responders(group, scale, files)?);
     }
     for count in [devices.len(), subscribers.len()] {
         if count > MOST_GROUPS {
@@ -72,12 +75,12 @@ fn of_shared(shared: &Option<Spanned<String>>) -> Option<(&str, Span)> {
     shared.as_ref().map(|name| (name.value.as_str(), name.span))
 }
 
-fn requesters(raw: &RawRequester, scale: u32) -> Result<DeviceGroup, Problem> {
+fn requesters(raw: &RawRequester, scale: u32, files: &Files) -> Result<DeviceGroup, Problem> {
     let timeout = raw.timeout.as_ref().map_or(Ok(USUAL_TIMEOUT), timeout)?;
     let in_flight = |count| value::count(count, "`in_flight`", 1, u32::from(u16::MAX));
     let in_flight = raw.in_flight.as_ref().map(in_flight).transpose()?;
     let in_flight = in_flight.map_or(USUAL_IN_FLIGHT, |count| count as u16);
-    let group = device::group(&as_device(raw), scale, raw.name.span)?;
+    let group = device::group(&as_device(raw), scale, raw.name.span, files)?;
     if group.reaction().is_some() {
         return Err(Problem::new(ProblemKind::Conflict, "requests are sent on a schedule, not as reactions")
             .at(raw.name.span, "this group reacts")
@@ -107,6 +110,8 @@ fn as_device(raw: &RawRequester) -> RawGroup {
         jitter: raw.jitter,
         payload: raw.payload,
         body: raw.body,
+        header: None,
+        properties: None,
         topic: raw.topic,
         qos: raw.qos,
         retain: None,
@@ -131,7 +136,7 @@ fn timeout(text: &Text<DurationText>) -> Result<Duration, Problem> {
     Ok(timeout)
 }
 
-fn responders(raw: &RawResponder, scale: u32) -> Result<SubscriberGroup, Problem> {
+fn responders(raw: &RawResponder, scale: u32, files: &Files) -> Result<SubscriberGroup, Problem> {
     check_name(&raw.name)?;
     let filters = &raw.filters.value.0;
     if filters.is_empty() {
@@ -146,13 +151,14 @@ fn responders(raw: &RawResponder, scale: u32) -> Result<SubscriberGroup, Problem
         text.as_ref().map_or(Ok(usual), |text| value::count(text, what, least, most))
     };
     let scales = raw.scales.as_ref().is_some_and(|scales| scales.value);
+    let own_count = value::scaled(raw.count.as_ref(), if scales { scale } else { 1 }, MOST_SUBSCRIBERS as u32)?;
     Ok(SubscriberGroup {
         name: raw.name.value.clone(),
-        count: value::scaled(raw.count.as_ref(), if scales { scale } else { 1 }, MOST_SUBSCRIBERS as u32)?,
+        count: own_count,
         filters: filters.iter().map(topics::filter).collect::<Result<_, _>>()?,
         qos: raw.qos.as_ref().map_or(Ok(Qos::BestEffort), value::qos)?,
         session: SessionKind::Clean,
-        credentials: device::credentials(raw.credentials.as_ref())?,
+        identity: credentials::identity(raw.credentials.as_ref(), Of::Subscribers, own_count, files)?,
         shared: raw.shared.as_ref().map(|name| options::shared(name, &raw.filters.value)).transpose()?,
         processing: Duration::ZERO,
         client: None,

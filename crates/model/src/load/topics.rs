@@ -6,9 +6,10 @@ use super::value;
 use crate::topic::{TopicFilter, TopicTemplate};
 
 /// What can be filled into a topic, per device.
-const TOPIC_WORDS: [&str; 9] = ["workload", "group", "domain", "type", "qos", "device", "index", "copy", "trigger"];
+pub(crate) const TOPIC_WORDS: [&str; 9] =
+    ["workload", "group", "domain", "type", "qos", "device", "index", "copy", "trigger"];
 /// What can be filled into a filter, per subscriber.
-const FILTER_WORDS: [&str; 3] = ["index", "copy", "workload"];
+pub(crate) const FILTER_WORDS: [&str; 3] = ["index", "copy", "workload"];
 /// Longest topic or filter, in bytes: a fourth of what MQTT allows, so that filled-in names fit.
 const LONGEST: usize = 16_000;
 

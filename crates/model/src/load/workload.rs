@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use super::credentials::{self, Of};
 use super::diagnostic::{Problem, ProblemKind, Span};
+use super::files::Files;
 use super::names::{MOST_FILTERS, MOST_GROUPS, MOST_SUBSCRIBERS, Names, check_name};
 use super::node::Node;
 use super::raw::{PlacementWord, RawPublished, RawSubscriber, RawWorkload, SubscribersWord, is_isolated};
@@ -45,12 +47,13 @@ pub(crate) fn checked(
     options: &LoadOptions,
     scale: u32,
     has_published: bool,
+    files: &Files,
 ) -> Result<Workload, Problem> {
     let raw = RawWorkload::deserialize(Reader(root))?;
     check_workload_name(&raw.name)?;
-    let mut devices = device_groups(root, &raw, scale)?;
-    let mut subscribers = subscriber_groups(&raw, scale)?;
-    requests::add_groups(&raw, scale, &mut devices, &mut subscribers)?;
+    let mut devices = device_groups(root, &raw, scale, files)?;
+    let mut subscribers = subscriber_groups(&raw, scale, files)?;
+    requests::add_groups(&raw, scale, files, &mut devices, &mut subscribers)?;
     check_totals(&devices, &subscribers, root)?;
     if let Some(qos) = options.qos {
         apply_qos(&mut devices, &mut subscribers, qos);
@@ -116,7 +119,7 @@ fn check_workload_name(name: &Spanned<String>) -> Result<(), Problem> {
     }
 }
 
-fn device_groups(root: &Node, raw: &RawWorkload, scale: u32) -> Result<Vec<DeviceGroup>, Problem> {
+fn device_groups(root: &Node, raw: &RawWorkload, scale: u32, files: &Files) -> Result<Vec<DeviceGroup>, Problem> {
     let list = root.get("devices").map(|devices| devices.span).unwrap_or_default();
     if raw.devices.is_empty() && raw.requesters.is_empty() {
         return Err(Problem::new(ProblemKind::Empty, "no device sends anything")
@@ -132,7 +135,7 @@ fn device_groups(root: &Node, raw: &RawWorkload, scale: u32) -> Result<Vec<Devic
         .iter()
         .zip(nodes)
         .map(|(group, node)| {
-            let checked = device::group(group, scale, first_key(node))?;
+            let checked = device::group(group, scale, first_key(node), files)?;
             let span = group.name.as_ref().or(group.r#type.as_ref()).map(|name| name.span).unwrap_or_default();
             names.add("device group", &checked.name, span)?;
             Ok(checked)
@@ -144,12 +147,12 @@ fn first_key(node: &Node) -> Span {
     node.entries().first().map_or(node.span, |entry| entry.key_span)
 }
 
-fn subscriber_groups(raw: &RawWorkload, scale: u32) -> Result<Vec<SubscriberGroup>, Problem> {
+fn subscriber_groups(raw: &RawWorkload, scale: u32, files: &Files) -> Result<Vec<SubscriberGroup>, Problem> {
     let mut names = Names::default();
     let mut shared = std::collections::HashMap::new();
     let mut groups = Vec::with_capacity(raw.subscribers.len());
     for (number, subscriber) in (1..).zip(&raw.subscribers) {
-        let group = subscriber_group(subscriber, number, scale)?;
+        let group = subscriber_group(subscriber, number, scale, files)?;
         let span = subscriber.name.as_ref().map_or(subscriber.filters.span, |name| name.span);
         names.add("subscriber group", &group.name, span)?;
         if let Some(name) = &subscriber.shared
@@ -165,7 +168,7 @@ fn subscriber_groups(raw: &RawWorkload, scale: u32) -> Result<Vec<SubscriberGrou
     Ok(groups)
 }
 
-fn subscriber_group(raw: &RawSubscriber, number: u32, scale: u32) -> Result<SubscriberGroup, Problem> {
+fn subscriber_group(raw: &RawSubscriber, number: u32, scale: u32, files: &Files) -> Result<SubscriberGroup, Problem> {
     if let Some(name) = &raw.name {
         check_name(name)?;
     }
@@ -179,13 +182,14 @@ fn subscriber_group(raw: &RawSubscriber, number: u32, scale: u32) -> Result<Subs
         return Err(value::too_many("filters", filters.len() as u64, MOST_FILTERS as u64, raw.filters.span));
     }
     let scales = raw.scales.as_ref().is_some_and(|scales| scales.value);
+    let count = value::scaled(raw.count.as_ref(), if scales { scale } else { 1 }, MOST_SUBSCRIBERS as u32)?;
     Ok(SubscriberGroup {
         name: raw.name.as_ref().map_or_else(|| format!("subscriber-{number}"), |name| name.value.clone()),
-        count: value::scaled(raw.count.as_ref(), if scales { scale } else { 1 }, MOST_SUBSCRIBERS as u32)?,
+        count,
         filters: filters.iter().map(topics::filter).collect::<Result<_, _>>()?,
         qos: raw.qos.as_ref().map_or(Ok(Qos::BestEffort), value::qos)?,
         session: device::session(raw.session.as_ref()),
-        credentials: device::credentials(raw.credentials.as_ref())?,
+        identity: credentials::identity(raw.credentials.as_ref(), Of::Subscribers, count, files)?,
         shared: raw.shared.as_ref().map(|name| options::shared(name, &raw.filters.value)).transpose()?,
         processing: raw.processing.as_ref().map_or(Ok(Duration::ZERO), value::duration)?,
         client: raw.client.as_ref().map(|client| check_name(client).map(|()| client.value.clone())).transpose()?,

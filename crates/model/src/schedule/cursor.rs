@@ -1,22 +1,24 @@
 //! A device's due times, one after the other.
 
 use crate::fleet::Device;
-use crate::random::Stream;
 use crate::schedule::arrivals::Position;
 use crate::schedule::churn::ChurnState;
-use crate::schedule::{NEVER, Rules, SMALLEST_PAYLOAD_BYTES, purpose};
+use crate::schedule::{NEVER, Rules};
+use crate::template::BodyDraw;
 
 /// One message of the schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Due {
     /// When it is to be sent, ns since the start of the measured window.
     pub due_ns: i64,
-    /// Payload to send, header included, at least [`SMALLEST_PAYLOAD_BYTES`].
+    /// Payload to send, with the header if that is in it; at least [`crate::workload::DeviceGroup::smallest_payload_bytes`].
     pub payload_bytes: u32,
     /// Payload as drawn from the workload's distribution.
     pub configured_bytes: u32,
     /// The drawn size was too small for the header and was raised.
     pub size_raised: bool,
+    /// What the fields of its body depend on.
+    pub draw: BodyDraw,
     /// Churn has the device online at that instant (before any check on the same instant).
     pub planned_online: bool,
 }
@@ -29,6 +31,8 @@ pub struct Cursor {
     churn: ChurnState,
     /// Messages taken; wraps after 2³², where sizes begin to repeat.
     taken: u32,
+    /// Length of the device's name.
+    device_bytes: u8,
 }
 
 const _: () = assert!(size_of::<Cursor>() <= 64, "a fleet holds a cursor for each device");
@@ -42,6 +46,7 @@ impl Cursor {
             position: rules.arrival.first(key, rules.start_ns, rules.end_ns),
             churn: ChurnState::new(rules, key),
             taken: 0,
+            device_bytes: device.name_bytes(),
         }
     }
 
@@ -54,13 +59,15 @@ impl Cursor {
     pub fn take(&mut self, rules: &Rules) -> Option<Due> {
         let due_ns = self.peek_ns()?;
         rules.arrival.advance(&mut self.position, self.key, rules.end_ns);
-        let configured_bytes = rules.size.draw(Stream::new(self.key, purpose::SIZE), u64::from(self.taken));
+        let draw = BodyDraw { key: self.key, number: self.taken };
+        let configured_bytes = rules.size.draw(draw, self.device_bytes);
         self.taken = self.taken.wrapping_add(1);
         Some(Due {
             due_ns,
-            payload_bytes: configured_bytes.max(SMALLEST_PAYLOAD_BYTES),
+            payload_bytes: configured_bytes.max(rules.smallest_bytes),
             configured_bytes,
-            size_raised: configured_bytes < SMALLEST_PAYLOAD_BYTES,
+            size_raised: configured_bytes < rules.smallest_bytes,
+            draw,
             planned_online: self.churn.online_before(due_ns, rules, self.key),
         })
     }

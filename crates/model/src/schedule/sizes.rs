@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use crate::payload::SizeDistribution;
 use crate::random::Stream;
+use crate::schedule::purpose;
+use crate::template::{BodyDraw, Template};
 
 /// A size distribution with its constants worked out.
 #[derive(Clone, Debug)]
@@ -24,6 +26,8 @@ pub(super) enum SizeRule {
         count: u64,
     },
     Empirical(Arc<[u32]>),
+    /// What a template becomes, behind a header of so many bytes.
+    Rendered(Arc<Template>, u32),
 }
 
 impl SizeRule {
@@ -39,23 +43,26 @@ impl SizeRule {
                 SizeRule::Uniform { min: *min, count: u64::from(max.saturating_sub(*min)) + 1 }
             }
             SizeDistribution::Empirical(sizes) => SizeRule::Empirical(sizes.clone()),
+            SizeDistribution::Rendered { template, header_bytes } => {
+                SizeRule::Rendered(Arc::clone(template), *header_bytes)
+            }
         }
     }
 
-    /// Size number `index` in bytes, rounded to the nearest; not yet raised to the header.
-    pub fn draw(&self, stream: Stream, index: u64) -> u32 {
+    /// Size of a message in bytes, rounded to the nearest; not yet raised to the header. `device_bytes` is the length of the
+    /// device's name.
+    pub fn draw(&self, draw: BodyDraw, device_bytes: u8) -> u32 {
+        let (stream, index) = (Stream::new(draw.key, purpose::SIZE), u64::from(draw.number));
         match self {
             SizeRule::Fixed(bytes) => *bytes,
             SizeRule::Normal { mean, sd, floor } => ((mean + sd * stream.normal(index)).round() as u32).max(*floor),
             SizeRule::Lognormal { mu, sigma } => libm::exp(mu + sigma * stream.normal(index)).round() as u32,
-            SizeRule::Uniform { min, count } => min + pick(stream.bits(index), *count) as u32,
+            SizeRule::Uniform { min, count } => min + stream.pick(index, *count) as u32,
             SizeRule::Empirical(sizes) if sizes.is_empty() => 0,
-            SizeRule::Empirical(sizes) => sizes[pick(stream.bits(index), sizes.len() as u64) as usize],
+            SizeRule::Rendered(template, header_bytes) => {
+                header_bytes + template.bytes(draw, usize::from(device_bytes)) as u32
+            }
+            SizeRule::Empirical(sizes) => sizes[stream.pick(index, sizes.len() as u64) as usize],
         }
     }
-}
-
-/// A uniform draw of 64 bits scaled to [0, `count`).
-fn pick(bits: u64, count: u64) -> u64 {
-    ((u128::from(bits) * u128::from(count)) >> 64) as u64
 }

@@ -5,7 +5,8 @@ use std::time::Duration;
 use crate::arrival::{Arrival, Phase};
 use crate::churn::{CheckPhase, Churn, Leave};
 use crate::fleet::{Device, Fleet};
-use crate::payload::{Body, SizeDistribution};
+use crate::identity::GroupIdentity;
+use crate::payload::{Body, HeaderPlace, SizeDistribution};
 use crate::qos::Qos;
 use crate::schedule::{Cursor, Due, Rules, Timeline};
 use crate::topic::{TopicFilter, TopicTemplate};
@@ -24,6 +25,8 @@ pub(crate) fn group(name: &str, count: u32, arrival: Arrival) -> DeviceGroup {
         arrival,
         size: SizeDistribution::Uniform { min: 20, max: 2_000 },
         body: Body::Random,
+        header: HeaderPlace::Payload,
+        properties: vec![],
         topic: TopicTemplate("t/{domain}/{type}/{device}".to_owned()),
         qos: Qos::AtLeastOnce,
         retain: false,
@@ -32,7 +35,7 @@ pub(crate) fn group(name: &str, count: u32, arrival: Arrival) -> DeviceGroup {
         will: None,
         mqtt: MqttSettings::default(),
         in_flight_window: 20,
-        credentials: None,
+        identity: GroupIdentity::default(),
         client: None,
         link: None,
         isolate: false,
@@ -47,7 +50,7 @@ pub(crate) fn listeners(name: &str, count: u32, filters: &[&str]) -> SubscriberG
         filters: filters.iter().map(|filter| TopicFilter((*filter).to_owned())).collect(),
         qos: Qos::BestEffort,
         session: SessionKind::Clean,
-        credentials: None,
+        identity: GroupIdentity::default(),
         client: None,
         shared: None,
         processing: Duration::ZERO,

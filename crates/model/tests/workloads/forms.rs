@@ -77,7 +77,7 @@ fn the_other_fields() {
     assert_eq!((group.qos, group.retain, group.session), (Qos::ExactlyOnce, true, SessionKind::Persistent));
     assert_eq!((group.in_flight_window, group.topic.0.as_str()), (5, "{workload}/{group}/{index}"));
     assert_eq!(group.body, Body::Json("{\"t\": 1}".into()));
-    assert_eq!(group.credentials.unwrap().user, "u");
+    assert_eq!(group.identity.credentials.unwrap().user, "u");
     let churn = group.churn.unwrap();
     assert_eq!((churn.disconnect_chance, churn.reconnect_chance), (0.05, 0.8));
     assert_eq!((churn.disconnect_check, churn.reconnect_check), (Duration::from_secs(1), Duration::from_secs(2)));

@@ -8,6 +8,7 @@ mod forms;
 mod hostile;
 mod links;
 mod options;
+mod payloads;
 mod plans;
 mod psmark;
 mod requests;

@@ -158,13 +158,13 @@ fn mean_sizes_on_the_wire_count_floors() {
     };
     for (mean, sd, floor) in [(16.8, 1.68, 0), (16.8, 1.732, 25), (34.75, 2.236, 25), (100.0, 40.0, 90)] {
         let size = SizeDistribution::Normal { mean, sd, floor };
-        near(size.mean_on_wire(), quadrature(mean, sd, f64::from(floor).max(16.0)), 1e-6);
+        near(size.mean_raised(16), quadrature(mean, sd, f64::from(floor).max(16.0)), 1e-6);
     }
-    assert_eq!(SizeDistribution::Fixed(11).mean_on_wire(), 16.0);
-    assert_eq!(SizeDistribution::Uniform { min: 15, max: 18 }.mean_on_wire(), (16 + 16 + 17 + 18) as f64 / 4.0);
-    assert_eq!(SizeDistribution::Uniform { min: 1, max: 10 }.mean_on_wire(), 16.0);
-    assert_eq!(SizeDistribution::Empirical([10, 30].into()).mean_on_wire(), 23.0);
-    near(SizeDistribution::Lognormal { mean: 1000.0, sd: 200.0 }.mean_on_wire(), 1000.0, 1e-9);
+    assert_eq!(SizeDistribution::Fixed(11).mean_raised(16), 16.0);
+    assert_eq!(SizeDistribution::Uniform { min: 15, max: 18 }.mean_raised(16), (16 + 16 + 17 + 18) as f64 / 4.0);
+    assert_eq!(SizeDistribution::Uniform { min: 1, max: 10 }.mean_raised(16), 16.0);
+    assert_eq!(SizeDistribution::Empirical([10, 30].into()).mean_raised(16), 23.0);
+    near(SizeDistribution::Lognormal { mean: 1000.0, sd: 200.0 }.mean_raised(16), 1000.0, 1e-9);
     // A lognormal with much below the header, by quadrature over its logarithm.
     let (mean, sd): (f64, f64) = (20.0, 20.0);
     let variance = (1.0 + (sd / mean).powi(2)).ln();
@@ -176,5 +176,5 @@ fn mean_sizes_on_the_wire_count_floors() {
         .sum::<f64>()
         * 16.0
         / f64::from(steps);
-    near(SizeDistribution::Lognormal { mean, sd }.mean_on_wire(), expected, 1e-6);
+    near(SizeDistribution::Lognormal { mean, sd }.mean_raised(16), expected, 1e-6);
 }

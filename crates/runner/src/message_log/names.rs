@@ -48,7 +48,7 @@ impl Names {
             group: usize::from(device.group),
             node: node + 1,
             topic: fleet.topic(workload, device),
-            client_id: fleet.client_id(plan.run_id, device),
+            client_id: fleet.device_identity(workload, plan.run_id, device).client_id,
         });
         let mut audiences = HashMap::new();
         for (subscriber, audience) in fleet.subscribers().iter().zip(fleet.audiences(workload)) {
@@ -56,7 +56,7 @@ impl Names {
             for part in 0..plan.subscribe_at.sessions_per_subscriber() as u32 {
                 audiences.entry(plan.subscribe_at.number_of_part(audience, part)).or_insert_with(|| AudienceName {
                     group: group.clone(),
-                    client_id: fleet.subscriber_client_id(plan.run_id, subscriber),
+                    client_id: fleet.subscriber_identity(workload, plan.run_id, subscriber).client_id,
                 });
             }
         }

@@ -403,7 +403,7 @@ fn make_folder(folder: &Path) -> Result<(), SystemError> {
     })
 }
 
-pub(super) fn write_private(path: &Path, text: &str, executable: bool) -> Result<(), SystemError> {
+pub(crate) fn write_private(path: &Path, text: &str, executable: bool) -> Result<(), SystemError> {
     fs::OpenOptions::new()
         .write(true)
         .create(true)

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use pubmark_record::record::{BackEndKind, Deviation, LimitInfo, SystemInfo, TopologyInfo};
 
-pub(crate) use broker::{Broker, Contained, Shared};
+pub(crate) use broker::{Broker, Contained, Shared, write_private};
 pub use command_line::{CommandLine, ContainerOrder};
 pub use options::{BackEndChoice, Endpoint, StartOptions, TlsFiles};
 pub use plan::raised_packet;

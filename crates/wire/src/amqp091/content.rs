@@ -40,8 +40,8 @@ impl Correlation<'_> {
 /// Flags of properties, in the order in which those stand.
 const CONTENT_TYPE: u16 = 1 << 15;
 const CONTENT_ENCODING: u16 = 1 << 14;
-const HEADERS: u16 = 1 << 13;
-const DELIVERY_MODE: u16 = 1 << 12;
+pub(super) const HEADERS: u16 = 1 << 13;
+pub(super) const DELIVERY_MODE: u16 = 1 << 12;
 const PRIORITY: u16 = 1 << 11;
 const CORRELATION_ID: u16 = 1 << 10;
 const REPLY_TO: u16 = 1 << 9;
@@ -80,6 +80,48 @@ fn correlation(payload: &[u8]) -> Option<Correlation<'_>> {
     let correlation_id = if has(CORRELATION_ID) { reader.short_text()? } else { "" };
     let reply_to = if has(REPLY_TO) { reader.short_text()? } else { "" };
     Some(Correlation { reply_to, correlation_id })
+}
+
+/// The text of one of a message's headers, given its content header's payload; `None` if it has none of this name, or one of
+/// another type.
+pub fn read_header<'a>(payload: &'a [u8], name: &str) -> Option<&'a [u8]> {
+    let mut reader = Reader::new(payload);
+    let (_, _, _) = (reader.short()?, reader.short()?, reader.long_long()?);
+    let flags = reader.short()?;
+    if flags & HEADERS == 0 {
+        return None;
+    }
+    for _ in 0..(flags & (CONTENT_TYPE | CONTENT_ENCODING)).count_ones() {
+        reader.skip_short_text()?;
+    }
+    let mut table = Reader::new(reader.long_bytes()?);
+    while table.left() > 0 {
+        let key = table.short_text()?;
+        let value = field_value(&mut table)?;
+        if key == name {
+            return value;
+        }
+    }
+    None
+}
+
+/// The value of a field, if it is text or bytes; an outer `None` for a type that is not known. The letters are those that RabbitMQ
+/// and Qpid use (<https://www.rabbitmq.com/amqp-0-9-1-errata>).
+fn field_value<'a>(table: &mut Reader<'a>) -> Option<Option<&'a [u8]>> {
+    let kind = table.octet()?;
+    let octets = match kind {
+        b'S' | b'x' => return table.long_bytes().map(Some),
+        b'A' | b'F' => return table.long_bytes().map(|_| None),
+        b'V' => 0,
+        b't' | b'b' | b'B' => 1,
+        b's' | b'u' | b'U' => 2,
+        b'I' | b'i' | b'f' => 4,
+        b'D' => 5,
+        b'L' | b'l' | b'd' | b'T' => 8,
+        _ => return None,
+    };
+    (0..octets).try_for_each(|_| table.octet().map(drop))?;
+    Some(None)
 }
 
 #[cfg(test)]

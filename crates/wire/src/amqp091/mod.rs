@@ -14,7 +14,7 @@ mod reply;
 mod routing_key;
 mod write;
 
-pub use content::{Correlation, read_content_header, read_correlation};
+pub use content::{Correlation, read_content_header, read_correlation, read_header};
 pub use error::DecodeError;
 pub use frame::{Frame, Item, Kind, Version, next};
 pub use method::{Answer, Closing, Deliver, Method, Start, Tune};

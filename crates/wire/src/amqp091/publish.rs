@@ -1,8 +1,8 @@
 //! Messages that a client writes: a method, a header, and a body in as many frames as it takes (§4.2.6).
 
 use super::FRAME_END;
-use super::content::Correlation;
-use super::write::{method, short_text, sized};
+use super::content::{Correlation, DELIVERY_MODE, HEADERS};
+use super::write::{method, short_text, sized, text_entry};
 
 /// Octets ahead of a body frame's payload.
 const FRONT_BYTES: usize = 7;
@@ -50,6 +50,29 @@ impl Publish {
         out.extend_from_slice(&self.back);
     }
 
+    /// The same for a message with headers (§4.2.5.5), which are texts; returns where in `out` the value of the last one ends.
+    pub fn append_with_headers<'a>(
+        &self,
+        body_bytes: usize,
+        headers: impl Iterator<Item = (&'a str, &'a str)>,
+        out: &mut Vec<u8>,
+    ) -> usize {
+        out.extend_from_slice(&self.front[..self.method_bytes]);
+        out.push(2);
+        out.extend_from_slice(&self.channel.to_be_bytes());
+        let mut end = 0;
+        sized(out, |out| {
+            out.extend_from_slice(&[0, 60, 0, 0]);
+            out.extend_from_slice(&(body_bytes as u64).to_be_bytes());
+            out.extend_from_slice(&(HEADERS | DELIVERY_MODE).to_be_bytes());
+            sized(out, |out| headers.for_each(|(name, value)| text_entry(name, value, out)));
+            end = out.len();
+            out.push(1 + u8::from(self.persistent));
+        });
+        out.push(FRAME_END);
+        end
+    }
+
     /// The same for a message that is a request.
     pub fn append_request(&self, body_bytes: usize, request: Correlation<'_>, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.front[..self.method_bytes]);
@@ -82,7 +105,6 @@ fn basic_publish(channel: u16, exchange: &str, routing_key: &str, out: &mut Vec<
 
 /// The frame of a header with the delivery mode and what makes the message a request or an answer.
 fn header(channel: u16, persistent: bool, body_bytes: usize, correlation: Correlation<'_>, out: &mut Vec<u8>) {
-    const DELIVERY_MODE: u16 = 1 << 12;
     out.push(2);
     out.extend_from_slice(&channel.to_be_bytes());
     sized(out, |out| {
@@ -149,6 +171,7 @@ fn split(channel: u16, at: usize, most_bytes: usize, out: &mut Vec<u8>) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::content::{read_content_header, read_header};
     use super::*;
 
     #[test]
@@ -161,6 +184,25 @@ mod tests {
             \x03\x00\x01\x00\x00\x00\x02hi\xce";
         assert_eq!(out, expected);
         assert_eq!(&out[at..at + 2], b"hi");
+    }
+
+    #[test]
+    fn headers_are_a_table_before_the_delivery_mode() {
+        let mut out = Vec::new();
+        let headers = [("a", "xyz"), ("pubmark", "c1")];
+        let end = Publish::new(1, "amq.topic", "a.b", true).append_with_headers(2, headers.into_iter(), &mut out);
+        let expected = b"\x02\x00\x01\x00\x00\x00\x2c\x00\x3c\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x30\x00\
+            \x00\x00\x00\x19\x01aS\x00\x00\x00\x03xyz\x07pubmarkS\x00\x00\x00\x02c1\x02\xce";
+        assert!(out.ends_with(expected), "{}", out.escape_ascii());
+        assert_eq!(&out[end - 2..end], b"c1");
+        let payload = &expected[7..expected.len() - 1];
+        assert_eq!(read_content_header(payload), Ok(2));
+        assert_eq!((read_header(payload, "pubmark"), read_header(payload, "a")), (Some(&b"c1"[..]), Some(&b"xyz"[..])));
+        assert_eq!(read_header(payload, "b"), None);
+        for cut in 0..payload.len() {
+            // Whatever is cut, nothing is read beyond it.
+            let _ = read_header(&payload[..cut], "pubmark");
+        }
     }
 
     #[test]

@@ -72,7 +72,7 @@ fn long_text(text: &str, out: &mut Vec<u8>) {
 }
 
 /// An entry of a table: a text (`S`).
-fn text_entry(name: &str, text: &str, out: &mut Vec<u8>) {
+pub(super) fn text_entry(name: &str, text: &str, out: &mut Vec<u8>) {
     short_text(name, out);
     out.push(b'S');
     long_text(text, out);

@@ -22,10 +22,14 @@ pub struct Properties<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message<'a> {
     properties: Option<Described<'a>>,
+    application_properties: Option<Described<'a>>,
     /// Its data sections as one, or what its value is if that is bytes or text, or any other body as it is encoded. A message
     /// without a body has none.
     pub body: Cow<'a, [u8]>,
 }
+
+/// Code of the section of application properties.
+const APPLICATION_PROPERTIES: u8 = 0x74;
 
 /// Bytes of a message with a body of that many, and no properties.
 pub fn message_bytes(body_bytes: usize) -> usize {
@@ -50,6 +54,28 @@ pub fn text_of(mut identifier: &[u8]) -> Option<&str> {
         Ok(Value::Text(text)) => Some(text),
         _ => None,
     }
+}
+
+/// Appends the section of application properties, which are texts (part 3, §3.2.5); returns where in `out` the value of the first
+/// begins.
+pub fn encode_application_properties<'a>(
+    properties: impl Iterator<Item = (&'a str, &'a str)>,
+    out: &mut Vec<u8>,
+) -> usize {
+    out.extend_from_slice(&[0x00, 0x53, APPLICATION_PROPERTIES, 0xd1]);
+    let start = out.len();
+    out.extend_from_slice(&[0; 8]);
+    let (mut count, mut first) = (0u32, None);
+    for (name, value) in properties {
+        sized(0xa1, name.as_bytes(), out);
+        sized(0xa1, value.as_bytes(), out);
+        count += 2;
+        first.get_or_insert(out.len() - value.len());
+    }
+    let size = (out.len() - start - 4) as u32;
+    out[start..start + 4].copy_from_slice(&size.to_be_bytes());
+    out[start + 4..start + 8].copy_from_slice(&count.to_be_bytes());
+    first.unwrap_or(out.len())
 }
 
 /// [`Message::body`] alone.
@@ -91,7 +117,7 @@ impl<'a> Message<'a> {
     /// Bytes that are no message.
     pub fn decode(mut message: &'a [u8]) -> Result<Message<'a>, DecodeError> {
         let mut body = Cow::Borrowed(&[][..]);
-        let (mut found, mut properties) = (false, None);
+        let (mut found, mut properties, mut application_properties) = (false, None, None);
         while !message.is_empty() {
             let before = message;
             let Value::Described(section) = value::take(&mut message)? else { return Err(DecodeError::Section) };
@@ -99,6 +125,10 @@ impl<'a> Message<'a> {
             let part = match (code(&section)?, section.value()?) {
                 (0x73, _) => {
                     properties = Some(section);
+                    continue;
+                }
+                (0x74, Value::Map(_)) => {
+                    application_properties = Some(section);
                     continue;
                 }
                 (0x70..=0x74 | 0x78, _) => continue,
@@ -114,7 +144,20 @@ impl<'a> Message<'a> {
                 found = true;
             }
         }
-        Ok(Message { properties, body })
+        Ok(Message { properties, application_properties, body })
+    }
+
+    /// The text of one of its application properties; `None` if it has none of this name, or one of another type.
+    pub fn application_property(&self, name: &str) -> Option<&'a str> {
+        let Ok(Value::Map(mut items)) = self.application_properties.as_ref()?.value() else { return None };
+        while let Ok(Some(key)) = items.take() {
+            let value = items.take().ok()??;
+            match value {
+                Value::Text(text) if key == Value::Text(name) => return Some(text),
+                _ => {}
+            }
+        }
+        None
     }
 
     /// What it says of a request or an answer.
@@ -157,6 +200,25 @@ mod tests {
         for other in [&[0x98][..], &[0x44], b"\xa0\x01a", &[]] {
             assert_eq!(text_of(other), None);
         }
+    }
+
+    #[test]
+    fn application_properties_are_read_back_by_name() {
+        let long = "v".repeat(300);
+        let mut bytes = vec![9; 3];
+        let pairs = [("pubmark", "c1"), ("site", &long)];
+        let at = encode_application_properties(pairs.into_iter(), &mut bytes);
+        assert_eq!(&bytes[at..at + 2], b"c1");
+        encode_data_front(3, &mut bytes);
+        bytes.extend_from_slice(b"one");
+        let message = Message::decode(&bytes[3..]).unwrap();
+        assert_eq!((message.application_property("pubmark"), &*message.body), (Some("c1"), &b"one"[..]));
+        assert_eq!((message.application_property("site"), message.application_property("x")), (Some(&*long), None));
+        // A number under the name; a map with a key and no value is no message.
+        let with = |map: &[u8]| [b"\0\x53\x74", map, b"\0\x53\x75\xa0\x03one"].concat();
+        let number = with(b"\xc1\x0a\x02\xa1\x06number\x43");
+        assert_eq!(Message::decode(&number).unwrap().application_property("number"), None);
+        assert!(Message::decode(&with(b"\xc1\x09\x01\xa1\x06number")).is_err());
     }
 
     #[test]

@@ -25,7 +25,9 @@ pub use delivery::{Disposition, MOST_TRANSFER_BYTES, Transfer};
 pub use error::DecodeError;
 pub use frame::{Frame, FrameKind, LEAST_MOST_BYTES, Packet, ProtocolHeader, encode_empty, encode_frame, next};
 pub use link::{Attach, Detach, Flow, Role, SenderSettles, Terminus};
-pub use message::{Message, Properties, body, encode_data_front, encode_text, message_bytes, text_of};
+pub use message::{
+    Message, Properties, body, encode_application_properties, encode_data_front, encode_text, message_bytes, text_of,
+};
 pub use performative::Performative;
 pub use sasl::{SaslWords, encode_anonymous, encode_plain, outcome_name};
 pub use writer::{FieldWriter, composite};

@@ -6,11 +6,9 @@ use serde::{Deserialize, Serialize};
 use super::END;
 
 /// Header with which a server tells repetitions from news (`Nats-Msg-Id`).
-const MESSAGE_ID: &str = "Nats-Msg-Id";
-/// First line of a message's headers.
-const HEADER_VERSION: &str = "NATS/1.0";
-/// Bytes of the headers of a message with an id of three words of eight hexadecimal digits, `NATS/1.0` and empty line included.
-pub const ID_HEADER_BYTES: usize = 10 + 13 + 26 + 4;
+pub const MESSAGE_ID: &str = "Nats-Msg-Id";
+/// Bytes of an id of three words of eight hexadecimal digits.
+pub const ID_BYTES: usize = 26;
 /// What acknowledges a delivery.
 pub const ACK: &[u8] = b"+ACK";
 
@@ -145,22 +143,6 @@ pub fn encode_ack(to: &str, reply: Option<&str>, out: &mut Vec<u8>) {
     out.extend_from_slice(END);
 }
 
-/// Appends the line and the headers of a message with an id. The payload and [`END`] follow.
-pub fn encode_publish_with_id(subject: &str, reply: &str, id: &str, payload_bytes: usize, out: &mut Vec<u8>) {
-    let header_bytes = HEADER_VERSION.len() + MESSAGE_ID.len() + id.len() + ": ".len() + 3 * END.len();
-    out.extend_from_slice(b"HPUB ");
-    out.extend_from_slice(subject.as_bytes());
-    out.push(b' ');
-    out.extend_from_slice(reply.as_bytes());
-    out.push(b' ');
-    crate::decimal::append(header_bytes as u64, out);
-    out.push(b' ');
-    crate::decimal::append((header_bytes + payload_bytes) as u64, out);
-    for part in ["\r\n", HEADER_VERSION, "\r\n", MESSAGE_ID, ": ", id, "\r\n\r\n"] {
-        out.extend_from_slice(part.as_bytes());
-    }
-}
-
 /// A message's number in its stream, from the subject of its acknowledgement:
 /// `$JS.ACK.stream.consumer.delivered.stream number.consumer number.time.pending`, with domain and account ahead of the stream on
 /// servers that have them.
@@ -179,12 +161,12 @@ pub fn stream_sequence(ack_subject: &str) -> Option<u64> {
 mod tests {
     use super::*;
     use crate::front::Front;
-    use crate::nats::{Operation, next};
+    use crate::nats::{Operation, encode_publish_with_headers, next};
 
     #[test]
     fn a_message_with_an_id_announces_its_headers_and_all() {
         let mut out = Vec::new();
-        encode_publish_with_id("a.b", "_INBOX.1", "7-9", 5, &mut out);
+        encode_publish_with_headers("a.b", Some("_INBOX.1"), [(MESSAGE_ID, "7-9")].into_iter(), 5, &mut out);
         out.extend_from_slice(b"hello\r\n");
         assert_eq!(
             String::from_utf8(out.clone()).unwrap(),

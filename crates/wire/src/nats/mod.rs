@@ -12,7 +12,10 @@ pub use error::DecodeError;
 pub use operation::{Info, Message, Operation};
 pub use parse::{LONGEST_LINE_BYTES, next};
 pub use subject::{SubjectError, subjects};
-pub use write::{Connect, encode_connect, encode_publish, encode_subscribe, encode_unsubscribe};
+pub use write::{
+    Connect, HEADER_BYTES, HEADERS_BYTES, HEADERS_END_BYTES, encode_connect, encode_publish,
+    encode_publish_with_headers, encode_subscribe, encode_unsubscribe,
+};
 
 /// What asks for a sign of life.
 pub const PING: &[u8] = b"PING\r\n";

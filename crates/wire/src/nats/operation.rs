@@ -36,6 +36,14 @@ pub struct Message<'a> {
     pub payload: &'a [u8],
 }
 
+impl<'a> Message<'a> {
+    /// The value of one of its headers; `None` if it has none of this name.
+    pub fn header(&self, name: &str) -> Option<&'a [u8]> {
+        let value = |line: &'a [u8]| line.strip_prefix(name.as_bytes())?.strip_prefix(b":").map(<[u8]>::trim_ascii);
+        self.headers.split(|byte| *byte == b'\n').skip(1).find_map(value)
+    }
+}
+
 /// What a server says of itself, as far as a client needs it.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Info {

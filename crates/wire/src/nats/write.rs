@@ -31,6 +31,9 @@ pub struct Connect<'a> {
     /// Password.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pass: Option<&'a str>,
+    /// Token in place of both.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub auth_token: Option<&'a str>,
 }
 
 /// Appends `CONNECT {…}`.
@@ -74,6 +77,50 @@ pub fn encode_publish(subject: &str, reply: Option<&str>, payload_bytes: usize, 
     out.extend_from_slice(super::END);
 }
 
+/// First line of a message's headers.
+const HEADER_VERSION: &str = "NATS/1.0";
+/// Stands between a header's name and its value.
+const SEPARATOR: &str = ": ";
+/// Bytes of headers besides names and values: the version line and the empty line at the end.
+pub const HEADERS_BYTES: usize = HEADER_VERSION.len() + 2 * super::END.len();
+/// Bytes of a header besides its name and its value.
+pub const HEADER_BYTES: usize = SEPARATOR.len() + super::END.len();
+/// Bytes from the end of the last header's value to the payload.
+pub const HEADERS_END_BYTES: usize = 2 * super::END.len();
+
+/// Appends the line of a message with headers and these: `HPUB subject [reply] header bytes total bytes`. The payload and
+/// [`super::END`] follow.
+pub fn encode_publish_with_headers<'a>(
+    subject: &str,
+    reply: Option<&str>,
+    headers: impl Iterator<Item = (&'a str, &'a str)> + Clone,
+    payload_bytes: usize,
+    out: &mut Vec<u8>,
+) {
+    let texts = |(name, value): (&str, &str)| name.len() + value.len() + HEADER_BYTES;
+    let header_bytes = HEADERS_BYTES + headers.clone().map(texts).sum::<usize>();
+    out.extend_from_slice(b"HPUB ");
+    out.extend_from_slice(subject.as_bytes());
+    out.push(b' ');
+    if let Some(reply) = reply {
+        out.extend_from_slice(reply.as_bytes());
+        out.push(b' ');
+    }
+    crate::decimal::append(header_bytes as u64, out);
+    out.push(b' ');
+    crate::decimal::append((header_bytes + payload_bytes) as u64, out);
+    out.extend_from_slice(super::END);
+    out.extend_from_slice(HEADER_VERSION.as_bytes());
+    out.extend_from_slice(super::END);
+    for (name, value) in headers {
+        for part in [name, SEPARATOR, value] {
+            out.extend_from_slice(part.as_bytes());
+        }
+        out.extend_from_slice(super::END);
+    }
+    out.extend_from_slice(super::END);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -94,6 +141,21 @@ mod tests {
     }
 
     #[test]
+    fn headers_are_counted_with_their_version_line_and_their_end() {
+        let headers = [("pubmark", "c1"), ("site", "hall 3")];
+        let said = text(|out| encode_publish_with_headers("FOO", None, headers.into_iter(), 5, out));
+        assert_eq!(said, "HPUB FOO 39 44\r\nNATS/1.0\r\npubmark: c1\r\nsite: hall 3\r\n\r\n");
+        let message = format!("HMSG FOO 1 39 44\r\n{}hello\r\n", said.split_once("\r\n").unwrap_or_default().1);
+        let Ok(crate::front::Front::Whole { packet: crate::nats::Operation::Message(message), .. }) =
+            crate::nats::next(message.as_bytes(), 1_000)
+        else {
+            panic!("no message");
+        };
+        assert_eq!((message.header("pubmark"), message.header("site")), (Some(&b"c1"[..]), Some(&b"hall 3"[..])));
+        assert_eq!((message.header("sit"), message.payload), (None, &b"hello"[..]));
+    }
+
+    #[test]
     fn a_log_in_is_there_only_if_given_and_is_quoted() {
         let connect = Connect {
             verbose: false,
@@ -108,6 +170,7 @@ mod tests {
             no_responders: true,
             user: None,
             pass: None,
+            auth_token: None,
         };
         let without = text(|out| encode_connect(&connect, out));
         assert!(without.starts_with("CONNECT {\"verbose\":false") && without.ends_with("}\r\n"), "{without}");

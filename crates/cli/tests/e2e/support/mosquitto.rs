@@ -138,6 +138,16 @@ impl Drop for Mosquitto {
     }
 }
 
+/// Adds a user to a password file, which is made if it is not there.
+pub fn set_password(file: &Path, user: &str, password: &str) {
+    if !file.exists() {
+        return write_passwords(file, user, password);
+    }
+    let program = find("mosquitto_passwd").unwrap();
+    let made = Command::new(program).arg("-b").arg(file).args([user, password]).output().unwrap();
+    assert!(made.status.success(), "{made:?}");
+}
+
 /// Makes a password file with one user.
 pub fn write_passwords(file: &Path, user: &str, password: &str) {
     let program = find("mosquitto_passwd").unwrap();

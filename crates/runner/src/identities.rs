@@ -1,0 +1,55 @@
+//! Who clients are, checked before a run: a row for each, identifiers that differ, certificates that can be used.
+
+use pubmark_model::fleet::Fleet;
+use pubmark_model::identity::GroupIdentity;
+use pubmark_model::workload::Workload;
+use pubmark_protocol::client_certificate;
+
+use crate::error::RunError;
+use crate::target::Wanted;
+
+/// Checks the identities that a workload gives its clients.
+///
+/// # Errors
+/// The first that cannot be, with the file and the line where it stands; nothing of a key or a password is in it.
+pub fn check(workload: &Workload, fleet: &Fleet, wanted: &Wanted) -> Result<(), RunError> {
+    fleet.check_identities(workload).map_err(RunError::input)?;
+    let devices = workload.devices.iter().map(|group| (&group.name, &group.identity));
+    let subscribers = workload.subscribers.iter().map(|group| (&group.name, &group.identity));
+    for (name, identity) in devices.chain(subscribers) {
+        check_certificates(identity)?;
+        if identity.has_certificates() && !wanted.is_encrypted() {
+            return Err(RunError::input(format!(
+                "group `{name}` shows certificates, and its connections are not encrypted"
+            ))
+            .hint("an encrypted endpoint, such as `mqtts://HOST:8883`; or `--tls` for a system that pubmark starts"));
+        }
+    }
+    Ok(())
+}
+
+/// The same before the fleet is counted out: for one copy of the workload, if it gives identities at all.
+///
+/// # Errors
+/// As [`check`].
+pub fn check_one_copy(workload: &Workload, wanted: &Wanted) -> Result<(), RunError> {
+    let devices = workload.devices.iter().map(|group| &group.identity);
+    let mut all = devices.chain(workload.subscribers.iter().map(|group| &group.identity));
+    match all.any(GroupIdentity::is_of_each) {
+        true => check(workload, &Fleet::new(workload, 1), wanted),
+        false => Ok(()),
+    }
+}
+
+fn check_certificates(identity: &GroupIdentity) -> Result<(), RunError> {
+    let Some(file) = &identity.rows else { return Ok(()) };
+    for row in file.rows.iter() {
+        if let Some(pem) = &row.certificate {
+            client_certificate::check(pem).map_err(|reason| {
+                RunError::input(format!("{}:{}: {reason}", file.name, row.line))
+                    .hint("`certificate` and `key` name PEM files that were made together, the key not encrypted")
+            })?;
+        }
+    }
+    Ok(())
+}
