@@ -170,7 +170,8 @@ impl Node {
 /// An address of this machine at which others reach it.
 fn own_address(address: IpAddr) -> Result<IpAddr, Failure> {
     let hint = "`ip -brief address` lists those of this machine";
-    let address = for_clients(address).map_err(|why| Failure::usage(format!("{address} {why} (--address)")).hint(hint))?;
+    let address =
+        for_clients(address).map_err(|why| Failure::usage(format!("{address} {why} (--address)")).hint(hint))?;
     match UdpSocket::bind((address, 0)) {
         Ok(_) => Ok(address),
         Err(error) => {
