@@ -137,6 +137,7 @@ pub(crate) fn put_together(plan: &RunPlan, shards: Vec<(usize, ShardOutcome)>, w
         reactions,
         started_at_ns: 0,
         drain_ns: 0,
+        probed: None,
         interrupted: false,
         realtime: false,
         unreachable: false,

@@ -2,7 +2,7 @@
 
 use pubmark_metrics::bounds::Bounds;
 use pubmark_metrics::series::Series;
-use pubmark_record::record::Delivery;
+use pubmark_record::record::{Delivery, ProbedPairs};
 
 use crate::books::Books;
 use crate::faults::outcome::FaultOutcome;
@@ -116,6 +116,8 @@ pub struct Outcome {
     pub reactions: Option<Reactions>,
     /// Start of the measured window by the wall clock, ns since 1970.
     pub started_at_ns: u64,
+    /// Pairs that met by probes before the schedule began, in a run that sent some.
+    pub probed: Option<ProbedPairs>,
     /// Time waited for stragglers, ns.
     pub drain_ns: u64,
     /// Stopped before its end.

@@ -1,5 +1,5 @@
-//! Probes: where clients find each other without a broker, each device publishes before the schedule begins, again and again until
-//! each reader of its topic has received something. A probe has sequence number 0, which no message of a schedule has, and is in no
+//! Probes: where clients find each other without a broker, each device publishes before the schedule begins, again until each reader of
+//! its topic has received something, or a limit is reached. A probe has sequence number 0, which no message of a schedule has, and is in no
 //! count of messages.
 
 use std::sync::Arc;
@@ -11,8 +11,12 @@ use crate::plan::RunPlan;
 
 /// Sequence number of a probe.
 pub const SEQUENCE: u32 = 0;
-/// Time between two rounds of probes: some round trips of discovery.
+/// Another round of probes follows if no pair more has met for so long: some round trips of discovery.
 pub const AGAIN: Duration = Duration::from_millis(250);
+/// Probes have arrived if nothing has for so long: counters of other machines come ten times a second.
+pub const QUIET: Duration = Duration::from_millis(300);
+/// Longest wait for that.
+pub const QUIET_LIMIT: Duration = Duration::from_secs(5);
 /// Longest wait for pairs to meet: DDS announces a participant that nobody answered again after 8 s. Those that have not met by then
 /// are judged by what arrives (V24).
 pub const LIMIT: Duration = Duration::from_secs(20);
@@ -42,6 +46,40 @@ pub fn pairs(plan: &RunPlan) -> u64 {
         }
     }
     pairs
+}
+
+/// When a round of probes is due: at once, and again whenever pairs are missing and none more has met for [`AGAIN`].
+#[derive(Debug)]
+pub struct Rounds {
+    wanted: u64,
+    met: u64,
+    /// Since when nothing has changed, ns.
+    since_ns: Option<u64>,
+}
+
+impl Rounds {
+    /// Until so many pairs have met.
+    pub fn new(wanted: u64) -> Rounds {
+        Rounds { wanted, met: 0, since_ns: None }
+    }
+
+    /// Is a round due now, when so many pairs have met?
+    pub fn is_due(&mut self, met: u64, now_ns: u64) -> bool {
+        let stands_still = met == self.met;
+        let has_waited =
+            self.since_ns.is_none_or(|since_ns| now_ns.saturating_sub(since_ns) >= AGAIN.as_nanos() as u64);
+        let is_due = met < self.wanted && stands_still && has_waited;
+        if is_due || !stands_still {
+            (self.met, self.since_ns) = (met, Some(now_ns));
+        }
+        is_due
+    }
+}
+
+/// Have the probes arrived that were under way when the last round was over, at `over_ns`? True after [`QUIET_LIMIT`] in any case.
+pub fn have_arrived(over_ns: u64, last_event_ns: u64, now_ns: u64) -> bool {
+    let for_ns = |since_ns: u64| now_ns.saturating_sub(since_ns);
+    for_ns(last_event_ns.max(over_ns)) >= QUIET.as_nanos() as u64 || for_ns(over_ns) >= QUIET_LIMIT.as_nanos() as u64
 }
 
 /// The pairs of a shard's audiences that have met.
@@ -77,6 +115,33 @@ impl Met {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    #[test]
+    fn another_round_is_sent_while_pairs_are_missing_and_none_more_meets() {
+        let mut rounds = Rounds::new(3);
+        let mut due = |met: u64, at_ms: u64| rounds.is_due(met, at_ms * MS);
+        assert!(due(0, 1_000), "the first");
+        assert!(!due(0, 1_249));
+        assert!(due(0, 1_250));
+        assert!(!due(1, 1_499), "one has met");
+        assert!(!due(2, 1_700), "another has");
+        assert!(!due(2, 1_949));
+        assert!(due(2, 1_950));
+        assert!(!due(3, 9_000) && !due(3, 19_000), "all have");
+    }
+
+    #[test]
+    fn the_window_waits_for_probes_under_way_and_not_for_ever() {
+        let arrived = |last_ms: u64, now_ms: u64| have_arrived(1_000 * MS, last_ms * MS, now_ms * MS);
+        assert!(!arrived(900, 1_299));
+        assert!(arrived(900, 1_300));
+        assert!(!arrived(1_250, 1_549), "one arrived meanwhile");
+        assert!(arrived(1_250, 1_550));
+        assert!(!arrived(5_990, 5_999));
+        assert!(arrived(6_000, 6_000), "somebody else sends");
+    }
 
     #[test]
     fn a_pair_has_met_once_however_many_probes_arrive() {

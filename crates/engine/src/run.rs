@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use pubmark_protocol::clock;
 use pubmark_protocol::header::COMPACT_STEP_NS;
+use pubmark_record::record::ProbedPairs;
 
 use crate::command::Command;
 use crate::error::EngineError;
@@ -97,6 +98,8 @@ struct RunDriver<'a> {
     observer: &'a mut dyn Observer,
     /// Where latencies are measured on this machine.
     window: Option<WindowWatch>,
+    /// What probes came to.
+    probed: Option<ProbedPairs>,
 }
 
 /// Does a run; where the plan wants processes of their own, `launcher` starts them. `stop` ends it early at any moment; what was measured until then is in the outcome.
@@ -129,7 +132,7 @@ pub fn run(
     let files = files.map(LogFiles::open).transpose().map_err(EngineError::MessageLog)?;
     let mut outcome = {
         let window = (!plan.on_nodes).then(WindowWatch::default);
-        RunDriver { plan, publisher_shards, worker, stop, observer, window }.run()?
+        RunDriver { plan, publisher_shards, worker, stop, observer, window, probed: None }.run()?
     };
     if let (Some(log), Some(files)) = (&mut outcome.log, files) {
         log.files = files;
@@ -187,26 +190,32 @@ impl RunDriver<'_> {
         self.collect(Some((start_ns, closed_ns, started_at_ns)), drain_ns, cut_short, false)
     }
 
-    /// Lets devices send probes until every reader has received one of each device that it is to hear, or the time for that is over.
-    /// False if the run ends here.
+    /// Lets devices send probes until every reader has received one from each device whose topic it reads, or the time for that is over;
+    /// then waits for probes under way, which would reach into the window. False if the run ends here.
     fn meet(&mut self) -> bool {
         let wanted = probes::pairs(self.plan);
+        if wanted == 0 {
+            return true;
+        }
+        let mut rounds = probes::Rounds::new(wanted);
         let began_ns = clock::monotonic_ns();
-        let mut again_ns = 0;
+        let mut over_ns = None;
         loop {
             let now_ns = clock::monotonic_ns();
             let totals = self.worker.progress.totals();
             let elapsed = Duration::from_nanos(now_ns.saturating_sub(began_ns));
             self.observer.progress(Phase::Connect, elapsed, None, &totals);
-            if totals.met >= wanted || elapsed > probes::LIMIT {
-                return true;
+            if over_ns.is_none() && (totals.met >= wanted || elapsed > probes::LIMIT) {
+                over_ns = Some(now_ns);
+                self.probed = Some(ProbedPairs { wanted, met: totals.met, ms: elapsed.as_millis() as u64 });
             }
             if self.stop.load(Relaxed) || self.worker.has_failed() {
                 return false;
             }
-            if now_ns >= again_ns {
-                self.worker.command(Command::Probe, |_| true);
-                again_ns = now_ns + probes::AGAIN.as_nanos() as u64;
+            match over_ns {
+                Some(over_ns) if probes::have_arrived(over_ns, totals.last_event_ns, now_ns) => return true,
+                None if rounds.is_due(totals.met, now_ns) => self.worker.command(Command::Probe, |_| true),
+                _ => {}
             }
             std::thread::sleep(LOOK);
         }
@@ -403,6 +412,7 @@ impl RunDriver<'_> {
         outcome.lost = finished.lost;
         outcome.started_at_ns = started_at_ns;
         outcome.drain_ns = drain_ns;
+        outcome.probed = self.probed;
         outcome.interrupted = interrupted;
         outcome.unreachable = unreachable;
         outcome.realtime = realtime && self.plan.realtime;

@@ -126,4 +126,19 @@ pub struct PairCounts {
     pub silent: u64,
     /// Of the silent, those that loss as it was between the other pairs does not explain.
     pub unmet: u64,
+    /// What probes came to before the schedule began; `null` in a run that sent none, and in records of older versions.
+    #[serde(default)]
+    pub probed: Option<ProbedPairs>,
+}
+
+/// Pairs that were to meet by a probe before the schedule began: of devices that send probes, thus not of those that come and go, nor of
+/// requesters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ProbedPairs {
+    /// Pairs of a device and a reader, or a shared group of readers, of its topic.
+    pub wanted: u64,
+    /// Of these, pairs whose reader had received a probe.
+    pub met: u64,
+    /// Time until all had met, or until nobody waited any longer, ms.
+    pub ms: u64,
 }

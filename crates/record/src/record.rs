@@ -17,7 +17,9 @@ pub use pubmark_model::workload::Variant;
 
 pub use crate::connections::{CauseCount, Connections, Side, WillCounts};
 pub use crate::cost::{Cost, ShardHealth};
-pub use crate::delivery::{Delivery, DeliveryFigures, FilteredCounts, LeftAtEnd, PairCounts, ReactionCounts};
+pub use crate::delivery::{
+    Delivery, DeliveryFigures, FilteredCounts, LeftAtEnd, PairCounts, ProbedPairs, ReactionCounts,
+};
 pub use crate::environment::Environment;
 pub use crate::judgement::{Check, CheckLimits, CheckUnit, Reason, Verdict, VerdictStatus, Warning};
 pub use crate::latency::{LatencyBounds, LatencyFigures, Summary};

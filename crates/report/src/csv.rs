@@ -226,10 +226,11 @@ fn by_type(record: &Record) -> String {
 
 fn by_pair(record: &Record) -> String {
     let mut names: Vec<String> =
-        ["publisher_node", "subscriber_node", "expected", "delivered", "lost", "silent_pairs", "clock_bound_us"]
+        ["publisher_node", "subscriber_node", "expected", "delivered", "lost", "clock_bound_us"]
             .map(String::from)
             .to_vec();
     names.extend(summary_names("latency_us"));
+    names.push("silent_pairs".to_owned());
     let mut table = Table::new(&names);
     for row in &record.tables.by_pair {
         let mut fields = vec![
@@ -238,10 +239,10 @@ fn by_pair(record: &Record) -> String {
             row.expected.to_string(),
             row.delivered.to_string(),
             row.lost.to_string(),
-            row.silent_pairs.map(|pairs| pairs.to_string()).unwrap_or_default(),
             row.clock_bound_us.map(|bound| bound.to_string()).unwrap_or_default(),
         ];
         fields.extend(summary_fields(upper(&row.latency)));
+        fields.push(optional(row.silent_pairs));
         table.row(&fields);
     }
     table.text

@@ -83,7 +83,7 @@ fn addresses(nodes: &[NodeInfo]) -> Result<Vec<IpAddr>, RunError> {
     }
     let away = |node: &&NodeInfo| !node.clients_at.is_loopback();
     let local = nodes.iter().find(|node| !away(node));
-    let far = nodes.iter().find(away).or_else(|| nodes.iter().find(|node| node.host != nodes[0].host));
+    let far = nodes.iter().find(away).or_else(|| nodes.iter().find(|node| !is_one_machine(node, &nodes[0])));
     if let (Some(local), Some(far)) = (local, far) {
         return Err(unreached(&local.name, local.clients_at, &far.name));
     }
@@ -92,6 +92,11 @@ fn addresses(nodes: &[NodeInfo]) -> Result<Vec<IpAddr>, RunError> {
         return Err(unreached(&other.name, other.clients_at, &nodes[0].name));
     }
     Ok(nodes.iter().map(|node| node.clients_at).collect())
+}
+
+/// Are both on one machine? Clones have one name and not one boot.
+fn is_one_machine(one: &NodeInfo, other: &NodeInfo) -> bool {
+    if one.boot.is_empty() || other.boot.is_empty() { one.host == other.host } else { one.boot == other.boot }
 }
 
 fn unreached(name: &str, address: IpAddr, other: &str) -> RunError {
@@ -184,6 +189,7 @@ mod tests {
             address,
             version: String::new(),
             host: host.to_owned(),
+            boot: String::new(),
             kernel: String::new(),
             cores: 1,
             memory_bytes: 0,
@@ -202,7 +208,9 @@ mod tests {
         assert_eq!(found(&[node("a", "10.0.0.1:1", "a"), node("b", "10.0.0.2:1", "b")]).unwrap().len(), 2);
         let words = "clients on `near` would use 127.0.0.1, which clients on `far` do not reach";
         assert_eq!(found(&[near.clone(), node("far", "10.0.0.2:1", "b")]).unwrap_err(), words);
-        assert_eq!(found(&[near, node("far", "127.0.0.1:2", "b")]).unwrap_err(), words, "through a tunnel");
+        assert_eq!(found(&[near.clone(), node("far", "127.0.0.1:2", "b")]).unwrap_err(), words, "through a tunnel");
+        let clones = ["one", "two"].map(|boot| NodeInfo { boot: boot.to_owned(), ..near.clone() });
+        assert!(found(&clones).is_err(), "two machines of one name");
         let error = found(&[node("a", "10.0.0.1:1", "a"), node("b", "[fd00::2]:1", "b")]).unwrap_err();
         assert!(error.starts_with("clients on `b` would use fd00::2"), "{error}");
     }

@@ -203,6 +203,13 @@ pub fn check_settings(settings: &str, spoken: Spoken, profile: &str) -> Result<(
 /// The first of these options that was given.
 pub(crate) fn refuse_options_of_brokers(definition: &Definition, spec: &RunSpec) -> Result<(), RunError> {
     let target = &spec.target;
+    if spec.nodes.nodes.is_some() && spec.connection.source_addresses.is_some() {
+        return Err(RunError::unsupported(format!(
+            "`--source-addresses` are this machine's, and clients of `{}` use the address of their node",
+            definition.name
+        ))
+        .hint("leave it out; `pubmark node --address IP` names another address of a node"));
+    }
     let asked = [
         ("--back-end", target.back_end.is_some()),
         ("--image", target.image.is_some()),

@@ -21,8 +21,8 @@ use crate::relay::RelayProcess;
 use crate::spec::{DevicePlacement, Netem, RunSpec, SubscriberPlacement, WorkloadSource};
 use crate::target::Wanted;
 use crate::{
-    custom_metrics, faults, identities, linked, links, message_log, nodes, objectives, offers, placement, sockets,
-    sources, spoken, suitability,
+    brokerless, custom_metrics, faults, identities, linked, links, message_log, nodes, objectives, offers, placement,
+    sockets, sources, spoken, suitability,
 };
 
 /// Descriptors that pubmark needs besides its connections.
@@ -228,6 +228,9 @@ impl CheckedRun {
         }
         let fleet = suitability::fleet(&workload, spoken, spec.fleet(&workload)?).map_err(unsuitable)?;
         identities::check(&workload, &fleet, &wanted)?;
+        if matches!(wanted, Wanted::Brokerless { .. }) {
+            brokerless::check_listeners(&spoken.subscribe.capabilities, fleet.subscribers().len())?;
+        }
         room(&spec, &workload, &fleet, &wanted)?;
         if let Some(sentence) =
             suitability::too_many_messages(&workload, spec.window.warmup.saturating_add(spec.window.duration))

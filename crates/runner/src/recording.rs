@@ -18,9 +18,9 @@ use pubmark_record::faults::FaultFigures;
 use pubmark_record::latency_breakdown::LatencyBreakdown;
 use pubmark_record::nodes::NodeRow;
 use pubmark_record::record::{
-    BackEndKind, DeliveryFigures, Deviation, Environment, FilteredCounts, LatencyFigures, LeftAtEnd, ProtocolInfo,
-    ReactionCounts, Record, RunInfo, SCHEMA_VERSION, SentMeans, Settings, Status, SystemEnd, SystemInfo, Verdict,
-    WorkloadInfo,
+    BackEndKind, DeliveryFigures, Deviation, Environment, FilteredCounts, LatencyFigures, LeftAtEnd, PairCounts,
+    ProtocolInfo, ReactionCounts, Record, RunInfo, SCHEMA_VERSION, SentMeans, Settings, Status, SystemEnd, SystemInfo,
+    Verdict, WorkloadInfo,
 };
 use pubmark_record::tables::Tables;
 use pubmark_record::time::UtcTime;
@@ -153,7 +153,7 @@ fn delivery(
             chain_latency: distribution::bounds(&outcome.times.chain.widened(clock_error_ns)),
         }),
         filtered: filtered(spoken, outcome),
-        pairs: spoken.is_brokerless().then(|| outcome.books.pairs.counts()),
+        pairs: spoken.is_brokerless().then(|| PairCounts { probed: outcome.probed, ..outcome.books.pairs.counts() }),
     }
 }
 

@@ -1,6 +1,7 @@
 //! How a connection is made: the library's session, then its subscribers and publishers. On a helper's thread.
 
-use std::net::{SocketAddr, TcpStream};
+use std::io::ErrorKind;
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 use std::time::Duration;
@@ -103,12 +104,17 @@ fn open_session(opening: &Opening) -> Result<(Session, Role), Cause> {
     match (attempt(&opening.place), &opening.place) {
         (Ok(session), place) => Ok((session, place.clone())),
         // Somebody listens there already, so this peer has a port of its own.
-        (Err(_), Role::Listening(all)) => {
+        (Err(_), Role::Listening(all)) if all.iter().any(is_taken) => {
             let place = Role::Announced(all.clone());
             attempt(&place).map(|session| (session, place))
         }
         (Err(cause), _) => Err(cause),
     }
+}
+
+/// Does somebody of this machine listen at an address?
+fn is_taken(address: &SocketAddr) -> bool {
+    TcpListener::bind(address).is_err_and(|error| error.kind() == ErrorKind::AddrInUse)
 }
 
 /// The library says only that it could not connect. Whether anybody listens is asked again, by ourselves.

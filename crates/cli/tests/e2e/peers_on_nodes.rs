@@ -143,6 +143,9 @@ fn a_run_waits_until_clients_have_found_each_other() {
     let record = called.json();
     assert_closed(&record);
     assert_met(&record, 2, "pairs.yaml");
+    // However long clients took to come up: the schedule began when they had met.
+    let probed = &record["delivery"]["pairs"]["probed"];
+    assert_count!(probed["wanted"] == 30 && probed["met"] == 30, "{probed}");
     nodes.into_iter().for_each(|node| assert_eq!(node.wait().code(), 0));
 }
 
@@ -201,8 +204,14 @@ fn a_node_with_an_address_that_others_do_not_reach_is_told_to_take_another() {
         assert_eq!(near.wait().code(), 0);
     }
     stop(far);
-    let called = bed.cluster.place.call(&["node", "--join", &near, "--address", "192.0.2.1"]);
-    assert!(called.code() == 2 && words(&called).contains("192.0.2.1 is not an address of this machine"), "{called:?}");
+    for (address, why) in [
+        ("192.0.2.1", "192.0.2.1 is not an address of this machine"),
+        ("0.0.0.0", "0.0.0.0 stands for every address of a machine"),
+        ("224.0.0.1", "224.0.0.1 is the address of a multicast group"),
+    ] {
+        let called = bed.cluster.place.call(&["node", "--join", &near, "--address", address]);
+        assert!(called.code() == 2 && words(&called).contains(why), "{called:?}");
+    }
 }
 
 #[test]

@@ -26,6 +26,8 @@ pub struct NodeInfo {
     pub version: String,
     /// Name of its machine.
     pub host: String,
+    /// Boot of its kernel, which machines with one name differ in; empty if it is to be taken for another's.
+    pub boot: String,
     /// Release of its kernel.
     pub kernel: String,
     /// Cores that pubmark can use there.
@@ -52,6 +54,7 @@ impl NodeInfo {
             address,
             version: join.version,
             host: join.host,
+            boot: join.boot,
             kernel: join.kernel,
             cores: join.cores,
             memory_bytes: join.memory_bytes,

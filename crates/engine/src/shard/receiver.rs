@@ -108,6 +108,8 @@ pub struct Receiver {
     run: u32,
     /// Pairs that have met, in a run with probes.
     met: Option<Met>,
+    /// Probes that arrived.
+    probes: u64,
 }
 
 impl Receiver {
@@ -138,6 +140,7 @@ impl Receiver {
             nodes: None,
             run,
             met: None,
+            probes: 0,
         }
     }
 
@@ -157,6 +160,11 @@ impl Receiver {
         self.met.as_ref().map_or(0, Met::pairs)
     }
 
+    /// Probes that have arrived.
+    pub fn probes(&self) -> u64 {
+        self.probes
+    }
+
     /// Enters a delivery if it is a probe; false if it is none.
     fn enter_probe(&mut self, subscriber: u32, delivery: &Delivery<'_>) -> bool {
         let Some(met) = &mut self.met else { return false };
@@ -166,6 +174,7 @@ impl Receiver {
         else {
             return false;
         };
+        self.probes += 1;
         if let Some((stream, _)) = self.streams[subscriber as usize].find(header.publisher) {
             met.enter(self.groups[header.publisher as usize], stream);
         }

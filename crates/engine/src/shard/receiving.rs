@@ -64,10 +64,14 @@ impl Receiving {
             totals.figures.counters.foreign += 1;
             return None;
         };
-        sessions.take_up(session, delivery.at_ns, &mut timetable.timers);
         let window = &timetable.window;
         let before = CopyCounts::of(&totals.figures.counters);
+        let probes = self.receiver.probes();
         let header = self.receiver.enter(subscriber, delivery, window, &mut totals.figures);
+        // Nobody takes time over a probe.
+        if self.receiver.probes() == probes {
+            sessions.take_up(session, delivery.at_ns, &mut timetable.timers);
+        }
         if sessions.faults.is_some() {
             self.note_level(session, delivery, header.as_ref(), before, sessions, timetable, totals);
         }

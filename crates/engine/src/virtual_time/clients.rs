@@ -100,6 +100,9 @@ impl ScriptedClients {
 }
 
 impl Clients for ScriptedClients {
+    /// They deliver to one who works as well: what comes meanwhile waits behind the work.
+    const PAUSES: bool = true;
+
     fn open(config: ShardConfig) -> Result<ScriptedClients, OpenError> {
         let (broker, shard) = OPENED_WITH.with_borrow_mut(|opened| {
             let (broker, shards) = opened.as_mut().expect("opened within `open_with`");

@@ -80,6 +80,8 @@ struct Ended {
     at_ns: u64,
     /// Pairs that had met by a probe.
     met: u64,
+    /// For how long nothing had happened before the shards heard when the window begins, ns.
+    quiet_ns: u64,
 }
 
 /// When the measured window of every simulation begins.
@@ -133,6 +135,10 @@ impl Simulation {
             self.tell(Command::Probe, None);
             self.advance(BEGIN_NS + 200_000_000 + round * 10_000_000);
         }
+        if self.plan.probes {
+            self.advance(BEGIN_NS + 400_000_000);
+        }
+        let quiet_ns = self.broker.borrow().now_ns - self.progress.totals().last_event_ns;
         let start_ns = window_ns();
         self.tell(Command::Prepare { start_ns }, None);
         self.advance(start_ns.saturating_add_signed(begin_ns));
@@ -151,7 +157,7 @@ impl Simulation {
         let at_ns = self.broker.borrow().now_ns;
         let outcomes = self.loops.into_iter().map(EventLoop::finish).enumerate().collect();
         let outcome = put_together(&self.plan, outcomes, (start_ns, end_ns));
-        Ended { outcome, broker: self.broker, at_ns, met }
+        Ended { outcome, broker: self.broker, at_ns, met, quiet_ns }
     }
 
     /// Rounds of probes.

@@ -10,7 +10,7 @@ use crate::probes;
 /// Acknowledgements of probes come when the schedule has begun.
 const LATE: Duration = Duration::from_millis(450);
 
-fn run(has_probes: bool, qos: u8) -> Ended {
+fn run(has_probes: bool, qos: u8, processing: &str) -> Ended {
     let workload = format!(
         "
 name: virtual
@@ -25,7 +25,7 @@ devices:
     qos: 0
     churn: {{disconnect: 60% every 1s, reconnect: 60% every 1s}}
 subscribers:
-  - {{name: subscriber, count: 4, filters: ['v/#'], qos: {qos}}}
+  - {{name: subscriber, count: 4, filters: ['v/#'], qos: {qos}, processing: {processing}}}
 "
     );
     let mut plan = plan(&workload, Duration::from_secs(2));
@@ -39,11 +39,19 @@ subscribers:
 #[test]
 fn probes_say_who_has_met_and_are_counted_nowhere() {
     for qos in [0, 1] {
-        let (with, without) = (run(true, qos), run(false, qos));
+        let (with, without) = (run(true, qos, "0s"), run(false, qos, "0s"));
         assert_count_eq!((with.met, without.met), (12, 0), "QoS {qos}");
         let [delivery, plain] = [&with, &without].map(|ended| ended.outcome.books.delivery);
         assert_count_eq!(delivery, plain, "QoS {qos}");
         assert_count_eq!((delivery.foreign, delivery.unknown, delivery.lost), (0, 0, 0), "QoS {qos}");
         assert!(with.broker.borrow().published > without.broker.borrow().published, "probes were published");
     }
+}
+
+#[test]
+fn a_subscriber_takes_no_time_over_a_probe() {
+    let ended = run(true, 0, "10s");
+    assert_count_eq!(ended.met, 12);
+    // The last probe came 230 ms after the begin; one who works is not quiet.
+    assert!(ended.quiet_ns >= 150_000_000, "{}", ended.quiet_ns);
 }

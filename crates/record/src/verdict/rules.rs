@@ -294,8 +294,8 @@ pub const RULES: &[Rule] = &[
                   whose messages were lost. A pair of which a message was expected (its writer had sent it, its reader was there) and \
                   nothing arrived, in the warm-up neither, did not meet, unless loss as it was between the other pairs makes one such \
                   pair in a hundred runs likely: the run is invalid; with faults, which may keep two apart, suspect.",
-        remedy: "A longer `--warmup`, for clients to find each other; on several machines, a network that lets them through \
-                 (`--address` of `pubmark node`); or all on one machine.",
+        remedy: "A longer `--warmup`, for clients to find each other; on several machines, a network that lets them through, or \
+                 `pubmark node --address IP` with an address of the node that the others reach; or all on one machine.",
         blames: Blame::Run,
         spoils: Spoils::Everything,
         judge: pairs::met,

@@ -59,8 +59,15 @@ fn table(nodes: &[NodeRow]) -> Markup {
     html! {
         div.scroll { table.sortable {
             caption {
-                "Received: first copies in each full second of the window. Machine and NIC: all that ran there, its network interfaces \
-                 but the loopback. "
+                @if nodes.iter().any(|node| node.received.is_some()) {
+                    "Received: first copies in each full second of the window, without replies to requesters. "
+                }
+                @if nodes.iter().any(|node| node.machine_usage.is_some()) {
+                    "Machine: all that ran there. "
+                }
+                @if nodes.iter().any(|node| node.machine_usage.is_some_and(|usage| usage.received_bytes.is_some())) {
+                    "NIC: the network interface with the node's address. "
+                }
                 @if has_clocks {
                     "Clocks: the run's time − the node's own at the start of the window, and the bound of its error over the run"
                 }
