@@ -332,9 +332,9 @@ mod tests {
     #[test]
     fn an_experiment_reads_no_file_by_a_setting() {
         for settings in [
-            "set: {devices.0.payload.sizes.file: /etc/passwd}",
-            "axes: {set: {devices.0.payload.sizes.file: [/etc/passwd, /etc/group]}}",
-            "axes: {set: {devices.0.payload: [100B, '{sizes: {file: /etc/group}}']}}",
+            "set: {devices.0.payload.sizes.file: /etc/passwd}, axes: {system: builtin}",
+            "axes: {system: builtin, set: {devices.0.payload.sizes.file: [/etc/passwd, /etc/group]}}",
+            "axes: {system: builtin, set: {devices.0.payload: [100B, '{sizes: {file: /etc/group}}']}}",
         ] {
             let text = format!("{{name: t, workload: hello, {settings}}}");
             let experiment = pubmark_model::experiment::parse("t.yaml", &text, &|_, _| Ok(())).unwrap();

@@ -271,7 +271,7 @@ mod tests {
         std::fs::create_dir(home.path().join("mine")).unwrap();
         std::fs::write(home.path().join("mine/w.yaml"), text).unwrap();
         let definition = "{name: t, workload: mine/w.yaml, set: {devices.a.credentials.file: d.csv}, \
-                          axes: {set: {devices.a.payload.sizes.file: [x.csv, /y.csv]}}}";
+                          axes: {system: builtin, set: {devices.a.payload.sizes.file: [x.csv, /y.csv]}}}";
         let read = experiment::parse("t.yaml", definition, &|_, _| Ok(())).unwrap();
         let kept = kept(read, home.path());
         let mine = |name: &str| home.path().join("mine").join(name).display().to_string();
