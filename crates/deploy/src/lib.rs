@@ -13,7 +13,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use pubmark_cluster::credentials::{self, Files};
-use pubmark_runner::{ErrorKind, RunError, RunSpec, log_in};
+use pubmark_model::load::names_files;
+use pubmark_runner::{ErrorKind, RunError, RunSpec, WorkloadSource, log_in};
 use pubmark_systems::Definition;
 use pubmark_systems::launch::Rendered;
 use pubmark_systems::limits::ResourceLimits;
@@ -136,11 +137,44 @@ fn refuse_local_files(spec: &RunSpec) -> Result<(), RunError> {
         ("--tls-cert", connection.tls_cert.is_some()),
         ("--tls-key", connection.tls_key.is_some()),
     ];
+    let text = match &spec.workload {
+        WorkloadSource::Inline { text, .. } => text,
+        WorkloadSource::Named(_) => "",
+    };
+    let settings = spec.load.set.iter().map(|(path, value)| (path.as_str(), value.as_str()));
+    if names_files(text, settings) {
+        return Err(RunError::unsupported("the workload names a file of this machine, and the run is on others").hint(
+            "write sizes and log-ins into the workload itself; certificates for each client cannot be deployed",
+        ));
+    }
     match given.iter().find(|(_, is_given)| *is_given) {
         Some((option, _)) => {
             Err(RunError::unsupported(format!("`{option}` names a file of this machine, and the run is on others"))
                 .hint("add the file to the written manifest, or `--tls-insecure`"))
         }
         None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_of_this_machine_is_refused_wherever_it_is_named() {
+        assert_eq!(refuse_local_files(&RunSpec::new("hello")).map_err(|error| error.to_string()), Ok(()));
+        let mut by_setting = RunSpec::new("hello");
+        by_setting.load.set = vec![("devices.0.credentials.file".to_owned(), "devices.csv".to_owned())];
+        let mut in_text = RunSpec::new("hello");
+        in_text.workload = WorkloadSource::Inline {
+            file_name: "w.yaml".to_owned(),
+            text: "devices: [{name: a, payload: {sizes: {file: s.csv}}}]".to_owned(),
+            passwords_left_out: false,
+        };
+        for spec in [by_setting, in_text] {
+            let error = refuse_local_files(&spec).unwrap_err().to_string();
+            assert!(error.contains("the workload names a file of this machine"), "{error}");
+        }
     }
 }

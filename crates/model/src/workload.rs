@@ -158,10 +158,12 @@ impl DeviceGroup {
         }
     }
 
-    /// Size that holds whatever its template becomes, header included, bytes; `None` if its body is none.
+    /// Size that holds whatever its template becomes, header included, or its document if that is the whole payload, bytes; `None` if
+    /// its body has no such size.
     pub fn template_needs(&self) -> Option<u32> {
         match &self.body {
             Body::Template(template) => Some(self.header_bytes() + template.most_bytes() as u32),
+            Body::Json(document) if self.header == HeaderPlace::UserProperty => Some(document.len() as u32),
             Body::Random | Body::Text | Body::Json(_) => None,
         }
     }

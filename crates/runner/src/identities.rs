@@ -14,6 +14,10 @@ use crate::target::Wanted;
 /// The first that cannot be, with the file and the line where it stands; nothing of a key or a password is in it.
 pub fn check(workload: &Workload, fleet: &Fleet, wanted: &Wanted) -> Result<(), RunError> {
     fleet.check_identities(workload).map_err(RunError::input)?;
+    check_groups(workload, wanted)
+}
+
+fn check_groups(workload: &Workload, wanted: &Wanted) -> Result<(), RunError> {
     let devices = workload.devices.iter().map(|group| (&group.name, &group.identity));
     let subscribers = workload.subscribers.iter().map(|group| (&group.name, &group.identity));
     for (name, identity) in devices.chain(subscribers) {
@@ -28,15 +32,22 @@ pub fn check(workload: &Workload, fleet: &Fleet, wanted: &Wanted) -> Result<(), 
     Ok(())
 }
 
-/// The same before the fleet is counted out: for one copy of the workload, if it gives identities at all.
+/// Clients of fleets that are counted out before it is known that this machine has room for them.
+const FEW_CLIENTS: u64 = 10_000;
+
+/// The same before the fleet is counted out: for one copy of the workload, if it gives identities at all. Of many clients only the
+/// certificates; their identifiers are compared when this machine has room for them.
 ///
 /// # Errors
 /// As [`check`].
 pub fn check_one_copy(workload: &Workload, wanted: &Wanted) -> Result<(), RunError> {
     let devices = workload.devices.iter().map(|group| &group.identity);
     let mut all = devices.chain(workload.subscribers.iter().map(|group| &group.identity));
+    let counts = workload.devices.iter().map(|group| group.count);
+    let clients: u64 = counts.chain(workload.subscribers.iter().map(|group| group.count)).map(u64::from).sum();
     match all.any(GroupIdentity::is_of_each) {
-        true => check(workload, &Fleet::new(workload, 1), wanted),
+        true if clients <= FEW_CLIENTS => check(workload, &Fleet::new(workload, 1), wanted),
+        true => check_groups(workload, wanted),
         false => Ok(()),
     }
 }

@@ -227,11 +227,11 @@ impl CheckedRun {
             linked::by_kernel(&workload)?;
         }
         let fleet = suitability::fleet(&workload, spoken, spec.fleet(&workload)?).map_err(unsuitable)?;
-        identities::check(&workload, &fleet, &wanted)?;
         if matches!(wanted, Wanted::Brokerless { .. }) {
             brokerless::check_listeners(&spoken.subscribe.capabilities, fleet.subscribers().len())?;
         }
         room(&spec, &workload, &fleet, &wanted)?;
+        identities::check(&workload, &fleet, &wanted)?;
         if let Some(sentence) =
             suitability::too_many_messages(&workload, spec.window.warmup.saturating_add(spec.window.duration))
         {

@@ -96,10 +96,24 @@ fn lacking_for_groups(workload: &Workload, spoken: Spoken) -> Option<String> {
         ));
     }
     lacking_for_requests(workload, spoken)
+        .or_else(|| unread_header(workload, spoken.subscribe))
         .or_else(|| lacking_for_messages(workload, spoken))
         .or_else(|| workload.devices.iter().find_map(of_devices))
         .or_else(|| workload.subscribers.iter().find_map(of_subscribers))
         .or_else(|| carrying::too_much(workload, spoken))
+}
+
+/// A header beside payloads that subscribers would not see, so that they could tell no message from another.
+fn unread_header(workload: &Workload, protocol: &Protocol) -> Option<String> {
+    let can = &protocol.capabilities;
+    let beside = workload.devices.iter().find(|group| group.header == HeaderPlace::UserProperty);
+    let group = beside.filter(|_| can.features.properties.is_none() && !workload.subscribers.is_empty())?;
+    Some(format!(
+        "device group `{}` has its header in a user property, subscribers over {} see none ({} have them): `header: payload`",
+        group.name,
+        can.name,
+        with_properties()
+    ))
 }
 
 /// Why a protocol's subscribers cannot be slow ones.
@@ -323,6 +337,13 @@ mod tests {
         let lacks = missing_between(&asked, "redis", "redis").unwrap();
         assert!(lacks.contains("shares its subscription, redis shares none"), "{lacks}");
         assert_eq!(missing_in(&asked), None);
+        let mut beside = plain.clone();
+        beside.devices[0].header = HeaderPlace::UserProperty;
+        assert_eq!(missing_between(&beside, "mqtt5", "mqtt5"), None);
+        let lacks = missing_between(&beside, "mqtt5", "mqtt311").unwrap();
+        assert!(lacks.contains("subscribers over mqtt311 see none (mqtt5"), "{lacks}");
+        let lacks = missing_between(&beside, "mqtt311", "mqtt5").unwrap();
+        assert!(lacks.contains("messages have none in mqtt311"), "{lacks}");
         let mut slow = plain.clone();
         slow.subscribers[0].processing = std::time::Duration::from_millis(5);
         assert_eq!(missing_in(&slow), None);

@@ -4,13 +4,15 @@ use std::path::Path;
 
 use pubmark_model::builtin;
 use pubmark_model::experiment::{EndpointChoice, Experiment, SystemChoice, client_parts};
-use pubmark_model::load::names_files;
+use pubmark_model::load::has_keys;
 use pubmark_runner::spec::{BackEnd, TargetSpec};
 use pubmark_runner::{RunSpec, WorkloadSource};
 use pubmark_systems::Definition;
 
 /// The system that is part of pubmark.
 const BUILT_IN: &str = "builtin";
+/// Keys by which a workload names files and variables of the server.
+const OF_SERVER: [&str; 2] = ["file", "password_env"];
 
 /// Kinds of things that have to be allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,13 +99,23 @@ impl Allow {
         }
     }
 
-    /// Files that the text of its workload names: nothing of them may be read before that is allowed.
+    /// Files and variables that its workload names, in its text or by a setting: nothing of them may be read before that is allowed.
     fn files(&self, spec: &RunSpec) -> Result<(), NotAllowed> {
-        match &spec.workload {
-            WorkloadSource::Inline { text, .. } if names_files(text, &spec.load.set) => {
-                self.need(Right::Commands, || "a file that the workload names".to_owned())
-            }
-            _ => Ok(()),
+        let text = match &spec.workload {
+            WorkloadSource::Inline { text, .. } => text,
+            WorkloadSource::Named(_) => "",
+        };
+        self.files_in(text, spec.load.set.iter().map(|(path, value)| (path.as_str(), value.as_str())))
+    }
+
+    fn files_in<'a>(
+        &self,
+        text: &str,
+        settings: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Result<(), NotAllowed> {
+        match has_keys(&OF_SERVER, text, settings) {
+            true => self.need(Right::Commands, || "a file or variable that the workload names".to_owned()),
+            false => Ok(()),
         }
     }
 
@@ -160,6 +172,9 @@ impl Allow {
         for workload in axes.workload.iter().chain([&experiment.workload]).filter(|name| !name.is_empty()) {
             self.workload(workload)?;
         }
+        let varied = axes.set.iter().flat_map(|(path, values)| values.iter().map(move |value| (path, value)));
+        let set = experiment.set.iter().map(|(path, value)| (path, value)).chain(varied);
+        self.files_in("", set.map(|(path, value)| (path.as_str(), value.as_str())))?;
         for SystemChoice { system, endpoint, image, back_end, .. } in &axes.system {
             system.as_deref().map_or(Ok(()), |system| self.system(system))?;
             endpoint.as_ref().map_or(Ok(()), |endpoint| self.endpoint(endpoint))?;
@@ -234,13 +249,17 @@ mod tests {
         spec
     }
 
+    fn set(path: &str, value: &str) -> Vec<(String, String)> {
+        vec![(path.to_owned(), value.to_owned())]
+    }
+
     #[test]
     fn by_default_only_what_is_built_in_is_run() {
         let nothing = Allow::default();
         assert_eq!(nothing.run(&spec(|_| ())), Ok(()));
         assert_eq!(nothing.run(&spec(|spec| spec.target.system = Some("builtin".to_owned()))), Ok(()));
         type Change = fn(&mut RunSpec);
-        let wrong: [(Right, Change); 12] = [
+        let wrong: [(Right, Change); 16] = [
             (Right::Systems, |spec| spec.target.system = Some("mosquitto".to_owned())),
             (Right::Systems, |spec| spec.target.back_end = Some(BackEnd::Container)),
             (Right::Endpoints, |spec| spec.target.endpoint = Some("mqtt://example.org".to_owned())),
@@ -272,6 +291,10 @@ mod tests {
                 };
             }),
             (Right::Commands, |spec| spec.connection.password_env = Some("HOME".to_owned())),
+            (Right::Commands, |spec| spec.load.set = set("devices.0.credentials.file", "/etc/passwd")),
+            (Right::Commands, |spec| spec.load.set = set("devices.0.payload", "sizes:\n  file: /etc/passwd")),
+            (Right::Commands, |spec| spec.load.set = set("devices.0.payload", "{sizes: {\"fi\\x6ce\": /etc/passwd}}")),
+            (Right::Commands, |spec| spec.load.set = set("devices.0.credentials", "{user: a, password_env: HOME}")),
         ];
         for (right, change) in wrong {
             let refused = nothing.run(&spec(change)).unwrap_err();
@@ -304,6 +327,21 @@ mod tests {
         assert_eq!(endpoints.experiment(&plain), Ok(()));
         let reads = experiment("{endpoint: 'mqtt://host', label: ours, user: ann, password_env: HOME}");
         assert_eq!(endpoints.experiment(&reads).unwrap_err().right, Right::Commands);
+    }
+
+    #[test]
+    fn an_experiment_reads_no_file_by_a_setting() {
+        for settings in [
+            "set: {devices.0.payload.sizes.file: /etc/passwd}, axes: {system: builtin}",
+            "axes: {system: builtin, set: {devices.0.payload.sizes.file: [/etc/passwd, /etc/group]}}",
+            "axes: {system: builtin, set: {devices.0.payload: [100B, '{sizes: {file: /etc/group}}']}}",
+        ] {
+            let text = format!("{{name: t, workload: hello, {settings}}}");
+            let experiment = pubmark_model::experiment::parse("t.yaml", &text, &|_, _| Ok(())).unwrap();
+            let refused = Allow::default().experiment(&experiment).unwrap_err();
+            assert_eq!(refused.right, Right::Commands, "{settings}");
+            assert_eq!(Allow(vec![Right::Commands]).experiment(&experiment), Ok(()), "{settings}");
+        }
     }
 
     #[test]

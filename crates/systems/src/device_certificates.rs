@@ -44,11 +44,14 @@ pub struct Order<'a> {
 /// # Errors
 /// The folder exists or cannot be written.
 pub fn make(folder: &Path, order: Order<'_>) -> Result<(), SystemError> {
-    let create = |path: &Path| {
-        let created = fs::DirBuilder::new().mode(0o700).create(path);
-        created.map_err(|source| SystemError::File { action: "create the folder", path: path.to_owned(), source })
-    };
     create(folder)?;
+    fill(folder, order).inspect_err(|_| {
+        // Ours alone, as it was not there; the error that is returned says why.
+        let _ = fs::remove_dir_all(folder);
+    })
+}
+
+fn fill(folder: &Path, order: Order<'_>) -> Result<(), SystemError> {
     create(&folder.join(DEVICES))?;
     let unmade = |error: rcgen::Error| SystemError::Certificates { reason: error.to_string() };
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -66,6 +69,11 @@ pub fn make(folder: &Path, order: Order<'_>) -> Result<(), SystemError> {
         writeln!(rows, "{name},{},{}", files[0], files[1]).expect("a string takes all");
     }
     write_private(&folder.join(ROWS), &rows, false)
+}
+
+fn create(folder: &Path) -> Result<(), SystemError> {
+    let created = fs::DirBuilder::new().mode(0o700).create(folder);
+    created.map_err(|source| SystemError::File { action: "create the folder", path: folder.to_owned(), source })
 }
 
 type Validity = (Duration, Duration);

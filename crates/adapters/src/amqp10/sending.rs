@@ -4,7 +4,7 @@ use pubmark_model::payload::HEADER_PROPERTY;
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::{Outgoing as Message, SessionConfig, ShardConfig};
 use pubmark_protocol::events::{Cause, Event, Reason, Sink, Token};
-use pubmark_protocol::header::LONGEST_TEXT;
+use pubmark_protocol::header::{LONGEST_TEXT, REACTION};
 use pubmark_protocol::outbox;
 use pubmark_protocol::requests;
 use pubmark_wire::amqp10::{
@@ -74,6 +74,9 @@ impl Amqp10 {
         let payload_bytes = message.payload_bytes as usize;
         let bytes = self.properties.len() + message_bytes(payload_bytes);
         let part_bytes = self.frame_bytes - MOST_TRANSFER_BYTES;
+        if bytes > part_bytes && header_end(self.properties.len(), payload_bytes, header_at) > part_bytes {
+            return Err(Refusal::TooLarge(part_bytes as u32));
+        }
         let transfers = u32::try_from(bytes.div_ceil(part_bytes)).unwrap_or(u32::MAX);
         let handle = self.handle_of_sender(sender);
         let outgoing = &mut self.outgoing;
@@ -158,6 +161,13 @@ impl Amqp10 {
     }
 }
 
+/// Bytes of a message from its beginning to behind its header, at most: the header is completed when the message is written, and so
+/// must be in its first part.
+fn header_end(properties_bytes: usize, payload_bytes: usize, header_at: Option<usize>) -> usize {
+    let front = message_bytes(payload_bytes) - payload_bytes;
+    header_at.map_or(properties_bytes + front + REACTION.min(payload_bytes), |at| at + LONGEST_TEXT)
+}
+
 /// Appends a message that is larger than the server's frames, in parts of `part_bytes`. Its payload's header is at `header_at`
 /// in it, and in the first part; returns where in `out`.
 fn append_parts(message: &[u8], header_at: usize, first: &Transfer<'_>, part_bytes: usize, out: &mut Vec<u8>) -> usize {
@@ -188,5 +198,17 @@ fn outcome(state: Option<State<'_>>, settled: bool) -> Result<Option<Result<(), 
         Some(State::Other(code)) => Err(Cause::Protocol(format!("a disposition with the unknown state {code:#x}"))),
         None | Some(State::Received) if settled => refused("settled without an outcome"),
         None | Some(State::Received) => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::header_end;
+
+    #[test]
+    fn a_header_ends_behind_the_properties_or_within_them() {
+        assert_eq!(header_end(0, 1_000, None), 8 + 32);
+        assert_eq!(header_end(3_200, 20, None), 3_200 + 5 + 20);
+        assert_eq!(header_end(3_200, 1_000, Some(30)), 30 + 64);
     }
 }

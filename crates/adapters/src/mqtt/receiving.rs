@@ -4,7 +4,9 @@ use pubmark_model::payload::HEADER_PROPERTY;
 use pubmark_model::qos::Qos;
 use pubmark_protocol::events::{Cause, Delivery, Event, Reason, Sink};
 use pubmark_protocol::requests::{self, ReplyTo};
-use pubmark_wire::mqtt::{AckKind, Disconnect, Frame, Property, Publish, decode_publish, reason, reason_name};
+use pubmark_wire::mqtt::{
+    AckKind, Disconnect, Frame, Properties, Property, Publish, decode_publish, reason, reason_name,
+};
 
 use super::session::{Mqtt, broken};
 use super::version::ProtocolVersion;
@@ -40,10 +42,7 @@ impl<V: ProtocolVersion> Mqtt<V> {
 /// Hands a message on as what it is: a request, an answer, or neither (MQTT 5.0 §4.10).
 fn hand_on(link: &Link, publish: &Publish<'_>, times: Times, sink: &mut impl Sink) {
     let properties = &publish.head.properties;
-    let header = properties.find(|property| match property {
-        Property::UserProperty(HEADER_PROPERTY, text) => Some(text.as_bytes()),
-        _ => None,
-    });
+    let header = header_of(properties);
     let delivery = Delivery { header, ..times.delivery(publish.payload, publish.head.retain) };
     let correlation = properties.correlation_data();
     match properties.response_topic() {
@@ -58,8 +57,46 @@ fn hand_on(link: &Link, publish: &Publish<'_>, times: Times, sink: &mut impl Sin
     }
 }
 
+/// The text of the property for a header; `None` if there is none, empty, and so a stranger's, if there are several.
+fn header_of<'a>(properties: &Properties<'a>) -> Option<&'a [u8]> {
+    if properties.is_empty() {
+        return None;
+    }
+    let mut texts = properties.iter().filter_map(|property| match property {
+        Property::UserProperty(HEADER_PROPERTY, text) => Some(text.as_bytes()),
+        _ => None,
+    });
+    let first = texts.next()?;
+    Some(if texts.next().is_some() { &[] } else { first })
+}
+
 /// The server ends the connection with words.
 pub fn said_goodbye(disconnect: &Disconnect<'_>) -> Cause {
     let code = disconnect.reason;
     Cause::Server { reason: Reason::code(code, reason_name(code)), too_large: code == reason::PACKET_TOO_LARGE }
+}
+
+#[cfg(test)]
+mod tests {
+    use pubmark_protocol::header::{self, LONGEST_TEXT};
+
+    use super::*;
+
+    #[test]
+    fn a_message_is_known_by_one_header_alone() {
+        let mut space = [0; LONGEST_TEXT];
+        let text = header::write_text(&mut space, 1, 3, 7, 5, None);
+        let [own, other] = [Property::UserProperty(HEADER_PROPERTY, text), Property::UserProperty("site", text)];
+        let forged = text.replace('c', "g");
+        let [short, forged] = [&text[2..], &forged].map(|text| Property::UserProperty(HEADER_PROPERTY, text));
+        let number = |list: &[Property<'_>]| {
+            header_of(&Properties::new(list)).map(|text| header::read_text(text, 6).map(|header| header.sequence))
+        };
+        assert_eq!(number(&[other, own]), Some(Some(7)));
+        assert_eq!(number(&[]), None);
+        assert_eq!(number(&[other]), None);
+        for strange in [&[own, other, own][..], &[own, forged], &[short], &[forged]] {
+            assert_eq!(number(strange), Some(None), "{strange:?}");
+        }
+    }
 }

@@ -64,8 +64,10 @@ impl Devices {
 }
 
 fn certificates(folder: &Path, order: Order<'_>, printer: &Printer) -> Outcome {
-    device_certificates::make(folder, order)
-        .map_err(|error| Failure::from_error(ExitCode::Usage, &error).hint("give another folder with `--out DIR`"))?;
+    device_certificates::make(folder, order).map_err(|error| {
+        Failure::from_error(ExitCode::Usage, &error)
+            .hint("`--out DIR` is a folder that is not there yet, in one that is")
+    })?;
     let (authority, rows) = (folder.join(AUTHORITY), folder.join(ROWS));
     let count = order.count;
     printer.result(&format!(

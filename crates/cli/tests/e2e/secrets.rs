@@ -11,7 +11,7 @@ use crate::support::place::{Called, PUBMARK, Place};
 use crate::support::processes::wait_for;
 
 /// Passwords that nothing else contains, one for each way.
-const PLANTED: [&str; 13] = [
+const PLANTED: [&str; 14] = [
     "planted-in-the-url-zq1",
     "planted-in-the-file-zq2",
     "planted-in-the-environment-zq3",
@@ -25,6 +25,7 @@ const PLANTED: [&str; 13] = [
     "planted-in-a-wrong-file-zq11",
     "planted-in-the-second-url-zq12",
     "planted-in-a-row-zq13",
+    "planted-in-a-key-cell-zq14",
 ];
 /// A second of a few messages.
 const SHORT: [&str; 4] = ["--duration", "1s", "--warmup", "0s"];
@@ -155,6 +156,17 @@ fn planted_passwords_are_in_no_message_about_what_is_wrong() {
         assert_eq!(called.code(), 2, "{to}: {called:?}");
         assert_nothing_shown(&called, &place.path().join("runs"));
     }
+    for rows in [
+        format!("client_id,certificate,key\nrow-1,devices.csv,{0}\nrow-2,b,{0}\n", PLANTED[13]),
+        format!("client_id,certificate,key\nrow-1,{0},{0}\nrow-2,b,{0}\n", PLANTED[13]),
+    ] {
+        place.write("devices.csv", rows);
+        let called = call(&place, &["run", "./secretive.yaml", "--dry-run"]);
+        assert_eq!(called.code(), 2, "{called:?}");
+        assert!(called.errors.contains("failed to read the file that `"), "{called:?}");
+        assert_nothing_shown(&called, &place.path().join("runs"));
+    }
+    write_workload(&place);
     for setting in [
         format!("devices.path.credentials.password.x={}", PLANTED[4]),
         format!("devices.path.credentials={{user: a, pasword: x, password: {}}}", PLANTED[5]),

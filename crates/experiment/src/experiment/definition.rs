@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use pubmark_model::experiment::{self, EndpointChoice, Experiment, LoadError, Loaded, Objection, Word};
-use pubmark_model::load::{self as workloads, LoadOptions};
+use pubmark_model::load::{self as workloads, LoadOptions, with_absolute_files};
 use pubmark_model::secret::{masked_yaml, without_password};
 use pubmark_record::comparison::{FIGURES, Unit};
 use pubmark_runner::{ErrorKind, RunError, save, suggestion};
@@ -153,6 +153,7 @@ pub struct Kept {
 /// Gives the workload's file and the systems' definitions places beside the experiment, so that its folder is enough to
 /// run it again, whatever becomes of them.
 pub fn kept(mut experiment: Experiment, folder: &Path) -> Kept {
+    count_settings_from_workload(&mut experiment, folder);
     let mut files: Vec<(String, PathBuf)> = vec![];
     let mut keep = |name: &mut String, kind: &str| {
         if !name.contains('/') && !name.ends_with(".yaml") {
@@ -181,6 +182,22 @@ pub fn kept(mut experiment: Experiment, folder: &Path) -> Kept {
         files.for_each(|file| *file = folder.join(&*file).display().to_string());
     }
     Kept { experiment, files }
+}
+
+/// Lets files that settings name count from where the workload's file is now.
+fn count_settings_from_workload(experiment: &mut Experiment, folder: &Path) {
+    let workload = experiment.axes.workload.first().unwrap_or(&experiment.workload);
+    let path = folder.join(workload);
+    let from = path.parent().unwrap_or(folder);
+    with_absolute_files("", &mut experiment.set, from);
+    for (path, values) in &mut experiment.axes.set {
+        for value in values {
+            let mut setting = [(path.clone(), std::mem::take(value))];
+            with_absolute_files("", &mut setting, from);
+            let [(_, counted)] = setting;
+            *value = counted;
+        }
+    }
 }
 
 impl Kept {
@@ -221,7 +238,12 @@ impl Kept {
     /// Writes the files and the definition into the experiment's folder.
     pub fn write(&self, folder: &Path) -> Result<(), RunError> {
         for (name, source) in &self.files {
-            save::write(&folder.join(name), &read(source)?)?;
+            let mut text = read(source)?;
+            if name.starts_with(WORKLOADS) {
+                // Log-ins and keys stay where they are, and sizes beside them.
+                text = with_absolute_files(&text, &mut [], source.parent().unwrap_or(Path::new("")));
+            }
+            save::write(&folder.join(name), &text)?;
         }
         save::write(&folder.join(DEFINITION_FILE), &self.experiment.to_yaml())
     }
@@ -247,6 +269,26 @@ pub fn in_experiment(folder: &Path) -> Result<Experiment, RunError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn files_that_a_workload_names_are_found_from_the_experiments_folder() {
+        let home = tempfile::tempdir().unwrap();
+        let text = "name: w\ndevices: [{name: a, every: 1s, payload: {sizes: {file: s.csv}}, topic: t}]\n";
+        std::fs::create_dir(home.path().join("mine")).unwrap();
+        std::fs::write(home.path().join("mine/w.yaml"), text).unwrap();
+        let definition = "{name: t, workload: mine/w.yaml, set: {devices.a.credentials.file: d.csv}, \
+                          axes: {system: builtin, set: {devices.a.payload.sizes.file: [x.csv, /y.csv]}}}";
+        let read = experiment::parse("t.yaml", definition, &|_, _| Ok(())).unwrap();
+        let kept = kept(read, home.path());
+        let mine = |name: &str| home.path().join("mine").join(name).display().to_string();
+        assert_eq!(kept.experiment.set[0].1, mine("d.csv"));
+        assert_eq!(kept.experiment.axes.set[0].1, [mine("x.csv"), "/y.csv".to_owned()]);
+        let results = home.path().join("results");
+        std::fs::create_dir_all(results.join("workloads")).unwrap();
+        kept.write(&results).unwrap();
+        let written = std::fs::read_to_string(results.join("workloads/w.yaml")).unwrap();
+        assert_eq!(written, text.replace("s.csv", &format!("\"{}\"", mine("s.csv"))));
+    }
 
     #[test]
     fn files_with_one_name_keep_apart() {

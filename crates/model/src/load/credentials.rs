@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::diagnostic::{Problem, ProblemKind};
-use super::files::{Files, wrong_line};
+use super::files::{Files, read_regular, wrong_line};
 use super::raw::RawCredentials;
 use super::shape::Spanned;
 use super::{csv, topics, value};
@@ -19,6 +19,12 @@ const COLUMNS: [&str; 6] = ["client_id", "user", "password", "certificate", "key
 const MOST_ROWS: usize = 1 << 20;
 /// Longest identifier, user name, password or token, bytes: what a field of MQTT holds (MQTT 5.0 §1.5.4).
 const LONGEST_BYTES: usize = 65_535;
+/// Longest of them with placeholders, bytes: a fourth, so that filled-in names fit.
+const LONGEST_TEMPLATE_BYTES: usize = 16_000;
+/// Largest certificate with its chain, or key, bytes.
+const LARGEST_PEM_BYTES: u64 = 64 << 10;
+/// Most bytes of all certificates and keys of a file.
+const MOST_PEM_BYTES: usize = 256 << 20;
 
 /// Whose clients they are: which placeholders there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +58,10 @@ pub(crate) fn identity(
     };
     for text in [user, client_id].into_iter().flatten() {
         value::placeholders(&text.value, words, text.span)?;
+        if let Some(reason) = unusable(&text.value, LONGEST_TEMPLATE_BYTES) {
+            return Err(Problem::new(ProblemKind::BadName, format!("{reason} in a client id or a user name"))
+                .at(text.span, "here"));
+        }
     }
     if let Some(id) = client_id.as_ref().filter(|id| id.value.is_empty()) {
         return Err(Problem::new(ProblemKind::BadName, "a client id without a letter").at(id.span, "here"));
@@ -67,7 +77,18 @@ pub(crate) fn identity(
                 .help("add `user: NAME`; or `file: devices.csv` with a row for each client"));
         }
     };
+    if let Some(reason) = credentials.as_ref().and_then(|given| unusable(given.password.expose(), LONGEST_BYTES)) {
+        return Err(Problem::new(ProblemKind::ImpossibleValue, format!("{reason} in a password")).at(raw.span, "here"));
+    }
     Ok(GroupIdentity { client_id: client_id.as_ref().map(|id| id.value.clone()), credentials, rows: None })
+}
+
+/// Why no system would take a text, if so: MQTT allows servers to end a connection that sends one (MQTT 5.0 §1.5.4).
+fn unusable(text: &str, longest: usize) -> Option<String> {
+    if text.chars().any(char::is_control) {
+        return Some("a control character".to_owned());
+    }
+    (text.len() > longest).then(|| format!("more than {longest} B"))
 }
 
 fn given_password(
@@ -111,6 +132,7 @@ fn rows(name: &Spanned<String>, count: u32, files: &Files) -> Result<IdentityFil
     let folder = files.path(&name.value);
     let folder = folder.parent().unwrap_or(Path::new(""));
     let mut rows: Vec<IdentityRow> = Vec::new();
+    let mut pem_bytes = 0;
     let mut ids: HashMap<String, usize> = HashMap::new();
     for (line, text) in lines {
         if rows.len() == MOST_ROWS {
@@ -122,6 +144,10 @@ fn rows(name: &Spanned<String>, count: u32, files: &Files) -> Result<IdentityFil
         {
             return Err(wrong_line(name, line, &format!("the client id `{id}` is that of line {first}"))
                 .help("a system ends one of two clients with one identifier"));
+        }
+        pem_bytes += row.certificate.as_ref().map_or(0, |pem| pem.certificate.len() + pem.key.expose().len());
+        if pem_bytes > MOST_PEM_BYTES {
+            return Err(wrong_line(name, line, &format!("certificates and keys of more than {MOST_PEM_BYTES} B")));
         }
         rows.push(row);
     }
@@ -137,10 +163,10 @@ fn shown_columns() -> String {
     format!("some of {}", shown.join(", "))
 }
 
-fn columns<'a>(name: &Spanned<String>, line: usize, heading: &'a str) -> Result<Vec<&'a str>, Problem> {
-    let columns: Vec<&str> = heading.split(',').map(str::trim).collect();
+fn columns(name: &Spanned<String>, line: usize, heading: &str) -> Result<Vec<String>, Problem> {
+    let columns = csv::cells(heading).map_err(|reason| wrong_line(name, line, reason))?;
     for (place, column) in columns.iter().enumerate() {
-        if !COLUMNS.contains(column) {
+        if !COLUMNS.contains(&column.as_str()) {
             // Where the heading was forgotten, this is a value, which no message may hold.
             let reason = format!("column {} of the first line is none that there is", place + 1);
             return Err(wrong_line(name, line, &reason).help(format!("it names {}", shown_columns())));
@@ -149,7 +175,7 @@ fn columns<'a>(name: &Spanned<String>, line: usize, heading: &'a str) -> Result<
             return Err(wrong_line(name, line, &format!("the column `{column}` is there twice")));
         }
     }
-    let has = |column: &str| columns.contains(&column);
+    let has = |column: &str| columns.iter().any(|other| other == column);
     for (column, needed) in [("password", "user"), ("certificate", "key"), ("key", "certificate")] {
         if has(column) && !has(needed) {
             return Err(wrong_line(name, line, &format!("the column `{needed}` is missing, `{column}` needs it"))
@@ -170,7 +196,7 @@ fn row(
     name: &Spanned<String>,
     line: usize,
     text: &str,
-    columns: &[&str],
+    columns: &[String],
     folder: &Path,
 ) -> Result<IdentityRow, Problem> {
     let cells = csv::cells(text).map_err(|reason| wrong_line(name, line, reason))?;
@@ -178,11 +204,14 @@ fn row(
         let reason = format!("{} cells, and the first line names {} columns", cells.len(), columns.len());
         return Err(wrong_line(name, line, &reason).help("a cell with a comma in it stands in double quotes"));
     }
-    let cell = |column: &str| columns.iter().position(|name| *name == column).map(|place| cells[place].as_str());
+    let cell = |column: &str| columns.iter().position(|name| name == column).map(|place| cells[place].as_str());
     for (column, cell) in columns.iter().zip(&cells) {
         if cell.is_empty() || cell.len() > LONGEST_BYTES {
             let reason = if cell.is_empty() { "no" } else { "too long a" };
             return Err(wrong_line(name, line, &format!("{reason} `{column}`")));
+        }
+        if let Some(reason) = unusable(cell, LONGEST_BYTES) {
+            return Err(wrong_line(name, line, &format!("{reason} in `{column}`")));
         }
     }
     let secret = cell("password").or(cell("token"));
@@ -190,28 +219,54 @@ fn row(
         .map(|secret| Credentials { user: cell("user").unwrap_or_default().to_owned(), password: Secret::new(secret) });
     let certificate = match (cell("certificate"), cell("key")) {
         (Some(certificate), Some(key)) => {
-            let read = |file: &str| pem(name, line, &folder.join(file));
-            Some(Arc::new(ClientPem { certificate: read(certificate)?, key: Secret::new(read(key)?) }))
+            let read = |column: &str, file: &str| pem(name, line, column, &folder.join(file));
+            let (certificate, key) = (read("certificate", certificate)?, read("key", key)?);
+            Some(Arc::new(ClientPem { certificate, key: Secret::new(key) }))
         }
         _ => None,
     };
     Ok(IdentityRow { line: line as u32, client_id: cell("client_id").map(str::to_owned), credentials, certificate })
 }
 
-fn pem(name: &Spanned<String>, line: usize, path: &Path) -> Result<String, Problem> {
-    use std::io::Read;
-    /// Largest certificate with its chain, or key, bytes.
-    const LARGEST_PEM_BYTES: u64 = 64 << 10;
-    let failed = |reason: String| {
-        wrong_line(name, line, &format!("failed to read `{}`: {reason}", path.display()))
-            .help("a relative path counts from the folder of the file")
-    };
-    let mut text = String::new();
-    std::fs::File::open(path)
-        .and_then(|file| file.take(LARGEST_PEM_BYTES + 1).read_to_string(&mut text))
-        .map_err(|error| failed(error.to_string()))?;
-    match text.len() as u64 > LARGEST_PEM_BYTES {
-        true => Err(failed(format!("it is larger than {LARGEST_PEM_BYTES} B"))),
-        false => Ok(text),
+/// Text of a certificate or a key. Messages do not show the cell: what stands there in place of a path may be the key itself.
+fn pem(name: &Spanned<String>, line: usize, column: &str, path: &Path) -> Result<String, Problem> {
+    read_regular(path, LARGEST_PEM_BYTES).map_err(|error| {
+        wrong_line(name, line, &format!("failed to read the file that `{column}` names: {error}"))
+            .help("a path of a PEM file; a relative one counts from the folder of this file")
+    })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<IdentityFile, String> {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("d.csv"), text).unwrap();
+        let files = Files::beside(&folder.path().join("w.yaml").display().to_string());
+        let name = Spanned { value: "d.csv".to_owned(), span: Default::default() };
+        rows(&name, 1, &files).map_err(|problem| format!("{problem:?}"))
+    }
+
+    #[test]
+    fn headings_may_be_quoted_behind_a_byte_order_mark() {
+        let file = read("\u{feff}\"client_id\", \"user\",password\r\na,b,c\r\n").unwrap();
+        assert_eq!(file.rows[0].client_id.as_deref(), Some("a"));
+    }
+
+    #[test]
+    fn what_no_system_takes_is_refused_and_no_cell_is_shown() {
+        for (text, reason) in [
+            ("client_id\na\u{0}b\n", "a control character in `client_id`"),
+            ("user,password\na,planted\u{7f}\n", "a control character in `password`"),
+            ("token\nplanted\u{1}\n", "a control character in `token`"),
+            ("certificate,key\nplanted,planted\n", "the file that `certificate` names"),
+            ("certificate,key\nd.csv,planted\n", "the file that `key` names"),
+            ("\"client_id\n", "quote does not end"),
+        ] {
+            let error = read(text).unwrap_err();
+            assert!(error.contains(reason) && !error.contains("planted"), "{text:?}: {error}");
+        }
     }
 }

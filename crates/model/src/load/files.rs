@@ -1,6 +1,7 @@
 //! Files that a workload names: sizes. They are read while the workload is loaded, so what is wrong in them is said
 //! before a run.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use super::diagnostic::{Problem, ProblemKind};
@@ -32,21 +33,78 @@ impl Files {
 
     /// Text of a file that a workload names.
     pub(crate) fn read(&self, name: &Spanned<String>) -> Result<String, Problem> {
-        use std::io::Read;
         let path = self.path(&name.value);
         let failed = |reason: String| {
             Problem::new(ProblemKind::ImpossibleValue, format!("failed to read `{}`: {reason}", path.display()))
                 .at(name.span, "this file")
                 .help("a relative path counts from the folder of the workload's file")
         };
-        let mut bytes = Vec::new();
-        std::fs::File::open(&path)
-            .and_then(|file| file.take(LARGEST_BYTES + 1).read_to_end(&mut bytes))
-            .map_err(|error| failed(error.to_string()))?;
-        if bytes.len() as u64 > LARGEST_BYTES {
-            return Err(failed(format!("it is larger than {LARGEST_BYTES} B")));
+        let text = read_regular(&path, LARGEST_BYTES).map_err(|error| failed(error.to_string()))?;
+        // Spreadsheets begin a file with a byte order mark.
+        Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
+    }
+}
+
+/// Text of a file of at most `largest` bytes. A pipe or a device is none: reading it could wait or never end.
+pub(super) fn read_regular(path: &Path, largest: u64) -> io::Result<String> {
+    use std::io::Read;
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"));
+    }
+    let mut bytes = Vec::new();
+    std::fs::File::open(path)?.take(largest + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > largest {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, format!("it is larger than {largest} B")));
+    }
+    String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8"))
+}
+
+/// The text of a workload, and its settings, with the files that they name counted from `folder`, which is absolute, so that both
+/// can be moved. What cannot be changed, such as a path behind an alias of YAML, stays as it is.
+pub fn with_absolute_files(text: &str, settings: &mut [(String, String)], folder: &Path) -> String {
+    for (path, value) in settings {
+        if path.rsplit('.').next() == Some(KEY) {
+            *value = folder.join(&*value).display().to_string();
         }
-        String::from_utf8(bytes).map_err(|_| failed("it is not UTF-8".to_owned()))
+    }
+    let Ok(mut root) = yaml::parse(text) else { return text.to_owned() };
+    let mut named = Vec::new();
+    make_absolute(&mut root, folder, &mut named);
+    // From the last to the first, so that places before stay; an alias stands for a place that is there already.
+    named.sort_by_key(|(start, ..)| std::cmp::Reverse(*start));
+    named.dedup();
+    let mut moved = text.to_owned();
+    for (start, end, path) in named {
+        if moved.get(start..end).is_none() {
+            return text.to_owned();
+        }
+        moved.replace_range(start..end, &path);
+    }
+    match yaml::parse(&moved).is_ok_and(|moved| moved == root) {
+        true => moved,
+        false => text.to_owned(),
+    }
+}
+
+/// Makes relative paths of files absolute, and collects where they stand with the quoted text to put there.
+fn make_absolute(node: &mut Node, folder: &Path, named: &mut Vec<(usize, usize, String)>) {
+    match &mut node.value {
+        Value::Map(entries) => {
+            for entry in entries {
+                let span = entry.node.span;
+                match &mut entry.node.value {
+                    Value::Text(name) if entry.key == KEY && Path::new(name).is_relative() => {
+                        *name = folder.join(&*name).display().to_string();
+                        let quoted = serde_json::Value::from(name.as_str()).to_string();
+                        let start = span.start as usize;
+                        named.push((start, start + span.length as usize, quoted));
+                    }
+                    _ => make_absolute(&mut entry.node, folder, named),
+                }
+            }
+        }
+        Value::List(items) => items.iter_mut().for_each(|item| make_absolute(item, folder, named)),
+        _ => {}
     }
 }
 
@@ -55,35 +113,80 @@ pub(crate) fn wrong_line(name: &Spanned<String>, line: usize, reason: &str) -> P
     Problem::new(ProblemKind::ImpossibleValue, format!("{}:{line}: {reason}", name.value)).at(name.span, "this file")
 }
 
-/// May the text of a workload, with these settings, make this machine read files that it names? Looks at keys alone and reads
-/// nothing; a text that is no YAML names none, because it is not loaded.
-pub fn names_files(text: &str, settings: &[(String, String)]) -> bool {
-    let by_setting = |(key, value): &(String, String)| {
-        key.split('.').any(|part| part == KEY) || (value.contains('{') && value.contains(KEY))
-    };
-    settings.iter().any(by_setting) || yaml::parse(text).is_ok_and(|root| has_key(&root))
+/// Does the text of a workload, with these settings, name files to read?
+pub fn names_files<'a>(text: &str, settings: impl IntoIterator<Item = (&'a str, &'a str)>) -> bool {
+    has_keys(&[KEY], text, settings)
 }
 
-fn has_key(node: &Node) -> bool {
+/// Does the text of a workload, with these settings, have one of these keys? Reads nothing else; a text that is no YAML has none,
+/// because it is not loaded, and a setting that is no YAML is a text.
+pub fn has_keys<'a>(keys: &[&str], text: &str, settings: impl IntoIterator<Item = (&'a str, &'a str)>) -> bool {
+    let in_text = |text: &str| yaml::parse(text).is_ok_and(|root| has_key(&root, keys));
+    let in_setting = |(path, value): (&str, &str)| path.split('.').any(|part| keys.contains(&part)) || in_text(value);
+    settings.into_iter().any(in_setting) || in_text(text)
+}
+
+fn has_key(node: &Node, keys: &[&str]) -> bool {
     match &node.value {
-        Value::Map(entries) => entries.iter().any(|entry| entry.key == KEY || has_key(&entry.node)),
-        Value::List(items) => items.iter().any(has_key),
+        Value::Map(entries) => {
+            entries.iter().any(|entry| keys.contains(&entry.key.as_str()) || has_key(&entry.node, keys))
+        }
+        Value::List(items) => items.iter().any(|item| has_key(item, keys)),
         _ => false,
     }
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
+    use std::process::Command;
+
     use super::*;
+
+    #[test]
+    fn files_of_a_moved_text_stay_where_they_are() {
+        let text = "# Größe\ndevices:\n  - &a {name: a, payload: {sizes: {file: s.csv}}, credentials: {file: \"d/é.csv\"}}\n  \
+                    - {name: b, credentials:\n      {file: /abs.csv}}\n  - *a\n  - name: c\n    credentials:\n      file: ../x.csv # here\n";
+        let mut settings = vec![("devices.a.credentials.file".to_owned(), "y.csv".to_owned())];
+        let moved = with_absolute_files(text, &mut settings, Path::new("/from"));
+        assert_eq!(settings[0].1, "/from/y.csv");
+        let expected = text
+            .replace("file: s.csv", "file: \"/from/s.csv\"")
+            .replace("\"d/é.csv\"", "\"/from/d/é.csv\"")
+            .replace("../x.csv", "\"/from/../x.csv\"");
+        assert_eq!(moved, expected);
+        let plain = "devices: [{name: file, topic: file}]\n";
+        assert_eq!(with_absolute_files(plain, &mut [], Path::new("/from")), plain);
+    }
+
+    #[test]
+    fn a_pipe_is_refused_and_a_byte_order_mark_is_left_out() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("s.csv"), "\u{feff}bytes\n20\n").unwrap();
+        let files = Files { folder: folder.path().to_owned() };
+        let name = |value: &str| Spanned { value: value.to_owned(), span: Default::default() };
+        assert_eq!(files.read(&name("s.csv")).unwrap(), "bytes\n20\n");
+        let pipe = Command::new("mkfifo").arg(folder.path().join("pipe")).status();
+        assert!(pipe.unwrap().success());
+        let refused = files.read(&name("pipe")).unwrap_err();
+        assert!(format!("{refused:?}").contains("no regular file"), "{refused:?}");
+    }
 
     #[test]
     fn a_text_that_names_a_file_is_known_without_reading_it() {
         let text = "name: t\ndevices:\n  - {name: a, every: 1s, payload: {sizes: {file: /nowhere}}}\nsubscribers: []\n";
-        assert!(names_files(text, &[]));
+        assert!(names_files(text, []));
         let plain = text.replace("{sizes: {file: /nowhere}}", "100B");
-        let setting = |key: &str, value: &str| vec![(key.to_owned(), value.to_owned())];
-        assert!(!names_files(&plain, &setting("devices.a.payload", "20B")));
-        assert!(names_files(&plain, &setting("devices.a.payload.sizes.file", "/nowhere")));
-        assert!(names_files(&plain, &setting("devices.a.payload", "{sizes: {file: /nowhere}}")));
+        assert!(!names_files(&plain, [("devices.a.payload", "20B"), ("devices.a.topic", "file/a")]));
+        for (path, value) in [
+            ("devices.a.payload.sizes.file", "/nowhere"),
+            ("devices.a.payload", "{sizes: {file: /nowhere}}"),
+            ("devices.a.payload", "sizes:\n  file: /nowhere"),
+            ("devices.a.payload", "{sizes: {\"fi\\x6ce\": /nowhere}}"),
+            ("devices.a.payload", "{? sizes : {? file : /nowhere}}"),
+        ] {
+            assert!(names_files(&plain, [(path, value)]), "{path}={value}");
+            assert!(names_files("", [(path, value)]), "{path}={value}");
+        }
     }
 }

@@ -46,7 +46,7 @@ pub(crate) mod yaml;
 
 pub use diagnostic::{Diagnostic, ProblemKind};
 pub use error::LoadError;
-pub use files::names_files;
+pub use files::{has_keys, names_files, with_absolute_files};
 pub use load_options::LoadOptions;
 
 use diagnostic::{Problem, Sources};

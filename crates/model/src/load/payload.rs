@@ -205,9 +205,16 @@ pub(crate) fn with_body(mut group: DeviceGroup, raw: &RawGroup) -> Result<Device
     };
     let least = group.size.lower_bound();
     let with_header = if header > 0 { format!(", its header of {header} B included") } else { String::new() };
-    Err(impossible(format!("the body of `{}` can become {needed} B{with_header}, a payload as small as {least} B", group.name))
-        .at(span, "too small for it")
-        .help(format!("sizes of {needed} B at least, for instance `payload: {needed}B`; or no `payload`: then each message has the size that its body becomes")))
+    let or_none = match group.body {
+        Body::Template(_) => "; or no `payload`: then each message has the size that its body becomes",
+        _ => "",
+    };
+    Err(impossible(format!(
+        "the body of `{}` can become {needed} B{with_header}, a payload as small as {least} B",
+        group.name
+    ))
+    .at(span, "too small for it")
+    .help(format!("sizes of {needed} B at least, for instance `payload: {needed}B`{or_none}")))
 }
 
 /// The deviation of a group some of whose sizes cannot hold the header, if there is one.

@@ -86,6 +86,12 @@ fn requesters(raw: &RawRequester, scale: u32, files: &Files) -> Result<DeviceGro
             .at(raw.name.span, "this group reacts")
             .help("give it `every` or `rate`; to answer messages, write a group in `responders`"));
     }
+    let ids = group.identity.rows.iter().flat_map(|file| file.rows.iter()).filter_map(|row| row.client_id.as_ref());
+    if let Some(id) = ids.chain(&group.identity.client_id).find(|id| id.contains(['+', '#'])) {
+        return Err(Problem::new(ProblemKind::BadName, format!("the client id `{id}` of a requester has a wildcard"))
+            .at(raw.name.span, "its answers go to a topic with the client id in it")
+            .help("leave `+` and `#` out"));
+    }
     Ok(DeviceGroup {
         // Acknowledgements of the requests themselves shall not hold up what `in_flight` allows.
         in_flight_window: group.in_flight_window.max(in_flight),

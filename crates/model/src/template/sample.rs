@@ -1,12 +1,17 @@
 //! What a template becomes, tried out before it is used.
 
+use std::ops::Range;
+
 use super::parse::TemplateError;
-use super::{BodyDraw, Filling, Part, Template};
+use super::{BodyDraw, Field, Filling, Part, Template};
 
 /// Messages whose sizes are averaged.
 const SAMPLES: u32 = 1_000;
 /// A name as long as most.
 const DEVICE: &str = "0-10";
+/// What to write where a text has no quotes.
+const IN_QUOTES: &str =
+    "text stands in double quotes, also where a field gives it: `{\"room\": \"{{enum hall lab}}\"}`";
 
 /// Mean size of the first messages of one device.
 pub(super) fn mean_bytes(template: &Template) -> f64 {
@@ -14,8 +19,10 @@ pub(super) fn mean_bytes(template: &Template) -> f64 {
     (0..SAMPLES).map(bytes).sum::<f64>() / f64::from(SAMPLES)
 }
 
-/// Checks that a message of it is JSON. Whatever is drawn, a field is of one kind: a number, or text without quotes.
+/// Checks that every message of it is JSON: what stands outside a string is one value whatever is drawn, and then one message tells
+/// of all.
 pub(super) fn check_json(template: &Template) -> Result<(), TemplateError> {
+    check_fields(template)?;
     let filling = Filling { draw: BodyDraw::default(), device: DEVICE, due_unix_ns: 0 };
     let mut message = Vec::new();
     template.append(&filling, &mut message);
@@ -24,11 +31,110 @@ pub(super) fn check_json(template: &Template) -> Result<(), TemplateError> {
     let reason = error.to_string();
     let reason = reason.split(" at line ").next().unwrap_or_default();
     Err(TemplateError {
-        at: at..(at + 1).min(template.text.len()).max(at),
+        at: letter_at(&template.text, at),
         reason: format!("the document is no JSON here: {reason}"),
-        hint: "text stands in double quotes, also where a field gives it: `{\"room\": \"{{enum hall lab}}\"}`"
-            .to_owned(),
+        hint: IN_QUOTES.to_owned(),
     })
+}
+
+/// Where the text of a template is, before a field.
+#[derive(Clone, Copy, PartialEq)]
+enum Place {
+    /// Outside of strings; behind a letter or a digit, so that a value would go on with it.
+    Outside { joins: bool },
+    /// In a string.
+    String,
+    /// In `\u0041`, of which so many digits are missing.
+    Escape(u8),
+    /// Behind the backslash of an escape.
+    Backslash,
+}
+
+impl Place {
+    fn behind(self, byte: u8) -> Place {
+        match (self, byte) {
+            (Place::Outside { .. }, b'"') => Place::String,
+            (Place::Outside { .. }, _) => Place::Outside { joins: joins(byte) },
+            (Place::String, b'"') => Place::Outside { joins: false },
+            (Place::String, b'\\') => Place::Backslash,
+            (Place::Backslash, b'u') => Place::Escape(4),
+            (Place::Escape(missing @ 2..), _) => Place::Escape(missing - 1),
+            (Place::String | Place::Backslash | Place::Escape(_), _) => Place::String,
+        }
+    }
+}
+
+/// Would a number or a word go on with it?
+fn joins(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'+' | b'.') || !byte.is_ascii()
+}
+
+/// Checks where fields stand.
+fn check_fields(template: &Template) -> Result<(), TemplateError> {
+    let mut place = Place::Outside { joins: false };
+    let mut parts = places(template).peekable();
+    while let Some((range, part)) = parts.next() {
+        let Part::Field(field) = part else {
+            place = template.text.as_bytes()[range].iter().fold(place, |place, byte| place.behind(*byte));
+            continue;
+        };
+        let wrong =
+            |reason: String, hint: &str| Err(TemplateError { at: range.clone(), reason, hint: hint.to_owned() });
+        let joined = match place {
+            Place::String => continue,
+            Place::Backslash | Place::Escape(_) => {
+                return wrong("a field within an escape".to_owned(), "write the whole escape before the field");
+            }
+            Place::Outside { joins } => joins,
+        };
+        let joins_next = parts.peek().is_some_and(|(next, part)| match part {
+            Part::Field(_) => true,
+            Part::Text(_) => joins(template.text.as_bytes()[next.start]),
+        });
+        if joined || joins_next {
+            return wrong(
+                "the field would run into what stands next to it".to_owned(),
+                "a number has its sign and its decimals from the values of its field: `{{uniform -5 -0.5}}`",
+            );
+        }
+        match field {
+            Field::Letters(_) | Field::Timestamp | Field::Device => {
+                return wrong("a text without quotes, so the document is no JSON here".to_owned(), IN_QUOTES);
+            }
+            Field::Word(words) => {
+                let is_value = |word: &str| serde_json::from_str::<serde::de::IgnoredAny>(word).is_ok();
+                if let Some(word) = words.iter().find(|word| !is_value(word)) {
+                    return wrong(
+                        format!("the document is no JSON here: `{word}` without quotes is no value"),
+                        IN_QUOTES,
+                    );
+                }
+            }
+            Field::Normal { .. } | Field::Uniform { .. } | Field::Counter { .. } | Field::UnixMs | Field::Truth(_) => {}
+        }
+        place = Place::Outside { joins: false };
+    }
+    Ok(())
+}
+
+/// The parts of a template with their places in its text.
+fn places(template: &Template) -> impl Iterator<Item = (Range<usize>, &Part)> {
+    let mut at = 0;
+    template.parts.iter().map(move |part| {
+        let end = match part {
+            Part::Text(range) => range.end,
+            Part::Field(_) => template.text[at..].find("}}").map_or(template.text.len(), |end| at + end + 2),
+        };
+        let range = at..end;
+        at = end;
+        (range, part)
+    })
+}
+
+/// The letter that the byte at a place belongs to; nothing behind the end.
+fn letter_at(text: &str, at: usize) -> Range<usize> {
+    let start = (0..=at.min(text.len())).rev().find(|start| text.is_char_boundary(*start)).unwrap_or(0);
+    start..start + text[start..].chars().next().map_or(0, char::len_utf8)
 }
 
 /// The byte of a message at a line and a column, both from 1.
@@ -41,21 +147,17 @@ fn place_of(message: &[u8], line: usize, column: usize) -> usize {
 /// The byte of the template's text that a byte of a message comes from; the beginning of a field for one within it.
 fn place_in_text(template: &Template, filling: &Filling<'_>, place: usize) -> usize {
     let stream = super::stream_of(filling.draw);
-    let (mut in_message, mut in_text) = (0, 0);
-    for (index, part) in template.parts.iter().enumerate() {
+    let mut in_message = 0;
+    for (index, (range, part)) in places(template).enumerate() {
         let bytes = match part {
-            Part::Text(range) => range.len(),
+            Part::Text(_) => range.len(),
             Part::Field(field) => field.bytes(stream, index as u64, filling.draw.number, filling.device.len()),
         };
         if place < in_message + bytes {
             let within = if matches!(part, Part::Text(_)) { place - in_message } else { 0 };
-            return in_text + within;
+            return range.start + within;
         }
         in_message += bytes;
-        in_text = match part {
-            Part::Text(range) => range.end,
-            Part::Field(_) => template.text[in_text..].find("}}").map_or(template.text.len(), |end| in_text + end + 2),
-        };
     }
     template.text.len()
 }

@@ -96,11 +96,28 @@ fn a_wrong_template_is_refused_at_its_place() {
         ("[{{bool 2}}]", "{{bool 2}}", "no chance"),
         ("[1, {{counter]", "{{counter]", "without its end"),
         ("[{{counter}}, oops]", "o", "no JSON here"),
-        ("[\n{{string 8}}]", "{", "no JSON here"),
+        ("[\n{{string 8}}]", "{{string 8}}", "no JSON here"),
+        ("[{{string 1}}]", "{{string 1}}", "no JSON here"),
+        ("[{{enum 1 on}}]", "{{enum 1 on}}", "`on` without quotes"),
+        ("[{{enum 7 07}}]", "{{enum 7 07}}", "`07` without quotes"),
+        ("[{{device}}]", "{{device}}", "without quotes"),
+        ("[-{{uniform -5 5}}]", "{{uniform -5 5}}", "next to it"),
+        ("[1{{uniform 0 9}}]", "{{uniform 0 9}}", "next to it"),
+        ("[{{uniform 0 9}}.5]", "{{uniform 0 9}}", "next to it"),
+        ("[{{uniform 0 9}}{{uniform 0 9}}]", "{{uniform 0 9}}", "next to it"),
+        ("[\"\\u00{{enum 41 zz}}\"]", "{{enum 41 zz}}", "escape"),
+        ("[\"\\{{enum n x}}\"]", "{{enum n x}}", "escape"),
+        ("{\"a\": \"\\u12é\", \"n\": {{counter}}}", "é", "no JSON here"),
     ] {
         let error = Template::parse(text).unwrap_err();
         assert!(error.reason.contains(reason), "{text}: {error}");
         assert_eq!(&text[error.at.clone()], underlined, "{text}: {error}");
+    }
+    for text in [
+        "[{{enum 1 true null}}, \"{{enum 1 on}}{{string 1}}-{{uniform -5 5}}\", \"\\u0041{{counter}}\\\\{{device}}\"]",
+        "{\"{{enum a b}}\": {{uniform 0 9}} }",
+    ] {
+        Template::parse(text).unwrap();
     }
     assert!(Template::parse(&"[{{counter}}] ".repeat(20_000)).unwrap_err().reason.contains("at most"));
     let many = format!("[{}0]", "{{counter}},".repeat(MOST_FIELDS + 1));

@@ -115,7 +115,7 @@ impl<'a> Clients<'a> {
         for book in books {
             let number = book.publisher;
             let (group, _) = self.names.group_of(number);
-            let id = &self.names.publishers[number as usize].client_id;
+            let id = field(&self.names.publishers[number as usize].client_id);
             let sent = book.written.saturating_sub(book.refused.len() as u64);
             let cells = self.publishers.entry(number).or_default().cells();
             writeln!(out, "publisher,{number},{id},{},{},{sent},{cells}", field(group), book.offered)?;
@@ -124,7 +124,7 @@ impl<'a> Clients<'a> {
         audiences.sort_by_key(|(number, _)| **number);
         for (number, audience) in audiences {
             let cells = self.audiences.entry(*number).or_default().cells();
-            writeln!(out, "subscriber,{number},{},{},,,{cells}", audience.client_id, field(&audience.group))?;
+            writeln!(out, "subscriber,{number},{},{},,,{cells}", field(&audience.client_id), field(&audience.group))?;
         }
         Ok(())
     }

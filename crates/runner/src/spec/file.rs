@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use pubmark_model::builtin;
+use pubmark_model::load::with_absolute_files;
 use pubmark_model::secret::{MASK, masked_yaml, without_password};
 
 use super::{RunSpec, WorkloadSource};
@@ -75,7 +76,7 @@ impl RunSpec {
         serde_saphyr::to_string(self).map_err(|error| RunError::from_error(ErrorKind::Internal, &error))
     }
 
-    /// The same run for a folder of its own: the text of the workload in place of its path, other paths as absolute ones. A file
+    /// The same run for a folder of its own: the text of the workload in place of its path, other paths, also those in it, as absolute ones. A file
     /// that cannot be read stays a path, and is refused by [`RunSpec::load`].
     #[must_use]
     pub fn self_contained(&self) -> RunSpec {
@@ -84,6 +85,9 @@ impl RunSpec {
             && builtin::find(name).is_none()
             && let Ok(text) = read_bounded(Path::new(name))
         {
+            let folder = std::path::absolute(name).ok();
+            let folder = folder.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
+            let text = with_absolute_files(&text, &mut spec.load.set, folder);
             spec.workload = WorkloadSource::Inline { file_name: name.clone(), text, passwords_left_out: false };
         }
         // Fails only without a working directory, where a relative path is as good as any.

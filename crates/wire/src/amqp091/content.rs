@@ -83,7 +83,7 @@ fn correlation(payload: &[u8]) -> Option<Correlation<'_>> {
 }
 
 /// The text of one of a message's headers, given its content header's payload; `None` if it has none of this name, or one of
-/// another type.
+/// another type; empty if it has several.
 pub fn read_header<'a>(payload: &'a [u8], name: &str) -> Option<&'a [u8]> {
     let mut reader = Reader::new(payload);
     let (_, _, _) = (reader.short()?, reader.short()?, reader.long_long()?);
@@ -95,14 +95,18 @@ pub fn read_header<'a>(payload: &'a [u8], name: &str) -> Option<&'a [u8]> {
         reader.skip_short_text()?;
     }
     let mut table = Reader::new(reader.long_bytes()?);
+    let mut found = None;
     while table.left() > 0 {
         let key = table.short_text()?;
         let value = field_value(&mut table)?;
         if key == name {
-            return value;
+            if found.is_some() {
+                return Some(&[]);
+            }
+            found = Some(value);
         }
     }
-    None
+    found?
 }
 
 /// The value of a field, if it is text or bytes; an outer `None` for a type that is not known. The letters are those that RabbitMQ
@@ -138,6 +142,19 @@ mod tests {
             read_content_header(b"\x00\x3d\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00\x10\x00"),
             Err(DecodeError::ContentHeader)
         );
+    }
+
+    #[test]
+    fn a_header_that_is_there_twice_is_empty() {
+        let with = |fields: &[u8]| {
+            let front = b"\x00\x3c\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00\x20\x00";
+            [&front[..], &(fields.len() as u32).to_be_bytes(), fields].concat()
+        };
+        let (one, other): (&[u8], &[u8]) = (b"\x01pS\x00\x00\x00\x02c1", b"\x01qt\x01");
+        assert_eq!(read_header(&with(&[one, other].concat()), "p"), Some(&b"c1"[..]));
+        assert_eq!(read_header(&with(&[one, other, one].concat()), "p"), Some(&b""[..]));
+        assert_eq!(read_header(&with(other), "p"), None);
+        assert_eq!(read_header(&with(other), "q"), None);
     }
 
     #[test]

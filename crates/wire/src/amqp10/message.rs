@@ -147,17 +147,20 @@ impl<'a> Message<'a> {
         Ok(Message { properties, application_properties, body })
     }
 
-    /// The text of one of its application properties; `None` if it has none of this name, or one of another type.
+    /// The text of one of its application properties; `None` if it has none of this name, or one of another type; empty if it
+    /// has several.
     pub fn application_property(&self, name: &str) -> Option<&'a str> {
         let Ok(Value::Map(mut items)) = self.application_properties.as_ref()?.value() else { return None };
+        let mut found = None;
         while let Ok(Some(key)) = items.take() {
             let value = items.take().ok()??;
             match value {
-                Value::Text(text) if key == Value::Text(name) => return Some(text),
+                Value::Text(_) if key == Value::Text(name) && found.is_some() => return Some(""),
+                Value::Text(text) if key == Value::Text(name) => found = Some(text),
                 _ => {}
             }
         }
-        None
+        found
     }
 
     /// What it says of a request or an answer.
@@ -214,6 +217,10 @@ mod tests {
         let message = Message::decode(&bytes[3..]).unwrap();
         assert_eq!((message.application_property("pubmark"), &*message.body), (Some("c1"), &b"one"[..]));
         assert_eq!((message.application_property("site"), message.application_property("x")), (Some(&*long), None));
+        let mut twice = Vec::new();
+        encode_application_properties([("pubmark", "c1"), ("pubmark", "c2")].into_iter(), &mut twice);
+        encode_data_front(0, &mut twice);
+        assert_eq!(Message::decode(&twice).unwrap().application_property("pubmark"), Some(""));
         // A number under the name; a map with a key and no value is no message.
         let with = |map: &[u8]| [b"\0\x53\x74", map, b"\0\x53\x75\xa0\x03one"].concat();
         let number = with(b"\xc1\x0a\x02\xa1\x06number\x43");

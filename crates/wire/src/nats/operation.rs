@@ -37,10 +37,12 @@ pub struct Message<'a> {
 }
 
 impl<'a> Message<'a> {
-    /// The value of one of its headers; `None` if it has none of this name.
+    /// The value of one of its headers; `None` if it has none of this name, empty if it has several.
     pub fn header(&self, name: &str) -> Option<&'a [u8]> {
         let value = |line: &'a [u8]| line.strip_prefix(name.as_bytes())?.strip_prefix(b":").map(<[u8]>::trim_ascii);
-        self.headers.split(|byte| *byte == b'\n').skip(1).find_map(value)
+        let mut values = self.headers.split(|byte| *byte == b'\n').skip(1).filter_map(value);
+        let first = values.next()?;
+        Some(if values.next().is_some() { &[] } else { first })
     }
 }
 

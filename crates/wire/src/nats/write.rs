@@ -152,6 +152,8 @@ mod tests {
             panic!("no message");
         };
         assert_eq!((message.header("pubmark"), message.header("site")), (Some(&b"c1"[..]), Some(&b"hall 3"[..])));
+        let twice = crate::nats::Message { headers: b"NATS/1.0\r\npubmark: c1\r\npubmark: c2\r\n\r\n", ..message };
+        assert_eq!(twice.header("pubmark"), Some(&b""[..]));
         assert_eq!((message.header("sit"), message.payload), (None, &b"hello"[..]));
     }
 
