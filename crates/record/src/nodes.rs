@@ -12,7 +12,7 @@ pub struct NodeRow {
     pub name: String,
     /// Where it joined from; `null` for a worker process of the machine that led the run.
     pub address: Option<String>,
-    /// Where clients on other nodes reach its clients, in systems without a broker: the address that it named (`pubmark node --address`),
+    /// Where clients on other nodes reach its clients, in systems without a broker: the address that it named (`--address` of `pubmark node`),
     /// otherwise that from which it joined; `null` for a worker process, and in records of older versions.
     #[serde(default)]
     pub clients_at: Option<String>,

@@ -1,6 +1,7 @@
 //! All sessions of a shard: what the engine asks for is passed on to threads that may wait, and what they found is reported.
 
 use std::marker::PhantomData;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use ::zenoh::query::Query;
@@ -9,6 +10,7 @@ use pubmark_protocol::clients::{
     Clients, Goodbye, OpenError, Outgoing, SendOutcome, SessionConfig, SessionId, ShardConfig, Waker,
 };
 use pubmark_protocol::clock;
+use pubmark_protocol::endpoint::Endpoint;
 use pubmark_protocol::events::{Cause, Connected, Delivery, Event, Sink, Token};
 use pubmark_protocol::reactor::{Reactor, Ready};
 use pubmark_protocol::requests::{OutgoingReply, ReplyTo};
@@ -58,6 +60,17 @@ pub struct ZenohClients<V> {
     variant: PhantomData<fn() -> V>,
 }
 
+/// The addresses of endpoints: the library waits in vain for a second connection to one address.
+fn each_once<'a>(endpoints: impl IntoIterator<Item = &'a Endpoint>) -> Vec<SocketAddr> {
+    let mut addresses = vec![];
+    for endpoint in endpoints {
+        if !addresses.contains(&endpoint.address) {
+            addresses.push(endpoint.address);
+        }
+    }
+    addresses
+}
+
 impl<V: Variant> ZenohClients<V> {
     /// What these clients can do.
     pub const fn capabilities() -> Capabilities {
@@ -74,10 +87,9 @@ impl<V: Variant> ZenohClients<V> {
             (true, false) => {
                 // Those that publish, too, have to reach the subscribers of other nodes: each connects to the places before its own.
                 let before = if config.publications.is_empty() { 0 } else { usize::from(config.endpoint) };
-                let others = self.config.endpoints[..before].iter().map(|endpoint| endpoint.address);
-                Role::Listening(std::iter::once(endpoint.address).chain(others).collect())
+                Role::Listening(each_once(std::iter::once(endpoint).chain(&self.config.endpoints[..before])))
             }
-            (true, true) => Role::Connecting(self.config.endpoints.iter().map(|endpoint| endpoint.address).collect()),
+            (true, true) => Role::Connecting(each_once(self.config.endpoints.iter())),
         };
         let sources = &self.config.sources;
         let source = (!sources.is_empty()).then(|| sources[session.id.0 as usize % sources.len()]);

@@ -52,7 +52,9 @@ fn on_several_processes_of_this_machine_every_pair_meets() {
         let record = place.record(&[&["pairs.yaml", "--system", system, "--local-nodes", "2"], &TIMES[..]].concat());
         assert_closed(&record);
         schema::assert_agrees(&record);
-        assert_eq!(record["delivery"]["pairs"], serde_json::json!({"all": 12, "silent": 0, "unmet": 0}), "{system}");
+        let pairs = &record["delivery"]["pairs"];
+        assert_eq!([&pairs["all"], &pairs["silent"], &pairs["unmet"]], [12, 0, 0], "{system}: {pairs}");
+        assert_eq!([&pairs["probed"]["wanted"], &pairs["probed"]["met"]], [12, 12], "{system}: {pairs}");
         assert_eq!(check(&record, "V24")["status"], "valid", "{system}");
         assert_eq!(count(&record, "delivered"), count(&record, "expected"), "{system}");
     }
@@ -65,7 +67,9 @@ fn pairs_that_never_met_make_a_run_invalid() {
     let call = ["pairs.yaml", "--endpoint", "dds://127.0.0.1:7400", "--subscribe-endpoint", "dds://127.0.0.1:7650"];
     let record = place.record(&[&call[..], &TIMES, &["--drain", "2s"]].concat());
     schema::assert_agrees(&record);
-    assert_eq!(record["delivery"]["pairs"], serde_json::json!({"all": 12, "silent": 12, "unmet": 12}));
+    let pairs = &record["delivery"]["pairs"];
+    assert_eq!([&pairs["all"], &pairs["silent"], &pairs["unmet"]], [12, 12, 12], "{pairs}");
+    assert!(pairs["probed"].is_null(), "one process sends no probes: {pairs}");
     let check = check(&record, "V24");
     assert_eq!(check["status"], "invalid", "{check}");
     assert!(check["text"].as_str().unwrap().starts_with("12 of 12 pairs of writer and reader never met"), "{check}");

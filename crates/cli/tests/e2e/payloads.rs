@@ -107,7 +107,7 @@ fn a_protocol_without_properties_refuses_them() {
     let refused = place.call(&["run", "pure.yaml", "--system", "builtin", "--protocol", "mqtt311", "--duration", "1s"]);
     assert_eq!(refused.code(), 2, "{refused:?}");
     let words = refused.errors.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(words.contains("messages have none in mqtt311 (mqtt5, "), "{words}");
+    assert!(words.contains("over mqtt311 see none (mqtt5, "), "{words}");
     place.write("pure.yaml", workload("payload"));
     let refused = place.call(&["run", "pure.yaml", "--system", "builtin", "--protocol", "mqtt311", "--duration", "1s"]);
     assert_eq!(refused.code(), 2, "{refused:?}");

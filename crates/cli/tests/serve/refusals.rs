@@ -54,7 +54,7 @@ fn by_default_nothing_foreign_is_started() {
         (r#"{"workload": "hello", "endpoint": "mqtt://127.0.0.1:1883"}"#, "endpoints"),
         (r#"{"workload": "hello", "system": "/tmp/mine.yaml"}"#, "commands"),
         (r#"{"workload": "/etc/passwd"}"#, "commands"),
-        (r#"{"workload": "hello", "set": [["devices.0.credentials.file", "/etc/passwd"]]}"#, "commands"),
+        (r#"{"workload": "hello", "load": {"set": ["devices.0.credentials.file=/etc/passwd"]}}"#, "commands"),
         (
             r#"{"name": "t", "workload": "hello", "set": {"devices.0.payload.sizes.file": "/etc/passwd"}, "axes": {"system": "builtin"}}"#,
             "commands",
