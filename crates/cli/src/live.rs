@@ -1,11 +1,13 @@
 //! `--live`: the run in a browser while it goes on.
 
+#[cfg(feature = "serve")]
 use std::net::SocketAddr;
 
 use clap::Args;
 use pubmark_runner::stream::Listener;
 
 use crate::failure::{Failure, Outcome};
+#[cfg(feature = "serve")]
 use crate::metrics::address;
 
 /// Where a run is shown.

@@ -18,6 +18,7 @@
 //!
 //! Nothing here prints, ends the process or reads its arguments. Errors have a [kind](ErrorKind) to decide by.
 
+#[cfg(feature = "cluster")]
 mod across_nodes;
 pub mod brokerless;
 mod carrying;

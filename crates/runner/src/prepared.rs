@@ -52,7 +52,7 @@ use crate::sampling::{Sampled, Sampling};
 use crate::spec::RunSpec;
 use crate::target::{Target, Wanted};
 use crate::watch::{CarriedAtEdges, Watch};
-use crate::{across_nodes, placement, sockets, workers};
+use crate::{placement, sockets, workers};
 use pubmark_protocols::Spoken;
 
 /// Connections started a second, at most: what small brokers accept without refusing.
@@ -261,8 +261,8 @@ impl PreparedRun {
         let Some(joined) = self.driven() else { return Ok(None) };
         let Wanted::Brokerless { definition, profile, .. } = &self.wanted else { return Ok(None) };
         let can = &self.spoken.subscribe.capabilities;
-        let (run, nodes) = ((&*self.workload, &*self.fleet), (&**joined, self.spec.node_count(), &*self.host.stop));
-        across_nodes::places(definition, can, profile, run, nodes).map(Some)
+        let (run, nodes) = ((&*self.workload, &*self.fleet), (self.spec.node_count(), &*self.host.stop));
+        joined.places(definition, can, profile, run, nodes).map(Some)
     }
 
     /// The same where the system is to run; with what it takes to say what crossed the links.

@@ -4,10 +4,15 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use pubmark_engine::endpoints::Endpoints;
 use pubmark_engine::remote::Launcher;
 use pubmark_engine::run::Phase;
+use pubmark_model::fleet::Fleet;
+use pubmark_model::workload::Workload;
+use pubmark_protocol::capabilities::Capabilities;
 use pubmark_record::cost::{HostUsage, ResourceRow, Usage};
 use pubmark_record::nodes::NodeRow;
+use pubmark_systems::Definition;
 
 use crate::error::RunError;
 use crate::observer::RunObserver;
@@ -60,6 +65,18 @@ impl Joined {
     /// Never called.
     pub(crate) fn launcher(self: &Arc<Joined>, _: [String; 2]) -> Box<dyn Launcher> {
         match **self {}
+    }
+
+    /// Never called.
+    pub(crate) fn places(
+        &self,
+        _: &Definition,
+        _: &Capabilities,
+        _: &str,
+        _: (&Workload, &Fleet),
+        _: (u16, &AtomicBool),
+    ) -> Result<Endpoints, RunError> {
+        match *self {}
     }
 
     /// Never called.

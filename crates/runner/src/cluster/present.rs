@@ -10,15 +10,20 @@ use std::time::Duration;
 use pubmark_cluster::credentials::Role;
 use pubmark_cluster::messages::Report;
 use pubmark_cluster::{Announcement, Cluster, ClusterError, Credentials, Event, NodeInfo, NodesRequired};
+use pubmark_engine::endpoints::Endpoints;
 use pubmark_engine::progress::Progress;
 use pubmark_engine::remote::{Launcher, Started};
 use pubmark_engine::run::Phase;
 use pubmark_engine::shares::WorkerLocation;
+use pubmark_model::fleet::Fleet;
+use pubmark_model::workload::Workload;
+use pubmark_protocol::capabilities::Capabilities;
 use pubmark_record::cost::Usage;
 use pubmark_record::nodes::{ControlBytes, MachineUsage, NodeClock, NodeMachine, NodeRow};
-use pubmark_systems::environment;
+use pubmark_systems::{Definition, environment};
 
 use super::Observed;
+use crate::across_nodes;
 use crate::error::{ErrorKind, RunError};
 use crate::observer::{RunEvent, RunObserver};
 use crate::spec::Nodes;
@@ -173,6 +178,18 @@ impl Joined {
     /// What starts workers on them for clients that speak this.
     pub(crate) fn launcher(self: &Arc<Joined>, speaks: [String; 2]) -> Box<dyn Launcher> {
         Box::new(OnNodes { joined: Arc::clone(self), speaks })
+    }
+
+    /// Where the clients of a system without a broker find each other on the first of these nodes ([`across_nodes::places`]).
+    pub(crate) fn places(
+        &self,
+        definition: &Definition,
+        protocol: &Capabilities,
+        profile: &str,
+        run: (&Workload, &Fleet),
+        (nodes, stop): (u16, &AtomicBool),
+    ) -> Result<Endpoints, RunError> {
+        across_nodes::places(definition, protocol, profile, run, (self, nodes, stop))
     }
 
     /// The run goes on to this phase: counters are only wanted where somebody waits for them.
