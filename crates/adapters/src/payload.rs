@@ -141,7 +141,7 @@ pub fn properties<'a>(
     own.chain(header.map(|header| (HEADER_PROPERTY, header)))
 }
 
-/// Bytes of a message's properties, each with so many besides its name and its value.
+/// Bytes of a message's properties. `each` is what the protocol adds to the name and the value of one.
 #[cfg(any(test, feature = "mqtt", feature = "nats"))]
 pub fn property_bytes(publication: &Publication, is_reaction: bool, each: usize) -> usize {
     let own: usize = publication.properties.iter().map(|(name, value)| name.len() + value.len() + each).sum();

@@ -58,12 +58,12 @@ pub struct Rounds {
 }
 
 impl Rounds {
-    /// Until so many pairs have met.
+    /// Rounds until `wanted` pairs have met.
     pub fn new(wanted: u64) -> Rounds {
         Rounds { wanted, met: 0, since_ns: None }
     }
 
-    /// Is a round due now, when so many pairs have met?
+    /// Is a round due now? `met` pairs have met.
     pub fn is_due(&mut self, met: u64, now_ns: u64) -> bool {
         let stands_still = met == self.met;
         let has_waited =
@@ -92,7 +92,7 @@ pub struct Met {
 }
 
 impl Met {
-    /// None yet, of so many streams.
+    /// No pair has met yet. `streams` is the number of streams of the shard.
     pub fn new(groups: Arc<[bool]>, streams: usize) -> Met {
         Met { groups, streams: vec![false; streams], pairs: 0 }
     }

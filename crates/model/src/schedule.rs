@@ -141,7 +141,7 @@ impl Rules {
         mix(self.device_key(device) ^ trigger_rules.device_key(trigger).rotate_left(32))
     }
 
-    /// The answer to a trigger's message, of a device whose name has so many bytes; `None` if the group does not react.
+    /// The reaction to a trigger's message; `None` if the group does not react. The name of the device has `device_bytes` bytes.
     pub fn answer(&self, key: u64, sequence: u32, device_bytes: u8) -> Option<Answer> {
         let think = self.think?;
         let draw = BodyDraw { key, number: sequence };

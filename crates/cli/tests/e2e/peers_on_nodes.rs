@@ -60,7 +60,7 @@ impl Bed {
     }
 }
 
-/// Every system on so many machines, one run after the other with the same nodes.
+/// Runs each system on this number of machines, one after the other with the same nodes.
 fn everything_arrives(machines: usize) {
     let Some(bed) = Bed::new(machines) else { return };
     let nodes: Vec<Call> = (0..machines).map(|machine| bed.node(machine, &bed.listen, &[])).collect();

@@ -399,20 +399,17 @@ mod tests {
         Receiver::new(&[audience], [0].into(), [SMALLEST].into(), Arc::new(announced), RUN)
     }
 
+    fn delivery(payload: &[u8]) -> Delivery<'_> {
+        Delivery { payload, header: None, retained: false, at_ns: 2_000, empty_at_ns: Some(1_500), kernel_ns: None }
+    }
+
     /// Enters messages of publisher 0 and gives the counters.
     fn counted(receiver: &mut Receiver, sequences: &[u32]) -> Counters {
         let mut figures = Figures::new(1, 0);
         for sequence in sequences {
             let mut payload = Vec::new();
             header::write(&mut payload, 16, RUN, 0, *sequence, 1_000);
-            let delivery = Delivery {
-                payload: &payload,
-                header: None,
-                retained: false,
-                at_ns: 2_000,
-                empty_at_ns: Some(1_500),
-                kernel_ns: None,
-            };
+            let delivery = delivery(&payload);
             receiver.enter(0, &delivery, &Window::new(0, 0, 1_000_000), &mut figures);
         }
         figures.counters
@@ -463,14 +460,7 @@ mod tests {
         let mut figures = Figures::new(1, 0);
         let mut payload = Vec::new();
         header::write(&mut payload, 16, RUN, 0, 1, 1_000);
-        let delivery = Delivery {
-            payload: &payload,
-            header: None,
-            retained: false,
-            at_ns: 2_000,
-            empty_at_ns: Some(1_500),
-            kernel_ns: None,
-        };
+        let delivery = delivery(&payload);
         assert_eq!(receiver.enter(0, &delivery, &Window::NONE, &mut figures), None);
         assert_eq!(figures.counters.foreign, 1);
         assert_eq!(figures.series.width_ns(), 1_000_000_000);

@@ -26,7 +26,7 @@ pub(super) enum SizeRule {
         count: u64,
     },
     Empirical(Arc<[u32]>),
-    /// What a template becomes, behind a header of so many bytes.
+    /// The rendered template, behind a header of the given number of bytes.
     Rendered(Arc<Template>, u32),
 }
 

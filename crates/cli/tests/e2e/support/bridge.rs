@@ -18,7 +18,7 @@ pub struct Bridge {
 }
 
 impl Bridge {
-    /// So many machines, at most 250; `None`, and a word about it, where namespaces cannot be made.
+    /// Makes this number of machines, at most 250. Where namespaces cannot be made, it says so and gives `None`.
     pub fn new(machines: usize) -> Option<Bridge> {
         static MADE: AtomicU32 = AtomicU32::new(0);
         let number = MADE.fetch_add(1, Relaxed);
