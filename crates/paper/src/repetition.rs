@@ -47,7 +47,7 @@ impl Repetition {
     /// The selection names what is not there, or leaves nothing.
     pub fn new(paper: Paper, selection: &Selection, folder: &Path) -> Result<Repetition, RunError> {
         let experiments = selection.of(&paper)?;
-        Ok(Repetition { paper, experiments, folder: folder.to_owned(), quick: selection.quick })
+        Ok(Repetition { paper, experiments, folder: folder.to_owned(), quick: selection.changes.quick })
     }
 
     /// The publication.

@@ -1,9 +1,7 @@
 //! Which of a publication's experiments are made, and of which values.
 
-use std::time::Duration;
-
 use pubmark_experiment::experiment::definition;
-use pubmark_model::experiment::{Experiment, OnlyError};
+use pubmark_model::experiment::{Changes, Experiment, OnlyError};
 use pubmark_runner::{RunError, suggestion};
 
 use crate::definition::Paper;
@@ -11,22 +9,12 @@ use crate::definition::Paper;
 /// What is made of a publication.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Selection {
-    /// Short runs and few repetitions.
-    pub quick: bool,
+    /// Lengths and repetitions, in place of the experiments'.
+    pub changes: Changes,
     /// Names of experiments; all if there is none.
     pub experiments: Vec<String>,
     /// Values of axes, in every experiment that has the axis. An experiment that has none of the values is left out.
     pub values: Vec<(String, String)>,
-    /// Repetitions of each cell, in place of the experiments'.
-    pub repeat: Option<u32>,
-    /// Length of each measured window, in place of the experiments'.
-    pub duration: Option<Duration>,
-    /// Load before the window that is not measured, in place of the experiments'.
-    pub warmup: Option<Duration>,
-    /// Longest wait for a quiet machine before each run, in place of the experiments'.
-    pub wait: Option<Duration>,
-    /// Disable the machine's CPU idle states.
-    pub awake: bool,
 }
 
 impl Selection {
@@ -44,7 +32,7 @@ impl Selection {
         let mut left = all
             .into_iter()
             .filter(is_meant)
-            .map(|name| Ok(self.settled(definition::load(name)?.experiment)))
+            .map(|name| Ok(definition::load(name)?.experiment.changed(&self.changes)))
             .collect::<Result<Vec<Experiment>, RunError>>()?;
         for (axis, values) in &self.values {
             left = narrowed(left, axis, values)?;
@@ -54,16 +42,6 @@ impl Selection {
                 .hint("leave one `--only` out; `--dry-run` without them shows what there is")),
             false => Ok(left),
         }
-    }
-
-    fn settled(&self, experiment: Experiment) -> Experiment {
-        let mut settled = if self.quick { experiment.quickly() } else { experiment };
-        settled.repeat = self.repeat.unwrap_or(settled.repeat);
-        settled.duration = self.duration.unwrap_or(settled.duration);
-        settled.warmup = self.warmup.unwrap_or(settled.warmup);
-        settled.quiet_machine.within = self.wait.unwrap_or(settled.quiet_machine.within);
-        settled.generator.awake |= self.awake;
-        settled
     }
 }
 

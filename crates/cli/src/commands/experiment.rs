@@ -1,18 +1,17 @@
 //! `pubmark experiment`: many runs over a grid of settings, as a file says.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::Args;
-use pubmark_model::experiment::{MOST_REPETITIONS, OnlyError};
+use pubmark_model::experiment::{Changes, OnlyError};
 
+use crate::commands::lengths::Lengths;
 use crate::commands::machines::{MachineOptions, labelled_endpoint};
 use crate::events::Events;
 use crate::exit_code::ExitCode;
 use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
 use crate::sitting::{self, Options};
-use crate::values::{duration, positive_duration};
 use pubmark_experiment::Machines;
 use pubmark_experiment::experiment::definition;
 use pubmark_runner::suggestion;
@@ -41,25 +40,8 @@ pub struct Experiment {
     #[arg(long, value_name = "LABEL=URL")]
     pub endpoint: Vec<String>,
 
-    /// Short runs and few repetitions, for a first look
-    #[arg(long)]
-    pub quick: bool,
-
-    /// Repetitions of each combination, in place of the file's or of `--quick`
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_REPETITIONS)))]
-    pub repeat: Option<u32>,
-
-    /// Length of each measured window, in place of the file's
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = positive_duration)]
-    pub duration: Option<Duration>,
-
-    /// Load before the window that is not measured, in place of the file's
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration)]
-    pub warmup: Option<Duration>,
-
-    /// Longest wait for a quiet machine before each run, in place of the file's
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration)]
-    pub wait: Option<Duration>,
+    #[command(flatten)]
+    pub lengths: Lengths,
 
     /// Give the generator's threads the real-time priority SCHED_FIFO, whatever the file says
     #[arg(long)]
@@ -109,18 +91,11 @@ impl Experiment {
             experiment = experiment.with_endpoint(label, url);
         }
         experiment.check_values().map_err(|error| Failure::from_error(ExitCode::Usage, &error).hint(error.hint()))?;
-        if self.quick {
-            experiment = experiment.quickly();
-        }
+        let (realtime, awake) = (self.realtime, self.awake);
+        experiment = experiment.changed(&Changes { realtime, awake, ..Changes::from(&self.lengths) });
         for (axis, values) in &self.only {
             experiment = experiment.only(axis, values).map_err(nothing_like_it)?;
         }
-        experiment.repeat = self.repeat.unwrap_or(experiment.repeat);
-        experiment.duration = self.duration.unwrap_or(experiment.duration);
-        experiment.warmup = self.warmup.unwrap_or(experiment.warmup);
-        experiment.quiet_machine.within = self.wait.unwrap_or(experiment.quiet_machine.within);
-        experiment.generator.realtime |= self.realtime;
-        experiment.generator.awake |= self.awake;
         sitting::begin(experiment, loaded.folder.as_deref(), &options, printer)
     }
 }

@@ -17,6 +17,7 @@ pub mod experiment;
 pub mod explain;
 pub mod grid;
 pub mod install;
+pub mod lengths;
 pub mod list;
 pub mod machines;
 pub mod manual;

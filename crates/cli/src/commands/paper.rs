@@ -8,7 +8,7 @@ use clap::builder::PossibleValuesParser;
 use pubmark_experiment::experiment::pace::about;
 use pubmark_experiment::experiment::planning::{Plan, absolute};
 use pubmark_experiment::{Machines, Observer};
-use pubmark_model::experiment::MOST_REPETITIONS;
+use pubmark_model::experiment::Changes;
 use pubmark_paper::{Progress, Repetition, Selection, definition};
 use pubmark_record::by_reason::{by_reason, named};
 use pubmark_report::numbers::counted;
@@ -16,13 +16,13 @@ use pubmark_runner::stream::EventStream;
 use pubmark_runner::{Host, suggestion};
 
 use crate::commands::experiment::key_value;
+use crate::commands::lengths::Lengths;
 use crate::events::{self, Events};
 use crate::exit_code::ExitCode;
 use crate::experiment_dry_run;
 use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
 use crate::sitting::Watcher;
-use crate::values::{duration, positive_duration};
 use crate::{host, signals};
 
 /// Repeat a publication: all its experiments, and its tables with what came out here.
@@ -39,25 +39,8 @@ pub struct Paper {
     #[arg(long, value_name = "EXPERIMENT|AXIS=VALUE,…")]
     pub only: Vec<String>,
 
-    /// Short runs and few repetitions, for a first look
-    #[arg(long)]
-    pub quick: bool,
-
-    /// Repetitions of each combination, in place of the experiments'
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_REPETITIONS)))]
-    pub repeat: Option<u32>,
-
-    /// Length of each measured window, in place of the experiments'
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = positive_duration)]
-    pub duration: Option<Duration>,
-
-    /// Load before the window that is not measured, in place of the experiments'
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration)]
-    pub warmup: Option<Duration>,
-
-    /// Longest wait for a quiet machine before each run, in place of the experiments'
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration)]
-    pub wait: Option<Duration>,
+    #[command(flatten)]
+    pub lengths: Lengths,
 
     /// Keep the machine's cores from sleeping; needs root (`pubmark doctor` says whether it is worth it)
     #[arg(long)]
@@ -122,20 +105,13 @@ impl Paper {
     }
 
     fn folder(&self) -> PathBuf {
-        let kind = if self.quick { "-quick" } else { "" };
+        let kind = if self.lengths.quick { "-quick" } else { "" };
         self.out.clone().unwrap_or_else(|| PathBuf::from(format!("runs/paper-{}{kind}", self.paper)))
     }
 
     fn selection(&self) -> Result<Selection, Failure> {
-        let mut selection = Selection {
-            quick: self.quick,
-            repeat: self.repeat,
-            duration: self.duration,
-            warmup: self.warmup,
-            wait: self.wait,
-            awake: self.awake,
-            ..Selection::default()
-        };
+        let changes = Changes { awake: self.awake, ..Changes::from(&self.lengths) };
+        let mut selection = Selection { changes, ..Selection::default() };
         for only in &self.only {
             match only.contains('=') {
                 true => selection.values.push(key_value(only).map_err(Failure::usage)?),

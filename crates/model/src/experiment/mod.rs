@@ -8,6 +8,7 @@
 mod axis_value;
 mod builtin;
 mod cells;
+mod changes;
 mod check;
 mod definition;
 mod endpoint;
@@ -22,6 +23,7 @@ mod write;
 
 pub use builtin::{Listed, all, names};
 pub use cells::{AxisValues, PlannedCell, Settings, axes, cells};
+pub use changes::Changes;
 pub use definition::{Axes, Experiment, Generator, Pins, Quick, QuietMachine, SystemChoice, client_parts};
 pub use endpoint::EndpointChoice;
 pub use load::{LoadError, Loaded, load, parse};
