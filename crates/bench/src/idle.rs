@@ -105,6 +105,8 @@ fn bring_up(clients: &mut dyn AnyClients, count: &mut Count, sessions: std::ops:
                 network: None,
                 client_id: format!("idle{next}").into(),
                 credentials: None,
+                token: None,
+                nkey: None,
                 certificate: None,
                 persistent: false,
                 in_flight_window: 20,

@@ -63,6 +63,8 @@ pub fn session(client_id: &str) -> SessionConfig {
         network: None,
         client_id: client_id.into(),
         credentials: None,
+        token: None,
+        nkey: None,
         certificate: None,
         persistent: false,
         in_flight_window: 20,

@@ -6,16 +6,20 @@ use std::sync::Arc;
 
 use pubmark_model::connection_groups::ConnectionGroups;
 use pubmark_model::fleet::{Device, Heard, Subscriber};
+use pubmark_model::identity::GroupIdentity;
 use pubmark_model::payload::Body;
 use pubmark_model::qos::Qos;
 use pubmark_model::random::Stream;
 use pubmark_model::requests;
 use pubmark_model::schedule::{ChurnCursor, Rules};
+use pubmark_model::token::ClientToken;
 use pubmark_model::workload::SessionKind;
 use pubmark_protocol::clients::{
     self, Publication, RequestTarget, SessionConfig, SessionOptions, ShardConfig, Subscription, Will,
 };
 use pubmark_protocol::clock;
+use pubmark_protocol::log_in::SessionToken;
+use pubmark_protocol::token::TokenSigner;
 
 use crate::announced::Announced;
 use crate::endpoints::Endpoints;
@@ -63,6 +67,8 @@ struct Common<'a> {
     types: Vec<Arc<str>>,
     /// User properties of the groups' messages.
     properties: Vec<Arc<[(String, String)]>>,
+    /// What signs the tokens of device groups, and of subscriber groups.
+    signers: [Vec<Option<Arc<TokenSigner>>>; 2],
     /// By subscriber: the publishers that it receives from.
     streams: Vec<Arc<[Heard]>>,
     /// By subscriber: its audience.
@@ -135,6 +141,10 @@ pub fn shards(plan: &RunPlan, progress: &Arc<Progress>, is_wanted: impl Fn(usize
         nodes: plan.tells_pairs().then(|| nodes_of_publishers(plan, &audiences).into()),
         types: plan.workload.devices.iter().map(|group| group.name.as_str().into()).collect(),
         properties: plan.workload.devices.iter().map(|group| group.properties.clone().into()).collect(),
+        signers: [
+            plan.workload.devices.iter().map(|group| signer(&group.identity)).collect(),
+            plan.workload.subscribers.iter().map(|group| signer(&group.identity)).collect(),
+        ],
         responders: responders(plan, &streams, &audiences),
         streams,
         audiences,
@@ -164,6 +174,11 @@ pub fn name(plan: &RunPlan, shares: &[Share], index: usize) -> String {
         Side::Subscribe => format!("subscriber {}", index - shares::count(shares, Side::Publish)),
     };
     if plan.nodes > 1 { format!("{name} of node {}", shares[index].node + 1) } else { name }
+}
+
+/// What signs the tokens of a group. A key that cannot was refused before the run.
+fn signer(identity: &GroupIdentity) -> Option<Arc<TokenSigner>> {
+    identity.token.as_ref().and_then(|token| TokenSigner::new(&token.rules).ok()).map(Arc::new)
 }
 
 /// Node of each publisher of the fleet.
@@ -308,6 +323,11 @@ impl Common<'_> {
         links
     }
 
+    /// The tokens of a client of this group of a side (devices: 0).
+    fn token(&self, side: usize, group: u16, client: Option<ClientToken>) -> Option<SessionToken> {
+        client.map(|client| SessionToken { client, signer: self.signers[side][usize::from(group)].clone() })
+    }
+
     /// A session of a device, without what it publishes.
     fn device_session(&self, device: &Device, node: u16) -> SessionConfig {
         let group = &self.plan.workload.devices[usize::from(device.group)];
@@ -321,6 +341,8 @@ impl Common<'_> {
             endpoint: self.plan.publish_at.of_device(device, node),
             network: self.plan.networks.of_devices(device.group),
             credentials: who.credentials,
+            token: self.token(0, device.group, who.token),
+            nkey: who.nkey,
             certificate: who.certificate,
             persistent: group.session == SessionKind::Persistent,
             in_flight_window: group.in_flight_window,
@@ -444,6 +466,8 @@ impl Common<'_> {
             endpoint: place,
             network: plan.networks.of_subscribers(subscriber.group),
             credentials: who.credentials,
+            token: self.token(1, subscriber.group, who.token),
+            nkey: who.nkey,
             certificate: who.certificate,
             persistent: group.session == SessionKind::Persistent,
             in_flight_window: u16::MAX,

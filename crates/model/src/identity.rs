@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::secret::Secret;
+use crate::token::{self, ClientToken, TokenRules};
 use crate::workload::Credentials;
 
 /// Who the clients of a group are.
@@ -13,10 +14,21 @@ use crate::workload::Credentials;
 pub struct GroupIdentity {
     /// Client identifiers, with placeholders; pubmark's own if `None`.
     pub client_id: Option<String>,
-    /// Log-in, if the system asks for one; with placeholders in the user name.
+    /// Log-in with a password, if the system asks for one; with placeholders in the user name.
     pub credentials: Option<Credentials>,
-    /// A row for each client, in place of both.
+    /// Log-in with a token, in place of a password.
+    pub token: Option<GroupToken>,
+    /// A row for each client, in place of client identifier and log-in; with `token`, in place of its user name.
     pub rows: Option<IdentityFile>,
+}
+
+/// The tokens of a group.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GroupToken {
+    /// User name beside the token, with placeholders; none if `None`.
+    pub user: Option<String>,
+    /// What is in them, and how they are signed.
+    pub rules: Arc<TokenRules>,
 }
 
 /// The rows of a file.
@@ -35,8 +47,12 @@ pub struct IdentityRow {
     pub line: u32,
     /// Client identifier; pubmark's own if `None`.
     pub client_id: Option<String>,
-    /// Log-in.
-    pub credentials: Option<Credentials>,
+    /// User name.
+    pub user: Option<String>,
+    /// Password, or a token that is sent as it is.
+    pub password: Option<Secret>,
+    /// Seed of an NKey.
+    pub nkey: Option<Secret>,
     /// What it shows in TLS.
     pub certificate: Option<Arc<ClientPem>>,
 }
@@ -57,8 +73,12 @@ pub struct ClientIdentity {
     pub client_id: String,
     /// It was given, and is not pubmark's own.
     pub is_given: bool,
-    /// Log-in.
+    /// Log-in with a password.
     pub credentials: Option<Credentials>,
+    /// Log-in with tokens that it signs by its group's rules.
+    pub token: Option<ClientToken>,
+    /// Seed of an NKey that signs its log-ins; what stands in place of a password is then the user's token of NATS.
+    pub nkey: Option<Secret>,
     /// What it shows in TLS; what the run gives for all if `None`.
     pub certificate: Option<Arc<ClientPem>>,
 }
@@ -66,7 +86,18 @@ pub struct ClientIdentity {
 impl GroupIdentity {
     /// Are its clients told apart by more than pubmark's own identifiers?
     pub fn is_of_each(&self) -> bool {
-        self.client_id.is_some() || self.rows.is_some()
+        self.client_id.is_some() || self.rows.is_some() || self.token.is_some()
+    }
+
+    /// Does any of its clients log in, with a password or a token?
+    pub fn logs_in(&self) -> bool {
+        let has_password = |file: &IdentityFile| file.rows.iter().any(|row| row.password.is_some());
+        self.credentials.is_some() || self.token.is_some() || self.rows.as_ref().is_some_and(has_password)
+    }
+
+    /// Does any of its clients log in with an NKey?
+    pub fn has_nkeys(&self) -> bool {
+        self.rows.as_ref().is_some_and(|file| file.rows.iter().any(|row| row.nkey.is_some()))
     }
 
     /// Does any of its clients show a certificate of its own?
@@ -77,20 +108,32 @@ impl GroupIdentity {
     /// The client with this number in its group, all copies counted: `fill` fills in placeholders, `own` is pubmark's
     /// identifier.
     pub(crate) fn of_client(&self, number: usize, fill: impl Fn(&str) -> String, own: String) -> ClientIdentity {
-        if let Some(row) = self.rows.as_ref().and_then(|file| file.rows.get(number)) {
-            return ClientIdentity {
-                is_given: row.client_id.is_some(),
-                client_id: row.client_id.clone().unwrap_or(own),
-                credentials: row.credentials.clone(),
-                certificate: row.certificate.clone(),
+        let row = self.rows.as_ref().and_then(|file| file.rows.get(number));
+        let given_id = match row {
+            Some(row) => row.client_id.clone(),
+            None => self.client_id.as_deref().map(&fill),
+        };
+        let is_given = given_id.is_some();
+        let client_id = given_id.unwrap_or(own);
+        let credentials = match row {
+            Some(row) => row
+                .password
+                .as_ref()
+                .map(|password| Credentials { user: row.user.clone().unwrap_or_default(), password: password.clone() }),
+            None => self
+                .credentials
+                .as_ref()
+                .map(|given| Credentials { user: fill(&given.user), password: given.password.clone() }),
+        };
+        let token = self.token.as_ref().map(|given| {
+            let user = match row {
+                Some(row) => row.user.clone().unwrap_or_default(),
+                None => given.user.as_deref().map(&fill).unwrap_or_default(),
             };
-        }
-        let log_in = |given: &Credentials| Credentials { user: fill(&given.user), password: given.password.clone() };
-        ClientIdentity {
-            is_given: self.client_id.is_some(),
-            client_id: self.client_id.as_deref().map_or(own, &fill),
-            credentials: self.credentials.as_ref().map(log_in),
-            certificate: None,
-        }
+            let of_client = |text: &str| fill(text).replace("{user}", &user).replace("{client_id}", &client_id);
+            ClientToken { claims: token::filled(&given.rules.claims, &of_client), user }
+        });
+        let (nkey, certificate) = row.map_or((None, None), |row| (row.nkey.clone(), row.certificate.clone()));
+        ClientIdentity { client_id, is_given, credentials, token, nkey, certificate }
     }
 }

@@ -28,6 +28,7 @@ pub mod requests;
 pub mod schedule;
 pub mod secret;
 pub mod template;
+pub mod token;
 pub mod topic;
 pub mod topology;
 pub mod units;

@@ -7,7 +7,7 @@ use pubmark_record::experiment::{Cell, ExperimentRecord};
 use pubmark_record::record::Status;
 
 use crate::definition::Paper;
-use crate::record::{ExperimentPart, Omission, PAPER_SCHEMA_VERSION, PaperRecord, RunsMade};
+use crate::record::{ExperimentPart, Omission, PAPER_SCHEMA_VERSION, PaperRecord, RunsMade, StatementResult};
 use crate::{series, statement, table};
 
 /// An experiment and what became of it.
@@ -69,6 +69,31 @@ pub fn record(paper: &Paper, parts: &[Part], base: &Path, command: &[String], qu
             .map(|one| Omission { what: one.what.clone(), why: one.why.clone() })
             .collect(),
     }
+}
+
+/// Adds what an earlier record of the publication has of experiments that `record` has not: their folders are gone, their results stay.
+pub fn with_earlier(mut record: PaperRecord, paper: &Paper, earlier: PaperRecord) -> PaperRecord {
+    let is_new = |name: &str| record.experiments.iter().any(|part| part.name == name);
+    let gone: Vec<ExperimentPart> =
+        earlier.experiments.into_iter().filter(|part| part.runs.is_some() && !is_new(&part.name)).collect();
+    let is_gone = |name: &str| gone.iter().any(|part| part.name == name);
+    let order = |names: Vec<&str>, name: &str| names.iter().position(|other| *other == name).unwrap_or(names.len());
+    record.tables.extend(earlier.tables.into_iter().filter(|table| is_gone(&table.experiment)));
+    record.tables.sort_by_key(|table| order(paper.titles().collect(), &table.title));
+    let judged: Vec<String> = record.statements.iter().map(|statement| statement.conclusion.clone()).collect();
+    let of_gone = |conclusion: &str| {
+        let statement = paper.statements.iter().find(|statement| statement.conclusion == conclusion);
+        statement
+            .is_some_and(|statement| is_gone(&statement.larger.experiment) && is_gone(&statement.smaller.experiment))
+    };
+    let missing =
+        |statement: &StatementResult| of_gone(&statement.conclusion) && !judged.contains(&statement.conclusion);
+    record.statements.extend(earlier.statements.into_iter().filter(missing));
+    let conclusions = || paper.statements.iter().map(|statement| statement.conclusion.as_str()).collect();
+    record.statements.sort_by_key(|statement| order(conclusions(), &statement.conclusion));
+    record.experiments.extend(gone.into_iter().map(|part| ExperimentPart { folder: None, ..part }));
+    record.experiments.sort_by_key(|part| order(paper.experiments(), &part.name));
+    record
 }
 
 fn experiment_part(part: &Part) -> ExperimentPart {

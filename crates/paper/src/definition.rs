@@ -117,6 +117,12 @@ pub struct NotRepeated {
 }
 
 impl Paper {
+    /// Titles of its tables, in their order.
+    pub fn titles(&self) -> impl Iterator<Item = &str> {
+        let over_time = self.series.iter().map(|series| series.title.as_str());
+        self.tables.iter().map(|table| table.title.as_str()).chain(over_time)
+    }
+
     /// Its experiments, each once, in the order of its tables, then those of its statements.
     pub fn experiments(&self) -> Vec<&str> {
         let of_tables = self.tables.iter().map(|table| table.experiment.as_str());

@@ -46,7 +46,7 @@ pub struct PaperRecord {
 pub struct ExperimentPart {
     /// The experiment.
     pub name: String,
-    /// Its folder, relative to the record's; `None` if it was not begun.
+    /// Its folder, relative to the record's; `None` if it was not begun, or is gone while its results are still here.
     pub folder: Option<String>,
     /// Why there is nothing of it.
     pub reason: Option<String>,

@@ -15,7 +15,7 @@ use pubmark_record::store;
 use pubmark_runner::{ErrorKind, Host, RunError, command_line, save};
 
 pub use crate::collect::Part;
-use crate::collect::record;
+use crate::collect::{record, with_earlier};
 use crate::definition::Paper;
 use crate::record::{PAPER_FILE, PaperRecord};
 use crate::{Selection, files};
@@ -79,6 +79,7 @@ impl Repetition {
             RunError::from_error(ErrorKind::Input, &error).during(format!("failed to make `{}`", self.folder.display()))
         })?;
         let mut parts = self.parts()?;
+        let earlier = self.earlier()?;
         let selected = |part: &Part| self.experiments.iter().position(|one| one.name == part.experiment.name);
         for place in 0..parts.len() {
             let Some(number) = selected(&parts[place]) else { continue };
@@ -87,10 +88,26 @@ impl Repetition {
             }
             // One that is complete is planned again, too: what was not installed then may be now.
             let made = self.make(&mut parts[place], number + 1, host, progress);
-            self.write(&parts, host)?;
+            self.write(&parts, earlier.as_ref(), host)?;
             made?;
         }
-        self.write(&parts, host)
+        self.write(&parts, earlier.as_ref(), host)
+    }
+
+    /// The record that an earlier call wrote, if there is one.
+    fn earlier(&self) -> Result<Option<PaperRecord>, RunError> {
+        let file = self.folder.join(PAPER_FILE);
+        if !file.is_file() {
+            return Ok(None);
+        }
+        let earlier: PaperRecord = store::load_as(&self.folder).map_err(|error| {
+            RunError::from_error(ErrorKind::Input, &error).hint("move it away, or give another folder with `--out DIR`")
+        })?;
+        match earlier.paper == self.paper.name {
+            true => Ok(Some(earlier)),
+            false => Err(RunError::input(format!("`{}` is of the publication `{}`", file.display(), earlier.paper))
+                .hint("give another folder with `--out DIR`")),
+        }
     }
 
     /// The experiments as they stand in the folder: those that are selected, and others of the publication that were begun there.
@@ -169,9 +186,13 @@ impl Repetition {
         finished.unwritten.map_or(Ok(()), Err)
     }
 
-    fn write(&self, parts: &[Part], host: &Host) -> Result<PaperRecord, RunError> {
+    fn write(&self, parts: &[Part], earlier: Option<&PaperRecord>, host: &Host) -> Result<PaperRecord, RunError> {
         let command = command_line::shown(host.command.clone(), &[]);
         let record = record(&self.paper, parts, &self.folder, &command, self.quick);
+        let record = match earlier {
+            Some(earlier) => with_earlier(record, &self.paper, earlier.clone()),
+            None => record,
+        };
         let json = store::to_json(&record).map_err(|error| save::unwritten(&error))?;
         // The record first: the rest can be made from it.
         let texts = std::iter::once((PAPER_FILE.to_owned(), json)).chain(files(&record));

@@ -30,6 +30,11 @@ pub struct Features {
     /// Messages have user properties, in the protocol's own words: a header can travel in one
     /// ([`crate::clients::Publication::header`]), and those of the workload's own ([`crate::clients::Publication::properties`]).
     pub properties: Option<&'static str>,
+    /// Clients can log in: with user name and password, or a token in place of the password
+    /// ([`crate::clients::SessionConfig::log_in`]).
+    pub log_in: bool,
+    /// A client can log in with an NKey ([`crate::clients::SessionConfig::nkey`]).
+    pub nkeys: bool,
     /// Each session can show a certificate of its own in TLS ([`crate::clients::SessionConfig::certificate`]).
     pub own_certificates: bool,
     /// Its clients are its filters: publishers keep back what nobody asked for ([`crate::events::Event::Withheld`]), subscribers
@@ -87,6 +92,8 @@ impl Features {
         message_expiry: false,
         topic_alias: false,
         properties: None,
+        log_in: false,
+        nkeys: false,
         own_certificates: false,
         filters_at_clients: false,
         two_ports: false,

@@ -7,6 +7,7 @@ use std::time::Duration;
 use pubmark_model::identity::ClientPem;
 use pubmark_model::payload::HeaderPlace;
 use pubmark_model::qos::Qos;
+use pubmark_model::secret::Secret;
 use pubmark_model::template::{BodyDraw, Template};
 use pubmark_model::workload::Credentials;
 use serde::{Deserialize, Serialize};
@@ -15,6 +16,7 @@ use crate::client_program::ClientProgram;
 use crate::endpoint::Endpoint;
 use crate::events::{Sink, Token};
 use crate::header::Root;
+use crate::log_in::{LogIn, SessionToken};
 use crate::network::Network;
 use crate::requests::OutgoingReply;
 use crate::timing::Timing;
@@ -171,7 +173,7 @@ pub struct RequestTarget {
 }
 
 /// A session to be made.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct SessionConfig {
     /// Unique over all clients of the run.
     pub client_id: Box<str>,
@@ -179,8 +181,12 @@ pub struct SessionConfig {
     pub endpoint: u16,
     /// From which of [`ShardConfig::networks`]; that of the shard's thread if `None`.
     pub network: Option<u16>,
-    /// Log-in; the endpoint's if `None`.
+    /// Log-in with a password; the endpoint's if `None`.
     pub credentials: Option<Credentials>,
+    /// Log-in with tokens, in place of every password.
+    pub token: Option<SessionToken>,
+    /// Seed of an NKey that signs its log-ins. Only for adapters with [`crate::capabilities::Features::nkeys`].
+    pub nkey: Option<Secret>,
     /// Certificate that it shows in TLS; the endpoint's if `None`. Only for adapters with
     /// [`crate::capabilities::Features::own_certificates`].
     pub certificate: Option<Arc<ClientPem>>,
@@ -197,9 +203,13 @@ pub struct SessionConfig {
 }
 
 impl SessionConfig {
-    /// Log-in at its endpoint: its own, or the endpoint's.
-    pub fn log_in<'a>(&'a self, shard: &'a ShardConfig) -> Option<&'a Credentials> {
-        self.credentials.as_ref().or(shard.endpoints[usize::from(self.endpoint)].credentials.as_ref())
+    /// Log-in at its endpoint for one connection: its own, with a token that is signed now if it has such, or the endpoint's.
+    pub fn log_in<'a>(&'a self, shard: &'a ShardConfig) -> Option<LogIn<'a>> {
+        if let Some(token) = &self.token {
+            return Some(token.log_in());
+        }
+        let given = self.credentials.as_ref().or(shard.endpoints[usize::from(self.endpoint)].credentials.as_ref());
+        given.map(LogIn::from)
     }
 }
 

@@ -137,6 +137,8 @@ fn session(role: &str, endpoint: u16) -> SessionConfig {
         network: None,
         client_id: format!("pubmark-{role}-{}", std::process::id()).into(),
         credentials: None,
+        token: None,
+        nkey: None,
         certificate: None,
         persistent: false,
         in_flight_window: 1,

@@ -4,6 +4,8 @@ use pubmark_model::fleet::Fleet;
 use pubmark_model::identity::GroupIdentity;
 use pubmark_model::workload::Workload;
 use pubmark_protocol::client_certificate;
+use pubmark_protocol::nkey::NKey;
+use pubmark_protocol::token::TokenSigner;
 
 use crate::error::RunError;
 use crate::target::Wanted;
@@ -21,7 +23,11 @@ fn check_groups(workload: &Workload, wanted: &Wanted) -> Result<(), RunError> {
     let devices = workload.devices.iter().map(|group| (&group.name, &group.identity));
     let subscribers = workload.subscribers.iter().map(|group| (&group.name, &group.identity));
     for (name, identity) in devices.chain(subscribers) {
-        check_certificates(identity)?;
+        check_keys(identity)?;
+        if let Some(token) = &identity.token {
+            TokenSigner::new(&token.rules)
+                .map_err(|reason| RunError::input(format!("group `{name}` cannot sign tokens: {reason}")))?;
+        }
         if identity.has_certificates() && !wanted.is_encrypted() {
             return Err(RunError::input(format!(
                 "group `{name}` shows certificates, and its connections are not encrypted"
@@ -52,9 +58,19 @@ pub fn check_one_copy(workload: &Workload, wanted: &Wanted) -> Result<(), RunErr
     }
 }
 
-fn check_certificates(identity: &GroupIdentity) -> Result<(), RunError> {
+/// The certificates and NKeys of a file.
+fn check_keys(identity: &GroupIdentity) -> Result<(), RunError> {
     let Some(file) = &identity.rows else { return Ok(()) };
     for row in file.rows.iter() {
+        if let Some(seed) = &row.nkey {
+            NKey::of_seed(seed.expose()).map_err(|reason| {
+                RunError::input(format!(
+                    "{}:{}: what stands under `nkey` cannot be used: {reason}",
+                    file.name, row.line
+                ))
+                .hint("the seed of a user, as `nk -gen user` prints it")
+            })?;
+        }
         if let Some(pem) = &row.certificate {
             client_certificate::check(pem).map_err(|reason| {
                 RunError::input(format!("{}:{}: {reason}", file.name, row.line))

@@ -74,6 +74,12 @@ fn lacking_for_groups(workload: &Workload, spoken: Spoken) -> Option<String> {
         };
         let can = &spoken.subscribe.capabilities;
         lacking_in_group(&kind, group.qos, group.session, spoken.subscribe).or_else(|| {
+            if group.identity.logs_in() && !can.features.log_in {
+                return Some(format!("{kind} {}", no_log_in(can.name)));
+            }
+            if group.identity.has_nkeys() && !can.features.nkeys {
+                return Some(format!("{kind} {}", no_nkeys(can.name)));
+            }
             if group.identity.has_certificates() && !can.features.own_certificates {
                 return Some(format!("{kind} {}", no_certificates(can.name)));
             }
@@ -192,6 +198,10 @@ fn lacking_option(kind: &str, group: &DeviceGroup, protocol: &Protocol) -> Optio
             "has its header in a user property, messages have none in {name} ({} have): `header: payload`",
             with_properties()
         )
+    } else if group.identity.logs_in() && !features.log_in {
+        no_log_in(name)
+    } else if group.identity.has_nkeys() && !features.nkeys {
+        no_nkeys(name)
     } else if group.identity.has_certificates() && !features.own_certificates {
         no_certificates(name)
     } else if features.properties.is_none() && !group.properties.is_empty() {
@@ -200,6 +210,14 @@ fn lacking_option(kind: &str, group: &DeviceGroup, protocol: &Protocol) -> Optio
         return None;
     };
     Some(format!("{kind} {lacks}"))
+}
+
+fn no_log_in(protocol: &str) -> String {
+    format!("has a log-in, {protocol} has none")
+}
+
+fn no_nkeys(protocol: &str) -> String {
+    format!("logs in with NKeys, which NATS alone has, and {protocol} has not")
 }
 
 fn no_certificates(protocol: &str) -> String {

@@ -12,7 +12,7 @@ use pubmark_systems::Definition;
 /// The system that is part of pubmark.
 const BUILT_IN: &str = "builtin";
 /// Keys by which a workload names files and variables of the server.
-const OF_SERVER: [&str; 2] = ["file", "password_env"];
+const OF_SERVER: [&str; 3] = ["file", "password_env", "key_env"];
 
 /// Kinds of things that have to be allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -168,7 +168,7 @@ impl Amqp091 {
             return Err(Cause::Refused(Reason::words(words)));
         }
         let given = link.config.log_in(&shared.config);
-        let (user, password) = given.map_or(DEFAULT_LOGIN, |login| (login.user.as_str(), login.password.expose()));
+        let (user, password) = given.as_ref().map_or(DEFAULT_LOGIN, |login| (login.user, &*login.password));
         let login = Login {
             connection_name: &link.config.client_id,
             product: "pubmark",

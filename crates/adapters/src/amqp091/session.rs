@@ -78,6 +78,7 @@ impl Dialect for Amqp091 {
         persistent_sessions: true,
         ends_sessions: true,
         features: Features {
+            log_in: true,
             own_certificates: true,
             requests: Some("reply-to: a queue, correlation-id"),
             properties: Some("headers"),

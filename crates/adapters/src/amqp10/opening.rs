@@ -50,17 +50,17 @@ fn hostname(link: &Link, shared: &Shared) -> String {
 /// Chooses a mechanism: PLAIN with a log-in, ANONYMOUS without.
 fn log_in(link: &mut Link, shared: &mut Shared, offered: &[&str]) -> Result<(), Cause> {
     let hostname = hostname(link, shared);
-    let credentials = link.config.log_in(&shared.config).cloned();
+    let credentials = link.config.log_in(&shared.config);
     let needed = if credentials.is_some() { "PLAIN" } else { "ANONYMOUS" };
     if !offered.contains(&needed) {
         let words = format!("it offers the mechanisms {}, not {needed}", offered.join(", "));
         return Err(Cause::NotAuthorized(Reason::words(words)));
     }
-    if credentials.as_ref().is_some_and(|known| known.user.contains('\0') || known.password.expose().contains('\0')) {
+    if credentials.as_ref().is_some_and(|known| known.user.contains('\0') || known.password.contains('\0')) {
         return Err(Cause::Dropped("ended by us: PLAIN cannot carry a log-in with a NUL in it".to_owned()));
     }
     link.outbox.append(&mut shared.pool, |out| match &credentials {
-        Some(known) => encode_plain(&known.user, known.password.expose(), &hostname, out),
+        Some(known) => encode_plain(known.user, &known.password, &hostname, out),
         None => encode_anonymous(&hostname, out),
     });
     Ok(())

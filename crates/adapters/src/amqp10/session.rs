@@ -83,6 +83,7 @@ impl Dialect for Amqp10 {
         persistent_sessions: false,
         ends_sessions: false,
         features: Features {
+            log_in: true,
             own_certificates: true,
             requests: Some("reply-to: a node of the requester's, correlation-id"),
             properties: Some("application properties"),

@@ -202,7 +202,8 @@ impl ProgramClients {
                 ToProgram::Topic { client, publication, qos, retain, topic, device_type }.encode(&mut program.out);
             }
         }
-        let login = config.log_in(&self.config).map(|login| (login.user.as_str(), login.password.expose()));
+        let log_in = config.log_in(&self.config);
+        let login = log_in.as_ref().map(|log_in| (log_in.user, &*log_in.password));
         let connection = session.connection;
         let shared = config.options.shared.as_deref().unwrap_or_default();
         for (subscription, wanted) in (0..).zip(&config.subscriptions) {

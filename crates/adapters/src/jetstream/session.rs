@@ -111,6 +111,8 @@ impl Dialect for JetStream {
         features: Features {
             redelivers_behind: true,
             properties: Some("headers"),
+            log_in: true,
+            nkeys: true,
             own_certificates: true,
             ..Features::NONE
         },

@@ -48,8 +48,8 @@ impl<V: ProtocolVersion> Mqtt<V> {
             keep_alive_s: shared.config.connections.keep_alive_s,
             client_id: &config.client_id,
             will,
-            user: credentials.map(|credentials| credentials.user.as_str()),
-            password: credentials.map(|credentials| credentials.password.expose().as_bytes()),
+            user: credentials.as_ref().map(|credentials| credentials.user),
+            password: credentials.as_ref().map(|credentials| credentials.password.as_bytes()),
             properties: if config.persistent { Properties::new(&expiry) } else { Properties::NONE },
         };
         let mut encoded = Ok(());

@@ -24,6 +24,7 @@ const MQTT_311: Capabilities = Capabilities {
     persistent_sessions: true,
     ends_sessions: false,
     features: Features {
+        log_in: true,
         own_certificates: true,
         shared_subscriptions: true,
         wills: true,

@@ -1,6 +1,7 @@
 //! From TCP to a log-in: INFO, TLS, CONNECT. What NATS and JetStream have in common.
 
 use pubmark_protocol::events::{Cause, Connected, Reason};
+use pubmark_protocol::nkey::NKey;
 use pubmark_wire::front::Front;
 use pubmark_wire::nats::{Connect, Info, Operation, PING, encode_connect, next, subjects};
 
@@ -62,7 +63,8 @@ impl Opening {
             }
             link.encrypt(shared)?;
         }
-        say_connect(link, shared, encrypts);
+        let key = nkey(link, &info)?;
+        say_connect(link, shared, encrypts, key.as_ref());
         Ok(())
     }
 
@@ -83,11 +85,27 @@ impl Opening {
     }
 }
 
+/// An NKey's public half, and its signature of the server's nonce.
+struct Signed {
+    public: String,
+    signature: String,
+}
+
+/// What the session's NKey, if it has one, says to the server.
+fn nkey(link: &Link, info: &Info) -> Result<Option<Signed>, Cause> {
+    let Some(seed) = &link.config.nkey else { return Ok(None) };
+    let refused = |words: String| Cause::NotAuthorized(Reason::words(words));
+    let key = NKey::of_seed(seed.expose()).map_err(|reason| refused(format!("the NKey cannot be used: {reason}")))?;
+    let nonce = info.nonce.as_deref().ok_or_else(|| refused("it asks for no NKey".to_owned()))?;
+    Ok(Some(Signed { public: key.public(), signature: key.sign(nonce) }))
+}
+
 /// CONNECT, and a PING whose PONG says that it was taken.
-fn say_connect(link: &mut Link, shared: &mut Shared, encrypts: bool) {
+fn say_connect(link: &mut Link, shared: &mut Shared, encrypts: bool, key: Option<&Signed>) {
     let credentials = link.config.log_in(&shared.config);
-    // A token alone is one of the server's (`authorization: {token: …}`).
-    let named = credentials.filter(|credentials| !credentials.user.is_empty());
+    // A token alone is one of the server's (`authorization: {token: …}`), beside an NKey the user's that names it.
+    let alone = credentials.as_ref().filter(|one| one.user.is_empty()).map(|one| &*one.password);
+    let named = credentials.as_ref().filter(|credentials| !credentials.user.is_empty());
     let connect = Connect {
         verbose: false,
         pedantic: false,
@@ -99,9 +117,12 @@ fn say_connect(link: &mut Link, shared: &mut Shared, encrypts: bool) {
         echo: true,
         headers: true,
         no_responders: true,
-        user: named.map(|credentials| credentials.user.as_str()),
-        pass: named.map(|credentials| credentials.password.expose()),
-        auth_token: credentials.filter(|one| one.user.is_empty()).map(|one| one.password.expose()),
+        user: named.map(|credentials| credentials.user),
+        pass: named.map(|credentials| &*credentials.password),
+        auth_token: alone.filter(|_| key.is_none()),
+        nkey: key.filter(|_| alone.is_none()).map(|key| key.public.as_str()),
+        jwt: alone.filter(|_| key.is_some()),
+        sig: key.map(|key| key.signature.as_str()),
     };
     link.pings = link.pings.wrapping_add(1);
     link.outbox.append(&mut shared.pool, |out| {

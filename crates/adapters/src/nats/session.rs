@@ -66,6 +66,8 @@ impl Dialect for Nats {
         persistent_sessions: false,
         ends_sessions: false,
         features: Features {
+            log_in: true,
+            nkeys: true,
             own_certificates: true,
             shared_subscriptions: true,
             properties: Some("headers"),

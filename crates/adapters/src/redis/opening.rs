@@ -16,9 +16,10 @@ const DEFAULT_USER: &str = "default";
 /// Asks for RESP3, logs in, says who we are; a map answers.
 pub fn say_hello(link: &mut Link, shared: &mut Shared) {
     let mut words: Vec<&[u8]> = vec![b"HELLO", b"3"];
-    if let Some(credentials) = link.config.log_in(&shared.config) {
-        let user = if credentials.user.is_empty() { DEFAULT_USER } else { &credentials.user };
-        words.extend([&b"AUTH"[..], user.as_bytes(), credentials.password.expose().as_bytes()]);
+    let log_in = link.config.log_in(&shared.config);
+    if let Some(credentials) = &log_in {
+        let user = if credentials.user.is_empty() { DEFAULT_USER } else { credentials.user };
+        words.extend([&b"AUTH"[..], user.as_bytes(), credentials.password.as_bytes()]);
     }
     // The name that CLIENT LIST shows; it may have no blanks.
     let name: String = link.config.client_id.chars().map(|c| if c.is_ascii_graphic() { c } else { '-' }).collect();

@@ -70,6 +70,7 @@ impl Dialect for Redis {
         persistent_sessions: false,
         ends_sessions: false,
         features: Features {
+            log_in: true,
             own_certificates: true,
             requests: Some(
                 "lists: RPUSH to the responder's, BLPOP; a line for the list of the answer, one for its mark",

@@ -5,6 +5,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use ::zenoh::query::Query;
+use pubmark_model::secret::Secret;
+use pubmark_model::workload::Credentials;
 use pubmark_protocol::capabilities::Capabilities;
 use pubmark_protocol::clients::{
     Clients, Goodbye, OpenError, Outgoing, SendOutcome, SessionConfig, SessionId, ShardConfig, Waker,
@@ -101,7 +103,9 @@ impl<V: Variant> ZenohClients<V> {
                 source,
                 keep_alive_s: self.config.connections.keep_alive_s,
                 maximum_message_bytes: self.config.connections.maximum_packet_bytes,
-                credentials: config.log_in(&self.config).cloned(),
+                credentials: config
+                    .log_in(&self.config)
+                    .map(|log_in| Credentials { user: log_in.user.to_owned(), password: Secret::new(log_in.password) }),
             },
             congestion: V::CONGESTION,
             publications: config.publications.clone(),

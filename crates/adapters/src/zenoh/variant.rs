@@ -95,6 +95,7 @@ pub const fn capabilities<V: Variant>() -> Capabilities {
             requests: Some("get, to a complete queryable; the library knows which reply is to which get"),
             only_responders_hear_requests: true,
             brokerless: V::BETWEEN_PEERS,
+            log_in: !V::BETWEEN_PEERS,
             maximum_sessions: Some(MOST_SESSIONS),
             ..Features::NONE
         },

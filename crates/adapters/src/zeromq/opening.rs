@@ -38,7 +38,7 @@ pub fn begin(link: &mut Link, shared: &mut Shared, accepts: bool) -> Result<(), 
     }
     let log_in = link.config.log_in(&shared.config);
     let is_too_long = |text: &str| text.len() > LONGEST_LOG_IN_BYTES;
-    if log_in.is_some_and(|log_in| is_too_long(&log_in.user) || is_too_long(log_in.password.expose())) {
+    if log_in.as_ref().is_some_and(|log_in| is_too_long(log_in.user) || is_too_long(&log_in.password)) {
         let words = format!("PLAIN has no room for a user name or password of more than {LONGEST_LOG_IN_BYTES} B");
         return Err(Cause::Refused(Reason::words(words)));
     }
@@ -76,8 +76,8 @@ pub fn on_greeting(
         if !accepts {
             encode_greeting_rest(mechanism, out);
         }
-        match log_in {
-            Some(log_in) => encode_hello(log_in.user.as_bytes(), log_in.password.expose().as_bytes(), out),
+        match &log_in {
+            Some(log_in) => encode_hello(log_in.user.as_bytes(), log_in.password.as_bytes(), out),
             None => encode_ready(ours, out),
         }
     });

@@ -73,7 +73,7 @@ impl Dialect for ZeroMq {
         retain: false,
         persistent_sessions: false,
         ends_sessions: false,
-        features: Features { filters_at_clients: true, two_ports: true, ..Features::NONE },
+        features: Features { log_in: true, filters_at_clients: true, two_ports: true, ..Features::NONE },
         sent_means: SentMeans::Wire,
         maximum_payload_bytes: LARGEST_PAYLOAD_BYTES,
         check_topic: None,

@@ -31,6 +31,7 @@ mod links;
 mod lost_workers;
 mod machines;
 mod message_log;
+mod nkeys;
 mod node_metrics;
 mod nodes;
 mod objectives;

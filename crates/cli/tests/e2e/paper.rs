@@ -92,6 +92,31 @@ fn the_printed_value_stands_beside_ours_and_nothing_is_made_twice() {
     let page = |folder: &str| std::fs::read_to_string(place.path().join(folder).join("paper.md")).unwrap();
     assert_eq!(page("again"), page("runs/paper-combench-quick"));
     assert!(page("again").contains("(printed 72.56"), "{}", page("again"));
+
+    // Another experiment in the same folder, after the runs of the first were removed: its results stay.
+    std::fs::remove_dir_all(&folder).unwrap();
+    let other = [
+        &[
+            "paper",
+            "combench",
+            "--quick",
+            "--only",
+            "combench-efficiency",
+            "--only",
+            "payload=200B",
+            "--only",
+            "system=MQTT",
+        ],
+        &ONE_CELL[9..],
+        &["--repeat", "1"],
+    ];
+    let called = place.call(&other.concat());
+    assert_eq!(called.code(), 0, "{called:?}");
+    let both = record(&place);
+    assert_eq!(list(&both, "tables").len(), 2, "{both}");
+    assert_eq!(both["tables"][0]["experiment"], "combench-efficiency", "in the order of the publication");
+    assert_eq!(both["tables"][1], found["tables"][0]);
+    assert!(both["experiments"][1]["folder"].is_null() && both["experiments"][1]["runs"].is_object(), "{both}");
 }
 
 #[test]

@@ -13,4 +13,5 @@ mod levels;
 mod requests;
 mod several;
 mod system;
+mod tokens;
 mod words;

@@ -146,6 +146,8 @@ fn connect_all(endpoint: &Endpoint, count: u32) -> (Mqtt5, Counts) {
             network: None,
             client_id: format!("bench-{number}").into(),
             credentials: None,
+            token: None,
+            nkey: None,
             certificate: None,
             persistent: false,
             in_flight_window: 20,

@@ -1,11 +1,17 @@
 //! CONNECT, SUBSCRIBE, and the end of connections.
 
+use std::sync::Arc;
+
 use pubmark_adapters::mqtt::{Mqtt5, Mqtt311};
 use pubmark_conformance::peer::{Peer, publisher, session, subscriber};
 use pubmark_conformance::recorder::Event;
 use pubmark_model::qos::Qos;
+use pubmark_model::secret::Secret;
+use pubmark_model::token::{ClientToken, TokenAlgorithm, TokenRules};
 use pubmark_protocol::clients::{Clients, Goodbye, SendOutcome, SessionConfig, Subscription};
 use pubmark_protocol::events::{Cause, Reason};
+use pubmark_protocol::log_in::SessionToken;
+use pubmark_protocol::token::TokenSigner;
 use pubmark_testing::assert_count_eq;
 use pubmark_wire::mqtt::{Packet, PacketType, Version};
 
@@ -44,6 +50,40 @@ fn answers_against_the_rules_end_the_connection() {
     protocol(cause_of::<Mqtt5>(Version::V5, |_| packet(0xd0, &[])));
     protocol(cause_of::<Mqtt311>(Version::V311, |_| packet(0x20, &[0, 77])));
     protocol(cause_of::<Mqtt311>(Version::V311, |_| packet(b'H', b"TTP/1.1 400 Bad Request")));
+}
+
+#[test]
+fn a_token_is_signed_for_each_connection_and_sent_as_the_password() {
+    let rules = TokenRules {
+        algorithm: TokenAlgorithm::Hs256,
+        key: Secret::new("0123456789abcdef0123456789abcdef"),
+        key_id: None,
+        lifetime_s: 60,
+        claims: "{}".to_owned(),
+    };
+    let token = SessionToken {
+        client: ClientToken { user: "pump-7".to_owned(), claims: r#"{"sub":"pump-7"}"#.to_owned() },
+        signer: Some(Arc::new(TokenSigner::new(&rules).unwrap())),
+    };
+    let (mut script, mut peer) = Script::with_peer::<Mqtt5>(Version::V5);
+    let id = peer.clients.add_session(SessionConfig { token: Some(token), ..session("pump-7") });
+    let mut seen: Vec<String> = vec![];
+    for _ in 0..2 {
+        let refusal = script.connack(false, 0x87, &[]);
+        let before = peer.record.causes(id).len();
+        let password = script.meet_with(&mut peer, id, &refusal, |connect| {
+            assert_eq!(connect.user, Some("pump-7"));
+            String::from_utf8(connect.password.unwrap().to_vec()).unwrap()
+        });
+        peer.wait("closed", |record| record.causes(id).len() > before);
+        seen.push(password);
+    }
+    for token in &seen {
+        let claims = token.split('.').nth(1).unwrap();
+        assert!(token.starts_with("eyJ") && token.split('.').count() == 3, "{token}");
+        // `{"sub":"pump-7",` in base64.
+        assert!(claims.starts_with("eyJzdWIiOiJwdW1wLTciLC"), "{claims}");
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use pubmark_conformance::peer::Peer;
 use pubmark_protocol::clients::{Clients, SessionConfig, SessionId};
 use pubmark_protocol::endpoint::Endpoint;
-use pubmark_wire::mqtt::{Packet, PacketType, Properties, Version, decode, frame};
+use pubmark_wire::mqtt::{Connect, Packet, PacketType, Properties, Version, decode, frame};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -42,14 +42,29 @@ impl Script {
 
     /// Lets a session connect, takes its CONNECT and says `answer`.
     pub fn meet<C: Clients>(&mut self, peer: &mut Peer<C>, session: SessionId, answer: &[u8]) {
+        self.meet_with(peer, session, answer, |_| ());
+    }
+
+    /// The same, with a look at its CONNECT.
+    pub fn meet_with<C: Clients, T>(
+        &mut self,
+        peer: &mut Peer<C>,
+        session: SessionId,
+        answer: &[u8],
+        look: impl FnOnce(Connect<'_>) -> T,
+    ) -> T {
         peer.clients.connect(session, &mut peer.record);
         let (stream, _) = self.listener.accept().unwrap();
         stream.set_nonblocking(true).unwrap();
         stream.set_nodelay(true).unwrap();
         self.stream = Some(stream);
         self.received.clear();
-        self.expect(peer, PacketType::Connect, |_| ());
+        let seen = self.expect(peer, PacketType::Connect, |packet| {
+            let Packet::Connect(connect) = packet else { unreachable!() };
+            look(connect)
+        });
         self.say(answer);
+        seen
     }
 
     /// Adds a session, lets it connect and accepts it with these properties.

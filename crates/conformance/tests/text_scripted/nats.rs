@@ -1,12 +1,14 @@
 //! NATS.
 
 use pubmark_adapters::nats::NatsClients;
-use pubmark_conformance::peer::{RUN, publisher, session, subscriber};
+use pubmark_conformance::peer::{RUN, credentials, publisher, session, subscriber};
 use pubmark_conformance::recorder::Event;
 use pubmark_model::qos::Qos;
+use pubmark_model::secret::Secret;
 use pubmark_protocol::clients::{SendOutcome, SessionConfig, SessionId, SessionOptions, Subscription};
 use pubmark_protocol::events::{Cause, Reason, Token};
 use pubmark_protocol::header;
+use pubmark_protocol::nkey::NKey;
 use pubmark_testing::assert_count_eq;
 
 use crate::script::{Meeting, Script};
@@ -61,6 +63,43 @@ fn what_a_server_tells_of_itself_later_is_not_answered_again() {
     script.say(b"PONG\r\nPING\r\n");
     assert_eq!(script.expect(&mut meeting.peer, b"PONG\r\n"), "PONG\r\n");
     assert_eq!(meeting.peer.record.connects(id).len(), 1);
+}
+
+/// What a session says to a server that sends a nonce.
+fn log_in(config: SessionConfig) -> String {
+    let mut meeting = Meeting::<NatsClients>::new(false);
+    let (_, mut script) = meeting.accept(config);
+    script.say(b"INFO {\"max_payload\":1000,\"nonce\":\"asked\"}\r\n");
+    script.expect(&mut meeting.peer, b"PING\r\n")
+}
+
+#[test]
+fn an_nkey_signs_the_nonce_alone_or_beside_the_token_that_names_it() {
+    // The seed in the documentation of NATS.
+    const SEED: &str = "SUACSSL3UAHUDXKFSNVUZRF5UHPMWZ6BFDTJ7M6USDXIEDNPPQYYYCU3VY";
+    let key = NKey::of_seed(SEED).unwrap();
+    let nkey = Some(Secret::new(SEED));
+    let signature = format!("\"sig\":\"{}\"", key.sign("asked"));
+    let public = format!("\"nkey\":\"{}\"", key.public());
+    let has = |said: &str, words: [&str; 2], lacks: [&str; 2]| {
+        assert!(
+            words.iter().all(|word| said.contains(word)) && !lacks.iter().any(|word| said.contains(word)),
+            "{said}"
+        );
+    };
+    has(
+        &log_in(SessionConfig { nkey: nkey.clone(), ..session("alone") }),
+        [&public, &signature],
+        ["jwt", "auth_token"],
+    );
+    let credentials = credentials("", "of.the.user");
+    let named = log_in(SessionConfig { nkey: nkey.clone(), credentials: credentials.clone(), ..session("named") });
+    has(&named, ["\"jwt\":\"of.the.user\"", &signature], ["nkey", "auth_token"]);
+    let token = log_in(SessionConfig { credentials, ..session("token") });
+    has(&token, ["\"auth_token\":\"of.the.user\""; 2], ["jwt", "sig"]);
+    // A server that has no NKeys sends no nonce.
+    let cause = Meeting::<NatsClients>::new(false).end_after(SessionConfig { nkey, ..session("none") }, INFO);
+    assert!(matches!(&cause, Cause::NotAuthorized(reason) if reason.text.contains("asks for no NKey")), "{cause:?}");
 }
 
 #[test]

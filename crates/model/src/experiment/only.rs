@@ -27,7 +27,7 @@ pub enum OnlyError {
 impl Experiment {
     /// The same with these values of an axis alone, and of the publications' figures those that belong to them. `values` is one
     /// value or several with commas between; a value that has a comma itself (`cpu=0.5,memory=256MB`) stands alone. A setting of the
-    /// workload is found with or without its `set.`.
+    /// workload is found with or without its `set.`; capital letters make no difference.
     pub fn only(mut self, axis: &str, values: &str) -> Result<Experiment, OnlyError> {
         let given = axes(&self);
         let set_axis = format!("set.{axis}");
@@ -37,15 +37,18 @@ impl Experiment {
             return Err(OnlyError::NoAxis { wrong: axis.to_owned(), axes });
         };
         let values = values.trim();
-        let asked: Vec<&str> = match found.values.iter().any(|known| known == values) {
+        // Systems are called `Mosquitto` in one experiment and `mosquitto` in another.
+        let asked: Vec<&str> = match found.values.iter().any(|known| known.eq_ignore_ascii_case(values)) {
             true => vec![values],
             false => values.split(',').map(str::trim).collect(),
         };
-        if let Some(wrong) = asked.iter().find(|asked| found.values.iter().all(|known| known != *asked)) {
+        if let Some(wrong) =
+            asked.iter().find(|asked| !found.values.iter().any(|known| known.eq_ignore_ascii_case(asked)))
+        {
             let (axis, values) = (found.name.clone(), found.values.clone());
             return Err(OnlyError::NoValue { axis, wrong: (*wrong).to_owned(), values });
         }
-        let kept = |value: &str| asked.contains(&value);
+        let kept = |value: &str| asked.iter().any(|asked| value.eq_ignore_ascii_case(asked));
         keep(&mut self.axes, &found.name, &kept);
         for paper in &mut self.papers {
             if let Some(column) = paper.columns.iter().position(|column| *column == found.name) {
@@ -106,7 +109,7 @@ mod tests {
         assert_eq!(found.papers[0].rows[0].written, "4ms");
         assert_eq!(parse("t.yaml", &found.to_yaml(), &|_, _| Ok(())).unwrap(), found, "its file says the same");
         assert!(only("payload", "1MB").unwrap().papers.is_empty());
-        assert_eq!(cells(&only("system", "a, b").unwrap()).len(), 16);
+        assert_eq!(cells(&only("system", "a, B").unwrap()).len(), 16);
     }
 
     #[test]

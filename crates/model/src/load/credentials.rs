@@ -6,15 +6,15 @@ use std::sync::Arc;
 
 use super::diagnostic::{Problem, ProblemKind};
 use super::files::{Files, read_regular, wrong_line};
-use super::raw::RawCredentials;
+use super::raw_credentials::RawCredentials;
 use super::shape::Spanned;
-use super::{csv, topics, value};
-use crate::identity::{ClientPem, GroupIdentity, IdentityFile, IdentityRow};
+use super::{csv, tokens, topics, value};
+use crate::identity::{ClientPem, GroupIdentity, GroupToken, IdentityFile, IdentityRow};
 use crate::secret::Secret;
 use crate::workload::Credentials;
 
 /// Columns that a file may have.
-const COLUMNS: [&str; 6] = ["client_id", "user", "password", "certificate", "key", "token"];
+const COLUMNS: [&str; 7] = ["client_id", "user", "password", "certificate", "key", "token", "nkey"];
 /// Most rows of a file.
 const MOST_ROWS: usize = 1 << 20;
 /// Longest identifier, user name, password or token, bytes: what a field of MQTT holds (MQTT 5.0 §1.5.4).
@@ -41,21 +41,24 @@ pub(crate) fn identity(
     files: &Files,
 ) -> Result<GroupIdentity, Problem> {
     let Some(raw) = raw else { return Ok(GroupIdentity::default()) };
-    let RawCredentials { user, password, password_env, client_id, file } = &raw.value;
+    let words: &[&str] = match of {
+        Of::Devices => &topics::TOPIC_WORDS[..8],
+        Of::Subscribers => &topics::FILTER_WORDS,
+    };
+    let RawCredentials { user, password, password_env, client_id, file, token } = &raw.value;
+    let rules = token.as_ref().map(|token| tokens::rules(token, words, files)).transpose()?.map(Arc::new);
     if let Some(file) = file {
         let others = [user, client_id, password_env].into_iter().flatten().map(|text| text.span).next();
         if others.is_some() || password.is_some() {
             return Err(Problem::new(ProblemKind::Conflict, "a log-in is in a file and in the workload")
                 .at(others.unwrap_or(raw.span), "and here")
                 .at(file.span, "the file has it")
-                .help("leave everything but `file` out"));
+                .help("leave everything but `file` and `token` out"));
         }
-        return rows(file, count, files).map(|rows| GroupIdentity { rows: Some(rows), ..GroupIdentity::default() });
+        let rows = rows(file, count, rules.is_some(), files)?;
+        let token = rules.map(|rules| GroupToken { user: None, rules });
+        return Ok(GroupIdentity { rows: Some(rows), token, ..GroupIdentity::default() });
     }
-    let words: &[&str] = match of {
-        Of::Devices => &topics::TOPIC_WORDS[..8],
-        Of::Subscribers => &topics::FILTER_WORDS,
-    };
     for text in [user, client_id].into_iter().flatten() {
         value::placeholders(&text.value, words, text.span)?;
         if let Some(reason) = unusable(&text.value, LONGEST_TEMPLATE_BYTES) {
@@ -66,21 +69,37 @@ pub(crate) fn identity(
     if let Some(id) = client_id.as_ref().filter(|id| id.value.is_empty()) {
         return Err(Problem::new(ProblemKind::BadName, "a client id without a letter").at(id.span, "here"));
     }
+    let client_id = client_id.as_ref().map(|id| id.value.clone());
+    let Some(rules) = rules else {
+        return Ok(GroupIdentity { client_id, credentials: log_in(raw)?, ..GroupIdentity::default() });
+    };
+    if password.is_some() || password_env.is_some() {
+        return Err(Problem::new(ProblemKind::Conflict, "a token is sent in place of a password, and there is one")
+            .at(raw.span, "here")
+            .help("leave `password`, `password_env` or `token` out"));
+    }
+    let token = Some(GroupToken { user: user.as_ref().map(|user| user.value.clone()), rules });
+    Ok(GroupIdentity { client_id, token, ..GroupIdentity::default() })
+}
+
+/// The log-in with a password, if there is one.
+fn log_in(raw: &Spanned<RawCredentials>) -> Result<Option<Credentials>, Problem> {
+    let RawCredentials { user, password, password_env, client_id, .. } = &raw.value;
     let credentials = match user {
-        Some(user) => {
-            Some(Credentials { user: user.value.clone(), password: given_password(raw, password, password_env)? })
-        }
-        None if client_id.is_some() && password.is_none() && password_env.is_none() => None,
+        Some(user) => Credentials { user: user.value.clone(), password: given_password(raw, password, password_env)? },
+        None if client_id.is_some() && password.is_none() && password_env.is_none() => return Ok(None),
         None => {
             return Err(Problem::new(ProblemKind::MissingKey, "a log-in has no user name")
                 .at(raw.span, "here")
                 .help("add `user: NAME`; or `file: devices.csv` with a row for each client"));
         }
     };
-    if let Some(reason) = credentials.as_ref().and_then(|given| unusable(given.password.expose(), LONGEST_BYTES)) {
-        return Err(Problem::new(ProblemKind::ImpossibleValue, format!("{reason} in a password")).at(raw.span, "here"));
+    match unusable(credentials.password.expose(), LONGEST_BYTES) {
+        Some(reason) => {
+            Err(Problem::new(ProblemKind::ImpossibleValue, format!("{reason} in a password")).at(raw.span, "here"))
+        }
+        None => Ok(Some(credentials)),
     }
-    Ok(GroupIdentity { client_id: client_id.as_ref().map(|id| id.value.clone()), credentials, rows: None })
 }
 
 /// Why no system would take a text, if so: MQTT allows servers to end a connection that sends one (MQTT 5.0 §1.5.4).
@@ -98,7 +117,7 @@ fn given_password(
 ) -> Result<Secret, Problem> {
     match (password, variable) {
         (Some(password), None) => Ok(password.clone()),
-        (None, Some(variable)) => password_of(variable),
+        (None, Some(variable)) => of_variable(variable, "the password"),
         (Some(_), Some(variable)) => Err(Problem::new(ProblemKind::Conflict, "the password is given twice")
             .at(variable.span, "and here")
             .help("keep `password_env`, which others cannot read in the file")),
@@ -108,7 +127,8 @@ fn given_password(
     }
 }
 
-fn password_of(variable: &Spanned<String>) -> Result<Secret, Problem> {
+/// A secret out of an environment variable: `what` it is.
+pub(super) fn of_variable(variable: &Spanned<String>, what: &str) -> Result<Secret, Problem> {
     std::env::var(&variable.value).map(Secret::new).map_err(|error| {
         let why = match error {
             std::env::VarError::NotPresent => "is not set",
@@ -116,19 +136,19 @@ fn password_of(variable: &Spanned<String>) -> Result<Secret, Problem> {
         };
         let name = &variable.value;
         Problem::new(ProblemKind::ImpossibleValue, format!("the environment variable `{name}` {why}"))
-            .at(variable.span, "the password is taken from it")
+            .at(variable.span, format!("{what} is taken from it"))
             .help(format!("`export {name}=…` first"))
     })
 }
 
 /// The rows of a file. No message holds what stands in one, but for client ids.
-fn rows(name: &Spanned<String>, count: u32, files: &Files) -> Result<IdentityFile, Problem> {
+fn rows(name: &Spanned<String>, count: u32, has_token: bool, files: &Files) -> Result<IdentityFile, Problem> {
     let text = files.read(name)?;
     let mut lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
     let Some((heading_line, heading)) = lines.next() else {
         return Err(wrong_line(name, 1, "the file is empty").help(format!("its first line names {}", shown_columns())));
     };
-    let columns = columns(name, heading_line, heading)?;
+    let columns = columns(name, heading_line, heading, has_token)?;
     let folder = files.path(&name.value);
     let folder = folder.parent().unwrap_or(Path::new(""));
     let mut rows: Vec<IdentityRow> = Vec::new();
@@ -163,7 +183,7 @@ fn shown_columns() -> String {
     format!("some of {}", shown.join(", "))
 }
 
-fn columns(name: &Spanned<String>, line: usize, heading: &str) -> Result<Vec<String>, Problem> {
+fn columns(name: &Spanned<String>, line: usize, heading: &str, has_token: bool) -> Result<Vec<String>, Problem> {
     let columns = csv::cells(heading).map_err(|reason| wrong_line(name, line, reason))?;
     for (place, column) in columns.iter().enumerate() {
         if !COLUMNS.contains(&column.as_str()) {
@@ -182,7 +202,14 @@ fn columns(name: &Spanned<String>, line: usize, heading: &str) -> Result<Vec<Str
                 .help(format!("the first line names {}", shown_columns())));
         }
     }
-    if has("user") && !has("password") && !has("token") {
+    if let Some(column) = ["password", "token"].into_iter().find(|column| has_token && has(column)) {
+        return Err(wrong_line(name, line, &format!("a column `{column}`, and clients sign tokens of their own"))
+            .help("leave the column or `token` of the workload out"));
+    }
+    if let Some(column) = ["user", "password"].into_iter().find(|column| has("nkey") && has(column)) {
+        return Err(wrong_line(name, line, &format!("a column `{column}` beside `nkey`, which logs in without it")));
+    }
+    if has("user") && !has("password") && !has("token") && !has_token {
         return Err(wrong_line(name, line, "the column `password` is missing, `user` needs it")
             .help("a `token` in place of it is sent as the password"));
     }
@@ -214,9 +241,6 @@ fn row(
             return Err(wrong_line(name, line, &format!("{reason} in `{column}`")));
         }
     }
-    let secret = cell("password").or(cell("token"));
-    let credentials = secret
-        .map(|secret| Credentials { user: cell("user").unwrap_or_default().to_owned(), password: Secret::new(secret) });
     let certificate = match (cell("certificate"), cell("key")) {
         (Some(certificate), Some(key)) => {
             let read = |column: &str, file: &str| pem(name, line, column, &folder.join(file));
@@ -225,7 +249,14 @@ fn row(
         }
         _ => None,
     };
-    Ok(IdentityRow { line: line as u32, client_id: cell("client_id").map(str::to_owned), credentials, certificate })
+    Ok(IdentityRow {
+        line: line as u32,
+        client_id: cell("client_id").map(str::to_owned),
+        user: cell("user").map(str::to_owned),
+        password: cell("password").or(cell("token")).map(Secret::new),
+        nkey: cell("nkey").map(Secret::new),
+        certificate,
+    })
 }
 
 /// Text of a certificate or a key. Messages do not show the cell: what stands there in place of a path may be the key itself.
@@ -246,7 +277,7 @@ mod tests {
         std::fs::write(folder.path().join("d.csv"), text).unwrap();
         let files = Files::beside(&folder.path().join("w.yaml").display().to_string());
         let name = Spanned { value: "d.csv".to_owned(), span: Default::default() };
-        rows(&name, 1, &files).map_err(|problem| format!("{problem:?}"))
+        rows(&name, 1, false, &files).map_err(|problem| format!("{problem:?}"))
     }
 
     #[test]

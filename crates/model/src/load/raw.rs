@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::raw_credentials::RawCredentials;
 use super::raw_faults::RawFault;
 use super::raw_links::RawLink;
 use super::raw_requests::{RawRequester, RawResponder};
@@ -11,7 +12,6 @@ use super::shape::{
     SizeText, Spanned, SpreadText, Text, ThinkText, Word,
 };
 use crate::metric::MetricProgram;
-use crate::secret::Secret;
 
 /// A pubmark workload: who sends what, who listens.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -365,23 +365,6 @@ pub(crate) struct RawMqtt {
     /// On each connection only the first message names its topic; the others carry a number in its place, as far as the
     /// system allows.
     pub topic_alias: Option<Word<bool>>,
-}
-
-/// Log-in.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, expecting = "a mapping")]
-pub(crate) struct RawCredentials {
-    /// User name.
-    pub user: Option<Spanned<String>>,
-    /// Password; never written to a record. Others can read it in the file: `password_env` is safer.
-    pub password: Option<Secret>,
-    /// Environment variable that holds the password, in place of `password`.
-    pub password_env: Option<Spanned<String>>,
-    /// Client identifier, with placeholders such as `{device}`; pubmark's own if not given.
-    pub client_id: Option<Spanned<String>>,
-    /// A CSV file with a row for each client, in place of all others. Its first line names its columns, some of `client_id`, `user`,
-    /// `password`, `certificate`, `key`, `token`; a relative path counts from the folder of the workload's file.
-    pub file: Option<Spanned<String>>,
 }
 
 /// A group of like subscribers.

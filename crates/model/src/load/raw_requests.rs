@@ -3,7 +3,8 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::raw::{ArrivalWord, BodyWord, IsolateWord, PhaseWord, RawArrival, RawBody, RawCredentials, RawPayload};
+use super::raw::{ArrivalWord, BodyWord, IsolateWord, PhaseWord, RawArrival, RawBody, RawPayload};
+use super::raw_credentials::RawCredentials;
 use super::shape::{
     CountText, DurationText, Form, OneOrMany, QosText, RateText, ShareText, SizeText, Spanned, Text, Word,
 };

@@ -14,6 +14,7 @@ mod psmark;
 mod requests;
 mod schema;
 mod settings;
+mod tokens;
 
 use pubmark_model::load::{self, Diagnostic, LoadError, LoadOptions};
 use pubmark_model::workload::{Variant, Workload};

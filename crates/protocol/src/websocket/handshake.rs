@@ -1,5 +1,6 @@
 //! The opening handshake (RFC 6455 §4): our request, and whether the server's answer agrees to it.
 
+use data_encoding::BASE64;
 use ring::digest;
 
 use super::Fault;
@@ -26,7 +27,7 @@ pub(super) struct Answer {
 /// The request with a key of these bytes, and what its answer must be.
 pub(super) fn begin(upgrade: &Upgrade, key: [u8; 16]) -> (Vec<u8>, Answer) {
     let Upgrade { host, path, subprotocol } = upgrade;
-    let key = base64(&key);
+    let key = BASE64.encode(&key);
     let request = format!(
         "GET {path} HTTP/1.1\r\nHost: {host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: {key}\r\n\
          Sec-WebSocket-Version: 13\r\nSec-WebSocket-Protocol: {subprotocol}\r\n\r\n"
@@ -37,21 +38,7 @@ pub(super) fn begin(upgrade: &Upgrade, key: [u8; 16]) -> (Vec<u8>, Answer) {
 /// The answer to a key (§4.2.2): what shows that a server understood the request.
 pub fn accept_key(key: &str) -> String {
     let digest = digest::digest(&digest::SHA1_FOR_LEGACY_USE_ONLY, format!("{key}{GUID}").as_bytes());
-    base64(digest.as_ref())
-}
-
-/// Base64 with padding (RFC 4648 §4).
-fn base64(bytes: &[u8]) -> String {
-    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for part in bytes.chunks(3) {
-        let word = part.iter().fold(0_u32, |word, byte| word << 8 | u32::from(*byte)) << (8 * (3 - part.len()));
-        for place in 0..4 {
-            let digit = ALPHABET[(word >> (18 - 6 * place) & 63) as usize];
-            out.push(if place <= part.len() { char::from(digit) } else { '=' });
-        }
-    }
-    out
+    BASE64.encode(digest.as_ref())
 }
 
 impl Answer {

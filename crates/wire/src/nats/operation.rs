@@ -66,6 +66,9 @@ pub struct Info {
     /// It carries headers.
     #[serde(default)]
     pub headers: bool,
+    /// What a client with an NKey signs.
+    #[serde(default)]
+    pub nonce: Option<String>,
 }
 
 impl Info {

@@ -34,6 +34,15 @@ pub struct Connect<'a> {
     /// Token in place of both.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub auth_token: Option<&'a str>,
+    /// Public half of an NKey, in place of all three.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nkey: Option<&'a str>,
+    /// The user's token that names its NKey, in place of `nkey`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub jwt: Option<&'a str>,
+    /// The server's nonce, signed with the NKey.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sig: Option<&'a str>,
 }
 
 /// Appends `CONNECT {…}`.
@@ -173,6 +182,9 @@ mod tests {
             user: None,
             pass: None,
             auth_token: None,
+            nkey: None,
+            jwt: None,
+            sig: None,
         };
         let without = text(|out| encode_connect(&connect, out));
         assert!(without.starts_with("CONNECT {\"verbose\":false") && without.ends_with("}\r\n"), "{without}");

@@ -1,0 +1,44 @@
+//! What a client logs in with: a password, or a token that it signs when it connects.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use pubmark_model::token::ClientToken;
+use pubmark_model::workload::Credentials;
+
+use crate::clock;
+use crate::token::TokenSigner;
+
+/// User name and password for one connection. It has no `Debug`, as the password would be in it.
+#[derive(Clone)]
+pub struct LogIn<'a> {
+    /// User name; empty where there is only a token.
+    pub user: &'a str,
+    /// Password, or a token in its place.
+    pub password: Cow<'a, str>,
+}
+
+/// The tokens of one client.
+#[derive(Clone, Debug)]
+pub struct SessionToken {
+    /// What they say.
+    pub client: ClientToken,
+    /// What signs them; `None` where the key cannot, which is refused before a run.
+    pub signer: Option<Arc<TokenSigner>>,
+}
+
+impl<'a> From<&'a Credentials> for LogIn<'a> {
+    fn from(credentials: &'a Credentials) -> LogIn<'a> {
+        LogIn { user: &credentials.user, password: credentials.password.expose().into() }
+    }
+}
+
+impl SessionToken {
+    /// A log-in with a token signed now. Without one, as on a machine without random numbers, the password is empty and the
+    /// system refuses it, which is counted.
+    pub(crate) fn log_in(&self) -> LogIn<'_> {
+        let now_s = clock::realtime_ns() / 1_000_000_000;
+        let token = self.signer.as_ref().and_then(|signer| signer.sign(&self.client.claims, now_s)).unwrap_or_default();
+        LogIn { user: &self.client.user, password: token.into() }
+    }
+}
