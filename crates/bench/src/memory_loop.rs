@@ -35,7 +35,7 @@ impl Books {
         let groups = (0..publishers).map(|publisher| (publisher % u32::from(types)) as u16).collect();
         Books {
             receiver: Receiver::new(
-                &[Audience { number: 0, heard, filters: 1, shared: false }],
+                &[Audience { number: 0, heard, filters: 1, group: 0, shared: false }],
                 groups,
                 vec![header::FULL as u32; usize::from(types)].into(),
                 Arc::clone(&announced),

@@ -154,8 +154,12 @@ fn flow(traffic: Option<&Traffic>) -> String {
         Some(traffic) => {
             let (messages, rate) = (three_digits(traffic.messages_per_s), bytes(traffic.bytes_per_s));
             let mean = three_digits(traffic.mean_messages_per_s);
-            let mean = if mean == messages { String::new() } else { format!("   ({mean} msg/s with churn)") };
-            format!("{messages:>8} msg/s {rate:>10}/s{mean}")
+            let peak = three_digits(traffic.peak_messages_per_s);
+            let peak = (peak != messages).then(|| format!("{peak} msg/s at peak"));
+            let mean = (mean != messages).then(|| format!("{mean} msg/s with churn"));
+            let notes: Vec<String> = peak.into_iter().chain(mean).collect();
+            let notes = if notes.is_empty() { String::new() } else { format!("   ({})", notes.join(", ")) };
+            format!("{messages:>8} msg/s {rate:>10}/s{notes}")
         }
     }
 }

@@ -285,11 +285,25 @@ impl JudgedStream<'_> {
         self.exempt.judge_within(self.ledger, self.row.stream, &self.absent, within, delivery);
     }
 
+    /// Its measured numbers.
+    pub fn measured(&self) -> Range {
+        Range { first: self.book.first_measured, last: self.book.last }
+    }
+
+    /// Of these, the ranges that did not arrive.
+    pub fn missing_ranges(&self) -> Vec<Range> {
+        self.ledger.missing(self.row.stream, self.book.first_measured, self.book.last)
+    }
+
+    /// Is it not known of each number whether it arrived?
+    pub fn is_approximate(&self) -> bool {
+        self.ledger.is_approximate()
+    }
+
     /// Its measured numbers that were expected or absent and did not arrive, as [`JudgedStream::judge`] counts them.
     pub fn missing(&self) -> impl Iterator<Item = (u32, Missing)> {
-        let (exempt, book) = (self.exempt, self.book);
-        let missing = self.ledger.missing(self.row.stream, book.first_measured, book.last);
-        let numbers = missing.into_iter().flat_map(|range| range.first..=range.last);
+        let exempt = self.exempt;
+        let numbers = self.missing_ranges().into_iter().flat_map(|range| range.first..=range.last);
         numbers.filter(|number| !exempt.all.contains(number)).map(|number| {
             let outcome = match () {
                 () if holds(&self.absent, number) => Missing::Absent,

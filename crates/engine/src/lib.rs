@@ -9,6 +9,7 @@ pub mod announced;
 pub mod books;
 pub mod calibration;
 mod command;
+mod content;
 pub mod endpoints;
 pub mod epochs;
 pub mod error;

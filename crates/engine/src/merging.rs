@@ -9,6 +9,7 @@ use pubmark_metrics::series::Series;
 
 use crate::absences::{self, Absences};
 use crate::books::{self, Books, Judged, Received};
+use crate::content;
 use crate::faults;
 use crate::faults::log::FaultNotes;
 use crate::faults::outcome::FaultOutcome;
@@ -30,6 +31,7 @@ pub(crate) fn put_together(plan: &RunPlan, shards: Vec<(usize, ShardOutcome)>, w
     let mut times = Times::new();
     let mut types = vec![];
     let mut counters = crate::outcome::Counters::default();
+    let mut content = vec![];
     let mut series = Series::new(plan.timeline.start_ns());
     let mut received_on_nodes = vec![None; usize::from(plan.nodes)];
     let mut traffic = vec![];
@@ -52,6 +54,7 @@ pub(crate) fn put_together(plan: &RunPlan, shards: Vec<(usize, ShardOutcome)>, w
         times.merge(&shard.times);
         merge_types(&mut types, shard.types);
         counters.merge(shard.counters);
+        content::counts::merge(&mut content, shard.content);
         if shares[index].side == Side::Subscribe {
             add_received(&mut received_on_nodes[usize::from(node)], &shard.series, length_ns);
         }
@@ -100,6 +103,11 @@ pub(crate) fn put_together(plan: &RunPlan, shards: Vec<(usize, ShardOutcome)>, w
     books.delivery.retained_replay = counters.retained_replay;
     books.delivery.foreign = counters.foreign + books.never_sent;
     books.delivery.truncated = counters.truncated;
+    let has_predicates = plan.workload.subscribers.iter().any(|group| group.predicate.is_some());
+    let content = match has_predicates {
+        true => content::closing::close(plan, &Judged::new(&publishers, &sides), content),
+        false => vec![],
+    };
     if let Some(log) = &mut log {
         log.add_missing(&Judged::new(&publishers, &sides));
         let rows = sides.iter().flat_map(|side| side.streams);
@@ -123,6 +131,7 @@ pub(crate) fn put_together(plan: &RunPlan, shards: Vec<(usize, ShardOutcome)>, w
         times,
         types,
         counters,
+        content,
         series,
         received_on_nodes,
         traffic,
@@ -187,7 +196,9 @@ fn reactions(plan: &RunPlan, publishers: &[PublisherBook]) -> Reactions {
         }
     }
     for link in plan.fleet.links() {
-        let triggers = ideal[link.trigger as usize];
+        let group = plan.fleet.devices()[link.reacts as usize].group;
+        let each = plan.workload.devices[usize::from(group)].reaction().map_or(0, |reaction| reaction.burst.messages);
+        let triggers = ideal[link.trigger as usize] * u64::from(each);
         ideal[link.reacts as usize] += triggers;
         counted.starved += triggers;
     }

@@ -5,6 +5,7 @@ use pubmark_metrics::series::Series;
 use pubmark_record::record::{Delivery, ProbedPairs};
 
 use crate::books::Books;
+pub use crate::content::closing::{ContentAccount, GroupContent};
 use crate::faults::outcome::FaultOutcome;
 pub use crate::followed::{Arrived, Followed};
 use crate::message_log::Log;
@@ -85,6 +86,8 @@ pub struct Outcome {
     pub types: Vec<Option<Box<TypeTimes>>>,
     /// Counters.
     pub counters: Counters,
+    /// What subscriber groups with a predicate came to; none where there are none.
+    pub content: Vec<GroupContent>,
     /// Over time.
     pub series: Series,
     /// By node: first copies that it received in each full second of the window; of a node that lost
@@ -144,6 +147,7 @@ impl Outcome {
             times.latency.lower_by(one_way_ns);
             times.service_latency.lower_by(one_way_ns);
         }
+        self.content.iter_mut().for_each(|group| group.counts.latency.lower_by(one_way_ns));
         self.pairs.iter_mut().for_each(|pair| pair.latency.lower_by(one_way_ns));
         self.series.lower_by(one_way_ns);
         if let Some(requests) = &mut self.requests {

@@ -6,6 +6,7 @@ use pubmark_metrics::series::{Series, Widened};
 use pubmark_model::connection_groups::ConnectionGroups;
 use pubmark_protocol::traffic::Traffic;
 use pubmark_record::connections::{ClientPrograms, RampUp, TlsFigures};
+use pubmark_record::content::ContentRow;
 use pubmark_record::distribution::{bounds, curve, micros, summary};
 use pubmark_record::efficiency::{EfficiencyFigures, GroupEfficiency, PacketCounts, Source};
 use pubmark_record::latency_bin::LatencyBin;
@@ -16,7 +17,7 @@ use pubmark_record::record::{
 use pubmark_record::tables::{PairRow, SeriesLatency, SeriesQuantiles, SeriesRow, TypeRow};
 
 use crate::books;
-use crate::outcome::{NodePair, Outcome};
+use crate::outcome::{GroupContent, NodePair, Outcome};
 use crate::plan::RunPlan;
 use crate::plan::TYPE_LIMIT;
 use crate::shard_outcome::{CAUSE_LIMIT, TypeTimes};
@@ -63,6 +64,29 @@ pub fn curves(outcome: &Outcome, clock_error_ns: Option<u64>) -> Vec<Curve> {
 /// All histograms of a run in HdrHistogram's V2 format, ns, by name; those without samples are left out.
 pub fn histograms(outcome: &Outcome, clock_error_ns: Option<u64>) -> Vec<(&'static str, Vec<u8>)> {
     distributions(outcome, clock_error_ns).iter().map(|(name, times)| (*name, times.to_hdr_v2())).collect()
+}
+
+/// What subscribers with predicates did, by group.
+pub fn content(plan: &RunPlan, outcome: &Outcome, clock_error_ns: Option<u64>) -> Vec<ContentRow> {
+    let row = |content: &GroupContent| {
+        let group = &plan.workload.subscribers[usize::from(content.group)];
+        // What a lost part of the run had received and sent is missing on both sides.
+        let account = content.account.filter(|_| outcome.lost.is_empty());
+        let counts = &content.counts;
+        ContentRow {
+            group: group.name.clone(),
+            r#where: group.predicate.as_ref().map_or_else(String::new, |predicate| predicate.text().to_owned()),
+            arrived: account.map(|account| account.arrived),
+            should_match: account.map(|account| account.should_match),
+            matched: counts.matched,
+            filtered: counts.filtered,
+            filtered_bytes: counts.filtered_bytes,
+            unreadable: counts.unreadable,
+            missed: account.map(|account| account.missed),
+            latency: bounds(&counts.latency.widened(clock_error_ns)),
+        }
+    };
+    outcome.content.iter().map(row).collect()
 }
 
 /// Length of the measured window as it was lived through, seconds.

@@ -22,6 +22,8 @@ use pubmark_protocol::log_in::SessionToken;
 use pubmark_protocol::token::TokenSigner;
 
 use crate::announced::Announced;
+use crate::content::counts::ContentFilter;
+use crate::content::matches::{self, MatchNotes, Matching};
 use crate::endpoints::Endpoints;
 use crate::fault_targets;
 use crate::faults::log::FaultLog;
@@ -75,6 +77,10 @@ struct Common<'a> {
     audiences: Vec<u32>,
     /// By requester: its responder.
     responders: HashMap<u32, RequestTarget>,
+    /// By publisher: notes of what predicates choose, empty yet; none where no subscriber has one.
+    matches: Vec<Vec<MatchNotes>>,
+    /// All of these notes.
+    matches_count: usize,
     /// By publisher: audiences that receive its messages.
     fan_out: Vec<u32>,
     /// Which devices share a connection.
@@ -134,6 +140,7 @@ pub fn shards(plan: &RunPlan, progress: &Arc<Progress>, is_wanted: impl Fn(usize
             counted += 1;
         }
     }
+    let matches = matches::notes_of_publishers(&plan.workload, &plan.fleet, &streams);
     let common = Common {
         plan,
         rules: Rules::all(&plan.workload, plan.seed, &plan.timeline).into(),
@@ -146,6 +153,8 @@ pub fn shards(plan: &RunPlan, progress: &Arc<Progress>, is_wanted: impl Fn(usize
             plan.workload.subscribers.iter().map(|group| signer(&group.identity)).collect(),
         ],
         responders: responders(plan, &streams, &audiences),
+        matches_count: matches.iter().map(Vec::len).sum(),
+        matches,
         streams,
         audiences,
         fan_out,
@@ -253,7 +262,8 @@ impl Common<'_> {
         };
         let shared_connections = self.shared_connections.sending().enumerate().filter(is_meant);
         for (_, members) in shared_connections.skip(share.part).step_by(share.of) {
-            let (range, publications) = self.add_devices(&members, sessions.len() as u32, &mut publishers);
+            let session = sessions.len() as u32;
+            let (range, publications) = self.add_devices(&members, Side::Publish, session, &mut publishers);
             for (publisher, device) in publishers[range.start as usize..].iter_mut().zip(members.iter()) {
                 let requests = self.plan.workload.devices[usize::from(device.group)].requests;
                 publisher.requester =
@@ -282,6 +292,7 @@ impl Common<'_> {
     fn add_devices(
         &self,
         members: &[Device],
+        side: Side,
         session: u32,
         publishers: &mut Vec<Publisher>,
     ) -> (Range<u32>, Vec<Publication>) {
@@ -295,6 +306,7 @@ impl Common<'_> {
             let mut publisher = Publisher::new(device, rules, session, acknowledged, fan_out, group.churn.is_some());
             publisher.publication = u16::try_from(publications.len()).expect("`Fleet::limits` was asked for");
             publisher.book.leads = self.plan.fleet.leads(device.publisher);
+            self.add_matching(&mut publisher, device, side);
             publications.push(Publication {
                 publisher: device.publisher,
                 topic: self.plan.fleet.topic(&self.plan.workload, device).into(),
@@ -307,6 +319,24 @@ impl Common<'_> {
             publishers.push(publisher);
         }
         (first..publishers.len() as u32, publications)
+    }
+
+    /// Lets a publisher ask the predicates of subscribers that receive it.
+    fn add_matching(&self, publisher: &mut Publisher, device: &Device, side: Side) {
+        let Some(notes) = self.matches.get(device.publisher as usize).filter(|notes| !notes.is_empty()) else { return };
+        let group = &self.plan.workload.devices[usize::from(device.group)];
+        let Some(body) = self.body(&group.body, device) else { return };
+        let wall_ahead_ns = self.config(side).wall_ahead_ns;
+        publisher.book.matches = notes.clone();
+        publisher.matching =
+            Some(Box::new(Matching::new(&self.plan.workload, body, wall_ahead_ns, self.matches_count)));
+    }
+
+    fn config(&self, side: Side) -> &ShardConfig {
+        match side {
+            Side::Publish => &self.configs[0],
+            Side::Subscribe => &self.configs[1],
+        }
     }
 
     /// What the devices of a session react to, by number of the publisher that triggers.
@@ -417,11 +447,11 @@ impl Common<'_> {
                     let heard = plan.subscribe_at.heard_at(place, streams);
                     let shared = plan.workload.subscribers[usize::from(subscriber.group)].shared.is_some();
                     let filters = config.subscriptions.len() as u16;
-                    audiences.push(Audience { number, heard, filters, shared });
+                    audiences.push(Audience { number, heard, filters, group: subscriber.group, shared });
                     audiences.len() as u32 - 1
                 });
                 let session = sessions.len() as u32;
-                let (range, publications) = self.add_devices(&members, session, &mut publishers);
+                let (range, publications) = self.add_devices(&members, Side::Subscribe, session, &mut publishers);
                 if let Some(device) = members.first() {
                     config = SessionConfig { subscriptions: config.subscriptions, ..self.device_session(device, node) };
                     config.endpoint = place;
@@ -494,10 +524,7 @@ impl Common<'_> {
     ) -> Setup {
         let plan = self.plan;
         let side = self.shares[index].side;
-        let config = match side {
-            Side::Publish => &self.configs[0],
-            Side::Subscribe => &self.configs[1],
-        };
+        let config = self.config(side);
         Setup {
             name: name(plan, &self.shares, index),
             index,
@@ -517,7 +544,11 @@ impl Common<'_> {
                 plan.run_id,
             )
             .from_nodes(self.nodes.clone())
-            .with_probes(plan.probes.then(|| probes::groups(&plan.workload))),
+            .with_probes(plan.probes.then(|| probes::groups(&plan.workload)))
+            .with_content(ContentFilter::new(
+                &plan.workload,
+                audiences.iter().map(|audience| audience.group).collect(),
+            )),
             presence: Presence::new(audiences.iter().map(|audience| (audience.number, audience.filters))),
             requests: ShardRequests::new(vec![]),
             seed: plan.seed,

@@ -11,6 +11,8 @@ use pubmark_protocol::tls::Agreed;
 use pubmark_record::connections::AgreedOn;
 use serde::{Deserialize, Serialize};
 
+use crate::content::counts::ContentCounts;
+use crate::content::matches::MatchNotes;
 use crate::epochs::Epochs;
 use crate::faults::log::FaultNotes;
 use crate::followed::Followed;
@@ -63,6 +65,8 @@ pub struct PublisherBook {
     pub epochs: Epochs,
     /// (segment between faults, first sequence number handed over in it), likewise; empty in a run without faults.
     pub segments: Vec<(u16, u32)>,
+    /// Which of its measured messages the predicates of subscribers choose; empty where none receives it.
+    pub matches: Vec<MatchNotes>,
 }
 
 /// A time during which the system did not hold a filter of an audience: no session of it was there, or it was refused.
@@ -346,6 +350,9 @@ impl Counters {
     }
 }
 
+/// Most groups of subscribers of a workload.
+const SUBSCRIBER_GROUPS: usize = 10_000;
+
 /// What one shard hands over at the end.
 #[derive(Serialize, Deserialize)]
 pub struct ShardOutcome {
@@ -368,6 +375,9 @@ pub struct ShardOutcome {
     pub types: Vec<Option<Box<TypeTimes>>>,
     /// Counters.
     pub counters: Counters,
+    /// What its clients with predicates did, by subscriber group.
+    #[serde(deserialize_with = "bounded::at_most::<{ SUBSCRIBER_GROUPS }, _, _>")]
+    pub content: Vec<Option<Box<ContentCounts>>>,
     /// Over time.
     pub series: Series,
     /// Latencies by the sender's node, in a run on several.

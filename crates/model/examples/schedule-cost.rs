@@ -148,6 +148,7 @@ fn streams_cost(name: &str, topic: &str, publishers: u32, subscribers: u32, filt
         link: None,
         isolate: false,
         responds: None,
+        predicate: None,
     };
     let workload = Workload {
         name: "cost".to_owned(),

@@ -49,7 +49,7 @@ pub fn set_payload(workload: &mut Workload, bytes: u32) {
 }
 
 /// Multiplies the rate of every device: its intervals, recorded send times and jitter become shorter by `factor`. Times on
-/// and off and churn stay. A factor of 1 asks nothing of the workload, not even that it has a rate.
+/// and off, lengths of states, days and churn stay. A factor of 1 asks nothing of the workload, not even that it has a rate.
 pub fn multiply_rate(workload: &mut Workload, factor: f64) -> Result<(), AdjustError> {
     if factor == 1.0 {
         return Ok(());
@@ -86,6 +86,10 @@ fn faster(arrival: &Arrival, factor: f64) -> Arrival {
         Arrival::OnOff { interval, mean_on, mean_off } => {
             Arrival::OnOff { interval: shorter(*interval), mean_on: *mean_on, mean_off: *mean_off }
         }
+        Arrival::Profiled { base, profile } => {
+            Arrival::Profiled { base: Box::new(faster(base, factor)), profile: profile.clone() }
+        }
+        Arrival::States(states) => Arrival::States(states.with_intervals(shorter)),
         Arrival::Trace { offsets_ns, period } => Arrival::Trace {
             offsets_ns: offsets_ns
                 .iter()

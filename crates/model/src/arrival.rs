@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::profile::Profile;
 use crate::reaction::Reaction;
+use crate::states::States;
 
 /// Where a periodic device's first send falls within its interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,6 +44,15 @@ pub enum Arrival {
         /// Mean length of an off period.
         mean_off: Duration,
     },
+    /// A periodic or Poisson process whose rate follows the time of day.
+    Profiled {
+        /// The process with multiplier 1.
+        base: Box<Arrival>,
+        /// The multipliers.
+        profile: Profile,
+    },
+    /// Periodic in each of several states, between which the device changes.
+    States(States),
     /// Recorded send times, relative to the start; repeated every `period` if given.
     Trace {
         /// Ascending offsets in nanoseconds.
@@ -67,6 +78,9 @@ impl Arrival {
         match self {
             Arrival::Periodic { interval, .. } | Arrival::OnOff { interval, .. } => is_short(*interval, 1.0),
             Arrival::Poisson { rate_per_s } => *rate_per_s > FASTEST_PER_S * (1.0 + 1e-9),
+            Arrival::Profiled { .. } | Arrival::States(_) => {
+                self.highest_rate_per_s().is_some_and(|rate_per_s| rate_per_s > FASTEST_PER_S * (1.0 + 1e-3))
+            }
             Arrival::Trace { offsets_ns, period: Some(period) } => is_short(*period, offsets_ns.len() as f64),
             Arrival::Trace { period: None, .. } | Arrival::Flood | Arrival::Reaction(_) => false,
         }
@@ -82,6 +96,8 @@ impl Arrival {
                 let on = mean_on.as_secs_f64();
                 Some(on / (on + mean_off.as_secs_f64()) / interval.as_secs_f64())
             }
+            Arrival::Profiled { base, profile } => Some(base.mean_rate_per_s()? * profile.mean()),
+            Arrival::States(states) => Some(states.mean_rate_per_s()),
             Arrival::Trace { offsets_ns, period } => {
                 let span = period.map_or_else(
                     || offsets_ns.last().map_or(0.0, |last| *last as f64 / 1e9),
@@ -90,6 +106,33 @@ impl Arrival {
                 (span > 0.0).then(|| offsets_ns.len() as f64 / span)
             }
             Arrival::Flood | Arrival::Reaction(_) => None,
+        }
+    }
+
+    /// The same in a measured window of this length, which may be but a part of a day.
+    pub fn mean_rate_within(&self, window: Duration) -> Option<f64> {
+        match self {
+            Arrival::Profiled { base, profile } => Some(base.mean_rate_per_s()? * profile.mean_over(window)),
+            arrival => arrival.mean_rate_per_s(),
+        }
+    }
+
+    /// Messages per second of a device while its group is busiest: at the peak of its day. On and off periods and states differ from device
+    /// to device, so a group of them has its mean.
+    pub fn peak_rate_per_s(&self) -> Option<f64> {
+        match self {
+            Arrival::Profiled { .. } => self.highest_rate_per_s(),
+            arrival => arrival.mean_rate_per_s(),
+        }
+    }
+
+    /// Messages per second at a device's busiest time: while it is on, in its busiest state, at the peak of its day.
+    pub fn highest_rate_per_s(&self) -> Option<f64> {
+        match self {
+            Arrival::OnOff { interval, .. } => Some(1.0 / interval.as_secs_f64()),
+            Arrival::Profiled { base, profile } => Some(base.mean_rate_per_s()? * profile.peak()),
+            Arrival::States(states) => Some(states.highest_rate_per_s()),
+            arrival => arrival.mean_rate_per_s(),
         }
     }
 }

@@ -59,13 +59,17 @@ impl Default for PlanOptions {
     }
 }
 
-/// A flow of messages.
+/// A flow of messages, on average over the measured window but for its peak.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Traffic {
     /// Messages per second while all devices are online.
     pub messages_per_s: f64,
     /// Payload bytes per second while all devices are online.
     pub bytes_per_s: f64,
+    /// Messages per second while all devices are online, at the busiest time of day of each: the same without profiles.
+    pub peak_messages_per_s: f64,
+    /// Payload bytes per second likewise.
+    pub peak_bytes_per_s: f64,
     /// Mean messages per second with planned churn.
     pub mean_messages_per_s: f64,
     /// Mean payload bytes per second with planned churn.
@@ -76,8 +80,23 @@ impl Traffic {
     fn add(&mut self, other: &Traffic) {
         self.messages_per_s += other.messages_per_s;
         self.bytes_per_s += other.bytes_per_s;
+        self.peak_messages_per_s += other.peak_messages_per_s;
+        self.peak_bytes_per_s += other.peak_bytes_per_s;
         self.mean_messages_per_s += other.mean_messages_per_s;
         self.mean_bytes_per_s += other.mean_bytes_per_s;
+    }
+
+    /// What follows if each message of the flow leads to so many of this mean size.
+    fn answered(&self, messages: f64, bytes: f64) -> Traffic {
+        let times = |per_s: f64| per_s * messages;
+        Traffic {
+            messages_per_s: times(self.messages_per_s),
+            bytes_per_s: times(self.messages_per_s) * bytes,
+            peak_messages_per_s: times(self.peak_messages_per_s),
+            peak_bytes_per_s: times(self.peak_messages_per_s) * bytes,
+            mean_messages_per_s: times(self.mean_messages_per_s),
+            mean_bytes_per_s: times(self.mean_messages_per_s) * bytes,
+        }
     }
 }
 
@@ -96,7 +115,7 @@ pub struct NodeShare {
     pub book_bytes: u64,
     /// Memory of the whole generator, books included, bytes; an estimate.
     pub generator_bytes: u64,
-    /// Messages sent and received per second, all devices online; `None` with a flood.
+    /// Messages sent and received per second, all devices online and at their peak; `None` with a flood.
     pub messages_per_s: Option<f64>,
     /// Payload bytes sent and received per second likewise.
     pub bytes_per_s: Option<f64>,
@@ -168,7 +187,7 @@ impl Plan {
     pub fn new(workload: &Workload, options: &PlanOptions) -> Plan {
         let nodes = options.nodes.max(1);
         let fleet = Fleet::on_nodes(workload, nodes);
-        let flows = flows(workload, &fleet);
+        let flows = flows(workload, &fleet, options.duration);
         let incoming = flows.iter().copied().try_fold(Traffic::default(), sum);
         let heard = Hearing::new(workload, &fleet, &flows);
         let largest_payload_bytes = workload.devices.iter().map(|group| group.size.upper_bound()).max().unwrap_or(0);
@@ -252,14 +271,14 @@ impl Plan {
             book_bytes,
             generator_bytes: BASE_BYTES + connections * connection_bytes + book_bytes + waiting as u64 + half_read,
             messages_per_s: both(
-                self.incoming.map(|flow| flow.messages_per_s),
-                self.outgoing.map(|flow| flow.messages_per_s),
-                answers(|flow| flow.messages_per_s),
+                self.incoming.map(|flow| flow.peak_messages_per_s),
+                self.outgoing.map(|flow| flow.peak_messages_per_s),
+                answers(|flow| flow.peak_messages_per_s),
             ),
             bytes_per_s: both(
-                self.incoming.map(|flow| flow.bytes_per_s),
-                self.outgoing.map(|flow| flow.bytes_per_s),
-                answers(|flow| flow.bytes_per_s),
+                self.incoming.map(|flow| flow.peak_bytes_per_s),
+                self.outgoing.map(|flow| flow.peak_bytes_per_s),
+                answers(|flow| flow.peak_bytes_per_s),
             ),
         }
     }
@@ -288,8 +307,8 @@ fn connections(workload: &Workload, fleet: &Fleet) -> u64 {
 }
 
 /// What each publisher sends: as scheduled, or for each message that triggers it one. `None` where nobody can know.
-fn flows(workload: &Workload, fleet: &Fleet) -> Vec<Option<Traffic>> {
-    let of_groups: Vec<Option<Traffic>> = workload.devices.iter().map(of_one_device).collect();
+fn flows(workload: &Workload, fleet: &Fleet, window: Duration) -> Vec<Option<Traffic>> {
+    let of_groups: Vec<Option<Traffic>> = workload.devices.iter().map(|group| of_one_device(group, window)).collect();
     let reacts = |device: &Device| workload.devices[usize::from(device.group)].reaction().is_some();
     let scheduled = |device: &Device| match reacts(device) {
         true => Some(Traffic::default()),
@@ -299,24 +318,23 @@ fn flows(workload: &Workload, fleet: &Fleet) -> Vec<Option<Traffic>> {
     for link in fleet.links() {
         let group = &workload.devices[usize::from(fleet.devices()[link.reacts as usize].group)];
         let bytes = group.mean_payload_bytes();
-        let answers = flows[link.trigger as usize].map(|flow| Traffic {
-            messages_per_s: flow.messages_per_s,
-            bytes_per_s: flow.messages_per_s * bytes,
-            mean_messages_per_s: flow.mean_messages_per_s,
-            mean_bytes_per_s: flow.mean_messages_per_s * bytes,
-        });
+        let messages = f64::from(group.reaction().map_or(0, |reaction| reaction.burst.messages));
+        let answers = flows[link.trigger as usize].map(|flow| flow.answered(messages, bytes));
         flows[link.reacts as usize] = flows[link.reacts as usize].and_then(|total| sum(total, answers));
     }
     flows
 }
 
-fn of_one_device(group: &crate::workload::DeviceGroup) -> Option<Traffic> {
-    let rate = group.arrival.mean_rate_per_s()?;
+fn of_one_device(group: &crate::workload::DeviceGroup, window: Duration) -> Option<Traffic> {
+    let rate = group.arrival.mean_rate_within(window)?;
+    let peak = group.arrival.peak_rate_per_s()?;
     let online = group.churn.as_ref().map_or(1.0, |churn| churn.availability());
     let bytes = group.mean_payload_bytes();
     Some(Traffic {
         messages_per_s: rate,
         bytes_per_s: rate * bytes,
+        peak_messages_per_s: peak,
+        peak_bytes_per_s: peak * bytes,
         mean_messages_per_s: rate * online,
         mean_bytes_per_s: rate * bytes * online,
     })
@@ -375,7 +393,7 @@ impl Hearing {
             None => group.processing.as_secs_f64(),
         };
         let Some(flow) = flow.filter(|_| each_s > 0.0) else { return };
-        let share = flow.messages_per_s * each_s / f64::from(members);
+        let share = flow.peak_messages_per_s * each_s / f64::from(members);
         if self.processing.as_ref().is_none_or(|known| known.share < share) {
             self.processing = Some(Processing { group: group.name.clone(), share });
         }

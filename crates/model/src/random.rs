@@ -1,6 +1,10 @@
 //! Random numbers by counting: value `n` of a stream is a pure function of (key, n), so any draw can be made
 //! again at any time, in any order, on any shard. SplitMix64 (Steele, Lea, Flood, OOPSLA 2014) is such a function.
 
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
 /// Step of the SplitMix64 sequence: 2^64 divided by the golden ratio, odd.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
@@ -47,6 +51,33 @@ impl Stream {
     /// Value `index` of an exponential distribution with mean 1.
     pub fn exponential(self, index: u64) -> f64 {
         -libm::log(1.0 - self.unit(index))
+    }
+}
+
+/// A time that is always the same, or drawn: how long a device thinks before it reacts, or stays in a state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum RandomTime {
+    /// Always the same; zero for none.
+    Fixed(Duration),
+    /// Exponentially distributed with this mean (ComBench's `exponentialDistribution`).
+    Exponential(Duration),
+}
+
+impl RandomTime {
+    /// The time for a draw, ns.
+    pub fn draw_ns(&self, stream: Stream, index: u64) -> u64 {
+        let nanoseconds = |time: &Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        match self {
+            RandomTime::Fixed(time) => nanoseconds(time),
+            RandomTime::Exponential(mean) => (nanoseconds(mean) as f64 * stream.exponential(index)) as u64,
+        }
+    }
+
+    /// Its mean.
+    pub fn mean(&self) -> Duration {
+        match self {
+            RandomTime::Fixed(time) | RandomTime::Exponential(time) => *time,
+        }
     }
 }
 

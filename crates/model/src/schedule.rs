@@ -15,8 +15,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::fleet::Device;
-use crate::random::{self, Stream, mix};
-use crate::reaction::Think;
+use crate::random::{self, RandomTime, Stream, mix};
+use crate::reaction::Burst;
 use crate::template::BodyDraw;
 use crate::workload::{DeviceGroup, Workload};
 
@@ -26,6 +26,7 @@ mod cursor;
 mod dump;
 mod hash;
 mod sizes;
+mod states;
 
 pub use churn::{ChurnCursor, Transition};
 pub use cursor::{Cursor, Due};
@@ -53,6 +54,10 @@ mod purpose {
     pub const CHECKS_BEFORE_START: u64 = 10;
     pub const CHECKS: u64 = 11;
     pub const THINK: u64 = 12;
+    pub const STATE_AT_START: u64 = 13;
+    pub const STATE_LENGTH: u64 = 14;
+    pub const STATE_PHASE: u64 = 15;
+    pub const NEXT_STATE: u64 = 16;
 }
 
 /// The stretch of time that a schedule covers: [−warm-up, duration).
@@ -93,7 +98,8 @@ pub struct Rules {
     /// Smaller sizes are raised to this.
     smallest_bytes: u32,
     churn: Option<churn::ChurnRule>,
-    think: Option<Think>,
+    think: Option<RandomTime>,
+    burst: Burst,
 }
 
 /// What a reaction is to be: a function of (seed, stream of the trigger, its sequence number).
@@ -107,6 +113,8 @@ pub struct Answer {
     pub size_raised: bool,
     /// What the fields of its body depend on.
     pub draw: BodyDraw,
+    /// Messages that follow it in its burst.
+    pub left: u32,
 }
 
 impl Rules {
@@ -122,6 +130,7 @@ impl Rules {
             smallest_bytes: group.smallest_payload_bytes(),
             churn: group.churn.as_ref().map(churn::ChurnRule::new),
             think: group.reaction().map(|reaction| reaction.think),
+            burst: group.reaction().map_or(Burst::ONE, |reaction| reaction.burst),
         }
     }
 
@@ -135,7 +144,6 @@ impl Rules {
         matches!(self.arrival, arrivals::ArrivalRule::Flood)
     }
 
-    /// Key of everything that is drawn for a device.
     /// Key of the draws of `device`, of the group with these rules, in answer to `trigger`, of the group with those.
     pub fn answer_key(&self, device: &Device, trigger_rules: &Rules, trigger: &Device) -> u64 {
         mix(self.device_key(device) ^ trigger_rules.device_key(trigger).rotate_left(32))
@@ -143,17 +151,33 @@ impl Rules {
 
     /// The reaction to a trigger's message; `None` if the group does not react. The name of the device has `device_bytes` bytes.
     pub fn answer(&self, key: u64, sequence: u32, device_bytes: u8) -> Option<Answer> {
-        let think = self.think?;
-        let draw = BodyDraw { key, number: sequence };
+        let think_ns = self.think?.draw_ns(Stream::new(key, purpose::THINK), u64::from(sequence));
+        let number = sequence.wrapping_mul(self.burst.messages);
+        let left = self.burst.messages.saturating_sub(1);
+        Some(Answer { think_ns, left, ..self.answer_of(BodyDraw { key, number }, device_bytes) })
+    }
+
+    /// The message of a burst behind the one with this draw and so many left behind it, and the time between the two in place of the
+    /// time to think; `None` behind the last one.
+    pub fn next_answer(&self, draw: BodyDraw, left: u32, device_bytes: u8) -> Option<Answer> {
+        let left = left.checked_sub(1)?;
+        let think_ns = u64::try_from(self.burst.interval.as_nanos()).unwrap_or(u64::MAX);
+        let next = BodyDraw { number: draw.number.wrapping_add(1), ..draw };
+        Some(Answer { think_ns, left, ..self.answer_of(next, device_bytes) })
+    }
+
+    fn answer_of(&self, draw: BodyDraw, device_bytes: u8) -> Answer {
         let configured = self.size.draw(draw, device_bytes);
-        Some(Answer {
-            think_ns: think.draw_ns(Stream::new(key, purpose::THINK), u64::from(sequence)),
+        Answer {
+            think_ns: 0,
             payload_bytes: configured.max(self.smallest_bytes),
             size_raised: configured < self.smallest_bytes,
             draw,
-        })
+            left: 0,
+        }
     }
 
+    /// Key of everything that is drawn for a device.
     fn device_key(&self, device: &Device) -> u64 {
         identity_key(self.key, device)
     }

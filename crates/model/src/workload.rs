@@ -13,6 +13,7 @@ use crate::identity::GroupIdentity;
 use crate::link::Link;
 use crate::metric::MetricProgram;
 use crate::payload::{Body, HeaderPlace, SizeDistribution};
+use crate::predicate::Predicate;
 use crate::qos::Qos;
 use crate::reaction::Reaction;
 use crate::requests::{Requests, Responds};
@@ -174,6 +175,26 @@ impl DeviceGroup {
         self.template_needs().is_none_or(fits)
     }
 
+    /// Bytes of a payload that holds its JSON document behind the header; `None` if its body is none, or a template, which is never cut.
+    pub fn json_document_needs(&self) -> Option<u32> {
+        match &self.body {
+            Body::Json(document) => Some(self.header_bytes() + document.len() as u32),
+            Body::Template(_) | Body::Random | Body::Text => None,
+        }
+    }
+
+    /// Bodies of its first messages, at most so many; `None` if they are no JSON documents, or parts of one.
+    pub fn json_examples(&self, count: u32) -> Option<Vec<Vec<u8>>> {
+        match &self.body {
+            Body::Template(template) => Some(template.examples(count)),
+            Body::Json(document) => {
+                let holds = self.json_document_needs().is_some_and(|bytes| self.size.lower_bound() >= bytes);
+                holds.then(|| vec![document.as_bytes().to_vec()])
+            }
+            Body::Random | Body::Text => None,
+        }
+    }
+
     /// Mean size of its payloads as sent, bytes.
     pub fn mean_payload_bytes(&self) -> f64 {
         self.size.mean_raised(self.smallest_payload_bytes())
@@ -215,6 +236,8 @@ pub struct SubscriberGroup {
     pub isolate: bool,
     /// It answers requests: the group is one of responders.
     pub responds: Option<Responds>,
+    /// Messages that it is interested in, by their content; all if `None`. Each client filters what it received.
+    pub predicate: Option<Predicate>,
 }
 
 /// Whether each node runs all devices or a share of them.

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::content::ContentRow;
 use crate::latency::LatencyBounds;
 
 /// What became of messages.
@@ -23,6 +24,9 @@ pub struct DeliveryFigures {
     /// What clients filtered; `null` where the system does it for them.
     #[serde(default)]
     pub filtered: Option<FilteredCounts>,
+    /// What subscribers filtered by the content of messages, by group; empty where no group has `where`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub content: Vec<ContentRow>,
     /// Writer–reader pairs; `null` where a broker stands between them.
     #[serde(default)]
     pub pairs: Option<PairCounts>,

@@ -12,6 +12,7 @@ pub mod codes;
 pub mod comparison;
 pub mod conditions;
 pub mod connections;
+pub mod content;
 pub mod cost;
 pub mod custom;
 pub mod delivery;

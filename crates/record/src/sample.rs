@@ -6,6 +6,7 @@ use pubmark_model::qos::Qos;
 use pubmark_model::workload::Variant;
 
 use crate::conditions::RunConditions;
+use crate::content::ContentRow;
 use crate::cost::{ResourceRow, Usage};
 use crate::custom::{CustomBounds, CustomMetric};
 use crate::latency_bin::LatencyBin;
@@ -340,6 +341,22 @@ fn environment() -> Environment {
         descriptor_limit: 1_048_576,
         congestion_control: Some("cubic".to_string()),
         clock: "CLOCK_MONOTONIC".to_string(),
+    }
+}
+
+/// What subscribers with a predicate did with 4,000 messages.
+pub fn content() -> ContentRow {
+    ContentRow {
+        group: "alarms".to_owned(),
+        r#where: "payload.temperature > 30 && payload.room == \"hall\"".to_owned(),
+        arrived: Some(4_000),
+        should_match: Some(120),
+        matched: 120,
+        filtered: 3_880,
+        filtered_bytes: 465_600,
+        unreadable: 0,
+        missed: Some(0),
+        latency: Some(Shape { median_us: 310.0, tail: 0.255, count: 120 }.bounds()),
     }
 }
 

@@ -1,6 +1,7 @@
 //! One CSV file for each table of a record: a header line, one observation a line, times in µs, an empty field for what
 //! was not measured.
 
+mod content;
 mod custom;
 mod efficiency;
 mod experiment;
@@ -30,7 +31,7 @@ pub struct CsvTable {
 }
 
 /// Every table. A new one is a function and a row here.
-pub const TABLES: [CsvTable; 11] = [
+pub const TABLES: [CsvTable; 12] = [
     CsvTable { file: "summary.csv", holds: "every single figure: figure, statistic, unit, value", render: summary },
     CsvTable { file: "by_type.csv", holds: "messages and latencies of each device type", render: by_type },
     CsvTable { file: "by_pair.csv", holds: "delivery and latency from node to node", render: by_pair },
@@ -48,6 +49,11 @@ pub const TABLES: [CsvTable; 11] = [
         file: "latency_breakdown.csv",
         holds: "the latency breakdown",
         render: latency_breakdown::latency_breakdown,
+    },
+    CsvTable {
+        file: "content.csv",
+        holds: "what subscribers with `where` matched and filtered",
+        render: content::content,
     },
     CsvTable { file: "custom.csv", holds: "metrics of your own, whole and by part", render: custom::custom },
 ];
@@ -379,6 +385,7 @@ mod tests {
     fn every_line_of_every_table_has_the_header_s_fields() {
         let mut record = sample::record();
         record.custom = vec![sample::custom("jitter", "ms", [0.5, 1.5])];
+        record.delivery.content = vec![sample::content()];
         for table in &TABLES {
             let text = (table.render)(&record);
             let fields = text.lines().next().unwrap().split(',').count();

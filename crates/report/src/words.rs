@@ -2,6 +2,7 @@
 
 mod client;
 mod connecting;
+mod content;
 mod custom;
 mod efficiency;
 mod facts;
@@ -22,6 +23,7 @@ use crate::numbers::{TimeUnit, count, counted, significant};
 
 pub use client::*;
 pub use connecting::*;
+pub use content::*;
 pub use custom::*;
 pub use efficiency::*;
 pub use facts::*;

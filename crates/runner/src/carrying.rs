@@ -56,9 +56,9 @@ fn too_fast(workload: &Workload, protocol: &Protocol, most_per_s: u32) -> Option
     })
 }
 
-/// Messages a second of one device; 0 where others decide when it sends.
+/// Messages a second of one device at the peak of its day; 0 where others decide when it sends.
 fn each_per_s(group: &DeviceGroup) -> f64 {
-    group.arrival.mean_rate_per_s().unwrap_or(0.0)
+    group.arrival.peak_rate_per_s().unwrap_or(0.0)
 }
 
 /// The name of its client library, or its own where there is but one.

@@ -100,7 +100,10 @@ pub fn record(plan: &RunPlan, outcome: &Outcome, mut around: Surroundings) -> Re
             ..settings(plan, outcome)
         },
         connections: connections(plan, outcome, around.spoken),
-        delivery: delivery(around.spoken, outcome, around.drain_wait_ns, clock_error_ns),
+        delivery: DeliveryFigures {
+            content: sections::content(plan, outcome, clock_error_ns),
+            ..delivery(around.spoken, outcome, around.drain_wait_ns, clock_error_ns)
+        },
         latency: latency(outcome, clock_error_ns),
         throughput: sections::throughput(outcome),
         cost: cost(around.cost, plan, outcome),
@@ -153,6 +156,7 @@ fn delivery(
             chain_latency: distribution::bounds(&outcome.times.chain.widened(clock_error_ns)),
         }),
         filtered: filtered(spoken, outcome),
+        content: vec![],
         pairs: spoken.is_brokerless().then(|| PairCounts { probed: outcome.probed, ..outcome.books.pairs.counts() }),
     }
 }

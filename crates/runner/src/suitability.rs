@@ -27,7 +27,7 @@ pub fn fleet(workload: &Workload, spoken: Spoken, fleet: Fleet) -> Result<Arc<Fl
 /// A device group of which a device sends more messages than sequence numbers have room for, in a sentence.
 pub fn too_many_messages(workload: &Workload, length: Duration) -> Option<String> {
     workload.devices.iter().find_map(|group| {
-        let messages = group.arrival.mean_rate_per_s()? * length.as_secs_f64();
+        let messages = group.arrival.mean_rate_within(length)? * length.as_secs_f64();
         let sentence = || {
             format!(
                 "each device of group `{}` sends {messages:.0} messages: more than the {} that sequence numbers tell apart",
@@ -377,6 +377,7 @@ mod tests {
         overheard.subscribers.push(SubscriberGroup {
             name: "spy".to_owned(),
             responds: None,
+            predicate: None,
             ..asking.subscribers[0].clone()
         });
         assert_eq!(missing_between(&overheard, "nats", "nats"), None);

@@ -39,6 +39,44 @@ fn every_delivery_triggers_once_at_every_level() {
     }
 }
 
+/// Each root triggers four messages, 50 ms apart.
+fn bursts(script: &str, warmup: &str) -> Truth {
+    let workload = "name: burst
+defaults: {payload: 100B, qos: 0}
+devices:
+  - {name: root, arrival: {trace: [0s, 500ms, 505ms, 1s]}, topic: burst/root}
+  - {name: siren, client: c, rate: 20/s, arrival: {reaction_to: burst/root, for: 200ms}, topic: burst/siren}
+subscribers:
+  - {name: c, client: c, filters: [burst/#]}
+";
+    let arguments = ["--duration", "1500ms", "--warmup", warmup, "--drain", "5s"];
+    let truth = Liar::start(script).run_workload(workload, &arguments);
+    truth.demand_agreement();
+    truth
+}
+
+#[test]
+fn a_trigger_makes_a_burst_of_messages_due_and_a_lost_one_starves_it() {
+    let truth = bursts("", "0s");
+    assert_count_eq!(reactions(&truth), [4, 16, 0]);
+    truth.demand_only(&[("offered", 20), ("sent", 20), ("expected", 20), ("delivered", 20)]);
+    // The last of a burst is due 150 ms after its trigger.
+    let chain = truth.histogram("chain");
+    assert_eq!(chain.len(), 16);
+    assert!(chain.max() >= 150_000_000, "{} ns", chain.max());
+    let truth = bursts("drop topic=burst/root message=2", "0s");
+    assert_count_eq!(reactions(&truth), [4, 12, 4]);
+    truth.demand_only(&[("offered", 16), ("sent", 16), ("expected", 16), ("delivered", 15), ("lost", 1)]);
+}
+
+#[test]
+fn a_burst_belongs_to_the_window_of_its_trigger() {
+    // Two roots fall into the warm-up; the burst of the last one ends after the window.
+    let truth = bursts("", "502ms");
+    assert_count_eq!(reactions(&truth), [2, 8, 0]);
+    truth.demand_only(&[("offered", 10), ("sent", 10), ("expected", 10), ("delivered", 10)]);
+}
+
 #[test]
 fn a_lost_root_starves_its_chain() {
     let truth = run("drop topic=chain/root message=2", 0, "0s", "0s");

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 mod chains;
+mod content;
 mod fields;
 mod granted;
 mod intervals;

@@ -1,6 +1,5 @@
 //! How much a worker process may say: it may be on another machine, and whoever drives it keeps all of it in memory.
 
-use pubmark_model::arrival::Arrival;
 use pubmark_model::workload::Workload;
 
 use super::frames::LONGEST;
@@ -38,12 +37,8 @@ fn messages_per_s(workload: &Workload, devices: usize) -> Option<f64> {
     if workload.has_reactions() {
         return None;
     }
-    let rate = |arrival: &Arrival| match arrival {
-        // A short window may be all on.
-        Arrival::OnOff { interval, .. } => Some(1.0 / interval.as_secs_f64()),
-        arrival => arrival.mean_rate_per_s(),
-    };
-    let rates = workload.devices.iter().map(|group| rate(&group.arrival));
+    // A short window may be all on, or at the peak of a day.
+    let rates = workload.devices.iter().map(|group| group.arrival.highest_rate_per_s());
     let fastest = rates.collect::<Option<Vec<f64>>>()?.into_iter().fold(0.0, f64::max);
     Some(fastest * devices as f64)
 }

@@ -6,6 +6,7 @@ use pubmark_metrics::bounds::Bounds;
 use pubmark_metrics::series::Series;
 use pubmark_model::schedule::Due;
 
+use crate::content::counts::ContentCounts;
 use crate::message_log::row::{Row, RowKind};
 use crate::message_log::writer::ShardLog;
 use crate::plan::TYPE_LIMIT;
@@ -20,6 +21,8 @@ pub struct Figures {
     pub types: Vec<Option<Box<TypeTimes>>>,
     /// Counters.
     pub counters: Counters,
+    /// What clients with predicates did, by subscriber group.
+    pub content: Vec<Option<Box<ContentCounts>>>,
     /// Over time.
     pub series: Series,
     /// Latencies by the sender's node, in a run on several.
@@ -38,6 +41,7 @@ impl Figures {
             times: Times::new(),
             types: vec![None; types.max(1)],
             counters: Counters::default(),
+            content: vec![],
             series: Series::new(series_start_ns),
             from_nodes: vec![],
             live: None,

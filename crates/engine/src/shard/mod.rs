@@ -202,6 +202,7 @@ impl Shard {
             times: figures.times,
             types: figures.types,
             counters: figures.counters,
+            content: figures.content,
             series: figures.series,
             from_nodes: figures.from_nodes,
             traffic: totals.tally.into_groups(),

@@ -14,6 +14,7 @@ use super::requester::Requester;
 use super::timetable::Timetable;
 use super::totals::Totals;
 use super::wait::Wait;
+use crate::content::matches::Matching;
 use crate::message_log::row::RowKind;
 use crate::probes;
 use crate::shard_outcome::PublisherBook;
@@ -98,6 +99,8 @@ pub struct Publisher {
     pub epochs_limit: usize,
     /// Its messages are requests.
     pub requester: Option<Box<Requester>>,
+    /// What subscribers with predicates ask of its messages.
+    pub matching: Option<Box<Matching>>,
 }
 
 impl Publisher {
@@ -127,6 +130,7 @@ impl Publisher {
             book: PublisherBook { publisher: device.publisher, group: device.group, ..PublisherBook::default() },
             epochs_limit: usize::MAX,
             requester: None,
+            matching: None,
         }
     }
 

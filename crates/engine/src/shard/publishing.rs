@@ -24,6 +24,8 @@ pub struct Publishing {
     pub(super) flooding: Vec<u32>,
     /// When series begin, ns since the start of the window.
     pub(super) series_start_ns: i64,
+    /// Room for one document.
+    pub(super) document: Vec<u8>,
     /// How far they have come.
     pub(super) announced: Arc<Announced>,
     /// Measured messages that were due; messages written, and deliveries that they should bring, warm-up included.
@@ -53,6 +55,7 @@ impl Publishing {
             reactions,
             flooding: Vec::new(),
             series_start_ns,
+            document: vec![],
             announced,
             offered: 0,
             sent: 0,

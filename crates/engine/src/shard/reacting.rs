@@ -44,21 +44,40 @@ impl Publishing {
                 payload_bytes: answer.payload_bytes,
                 size_raised: answer.size_raised,
                 draw: answer.draw,
+                left: answer.left,
+                device_bytes: link.device_bytes,
             };
-            match self.reactions.add(reaction) {
-                Some(number) => timetable.plan(due_ns, Task::React(number)),
-                None => {
-                    self.count_offer(publisher, &reaction.due(), root_ns, timetable);
-                    totals.count_cause(format!("reaction given up: {KEPT_LIMIT} others wait"));
-                    self.count_unsent(publisher, &reaction.due(), timetable, totals);
-                }
+            self.plan_reaction(reaction, timetable, totals);
+        }
+    }
+
+    fn plan_reaction(&mut self, reaction: Planned, timetable: &mut Timetable, totals: &mut Totals) {
+        match self.reactions.add(reaction) {
+            Some(number) => timetable.plan(reaction.due_ns, Task::React(number)),
+            None => {
+                totals.count_cause(format!("reaction given up: {KEPT_LIMIT} others wait"));
+                self.give_up(reaction, timetable, totals);
             }
+        }
+    }
+
+    /// Counts a reaction that never became due, and what follows it in its burst, as offered and not sent.
+    fn give_up(&mut self, reaction: Planned, timetable: &Timetable, totals: &mut Totals) {
+        let mut reaction = Some(reaction);
+        while let Some(message) = reaction {
+            self.count_offer(message.publisher, &message.due(), message.root.due_ns, timetable);
+            self.count_unsent(message.publisher, &message.due(), timetable, totals);
+            reaction = message.next(timetable.rules(self.publishers[message.publisher as usize].book.group));
         }
     }
 
     /// A reaction is due. The session that the caller flushes then, if it was handed over.
     pub fn react<C: Clients>(&mut self, sending: &mut Sending<'_, C>, number: u32) -> Option<SessionId> {
         let mut reaction = self.reactions.take(number)?;
+        let rules = sending.timetable.rules(self.publishers[reaction.publisher as usize].book.group);
+        if let Some(next) = reaction.next(rules) {
+            self.plan_reaction(next, sending.timetable, sending.totals);
+        }
         let ready_ns = sending.now_ns;
         let root_ns = Some(reaction.root.due_ns);
         reaction.lag_ns = ready_ns.saturating_sub(sending.timetable.window.absolute(reaction.due_ns));
@@ -111,8 +130,7 @@ impl Publishing {
     pub fn settle_reactions(&mut self, timetable: &Timetable, totals: &mut Totals) {
         let (not_due, waiting) = self.reactions.take_all();
         for reaction in not_due {
-            self.count_offer(reaction.publisher, &reaction.due(), reaction.root.due_ns, timetable);
-            self.count_unsent(reaction.publisher, &reaction.due(), timetable, totals);
+            self.give_up(reaction, timetable, totals);
         }
         for reaction in waiting {
             self.count_unsent(reaction.publisher, &reaction.due(), timetable, totals);

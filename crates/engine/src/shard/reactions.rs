@@ -6,7 +6,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 
-use pubmark_model::schedule::Due;
+use pubmark_model::schedule::{Due, Rules};
 use pubmark_model::template::BodyDraw;
 use pubmark_protocol::header::Root;
 
@@ -38,7 +38,13 @@ pub(super) struct Planned {
     pub(super) payload_bytes: u32,
     pub(super) size_raised: bool,
     pub(super) draw: BodyDraw,
+    /// Messages of its burst that follow it.
+    pub(super) left: u32,
+    /// Length of its device's name.
+    pub(super) device_bytes: u8,
 }
+
+const _: () = assert!(size_of::<(Planned, u64)>() <= 80, "see `KEPT_LIMIT`");
 
 /// The reactions that wait for a session.
 #[derive(Debug)]
@@ -58,6 +64,20 @@ impl Waiting {
 }
 
 impl Planned {
+    /// The message that follows it in its burst, if one does.
+    pub(super) fn next(&self, rules: &Rules) -> Option<Planned> {
+        let next = rules.next_answer(self.draw, self.left, self.device_bytes)?;
+        Some(Planned {
+            due_ns: self.due_ns.saturating_add_unsigned(next.think_ns),
+            lag_ns: 0,
+            payload_bytes: next.payload_bytes,
+            size_raised: next.size_raised,
+            draw: next.draw,
+            left: next.left,
+            ..*self
+        })
+    }
+
     pub(super) fn due(&self) -> Due {
         Due {
             due_ns: self.due_ns,
@@ -110,7 +130,7 @@ impl Reactions {
         self.links[index as usize]
     }
 
-    /// Keeps a reaction until it is due, under a number; `None` if there is no room.
+    /// Keeps a reaction until it is due, under a number; `None` if there is no room. Of a burst the next message is kept.
     pub(super) fn add(&mut self, reaction: Planned) -> Option<u32> {
         if self.thinking() + self.waiting_count >= KEPT_LIMIT {
             return None;

@@ -13,6 +13,7 @@ use pubmark_protocol::header::{self, Header};
 use super::figures::{Figures, type_row};
 use super::window::Window;
 use crate::announced::Announced;
+use crate::content::counts::{ContentFilter, FirstCopy};
 use crate::message_log::row::{Row, RowKind};
 use crate::plan::LATE_AFTER;
 use crate::probes::{self, Met};
@@ -83,6 +84,8 @@ pub struct Audience {
     pub heard: Arc<[Heard]>,
     /// Filters of its subscription.
     pub filters: u16,
+    /// Its group of subscribers.
+    pub group: u16,
     /// It is a shared group. Its members' sockets are read in any order, and no order is promised to them (MQTT 5.0 §4.6).
     pub shared: bool,
 }
@@ -110,6 +113,8 @@ pub struct Receiver {
     met: Option<Met>,
     /// Probes that arrived.
     probes: u64,
+    /// What its audiences ask of messages, where some have a predicate.
+    content: Option<Box<ContentFilter>>,
 }
 
 impl Receiver {
@@ -141,6 +146,7 @@ impl Receiver {
             run,
             met: None,
             probes: 0,
+            content: None,
         }
     }
 
@@ -153,6 +159,11 @@ impl Receiver {
     pub fn with_probes(self, groups: Option<Arc<[bool]>>) -> Receiver {
         let streams = self.ledger.streams();
         Receiver { met: groups.map(|groups| Met::new(groups, streams)), ..self }
+    }
+
+    /// The same with predicates.
+    pub fn with_content(self, content: Option<ContentFilter>) -> Receiver {
+        Receiver { content: content.map(Box::new), ..self }
     }
 
     /// Pairs of this shard's audiences that have met by a probe.
@@ -276,6 +287,16 @@ impl Receiver {
             order => {
                 let order = if self.shared[subscriber as usize] { Arrival::InOrder } else { order };
                 self.first_copy(delivery, &header, group, measured, order, window, figures);
+                if measured && let Some(content) = &self.content {
+                    let copy = FirstCopy {
+                        audience: subscriber,
+                        group,
+                        payload: delivery.payload,
+                        latency_ns: window.relative(delivery.at_ns) - window.relative(header.due_ns),
+                        width_ns: header.lag_ns.saturating_add(delivery.late_ns(header.due_ns)),
+                    };
+                    content.enter(&copy, &mut figures.content);
+                }
                 if measured && figures.log.is_some() {
                     self.note(subscriber, first_copy_kind(order), &header, delivery, figures);
                 }
@@ -395,7 +416,7 @@ mod tests {
         let announced = Announced::new(1);
         announced.begin(0);
         announced.announce(0, 3);
-        let audience = Audience { number: 5, heard, filters: 1, shared };
+        let audience = Audience { number: 5, heard, filters: 1, group: 0, shared };
         Receiver::new(&[audience], [0].into(), [SMALLEST].into(), Arc::new(announced), RUN)
     }
 

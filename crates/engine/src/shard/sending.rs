@@ -172,6 +172,10 @@ impl Publishing {
             SendOutcome::Accepted => {
                 let (epoch, segment) = (timetable.epoch(*now_ns), sessions.segment());
                 let sequence = publisher.use_sequence(measured, epoch, segment);
+                if measured && let Some(matching) = &publisher.matching {
+                    let due_ns = timetable.window.absolute(due.due_ns);
+                    matching.note(due.draw, due_ns, &mut self.document, &mut publisher.book.matches);
+                }
                 let payload_bytes = due.payload_bytes;
                 let pending = Pending { publisher: index, sequence, ready_ns, measured, payload_bytes };
                 sessions[publisher.session].pending.push_back(pending);

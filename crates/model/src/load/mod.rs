@@ -14,7 +14,9 @@ use crate::fault::choice as fault_choice;
 use crate::link::choice;
 use crate::workload::{Variant, Workload};
 
+mod arrival;
 mod clients;
+mod content;
 mod credentials;
 mod csv;
 mod device;
@@ -31,6 +33,7 @@ mod node;
 mod options;
 mod overlay;
 mod payload;
+mod policies;
 pub(crate) mod raw;
 mod raw_credentials;
 pub(crate) mod raw_faults;

@@ -1,5 +1,6 @@
 //! Sizes and bodies of payloads, checked.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::diagnostic::{Problem, ProblemKind, Span};
@@ -175,7 +176,12 @@ pub(crate) fn body(raw: Option<&Form<Word<BodyWord>, RawBody>>) -> Result<Body, 
 }
 
 fn wrong_template(json: &Spanned<String>, error: TemplateError) -> Problem {
-    let (text, at) = (&json.value, error.at);
+    within(json, "document", error.at, error.reason, error.hint)
+}
+
+/// A problem within a text of a language of its own, which is called `what`.
+pub(crate) fn within(text: &Spanned<String>, what: &str, at: Range<usize>, reason: String, hint: String) -> Problem {
+    let (json, text) = (text, &text.value);
     let before = &text[..at.start];
     let line_start = before.rfind('\n').map_or(0, |end| end + 1);
     let (line, column) = (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1);
@@ -184,11 +190,11 @@ fn wrong_template(json: &Spanned<String>, error: TemplateError) -> Problem {
     let (span, message) = match quotes.filter(|_| !text.contains('\n')) {
         Some(quotes) => {
             let start = json.span.start + (quotes / 2 + at.start) as u32;
-            (Span { start, length: at.len() as u32, ..json.span }, error.reason)
+            (Span { start, length: at.len() as u32, ..json.span }, reason)
         }
-        None => (json.span, format!("line {line}, column {column} of the document: {}", error.reason)),
+        None => (json.span, format!("line {line}, column {column} of the {what}: {reason}")),
     };
-    Problem::new(ProblemKind::ImpossibleValue, message).at(span, "here").help(error.hint)
+    Problem::new(ProblemKind::ImpossibleValue, message).at(span, "here").help(hint)
 }
 
 /// The group with the header's share of a size that its body gives, if its sizes hold its body.

@@ -8,8 +8,8 @@ use super::raw_faults::RawFault;
 use super::raw_links::RawLink;
 use super::raw_requests::{RawRequester, RawResponder};
 use super::shape::{
-    AnyText, CheckText, CountText, DurationText, Form, Named, NumberText, OneOrMany, QosText, RateText, ShareText,
-    SizeText, Spanned, SpreadText, Text, ThinkText, Word,
+    AnyText, ChanceText, CheckText, CountText, DurationText, Form, Named, NumberText, OneOrMany, QosText, RateText,
+    ShareText, SizeText, Spanned, SpreadText, Text, ThinkText, Word,
 };
 use crate::metric::MetricProgram;
 
@@ -86,13 +86,15 @@ macro_rules! with_device_fields {
             pub every: Option<Text<DurationText>>,
             /// Messages per second of one device, such as `10/s`; in place of `every`.
             pub rate: Option<Text<RateText>>,
-            /// When messages are due: `periodic` (default), `poisson`, `flood`, or a mapping for on-off, recorded times and
+            /// When messages are due: `periodic` (default), `poisson`, `flood`, or a mapping for on-off, states, recorded times and
             /// reactions.
             pub arrival: Option<Form<Word<ArrivalWord>, Spanned<RawArrival>>>,
             /// Where a periodic device's first send falls: `spread` (default) over the interval, or `aligned` with all others.
             pub phase: Option<Word<PhaseWord>>,
             /// Each periodic due time is moved by up to this much either way; below half the interval.
             pub jitter: Option<Text<DurationText>>,
+            /// How the rate of a periodic or Poisson device follows the time of day: a mapping with its `curve`, or `none` (default).
+            pub profile: Option<Form<Word<ProfileWord>, Spanned<RawProfile>>>,
             /// Size of a message's payload, header included unless it is a user property: one size, or a distribution. Without it, a body
             /// with fields has the size that it becomes.
             pub payload: Option<Form<Text<SizeText>, Spanned<RawPayload>>>,
@@ -184,6 +186,48 @@ pub(crate) struct RawArrival {
     pub reaction_to: Option<Spanned<String>>,
     /// Time between the receipt and the reaction: `20ms`, `exponential 20ms`; none by default.
     pub think: Option<Text<ThinkText>>,
+    /// With `reaction_to`: each received message triggers messages at the device's `every` or `rate` for this long, the first at once.
+    pub r#for: Option<Text<DurationText>>,
+    /// States of a device, at least two, each with a rate of its own: it changes from one to the next.
+    pub states: Option<Spanned<Vec<Spanned<RawState>>>>,
+}
+
+/// A state of a device.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a mapping with `name`, a rate, and `for`")]
+pub(crate) struct RawState {
+    /// Its name, unique in the group.
+    pub name: Spanned<String>,
+    /// Messages per second in it, such as `10/s`; `0/s` for none.
+    pub rate: Option<Text<RateText>>,
+    /// Time between two sends in it; in place of `rate`.
+    pub every: Option<Text<DurationText>>,
+    /// How long it lasts: `30s`, `exponential 30s`.
+    pub r#for: Text<ThinkText>,
+    /// The states that follow it with their chances, such as `{active: 30%, idle: 70%}`; by default the next one of the list, after the
+    /// last one the first.
+    pub next: Option<Spanned<Named<Text<ChanceText>>>>,
+}
+
+/// No profile, where a type or the defaults have one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum ProfileWord {
+    /// The same rate at all times.
+    None,
+}
+
+/// Rate by time of day.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a mapping with `curve`")]
+pub(crate) struct RawProfile {
+    /// How long a day of the devices lasts in the run: `60s` makes an hour 2.5 s; `24h` by default.
+    pub day: Option<Text<DurationText>>,
+    /// Time of day at which the measured window begins, such as `06:00`; `00:00` by default.
+    pub start: Option<Spanned<String>>,
+    /// Multipliers of the rate by time of day, such as `{"00:00": 0.2, "08:00": 1, "18:00": 1.5}`; linear between two of them, and
+    /// between the last one and the first.
+    pub curve: Spanned<Named<Text<NumberText>>>,
 }
 
 /// Where the first send falls.
@@ -381,6 +425,9 @@ pub(crate) struct RawSubscriber {
     /// What each subscribes to, in MQTT's syntax; `{index}` becomes the subscriber's number in its group, from 0;
     /// `{index%NAME}` as in topics.
     pub filters: Spanned<OneOrMany<Spanned<String>>>,
+    /// Which messages it is interested in, by their JSON content: `payload.temperature > 30 && payload.room == "hall"`. Each client
+    /// filters what it received; the message accounting does not change.
+    pub r#where: Option<Spanned<String>>,
     /// Delivery level asked for: `0` (default), `1`, `2`.
     pub qos: Option<Text<QosText>>,
     /// What the session keeps: `clean` (default) or `persistent`.
@@ -410,6 +457,8 @@ pub(crate) struct RawSubscriberChange {
     pub scales: Option<Word<bool>>,
     /// See `subscribers`.
     pub filters: Option<OneOrMany<Spanned<String>>>,
+    /// See `subscribers`.
+    pub r#where: Option<Spanned<String>>,
     /// See `subscribers`.
     pub qos: Option<Text<QosText>>,
     /// See `subscribers`.

@@ -114,6 +114,7 @@ fn as_device(raw: &RawRequester) -> RawGroup {
         arrival: raw.arrival,
         phase: raw.phase,
         jitter: raw.jitter,
+        profile: None,
         payload: raw.payload,
         body: raw.body,
         header: None,
@@ -176,6 +177,7 @@ fn responders(raw: &RawResponder, scale: u32, files: &Files) -> Result<Subscribe
             concurrency: count(&raw.concurrency, "`concurrency`", 1, u32::from(u16::MAX), 1)? as u16,
             queue: count(&raw.queue, "`queue`", 0, LONGEST_QUEUE, USUAL_QUEUE)?,
         }),
+        predicate: None,
     })
 }
 

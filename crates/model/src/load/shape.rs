@@ -143,6 +143,9 @@ text_kinds! {
     /// `20% every 5s`.
     CheckText = "Check", "a chance and a period such as `20% every 5s`",
         r"^([0-9]*\.?[0-9]+%? every [0-9]*\.?[0-9]+(ns|us|ms|s|m|h)|.*\$\{.+\}.*)$", &["string"];
+    /// `30%`.
+    ChanceText = "Chance", "a chance such as `30%`",
+        r"^([0-9]*\.?[0-9]+%?|.*\$\{.+\}.*)$", &["string", "number"];
     /// A number of devices for each unit of the scale.
     ShareText = "Share", "a number such as `10`, or `0.2` for one in five",
         r"^([0-9]*\.?[0-9]+|.*\$\{.+\}.*)$", &["string", "number"];

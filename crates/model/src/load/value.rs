@@ -6,7 +6,7 @@ use super::diagnostic::{Problem, ProblemKind, Span};
 use super::shape::{CheckText, CountText, DurationText, NumberText, QosText, RateText, ShareText, Text, ThinkText};
 use super::suggest;
 use crate::qos::Qos;
-use crate::reaction::Think;
+use crate::random::RandomTime;
 use crate::units::{self, UnitError};
 
 /// Shortest time between two messages of a device that is taken.
@@ -55,7 +55,7 @@ pub(crate) fn long_period(text: &Text<DurationText>, what: &str) -> Result<Durat
     not_below_shortest(period, what, text.span).map(|()| period)
 }
 
-fn not_below_shortest(period: Duration, what: &str, span: Span) -> Result<(), Problem> {
+pub(crate) fn not_below_shortest(period: Duration, what: &str, span: Span) -> Result<(), Problem> {
     if period >= SHORTEST_PERIOD {
         return Ok(());
     }
@@ -71,14 +71,26 @@ pub(crate) fn interval(text: &Text<DurationText>) -> Result<Duration, Problem> {
 
 /// Messages per second, above zero.
 pub(crate) fn rate(text: &Text<RateText>) -> Result<f64, Problem> {
+    rate_or_silence(text)?.ok_or_else(|| {
+        impossible("a rate cannot be zero".to_owned())
+            .at(text.span, "no messages")
+            .help("write for instance `1/s` or `1/min`")
+    })
+}
+
+/// Messages per second; `None` for `0/s`.
+pub(crate) fn rate_or_silence(text: &Text<RateText>) -> Result<Option<f64>, Problem> {
     let rate = unit(text, units::rate)?;
     if rate <= 0.0 {
-        return Err(impossible("a rate cannot be zero".to_owned())
-            .at(text.span, "no messages")
-            .help("write for instance `1/s` or `1/min`"));
+        return Ok(None);
     }
-    not_too_short(Duration::try_from_secs_f64(1.0 / rate).unwrap_or(Duration::MAX), text.span)?;
-    Ok(rate)
+    not_too_short(interval_of(rate), text.span)?;
+    Ok(Some(rate))
+}
+
+/// Time between two messages at so many per second.
+pub(crate) fn interval_of(rate_per_s: f64) -> Duration {
+    Duration::try_from_secs_f64(1.0 / rate_per_s).unwrap_or(Duration::MAX)
 }
 
 fn not_too_short(interval: Duration, span: Span) -> Result<Duration, Problem> {
@@ -126,14 +138,14 @@ pub(crate) fn scaled(text: Option<&Text<ShareText>>, scale: u32, most: u32) -> R
     }
 }
 
-/// Time that a device thinks before it reacts.
-pub(crate) fn think(text: &Text<ThinkText>) -> Result<Think, Problem> {
+/// A time that is fixed or drawn: `20ms`, `exponential 20ms`.
+pub(crate) fn random_time(text: &Text<ThinkText>) -> Result<RandomTime, Problem> {
     let (rest, exponential) = match text.text.trim().strip_prefix("exponential ") {
         Some(rest) => (rest, true),
         None => (text.text.as_str(), false),
     };
     let time = duration(&Text::new(rest.trim().to_owned(), text.span))?;
-    Ok(if exponential { Think::Exponential(time) } else { Think::Fixed(time) })
+    Ok(if exponential { RandomTime::Exponential(time) } else { RandomTime::Fixed(time) })
 }
 
 /// A number of at least zero.

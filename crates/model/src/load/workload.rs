@@ -12,7 +12,7 @@ use super::node::Node;
 use super::raw::{PlacementWord, RawPublished, RawSubscriber, RawWorkload, SubscribersWord, is_isolated};
 use super::reader::Reader;
 use super::shape::Spanned;
-use super::{LoadOptions, clients, device, faults, links, options, overlay, payload, requests, topics, value};
+use super::{LoadOptions, clients, content, device, faults, links, options, overlay, payload, requests, topics, value};
 use crate::metric::{self, MetricProgram};
 use crate::qos::Qos;
 use crate::workload::{Deviation, DeviceGroup, Placement, SubscriberGroup, Variant, Workload};
@@ -94,6 +94,7 @@ pub(crate) fn checked(
     faults::resolve(&mut workload, &raw.faults)?;
     clients::check(&workload, &raw)?;
     requests::check_directions(&workload, &raw)?;
+    content::check(&workload, &raw)?;
     Ok(workload)
 }
 
@@ -196,6 +197,7 @@ fn subscriber_group(raw: &RawSubscriber, number: u32, scale: u32, files: &Files)
         link: links::of_group(raw.link.as_ref()),
         isolate: is_isolated(raw.isolate.as_ref()),
         responds: None,
+        predicate: raw.r#where.as_ref().map(content::predicate).transpose()?,
     })
 }
 

@@ -33,13 +33,7 @@ impl RequestPlan {
             requesters += 1;
             in_flight += u64::from(requests.in_flight);
             answers = answers.zip(flows[usize::from(device.group)]).map(|(mut sum, flow)| {
-                let per_s = (flow.messages_per_s, flow.mean_messages_per_s);
-                sum.add(&Traffic {
-                    messages_per_s: per_s.0,
-                    bytes_per_s: per_s.0 * answer_bytes,
-                    mean_messages_per_s: per_s.1,
-                    mean_bytes_per_s: per_s.1 * answer_bytes,
-                });
+                sum.add(&flow.answered(1.0, answer_bytes));
                 sum
             });
         }

@@ -139,7 +139,7 @@ impl Plan {
         if self.nodes == 1 && machine.link_bytes_per_s.is_none() {
             return None;
         }
-        let needed = self.incoming?.bytes_per_s.max(self.outgoing?.bytes_per_s);
+        let needed = self.incoming?.peak_bytes_per_s.max(self.outgoing?.peak_bytes_per_s);
         let note = match machine.link_bytes_per_s {
             Some(_) => "payloads only, its busier direction",
             None => "payloads only, its busier direction, against an assumed 25 Gb/s",

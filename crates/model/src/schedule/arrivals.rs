@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use crate::arrival::{Arrival, Phase};
+use crate::profile::DeviceTime;
 use crate::random::Stream;
+use crate::schedule::states::StateRule;
 use crate::schedule::{NEVER, nanoseconds, purpose};
 
 /// An arrival process, ready to be stepped through.
@@ -22,6 +24,12 @@ pub(super) enum ArrivalRule {
         on_ns: f64,
         off_ns: f64,
     },
+    /// A periodic or Poisson process in the time of the device.
+    Profiled {
+        base: Box<ArrivalRule>,
+        time: DeviceTime,
+    },
+    States(StateRule),
     Trace {
         offsets_ns: Arc<[u64]>,
         usable: usize,
@@ -37,10 +45,11 @@ pub(super) enum ArrivalRule {
 pub(super) struct Position {
     /// The next due time, or [`NEVER`].
     pub due_ns: i64,
-    /// Periodic: the due time without jitter. On-off: end of the on period. Trace: start of this round.
-    base_ns: i64,
-    /// Number of the next random draw (periodic, Poisson), of the on period, of the offset in the trace.
-    turn: i64,
+    /// Periodic: the due time without jitter. Poisson: the due time, which a profile moves. On-off: end of the on period. States: end
+    /// of the state. Trace: start of this round.
+    pub base_ns: i64,
+    /// Number of the next random draw (periodic, Poisson), of the on period, of the offset in the trace; see [`StateRule`] for states.
+    pub turn: i64,
 }
 
 impl ArrivalRule {
@@ -58,6 +67,10 @@ impl ArrivalRule {
                 on_ns: mean_on.as_nanos() as f64,
                 off_ns: mean_off.as_nanos() as f64,
             },
+            Arrival::Profiled { base, profile } => {
+                ArrivalRule::Profiled { base: Box::new(ArrivalRule::new(base)), time: DeviceTime::new(profile) }
+            }
+            Arrival::States(states) => ArrivalRule::States(StateRule::new(states)),
             Arrival::Trace { offsets_ns, period } => {
                 let period_ns = period.map(nanoseconds).filter(|period_ns| *period_ns > 0);
                 // Rounds must not overlap: offsets at or past the period are those of the next round already.
@@ -94,6 +107,11 @@ impl ArrivalRule {
                 let off_for_ns = if on { 0 } else { exponential_ns(key, purpose::OFF_LENGTH, 0, *off_ns) };
                 self.enter_on_period(&mut position, key, start_ns.saturating_add(off_for_ns), end_ns);
             }
+            ArrivalRule::Profiled { base, time } => {
+                position = base.first(key, time.at(start_ns), NEVER);
+                position.due_ns = in_run(time, position.due_ns).max(start_ns);
+            }
+            ArrivalRule::States(rule) => rule.first(&mut position, key, end_ns),
             ArrivalRule::Trace { .. } => self.settle_trace(&mut position),
             ArrivalRule::Flood => return position,
             ArrivalRule::Reaction => position.due_ns = NEVER,
@@ -114,9 +132,17 @@ impl ArrivalRule {
             }
             ArrivalRule::Poisson { mean_gap_ns } => {
                 let gap_ns = exponential_ns(key, purpose::GAP, position.turn, *mean_gap_ns);
-                position.due_ns = position.due_ns.saturating_add(gap_ns);
+                position.base_ns = position.base_ns.saturating_add(gap_ns);
+                position.due_ns = position.base_ns;
                 position.turn += 1;
             }
+            ArrivalRule::Profiled { base, time } => {
+                let before_ns = position.due_ns;
+                base.advance(position, key, NEVER);
+                // Rounding to whole ns on either side of a point of the curve reverses nothing.
+                position.due_ns = in_run(time, position.due_ns).max(before_ns);
+            }
+            ArrivalRule::States(rule) => rule.advance(position, key, end_ns),
             ArrivalRule::OnOff { interval_ns, off_ns, .. } => {
                 position.due_ns = position.due_ns.saturating_add(*interval_ns);
                 if position.due_ns >= position.base_ns {
@@ -180,6 +206,10 @@ impl ArrivalRule {
         let offset_ns = i64::try_from(offsets_ns[position.turn as usize]).unwrap_or(NEVER);
         position.due_ns = position.base_ns.saturating_add(offset_ns);
     }
+}
+
+fn in_run(time: &DeviceTime, device_ns: i64) -> i64 {
+    if device_ns == NEVER { NEVER } else { time.run_ns(device_ns) }
 }
 
 /// A uniform draw of 64 bits scaled to [0, `span_ns`).

@@ -10,6 +10,7 @@ use crate::arrival::Arrival;
 use crate::fleet::{Device, Fleet};
 use crate::random::{self, mix};
 use crate::schedule::{ChurnCursor, Cursor, Due, Rules, Timeline, Transition, identity_key};
+use crate::states::State;
 use crate::workload::{DeviceGroup, Workload};
 
 /// Messages and changes of connectivity that are hashed, about: some twenty seconds of work. Of a longer schedule the beginning is, and
@@ -132,6 +133,10 @@ fn draws_per_s(group: &DeviceGroup) -> f64 {
     });
     let periods = match &group.arrival {
         Arrival::OnOff { mean_on, mean_off, .. } => 2.0 / (*mean_on + *mean_off).as_secs_f64().max(1e-9),
+        Arrival::States(states) => {
+            let length_s = |(state, share): (&State, &f64)| share / state.length.mean().as_secs_f64().max(1e-9);
+            states.all().iter().zip(states.shares()).map(length_s).sum()
+        }
         _ => 0.0,
     };
     // A trace that is not repeated has a rate until it is over; it is short.

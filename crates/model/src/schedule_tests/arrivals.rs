@@ -6,6 +6,7 @@ use proptest::prelude::*;
 
 use super::fixtures::{SECOND, due_times, periodic, timeline};
 use crate::arrival::{Arrival, Phase};
+use crate::random::RandomTime;
 use crate::schedule::Timeline;
 
 #[test]
@@ -141,6 +142,21 @@ fn any_arrival() -> impl Strategy<Value = Arrival> {
         (50_000u64..1_000_000_000, interval(), interval()).prop_map(|(interval_ns, mean_on, mean_off)| {
             Arrival::OnOff { interval: Duration::from_nanos(interval_ns), mean_on, mean_off }
         }),
+        (1_000_000u64..1_000_000_000, any::<bool>(), 1_000_000u64..2_000_000_000, 0u32..1_440, 0.1..3.0, 0.0..3.0)
+            .prop_map(|(interval_ns, poisson, day_ns, start, night, noon)| {
+                let interval = Duration::from_nanos(interval_ns);
+                let base = match poisson {
+                    true => Arrival::Poisson { rate_per_s: 1.0 / interval.as_secs_f64() },
+                    false => periodic(interval, Phase::Spread),
+                };
+                super::policies::profiled(base, Duration::from_nanos(day_ns), start, &[(0, night), (720, noon)])
+            }),
+        (50_000u64..1_000_000_000, interval(), interval(), any::<bool>()).prop_map(
+            |(interval_ns, first, second, fixed)| {
+                let length = |length| if fixed { RandomTime::Fixed(length) } else { RandomTime::Exponential(length) };
+                super::policies::two_states(Duration::from_nanos(interval_ns), [length(first), length(second)])
+            }
+        ),
         proptest::collection::vec(0u64..3_000_000_000, 0..20).prop_map(|mut offsets| {
             offsets.sort_unstable();
             Arrival::Trace { offsets_ns: offsets.into(), period: Some(Duration::from_millis(700)) }

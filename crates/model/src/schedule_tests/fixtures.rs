@@ -57,6 +57,7 @@ pub(crate) fn listeners(name: &str, count: u32, filters: &[&str]) -> SubscriberG
         link: None,
         isolate: false,
         responds: None,
+        predicate: None,
     }
 }
 

@@ -5,4 +5,5 @@ mod arrivals;
 mod churn;
 pub(crate) mod fixtures;
 mod identity;
+mod policies;
 mod sizes;

@@ -121,6 +121,11 @@ impl Template {
         self.mean_bytes
     }
 
+    /// The first messages of one device, to try something out with.
+    pub fn examples(&self, count: u32) -> Vec<Vec<u8>> {
+        sample::messages(self, count)
+    }
+
     fn bound(&self, of_field: impl Fn(&Field) -> usize) -> usize {
         let bytes = |part: &Part| match part {
             Part::Text(range) => range.len(),

@@ -19,6 +19,17 @@ pub(super) fn mean_bytes(template: &Template) -> f64 {
     (0..SAMPLES).map(bytes).sum::<f64>() / f64::from(SAMPLES)
 }
 
+/// The first messages of one device.
+pub(super) fn messages(template: &Template, count: u32) -> Vec<Vec<u8>> {
+    let message = |number| {
+        let mut message = Vec::new();
+        let filling = Filling { draw: BodyDraw { key: 0, number }, device: DEVICE, due_unix_ns: 0 };
+        template.append(&filling, &mut message);
+        message
+    };
+    (0..count).map(message).collect()
+}
+
 /// Checks that every message of it is JSON: what stands outside a string is one value whatever is drawn, and then one message tells
 /// of all.
 pub(super) fn check_json(template: &Template) -> Result<(), TemplateError> {

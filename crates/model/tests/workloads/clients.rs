@@ -45,7 +45,7 @@ fn shared_connections_and_reactions_are_checked() {
         ("filters: ['a/+']", "filters: ['z/+']", Conflict, "nothing triggers `answer`"),
         ("'a/{index}'", "'a/{trigger}'", UnknownPlaceholder, "`{index}`"),
         ("'a/{index}'", "'a/{index%lissener}'", UnknownName, "did you mean `listener`"),
-        ("reaction_to: 'a/+'", "reaction_to: 'a/+', on: 5s", Conflict, "no times of its own"),
+        ("reaction_to: 'a/+'", "reaction_to: 'a/+', on: 5s", Conflict, "`on` belongs to on and off periods"),
         ("reaction_to: 'a/+'", "reaction_to: 'a/+', think: 5", BadUnit, ""),
         ("client: c, arrival", "client: c, every: 1s, arrival", Conflict, "a reaction has a pace of its own"),
         (

@@ -70,6 +70,107 @@ fn device_groups_are_checked() {
 }
 
 #[test]
+fn profiles_and_states_are_checked() {
+    use ProblemKind::*;
+    let profile = |lines: &str| group(&format!("every: 1s\npayload: 100B\nprofile: {lines}"));
+    let states = |lines: &str| group(&format!("payload: 100B\narrival: {{states: [{lines}]}}"));
+    const IDLE: &str = "{name: idle, rate: 1/min, for: 30s}";
+    let after_idle = |lines: &str| states(&format!("{IDLE}, {lines}"));
+    for case in [
+        case(profile("{day: 60s}"), MissingKey, "day", 7, ""),
+        case(profile("{day: 0s, curve: {'00:00': 1}}"), ImpossibleValue, "0s", 7, "how long"),
+        case(profile("{day: 10us, curve: {'00:00': 1}}"), ImpossibleValue, "10us", 7, "100ms"),
+        case(profile("{day: 60, curve: {'00:00': 1}}"), BadUnit, "60", 7, "60s"),
+        case(profile("{curve: {}}"), Empty, "{", 7, "08:00"),
+        case(profile("{curve: {'24:00': 1}}"), BadUnit, "'24:00'", 7, "23:59"),
+        case(profile("{curve: {'8': 1}}"), BadUnit, "'8'", 7, "in quotes"),
+        case(profile("{start: noon, curve: {'08:00': 1}}"), BadUnit, "noon", 7, "23:59"),
+        case(profile("{curve: {'08:00': 1, '8:00': 2}}"), ImpossibleValue, "'8:00'", 7, "a minute apart"),
+        case(profile("{curve: {'08:00': -1}}"), ImpossibleValue, "-1", 7, ""),
+        case(profile("{curve: {'08:00': high}}"), WrongKind, "high", 7, ""),
+        case(profile("{curve: {'08:00': 0}}"), ImpossibleValue, "'08:00'", 7, "above 0"),
+        case(profile("{curve: {'08:00': 9999999}}"), ImpossibleValue, "9999999", 7, "higher `rate`"),
+        case(
+            group("rate: 1000/s\npayload: 100B\nprofile: {curve: {'08:00': 2000}}"),
+            TooLarge,
+            "'08:00'",
+            7,
+            "highest multiplier",
+        ),
+        case(profile("{kurve: {'08:00': 1}}"), UnknownKey, "kurve", 7, "did you mean `curve`?"),
+        case(
+            group("arrival: flood\npayload: 100B\nprofile: {curve: {'08:00': 2}}"),
+            Conflict,
+            "curve",
+            7,
+            "profile: none",
+        ),
+        case(states(IDLE), Empty, "[", 6, "idle, rate"),
+        case(after_idle("{rate: 1/s, for: 1s}"), MissingKey, "rate", 6, ""),
+        case(after_idle("{name: busy, rate: 1/s}"), MissingKey, "name", 6, ""),
+        case(after_idle("{name: busy, for: 1s}"), MissingKey, "busy", 6, "`rate: 0/s`"),
+        case(after_idle("{name: busy, rate: 1/s, every: 1s, for: 1s}"), Conflict, "1/s", 6, "keep one"),
+        case(after_idle("{name: busy, rate: 1/s, for: 0s}"), ImpossibleValue, "0s", 6, "100ms"),
+        case(after_idle("{name: busy, rate: 1/s, for: normal 1s}"), BadUnit, "normal 1s", 6, ""),
+        case(after_idle("{name: idle, rate: 1/s, for: 1s}"), BadName, "idle", 6, "`name`"),
+        case(after_idle("{name: busy, rate: 2000000/s, for: 1s}"), TooLarge, "2000000/s", 6, "more devices"),
+        case(
+            states("{name: a, rate: 0/s, for: 1s}, {name: b, rate: 0/s, for: 1s}"),
+            ImpossibleValue,
+            "[",
+            6,
+            "above `0/s`",
+        ),
+        case(
+            after_idle("{name: busy, rate: 1/s, for: 1s, next: {idel: 100%}}"),
+            ImpossibleValue,
+            "idel",
+            6,
+            "`idle`, `busy`",
+        ),
+        case(
+            after_idle("{name: busy, rate: 1/s, for: 1s, next: {idle: 60%}}"),
+            ImpossibleValue,
+            "idle",
+            6,
+            "add up to 100 %",
+        ),
+        case(
+            after_idle("{name: busy, rate: 1/s, for: 1s, next: {idle: 160%}}"),
+            ImpossibleValue,
+            "160%",
+            6,
+            "between 0% and 100%",
+        ),
+        case(
+            after_idle("{name: busy, rate: 1/s, for: 1s, next: {busy: 100%}}"),
+            ImpossibleValue,
+            "busy",
+            6,
+            "add `idle` to the `next`",
+        ),
+        case(
+            group(
+                &format!("every: 1s\npayload: 100B\narrival: {{states: [{IDLE}, {IDLE}]}}").replacen("idle", "busy", 1),
+            ),
+            Conflict,
+            "1s",
+            5,
+            "leave `every` and `rate` out",
+        ),
+        case(
+            group("payload: 100B\nevery: 1s\narrival: {on: 1s, off: 1s, for: 1s}"),
+            Conflict,
+            "1s",
+            7,
+            "leave this key out",
+        ),
+    ] {
+        check(&case);
+    }
+}
+
+#[test]
 fn churn_is_checked() {
     use ProblemKind::*;
     let churn = |lines: &str| group(&format!("every: 1s\npayload: 100B\nchurn: {lines}"));

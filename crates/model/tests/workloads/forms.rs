@@ -187,3 +187,28 @@ fn every_builtin_loads_in_both_readings_and_is_listed() {
     assert_eq!(hello.devices[0].size, SizeDistribution::Fixed(11));
     assert_eq!(hello.deviations[0].name, "payload-raised-to-header");
 }
+
+#[test]
+fn a_profile_and_states_are_read() {
+    let arrival = |lines: &str| read(&group(&format!("payload: 100B\n{lines}"))).unwrap().devices[0].arrival.clone();
+    let profiled = arrival("rate: 2/s\nprofile: {day: 60s, start: '06:00', curve: {'00:00': 0.5, '12:00': 1.5}}");
+    let Arrival::Profiled { base, profile } = &profiled else { panic!("{profiled:?}") };
+    assert!(matches!(**base, Arrival::Periodic { .. }), "{base:?}");
+    assert_eq!((profile.day, profile.peak()), (Duration::from_secs(60), 1.5));
+    assert_eq!(profiled.mean_rate_per_s(), Some(2.0));
+    assert_eq!(profiled.highest_rate_per_s(), Some(3.0));
+    // From 06:00 to noon, a quarter of the day.
+    assert_eq!(profiled.mean_rate_within(Duration::from_secs(15)), Some(2.5));
+    let states = arrival(
+        "arrival: {states: [{name: idle, rate: 0/s, for: exponential 30s}, {name: active, rate: 10/s, for: 10s}]}",
+    );
+    assert!((states.mean_rate_per_s().unwrap() - 2.5).abs() < 1e-9, "{states:?}");
+    let none = "name: t
+defaults: {every: 1s, payload: 16B, profile: {curve: {'08:00': 2}}}
+devices: [{name: a}, {name: b, profile: none}]
+subscribers: []
+";
+    let workload = read(none).unwrap();
+    let rates: Vec<_> = workload.devices.iter().map(|group| group.arrival.mean_rate_per_s()).collect();
+    assert_eq!(rates, [Some(2.0), Some(1.0)]);
+}

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod clients;
+mod content;
 mod diagnostics;
 mod faults;
 mod forms;

@@ -178,3 +178,29 @@ fn mean_sizes_on_the_wire_count_floors() {
         / f64::from(steps);
     near(SizeDistribution::Lognormal { mean, sd }.mean_raised(16), expected, 1e-6);
 }
+
+#[test]
+fn a_profile_counts_the_messages_of_its_part_of_the_day_and_the_peak_judges_the_machine() {
+    let text = group("count: 100\nrate: 1/s\npayload: 100B\nprofile: {day: 120s, curve: {'00:00': 1, '12:00': 3}}")
+        .replace("    count: 3\n", "");
+    let plan = Plan::new(&read(&text).unwrap(), &PlanOptions::default());
+    // The first half of the day: from 1 to 3.
+    near(plan.messages_due.unwrap(), 100.0 * 60.0 * 2.0, 1e-9);
+    let incoming = plan.incoming.unwrap();
+    near(incoming.messages_per_s, 200.0, 1e-9);
+    near(incoming.peak_messages_per_s, 300.0, 1e-9);
+    near(plan.node.messages_per_s.unwrap(), 600.0, 1e-9);
+}
+
+#[test]
+fn a_reaction_with_a_length_makes_so_many_messages_due() {
+    let text = "name: t
+devices:
+  - {name: button, rate: 2/s, payload: 100B, topic: pressed}
+  - {name: siren, client: c, payload: 100B, rate: 10/s, arrival: {reaction_to: pressed, for: 3s}, topic: siren}
+subscribers:
+  - {name: c, client: c, filters: [pressed]}
+";
+    let plan = Plan::new(&read(text).unwrap(), &PlanOptions::default());
+    near(plan.incoming.unwrap().messages_per_s, 2.0 + 2.0 * 30.0, 1e-9);
+}

@@ -4,6 +4,7 @@
 
 mod books;
 mod client_programs;
+mod content;
 mod faults;
 mod generator;
 mod limits;
@@ -19,6 +20,7 @@ mod system;
 mod tests;
 pub mod usable;
 
+use crate::content::ContentRow;
 use crate::cost::{Contention, LimitEffect, Usage};
 use crate::faults::FaultFigures;
 use crate::latency::upper;
@@ -85,6 +87,8 @@ pub struct VerdictInput<'a> {
     pub lost_workers: &'a [LostWorker],
     /// Writer–reader pairs, where there is no broker.
     pub pairs: Option<PairCounts>,
+    /// What subscribers filtered by content.
+    pub content: &'a [ContentRow],
     /// From node to node.
     pub by_pair: &'a [PairRow],
     /// Our threads.
@@ -123,6 +127,7 @@ impl<'a> VerdictInput<'a> {
             nodes: &tables.nodes,
             lost_workers: &tables.lost_workers,
             pairs: delivery.pairs,
+            content: &delivery.content,
             by_pair: &tables.by_pair,
             threads: &cost.threads,
             generator_usage: cost.generator.as_ref(),

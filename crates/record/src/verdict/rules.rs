@@ -2,7 +2,7 @@
 
 use super::usable::Spoils;
 use super::{
-    Finding, VerdictInput, books, client_programs, faults, generator, links, nodes, pairs, requests, samples,
+    Finding, VerdictInput, books, client_programs, content, faults, generator, links, nodes, pairs, requests, samples,
     subscriptions, system,
 };
 use crate::codes::Page;
@@ -370,6 +370,20 @@ pub const RULES: &[Rule] = &[
         blames: Blame::Run,
         spoils: Spoils::Everything,
         judge: client_programs::reported_the_truth,
+    },
+    Rule {
+        code: "V30",
+        name: "matched as built",
+        meaning: "Subscribers with `where` ask their predicate of each message that they received. Publishers ask it of each \
+                  message that they build, and note the answers by sequence number. Of the messages that arrived, as many must \
+                  have matched as publishers say, and matched and filtered ones together must be all that arrived. If not, the \
+                  system changed payloads, or pubmark is wrong: the run is invalid. Where the answers of publishers are not \
+                  known of all messages (more than half a billion on a thread, approximate message accounting), the run is \
+                  suspect.",
+        remedy: "Find out what the system does to payloads. If it changes none, please report it with the record.",
+        blames: Blame::Run,
+        spoils: Spoils::Everything,
+        judge: content::matched_as_built,
     },
 ];
 

@@ -2,6 +2,7 @@
 
 mod capacity;
 mod comparison;
+mod content;
 mod cost;
 mod custom;
 mod efficiency;

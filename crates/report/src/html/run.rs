@@ -6,8 +6,8 @@ use pubmark_record::record::{Record, VerdictStatus};
 use pubmark_record::verdict::usable::{Usable, usable};
 
 use super::{
-    contents, cost, custom, efficiency, faults, figure, generator, latency_breakdown, links, nodes, page, reproduction,
-    requests, tables, tiles, verdict,
+    content, contents, cost, custom, efficiency, faults, figure, generator, latency_breakdown, links, nodes, page,
+    reproduction, requests, tables, tiles, verdict,
 };
 use crate::charts::{CHARTS, Picture, Section};
 use crate::words;
@@ -42,7 +42,7 @@ const fn beside(id: &'static str, title: &'static str, draw: fn(&Record) -> Mark
 const ALWAYS: fn(&Record) -> bool = |_| true;
 
 /// The sections below the first screen, in order: those about the system, then those about the measurement.
-const SECTIONS: [PageSection; 16] = [
+const SECTIONS: [PageSection; 17] = [
     result("over-time", "Over time", ALWAYS, |record| {
         html! { (small_charts(record)) (tables::rates(record)) (tables::series(record)) }
     }),
@@ -59,6 +59,7 @@ const SECTIONS: [PageSection; 16] = [
         html! { (charts(record, Section::Messages)) (tables::books(record)) }
     }),
     result("requests", "Requests", |record| record.requests.is_some(), requests::section),
+    result("content", "Filtered by content", |record| !record.delivery.content.is_empty(), content::section),
     result("custom", "Metrics of your own", |record| !record.custom.is_empty(), custom::section),
     result("types", "By device type", ALWAYS, tables::types),
     result("nodes", "Nodes", |record| !record.tables.nodes.is_empty(), nodes::section),

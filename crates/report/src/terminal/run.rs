@@ -55,6 +55,9 @@ fn draw(record: &Record, options: &TerminalOptions, room: &Room) -> Page {
     }
     page.items("rate", &rate(record), 2);
     page.items("cost", &cost(record, options.verbose), 3);
+    for row in record.delivery.content.iter().filter(|_| options.verbose) {
+        page.field("where", &words::content(row), 3);
+    }
     if !record.custom.is_empty() {
         page.items("custom", &words::custom_values(&record.custom), 3);
     }

@@ -1,0 +1,148 @@
+//! Subscribers that are interested in messages by their content: exact counts of what matched, what was filtered, and what should
+//! have matched.
+
+use pubmark_testing::{assert_count, assert_count_eq};
+use serde_json::Value;
+
+use crate::support::books::{assert_closed, check, count};
+use crate::support::place::Place;
+use crate::support::schema;
+
+/// Four devices, ten messages each, numbered from 1.
+const MESSAGES: u64 = 40;
+
+fn workload(header: &str) -> String {
+    format!(
+        "name: content
+defaults: {{header: {header}}}
+devices:
+  - name: test/sensor
+    count: 4
+    every: 100ms
+    qos: 1
+    topic: \"content/{{device}}\"
+    body:
+      json: '{{\"n\": {{{{counter}}}}, \"room\": \"{{{{enum hall lab}}}}\", \"alarm\": {{{{bool 0.3}}}}}}'
+subscribers:
+  - {{name: first, count: 2, filters: [\"content/#\"], qos: 1, where: payload.n <= 3}}
+  - {{name: hall, filters: [\"content/#\"], qos: 1, where: 'payload.room == \"hall\" && !payload.alarm'}}
+  - {{name: rest, filters: [\"content/#\"], qos: 1, where: 'payload.room != \"hall\" || payload.alarm'}}
+  - {{name: pool, count: 3, shared: pool, filters: [\"content/#\"], qos: 1, where: payload.n > 9}}
+  - {{name: all, filters: [\"content/#\"], qos: 1}}
+"
+    )
+}
+
+fn number(row: &Value, name: &str) -> u64 {
+    row[name].as_u64().unwrap_or_else(|| panic!("no {name} in {row}"))
+}
+
+/// The row of a group, which must agree with itself and with its publishers.
+fn row(record: &Value, group: &str, arrived: u64) -> Value {
+    let rows = record["delivery"]["content"].as_array().unwrap();
+    let row = rows.iter().find(|row| row["group"] == group).unwrap();
+    assert_count_eq!(number(row, "matched") + number(row, "filtered"), arrived, "{row}");
+    assert_count_eq!(number(row, "arrived"), arrived, "{row}");
+    assert_count_eq!(number(row, "should_match"), number(row, "matched"), "{row}");
+    assert_count_eq!((number(row, "unreadable"), number(row, "missed")), (0, 0), "{row}");
+    let samples = row["latency"]["upper"]["count"].as_u64().unwrap_or(0);
+    assert_count_eq!(samples, number(row, "matched"), "{row}");
+    row.clone()
+}
+
+fn run(options: &[&str], header: &str) -> Value {
+    let place = Place::new();
+    place.write("content.yaml", workload(header));
+    let arguments = [
+        "content.yaml",
+        "--duration",
+        "1s",
+        "--warmup",
+        "0s",
+        "--seed",
+        "5",
+        "--system",
+        "builtin",
+        "--protocol",
+        "mqtt5",
+    ];
+    let record = place.record(&[&arguments, options].concat());
+    assert_closed(&record);
+    schema::assert_agrees(&record);
+    record
+}
+
+#[test]
+fn what_matches_is_counted_exactly_and_the_message_accounting_stays_as_it_is() {
+    for (header, options) in [("payload", &[][..]), ("user-property", &[]), ("payload", &["--isolate", "all"])] {
+        let record = run(options, header);
+        // Three groups of 1, 2 and 1 subscribers, a shared group, and one that wants everything.
+        assert_count_eq!(count(&record, "delivered"), MESSAGES * 6, "{}", record["delivery"]);
+        let first = row(&record, "first", 2 * MESSAGES);
+        assert_count_eq!(number(&first, "matched"), 2 * 4 * 3, "each device's first three, twice: {first}");
+        let pool = row(&record, "pool", MESSAGES);
+        assert_count_eq!(number(&pool, "matched"), 4, "each device's tenth, once: {pool}");
+        let (hall, rest) = (row(&record, "hall", MESSAGES), row(&record, "rest", MESSAGES));
+        assert_count_eq!(number(&hall, "matched") + number(&rest, "matched"), MESSAGES, "{hall} and {rest}");
+        assert_count!((1..MESSAGES).contains(&number(&hall, "matched")), "{hall}");
+        let wasted = number(&first, "filtered_bytes");
+        // A header of 24 B or none, and a document of 38 to 43 B.
+        let least = if header == "payload" { 62 } else { 38 };
+        let most = least + 6;
+        let filtered = number(&first, "filtered");
+        assert!((filtered * least..=filtered * most).contains(&wasted), "{wasted} B of {filtered}");
+        assert_eq!(record["delivery"]["content"].as_array().map(Vec::len), Some(4), "`all` has no predicate");
+        assert_eq!(check(&record, "V30"), "valid");
+    }
+}
+
+#[test]
+fn who_asks_nothing_has_no_row_and_no_check() {
+    let place = Place::new();
+    let text = workload("payload");
+    let plain: Vec<&str> = text.lines().filter(|line| !line.contains("where:")).collect();
+    place.write("content.yaml", plain.join("\n"));
+    let record =
+        place.record(&["content.yaml", "--duration", "1s", "--warmup", "0s", "--seed", "5", "--system", "builtin"]);
+    assert_count_eq!(count(&record, "delivered"), MESSAGES);
+    assert!(record["delivery"].get("content").is_none(), "{}", record["delivery"]);
+    let checks = record["verdict"]["checks"].as_array().unwrap();
+    assert!(checks.iter().all(|check| check["code"] != "V30"));
+}
+
+#[test]
+fn the_report_says_what_was_wasted() {
+    let place = Place::new();
+    place.write("content.yaml", workload("payload"));
+    let called = place.call(&[
+        "run",
+        "content.yaml",
+        "--duration",
+        "1s",
+        "--warmup",
+        "0s",
+        "--seed",
+        "5",
+        "--system",
+        "builtin",
+        "-v",
+    ]);
+    assert_eq!(called.code(), 0, "{}", called.errors);
+    assert!(called.printed.contains("first: 24 of 80 matched, 56 filtered at the client"), "{}", called.printed);
+    let folder = &place.runs()[0].0;
+    let table = std::fs::read_to_string(folder.join("csv/content.csv")).unwrap();
+    assert!(table.lines().any(|line| line.contains(",first,payload.n <= 3,80,24,24,56,")), "{table}");
+    let page = std::fs::read_to_string(folder.join("report.html")).unwrap();
+    assert!(page.contains("Filtered by content") && page.contains("payload.n &lt;= 3"), "the page has the section");
+}
+
+#[test]
+fn a_wrong_expression_ends_before_the_run() {
+    let place = Place::new();
+    place.write("content.yaml", workload("payload").replace("payload.n <= 3", "payload.m <= 3"));
+    let called = place.call(&["run", "content.yaml", "--duration", "1s"]);
+    assert_eq!(called.code(), 2, "{}", called.errors);
+    assert!(called.errors.contains("messages of `test/sensor` have no field `m` here"), "{}", called.errors);
+    assert!(called.errors.contains("`alarm`, `n`, `room`"), "{}", called.errors);
+    assert!(place.runs().is_empty());
+}

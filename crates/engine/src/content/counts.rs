@@ -1,0 +1,118 @@
+//! The side of the clients: what predicates chose of what they received.
+
+use std::sync::Arc;
+
+use pubmark_metrics::bounds::Bounds;
+use pubmark_metrics::distribution::Precision;
+use pubmark_model::payload::HeaderPlace;
+use pubmark_model::workload::Workload;
+use serde::{Deserialize, Serialize};
+
+/// What the clients of one subscriber group did with measured messages. First copies only.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ContentCounts {
+    /// The predicate holds.
+    pub matched: u64,
+    /// It does not, or cannot be asked.
+    pub filtered: u64,
+    /// Payload bytes of these.
+    pub filtered_bytes: u64,
+    /// Of the filtered, those that it cannot be asked about.
+    pub unreadable: u64,
+    /// Delivery − due of those that matched.
+    pub latency: Bounds,
+}
+
+impl ContentCounts {
+    /// Nothing yet.
+    pub fn new() -> ContentCounts {
+        let latency = Bounds::new(Precision::Breakdown);
+        ContentCounts { matched: 0, filtered: 0, filtered_bytes: 0, unreadable: 0, latency }
+    }
+
+    /// Adds another shard's.
+    pub fn merge(&mut self, other: &ContentCounts) {
+        self.matched += other.matched;
+        self.filtered += other.filtered;
+        self.filtered_bytes += other.filtered_bytes;
+        self.unreadable += other.unreadable;
+        self.latency.merge(&other.latency);
+    }
+}
+
+impl Default for ContentCounts {
+    fn default() -> ContentCounts {
+        ContentCounts::new()
+    }
+}
+
+/// Adds counts by subscriber group to those of another shard.
+pub fn merge(all: &mut Vec<Option<Box<ContentCounts>>>, others: Vec<Option<Box<ContentCounts>>>) {
+    all.resize(all.len().max(others.len()), None);
+    for (mine, theirs) in all.iter_mut().zip(others) {
+        match (mine.as_mut(), theirs) {
+            (Some(mine), Some(theirs)) => mine.merge(&theirs),
+            (None, theirs) => *mine = theirs,
+            (Some(_), None) => {}
+        }
+    }
+}
+
+/// What the clients of a shard ask of messages.
+pub struct ContentFilter {
+    workload: Arc<Workload>,
+    /// By audience of the shard: its group of subscribers.
+    groups: Vec<u16>,
+    /// By group of devices: where the document begins in a payload, bytes.
+    document_at: Vec<u32>,
+}
+
+/// A first copy of a measured message.
+pub struct FirstCopy<'a> {
+    /// Its audience, by index on the shard.
+    pub audience: u32,
+    /// Its group of devices.
+    pub group: u16,
+    /// Its whole payload.
+    pub payload: &'a [u8],
+    /// Delivery − due, ns.
+    pub latency_ns: i64,
+    /// How much of that may be ours, ns.
+    pub width_ns: u64,
+}
+
+impl ContentFilter {
+    /// For audiences of these groups; `None` if none of them has a predicate.
+    pub fn new(workload: &Arc<Workload>, groups: Vec<u16>) -> Option<ContentFilter> {
+        let has_predicate = |group: &u16| workload.subscribers[usize::from(*group)].predicate.is_some();
+        groups.iter().any(has_predicate).then(|| ContentFilter {
+            document_at: workload
+                .devices
+                .iter()
+                .map(|group| if group.header == HeaderPlace::UserProperty { 0 } else { group.header_bytes() })
+                .collect(),
+            workload: Arc::clone(workload),
+            groups,
+        })
+    }
+
+    /// Asks the predicate of the audience's group, if it has one.
+    pub fn enter(&self, copy: &FirstCopy<'_>, counts: &mut Vec<Option<Box<ContentCounts>>>) {
+        let group = usize::from(self.groups[copy.audience as usize]);
+        let Some(predicate) = &self.workload.subscribers[group].predicate else { return };
+        if counts.len() <= group {
+            counts.resize(group + 1, None);
+        }
+        let counts = counts[group].get_or_insert_with(Default::default);
+        let document = copy.payload.get(self.document_at[usize::from(copy.group)] as usize..).unwrap_or_default();
+        let holds = predicate.holds(document);
+        if holds == Ok(true) {
+            counts.matched += 1;
+            counts.latency.record(copy.latency_ns, copy.width_ns);
+            return;
+        }
+        counts.filtered += 1;
+        counts.filtered_bytes += copy.payload.len() as u64;
+        counts.unreadable += u64::from(holds.is_err());
+    }
+}

@@ -1,0 +1,161 @@
+//! The side of the publishers: which of their messages predicates choose.
+
+use std::sync::Arc;
+
+use pubmark_metrics::holes::Range;
+use pubmark_model::fleet::Heard;
+use pubmark_model::template::{BodyDraw, Filling};
+use pubmark_model::workload::Workload;
+use pubmark_protocol::clients::Body;
+use serde::{Deserialize, Serialize};
+
+/// Notes of all publishers of a shard, at most: 64 MiB, which is half a billion messages with one predicate.
+const SHARD_BITS: u64 = 64 << 23;
+
+/// Bits of a word.
+const BITS: usize = u64::BITS as usize;
+
+/// One bit for each measured message of a publisher, in the order of their sequence numbers: the predicate holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MatchNotes {
+    /// The group of subscribers with the predicate.
+    pub group: u16,
+    words: Vec<u64>,
+    count: u32,
+    /// There was no room for all: then there are none.
+    full: bool,
+}
+
+impl MatchNotes {
+    fn new(group: u16) -> MatchNotes {
+        MatchNotes { group, words: vec![], count: 0, full: false }
+    }
+
+    /// Notes the next message.
+    fn push(&mut self, holds: bool, limit: u64) {
+        let place = self.count as usize;
+        if self.full || place as u64 >= limit {
+            (self.words, self.count, self.full) = (vec![], 0, true);
+            return;
+        }
+        if place.is_multiple_of(BITS) {
+            self.words.push(0);
+        }
+        self.words[place / BITS] |= u64::from(holds) << (place % BITS);
+        self.count += 1;
+    }
+
+    /// Are there notes of so many messages?
+    pub fn covers(&self, messages: u64) -> bool {
+        !self.full && u64::from(self.count) == messages && self.words.len() == (self.count as usize).div_ceil(BITS)
+    }
+
+    /// Does the predicate hold for this message, counted from 0?
+    pub fn holds(&self, message: u32) -> bool {
+        let word = self.words.get(message as usize / BITS).copied().unwrap_or(0);
+        word >> (message as usize % BITS) & 1 == 1
+    }
+
+    /// For how many messages of a range, counted from 0, does it hold?
+    pub fn count_in(&self, range: Range) -> u64 {
+        let of_word = |word: usize| {
+            let first = (range.first as usize).saturating_sub(word * BITS);
+            let last = (range.last as usize - word * BITS).min(BITS - 1);
+            let mask = (u64::MAX >> (BITS - 1 - last)) & (u64::MAX << first);
+            u64::from((self.words.get(word).copied().unwrap_or(0) & mask).count_ones())
+        };
+        (range.first as usize / BITS..=range.last as usize / BITS).map(of_word).sum()
+    }
+}
+
+/// What subscribers with predicates ask of a publisher's messages.
+pub struct Matching {
+    workload: Arc<Workload>,
+    body: Body,
+    /// Wall clock − `CLOCK_MONOTONIC`, ns, as the adapter has it that makes the payloads.
+    wall_ahead_ns: i64,
+    /// Messages that are noted for each predicate, at most.
+    limit: u64,
+}
+
+impl Matching {
+    /// Of a publisher with this body, on a shard that has notes of `all` publishers and predicates.
+    pub fn new(workload: &Arc<Workload>, body: Body, wall_ahead_ns: i64, all: usize) -> Matching {
+        Matching { workload: Arc::clone(workload), body, wall_ahead_ns, limit: SHARD_BITS / all.max(1) as u64 }
+    }
+
+    /// Makes the document of a message again, with `document` as room, and notes what each predicate says.
+    pub fn note(&self, draw: BodyDraw, due_ns: u64, document: &mut Vec<u8>, notes: &mut [MatchNotes]) {
+        document.clear();
+        let document: &[u8] = match &self.body {
+            Body::Document(text) => text,
+            Body::Template { template, device } => {
+                let due_unix_ns = due_ns.saturating_add_signed(self.wall_ahead_ns);
+                template.append(&Filling { draw, device, due_unix_ns }, document);
+                document
+            }
+            // A checked workload has no such body here.
+            Body::Pool(_) => &[],
+        };
+        for notes in notes {
+            let predicate = self.workload.subscribers[usize::from(notes.group)].predicate.as_ref();
+            notes.push(predicate.is_some_and(|predicate| predicate.holds(document) == Ok(true)), self.limit);
+        }
+    }
+}
+
+/// By publisher: notes for each group of subscribers with a predicate that receives its topic, empty yet.
+pub fn notes_of_publishers(
+    workload: &Workload,
+    fleet: &pubmark_model::fleet::Fleet,
+    streams: &[Arc<[Heard]>],
+) -> Vec<Vec<MatchNotes>> {
+    if workload.subscribers.iter().all(|group| group.predicate.is_none()) {
+        return vec![];
+    }
+    let mut notes: Vec<Vec<MatchNotes>> = vec![vec![]; fleet.devices().len()];
+    for (subscriber, heard) in fleet.subscribers().iter().zip(streams) {
+        if workload.subscribers[usize::from(subscriber.group)].predicate.is_none() {
+            continue;
+        }
+        for entry in heard.iter() {
+            let of_publisher = &mut notes[entry.publisher as usize];
+            if of_publisher.iter().all(|notes| notes.group != subscriber.group) {
+                of_publisher.push(MatchNotes::new(subscriber.group));
+            }
+        }
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn notes_without_room_are_none() {
+        let mut notes = MatchNotes::new(0);
+        (0..100).for_each(|_| notes.push(true, 100));
+        assert!(notes.covers(100) && !notes.covers(99));
+        notes.push(true, 100);
+        assert!(!notes.covers(101) && !notes.covers(0));
+        assert_eq!(notes.count_in(Range { first: 0, last: 99 }), 0);
+    }
+
+    proptest! {
+        #[test]
+        fn counts_of_ranges_agree_with_a_plain_list(
+            bits in proptest::collection::vec(any::<bool>(), 1..300), first: proptest::sample::Index, length: proptest::sample::Index,
+        ) {
+            let mut notes = MatchNotes::new(0);
+            bits.iter().for_each(|holds| notes.push(*holds, u64::MAX));
+            let first = first.index(bits.len());
+            let last = first + length.index(bits.len() - first);
+            let expected = bits[first..=last].iter().filter(|holds| **holds).count() as u64;
+            prop_assert_eq!(notes.count_in(Range { first: first as u32, last: last as u32 }), expected);
+            prop_assert!((0..bits.len()).all(|place| notes.holds(place as u32) == bits[place]));
+            prop_assert!(notes.covers(bits.len() as u64));
+        }
+    }
+}

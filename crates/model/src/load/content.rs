@@ -1,0 +1,71 @@
+//! Predicates of subscribers, checked: by themselves, and against the messages that the subscribers receive.
+
+use std::collections::BTreeSet;
+
+use super::diagnostic::{Problem, ProblemKind};
+use super::payload::within;
+use super::raw::RawWorkload;
+use super::shape::Spanned;
+use crate::fleet::Fleet;
+use crate::predicate::{Predicate, PredicateError};
+use crate::workload::{DeviceGroup, Workload};
+
+/// Messages of a template that a predicate is tried out with.
+const EXAMPLES: u32 = 64;
+
+/// Reads a predicate.
+pub(crate) fn predicate(text: &Spanned<String>) -> Result<Predicate, Problem> {
+    Predicate::parse(&text.value).map_err(|error| wrong(text, error))
+}
+
+fn wrong(text: &Spanned<String>, error: PredicateError) -> Problem {
+    within(text, "expression", error.at, error.reason, error.hint)
+}
+
+/// Checks each predicate against the messages of all devices whose topics its subscribers receive.
+pub(crate) fn check(workload: &Workload, raw: &RawWorkload) -> Result<(), Problem> {
+    if workload.subscribers.iter().all(|group| group.predicate.is_none()) {
+        return Ok(());
+    }
+    let fleet = Fleet::new(workload, 1);
+    let heard = groups_heard(workload, &fleet);
+    for ((group, raw), heard) in workload.subscribers.iter().zip(&raw.subscribers).zip(heard) {
+        let (Some(predicate), Some(text)) = (&group.predicate, &raw.r#where) else { continue };
+        let reacts = |device: &&DeviceGroup| device.reaction().is_some() && device.client == group.client;
+        if let Some(device) = workload.devices.iter().find(reacts) {
+            let conflict = "a client that reacts to messages filters none of them";
+            return Err(Problem::new(ProblemKind::Conflict, conflict)
+                .at(text.span, format!("device group `{}` is on the same client and reacts", device.name))
+                .help("leave `where` out, or subscribe with a group on another client"));
+        }
+        for place in heard {
+            let device = &workload.devices[usize::from(place)];
+            let messages = device.json_examples(EXAMPLES).ok_or_else(|| no_json(device, text))?;
+            predicate.check(&device.name, &messages).map_err(|error| wrong(text, error))?;
+        }
+    }
+    Ok(())
+}
+
+/// By group of subscribers: groups of devices whose messages it receives.
+fn groups_heard(workload: &Workload, fleet: &Fleet) -> Vec<BTreeSet<u16>> {
+    let mut heard = vec![BTreeSet::new(); workload.subscribers.len()];
+    for (subscriber, streams) in fleet.subscribers().iter().zip(fleet.streams(workload)) {
+        if workload.subscribers[usize::from(subscriber.group)].predicate.is_some() {
+            let groups = streams.iter().map(|entry| fleet.devices()[entry.publisher as usize].group);
+            heard[usize::from(subscriber.group)].extend(groups);
+        }
+    }
+    heard
+}
+
+fn no_json(device: &DeviceGroup, text: &Spanned<String>) -> Problem {
+    let name = &device.name;
+    let problem = |reason: String| Problem::new(ProblemKind::Conflict, reason).at(text.span, "nothing to ask about");
+    match device.json_document_needs() {
+        Some(bytes) => problem(format!("payloads of device group `{name}` cut its JSON document"))
+            .help(format!("give it `payload: {bytes}B` or more")),
+        None => problem(format!("messages of device group `{name}` have no JSON"))
+            .help("give it a `body: {json: …}`, or the subscribers `filters` that leave it out"),
+    }
+}

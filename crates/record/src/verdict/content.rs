@@ -1,0 +1,80 @@
+//! Did clients and publishers find the same messages interesting?
+
+use super::{Finding, Measure, VerdictInput};
+use crate::content::ContentRow;
+use crate::quantity::count;
+use crate::record::{CheckUnit, VerdictStatus};
+
+/// V30; says nothing where no subscriber has a predicate.
+pub(super) fn matched_as_built(input: &VerdictInput) -> Option<Finding> {
+    let rows = input.content;
+    let matched: u64 = rows.first().map(|_| rows.iter().map(|row| row.matched).sum())?;
+    let compared: Option<Vec<(u64, &ContentRow)>> = rows.iter().map(|row| Some((difference(row)?, row))).collect();
+    let Some(compared) = compared else {
+        let text = "which messages should match is not known of all: a cap was reached, or a part of the run is lost";
+        let hint = "a shorter run, or fewer messages: publishers note half a billion with each thread";
+        return Some(Finding::new(VerdictStatus::Suspect, text.to_owned(), hint));
+    };
+    let measure = Measure::none_allowed(compared.iter().map(|(difference, _)| difference).sum(), CheckUnit::Messages);
+    let Some((_, row)) = compared.into_iter().find(|(difference, _)| *difference > 0) else {
+        let text = format!("{} messages matched, as many as should of those that arrived", count(matched));
+        return Some(Finding::valid(text).of(measure));
+    };
+    let text = format!(
+        "subscribers `{}`: {} matched and {} filtered; {} arrived, and {} of them should match",
+        row.group,
+        count(row.matched),
+        count(row.filtered),
+        count(row.arrived.unwrap_or_default()),
+        count(row.should_match.unwrap_or_default())
+    );
+    let hint =
+        "find out what the system does to payloads; if it changes none, this is an error in pubmark: please report it";
+    Some(Finding::new(VerdictStatus::Invalid, text, hint).of(measure))
+}
+
+/// Messages by which the two sides differ.
+fn difference(row: &ContentRow) -> Option<u64> {
+    Some(row.matched.abs_diff(row.should_match?).max((row.matched + row.filtered).abs_diff(row.arrived?)))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::record::Check;
+    use crate::sample;
+    use crate::verdict::judge;
+
+    fn check(change: impl FnOnce(&mut ContentRow)) -> Check {
+        let mut record = sample::record();
+        let mut row = sample::content();
+        change(&mut row);
+        record.delivery.content = vec![row];
+        let verdict = judge(&VerdictInput::of(&record));
+        verdict.checks.into_iter().find(|check| check.code == "V30").unwrap()
+    }
+
+    #[test]
+    fn both_sides_must_agree() {
+        assert_eq!(check(|_| {}).status, VerdictStatus::Valid);
+        for change in [
+            (|row| row.matched += 1) as fn(&mut ContentRow),
+            |row| row.filtered -= 1,
+            |row| row.should_match = Some(0),
+            |row| row.arrived = Some(0),
+        ] {
+            let check = check(change);
+            assert_eq!(check.status, VerdictStatus::Invalid, "{}", check.text);
+            assert!(check.text.contains("subscribers `alarms`"), "{}", check.text);
+        }
+        let unknown = check(|row| row.should_match = None);
+        assert_eq!((unknown.status, unknown.value), (VerdictStatus::Suspect, None), "{}", unknown.text);
+    }
+
+    #[test]
+    fn a_run_without_predicates_has_no_such_check() {
+        let verdict = judge(&VerdictInput::of(&sample::record()));
+        assert!(verdict.checks.iter().all(|check| check.code != "V30"));
+    }
+}

@@ -1,0 +1,26 @@
+//! What subscribers filtered by content.
+
+use pubmark_record::content::ContentRow;
+
+use crate::numbers::{MISSING, bytes, count};
+
+/// One group in a line: `alarms: 120 of 4,000 matched, 3,880 filtered at the client (465 kB wasted)`.
+pub fn content(row: &ContentRow) -> String {
+    let mut text = format!(
+        "{}: {} of {} matched, {} filtered at the client ({} wasted)",
+        row.group,
+        count(row.matched),
+        count(row.matched + row.filtered),
+        count(row.filtered),
+        bytes(Some(row.filtered_bytes as f64))
+    );
+    if row.unreadable > 0 {
+        text.push_str(&format!(", {} of them unreadable", count(row.unreadable)));
+    }
+    match row.missed {
+        Some(0) => {}
+        Some(missed) => text.push_str(&format!("; {} more did not arrive", count(missed))),
+        None => text.push_str(&format!("; {MISSING} did not arrive")),
+    }
+    text
+}
