@@ -31,6 +31,7 @@ mod node;
 mod options;
 mod overlay;
 mod payload;
+mod placement;
 pub(crate) mod raw;
 pub(crate) mod raw_faults;
 pub(crate) mod raw_links;
