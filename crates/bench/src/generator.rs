@@ -154,6 +154,7 @@ fn plan(order: &Order) -> Result<RunPlan, String> {
         drain_limit: Duration::from_secs(30),
         networks: Networks::none(),
         nodes: 1,
+        node_labels: vec![],
         on_nodes: false,
         probes: false,
         by_network: false,

@@ -6,6 +6,7 @@ use pubmark_engine::calibration::{self, Calibration};
 use pubmark_engine::precision::{self, Precision};
 use pubmark_model::fault::Occurrence;
 use pubmark_model::fleet::Fleet;
+use pubmark_model::placement::NodeLabels;
 use pubmark_model::plan::{Machine, Plan, PlanOptions, Traffic, Unit, Verdict};
 use pubmark_model::workload::Workload;
 use pubmark_runner::{CheckedRun, ErrorKind, RunError};
@@ -13,6 +14,7 @@ use pubmark_systems::{descriptors, environment};
 
 use crate::doctor::kernel;
 use crate::figures::{bytes, count, three_digits};
+use crate::placement_dry_run;
 use crate::values::seconds;
 use crate::wrapping::wrap;
 
@@ -20,14 +22,16 @@ use crate::wrapping::wrap;
 pub fn text(run: &CheckedRun, on_machine: bool) -> Result<String, RunError> {
     let (spec, workload, wanted) = (&run.spec, &run.workload, &run.wanted);
     let options = PlanOptions {
-        nodes: spec.node_count().into(),
+        nodes: spec.node_count(),
+        labels: spec.node_labels(),
         duration: spec.window.duration,
         tls: wanted.is_encrypted(),
         packet_limit_bytes: wanted.packet_limit_bytes(),
         endpoints: wanted.brokers() as u32,
         source_addresses: spec.connection.source_addresses.as_ref().map_or(1, |sources| sources.0.len() as u32),
     };
-    Fleet::check_counts_on_nodes(workload, options.nodes).map_err(|error| RunError::fleet_too_large(&error))?;
+    let nodes = NodeLabels { nodes: options.nodes, labels: &options.labels };
+    Fleet::check_counts_on_nodes(workload, nodes).map_err(|error| RunError::fleet_too_large(&error))?;
     let plan = Plan::new(workload, &options);
     let mut text = String::new();
     let mut field = |name: &str, value: String| text.push_str(&format!("  {name:<10}{value}\n"));
@@ -39,6 +43,7 @@ pub fn text(run: &CheckedRun, on_machine: bool) -> Result<String, RunError> {
     field("time", format!("{} warm-up, {} measured, up to {} for stragglers", times[0], times[1], times[2]));
     text.push('\n');
     text.push_str(&needs(&plan));
+    text.push_str(&placement_dry_run::text(workload, nodes));
     text.push_str(&links(workload));
     text.push_str(&faults(workload, &run.faults));
     if !on_machine {
@@ -264,11 +269,11 @@ mod tests {
         }
     }
 
-    fn both_parts(workload: &str, nodes: u32) -> String {
+    fn both_parts(workload: &str, nodes: u16) -> String {
         let options = LoadOptions { variant: pubmark_model::workload::Variant::Published, ..LoadOptions::default() };
         let workload = load::load(workload, &options).expect("a built-in workload");
         let plan = Plan::new(&workload, &PlanOptions { nodes, ..PlanOptions::default() });
-        needs(&plan) + &judged(&plan.verdicts(&machine()), nodes)
+        needs(&plan) + &judged(&plan.verdicts(&machine()), nodes.into())
     }
 
     #[test]

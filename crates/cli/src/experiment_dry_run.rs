@@ -129,7 +129,8 @@ fn machine(plan: &Plan, machines: &Machines) -> Result<String, Failure> {
     let mut text = String::from("\n");
     for (label, run) in runs {
         let options = PlanOptions {
-            nodes: u32::from(run.spec.node_count()),
+            nodes: run.spec.node_count(),
+            labels: run.spec.node_labels(),
             duration: plan.experiment.duration,
             tls: run.wanted.is_encrypted(),
             packet_limit_bytes: run.wanted.packet_limit_bytes(),

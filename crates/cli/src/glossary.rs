@@ -162,6 +162,11 @@ const WORDS: &[Entry] = &[
          that is compared. Likely: the 95 % interval lies on one side of no difference, which one figure in twenty does by chance. Not \
          shown: it does not, or repetitions are too few.",
     ),
+    (
+        "site",
+        &["sites", "label", "labels", "placement"],
+        "The nodes with one value of a label, such as `site=edge-1` (`pubmark node --label`). A placement says at which sites the groups of a workload run.",
+    ),
     ("interrupted", &[], "The run was stopped before its end; the record holds what was measured until then."),
 ];
 

@@ -22,6 +22,7 @@ mod host;
 mod live;
 mod metrics;
 mod past_runs;
+mod placement_dry_run;
 mod printer;
 mod progress;
 mod rendering;

@@ -1,7 +1,7 @@
 //! What coordinator and nodes say to each other. Tags are never used again for something else; `Join` is understood by every version.
 
 /// Number of this protocol; both ends have to have the same.
-pub const SCHEMA: u32 = 5;
+pub const SCHEMA: u32 = 6;
 
 /// Largest message that either end takes, bytes: a piece of the tunnel and what surrounds it.
 pub const LARGEST_BYTES: usize = 1 << 20;
@@ -128,6 +128,9 @@ pub struct Join {
     /// Address at which clients of other machines reach its clients; empty: that from which it joined.
     #[prost(string, tag = "13")]
     pub address: String,
+    /// Its labels, KEY=VALUE.
+    #[prost(string, repeated, tag = "14")]
+    pub labels: Vec<String>,
 }
 
 /// The coordinator takes a node.

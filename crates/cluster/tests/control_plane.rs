@@ -21,6 +21,7 @@ use pubmark_cluster::node::{self, NodeSettings, Whereabouts};
 use pubmark_cluster::{Cluster, ClusterError, Credentials, NodesRequired};
 use pubmark_engine::progress::Progress;
 use pubmark_engine::remote;
+use pubmark_model::placement::Labels;
 
 /// Tells a process that it is one with nodes: folder, address, first number, how many.
 const ROLE: &str = "PUBMARK_TEST_NODES";
@@ -35,6 +36,7 @@ fn settings(folder: &Path, join: &str, name: String) -> NodeSettings {
     NodeSettings {
         join: Whereabouts::At(join.to_owned()),
         credentials: Credentials::read(&folder.join(NODE_FOLDER), None).unwrap(),
+        labels: Labels::from([("name".to_owned(), name.clone())]),
         name,
         version: VERSION.to_owned(),
         host: "test".to_owned(),
@@ -177,6 +179,8 @@ fn many_nodes_join_and_answer_together() {
     let nodes = std::env::var("PUBMARK_NODES").map_or(FEW, |count| count.parse().unwrap());
     let bed = Bed::new(nodes, IN_ONE);
     println!("{nodes} nodes joined in {:?}", bed.joined_in);
+    let is_labelled = |node: &pubmark_cluster::NodeInfo| node.labels.get("name") == Some(&node.name);
+    assert!(bed.cluster.nodes().iter().all(is_labelled), "{:?}", bed.cluster.nodes());
     let began = Instant::now();
     let mut workers: Vec<UnixStream> = (0..nodes).map(|node| bed.begin(node)).collect();
     println!("their workers began in {:?}", began.elapsed());
@@ -292,10 +296,14 @@ fn another_version_is_refused_and_both_sides_say_why() {
     settings.name = "x".repeat(65);
     let name = attend(&settings).to_string();
     assert!(name.contains("a name has 1 to 64 letters"), "{name}");
+    settings.name = "edge".to_owned();
+    settings.labels = Labels::from([("site".to_owned(), "a b".to_owned())]);
+    let labels = attend(&settings).to_string();
+    assert!(labels.contains("`site=a b` is no label"), "{labels}");
     let missing =
         cluster.gather(NodesRequired { nodes: 1, observers: 0 }, Duration::ZERO, &stop, &mut |_| {}).unwrap_err();
     let ClusterError::Missing { refused, .. } = missing else { panic!("{missing}") };
     let said: Vec<String> = refused.iter().map(ToString::to_string).collect();
     assert!(said[0].contains("`old` at 127.0.0.1") && said[0].contains("pubmark 1.2.3"), "{said:?}");
-    assert_eq!(said.len(), 2);
+    assert_eq!(said.len(), 3);
 }

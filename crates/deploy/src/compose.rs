@@ -1,6 +1,7 @@
 //! A Compose file (compose-spec.io) and what it mounts: all containers on one machine, in a network of their own.
 
 use pubmark_cluster::credentials::Files;
+use pubmark_model::placement::Labels;
 use pubmark_systems::limits::ResourceLimits;
 use serde_json::{Value, json};
 
@@ -38,23 +39,7 @@ fn compose(deployment: &Deployment) -> Value {
             "depends_on": after_system,
         }),
     );
-    services.insert(
-        "node".to_owned(),
-        with_limits(
-            json!({
-                "image": deployment.image,
-                "command": deployment.node_words("coordinator", None),
-                "user": USER.to_string(),
-                "read_only": true,
-                "cap_drop": ["ALL"],
-                "tmpfs": ["/tmp"],
-                "volumes": [format!("./node:{CREDENTIALS}:ro")],
-                "depends_on": ["coordinator"],
-                "deploy": {"replicas": deployment.nodes},
-            }),
-            deployment.node_limits.as_ref(),
-        ),
-    );
+    services.extend(nodes(deployment));
     if let Some(system) = &deployment.system {
         let mut service = json!({
             "image": system.image,
@@ -71,6 +56,36 @@ fn compose(deployment: &Deployment) -> Value {
         services.insert("system".to_owned(), with_limits(service, deployment.system_limits.as_ref()));
     }
     json!({"name": deployment.name, "services": services})
+}
+
+/// A service for the nodes with equal labels: one in all, where none has any.
+fn nodes(deployment: &Deployment) -> Vec<(String, Value)> {
+    let mut alike: Vec<(&Labels, u16)> = vec![];
+    for labels in &deployment.labels {
+        match alike.iter_mut().find(|(known, _)| *known == labels) {
+            Some((_, count)) => *count += 1,
+            None => alike.push((labels, 1)),
+        }
+    }
+    let is_one = alike.len() == 1;
+    let service = |(number, (labels, count)): (usize, (&Labels, u16))| {
+        let mut words = deployment.node_words("coordinator", None);
+        words.extend(labels.iter().flat_map(|(key, value)| ["--label".to_owned(), format!("{key}={value}")]));
+        let service = json!({
+            "image": deployment.image,
+            "command": words,
+            "user": USER.to_string(),
+            "read_only": true,
+            "cap_drop": ["ALL"],
+            "tmpfs": ["/tmp"],
+            "volumes": [format!("./node:{CREDENTIALS}:ro")],
+            "depends_on": ["coordinator"],
+            "deploy": {"replicas": count},
+        });
+        let name = if is_one { "node".to_owned() } else { format!("node-{}", number + 1) };
+        (name, with_limits(service, deployment.node_limits.as_ref()))
+    };
+    alike.into_iter().enumerate().map(service).collect()
 }
 
 fn with_limits(mut service: Value, limits: Option<&ResourceLimits>) -> Value {

@@ -14,7 +14,8 @@ use std::time::Duration;
 
 use pubmark_cluster::credentials::{self, Files};
 use pubmark_model::load::names_files;
-use pubmark_runner::{ErrorKind, RunError, RunSpec, WorkloadSource, log_in};
+use pubmark_model::placement::Labels;
+use pubmark_runner::{ErrorKind, RunError, RunSpec, WorkloadSource, labels_in_turn, log_in};
 use pubmark_systems::Definition;
 use pubmark_systems::launch::Rendered;
 use pubmark_systems::limits::ResourceLimits;
@@ -48,6 +49,8 @@ pub struct Deployment {
     pub image: String,
     /// Nodes.
     pub nodes: u16,
+    /// Labels of each, which the placement of groups looks at.
+    labels: Vec<Labels>,
     /// The coordinator's secrets, its specification among them, and those of nodes.
     secrets: [Files; 2],
 }
@@ -99,10 +102,11 @@ impl Deployment {
         // A definition's file is not in the image: the record then has the endpoint alone.
         spec.target.system = spec.target.system.filter(|system| Definition::names().contains(&system.as_str()));
         // Options for a system that pubmark starts have no meaning for one that is placed.
-        spec.load()?;
+        let workload = spec.load()?;
+        let labels = labels_in_turn(&std::mem::take(&mut spec.nodes.node_labels), &workload, nodes)?;
         secrets[0].push((SPEC_FILE, spec.to_yaml_with_passwords()?));
         let (name, image) = (name.to_owned(), image.to_owned());
-        Ok(Deployment { name, system, system_limits: None, node_limits: None, image, nodes, secrets })
+        Ok(Deployment { name, system, system_limits: None, node_limits: None, image, nodes, labels, secrets })
     }
 
     /// Its files for an orchestrator.

@@ -7,6 +7,7 @@
 pub mod absences;
 pub mod announced;
 pub mod books;
+pub mod by_label;
 pub mod calibration;
 mod command;
 mod content;

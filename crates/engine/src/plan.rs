@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pubmark_model::fleet::Fleet;
+use pubmark_model::placement::{Labels, NodeLabels};
 use pubmark_model::qos::Qos;
 use pubmark_model::schedule::Timeline;
 use pubmark_model::workload::Workload;
@@ -45,6 +46,8 @@ pub struct RunPlan {
     pub networks: Networks,
     /// Nodes that the fleet is dealt out over, ≥ 1.
     pub nodes: u16,
+    /// Labels of each, which the workload's placement looks at; empty if none has any.
+    pub node_labels: Vec<Labels>,
     /// Its shards run on nodes even if there is but one.
     pub on_nodes: bool,
     /// Clients find each other without a broker, and [probes](crate::probes) say when they have.
@@ -151,6 +154,11 @@ const FLOOD_PAUSES: (Duration, Duration) = (Duration::from_millis(1), Duration::
 pub(crate) const PAIRED_NODES: u16 = 64;
 
 impl RunPlan {
+    /// Its nodes, as far as placement goes.
+    pub fn labels(&self) -> NodeLabels<'_> {
+        NodeLabels { nodes: self.nodes, labels: &self.node_labels }
+    }
+
     /// Is it told what went from node to node?
     pub fn tells_pairs(&self) -> bool {
         (2..=PAIRED_NODES).contains(&self.nodes)

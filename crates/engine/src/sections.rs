@@ -322,12 +322,12 @@ fn pair_row(pair: &NodePair, nodes: &[NodeRow]) -> Option<PairRow> {
 }
 
 /// How much the clocks of two nodes may differ, at most, µs; `None` where nobody knows. A node's own messages are stamped by one clock.
-fn clock_bound_us(one: &NodeRow, other: &NodeRow) -> Option<f64> {
+pub(crate) fn clock_bound_us(one: &NodeRow, other: &NodeRow) -> Option<f64> {
     let bound = |node: &NodeRow| node.clock.as_ref().map_or(Some(0.0), |clock| clock.bound_us);
     if one.name == other.name { Some(0.0) } else { Some(bound(one)? + bound(other)?) }
 }
 
-fn error_ns(bound_us: Option<f64>) -> Option<u64> {
+pub(crate) fn error_ns(bound_us: Option<f64>) -> Option<u64> {
     bound_us.map(|bound_us| (bound_us * 1e3).ceil() as u64)
 }
 
@@ -353,8 +353,8 @@ pub fn on_nodes(plan: &RunPlan) -> Vec<(u64, u64)> {
     for (publisher, node) in (0u32..).zip(nodes) {
         counts[usize::from(node)].0 += u64::from(plan.fleet.leads(publisher));
     }
-    for (subscriber, audience) in plan.fleet.subscribers().iter().zip(audiences) {
-        counts[usize::from(shares::node_of_subscriber(&plan.fleet, plan.nodes, subscriber, audience).0)].1 += 1;
+    for (node, _) in shares::places_of_subscribers(&plan.workload, &plan.fleet, plan.labels(), &audiences) {
+        counts[usize::from(node)].1 += 1;
     }
     counts
 }

@@ -40,7 +40,7 @@ use crate::shard::requester::Requester;
 use crate::shard::responder::Responder;
 use crate::shard::setup::{SessionSetup, Setup};
 use crate::shared_connections::SharedConnections;
-use crate::shares::{self, IsolationDomains, Share, Side};
+use crate::shares::{self, IsolationDomains, Places, Share, Side};
 
 /// Bytes that fill payloads: as large as the largest payload's need for not repeating within a message of usual size.
 const BODY_POOL_BYTES: usize = 1 << 20;
@@ -63,6 +63,8 @@ struct Common<'a> {
     plan: &'a RunPlan,
     rules: Arc<[Rules]>,
     groups: Arc<[u16]>,
+    /// Where clients run.
+    places: Places,
     /// Node of each publisher of the fleet, in a run on several.
     nodes: Option<Arc<[u16]>>,
     /// Names of the groups.
@@ -141,24 +143,27 @@ pub fn shards(plan: &RunPlan, progress: &Arc<Progress>, is_wanted: impl Fn(usize
         }
     }
     let matches = matches::notes_of_publishers(&plan.workload, &plan.fleet, &streams);
+    let shared_connections = SharedConnections::new(&plan.workload, &plan.fleet);
+    let places = Places::of(plan, &shared_connections, &audiences);
     let common = Common {
         plan,
         rules: Rules::all(&plan.workload, plan.seed, &plan.timeline).into(),
         groups: plan.fleet.devices().iter().map(|device| device.group).collect(),
-        nodes: plan.tells_pairs().then(|| nodes_of_publishers(plan, &audiences).into()),
+        nodes: plan.tells_pairs().then(|| of_publishers(plan, &shared_connections, &places).into()),
         types: plan.workload.devices.iter().map(|group| group.name.as_str().into()).collect(),
         properties: plan.workload.devices.iter().map(|group| group.properties.clone().into()).collect(),
         signers: [
             plan.workload.devices.iter().map(|group| signer(&group.identity)).collect(),
             plan.workload.subscribers.iter().map(|group| signer(&group.identity)).collect(),
         ],
-        responders: responders(plan, &streams, &audiences),
         matches_count: matches.iter().map(Vec::len).sum(),
         matches,
+        responders: responders(plan, &streams, &places),
+        places,
         streams,
         audiences,
         fan_out,
-        shared_connections: SharedConnections::new(&plan.workload, &plan.fleet),
+        shared_connections,
         connection_groups: ConnectionGroups::of(&plan.workload),
         triggers: triggers(plan),
         configs: [&plan.publish_at, &plan.subscribe_at].map(|endpoints| shard_config(plan, endpoints)),
@@ -193,24 +198,26 @@ fn signer(identity: &GroupIdentity) -> Option<Arc<TokenSigner>> {
 /// Node of each publisher of the fleet.
 pub fn nodes_of_publishers(plan: &RunPlan, audiences: &[u32]) -> Vec<u16> {
     let shared_connections = SharedConnections::new(&plan.workload, &plan.fleet);
+    of_publishers(plan, &shared_connections, &Places::of(plan, &shared_connections, audiences))
+}
+
+fn of_publishers(plan: &RunPlan, shared_connections: &SharedConnections<'_>, places: &Places) -> Vec<u16> {
     let mut nodes = vec![0; plan.fleet.devices().len()];
     for (place, members) in shared_connections.sending().enumerate() {
-        let node = shares::node_of_sender(plan, place, &members[0]);
-        members.iter().for_each(|device| nodes[device.publisher as usize] = node);
+        members.iter().for_each(|device| nodes[device.publisher as usize] = places.of_sender(place));
     }
-    for (subscriber, audience) in plan.fleet.subscribers().iter().zip(audiences) {
-        let (node, _) = shares::node_of_subscriber(&plan.fleet, plan.nodes, subscriber, *audience);
+    for subscriber in plan.fleet.subscribers() {
+        let (node, _) = places.of_subscriber(subscriber);
         shared_connections.beside(subscriber).iter().for_each(|device| nodes[device.publisher as usize] = node);
     }
     nodes
 }
 
 /// By requester: its responder, and where that is.
-fn responders(plan: &RunPlan, streams: &[Arc<[Heard]>], audiences: &[u32]) -> HashMap<u32, RequestTarget> {
+fn responders(plan: &RunPlan, streams: &[Arc<[Heard]>], places: &Places) -> HashMap<u32, RequestTarget> {
     let place = |number: u32| {
         let subscriber = &plan.fleet.subscribers()[number as usize];
-        let audience = audiences[number as usize];
-        let (node, _) = shares::node_of_subscriber(&plan.fleet, plan.nodes, subscriber, audience);
+        let (node, _) = places.of_subscriber(subscriber);
         plan.subscribe_at.of_subscriber(subscriber, node).start
     };
     let responders = requests::heard_by(&plan.workload, &plan.fleet, streams);
@@ -257,8 +264,7 @@ impl Common<'_> {
         let mut publishers = vec![];
         let mut books = vec![];
         let is_meant = |(place, members): &(usize, Vec<Device>)| {
-            let node = shares::node_of_sender(self.plan, *place, &members[0]);
-            share.is_of(node, self.domains.devices[usize::from(members[0].group)])
+            share.is_of(self.places.of_sender(*place), self.domains.devices[usize::from(members[0].group)])
         };
         let shared_connections = self.shared_connections.sending().enumerate().filter(is_meant);
         for (_, members) in shared_connections.skip(share.part).step_by(share.of) {
@@ -431,7 +437,7 @@ impl Common<'_> {
         for subscriber in plan.fleet.subscribers() {
             let audience = self.audiences[subscriber.number as usize];
             // Members of a shared group are on one shard: see docs/explanation/message-accounting.md.
-            let (node, number) = shares::node_of_subscriber(&plan.fleet, plan.nodes, subscriber, audience);
+            let (node, number) = self.places.of_subscriber(subscriber);
             let is_meant = share.is_of(node, self.domains.subscribers[usize::from(subscriber.group)]);
             if !is_meant || number % share.of != share.part {
                 continue;

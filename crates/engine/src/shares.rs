@@ -1,12 +1,15 @@
 //! Who does what: the shards of a run, and what part of the fleet each has. Where each runs follows from it, and is the same in
 //! every process that works it out.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use pubmark_model::connection_groups::ConnectionGroups;
 use pubmark_model::fleet::{Device, Fleet, Subscriber};
+use pubmark_model::placement::{Dealer, GroupNodes, NodeLabels};
+use pubmark_model::workload::Workload;
 
 use crate::plan::RunPlan;
+use crate::shared_connections::SharedConnections;
 
 /// A side of the system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,19 +124,56 @@ pub fn count(shares: &[Share], side: Side) -> usize {
     shares.iter().filter(|share| share.side == side).count()
 }
 
-/// Node of a client that only sends, by its place among all of them and its first device: where every node has all devices, that
-/// of its copy; otherwise they are dealt out in turn, so that each node has its part of every group.
-pub fn node_of_sender(plan: &RunPlan, place: usize, first: &Device) -> u16 {
-    let of = usize::from(plan.nodes);
-    (if plan.fleet.copies()[0] > 1 { first.copy as usize % of } else { place % of }) as u16
+/// Where the clients of a fleet run. Each node has its part of every group that may run on it.
+pub struct Places {
+    /// Node of each client that only sends, by its place among them.
+    senders: Vec<u16>,
+    subscribers: Vec<(u16, usize)>,
 }
 
-/// Node of a subscriber, and the number by which it is dealt out over shards there. Members of a shared group have one audience,
-/// and are on one shard.
-pub fn node_of_subscriber(fleet: &Fleet, nodes: u16, subscriber: &Subscriber, audience: u32) -> (u16, usize) {
-    let (of, audience) = (usize::from(nodes), audience as usize);
-    match fleet.copies()[1] > 1 {
-        true => ((subscriber.copy as usize % of) as u16, audience),
-        false => ((audience % of) as u16, audience / of),
+impl Places {
+    /// Those of a plan.
+    pub fn of(plan: &RunPlan, connections: &SharedConnections<'_>, audiences: &[u32]) -> Places {
+        let groups = GroupNodes::of(&plan.workload, plan.labels());
+        let mut dealer = Dealer::new(&groups);
+        let node = |members: Vec<Device>| {
+            let list = members.first().and_then(|first| groups.list_of_devices(first.group, first.copy));
+            dealer.next(list).0
+        };
+        let senders = connections.sending().map(node).collect();
+        let subscribers = places_of_subscribers(&plan.workload, &plan.fleet, plan.labels(), audiences);
+        Places { senders, subscribers }
     }
+
+    /// Node of a client that only sends, by its place among all of them.
+    pub fn of_sender(&self, place: usize) -> u16 {
+        self.senders[place]
+    }
+
+    /// Node of a subscriber, and the number by which it is dealt out over shards there. Members of a shared group that have one audience
+    /// are on one shard.
+    pub fn of_subscriber(&self, subscriber: &Subscriber) -> (u16, usize) {
+        self.subscribers[subscriber.number as usize]
+    }
+}
+
+/// Node of each subscriber, and the number by which it is dealt out over shards there.
+pub fn places_of_subscribers(
+    workload: &Workload,
+    fleet: &Fleet,
+    nodes: NodeLabels<'_>,
+    audiences: &[u32],
+) -> Vec<(u16, usize)> {
+    let groups = GroupNodes::of(workload, nodes);
+    let mut dealer = Dealer::new(&groups);
+    // Members of a shared group are where its first is.
+    let mut shared: HashMap<(Option<usize>, u32), (u16, usize)> = HashMap::new();
+    let place = |(subscriber, audience): (&Subscriber, &u32)| {
+        let list = groups.list_of_subscribers(subscriber.group, subscriber.copy);
+        match workload.subscribers[usize::from(subscriber.group)].shared {
+            None => dealer.next(list),
+            Some(_) => *shared.entry((list, *audience)).or_insert_with(|| dealer.next(list)),
+        }
+    };
+    fleet.subscribers().iter().zip(audiences).map(place).collect()
 }

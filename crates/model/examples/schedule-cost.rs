@@ -9,11 +9,12 @@ use pubmark_model::churn::{CheckPhase, Churn, Leave};
 use pubmark_model::fleet::{Device, Fleet};
 use pubmark_model::identity::GroupIdentity;
 use pubmark_model::payload::{Body, HeaderPlace, SizeDistribution};
+use pubmark_model::placement::Placements;
 use pubmark_model::qos::Qos;
 use pubmark_model::schedule::{ChurnCursor, Cursor, DeviceHash, Rules, Timeline};
 use pubmark_model::template::{BodyDraw, Filling, Template};
 use pubmark_model::topic::{TopicFilter, TopicTemplate};
-use pubmark_model::workload::{DeviceGroup, MqttSettings, Placement, SessionKind, SubscriberGroup, Variant, Workload};
+use pubmark_model::workload::{DeviceGroup, MqttSettings, SessionKind, SubscriberGroup, Variant, Workload};
 
 fn main() {
     println!("size of a cursor: {} B, of a churn cursor: {} B", size_of::<Cursor>(), size_of::<ChurnCursor>());
@@ -163,8 +164,7 @@ fn streams_cost(name: &str, topic: &str, publishers: u32, subscribers: u32, filt
         faults: Vec::new(),
         objectives: vec![],
         metrics: vec![],
-        placement: Placement::Split,
-        subscribers_on_every_node: false,
+        placement: Placements::default(),
         deviations: Vec::new(),
         secret_parameters: vec![],
     };

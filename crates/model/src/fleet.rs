@@ -14,8 +14,9 @@ mod reactions;
 pub use limits::{MOST_PUBLICATIONS, MOST_PUBLISHERS, TooLarge};
 pub use reactions::Link;
 
+use crate::placement::{Copies, GroupNodes, NodeLabels};
 use crate::topic::TopicFilter;
-use crate::workload::{DeviceGroup, Placement, Workload};
+use crate::workload::{DeviceGroup, Workload};
 
 /// One emulated publisher.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -75,56 +76,55 @@ pub struct Fleet {
     devices: Vec<Device>,
     subscribers: Vec<Subscriber>,
     chains: reactions::Chains,
-    /// Of devices and of subscribers.
-    copies: [u32; 2],
+    copies: Copies,
 }
 
 impl Fleet {
     /// Counts out `copies` copies of the workload, by copy, group and index. Subscribers are there once a copy if the
     /// workload wants them on every node, once in all otherwise.
     pub fn new(workload: &Workload, copies: u32) -> Fleet {
-        let subscriber_copies = if workload.subscribers_on_every_node { copies } else { copies.min(1) };
-        Fleet::of_copies(workload, [copies, subscriber_copies])
+        Fleet::of_copies(workload, &Copies::of_workload(workload, copies))
     }
 
-    /// The fleet of a run on `nodes` nodes: the workload's placement says whether devices are copied or split.
-    pub fn on_nodes(workload: &Workload, nodes: u32) -> Fleet {
-        let copies = match workload.placement {
-            Placement::Split => nodes.min(1),
-            Placement::Replicate => nodes,
-        };
-        let subscriber_copies = if workload.subscribers_on_every_node { nodes } else { nodes.min(1) };
-        Fleet::of_copies(workload, [copies, subscriber_copies])
+    /// The fleet of a run on these nodes: the workload's placement says how many copies of each group there are.
+    pub fn on_nodes(workload: &Workload, nodes: NodeLabels<'_>) -> Fleet {
+        Fleet::of_copies(workload, &GroupNodes::of(workload, nodes).copies())
     }
 
-    /// Copies of the devices, and of the subscribers.
-    pub fn copies(&self) -> [u32; 2] {
-        self.copies
+    /// Copies of each group.
+    pub fn copies(&self) -> &Copies {
+        &self.copies
     }
 
-    /// So many copies of the devices, and of the subscribers.
-    pub fn of_copies(workload: &Workload, [device_copies, subscriber_copies]: [u32; 2]) -> Fleet {
-        let places = |copies: u32, counts: Vec<u32>| {
-            (0..copies).flat_map(move |copy| {
-                let counts = counts.clone();
-                (0..counts.len())
-                    .flat_map(move |group| (0..counts[group]).map(move |index| (copy, group as u16, index)))
+    /// So many copies of each group.
+    pub fn of_copies(workload: &Workload, copies: &Copies) -> Fleet {
+        // By copy, group, index.
+        let places = |copies: &[u32], counts: Vec<u32>| {
+            let groups: Vec<(u32, u32)> = copies.iter().copied().zip(counts).collect();
+            let most = copies.iter().copied().max().unwrap_or(0);
+            (0..most).flat_map(move |copy| {
+                let there: Vec<(u16, u32)> = (0..)
+                    .zip(&groups)
+                    .filter(|(_, (copies, _))| copy < *copies)
+                    .map(|(group, (_, count))| (group, *count))
+                    .collect();
+                there.into_iter().flat_map(move |(group, count)| (0..count).map(move |index| (copy, group, index)))
             })
         };
         let device_counts: Vec<u32> = workload.devices.iter().map(|group| group.count).collect();
         let subscriber_counts = workload.subscribers.iter().map(|group| group.count).collect();
         let device = |(copy, group, index)| Device { group, copy, index, ..Device::default() };
-        let all = || places(device_copies, device_counts.clone()).map(device);
+        let all = || places(&copies.devices, device_counts.clone()).map(device);
         let reacts = |device: &Device| workload.devices[usize::from(device.group)].reaction().is_some();
         let scheduled = (0..).zip(all().filter(|device| !reacts(device)));
         let mut fleet = Fleet {
             devices: scheduled.map(|(publisher, device)| Device { publisher, ..device }).collect(),
             subscribers: (0..)
-                .zip(places(subscriber_copies, subscriber_counts))
+                .zip(places(&copies.subscribers, subscriber_counts))
                 .map(|(number, (copy, group, index))| Subscriber { number, group, copy, index })
                 .collect(),
             chains: reactions::Chains::default(),
-            copies: [device_copies, subscriber_copies],
+            copies: copies.clone(),
         };
         if workload.has_reactions() {
             reactions::resolve(&mut fleet, workload, all().filter(reacts));

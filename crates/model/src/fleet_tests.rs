@@ -7,6 +7,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::arrival::Arrival;
+use crate::placement::Placement;
 use crate::schedule::tests::fixtures::{group, listeners, workload};
 
 fn devices(name: &str, count: u32, topic: &str) -> DeviceGroup {
@@ -45,13 +46,13 @@ fn devices_are_numbered_by_copy_group_and_index() {
 fn placement_says_what_a_second_node_adds() {
     let mut workload = workload(vec![devices("a/x", 3, "t")], vec![listeners("s", 1, &["t"])]);
     let sizes = |workload: &Workload| {
-        let fleet = Fleet::on_nodes(workload, 5);
+        let fleet = Fleet::on_nodes(workload, NodeLabels::unknown(5));
         (fleet.devices().len(), fleet.subscribers().len())
     };
     assert_eq!(sizes(&workload), (3, 1));
-    workload.subscribers_on_every_node = true;
+    workload.placement.subscribers = Placement::Replicate;
     assert_eq!(sizes(&workload), (3, 5));
-    workload.placement = Placement::Replicate;
+    workload.placement.devices = Placement::Replicate;
     assert_eq!(sizes(&workload), (15, 5));
 }
 
@@ -108,7 +109,7 @@ fn members_of_a_shared_group_are_one_audience() {
     let mut workload = workload(vec![devices("a/x", 1, "t")], groups);
     assert_eq!(Fleet::new(&workload, 1).audiences(&workload), [0, 1, 2, 2, 2, 3, 3]);
     // Copies share where their filters are the same.
-    workload.subscribers_on_every_node = true;
+    workload.placement.subscribers = Placement::Replicate;
     assert_eq!(Fleet::new(&workload, 2).audiences(&workload), [0, 1, 2, 2, 2, 3, 3, 4, 5, 2, 2, 2, 6, 6]);
 }
 

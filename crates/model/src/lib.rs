@@ -20,6 +20,7 @@ pub mod load;
 pub mod metric;
 pub mod pace;
 pub mod payload;
+pub mod placement;
 pub mod plan;
 pub mod predicate;
 pub mod profile;

@@ -10,11 +10,14 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::fleet::{Device, Fleet, Heard};
-use crate::workload::{Placement, Workload};
+use crate::placement::{self, GroupNodes, Labels, NodeLabels};
+use crate::workload::Workload;
 
+mod largest;
 mod requests;
 mod verdicts;
 
+use largest::Largest;
 pub use requests::RequestPlan;
 pub use verdicts::{Machine, Unit, Verdict};
 
@@ -33,7 +36,9 @@ pub const OTHER_DESCRIPTORS: u64 = 64;
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlanOptions {
     /// Nodes that run the fleet, at least 1.
-    pub nodes: u32,
+    pub nodes: u16,
+    /// Labels of each; empty where they are not known.
+    pub labels: Vec<Labels>,
     /// Length of the measured window.
     pub duration: Duration,
     /// Connections are encrypted.
@@ -50,6 +55,7 @@ impl Default for PlanOptions {
     fn default() -> PlanOptions {
         PlanOptions {
             nodes: 1,
+            labels: vec![],
             duration: Duration::from_secs(60),
             tls: false,
             packet_limit_bytes: None,
@@ -100,7 +106,7 @@ impl Traffic {
     }
 }
 
-/// What one node carries; nodes differ by one device at most, and the largest is told.
+/// What one node carries; where labels do not decide, nodes differ by one device at most, and the largest is told.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct NodeShare {
     /// Devices.
@@ -185,8 +191,9 @@ pub struct Processing {
 impl Plan {
     /// Works out what `workload` needs.
     pub fn new(workload: &Workload, options: &PlanOptions) -> Plan {
-        let nodes = options.nodes.max(1);
-        let fleet = Fleet::on_nodes(workload, nodes);
+        let nodes = NodeLabels { nodes: options.nodes.max(1), labels: &options.labels };
+        let groups = GroupNodes::of(workload, nodes);
+        let fleet = Fleet::of_copies(workload, &groups.copies());
         let flows = flows(workload, &fleet, options.duration);
         let incoming = flows.iter().copied().try_fold(Traffic::default(), sum);
         let heard = Hearing::new(workload, &fleet, &flows);
@@ -199,7 +206,7 @@ impl Plan {
         let seconds = options.duration.as_secs_f64();
         let mut plan = Plan {
             workload: workload.name.clone(),
-            nodes,
+            nodes: nodes.nodes.into(),
             devices,
             subscribers,
             connections: connections(workload, &fleet),
@@ -231,37 +238,40 @@ impl Plan {
                 bytes_per_s: None,
             },
         };
-        plan.node = plan.share_of_a_node(workload, options.tls);
+        plan.node = plan.share_of_a_node(workload, &Largest::of(&fleet, &groups, plan.nodes), options.tls);
         plan
     }
 
-    /// The largest node. Subscribers that exist once are counted on it, and so are their streams.
-    fn share_of_a_node(&self, workload: &Workload, tls: bool) -> NodeShare {
+    /// The largest node. Subscribers that exist once are counted on it, if it is one of theirs, and so are their streams.
+    fn share_of_a_node(&self, workload: &Workload, largest: &Largest, tls: bool) -> NodeShare {
         let nodes = u64::from(self.nodes);
-        let spread = |whole: u64| whole.div_ceil(nodes);
-        let devices = spread(self.devices);
-        let (subscribers, streams, received) = match workload.subscribers_on_every_node {
-            true => (spread(self.subscribers), spread(self.streams), 1.0 / nodes as f64),
-            false => (self.subscribers, self.streams, 1.0),
+        let (devices, subscribers) = (largest.devices, largest.subscribers);
+        let part = u128::from(self.streams) * u128::from(subscribers);
+        let streams = part.div_ceil(u128::from(self.subscribers.max(1))) as u64;
+        let received = if self.subscribers == 0 { 1.0 } else { subscribers as f64 / self.subscribers as f64 };
+        let sent = match placement::keys(workload).is_empty() {
+            true => 1.0 / nodes as f64,
+            false => devices as f64 / self.devices.max(1) as f64,
         };
+        let spread = |whole: u64| whole.div_ceil(nodes);
         // Clients that several groups share are spread as the devices are.
         let shared = (self.devices + self.subscribers) - self.connections;
         let connections = devices + subscribers - spread(shared).min(devices + subscribers);
         let book_bytes = streams * BOOK_BYTES_PER_STREAM;
         let connection_bytes = CONNECTION_BYTES + if tls { TLS_BYTES } else { 0 };
         // One message waiting at each device, one half read at each subscriber.
-        let copies = match workload.placement {
-            Placement::Replicate => 1.0,
-            Placement::Split => 1.0 / nodes as f64,
-        };
-        let waiting: f64 =
-            workload.devices.iter().map(|group| f64::from(group.count) * copies * group.mean_payload_bytes()).sum();
+        let waiting: f64 = workload
+            .devices
+            .iter()
+            .zip(&largest.parts)
+            .map(|(group, part)| f64::from(group.count) * part * group.mean_payload_bytes())
+            .sum();
         let half_read = subscribers * u64::from(self.largest_payload_bytes);
         // An answer is sent by who listens and received by who sends.
         let answers =
             |part: fn(&Traffic) -> f64| self.requests.as_ref().and_then(|plan| plan.answers.as_ref()).map_or(0.0, part);
-        let both = |sent: Option<f64>, taken: Option<f64>, answered: f64| {
-            Some((sent? + answered) / nodes as f64 + (taken? + answered) * received)
+        let both = |offered: Option<f64>, taken: Option<f64>, answered: f64| {
+            Some((offered? + answered) * sent + (taken? + answered) * received)
         };
         NodeShare {
             devices,

@@ -13,6 +13,7 @@ use crate::identity::GroupIdentity;
 use crate::link::Link;
 use crate::metric::MetricProgram;
 use crate::payload::{Body, HeaderPlace, SizeDistribution};
+use crate::placement::{Placement, Placements};
 use crate::predicate::Predicate;
 use crate::qos::Qos;
 use crate::reaction::Reaction;
@@ -240,15 +241,6 @@ pub struct SubscriberGroup {
     pub predicate: Option<Predicate>,
 }
 
-/// Whether each node runs all devices or a share of them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Placement {
-    /// The fleet is split over the nodes.
-    Split,
-    /// Every node runs a copy of the fleet (PSMark).
-    Replicate,
-}
-
 /// A named change that was made to a workload so that it can run, or differs from what was asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deviation {
@@ -259,6 +251,16 @@ pub struct Deviation {
 }
 
 impl Workload {
+    /// Where a group of devices runs.
+    pub fn placement_of_devices(&self, group: &DeviceGroup) -> &Placement {
+        self.placement.of_devices(&group.name, group.client.as_deref())
+    }
+
+    /// Where a group of subscribers runs.
+    pub fn placement_of_subscribers(&self, group: &SubscriberGroup) -> &Placement {
+        self.placement.of_subscribers(&group.name, group.client.as_deref())
+    }
+
     /// How many there are of what is called so: a device group, a subscriber group, or clients.
     pub fn count_of(&self, name: &str) -> Option<u32> {
         let devices = self.devices.iter().map(|group| (&group.name, &group.client, group.count));
@@ -315,10 +317,8 @@ pub struct Workload {
     pub objectives: Vec<String>,
     /// Programs that compute figures from the message log.
     pub metrics: Vec<MetricProgram>,
-    /// How devices are placed when there are several nodes.
-    pub placement: Placement,
-    /// Subscribers exist on every node (true) or once.
-    pub subscribers_on_every_node: bool,
+    /// On which nodes groups run when there are several.
+    pub placement: Placements,
     /// Changes made while loading.
     pub deviations: Vec<Deviation>,
     /// Parameters of the file that passwords are made of. What `--set` gives them is shown nowhere.

@@ -1,5 +1,7 @@
 //! Nodes of a run: the machines, or the processes that stand for them, that the fleet was dealt out over.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +18,9 @@ pub struct NodeRow {
     /// otherwise that from which it joined; `null` for a worker process, and in records of older versions.
     #[serde(default)]
     pub clients_at: Option<String>,
+    /// Its labels (`--label` of `pubmark node`), value by key.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
     /// Its machine; `null` for a worker process.
     pub machine: Option<NodeMachine>,
     /// Devices on it.

@@ -22,6 +22,10 @@ pub struct Tables {
     pub lost_workers: Vec<LostWorker>,
     /// By publishers' node and subscribers' node.
     pub by_pair: Vec<PairRow>,
+    /// From site to site: by the values of the labels that the placement of groups looks at. Empty in a run without such a placement,
+    /// and on more than 64 nodes, as `by_pair`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub by_label: Vec<LabelRow>,
     /// Messages and latency over time.
     pub series: Vec<SeriesRow>,
     /// Distribution of the latencies in each bin of `series`; bins without a message are left out.
@@ -71,6 +75,27 @@ pub struct PairRow {
     /// Delivery − due.
     pub latency: Option<LatencyBounds>,
     /// Error bound of the clocks, µs; 0 on one host, where there is one clock; `null` if nothing bounds a clock.
+    pub clock_bound_us: Option<f64>,
+}
+
+/// From the publishers of one site to the subscribers of one site: all nodes with a value of a label.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LabelRow {
+    /// Key of the label, such as `site`.
+    pub label: String,
+    /// Its value on the publishers' nodes; `null` for those without this label.
+    pub publisher_site: Option<String>,
+    /// Its value on the subscribers' nodes; `null` for those without this label.
+    pub subscriber_site: Option<String>,
+    /// Expected from there to here.
+    pub expected: u64,
+    /// Of these, arrived.
+    pub delivered: u64,
+    /// Of these, did not arrive.
+    pub lost: u64,
+    /// Delivery − due.
+    pub latency: Option<LatencyBounds>,
+    /// Largest error bound of the clocks of these nodes, µs; 0 where there is one clock; `null` if nothing bounds one.
     pub clock_bound_us: Option<f64>,
 }
 

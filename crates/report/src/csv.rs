@@ -8,6 +8,7 @@ mod experiment;
 mod latency_bins;
 mod latency_breakdown;
 mod nodes;
+mod sites;
 
 use std::fmt::Display;
 
@@ -35,6 +36,7 @@ pub const TABLES: [CsvTable; 12] = [
     CsvTable { file: "summary.csv", holds: "every single figure: figure, statistic, unit, value", render: summary },
     CsvTable { file: "by_type.csv", holds: "messages and latencies of each device type", render: by_type },
     CsvTable { file: "by_pair.csv", holds: "delivery and latency from node to node", render: by_pair },
+    CsvTable { file: "by_label.csv", holds: "delivery and latency from site to site", render: sites::by_label },
     CsvTable { file: "by_node.csv", holds: "what each node received a second and took", render: nodes::by_node },
     CsvTable { file: "series.csv", holds: "rates and latencies over time", render: series },
     CsvTable {
@@ -390,7 +392,8 @@ mod tests {
             let text = (table.render)(&record);
             let fields = text.lines().next().unwrap().split(',').count();
             // The sample crossed no link, which a run of the tests beside this crate did, and has no nodes, as in `nodes`.
-            let is_empty = ["efficiency.csv", "latency_breakdown.csv", "by_node.csv"].contains(&table.file);
+            let is_empty =
+                ["efficiency.csv", "latency_breakdown.csv", "by_label.csv", "by_node.csv"].contains(&table.file);
             assert_eq!(text.lines().count() > 1, !is_empty, "{}", table.file);
             assert!(text.lines().all(|line| line.split(',').count() == fields), "{}", table.file);
         }

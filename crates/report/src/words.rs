@@ -14,6 +14,7 @@ mod nodes;
 mod percentiles;
 mod requests;
 mod shared;
+mod sites;
 mod trust;
 
 use pubmark_record::latency::{LatencyBounds, upper};
@@ -35,6 +36,7 @@ pub use nodes::*;
 pub use percentiles::*;
 pub use requests::*;
 pub use shared::*;
+pub use sites::*;
 pub use trust::*;
 
 /// The verdict in one word.

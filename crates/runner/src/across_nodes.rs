@@ -10,6 +10,7 @@ use pubmark_cluster::address::for_clients;
 use pubmark_engine::endpoints::Endpoints;
 use pubmark_engine::shares;
 use pubmark_model::fleet::Fleet;
+use pubmark_model::placement::NodeLabels;
 use pubmark_model::workload::Workload;
 use pubmark_protocol::capabilities::Capabilities;
 use pubmark_systems::definition::{Meet, MeetingPorts};
@@ -25,7 +26,8 @@ const SPARE: usize = 64;
 /// Asks a node, by its number, which of some ports are free at an address.
 type Ask<'a> = &'a dyn Fn(u16, IpAddr, &[u16]) -> Result<Vec<u16>, RunError>;
 
-/// Where the clients of a system without a broker find each other on the first `nodes` of the nodes that joined: each subscriber
+/// Where the clients of a system without a broker find each other on the first of the nodes that joined, which have
+/// these labels: each subscriber
 /// listens at its node's address, or all clients meet at the addresses of all nodes, or of those with subscribers.
 ///
 /// # Errors
@@ -35,17 +37,14 @@ pub fn places(
     protocol: &Capabilities,
     profile: &str,
     (workload, fleet): (&Workload, &Fleet),
-    (joined, nodes, stop): (&Joined, u16, &AtomicBool),
+    (joined, labels, stop): (&Joined, NodeLabels<'_>, &AtomicBool),
 ) -> Result<Endpoints, RunError> {
+    let nodes = labels.nodes;
     let infos = joined.nodes(nodes);
     let at = addresses(&infos)?;
     let ask = |node: u16, address: IpAddr, ports: &[u16]| joined.free_ports(node, address, ports, stop);
-    let on: Vec<u16> = fleet
-        .subscribers()
-        .iter()
-        .zip(fleet.audiences(workload))
-        .map(|(subscriber, audience)| shares::node_of_subscriber(fleet, nodes, subscriber, audience).0)
-        .collect();
+    let places = shares::places_of_subscribers(workload, fleet, labels, &fleet.audiences(workload));
+    let on: Vec<u16> = places.into_iter().map(|(node, _)| node).collect();
     let settings = brokerless::settings(definition, protocol, profile, &at)?;
     let way = definition.back_ends.brokerless.as_ref();
     let meet = way.map(|way| way.across_links.meet).unwrap_or_default();
@@ -196,6 +195,7 @@ mod tests {
             discipline: String::new(),
             awake: false,
             observes: false,
+            labels: pubmark_model::placement::Labels::new(),
             clients_at: address.ip(),
         }
     }

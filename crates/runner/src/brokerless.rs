@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use pubmark_engine::endpoints::Endpoints;
 use pubmark_model::fleet::Fleet;
+use pubmark_model::placement::NodeLabels;
 use pubmark_model::workload::Workload;
 use pubmark_protocol::capabilities::Capabilities;
 use pubmark_protocol::endpoint::Endpoint;
@@ -53,7 +54,7 @@ pub fn places(
     let here = IpAddr::from(Ipv4Addr::LOCALHOST);
     let addresses: Vec<SocketAddr> = match (&networks, protocol.features.subscribers_listen) {
         (networks, true) => {
-            let nodes = spec.nodes.local_nodes.unwrap_or(1).into();
+            let nodes = NodeLabels { nodes: spec.nodes.local_nodes.unwrap_or(1), labels: &spec.node_labels() };
             let fleet = Fleet::checked_on_nodes(workload, nodes).map_err(|error| RunError::fleet_too_large(&error))?;
             let at = |group: u16| networks.as_ref().map_or(here, |networks| networks.of_subscribers(group));
             let ports = listening_ports(fleet.subscribers().len())?;

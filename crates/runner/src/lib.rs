@@ -32,6 +32,7 @@ mod error;
 pub mod faults;
 mod host;
 mod identities;
+mod labels;
 mod latency_breakdown;
 mod life;
 pub mod linked;
@@ -42,7 +43,7 @@ mod nodes;
 pub mod objectives;
 mod observer;
 mod offers;
-mod placement;
+mod pins;
 mod prepare;
 mod prepared;
 pub mod readiness;
@@ -69,7 +70,9 @@ pub use cluster::Joined;
 pub use cluster::{observe, unusable};
 pub use error::{ErrorKind, RunError};
 pub use host::Host;
+pub use labels::labels_in_turn;
 pub use message_log::MessageLog;
+pub use nodes::local_name;
 pub use observer::{
     LiveInterval, LiveLatency, LiveUsage, Phase, RunEvent, RunObserver, RunProgress, Totals, UsageNow, WindowLatency,
 };

@@ -5,6 +5,7 @@ use pubmark_engine::plan::RunPlan;
 use pubmark_engine::sections;
 use pubmark_engine::shares::{WorkerLocation, shares};
 use pubmark_model::connection_groups::ConnectionGroups;
+use pubmark_model::placement::Labels;
 use pubmark_model::workload::Workload;
 use pubmark_record::cost::Usage;
 use pubmark_record::nodes::{LostWorker, NodeRow, ReceivedPerSecond};
@@ -62,8 +63,8 @@ pub fn local_name(node: u16) -> String {
 pub fn rows(plan: &RunPlan, outcome: &Outcome, joined: Option<&Joined>) -> Vec<NodeRow> {
     let rows: Vec<NodeRow> = match joined {
         Some(joined) => joined.rows(),
-        None if plan.nodes < 2 => vec![],
-        None => (0..plan.nodes).map(|node| NodeRow { name: local_name(node), ..NodeRow::default() }).collect(),
+        None if plan.nodes < 2 && plan.node_labels.iter().all(Labels::is_empty) => vec![],
+        None => (0..plan.nodes).map(|node| local_row(plan, node)).collect(),
     };
     let parts = (0u16..).zip(sections::on_nodes(plan));
     let with_part = |(row, (node, (devices, subscribers))): (NodeRow, (u16, (u64, u64)))| {
@@ -75,6 +76,11 @@ pub fn rows(plan: &RunPlan, outcome: &Outcome, joined: Option<&Joined>) -> Vec<N
         NodeRow { devices, subscribers, lost, received, ..row }
     };
     rows.into_iter().zip(parts).map(with_part).collect()
+}
+
+fn local_row(plan: &RunPlan, node: u16) -> NodeRow {
+    let labels = plan.node_labels.get(usize::from(node)).cloned().unwrap_or_default();
+    NodeRow { name: local_name(node), labels, ..NodeRow::default() }
 }
 
 /// What a node's subscribers received a second. Where nobody subscribes nothing is measured, and of a node that was lost but a part is

@@ -6,10 +6,11 @@ use pubmark_model::fault::Occurrence;
 use pubmark_model::fleet::Fleet;
 use pubmark_model::load::{self, LoadError, LoadOptions};
 use pubmark_model::metric::MetricProgram;
+use pubmark_model::placement::{self, NodeLabels};
 use pubmark_model::plan::{Plan, PlanOptions};
 use pubmark_model::qos::Qos;
 use pubmark_model::schedule::{self, Timeline};
-use pubmark_model::workload::{Placement, Workload};
+use pubmark_model::workload::Workload;
 use pubmark_protocols::Spoken;
 use pubmark_record::threshold::Objectives;
 use pubmark_systems::descriptors;
@@ -18,11 +19,11 @@ use crate::error::{ErrorKind, RunError};
 use crate::host::Host;
 use crate::prepared::PreparedRun;
 use crate::relay::RelayProcess;
-use crate::spec::{DevicePlacement, Netem, RunSpec, SubscriberPlacement, WorkloadSource};
+use crate::spec::{Netem, RunSpec, WorkloadSource};
 use crate::target::Wanted;
 use crate::{
-    brokerless, custom_metrics, faults, identities, linked, links, message_log, nodes, objectives, offers, placement,
-    sockets, sources, spoken, suitability,
+    brokerless, custom_metrics, faults, identities, labels, linked, links, message_log, nodes, objectives, offers,
+    pins, sockets, sources, spoken, suitability,
 };
 
 /// Descriptors that pubmark needs besides its connections.
@@ -72,14 +73,13 @@ impl RunSpec {
         };
         let mut workload = loaded.map_err(|error| not_loaded(error, self.workload.name()))?;
         if let Some(devices) = self.nodes.devices {
-            workload.placement = match devices {
-                DevicePlacement::Split => Placement::Split,
-                DevicePlacement::Replicate => Placement::Replicate,
-            };
+            workload.placement.devices = devices.into();
         }
         if let Some(subscribers) = self.nodes.subscribers {
-            workload.subscribers_on_every_node = subscribers == SubscriberPlacement::EveryNode;
+            workload.placement.subscribers = subscribers.into();
         }
+        placement::apply(&mut workload, &self.nodes.placement)
+            .map_err(|error| not_loaded(error, self.workload.name()))?;
         Ok(workload)
     }
 
@@ -121,6 +121,7 @@ impl RunSpec {
     pub fn check_loaded(&self, workload: Arc<Workload>, host: &Host) -> Result<CheckedRun, RunError> {
         let spoken = spoken::of(self, &workload)?;
         nodes::carried_out(self, &workload)?;
+        labels::check(self, &workload)?;
         let wanted = Wanted::of(self, spoken, &workload, host)?;
         suitability::lacking(&workload, spoken).map_or(Ok(()), |lacks| Err(unsuitable(lacks)))?;
         identities::check_one_copy(&workload, &wanted)?;
@@ -155,12 +156,13 @@ impl RunSpec {
         }
     }
 
-    /// The fleet on all nodes, if its publishers can be told apart.
+    /// The fleet on all nodes, if its publishers can be told apart. Before machines have joined, each counts as a site of its own.
     ///
     /// # Errors
     /// It is too large, of kind [`ErrorKind::TooLarge`].
     pub fn fleet(&self, workload: &Workload) -> Result<Fleet, RunError> {
-        Fleet::checked_on_nodes(workload, self.node_count().into()).map_err(|error| RunError::fleet_too_large(&error))
+        let nodes = NodeLabels { nodes: self.node_count(), labels: &self.node_labels() };
+        Fleet::checked_on_nodes(workload, nodes).map_err(|error| RunError::fleet_too_large(&error))
     }
 }
 
@@ -226,12 +228,7 @@ impl CheckedRun {
         if spec.load.netem == Netem::Kernel && linked::any(&workload) {
             linked::by_kernel(&workload)?;
         }
-        let fleet = suitability::fleet(&workload, spoken, spec.fleet(&workload)?).map_err(unsuitable)?;
-        if matches!(wanted, Wanted::Brokerless { .. }) {
-            brokerless::check_listeners(&spoken.subscribe.capabilities, fleet.subscribers().len())?;
-        }
-        room(&spec, &workload, &fleet, &wanted)?;
-        identities::check(&workload, &fleet, &wanted)?;
+        let fleet = counted_out(&spec, &workload, spoken, &wanted, spec.fleet(&workload)?)?;
         if let Some(sentence) =
             suitability::too_many_messages(&workload, spec.window.warmup.saturating_add(spec.window.duration))
         {
@@ -240,8 +237,9 @@ impl CheckedRun {
         }
         let schedule = schedule::summary_unless(&workload, &fleet, spec.load.seed, &spec.timeline(), &host.stop)
             .ok_or_else(|| RunError::new(ErrorKind::Interrupted, "interrupted while the schedule was worked out"))?;
-        let pins = placement::pins(&spec.generator.pin, &host)?;
+        let pins = pins::pins(&spec.generator.pin, &host)?;
         let joined = None;
+        let node_labels = spec.node_labels();
         Ok(PreparedRun {
             spec,
             workload,
@@ -255,8 +253,26 @@ impl CheckedRun {
             pins,
             host,
             joined,
+            node_labels,
         })
     }
+}
+
+/// A fleet that its protocols carry, that this machine holds, and whose clients are told apart.
+pub(crate) fn counted_out(
+    spec: &RunSpec,
+    workload: &Workload,
+    spoken: Spoken,
+    wanted: &Wanted,
+    fleet: Fleet,
+) -> Result<Arc<Fleet>, RunError> {
+    let fleet = suitability::fleet(workload, spoken, fleet).map_err(unsuitable)?;
+    if matches!(wanted, Wanted::Brokerless { .. }) {
+        brokerless::check_listeners(&spoken.subscribe.capabilities, fleet.subscribers().len())?;
+    }
+    room(spec, workload, &fleet, wanted)?;
+    identities::check(workload, &fleet, wanted)?;
+    Ok(fleet)
 }
 
 /// Has this machine the open files and the ports for so many connections?

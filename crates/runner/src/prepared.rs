@@ -18,6 +18,7 @@ use pubmark_model::connection_groups::ConnectionGroups;
 use pubmark_model::fault::Occurrence;
 use pubmark_model::fleet::Fleet;
 use pubmark_model::metric::MetricProgram;
+use pubmark_model::placement::{GroupNodes, Labels, NodeLabels};
 use pubmark_model::random::mix;
 use pubmark_model::schedule::Summary;
 use pubmark_model::workload::Workload;
@@ -52,7 +53,7 @@ use crate::sampling::{Sampled, Sampling};
 use crate::spec::RunSpec;
 use crate::target::{Target, Wanted};
 use crate::watch::{CarriedAtEdges, Watch};
-use crate::{placement, sockets, workers};
+use crate::{labels, pins, prepare, sockets, workers};
 use pubmark_protocols::Spoken;
 
 /// Connections started a second, at most: what small brokers accept without refusing.
@@ -94,6 +95,8 @@ pub struct PreparedRun {
     pub(crate) host: Host,
     /// Machines that joined; all repetitions use the same.
     pub(crate) joined: Option<Arc<Joined>>,
+    /// Labels of the nodes, as far as they are known.
+    pub(crate) node_labels: Vec<Labels>,
 }
 
 /// What a repetition came to.
@@ -160,7 +163,24 @@ impl PreparedRun {
             Some(joined) => joined.gather(observer, &self.host.stop)?,
             None => self.joined = Joined::of(&self.spec.nodes, &self.host.stop, observer)?.map(Arc::new),
         }
-        self.joined.as_ref().map_or(Ok(()), |joined| joined.check_reach(self.wanted.listens_at()))
+        self.joined.as_ref().map_or(Ok(()), |joined| joined.check_reach(self.wanted.listens_at()))?;
+        self.place()
+    }
+
+    /// Places the fleet on the nodes that joined, by the labels that they have.
+    fn place(&mut self) -> Result<(), RunError> {
+        let Some(joined) = self.driven() else { return Ok(()) };
+        let nodes = joined.labels(self.spec.node_count());
+        labels::check_nodes(&self.workload, &nodes)?;
+        self.node_labels = nodes.into_iter().map(|(_, labels)| labels).collect();
+        let nodes = NodeLabels { nodes: self.spec.node_count(), labels: &self.node_labels };
+        let copies = GroupNodes::of(&self.workload, nodes).copies();
+        if *self.fleet.copies() != copies {
+            // Subscribers alone depend on how many sites there are: the schedule is the same.
+            let fleet = Fleet::of_copies(&self.workload, &copies);
+            self.fleet = prepare::counted_out(&self.spec, &self.workload, self.spoken, &self.wanted, fleet)?;
+        }
+        Ok(())
     }
 
     /// Lets a run with nodes use some that joined already: the first, as many as it wants. Several runs that are made one after the
@@ -177,7 +197,7 @@ impl PreparedRun {
         }
         joined.check_reach(self.wanted.listens_at())?;
         self.joined = Some(Arc::clone(joined));
-        Ok(())
+        self.place()
     }
 
     /// Nodes that joined, for other runs to [use](PreparedRun::use_nodes).
@@ -195,7 +215,7 @@ impl PreparedRun {
             return Err(RunError::input("the run has nodes, and nobody has waited for them")
                 .hint("`PreparedRun::gather` before each repetition, or `PreparedRun::run`"));
         }
-        placement::pin_generator(&self.pins)?;
+        pins::pin_generator(&self.pins)?;
         // Held until the repetition is over.
         let awake = self.spec.generator.awake.then(Awake::hold).transpose();
         let mut outcome = self.repeat_on_links(number, name, observer)?;
@@ -261,8 +281,9 @@ impl PreparedRun {
         let Some(joined) = self.driven() else { return Ok(None) };
         let Wanted::Brokerless { definition, profile, .. } = &self.wanted else { return Ok(None) };
         let can = &self.spoken.subscribe.capabilities;
-        let (run, nodes) = ((&*self.workload, &*self.fleet), (self.spec.node_count(), &*self.host.stop));
-        joined.places(definition, can, profile, run, nodes).map(Some)
+        let nodes = NodeLabels { nodes: self.spec.node_count(), labels: &self.node_labels };
+        let run = (&*self.workload, &*self.fleet);
+        joined.places(definition, can, profile, run, (nodes, &*self.host.stop)).map(Some)
     }
 
     /// The same where the system is to run; with what it takes to say what crossed the links.
@@ -399,6 +420,7 @@ impl PreparedRun {
             subscribe_at: target.subscribe_at.clone(),
             networks: linked.map_or_else(Networks::none, Linked::networks),
             nodes,
+            node_labels: self.node_labels.clone(),
             on_nodes: self.driven().is_some(),
             probes: self.spoken.is_brokerless() && nodes > 1,
             by_network: linked.is_some() && (nodes > 1 || workers::are_needed(self.spoken)),

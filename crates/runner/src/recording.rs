@@ -4,9 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::time::{Duration, SystemTime};
 
+use pubmark_engine::by_label;
 use pubmark_engine::outcome::{Counters, Outcome};
 use pubmark_engine::plan::RunPlan;
 use pubmark_engine::sections;
+use pubmark_model::placement;
 use pubmark_model::qos::Qos;
 use pubmark_model::schedule::Summary;
 use pubmark_model::workload;
@@ -115,6 +117,7 @@ pub fn record(plan: &RunPlan, outcome: &Outcome, mut around: Surroundings) -> Re
             by_type: sections::by_type(plan, outcome, clock_error_ns),
             lost_workers: crate::nodes::lost_workers(plan, outcome),
             by_pair: sections::by_pair(outcome, &around.nodes),
+            by_label: by_label::by_label(outcome, &around.nodes, &placement::keys(&plan.workload)),
             nodes: around.nodes,
             series: sections::series(&outcome.series, clock_error_ns),
             latency_bins: sections::latency_bins(&outcome.series, clock_error_ns),

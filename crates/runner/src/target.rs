@@ -24,7 +24,7 @@ use crate::endpoint::Written;
 use crate::error::{ErrorKind, RunError};
 use crate::host::Host;
 use crate::spec::{RunSpec, Transport};
-use crate::{brokerless, certificates, linked, log_in, offers, placement, sources, suggestion, suitability, unbuilt};
+use crate::{brokerless, certificates, linked, log_in, offers, pins, sources, suggestion, suitability, unbuilt};
 
 /// System of a run that names none.
 const DEFAULT_SYSTEM: &str = "builtin";
@@ -378,7 +378,7 @@ fn started(
         host: listening_address(spec, workload)?,
         websocket: spec.target.transport == Transport::Websocket,
         encrypt: spec.connection.tls,
-        pinned_cores: placement::pins(&spec.generator.pin, host)?.system,
+        pinned_cores: pins::pins(&spec.generator.pin, host)?.system,
         packet_bytes: (!spec.target.strict_defaults).then(|| largest_packet_bytes(workload)),
         second_protocol: spoken.second().map(|second| second.capabilities.name.to_owned()),
         ..StartOptions::new(spoken.publish.capabilities.name)

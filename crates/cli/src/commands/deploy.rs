@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use pubmark_deploy::{Applied, Collected, Deployment};
+use pubmark_model::placement::keys;
 use pubmark_record::record::VerdictStatus;
 use pubmark_runner::{RunSpec, brokerless, spoken, target};
 use pubmark_systems::StartOptions;
@@ -172,6 +173,10 @@ impl Deploy {
             return Err(Failure::usage("the number of nodes stands before `--`").hint("`--nodes 5 -- --qos 1`"));
         }
         let workload = spec.load()?;
+        if self.kind == Kind::Kubernetes && !(spec.nodes.node_labels.is_empty() && keys(&workload).is_empty()) {
+            return Err(Failure::usage("nodes of one Kubernetes Job are alike, and groups are placed by labels of nodes")
+                .hint("`deploy compose -- --node-label site=edge-1,cloud`; or start the nodes with `pubmark node --label`; or `-- --placement none`"));
+        }
         if spec.target.endpoint.is_some() {
             brokerless::refuse_endpoint(self.nodes, spoken::of(&spec, &workload)?)?;
         } else {

@@ -8,6 +8,7 @@ use pubmark_cluster::address::for_clients;
 use pubmark_cluster::credentials::Role;
 use pubmark_cluster::node::{self, Happening, InterfaceReading, MachineReading, NodeCounts, NodeSettings, Whereabouts};
 use pubmark_cluster::{ClusterError, Credentials, Objection};
+use pubmark_model::placement;
 use pubmark_systems::awake::Awake;
 use pubmark_systems::node_exporter::{Snapshot, interface_with};
 use pubmark_systems::{descriptors, environment};
@@ -48,6 +49,10 @@ pub struct Node {
     /// from which it joins]
     #[arg(long, value_name = "IP")]
     pub address: Option<IpAddr>,
+
+    /// Label of this node, by which a workload places groups: `site=edge-1`; once for each
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub label: Vec<String>,
 
     /// Send nothing: look at what this machine takes, and the processes of this name or number, for `pubmark run --observers`
     #[arg(long, value_name = "PROCESS", num_args = 0..=1, default_missing_value = "")]
@@ -132,6 +137,9 @@ impl Node {
 
     fn settings(&self) -> Result<NodeSettings, Failure> {
         let address = self.address.map(own_address).transpose()?;
+        let labels = placement::labels(&self.label).map_err(|why| {
+            Failure::usage(format!("{why} (--label)")).hint("`--label site=edge-1`, once for each key")
+        })?;
         let machine = environment::read();
         let credentials = Credentials::read(&self.credentials, self.token.as_deref())
             .and_then(|credentials| credentials.check(Role::Node).map(|()| credentials))
@@ -148,6 +156,7 @@ impl Node {
             awake: self.awake,
             observes: self.observe.is_some(),
             address,
+            labels,
             machine: read_machine,
             counts: self.metrics.is_wanted(),
             once: self.once,

@@ -8,6 +8,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Args, ValueEnum};
 use pubmark_model::link::choice::LinkChoice;
 use pubmark_model::pace::Pace;
+use pubmark_model::placement::{LabelsInTurn, PlacementChoice};
 use pubmark_model::secret::Secret;
 use pubmark_model::topology::Topology;
 use pubmark_runner::RunSpec;
@@ -197,6 +198,18 @@ pub struct Setup {
     /// On several nodes: each subscriber is there once, or on every node [default: the workload's]
     #[arg(long, value_enum, value_name = "WAY", help_heading = "Nodes", hide_short_help = true)]
     pub subscribers: Option<Subscribers>,
+
+    /// On several nodes: where a group runs, in place of the workload's placement: on all nodes (`GROUP=split`), on those with a label
+    /// (`cameras=site=edge-1`), a copy on every node (`GROUP=replicate`) or, of subscribers, at every site (`'dashboards=each site'`);
+    /// `default` for all groups, `none` for no placement; once for each
+    #[arg(long, value_name = "GROUP=WHERE", value_parser = PlacementChoice::parse,
+          help_heading = "Nodes", hide_short_help = true)]
+    pub placement: Vec<PlacementChoice>,
+
+    /// Labels of the processes of `--local-nodes`, in turn: `site=edge-1,edge-2,cloud`; once for each key
+    #[arg(long, value_name = "KEY=VALUE,…", value_parser = LabelsInTurn::parse,
+          help_heading = "Nodes", hide_short_help = true)]
+    pub node_label: Vec<LabelsInTurn>,
 
     /// Run the clients of a group in a process of their own, so that what they cost is told apart; once for each group, or `all`
     #[arg(long, value_name = "GROUP|all", help_heading = "Generator", hide_short_help = true)]
@@ -412,6 +425,10 @@ impl Setup {
         replace_some(&mut nodes.local_nodes, self.local_nodes);
         replace_some(&mut nodes.devices, self.devices);
         replace_some(&mut nodes.subscribers, self.subscribers);
+        nodes.placement.extend(self.placement);
+        if !self.node_label.is_empty() {
+            nodes.node_labels = self.node_label;
+        }
     }
 }
 

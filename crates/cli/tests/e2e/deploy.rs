@@ -64,6 +64,44 @@ fn kubernetes_gets_all_that_a_run_needs() {
     assert!(again.code() == 2 && again.errors.contains("is there already"), "{again:?}");
 }
 
+const PLACED: &str = "name: placed
+devices: [{name: cameras, every: 1s, payload: 30B, topic: c}]
+subscribers: [{name: screens, filters: [c]}]
+placement: {cameras: site=edge, screens: each site}
+";
+
+#[test]
+fn compose_has_a_service_for_the_nodes_of_each_site() {
+    let place = Place::new();
+    place.write("placed.yaml", PLACED);
+    let call = ["compose", "placed.yaml", "--nodes", "3", "--", "--node-label"];
+    let called = deploy(&place, &[&call[..], &["site=edge,cloud"]].concat());
+    assert_eq!(called.code(), 0, "{called:?}");
+    let compose: Value = serde_saphyr::from_str(&read(&place, "deploy/compose.yaml")).unwrap();
+    let service = |name: &str| {
+        let service = &compose["services"][name];
+        let words: Vec<&str> = service["command"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+        (words[words.len() - 2..].join(" "), service["deploy"]["replicas"].as_u64())
+    };
+    assert_eq!(service("node-1"), ("--label site=edge".to_owned(), Some(2)));
+    assert_eq!(service("node-2"), ("--label site=cloud".to_owned(), Some(1)));
+    assert!(compose["services"]["node"].is_null(), "{compose}");
+    let spec = read(&place, "deploy/coordinator/run.yaml");
+    assert!(!spec.contains("node_labels") && spec.contains("each site"), "{spec}");
+    for (words, said) in [
+        (&["compose", "placed.yaml", "--out", "b"][..], "no node has a label"),
+        (
+            &["compose", "placed.yaml", "--out", "b", "--", "--node-label", "site=edge,b,c"],
+            "has 3 values, and the run has 2 nodes",
+        ),
+        (&["kubernetes", "placed.yaml", "--out", "b"], "nodes of one Kubernetes Job are alike"),
+    ] {
+        let called = deploy(&place, words);
+        let errors = called.errors.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(called.code() == 2 && errors.contains(said), "{words:?}: {called:?}");
+    }
+}
+
 /// Reads an object into the types of the Kubernetes API and back: what those do not know, or take for something else, is missing then.
 fn known<T: serde::de::DeserializeOwned + serde::Serialize>(object: &Value) {
     let read: T = serde_json::from_value(object.clone()).unwrap_or_else(|error| panic!("{error}: {object}"));

@@ -47,6 +47,7 @@ mod requests;
 mod run;
 mod secrets;
 mod shared_groups;
+mod sites;
 mod slow_subscribers;
 mod source_addresses;
 mod starvation;

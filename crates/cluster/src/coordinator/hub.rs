@@ -7,6 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use pubmark_engine::progress::{Progress, ROW};
+use pubmark_model::placement::Labels;
 use tokio::sync::mpsc;
 
 use super::accept::Carried;
@@ -40,13 +41,15 @@ pub struct NodeInfo {
     pub awake: bool,
     /// It looks at what a system takes on its machine, and neither sends nor listens.
     pub observes: bool,
+    /// Its labels, by which groups are placed.
+    pub labels: Labels,
     /// Where clients of other machines reach its clients: as it says, otherwise where it joined from.
     pub clients_at: IpAddr,
 }
 
 impl NodeInfo {
-    /// Of what it says of itself.
-    pub(super) fn of(join: Join, address: SocketAddr) -> NodeInfo {
+    /// Of what it says of itself; its labels were read when it was checked.
+    pub(super) fn of(join: Join, labels: Labels, address: SocketAddr) -> NodeInfo {
         let named = join.address.parse().ok().and_then(|address| for_clients(address).ok());
         let clients_at = named.unwrap_or_else(|| address.ip().to_canonical());
         NodeInfo {
@@ -61,6 +64,7 @@ impl NodeInfo {
             discipline: join.discipline,
             awake: join.awake,
             observes: join.observes,
+            labels,
             clients_at,
         }
     }

@@ -394,6 +394,7 @@ mod tests {
     use super::*;
     use crate::credentials::ends_valid;
     use crate::node::{self, NodeSettings, Whereabouts};
+    use pubmark_model::placement::Labels;
     use std::os::fd::OwnedFd;
     use std::process::Child;
     use std::time::SystemTime;
@@ -413,6 +414,7 @@ mod tests {
             awake: false,
             observes: false,
             address: None,
+            labels: Labels::new(),
             machine: |_| None,
             counts: false,
             once: true,

@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use pubmark_model::file_name;
+use pubmark_model::placement::{self, Labels};
 use pubmark_protocol::clock;
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
@@ -52,11 +53,12 @@ impl Control for Service {
         let Some(NodeMessage::Join(join)) = said else {
             return Err(self.refused(&peer, None, Code::InvalidArgument, "it did not introduce itself"));
         };
-        if let Err((code, why)) = self.check(&join) {
-            return Err(self.refused(&peer, Some(&join.name), code, &why));
-        }
+        let labels = match self.check(&join) {
+            Ok(labels) => labels,
+            Err((code, why)) => return Err(self.refused(&peer, Some(&join.name), code, &why)),
+        };
         let (lanes, outbound) = lanes();
-        let info = NodeInfo::of(join, peer.address);
+        let info = NodeInfo::of(join, labels, peer.address);
         let welcome = Welcome {
             version: self.version.clone(),
             boot: machine::boot(),
@@ -83,7 +85,8 @@ impl Control for Service {
 }
 
 impl Service {
-    fn check(&self, join: &Join) -> Result<(), (Code, String)> {
+    /// Its labels, if it may join.
+    fn check(&self, join: &Join) -> Result<Labels, (Code, String)> {
         let texts = [&join.version, &join.host, &join.kernel, &join.boot, &join.discipline, &join.token, &join.address];
         if texts.iter().any(|text| text.len() > limits::WORDS) {
             return Err((Code::InvalidArgument, format!("it says more than {} bytes of itself", limits::WORDS)));
@@ -105,7 +108,7 @@ impl Service {
         if !file_name::is_one(&join.name) {
             return Err((Code::InvalidArgument, format!("it has no name that can be used: {}", file_name::RULE)));
         }
-        Ok(())
+        placement::labels(&join.labels).map_err(|why| (Code::InvalidArgument, format!("its labels: {why}")))
     }
 
     /// Enters that somebody was refused, and says so to them.
@@ -207,5 +210,53 @@ pub(crate) fn words(status: &Status) -> String {
     match words.contains("close_notify") {
         true => "closed without a goodbye".to_owned(),
         false => words,
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    /// What the coordinator says of a node of its own version.
+    fn checked(change: impl FnOnce(&mut Join)) -> Result<Labels, (Code, String)> {
+        let service =
+            Service { hub: Arc::default(), token: "t".to_owned(), version: "1".to_owned(), run_less_raw_ns: 0 };
+        let mut join = Join {
+            schema: SCHEMA,
+            version: "1".to_owned(),
+            token: "t".to_owned(),
+            name: "edge".to_owned(),
+            ..Join::default()
+        };
+        change(&mut join);
+        service.check(&join)
+    }
+
+    #[test]
+    fn a_node_of_another_control_protocol_is_refused_though_its_version_is_the_same() {
+        let (code, why) = checked(|join| join.schema = SCHEMA - 1).unwrap_err();
+        assert_eq!(code, Code::FailedPrecondition);
+        assert!(
+            why.contains(&format!("(control protocol {})", SCHEMA - 1)) && why.contains(&format!("({SCHEMA})")),
+            "{why}"
+        );
+    }
+
+    #[test]
+    fn labels_of_a_node_are_few_short_and_plain() {
+        let with =
+            |labels: &[&str]| checked(|join| join.labels = labels.iter().map(|label| (*label).to_owned()).collect());
+        assert_eq!(placement::written(&with(&["zone=a", "site=edge-1"]).unwrap()), "site=edge-1 zone=a");
+        assert_eq!(with(&[]), Ok(Labels::new()));
+        let many = vec!["a=b".to_owned(); 50_000];
+        let long = vec!["x".repeat(900_000)];
+        let terminal = vec!["site=\u{1b}]0;owned\u{7}".to_owned()];
+        let twice = vec!["site=a".to_owned(), "site=b".to_owned()];
+        for labels in [many, long, terminal, twice] {
+            let (code, why) = checked(|join| join.labels = labels).unwrap_err();
+            assert_eq!(code, Code::InvalidArgument);
+            assert!(why.starts_with("its labels: ") && why.len() < 400 && !why.contains(char::is_control), "{why}");
+        }
     }
 }

@@ -122,6 +122,7 @@ fn introduction(settings: &NodeSettings) -> Join {
         observes: settings.observes,
         awake: settings.awake,
         address: settings.address.map(|address| address.to_string()).unwrap_or_default(),
+        labels: settings.labels.iter().map(|(key, value)| format!("{key}={value}")).collect(),
     }
 }
 

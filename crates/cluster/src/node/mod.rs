@@ -14,6 +14,7 @@ use std::process::Child;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
+use pubmark_model::placement::Labels;
 use tokio::runtime::Builder;
 use tokio::time::sleep;
 
@@ -91,6 +92,8 @@ pub struct NodeSettings {
     pub observes: bool,
     /// Where clients of other machines reach its clients; `None`: the address from which it joins.
     pub address: Option<IpAddr>,
+    /// Its labels, by which groups are placed.
+    pub labels: Labels,
     /// Reads what its machine has taken, and what the interface with this address has carried; `None` where the kernel does not say.
     pub machine: fn(Option<IpAddr>) -> Option<MachineReading>,
     /// It tells its counts once a second, as [`Happening::Counts`].

@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use pubmark_model::fleet::Fleet;
+use pubmark_model::placement::Copies;
 use pubmark_protocol::network::Network;
 use serde::{Deserialize, Serialize};
 
@@ -17,8 +18,8 @@ pub(super) struct Order {
     /// Its shards, by their index in the run.
     pub shards: Vec<u32>,
     plan: RunPlan,
-    /// Copies of devices and of subscribers in the plan's fleet.
-    copies: [u32; 2],
+    /// Copies of each group in the plan's fleet.
+    copies: Copies,
 }
 
 /// The network that a worker process was started in: every thread is there already.
@@ -34,7 +35,7 @@ impl Network for Entered {
 impl Order {
     /// For these shards of a plan.
     pub fn new(plan: &RunPlan, speaks: [String; 2], shards: Vec<u32>) -> Order {
-        Order { speaks, shards, plan: plan.clone(), copies: plan.fleet.copies() }
+        Order { speaks, shards, plan: plan.clone(), copies: plan.fleet.copies().clone() }
     }
 
     /// The plan, as it was where the run is led: its fleet counted out, its networks those that this process is in.
@@ -43,7 +44,7 @@ impl Order {
         let networks = devices.iter().chain(&subscribers).flatten().max().map_or(0, |last| usize::from(*last) + 1);
         let entered: Arc<dyn Network> = Arc::new(Entered);
         RunPlan {
-            fleet: Arc::new(Fleet::of_copies(&self.plan.workload, self.copies)),
+            fleet: Arc::new(Fleet::of_copies(&self.plan.workload, &self.copies)),
             networks: Networks { all: vec![entered; networks].into(), devices, subscribers },
             ..self.plan.clone()
         }

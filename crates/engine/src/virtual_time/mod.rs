@@ -223,6 +223,7 @@ fn plan(workload: &str, duration: Duration) -> RunPlan {
         subscribe_at: at,
         networks: Networks::none(),
         nodes: 1,
+        node_labels: vec![],
         on_nodes: false,
         probes: false,
         by_network: false,

@@ -57,6 +57,7 @@ fn plan() -> RunPlan {
         subscribe_at: at,
         networks: Networks::none(),
         nodes: 1,
+        node_labels: vec![],
         on_nodes: false,
         probes: false,
         by_network: false,

@@ -30,11 +30,11 @@ impl Fleet {
     /// Why its clients cannot have the identities that the workload gives them, if so: a file has too few rows, or two clients
     /// have one identifier, of which a system ends one.
     pub fn check_identities(&self, workload: &Workload) -> Result<(), String> {
-        let [devices, subscribers] = self.copies();
-        let groups = workload.devices.iter().map(|group| (&group.name, &group.identity, group.count, devices));
-        let others = workload.subscribers.iter().map(|group| (&group.name, &group.identity, group.count, subscribers));
-        for (name, identity, count, copies) in groups.chain(others) {
-            check_rows(name, identity, u64::from(count) * u64::from(copies))?;
+        let copies = self.copies();
+        let groups = workload.devices.iter().map(|group| (&group.name, &group.identity, group.count));
+        let others = workload.subscribers.iter().map(|group| (&group.name, &group.identity, group.count));
+        for ((name, identity, count), copies) in groups.zip(&copies.devices).chain(others.zip(&copies.subscribers)) {
+            check_rows(name, identity, u64::from(count) * u64::from(*copies))?;
         }
         let mut seen: HashMap<String, &str> = HashMap::new();
         let given = |group: &GroupIdentity| group.is_of_each();

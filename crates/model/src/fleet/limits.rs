@@ -4,7 +4,8 @@
 use std::collections::HashMap;
 
 use super::Fleet;
-use crate::workload::{Placement, Workload};
+use crate::placement::{Copies, GroupNodes, NodeLabels};
+use crate::workload::Workload;
 
 /// Most publishers of a fleet: a compact header has 24 bits for a publisher's number.
 pub const MOST_PUBLISHERS: u64 = 1 << 24;
@@ -71,23 +72,20 @@ impl TooLarge {
 impl Fleet {
     /// So many copies of the workload as [`Fleet::new`] counts out, if they can be told apart.
     pub fn checked(workload: &Workload, copies: u32) -> Result<Fleet, TooLarge> {
-        let subscriber_copies = if workload.subscribers_on_every_node { copies } else { copies.min(1) };
-        check_counts(workload, [copies, subscriber_copies])?;
+        check_counts(workload, &Copies::of_workload(workload, copies))?;
         Fleet::new(workload, copies).within_limits(workload)
     }
 
-    /// The fleet of a run on `nodes` nodes as [`Fleet::on_nodes`] counts it out, if it can be told apart.
-    pub fn checked_on_nodes(workload: &Workload, nodes: u32) -> Result<Fleet, TooLarge> {
+    /// The fleet of a run on these nodes as [`Fleet::on_nodes`] counts it out, if it can be told apart.
+    pub fn checked_on_nodes(workload: &Workload, nodes: NodeLabels<'_>) -> Result<Fleet, TooLarge> {
         Fleet::check_counts_on_nodes(workload, nodes)?;
         Fleet::on_nodes(workload, nodes).within_limits(workload)
     }
 
-    /// Can the devices and subscribers of a run on `nodes` nodes be told apart? Nothing is counted out for that; what reactions add
+    /// Can the devices and subscribers of a run on these nodes be told apart? Nothing is counted out for that; what reactions add
     /// is not looked at.
-    pub fn check_counts_on_nodes(workload: &Workload, nodes: u32) -> Result<(), TooLarge> {
-        let copies = if workload.placement == Placement::Split { nodes.min(1) } else { nodes };
-        let subscriber_copies = if workload.subscribers_on_every_node { nodes } else { nodes.min(1) };
-        check_counts(workload, [copies, subscriber_copies])
+    pub fn check_counts_on_nodes(workload: &Workload, nodes: NodeLabels<'_>) -> Result<(), TooLarge> {
+        check_counts(workload, &GroupNodes::of(workload, nodes).copies())
     }
 
     fn within_limits(self, workload: &Workload) -> Result<Fleet, TooLarge> {
@@ -121,15 +119,15 @@ impl Fleet {
 }
 
 /// Is there room for the devices and subscribers of so many copies? Asked before they are counted out.
-fn check_counts(workload: &Workload, [device_copies, subscriber_copies]: [u32; 2]) -> Result<(), TooLarge> {
-    let total = |counts: &mut dyn Iterator<Item = u32>, copies: u32| {
-        counts.map(u64::from).sum::<u64>().saturating_mul(copies.into())
+fn check_counts(workload: &Workload, copies: &Copies) -> Result<(), TooLarge> {
+    let total = |counts: &mut dyn Iterator<Item = u32>, copies: &[u32]| {
+        counts.zip(copies).map(|(count, copies)| u64::from(count) * u64::from(*copies)).fold(0, u64::saturating_add)
     };
-    let count = total(&mut workload.devices.iter().map(|group| group.count), device_copies);
+    let count = total(&mut workload.devices.iter().map(|group| group.count), &copies.devices);
     if count > MOST_PUBLISHERS {
         return Err(TooLarge::Publishers { count });
     }
-    let count = total(&mut workload.subscribers.iter().map(|group| group.count), subscriber_copies);
+    let count = total(&mut workload.subscribers.iter().map(|group| group.count), &copies.subscribers);
     if count > MOST_SUBSCRIBERS {
         return Err(TooLarge::Subscribers { count });
     }
@@ -170,8 +168,11 @@ mod tests {
     fn publishers_are_counted_with_all_their_copies() {
         let text = "name: many\nplacement: {devices: replicate}\ndevices:\n  - {name: a, count: 4194304, every: 1h, payload: 16B}\nsubscribers:\n  - {filters: [\"x\"]}\n";
         let workload = loaded(text).unwrap();
-        assert_eq!(check_counts(&workload, [4, 1]), Ok(()));
-        assert_eq!(Fleet::checked_on_nodes(&workload, 5), Err(TooLarge::Publishers { count: 20_971_520 }));
+        assert_eq!(check_counts(&workload, &Copies::of_workload(&workload, 4)), Ok(()));
+        assert_eq!(
+            Fleet::checked_on_nodes(&workload, NodeLabels::unknown(5)),
+            Err(TooLarge::Publishers { count: 20_971_520 })
+        );
         assert_eq!(
             Fleet::checked(&workload, u32::MAX),
             Err(TooLarge::Publishers { count: (1 << 22) * u64::from(u32::MAX) })

@@ -33,6 +33,7 @@ mod node;
 mod options;
 mod overlay;
 mod payload;
+mod placement;
 mod policies;
 pub(crate) mod raw;
 mod raw_credentials;

@@ -8,7 +8,7 @@ use super::raw_faults::RawFault;
 use super::raw_links::RawLink;
 use super::raw_requests::{RawRequester, RawResponder};
 use super::shape::{
-    AnyText, ChanceText, CheckText, CountText, DurationText, Form, Named, NumberText, OneOrMany, QosText, RateText,
+    AnyText, ChanceText, CheckText, CountText, DurationText, Form, Named, NumberText, OneOrMany, PlacementText, QosText, RateText,
     ShareText, SizeText, Spanned, SpreadText, Text, ThinkText, Word,
 };
 use crate::metric::MetricProgram;
@@ -56,8 +56,12 @@ pub(crate) struct RawWorkload {
     /// Metrics of your own: programs that read the message log of a run and print a value, which limits call `custom.NAME`.
     #[serde(default)]
     pub metrics: Vec<Spanned<MetricProgram>>,
-    /// How devices and subscribers are placed when there are several nodes.
-    pub placement: Option<RawPlacement>,
+    /// On which nodes groups run when there are several, by the name of a group or of the clients that groups share; `devices` and
+    /// `subscribers` stand for those that are not named, `default` for both. `split` (or `once`): each client is there once, dealt
+    /// out over all nodes; `replicate` (or `every-node`): every node has a copy of the group; a label such as `site=edge-1`: dealt
+    /// out over the nodes that have it; `each site`, of subscribers: a copy of the group for each value of the label.
+    #[serde(default)]
+    pub placement: Named<Text<PlacementText>>,
     /// What differs when the workload is run as published (`--variant published`): each field given here replaces that field.
     pub published: Option<RawPublished>,
 }
@@ -475,36 +479,6 @@ pub(crate) struct RawSubscriberChange {
     pub isolate: Option<Word<IsolateWord>>,
 }
 
-/// Placement over several nodes.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, expecting = "a mapping")]
-pub(crate) struct RawPlacement {
-    /// `split` (default): the fleet is divided over the nodes; `replicate`: every node runs a copy of it.
-    pub devices: Option<Word<PlacementWord>>,
-    /// `once` (default), or `every-node`: each node has them all.
-    pub subscribers: Option<Word<SubscribersWord>>,
-}
-
-/// How devices are placed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum PlacementWord {
-    /// Divided over the nodes.
-    Split,
-    /// A copy on every node.
-    Replicate,
-}
-
-/// How subscribers are placed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum SubscribersWord {
-    /// One set, wherever.
-    Once,
-    /// A set on every node.
-    EveryNode,
-}
-
 /// What differs in the published reading.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a mapping")]
@@ -522,5 +496,6 @@ pub(crate) struct RawPublished {
     #[serde(default)]
     pub subscribers: Named<RawSubscriberChange>,
     /// Changes to `placement`.
-    pub placement: Option<RawPlacement>,
+    #[serde(default)]
+    pub placement: Named<Text<PlacementText>>,
 }

@@ -161,6 +161,9 @@ text_kinds! {
     /// `0`, `1`, `2` or the words.
     QosText = "Qos", "a delivery level: `0`, `1`, `2`",
         r"^([012]|best-effort|at-least-once|exactly-once|.*\$\{.+\}.*)$", &["string", "integer"];
+    /// `split`, `replicate`, `site=edge-1`, `each site`.
+    PlacementText = "Placement", "a placement such as `split`, `replicate`, `site=edge-1` or `each site`",
+        r"^(split|once|replicate|every-node|each [^ =]+|[^ =]+=[^ =]+|.*\$\{.+\}.*)$", &["string"];
     /// Any scalar.
     AnyText = "Scalar", "a text or a number", "", &["string", "number", "boolean"];
 }

@@ -9,13 +9,16 @@ use super::diagnostic::{Problem, ProblemKind, Span};
 use super::files::Files;
 use super::names::{MOST_FILTERS, MOST_GROUPS, MOST_SUBSCRIBERS, Names, check_name};
 use super::node::Node;
-use super::raw::{PlacementWord, RawPublished, RawSubscriber, RawWorkload, SubscribersWord, is_isolated};
+use super::raw::{RawPublished, RawSubscriber, RawWorkload, is_isolated};
 use super::reader::Reader;
 use super::shape::Spanned;
-use super::{LoadOptions, clients, content, device, faults, links, options, overlay, payload, requests, topics, value};
+use super::{
+    LoadOptions, clients, content, device, faults, links, options, overlay, payload, placement, requests, topics, value,
+};
 use crate::metric::{self, MetricProgram};
+use crate::placement::Placements;
 use crate::qos::Qos;
-use crate::workload::{Deviation, DeviceGroup, Placement, SubscriberGroup, Variant, Workload};
+use crate::workload::{Deviation, DeviceGroup, SubscriberGroup, Variant, Workload};
 
 /// Most devices in all.
 const MOST_DEVICES: u64 = crate::fleet::MOST_PUBLISHERS;
@@ -65,7 +68,6 @@ pub(crate) fn checked(
             detail: format!("{} has one reading only; it was used", raw.name.value),
         });
     }
-    let placement = raw.placement.as_ref();
     let mut workload = Workload {
         name: raw.name.value.clone(),
         description: raw.description.clone(),
@@ -79,17 +81,11 @@ pub(crate) fn checked(
         faults: Vec::new(),
         objectives: raw.objectives.iter().map(|limit| limit.value.clone()).collect(),
         metrics: metrics(&raw.metrics)?,
-        placement: match placement.and_then(|placement| placement.devices.as_ref()).map(|word| word.value) {
-            Some(PlacementWord::Replicate) => Placement::Replicate,
-            Some(PlacementWord::Split) | None => Placement::Split,
-        },
-        subscribers_on_every_node: placement
-            .and_then(|placement| placement.subscribers.as_ref())
-            .map(|word| word.value)
-            == Some(SubscribersWord::EveryNode),
+        placement: Placements::default(),
         deviations,
         secret_parameters: Vec::new(),
     };
+    placement::resolve(&mut workload, &raw.placement)?;
     links::resolve(&mut workload, &raw)?;
     faults::resolve(&mut workload, &raw.faults)?;
     clients::check(&workload, &raw)?;

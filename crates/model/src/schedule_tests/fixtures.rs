@@ -7,10 +7,11 @@ use crate::churn::{CheckPhase, Churn, Leave};
 use crate::fleet::{Device, Fleet};
 use crate::identity::GroupIdentity;
 use crate::payload::{Body, HeaderPlace, SizeDistribution};
+use crate::placement::Placements;
 use crate::qos::Qos;
 use crate::schedule::{Cursor, Due, Rules, Timeline};
 use crate::topic::{TopicFilter, TopicTemplate};
-use crate::workload::{DeviceGroup, MqttSettings, Placement, SessionKind, SubscriberGroup, Variant, Workload};
+use crate::workload::{DeviceGroup, MqttSettings, SessionKind, SubscriberGroup, Variant, Workload};
 
 pub(crate) const SECOND: i64 = 1_000_000_000;
 
@@ -75,8 +76,7 @@ pub(crate) fn workload(devices: Vec<DeviceGroup>, subscribers: Vec<SubscriberGro
         faults: Vec::new(),
         objectives: vec![],
         metrics: vec![],
-        placement: Placement::Split,
-        subscribers_on_every_node: false,
+        placement: Placements::default(),
         deviations: Vec::new(),
         secret_parameters: vec![],
     }

@@ -5,8 +5,9 @@ use std::time::Duration;
 use pubmark_model::arrival::{Arrival, Phase};
 use pubmark_model::churn::{CheckPhase, Leave};
 use pubmark_model::payload::{Body, SizeDistribution};
+use pubmark_model::placement::Placement;
 use pubmark_model::qos::Qos;
-use pubmark_model::workload::{Placement, SessionKind, Variant};
+use pubmark_model::workload::{SessionKind, Variant};
 use pubmark_model::{listing, load};
 
 use super::{group, read, variant};
@@ -128,8 +129,9 @@ published:
     let corrected = load::parse("t", text, &variant(Variant::Corrected)).unwrap();
     let published = load::parse("t", text, &variant(Variant::Published)).unwrap();
     assert_eq!((corrected.devices[0].count, published.devices[0].count), (5, 7));
-    assert_eq!(corrected.placement, Placement::Split);
-    assert_eq!((published.placement, published.subscribers_on_every_node), (Placement::Replicate, true));
+    assert_eq!(corrected.placement.devices, Placement::Split);
+    let placement = &published.placement;
+    assert_eq!((&placement.devices, &placement.subscribers), (&Placement::Replicate, &Placement::Replicate));
     assert_eq!(published.subscribers[0].filters.len(), 2);
     let interval = Duration::from_millis(500);
     let aligned = Arrival::Periodic { interval, phase: Phase::Aligned, jitter: Duration::ZERO };

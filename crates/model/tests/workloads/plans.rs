@@ -9,7 +9,7 @@ use pubmark_model::workload::{Variant, Workload};
 
 use super::{group, read, variant, with};
 
-fn on_nodes(nodes: u32) -> PlanOptions {
+fn on_nodes(nodes: u16) -> PlanOptions {
     PlanOptions { nodes, ..PlanOptions::default() }
 }
 

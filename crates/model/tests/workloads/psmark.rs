@@ -8,7 +8,8 @@ use pubmark_model::churn::{CheckPhase, Leave};
 use pubmark_model::listing::messages_per_s;
 use pubmark_model::load;
 use pubmark_model::payload::SizeDistribution;
-use pubmark_model::workload::{DeviceGroup, Placement, Variant, Workload};
+use pubmark_model::placement::Placement;
+use pubmark_model::workload::{DeviceGroup, Variant, Workload};
 
 use super::variant;
 
@@ -186,8 +187,9 @@ fn the_two_readings_differ_as_documented() {
         let filters: Vec<_> = published.subscribers[0].filters.iter().map(|filter| filter.0.as_str()).collect();
         assert_eq!(filters, ["psmark/device/qos_0/#", "psmark/device/qos_1/#", "psmark/device/qos_2/#"]);
         assert_eq!((published.subscribers.len(), published.subscribers[0].count), (1, 1));
-        assert_eq!((published.placement, corrected.placement), (Placement::Replicate, Placement::Split));
-        assert!(published.subscribers_on_every_node && corrected.subscribers_on_every_node);
+        let [made, meant] = [&published.placement, &corrected.placement];
+        assert_eq!((&made.devices, &meant.devices), (&Placement::Replicate, &Placement::Split));
+        assert_eq!((&made.subscribers, &meant.subscribers), (&Placement::Replicate, &Placement::Replicate));
         for (meant, made) in corrected.devices.iter().zip(&published.devices) {
             assert_eq!(meant.name, made.name);
             assert_eq!(made.topic.0, "psmark/device/qos_{qos}/{type}");

@@ -4,11 +4,12 @@ use pubmark_record::nodes::NodeRow;
 use pubmark_record::record::Record;
 
 use super::{Table, optional, text};
+use crate::words;
 
 /// A figure with its name; `None` is an empty field.
 type NodeColumn = (&'static str, fn(&NodeRow) -> Option<String>);
 
-const COLUMNS: [NodeColumn; 13] = [
+const COLUMNS: [NodeColumn; 14] = [
     ("devices", |node| Some(node.devices.to_string())),
     ("subscribers", |node| Some(node.subscribers.to_string())),
     ("seconds", |node| Some(node.received?.seconds.to_string())),
@@ -22,6 +23,7 @@ const COLUMNS: [NodeColumn; 13] = [
     ("machine_used_bytes", |node| Some(node.machine_usage?.used_bytes?.to_string())),
     ("machine_received_bytes", |node| Some(node.machine_usage?.received_bytes?.to_string())),
     ("machine_sent_bytes", |node| Some(node.machine_usage?.sent_bytes?.to_string())),
+    ("labels", |node| Some(words::labels(node)).filter(|labels| !labels.is_empty())),
 ];
 
 /// A line a node; none in a run without nodes.
@@ -54,12 +56,13 @@ mod tests {
                 subscribers: 1,
                 received: ReceivedPerSecond::of(&[10, 12]),
                 machine_usage: Some(machine),
+                labels: [("site", "edge"), ("zone", "a")].map(|(key, value)| (key.to_owned(), value.to_owned())).into(),
                 ..NodeRow::default()
             },
             NodeRow { name: "edge-2".to_owned(), lost: Some("killed".to_owned()), ..NodeRow::default() },
         ];
         let text = by_node(&record);
         let lines: Vec<&str> = text.lines().skip(1).collect();
-        assert_eq!(lines, ["edge-1,,3,1,2,11,2,10,12,,,0.5,,7,8", "edge-2,killed,0,0,,,,,,,,,,,"]);
+        assert_eq!(lines, ["edge-1,,3,1,2,11,2,10,12,,,0.5,,7,8,site=edge zone=a", "edge-2,killed,0,0,,,,,,,,,,,,"]);
     }
 }

@@ -4,18 +4,19 @@ use maud::{Markup, html};
 use pubmark_record::latency::upper;
 use pubmark_record::nodes::{NodeClock, NodeRow};
 use pubmark_record::record::Record;
-use pubmark_record::tables::PairRow;
 
-use super::tables;
+use super::heat_map::{HeatCell, heat_map};
+use super::{sites, tables};
 use crate::markdown::unit_of;
-use crate::numbers::{MISSING, bytes, cores, count, share, short};
+use crate::numbers::{MISSING, bytes, cores, count, short};
+use crate::words;
 
 /// Most nodes that are shown as a map: more would have no room for their figures.
 const MAP_NODES: usize = 24;
 
 /// The section.
 pub(super) fn section(record: &Record) -> Markup {
-    html! { (table(&record.tables.nodes)) (map(record)) (tables::pairs(record)) }
+    html! { (table(&record.tables.nodes)) (sites::section(record)) (map(record)) (tables::pairs(record)) }
 }
 
 /// A column: its name, and what it says of a node.
@@ -55,6 +56,7 @@ fn other_clock(node: &NodeRow) -> Option<&NodeClock> {
 fn table(nodes: &[NodeRow]) -> Markup {
     let shown: Vec<&Column> =
         COLUMNS.iter().filter(|(_, value)| nodes.iter().any(|node| value(node).is_some())).collect();
+    let has_labels = nodes.iter().any(|node| !node.labels.is_empty());
     let has_clocks = nodes.iter().any(|node| node.clock.is_some());
     html! {
         div.scroll { table.sortable {
@@ -72,13 +74,13 @@ fn table(nodes: &[NodeRow]) -> Markup {
                     "Clocks: the run's time − the node's own at the start of the window, and the bound of its error over the run"
                 }
             }
-            thead { tr { th { "node" } th { "machine" } @for (name, _) in &shown { th.number { (name) } } } }
-            tbody { @for node in nodes { (row(node, &shown)) } }
+            thead { tr { th { "node" } @if has_labels { th { "labels" } } th { "machine" } @for (name, _) in &shown { th.number { (name) } } } }
+            tbody { @for node in nodes { (row(node, &shown, has_labels)) } }
         } }
     }
 }
 
-fn row(node: &NodeRow, columns: &[&Column]) -> Markup {
+fn row(node: &NodeRow, columns: &[&Column], has_labels: bool) -> Markup {
     let machine = node.machine.as_ref().map_or("this one".to_owned(), |machine| {
         let awake = if machine.cpu_idle_disabled { ", CPU idle states disabled" } else { "" };
         format!("{}, {} cores{awake}, Linux {}", machine.host, machine.cores, machine.kernel)
@@ -86,44 +88,25 @@ fn row(node: &NodeRow, columns: &[&Column]) -> Markup {
     html! {
         tr.none[node.lost.is_some()] {
             th scope="row" { (node.name) @if let Some(why) = &node.lost { small { "lost: " (why) } } }
+            @if has_labels { td { (words::labels(node)) } }
             td { (machine) }
             @for (_, value) in columns { td.number { (value(node).unwrap_or_else(|| MISSING.to_owned())) } }
         }
     }
 }
 
-/// A cell for each pair of nodes, the deeper coloured the longer its p50; what was lost stands below.
+/// A cell for each pair of nodes.
 fn map(record: &Record) -> Markup {
     let nodes = &record.tables.nodes;
     if nodes.len() > MAP_NODES || record.tables.by_pair.is_empty() {
         return html! {};
     }
-    let unit = unit_of(record);
-    let p50 = |row: &PairRow| upper(&row.latency).and_then(|latency| latency.p50);
-    let longest = record.tables.by_pair.iter().filter_map(p50).fold(0.0, f64::max);
-    let found = |from: &NodeRow, to: &NodeRow| {
-        record.tables.by_pair.iter().find(|row| (&row.publisher_node, &row.subscriber_node) == (&from.name, &to.name))
+    let cell = |from: usize, to: usize| {
+        let wanted = (&nodes[from].name, &nodes[to].name);
+        let row = record.tables.by_pair.iter().find(|row| (&row.publisher_node, &row.subscriber_node) == wanted)?;
+        let p50 = upper(&row.latency).and_then(|latency| latency.p50);
+        Some(HeatCell { p50, expected: row.expected, lost: row.lost })
     };
-    html! {
-        h3 { "Latency from node to node" }
-        div.scroll { table.map {
-            caption { "p50 in " (unit.symbol()) ", devices' node at the left, subscribers' above; below it the share that was lost" }
-            thead { tr { th { "from \\ to" } @for to in nodes { th.number { (to.name) } } } }
-            tbody {
-                @for from in nodes { tr {
-                    th scope="row" { (from.name) }
-                    @for to in nodes { @match found(from, to) {
-                        Some(row) => {
-                            @let depth = p50(row).filter(|_| longest > 0.0).map_or(0.0, |p50| p50 / longest * 60.0);
-                            td.number style=(format!("background:color-mix(in srgb,var(--link) {depth:.0}%,transparent)")) {
-                                (unit.number(p50(row)))
-                                @if row.lost > 0 { small { (share(row.lost, row.expected)) " lost" } }
-                            }
-                        }
-                        None => { td.number { (MISSING) } }
-                    } }
-                } }
-            }
-        } }
-    }
+    let names: Vec<&str> = nodes.iter().map(|node| node.name.as_str()).collect();
+    heat_map("Latency from node to node", "node", &names, unit_of(record), cell)
 }

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use pubmark_record::connections::TlsFigures;
 use pubmark_record::latency::{Summary, both, upper};
 use pubmark_record::record::{Delivery, Record};
-use pubmark_record::tables::{SeriesRow, TypeRow};
+use pubmark_record::tables::{LabelRow, SeriesRow, TypeRow};
 
 use crate::charts::outcomes;
 use crate::markdown::unit_of;
@@ -223,6 +223,30 @@ pub(super) fn pairs(record: &Record) -> Markup {
                         (number(row.expected)) (number(row.delivered)) (number(row.lost))
                         @for times in TIMES.map(|time| both(&row.latency, time)) { (interval(unit, times)) }
                         td.number data-sort=(row.clock_bound_us.unwrap_or(f64::MAX)) { (unit.number(row.clock_bound_us)) }
+                    }
+                }
+            }
+        } }
+    }
+}
+
+/// From site to site, by the values of a label.
+pub(super) fn sites(record: &Record, label: &str, rows: &[&LabelRow]) -> Markup {
+    let unit = unit_of(record);
+    html! {
+        h3 { "From " (label) " to " (label) }
+        div.scroll { table.sortable {
+            caption { "Nodes by their label " (label) "; latency in " (unit.symbol()) }
+            thead { tr {
+                th { "from" } th { "to" }
+                @for name in ["expected", "delivered", "lost", "p50", "p99", "max"] { th.number { (name) } }
+            } }
+            tbody {
+                @for row in rows {
+                    tr {
+                        td { (words::site(&row.publisher_site)) } td { (words::site(&row.subscriber_site)) }
+                        (number(row.expected)) (number(row.delivered)) (number(row.lost))
+                        @for times in TIMES.map(|time| both(&row.latency, time)) { (interval(unit, times)) }
                     }
                 }
             }

@@ -103,6 +103,10 @@ fn conditions(page: &mut Page, record: &Record, room: &Room, verbose: bool) {
         for node in record.tables.nodes.iter().filter(|_| verbose) {
             page.field("", &format!("{}: {}", node.name, words::node(node)), 3);
         }
+        for (number, row) in record.tables.by_label.iter().filter(|_| verbose).enumerate() {
+            let words = format!("{} {}", row.label, words::site_to_site(row));
+            page.field(if number == 0 { "sites" } else { "" }, &words, 3);
+        }
     }
     // Whoever breaks something wants to know what came of it.
     faults(page, record, if verbose { room.parts } else { room.parts.min(FAULTS) });

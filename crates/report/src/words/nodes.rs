@@ -7,9 +7,18 @@ use pubmark_record::tables::PairRow;
 
 use crate::numbers::{MISSING, bytes, cores, count, share, short, time};
 
+/// Labels of a node as they are written, with spaces between them; empty if it has none.
+pub fn labels(node: &NodeRow) -> String {
+    let words: Vec<String> = node.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    words.join(" ")
+}
+
 /// What a node received a second, and what it and its machine took, in one line.
 pub fn node(node: &NodeRow) -> String {
     let mut parts: Vec<String> = vec![];
+    if !node.labels.is_empty() {
+        parts.push(labels(node));
+    }
     if let Some(received) = node.received {
         let variance = received.variance.map_or_else(|| MISSING.to_owned(), short);
         parts.push(format!(

@@ -8,6 +8,7 @@ use pubmark_engine::endpoints::Endpoints;
 use pubmark_engine::remote::Launcher;
 use pubmark_engine::run::Phase;
 use pubmark_model::fleet::Fleet;
+use pubmark_model::placement::{Labels, NodeLabels};
 use pubmark_model::workload::Workload;
 use pubmark_protocol::capabilities::Capabilities;
 use pubmark_record::cost::{HostUsage, ResourceRow, Usage};
@@ -53,6 +54,11 @@ impl Joined {
     }
 
     /// Never called.
+    pub(crate) fn labels(&self, _: u16) -> Vec<(String, Labels)> {
+        match *self {}
+    }
+
+    /// Never called.
     pub(crate) fn drives(&self) -> bool {
         match *self {}
     }
@@ -74,7 +80,7 @@ impl Joined {
         _: &Capabilities,
         _: &str,
         _: (&Workload, &Fleet),
-        _: (u16, &AtomicBool),
+        _: (NodeLabels<'_>, &AtomicBool),
     ) -> Result<Endpoints, RunError> {
         match *self {}
     }

@@ -16,6 +16,7 @@ use pubmark_engine::remote::{Launcher, Started};
 use pubmark_engine::run::Phase;
 use pubmark_engine::shares::WorkerLocation;
 use pubmark_model::fleet::Fleet;
+use pubmark_model::placement::{Labels, NodeLabels};
 use pubmark_model::workload::Workload;
 use pubmark_protocol::capabilities::Capabilities;
 use pubmark_record::cost::Usage;
@@ -137,6 +138,11 @@ impl Joined {
         self.cluster.nodes().into_iter().take(first.into()).collect()
     }
 
+    /// Names of the first of them, and their labels.
+    pub(crate) fn labels(&self, first: u16) -> Vec<(String, Labels)> {
+        self.nodes(first).into_iter().map(|node| (node.name, node.labels)).collect()
+    }
+
     /// Those of some ports that are free on a node, at its address for clients.
     ///
     /// # Errors
@@ -187,7 +193,7 @@ impl Joined {
         protocol: &Capabilities,
         profile: &str,
         run: (&Workload, &Fleet),
-        (nodes, stop): (u16, &AtomicBool),
+        (nodes, stop): (NodeLabels<'_>, &AtomicBool),
     ) -> Result<Endpoints, RunError> {
         across_nodes::places(definition, protocol, profile, run, (self, nodes, stop))
     }
@@ -231,6 +237,7 @@ impl Joined {
                 cpu_idle_disabled: node.awake,
                 pubmark_version: node.version,
             }),
+            labels: node.labels,
             name: node.name,
             ..NodeRow::default()
         })

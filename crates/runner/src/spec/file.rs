@@ -213,6 +213,8 @@ mod tests {
         spec.window.duration = Duration::from_millis(1_500);
         spec.generator.pin = vec!["system=0".to_owned()];
         spec.nodes.local_nodes = Some(3);
+        spec.nodes.placement = vec![pubmark_model::placement::PlacementChoice::parse("dashboards=each site").unwrap()];
+        spec.nodes.node_labels = vec![pubmark_model::placement::LabelsInTurn::parse("site=edge-1,cloud").unwrap()];
         let text = spec.to_yaml(&[]).unwrap();
         assert_eq!(RunSpec::parse(&text).unwrap(), spec, "{text}");
         assert_eq!(serde_json::from_str::<RunSpec>(&serde_json::to_string(&spec).unwrap()).unwrap(), spec);

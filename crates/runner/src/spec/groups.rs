@@ -8,6 +8,7 @@ use pubmark_links::network;
 use pubmark_model::fault::choice::FaultChoice;
 use pubmark_model::link::choice::LinkChoice;
 use pubmark_model::pace::Pace;
+use pubmark_model::placement::{LabelsInTurn, Placement, PlacementChoice};
 use pubmark_model::secret::Secret;
 use pubmark_model::topology::Topology;
 use pubmark_model::workload::Variant;
@@ -290,6 +291,15 @@ pub struct Nodes {
     /// Each subscriber once, or on every node; the workload's if left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subscribers: Option<SubscriberPlacement>,
+    /// On which nodes groups run, in place of the workload's `placement`, in order: `cameras=site=edge-1`, `dashboards=each site`,
+    /// `default=split`, `none`.
+    #[serde(with = "text::list", skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<String>")]
+    pub placement: Vec<PlacementChoice>,
+    /// Labels of the worker processes of `local_nodes`, in turn: `site=edge-1,edge-2,cloud`.
+    #[serde(with = "text::list", skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<String>")]
+    pub node_labels: Vec<LabelsInTurn>,
 }
 
 /// Reading of a published workload.
@@ -372,6 +382,15 @@ pub enum DevicePlacement {
     Replicate,
 }
 
+impl From<DevicePlacement> for Placement {
+    fn from(devices: DevicePlacement) -> Placement {
+        match devices {
+            DevicePlacement::Split => Placement::Split,
+            DevicePlacement::Replicate => Placement::Replicate,
+        }
+    }
+}
+
 /// Subscribers on several nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -380,4 +399,13 @@ pub enum SubscriberPlacement {
     Once,
     /// Every node has all subscribers.
     EveryNode,
+}
+
+impl From<SubscriberPlacement> for Placement {
+    fn from(subscribers: SubscriberPlacement) -> Placement {
+        match subscribers {
+            SubscriberPlacement::Once => Placement::Split,
+            SubscriberPlacement::EveryNode => Placement::Replicate,
+        }
+    }
 }

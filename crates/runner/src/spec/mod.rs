@@ -9,6 +9,7 @@ mod source_addresses;
 pub mod text;
 
 use pubmark_model::metric::MetricProgram;
+use pubmark_model::placement::Labels;
 use pubmark_record::message_log::LogFormat;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -136,6 +137,15 @@ impl RunSpec {
     /// Nodes that the fleet is dealt out over: machines that join, or worker processes of this one.
     pub fn node_count(&self) -> u16 {
         self.nodes.nodes.or(self.nodes.local_nodes).unwrap_or(1)
+    }
+
+    /// Labels of each node, as far as they are known before any joins: empty for machines.
+    pub fn node_labels(&self) -> Vec<Labels> {
+        let labels = |number: usize| self.nodes.node_labels.iter().map(|labels| labels.of(number)).collect();
+        match self.nodes.nodes {
+            Some(_) => vec![],
+            None => (0..self.node_count().into()).map(labels).collect(),
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use pubmark_model::fault::choice::FaultChoice;
 use pubmark_model::link::choice::LinkChoice;
 use pubmark_model::pace::Pace;
+use pubmark_model::placement::{LabelsInTurn, PlacementChoice};
 use pubmark_model::topology::Topology;
 use pubmark_model::units;
 use pubmark_systems::limits::{self, ResourceLimits};
@@ -69,6 +70,26 @@ impl Text for Topology {
 impl Text for Pace {
     fn read(text: &str) -> Result<Pace, String> {
         Pace::parse(text)
+    }
+
+    fn write(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Text for PlacementChoice {
+    fn read(text: &str) -> Result<PlacementChoice, String> {
+        PlacementChoice::parse(text)
+    }
+
+    fn write(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Text for LabelsInTurn {
+    fn read(text: &str) -> Result<LabelsInTurn, String> {
+        LabelsInTurn::parse(text)
     }
 
     fn write(&self) -> String {
@@ -197,6 +218,8 @@ mod tests {
         assert_eq!(again::<LinkChoice>("sensors=lte"), "sensors=lte");
         assert_eq!(again::<FaultChoice>("kill:at=1s,for=100ms"), "kill:at=1s,for=100ms");
         assert_eq!(again::<Topology>("3:bridge"), "3:bridge");
+        assert_eq!(again::<PlacementChoice>("cameras = site=edge-1"), "cameras=site=edge-1");
+        assert_eq!(again::<LabelsInTurn>("site=edge-1,edge-2"), "site=edge-1,edge-2");
         assert_eq!(again::<ResourceLimits>("cpu=0.5"), "cpu=0.5");
         assert_eq!(again::<SourceAddresses>("127.0.0.1-127.0.0.2"), "127.0.0.1,127.0.0.2");
         assert_eq!(again::<(String, String)>("every = 1s"), "every=1s");

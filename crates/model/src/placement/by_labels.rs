@@ -1,0 +1,23 @@
+//! Which groups of a workload run where labels say so.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Placement;
+use crate::workload::Workload;
+
+/// Placements by labels with the groups that have them.
+pub fn by_labels(workload: &Workload) -> BTreeMap<&Placement, Vec<&str>> {
+    let devices = workload.devices.iter().map(|group| (workload.placement_of_devices(group), group.name.as_str()));
+    let subscribers =
+        workload.subscribers.iter().map(|group| (workload.placement_of_subscribers(group), group.name.as_str()));
+    let mut found: BTreeMap<&Placement, Vec<&str>> = BTreeMap::new();
+    for (placement, group) in devices.chain(subscribers).filter(|(placement, _)| placement.key().is_some()) {
+        found.entry(placement).or_default().push(group);
+    }
+    found
+}
+
+/// Keys of labels that placements of a workload look at.
+pub fn keys(workload: &Workload) -> BTreeSet<&str> {
+    by_labels(workload).into_keys().filter_map(Placement::key).collect()
+}

@@ -1,0 +1,116 @@
+//! Can the groups of a workload be placed as it says? What does not depend on the nodes of a run.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{DEFAULT, DEVICES, Placement, SUBSCRIBERS};
+use crate::load::suggest;
+use crate::workload::Workload;
+
+/// A placement that cannot be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Misplaced {
+    /// Whose it is, as it is written: a group, or a word that stands for several.
+    pub who: String,
+    /// There is no such group.
+    pub is_unknown: bool,
+    /// What is wrong.
+    pub message: String,
+    /// What to write instead.
+    pub hint: String,
+}
+
+/// Checks the placements of a workload.
+///
+/// # Errors
+/// A group that does not exist; a copy at each site of devices, or of who replies; groups of one connection at different places.
+pub fn check(workload: &Workload) -> Result<(), Misplaced> {
+    check_names(workload)?;
+    check_copies(workload)?;
+    check_connections(workload)
+}
+
+fn check_names(workload: &Workload) -> Result<(), Misplaced> {
+    let devices = workload.devices.iter().map(|group| (&group.name, &group.client));
+    let subscribers = workload.subscribers.iter().map(|group| (&group.name, &group.client));
+    let names = devices.chain(subscribers).flat_map(|(name, client)| [Some(name.as_str()), client.as_deref()]);
+    let names: BTreeSet<&str> = names.flatten().collect();
+    match workload.placement.groups.keys().find(|group| !names.contains(group.as_str())) {
+        None => Ok(()),
+        Some(group) => {
+            let names: Vec<&str> = names.into_iter().chain([DEFAULT, DEVICES, SUBSCRIBERS]).collect();
+            Err(Misplaced {
+                who: group.clone(),
+                is_unknown: true,
+                message: format!("there is no group `{group}` to place"),
+                hint: suggest::among(group, &names),
+            })
+        }
+    }
+}
+
+/// The word by which a group got its placement.
+fn named_by(workload: &Workload, name: &str, client: Option<&str>, side: &str) -> String {
+    let groups = &workload.placement.groups;
+    let own = [Some(name), client].into_iter().flatten().find(|word| groups.contains_key(*word));
+    own.unwrap_or(side).to_owned()
+}
+
+fn check_copies(workload: &Workload) -> Result<(), Misplaced> {
+    for group in &workload.devices {
+        if let Placement::Each(key) = workload.placement_of_devices(group) {
+            return Err(Misplaced {
+                who: named_by(workload, &group.name, group.client.as_deref(), DEVICES),
+                is_unknown: false,
+                message: format!(
+                    "devices of `{}` would be there once for each `{key}`, and only subscribers can",
+                    group.name
+                ),
+                hint: format!("`split`, `replicate`, or one of the sites: `{key}=VALUE`"),
+            });
+        }
+    }
+    for group in workload.subscribers.iter().filter(|group| group.responds.is_some()) {
+        if let Placement::Each(key) = workload.placement_of_subscribers(group) {
+            return Err(Misplaced {
+                who: named_by(workload, &group.name, group.client.as_deref(), SUBSCRIBERS),
+                is_unknown: false,
+                message: format!(
+                    "responders of `{}` would be there once for each `{key}`, and a request has one reply",
+                    group.name
+                ),
+                hint: format!("`split`, or one of the sites: `{key}=VALUE`"),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Groups that share connections run at one place, unless they are placed by their sides alone, as they always could be.
+fn check_connections(workload: &Workload) -> Result<(), Misplaced> {
+    let placements = &workload.placement;
+    let devices =
+        workload.devices.iter().map(|group| (&group.client, &group.name, workload.placement_of_devices(group)));
+    let subscribers =
+        workload.subscribers.iter().map(|group| (&group.client, &group.name, workload.placement_of_subscribers(group)));
+    let mut first_of: BTreeMap<&str, (&str, &Placement)> = BTreeMap::new();
+    for (client, name, placement) in devices.chain(subscribers) {
+        let Some(client) = client.as_deref() else { continue };
+        let (first, other) = *first_of.entry(client).or_insert((name, placement));
+        let is_by_side = |name: &str, placement: &Placement| {
+            placement.key().is_none()
+                && !placements.groups.contains_key(name)
+                && !placements.groups.contains_key(client)
+        };
+        if other == placement || is_by_side(first, other) && is_by_side(name, placement) {
+            continue;
+        }
+        let who = [name.as_str(), first, client].into_iter().find(|word| placements.groups.contains_key(*word));
+        return Err(Misplaced {
+            who: who.unwrap_or(DEFAULT).to_owned(),
+            is_unknown: false,
+            message: format!("`{first}` ({other}) and `{name}` ({placement}) share the connections `{client}`"),
+            hint: format!("name the connections: `{client}={}`", if other.key().is_some() { other } else { placement }),
+        });
+    }
+    Ok(())
+}

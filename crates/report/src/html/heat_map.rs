@@ -1,0 +1,50 @@
+//! A square of pairs, the deeper coloured the longer its p50; what was lost stands below.
+
+use maud::{Markup, html};
+
+use crate::numbers::{MISSING, TimeUnit, share};
+
+/// A pair.
+pub(super) struct HeatCell {
+    /// p50 of its latency, µs.
+    pub p50: Option<f64>,
+    /// Messages that were expected.
+    pub expected: u64,
+    /// Messages that were lost.
+    pub lost: u64,
+}
+
+/// The square: senders (`whose`, of a node or a site) at the left, receivers above; `cell` by their places in `names`.
+pub(super) fn heat_map(
+    title: &str,
+    whose: &str,
+    names: &[&str],
+    unit: TimeUnit,
+    cell: impl Fn(usize, usize) -> Option<HeatCell>,
+) -> Markup {
+    let places = || 0..names.len();
+    let cells: Vec<Vec<Option<HeatCell>>> = places().map(|from| places().map(|to| cell(from, to)).collect()).collect();
+    let longest = cells.iter().flatten().flatten().filter_map(|cell| cell.p50).fold(0.0, f64::max);
+    html! {
+        h3 { (title) }
+        div.scroll { table.map {
+            caption { "p50 in " (unit.symbol()) ", devices' " (whose) " at the left, subscribers' above; below it the share that was lost" }
+            thead { tr { th { "from \\ to" } @for to in names { th.number { (to) } } } }
+            tbody {
+                @for (from, row) in names.iter().zip(&cells) { tr {
+                    th scope="row" { (from) }
+                    @for cell in row { @match cell {
+                        Some(cell) => {
+                            @let depth = cell.p50.filter(|_| longest > 0.0).map_or(0.0, |p50| p50 / longest * 60.0);
+                            td.number style=(format!("background:color-mix(in srgb,var(--link) {depth:.0}%,transparent)")) {
+                                (unit.number(cell.p50))
+                                @if cell.lost > 0 { small { (share(cell.lost, cell.expected)) " lost" } }
+                            }
+                        }
+                        None => { td.number { (MISSING) } }
+                    } }
+                } }
+            }
+        } }
+    }
+}
