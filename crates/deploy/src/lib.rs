@@ -13,7 +13,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use pubmark_cluster::credentials::{self, Files};
-use pubmark_model::load::names_files;
+use pubmark_model::load::{has_keys, names_files};
 use pubmark_model::placement::Labels;
 use pubmark_runner::{ErrorKind, RunError, RunSpec, WorkloadSource, labels_in_turn, log_in};
 use pubmark_systems::Definition;
@@ -145,11 +145,15 @@ fn refuse_local_files(spec: &RunSpec) -> Result<(), RunError> {
         WorkloadSource::Inline { text, .. } => text,
         WorkloadSource::Named(_) => "",
     };
-    let settings = spec.load.set.iter().map(|(path, value)| (path.as_str(), value.as_str()));
-    if names_files(text, settings) {
+    let settings = || spec.load.set.iter().map(|(path, value)| (path.as_str(), value.as_str()));
+    if names_files(text, settings()) {
         return Err(RunError::unsupported("the workload names a file of this machine, and the run is on others").hint(
             "write sizes and log-ins into the workload itself; certificates for each client cannot be deployed",
         ));
+    }
+    if has_keys(&["password_env", "key_env"], text, settings()) {
+        return Err(RunError::unsupported("the workload names a variable of this machine, and the run is on others")
+            .hint("`--user` and `--password-env` of this call become a secret of the deployment"));
     }
     match given.iter().find(|(_, is_given)| *is_given) {
         Some((option, _)) => {

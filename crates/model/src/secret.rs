@@ -183,6 +183,12 @@ pub fn masked_yaml(text: &str) -> String {
     masked
 }
 
+/// Is a token written where the rules of tokens, a mapping, belong?
+fn is_token(key: &str, value: &str) -> bool {
+    let is_scalar = !value.trim_end().is_empty() && !value.starts_with(['{', '&', '*', '#', '$']);
+    key.rsplit('.').next() == Some("token") && is_scalar
+}
+
 /// A text, the passwords of its URLs (`mqtt://ann:word@host`) masked and nothing moved.
 fn push_without_passwords_of_urls(text: &str, out: &mut String) {
     let mut rest = text;
@@ -217,12 +223,13 @@ fn secret_value(line: &str) -> Option<(&str, &str, &str)> {
         let head = line[..colon].trim_end();
         let from =
             head.rfind(|c| !is_of_key(c)).map_or(0, |at| at + head[at..].chars().next().map_or(1, char::len_utf8));
-        if !is_named(head[from..].trim_matches(['"', '\''])) {
-            continue;
-        }
+        let key = head[from..].trim_matches(['"', '\'']);
         let behind = &line[colon + 1..];
         let start = colon + 1 + (behind.len() - behind.trim_start_matches([' ', '\t']).len());
         let value = &line[start..];
+        if !is_named(key) && !is_token(key, value) {
+            continue;
+        }
         let in_braces = line[..from].contains(['{', '[']);
         let length = match value.chars().next() {
             Some(quote @ ('"' | '\'')) => value[1..].find(quote).map_or(value.trim_end().len(), |length| length + 2),
@@ -288,6 +295,9 @@ mod tests {
              \x20 password: *\n*********\n*********\n  user: b\npasswrd: *\npassword_env: NAME\n\
              devices.0.credentials.password=**\n"
         );
+        let tokens = "credentials: {token: eyJ.a.b, user: x}\n  token: {algorithm: ES256}\n  token:\n    file: a\na.token=eyJ\n";
+        let masked = "credentials: {token: *******, user: x}\n  token: {algorithm: ES256}\n  token:\n    file: a\na.token=***\n";
+        assert_eq!(masked_yaml(tokens), masked);
         let urls = "{endpoint: 'mqtt://ann:word@host:1', label: a}\nmqtt://ann@host:1 http://b:c@d/e\n";
         let masked = "{endpoint: 'mqtt://ann:****@host:1', label: a}\nmqtt://ann@host:1 http://b:*@d/e\n";
         assert_eq!(masked_yaml(urls), masked);

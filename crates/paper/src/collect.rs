@@ -71,28 +71,49 @@ pub fn record(paper: &Paper, parts: &[Part], base: &Path, command: &[String], qu
     }
 }
 
-/// Adds what an earlier record of the publication has of experiments that `record` has not: their folders are gone, their results stay.
+/// Adds what an earlier record of the publication has of experiments that have no runs in `record`: their folders are gone, their results
+/// stay. A conclusion with such a side keeps its earlier judgement, unless its other side was run anew.
 pub fn with_earlier(mut record: PaperRecord, paper: &Paper, earlier: PaperRecord) -> PaperRecord {
-    let is_new = |name: &str| record.experiments.iter().any(|part| part.name == name);
-    let gone: Vec<ExperimentPart> =
-        earlier.experiments.into_iter().filter(|part| part.runs.is_some() && !is_new(&part.name)).collect();
-    let is_gone = |name: &str| gone.iter().any(|part| part.name == name);
-    let order = |names: Vec<&str>, name: &str| names.iter().position(|other| *other == name).unwrap_or(names.len());
-    record.tables.extend(earlier.tables.into_iter().filter(|table| is_gone(&table.experiment)));
-    record.tables.sort_by_key(|table| order(paper.titles().collect(), &table.title));
-    let judged: Vec<String> = record.statements.iter().map(|statement| statement.conclusion.clone()).collect();
-    let of_gone = |conclusion: &str| {
-        let statement = paper.statements.iter().find(|statement| statement.conclusion == conclusion);
-        statement
-            .is_some_and(|statement| is_gone(&statement.larger.experiment) && is_gone(&statement.smaller.experiment))
+    let begun = |parts: &[ExperimentPart], name: &str| {
+        let part = parts.iter().find(|part| part.name == name);
+        part.and_then(|part| part.runs.as_ref()).map(|runs| runs.started_at.clone())
     };
-    let missing =
-        |statement: &StatementResult| of_gone(&statement.conclusion) && !judged.contains(&statement.conclusion);
-    record.statements.extend(earlier.statements.into_iter().filter(missing));
-    let conclusions = || paper.statements.iter().map(|statement| statement.conclusion.as_str()).collect();
-    record.statements.sort_by_key(|statement| order(conclusions(), &statement.conclusion));
-    record.experiments.extend(gone.into_iter().map(|part| ExperimentPart { folder: None, ..part }));
-    record.experiments.sort_by_key(|part| order(paper.experiments(), &part.name));
+    let before = earlier.experiments;
+    let gone: Vec<ExperimentPart> = before
+        .iter()
+        .filter(|part| part.runs.is_some() && begun(&record.experiments, &part.name).is_none())
+        .map(|part| ExperimentPart { folder: None, ..part.clone() })
+        .collect();
+    let is_gone = |name: &str| gone.iter().any(|part| part.name == name);
+    let is_as_before = |name: &str| is_gone(name) || begun(&record.experiments, name) == begun(&before, name);
+    let sides = |result: &StatementResult| {
+        let statement = paper.statements.iter().find(|statement| statement.conclusion == result.conclusion);
+        statement.map(|statement| [&statement.larger, &statement.smaller].map(|side| side.experiment.as_str()))
+    };
+    let of_gone = |result: &StatementResult| sides(result).is_some_and(|sides| sides.iter().any(|side| is_gone(side)));
+    let holds_still = |result: &StatementResult| sides(result).is_some_and(|sides| sides.iter().all(|side| is_as_before(side)));
+    let judged = earlier.statements.into_iter().filter(|result| of_gone(result) && holds_still(result));
+    let judged: Vec<StatementResult> = judged.collect();
+    record.statements.retain(|result| !of_gone(result));
+    record.statements.extend(judged);
+    record.tables.retain(|table| !is_gone(&table.experiment));
+    record.tables.extend(earlier.tables.into_iter().filter(|table| is_gone(&table.experiment)));
+    if gone.iter().filter_map(|part| part.runs.as_ref()).any(|runs| runs.status != Status::Complete) {
+        record.status = Status::Interrupted;
+    }
+    record.experiments.retain(|part| !is_gone(&part.name));
+    record.experiments.extend(gone);
+    in_order(record, paper)
+}
+
+/// The parts of a record in the order of the publication.
+fn in_order(mut record: PaperRecord, paper: &Paper) -> PaperRecord {
+    let place = |names: &[&str], name: &str| names.iter().position(|other| *other == name);
+    let titles: Vec<&str> = paper.titles().collect();
+    record.tables.sort_by_key(|table| place(&titles, &table.title));
+    let conclusions: Vec<&str> = paper.statements.iter().map(|statement| statement.conclusion.as_str()).collect();
+    record.statements.sort_by_key(|statement| place(&conclusions, &statement.conclusion));
+    record.experiments.sort_by_key(|part| place(&paper.experiments(), &part.name));
     record
 }
 

@@ -103,10 +103,14 @@ impl Repetition {
         let earlier: PaperRecord = store::load_as(&self.folder).map_err(|error| {
             RunError::from_error(ErrorKind::Input, &error).hint("move it away, or give another folder with `--out DIR`")
         })?;
-        match earlier.paper == self.paper.name {
-            true => Ok(Some(earlier)),
-            false => Err(RunError::input(format!("`{}` is of the publication `{}`", file.display(), earlier.paper))
-                .hint("give another folder with `--out DIR`")),
+        let refused = |why: &str| {
+            Err(RunError::input(format!("`{}` is of {why}", file.display())).hint("give another folder with `--out DIR`"))
+        };
+        match (earlier.quick, self.quick) {
+            _ if earlier.paper != self.paper.name => refused(&format!("the publication `{}`", earlier.paper)),
+            (true, false) => refused("a call with `--quick`, and this one is without"),
+            (false, true) => refused("a call without `--quick`, and this one is with it"),
+            _ => Ok(Some(earlier)),
         }
     }
 
@@ -244,8 +248,9 @@ impl PaperRecord {
         self.status == Status::Complete
     }
 
-    /// Is there a cell with a run that counts?
+    /// Is there a cell with a run that counts, of an experiment whose folder is here?
     pub fn has_measured(&self) -> bool {
-        self.experiments.iter().filter_map(|part| part.runs.as_ref()).any(|runs| runs.cells_measured > 0)
+        let here = self.experiments.iter().filter(|part| part.folder.is_some());
+        here.filter_map(|part| part.runs.as_ref()).any(|runs| runs.cells_measured > 0)
     }
 }

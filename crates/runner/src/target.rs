@@ -258,6 +258,12 @@ fn external(
         return Err(RunError::input(format!("`{}` is not encrypted, so no certificate is {what}", written.shown()))
             .hint(format!("`--endpoint {encrypted}://{}`", written.host)));
     }
+    for (written, protocol) in [(&written, spoken.publish), (&subscribe, spoken.subscribe)] {
+        if (login.is_some() || written.credentials.is_some()) && !protocol.capabilities.features.log_in {
+            let name = protocol.capabilities.name;
+            return Err(RunError::input(format!("a log-in is given, and {name} has none")).hint("leave it out"));
+        }
+    }
     let subscribe_endpoint = Box::new(resolved(subscribe, spec, login.clone(), host)?);
     let definition = spec.target.system.as_deref().map(definition).transpose()?.map(Box::new);
     let endpoint = Box::new(resolved(written, spec, login, host)?);

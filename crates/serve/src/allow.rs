@@ -295,6 +295,8 @@ mod tests {
             (Right::Commands, |spec| spec.load.set = set("devices.0.payload", "sizes:\n  file: /etc/passwd")),
             (Right::Commands, |spec| spec.load.set = set("devices.0.payload", "{sizes: {\"fi\\x6ce\": /etc/passwd}}")),
             (Right::Commands, |spec| spec.load.set = set("devices.0.credentials", "{user: a, password_env: HOME}")),
+            (Right::Commands, |spec| spec.load.set = set("devices.0.credentials.token.key_env", "HOME")),
+            (Right::Commands, |spec| spec.load.set = set("devices.0.credentials.token.file", "/etc/shadow")),
         ];
         for (right, change) in wrong {
             let refused = nothing.run(&spec(change)).unwrap_err();

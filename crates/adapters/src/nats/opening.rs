@@ -1,6 +1,7 @@
 //! From TCP to a log-in: INFO, TLS, CONNECT. What NATS and JetStream have in common.
 
 use pubmark_protocol::events::{Cause, Connected, Reason};
+use pubmark_protocol::log_in::LogIn;
 use pubmark_protocol::nkey::NKey;
 use pubmark_wire::front::Front;
 use pubmark_wire::nats::{Connect, Info, Operation, PING, encode_connect, next, subjects};
@@ -102,7 +103,9 @@ fn nkey(link: &Link, info: &Info) -> Result<Option<Signed>, Cause> {
 
 /// CONNECT, and a PING whose PONG says that it was taken.
 fn say_connect(link: &mut Link, shared: &mut Shared, encrypts: bool, key: Option<&Signed>) {
-    let credentials = link.config.log_in(&shared.config);
+    // Beside an NKey no log-in of the endpoint's.
+    let own = link.config.credentials.as_ref();
+    let credentials = if key.is_some() { own.map(LogIn::from) } else { link.config.log_in(&shared.config) };
     // A token alone is one of the server's (`authorization: {token: …}`), beside an NKey the user's that names it.
     let alone = credentials.as_ref().filter(|one| one.user.is_empty()).map(|one| &*one.password);
     let named = credentials.as_ref().filter(|credentials| !credentials.user.is_empty());

@@ -92,7 +92,7 @@ impl Dialect for RedisStreams {
         retain: false,
         persistent_sessions: true,
         ends_sessions: false,
-        features: Features::NONE,
+        features: Features { log_in: true, ..Features::NONE },
         sent_means: SentMeans::Wire,
         maximum_payload_bytes: LARGEST_PAYLOAD_BYTES,
         check_topic: Some(check_topic),

@@ -13,6 +13,7 @@ use pubmark_protocol::events::{Cause, Reason};
 use pubmark_protocol::log_in::SessionToken;
 use pubmark_protocol::token::TokenSigner;
 use pubmark_testing::assert_count_eq;
+use rcgen::KeyPair;
 use pubmark_wire::mqtt::{Packet, PacketType, Version};
 
 use crate::script::{Script, packet};
@@ -55,8 +56,9 @@ fn answers_against_the_rules_end_the_connection() {
 #[test]
 fn a_token_is_signed_for_each_connection_and_sent_as_the_password() {
     let rules = TokenRules {
-        algorithm: TokenAlgorithm::Hs256,
-        key: Secret::new("0123456789abcdef0123456789abcdef"),
+        // Signatures of ES256 are random: two tokens that are alike are one.
+        algorithm: TokenAlgorithm::Es256,
+        key: Secret::new(KeyPair::generate().unwrap().serialize_pem()),
         key_id: None,
         lifetime_s: 60,
         claims: "{}".to_owned(),
@@ -78,6 +80,7 @@ fn a_token_is_signed_for_each_connection_and_sent_as_the_password() {
         peer.wait("closed", |record| record.causes(id).len() > before);
         seen.push(password);
     }
+    assert_ne!(seen[0], seen[1]);
     for token in &seen {
         let claims = token.split('.').nth(1).unwrap();
         assert!(token.starts_with("eyJ") && token.split('.').count() == 3, "{token}");

@@ -142,6 +142,7 @@ fn check_device(group: &DeviceGroup, span: Span) -> Result<(), Problem> {
     let what = match (&group.churn, &group.will) {
         (Some(_), _) => "churn",
         (None, Some(_)) => "a will",
+        (None, None) if group.identity.token.is_some() => "a token of each device",
         (None, None) if group.identity.is_of_each() => "an identity of each device",
         (None, None) => return Ok(()),
     };

@@ -202,7 +202,7 @@ fn columns(name: &Spanned<String>, line: usize, heading: &str, has_token: bool) 
                 .help(format!("the first line names {}", shown_columns())));
         }
     }
-    if let Some(column) = ["password", "token"].into_iter().find(|column| has_token && has(column)) {
+    if let Some(column) = ["password", "token", "nkey"].into_iter().find(|column| has_token && has(column)) {
         return Err(wrong_line(name, line, &format!("a column `{column}`, and clients sign tokens of their own"))
             .help("leave the column or `token` of the workload out"));
     }

@@ -12,7 +12,7 @@ use super::yaml;
 /// Largest file that is taken, bytes.
 const LARGEST_BYTES: u64 = 64 << 20;
 /// Key by which a workload names a file.
-const KEY: &str = "file";
+pub(super) const KEY: &str = "file";
 
 /// Where relative paths count from: the folder of the workload's file.
 #[derive(Clone, Debug)]

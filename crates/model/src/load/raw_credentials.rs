@@ -1,14 +1,18 @@
 //! The shape of log-ins in a workload file; the comments here are the descriptions in its JSON Schema.
 
-use schemars::JsonSchema;
-use serde::Deserialize;
+use std::borrow::Cow;
+use std::fmt;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 
 use super::shape::{DurationText, Spanned, Text, Word};
 use crate::secret::Secret;
 use crate::token::TokenAlgorithm;
 
 /// Log-in.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, serde::Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a mapping")]
 pub(crate) struct RawCredentials {
     /// User name.
@@ -24,11 +28,51 @@ pub(crate) struct RawCredentials {
     /// file.
     pub file: Option<Spanned<String>>,
     /// A JSON Web Token that each client signs for itself whenever it connects, sent in place of a password.
-    pub token: Option<Spanned<RawToken>>,
+    pub token: Option<Spanned<TokenForm>>,
+}
+
+/// The rules of tokens. A token itself in their place is refused without being shown.
+#[derive(Clone, Debug)]
+pub(crate) struct TokenForm(pub RawToken);
+
+impl<'de> Deserialize<'de> for TokenForm {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<TokenForm, D::Error> {
+        struct Rules;
+        impl<'de> Visitor<'de> for Rules {
+            type Value = TokenForm;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("a mapping")
+            }
+
+            fn visit_str<E: Error>(self, _: &str) -> Result<TokenForm, E> {
+                Err(E::custom("`token` says how clients sign tokens, and is a mapping; a token itself goes where a password does"))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<TokenForm, A::Error> {
+                RawToken::deserialize(MapAccessDeserializer::new(map)).map(TokenForm)
+            }
+        }
+        deserializer.deserialize_any(Rules)
+    }
+}
+
+impl JsonSchema for TokenForm {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        RawToken::schema_name()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        generator.subschema_for::<RawToken>()
+    }
 }
 
 /// How JSON Web Tokens are signed (RFC 7519), and what they say.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, serde::Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a mapping")]
 pub(crate) struct RawToken {
     /// `HS256`, `RS256`, `ES256` or `EdDSA`.

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::diagnostic::{Problem, ProblemKind};
+use super::diagnostic::{Problem, ProblemKind, Span};
 use super::files::Files;
-use super::raw_credentials::RawToken;
+use super::raw_credentials::{RawToken, TokenForm};
 use super::shape::Spanned;
 use super::value;
 use crate::secret::Secret;
@@ -20,23 +20,26 @@ const LONGEST_LIFETIME_S: u64 = 365 * 86_400;
 const LARGEST_CLAIMS_BYTES: usize = 32_000;
 /// Claims that pubmark writes when it signs.
 const OF_THE_MOMENT: [&str; 2] = ["iat", "exp"];
+/// Key by which workloads name files, wherever it stands.
+const FILE: &str = super::files::KEY;
 /// Placeholders beside those of client identifiers.
 const WORDS: [&str; 2] = ["user", "client_id"];
 
 /// The rules, with `words` as the placeholders of the group.
-pub(super) fn rules(raw: &Spanned<RawToken>, words: &[&str], files: &Files) -> Result<TokenRules, Problem> {
-    let algorithm = raw.value.algorithm.value;
+pub(super) fn rules(raw: &Spanned<TokenForm>, words: &[&str], files: &Files) -> Result<TokenRules, Problem> {
+    let (span, TokenForm(raw)) = (raw.span, &raw.value);
+    let algorithm = raw.algorithm.value;
     Ok(TokenRules {
         algorithm,
-        key: key(raw, algorithm, files)?,
-        key_id: raw.value.key_id.as_ref().map(|id| id.value.clone()),
-        lifetime_s: lifetime(&raw.value)?,
-        claims: claims(&raw.value, words)?,
+        key: key(raw, span, algorithm, files)?,
+        key_id: raw.key_id.as_ref().map(|id| id.value.clone()),
+        lifetime_s: lifetime(raw)?,
+        claims: claims(raw, words)?,
     })
 }
 
-fn key(raw: &Spanned<RawToken>, algorithm: TokenAlgorithm, files: &Files) -> Result<Secret, Problem> {
-    let (key, span) = match (&raw.value.file, &raw.value.key_env) {
+fn key(raw: &RawToken, place: Span, algorithm: TokenAlgorithm, files: &Files) -> Result<Secret, Problem> {
+    let (key, span) = match (&raw.file, &raw.key_env) {
         (Some(file), None) => (Secret::new(files.read(file)?), file.span),
         (None, Some(variable)) => (super::credentials::of_variable(variable, "the key")?, variable.span),
         (Some(_), Some(variable)) => {
@@ -46,7 +49,7 @@ fn key(raw: &Spanned<RawToken>, algorithm: TokenAlgorithm, files: &Files) -> Res
         }
         (None, None) => {
             return Err(Problem::new(ProblemKind::MissingKey, "a token has no key to sign it with")
-                .at(raw.span, "here")
+                .at(place, "here")
                 .help("`file: KEY.pem`, or `key_env: NAME` for an environment variable"));
         }
     };
@@ -84,6 +87,10 @@ fn claims(raw: &RawToken, words: &[&str]) -> Result<String, Problem> {
     if let Some(claim) = OF_THE_MOMENT.into_iter().find(|claim| given.value.contains_key(*claim)) {
         return Err(problem(ProblemKind::Conflict, format!("the claim `{claim}` is written when the token is signed"))
             .help("leave it out; `lifetime` sets how far `exp` is from `iat`"));
+    }
+    if given.value.contains_key(FILE) {
+        return Err(problem(ProblemKind::BadName, format!("a claim called `{FILE}`"))
+            .help("pubmark takes every key of this name for a path, and changes it where the workload is copied"));
     }
     let words: Vec<&str> = words.iter().copied().chain(WORDS).collect();
     let mut claims = Value::Object(given.value.clone());
