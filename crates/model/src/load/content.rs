@@ -59,6 +59,16 @@ fn groups_heard(workload: &Workload, fleet: &Fleet) -> Vec<BTreeSet<u16>> {
     heard
 }
 
+/// A group of devices whose messages a predicate asks about, and whose sizes cut its document.
+pub(crate) fn cut(workload: &Workload) -> Option<&DeviceGroup> {
+    if workload.subscribers.iter().all(|group| group.predicate.is_none()) {
+        return None;
+    }
+    let heard = groups_heard(workload, &Fleet::new(workload, 1));
+    let groups = heard.into_iter().flatten().map(|place| &workload.devices[usize::from(place)]);
+    groups.into_iter().find(|group| group.json_document_needs().is_some() && group.json_examples(1).is_none())
+}
+
 fn no_json(device: &DeviceGroup, text: &Spanned<String>) -> Problem {
     let name = &device.name;
     let problem = |reason: String| Problem::new(ProblemKind::Conflict, reason).at(text.span, "nothing to ask about");

@@ -127,6 +127,15 @@ pub fn parse(file_name: &str, text: &str, options: &LoadOptions) -> Result<Workl
 
 /// Templates fit into a size that the run gives.
 fn check_templates(workload: &Workload, bytes: u32) -> Result<(), LoadError> {
+    if let Some(group) = content::cut(workload) {
+        return Err(LoadError::Payload {
+            message: format!(
+                "a payload of {bytes} B cuts the JSON of device group `{}`, which a subscriber's `where` asks about",
+                group.name
+            ),
+            hint: format!("give {} B or more", group.json_document_needs().unwrap_or_default()),
+        });
+    }
     let group = workload.devices.iter().find(|group| !group.template_fits());
     group.map_or(Ok(()), |group| {
         Err(LoadError::Payload {

@@ -47,7 +47,12 @@ fn shared_connections_and_reactions_are_checked() {
         ("'a/{index}'", "'a/{index%lissener}'", UnknownName, "did you mean `listener`"),
         ("reaction_to: 'a/+'", "reaction_to: 'a/+', on: 5s", Conflict, "`on` belongs to on and off periods"),
         ("reaction_to: 'a/+'", "reaction_to: 'a/+', think: 5", BadUnit, ""),
-        ("client: c, arrival", "client: c, every: 1s, arrival", Conflict, "a reaction has a pace of its own"),
+        (
+            "client: c, arrival",
+            "client: c, every: 1s, arrival",
+            Conflict,
+            "a reaction without `for` has a pace of its own",
+        ),
         (
             "client: c, arrival",
             "client: c, churn: {disconnect: 5% every 1s, reconnect: 80% every 1s}, arrival",

@@ -123,3 +123,13 @@ fn an_expression_of_several_lines_has_its_line_and_column() {
     let shown = refused(&text).to_string();
     assert!(shown.contains("line 2, column 21 of the expression"), "{shown}");
 }
+
+#[test]
+fn a_payload_for_the_run_that_cuts_a_document_is_refused() {
+    use pubmark_model::load::{self, LoadError, LoadOptions};
+    let text = asks("fixed/#", "payload.temperature > 3").replace("payload: 40B", "payload: 64B");
+    let with = |bytes| load::parse("test.yaml", &text, &LoadOptions { payload: Some(bytes), ..LoadOptions::default() });
+    let Err(LoadError::Payload { message, hint }) = with(42) else { panic!("42 B hold no document of 19 B") };
+    assert!(message.contains("`hall/fixed`") && hint.contains("43 B"), "{message}: {hint}");
+    assert!(with(150).is_ok());
+}
