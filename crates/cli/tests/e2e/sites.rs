@@ -193,7 +193,7 @@ fn what_cannot_be_placed_is_refused_before_anything_starts() {
     for (placement, said) in [
         ("{camera: site=edge}", ["there is no group `camera` to place", "did you mean `cameras`?"]),
         ("{cameras: nowhere}", ["`nowhere` is no placement", "`each site`"]),
-        ("{cameras: each site}", ["and only subscribers can", "site=VALUE"]),
+        ("{cameras: each site}", ["would be there once for each `site`", "site=VALUE"]),
         ("{store: 'site=a b'}", ["`site=a b` is no label", "KEY=VALUE"]),
         ("[cameras]", ["mapping", "wrong.yaml"]),
     ] {
