@@ -5,8 +5,8 @@ CARGO ?= cargo
 ENGINE ?= podman
 # Below it `make install` puts man pages and completions.
 PREFIX ?= $(HOME)/.local
-# Protocols of the image.
-IMAGE_FEATURES := cluster,mqtt,nats,redis,amqp091,amqp10,coap,zeromq
+# What the image can do: protocols, nodes, and `serve` for `--metrics` and a server in a container.
+IMAGE_FEATURES := cluster,serve,mqtt,nats,redis,amqp091,amqp10,coap,zeromq
 # Debian packages that the tests drive or measure with.
 TEST_PACKAGES := chromium chromium-driver iproute2 mosquitto mosquitto-clients openssl redis-server libcoap3-bin cyclonedds-dev cyclonedds-tools python3-venv libfastrtps-dev nodejs npm podman runc netavark prometheus prometheus-node-exporter valgrind python3 python3-zmq
 # More of them for the systems that start slowly.

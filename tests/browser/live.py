@@ -1,13 +1,17 @@
-"""The live view of `pubmark run --live` in a real browser: Debian's Chromium, driven by Selenium.
+"""The live view of `--live` in a real browser: Debian's Chromium, driven by Selenium.
 
     target/clients/browser/bin/python3 tests/browser/live.py PUBMARK
 
-A run is watched until its page has become its report; another one is stopped from its page. Each page is looked at on a telephone, too.
+A run is watched until its page has become its report; another one is stopped from its page; a comparison is watched run after run. Each page
+is looked at on a telephone.
 """
+import random
+import socket
 import subprocess
 import sys
 
 from selenium import webdriver
+from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
@@ -26,10 +30,21 @@ def browser():
     return webdriver.Chrome(options=options, service=webdriver.ChromeService("/usr/bin/chromedriver"))
 
 
-def start(duration):
-    """A run, and the address of its page."""
-    words = [PUBMARK, "run", "hello", "--system", "builtin", "--duration", duration, "--warmup", "1s", "--live"]
-    run = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+def free_port():
+    """A port below those that Linux gives to clients."""
+    for port in random.sample(range(20_000, 32_768), 100):
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+    raise AssertionError("no port is free")
+
+
+def start(*words):
+    """A command, and the address of its page."""
+    run = subprocess.Popen([PUBMARK, *words, "--warmup", "1s", f"--live={free_port()}"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     for line in run.stderr:
         if line.startswith("live view at "):
             return run, line.split()[-1]
@@ -37,21 +52,22 @@ def start(duration):
 
 
 def wait(driver, look, what):
-    return WebDriverWait(driver, LIMIT_S, 0.1).until(look, f"waited for {what}: {driver.title}")
+    # What was found may be replaced by what is drawn the next second.
+    return WebDriverWait(driver, LIMIT_S, 0.1, [StaleElementReferenceException]).until(look, f"waited for {what}: {driver.title}")
 
 
 def shows(driver, selector, text):
     return any(text in one.text for one in driver.find_elements(By.CSS_SELECTOR, selector))
 
 
-def became_the_report(driver):
-    wait(driver, lambda _: shows(driver, ".kind", "PUBMARK RUN"), "the report")
+def became_the_report(driver, kind="PUBMARK RUN"):
+    wait(driver, lambda _: shows(driver, ".kind", kind), "the report")
     wide = driver.execute_script("return document.documentElement.scrollWidth - document.documentElement.clientWidth")
     assert wide <= 0, f"the report is {wide} pixels wider than a telephone"
 
 
 def is_watched_to_its_end(driver):
-    run, url = start("4s")
+    run, url = start("run", "hello", "--system", "builtin", "--duration", "4s")
     driver.get(url)
     wait(driver, lambda _: shows(driver, ".tile .name", "Delivered messages"), "the tiles")
     # The token is not left in the address, where a bookmark or a picture would show it.
@@ -62,7 +78,7 @@ def is_watched_to_its_end(driver):
 
 
 def is_stopped_from_its_page(driver):
-    run, url = start("120s")
+    run, url = start("run", "hello", "--system", "builtin", "--duration", "120s")
     driver.get(url)
     button = wait(driver, lambda _: [one for one in driver.find_elements(By.ID, "stop") if one.is_displayed()], "the button")[0]
     button.click()
@@ -71,9 +87,21 @@ def is_stopped_from_its_page(driver):
     assert run.wait(LIMIT_S) == 130, run.returncode
 
 
+def a_comparison_is_watched(driver):
+    run, url = start("compare", "hello", "--systems", "builtin", "--protocol", "mqtt5", "--qos", "0,1", "--repeat", "1", "--wait", "0s",
+                     "--duration", "3s")
+    driver.get(url)
+    for number in (1, 2):
+        wait(driver, lambda _: shows(driver, ".among", f"run {number} of 2"), f"run {number}")
+        wide = driver.execute_script("return document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        assert wide <= 0, f"run {number} is {wide} pixels wider than a telephone"
+    became_the_report(driver, "PUBMARK EXPERIMENT")
+    assert run.wait(LIMIT_S) in (0, 5), run.returncode
+
+
 driver = browser()
 try:
-    for step in (is_watched_to_its_end, is_stopped_from_its_page):
+    for step in (is_watched_to_its_end, is_stopped_from_its_page, a_comparison_is_watched):
         step(driver)
         faults = driver.get_log("browser")
         assert not faults, f"{step.__name__}: the console: {faults}"

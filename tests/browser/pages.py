@@ -176,7 +176,7 @@ def writes_and_starts(pages):
     text.send_keys(Keys.CONTROL, Keys.HOME)
     text.send_keys(Keys.CONTROL, Keys.NULL, Keys.END, Keys.ENTER, "descriptoin: x")
     pages.wait_for_text("#text-problem", "Line 2, ")
-    pages.wait_for_text("#lines b", "2")
+    pages.wait_for_text("#text-lines b", "2")
     assert not pages.find("#run").is_enabled()
     look_at(pages, "new-wrong")
     pages.no_faults("422")
@@ -188,6 +188,49 @@ def writes_and_starts(pages):
     pages.find("#measure").click()
     pages.wait_for_text("#plan", "this machine")
     pages.find("#run").click()
+
+
+def searches_and_experiments(pages):
+    pages.open("/new")
+    pages.wait_for_text("#judgement", "can be run")
+    pages.find("input[name=kind][value=capacity]").click()
+    pages.wait_for_text("#command", "pubmark capacity smart-home --system=builtin")
+    pages.wait_for_text("#plan", "The first trial:")
+    assert not pages.driver.find_element(By.ID, "scale").is_displayed(), "a search has no scale"
+    pages.find("#objectives").send_keys(",p98<1ms")
+    pages.wait_for_text("#judgement", "p98")
+    assert not pages.find("#run").is_enabled()
+    look_at(pages, "new-capacity")
+    pages.no_faults("422")
+    pages.find("input[name=kind][value=experiment]").click()
+    pages.wait_for_text("#plan", "9: 3 repetitions")
+    pages.wait_for_text("#command", "pubmark experiment experiment.yaml")
+    assert not pages.driver.find_element(By.ID, "measure").is_displayed()
+    text = pages.find("#definition")
+    text.send_keys(Keys.CONTROL, Keys.HOME)
+    text.send_keys(Keys.CONTROL, Keys.NULL, Keys.END, Keys.ENTER, "descriptoin: x")
+    pages.wait_for_text("#definition-problem", "Line 2, ")
+    pages.wait_for_text("#definition-lines b", "2")
+    look_at(pages, "new-experiment-wrong")
+    text.clear()
+    text.send_keys("name: levels\ntitle: Levels\nworkload: hello\naxes: {system: builtin, protocol: mqtt5, qos: [0, 1]}\n")
+    for name, value in [("repeat", "1"), ("each-duration", "3s"), ("each-warmup", "1s"), ("wait", "0s")]:
+        pages.find("#" + name).send_keys(value)
+    pages.find("#only").send_keys("qos=7")
+    pages.wait_for_text("#judgement", "no value of the axis")
+    pages.find("#only").clear()
+    pages.find("#only").send_keys("qos=0,1")
+    pages.wait_for_text("#plan", "2: 1 repetition")
+    pages.wait_for_text("#command", "--only=qos=0,1 --repeat=1 --duration=3s --warmup=1s --wait=0s")
+    look_at(pages, "new-experiment")
+    pages.find("#run").click()
+    pages.wait_for_text(".among", "run 1 of 2")
+    pages.find(".small-charts svg")
+    look_at(pages, "live-experiment")
+    pages.wait_for_text(".among", "run 2 of 2")
+    pages.wait_for_text(".log", "run 1 of 2")
+    pages.wait_for_text("h1", "Levels")
+    pages.no_faults("422")
 
 
 def watches_and_stops(pages):
@@ -260,7 +303,8 @@ def look_at(pages, name):
     driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
 
 
-STEPS = [signs_in, sorts, notes_and_searches, compares, shows_a_regression, writes_and_starts, watches_and_stops, shows_other_kinds,
+STEPS = [signs_in, sorts, notes_and_searches, compares, shows_a_regression, searches_and_experiments, writes_and_starts, watches_and_stops,
+         shows_other_kinds,
          deletes]
 
 

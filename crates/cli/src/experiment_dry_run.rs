@@ -5,12 +5,11 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use pubmark_experiment::Machines;
-use pubmark_experiment::experiment::definition;
-use pubmark_experiment::experiment::pace::{self, about};
+use pubmark_experiment::experiment::outline::{self, Outline};
+use pubmark_experiment::experiment::pace::about;
 use pubmark_experiment::experiment::planning::Plan;
 use pubmark_experiment::experiment::quiet;
 use pubmark_model::plan::{Plan as RunPlan, PlanOptions};
-use pubmark_report::numbers;
 use pubmark_runner::PreparedRun;
 
 use crate::dry_run;
@@ -24,43 +23,17 @@ const PROBING: Duration = Duration::from_secs(2);
 pub fn text(plan: &Plan, machines: &Machines, stop: &AtomicBool) -> Result<String, Failure> {
     // Before anything that uses the machine.
     let share = quiet::share(stop);
-    let experiment = &plan.experiment;
-    let mut text = String::new();
-    let mut field = |name: &str, value: String| text.push_str(&format!("  {name:<12}{value}\n"));
-    field("experiment", experiment.title.clone());
-    field(
-        "workload",
-        format!(
-            "{}{}, seed {}",
-            definition::workload_words(experiment),
-            plan.reading().map_or_else(String::new, |reading| format!(", {reading}")),
-            experiment.seed
-        ),
-    );
-    for choice in &experiment.axes.system {
-        if let Some(endpoint) = &choice.endpoint {
-            field("endpoint", format!("{} at {}, which runs already", choice.label, endpoint.url));
-        }
-    }
-    if let Some(count) = machines.count() {
-        let nodes = numbers::counted(count.into(), "machine", "machines");
-        field("nodes", format!("{nodes}, waited for once, before the first run"));
-    }
-    let times = [experiment.warmup, experiment.duration, experiment.drain].map(seconds);
-    field("each run", format!("{} warm-up, {} measured, up to {} for stragglers", times[0], times[1], times[2]));
-    let runs = plan.runs().count() as u32;
-    let refused = plan.cells.iter().filter(|cell| cell.run.is_err()).count();
-    let without = if refused > 0 { format!(", {refused} of them not possible") } else { String::new() };
-    field("cells", format!("{}{without}", plan.cells.len()));
-    field(
-        "runs",
-        format!(
-            "{runs}: {}, interleaved, order seed {}",
-            numbers::counted(experiment.repeat.into(), "repetition", "repetitions"),
-            experiment.order_seed
-        ),
-    );
-    field("time", format!("about {}{}{}", about(least(plan)), busy(plan, share), waiting(plan)));
+    let outline = Outline {
+        experiment: &plan.experiment,
+        reading: plan.reading(),
+        machines: machines.count(),
+        cells: plan.cells.len(),
+        refused: plan.cells.iter().filter(|cell| cell.run.is_err()).count(),
+        runs: plan.runs().count() as u32,
+        time: format!("about {}{}{}", about(least(plan)), busy(plan, share), waiting(plan)),
+    };
+    let rows = outline.rows();
+    let mut text: String = rows.iter().map(|(name, value)| format!("  {name:<12}{value}\n")).collect();
     text.push('\n');
     for cell in &plan.cells {
         match &cell.run {
@@ -80,10 +53,9 @@ pub fn text(plan: &Plan, machines: &Machines, stop: &AtomicBool) -> Result<Strin
     Ok(text)
 }
 
-/// Time of all runs if nothing that was sent stays missing: of each the start, the window and, behind links, the probes.
+/// Time of all runs if nothing that was sent stays missing; behind links with that of their probes.
 pub fn least(plan: &Plan) -> Duration {
-    let experiment = &plan.experiment;
-    pace::of_a_run(experiment.warmup + experiment.duration) * plan.runs().count() as u32 + PROBING * linked_runs(plan)
+    outline::least(&plan.experiment, plan.runs().count() as u32) + PROBING * linked_runs(plan)
 }
 
 /// What comes on top once where the machine is busy.

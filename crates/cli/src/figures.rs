@@ -1,5 +1,7 @@
 //! Numbers for people: three significant digits, a unit, thousands apart.
 
+pub use pubmark_report::numbers::three_digits;
+
 /// A whole number with commas between thousands.
 pub fn count(number: u64) -> String {
     let digits = number.to_string();
@@ -11,18 +13,6 @@ pub fn count(number: u64) -> String {
         text.push(digit);
     }
     text
-}
-
-/// Three significant digits, without an exponent.
-pub fn three_digits(value: f64) -> String {
-    if value.abs() >= 99.95 {
-        return if value < 0.0 { format!("{value:.0}") } else { count(value.round() as u64) };
-    }
-    match value.abs() {
-        0.0 => "0".to_owned(),
-        9.995.. => format!("{value:.1}"),
-        _ => format!("{value:.2}"),
-    }
 }
 
 /// Bytes in decimal units: `999 B`, `1.20 MB`.

@@ -13,12 +13,21 @@ use crate::metrics::address;
 /// Where a run is shown.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Live {
-    /// Show the run in a browser on this machine while it goes on: prints the address of a page, which becomes the report at the end.
-    /// PORT is one of 127.0.0.1 [default: a free one]
+    /// Show in a browser on this machine what goes on: prints the address of a page, which becomes the report at the end. PORT is one of 127.0.0.1 [default: a free one]
     #[cfg(feature = "serve")]
     #[arg(long, value_name = "PORT", num_args = 0..=1, require_equals = true, default_missing_value = "0", value_parser = address,
           help_heading = "Output", conflicts_with = "quiet")]
     pub live: Option<SocketAddr>,
+}
+
+impl Live {
+    /// Was it asked for?
+    pub fn is_wanted(&self) -> bool {
+        #[cfg(feature = "serve")]
+        return self.live.is_some();
+        #[cfg(not(feature = "serve"))]
+        return false;
+    }
 }
 
 /// Takes events twice.

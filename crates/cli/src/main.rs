@@ -29,6 +29,7 @@ mod rendering;
 mod signals;
 mod sitting;
 mod values;
+mod watching;
 mod wrapping;
 
 use std::process::ExitCode;

@@ -33,7 +33,6 @@ pub enum Scraped {}
 
 impl Metrics {
     /// Can anything be scraped?
-    #[cfg(feature = "cluster")]
     pub fn is_wanted(&self) -> bool {
         #[cfg(feature = "serve")]
         return self.metrics.is_some();

@@ -13,7 +13,7 @@ use pubmark_record::experiment::{CellFailure, ExperimentRecord, FailureKind};
 use pubmark_record::record::VerdictStatus;
 use pubmark_report::terminal;
 use pubmark_report::{numbers, words};
-use pubmark_runner::stream::{EventStream, RunBegins, StreamEvent};
+use pubmark_runner::stream::{EventStream, RunBegins, StreamEvent, TrialBegins};
 use pubmark_runner::{Host, RunObserver};
 
 use crate::events::{self, Events};
@@ -21,6 +21,7 @@ use crate::exit_code::ExitCode;
 use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
 use crate::progress::Progress;
+use crate::watching::Watching;
 use crate::{experiment_dry_run, host, signals};
 
 /// How an experiment is carried out, and what is printed.
@@ -34,6 +35,8 @@ pub struct Options {
     pub json: bool,
     /// Where events go.
     pub events: Events,
+    /// Who looks on.
+    pub watching: Watching,
     /// Machines that join.
     pub machines: Machines,
 }
@@ -47,7 +50,8 @@ pub fn begin(experiment: Experiment, folder: Option<&Path>, options: &Options, p
         printer.result(&experiment_dry_run::text(&plan, machines, &host.stop)?)?;
         return Ok(ExitCode::Ok);
     }
-    options.events.during(options.json, None, printer, |stream| {
+    options.watching.during(&options.events, options.json, printer, |stream, watchers| {
+        watchers.start(&host.stop, printer)?;
         let mut watcher = Watcher { printer, stream };
         let sitting = Sitting::begin(experiment, folder, &options.out, &host, machines, &mut watcher)?;
         perform(sitting, options, &mut watcher)
@@ -57,7 +61,8 @@ pub fn begin(experiment: Experiment, folder: Option<&Path>, options: &Options, p
 /// Goes on with the experiment in a folder.
 pub fn resume(folder: &Path, options: &Options, printer: &Printer) -> Outcome {
     let host = Host { stop: signals::watch()?, ..host::this() };
-    options.events.during(options.json, None, printer, |stream| {
+    options.watching.during(&options.events, options.json, printer, |stream, watchers| {
+        watchers.start(&host.stop, printer)?;
         let mut watcher = Watcher { printer, stream };
         let sitting = Sitting::resume(folder, &host, &options.machines, &mut watcher)?;
         perform(sitting, options, &mut watcher)
@@ -180,7 +185,7 @@ fn text(event: &Event<'_>) -> Option<String> {
         Event::StaysBusy { share, waited } => stays_busy(*share, *waited),
         Event::RunEnded { run, end, p99_us, .. } => format!("{}: {}", heading(run), ended(end, *p99_us, false)),
         Event::TrialEnded { number, trial } => terminal::trial_line(*number, trial),
-        Event::RunBegins(_) | Event::WaitsForQuiet { .. } => return None,
+        Event::RunBegins(_) | Event::TrialBegins { .. } | Event::WaitsForQuiet { .. } => return None,
     })
 }
 
@@ -195,6 +200,14 @@ fn write(stream: &EventStream, event: &Event<'_>) {
             cell: run.cell.to_owned(),
             repetition: run.repetition,
             left_s: run.left.as_secs_f64(),
+        }));
+    } else if let Event::TrialBegins { number, offered_per_s, attempt, left } = event {
+        stream.write(&StreamEvent::TrialBegins(TrialBegins {
+            t_s,
+            number: *number as u64,
+            offered_per_s: *offered_per_s,
+            attempt: *attempt,
+            left_s: left.as_secs_f64(),
         }));
     } else if let Event::Nodes(event) = event {
         stream.observer().event(event);

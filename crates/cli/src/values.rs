@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+pub use pubmark_experiment::experiment::pace::seconds;
 use pubmark_model::adjust::LARGEST_RATE_FACTOR;
 use pubmark_model::units;
 use pubmark_record::message_log::LogFormat;
@@ -22,11 +23,6 @@ pub fn positive_duration(text: &str) -> Result<Duration, String> {
         Duration::ZERO => Err("it must be longer than zero".to_owned()),
         time => Ok(time),
     }
-}
-
-/// Seconds for a sentence: `10 s`, `2.5 s`.
-pub fn seconds(time: Duration) -> String {
-    format!("{} s", (time.as_secs_f64() * 1e3).round() / 1e3)
 }
 
 /// Reads limits.

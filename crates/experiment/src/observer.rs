@@ -58,6 +58,17 @@ pub enum Event<'a> {
         /// The machine was busy.
         busy: bool,
     },
+    /// A trial of a search for capacity begins.
+    TrialBegins {
+        /// Its number, from 1.
+        number: usize,
+        /// Messages offered per second.
+        offered_per_s: f64,
+        /// Number of this try of the load, from 1.
+        attempt: u32,
+        /// Time in which further trials may begin.
+        left: Duration,
+    },
     /// A trial of a search for capacity has ended.
     TrialEnded {
         /// Its number, from 1.

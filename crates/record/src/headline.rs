@@ -1,8 +1,7 @@
 //! Headlines: what a list of past runs shows of each folder. A list keeps only these fields of each record in memory, so it can have
 //! thousands of runs.
 
-use std::fs::File;
-use std::io::BufReader;
+use std::fs;
 use std::path::Path;
 
 use schemars::JsonSchema;
@@ -114,18 +113,37 @@ pub struct Headline {
     pub reasons: Vec<String>,
 }
 
+/// What else a library of results needs of a run; read with its headline.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RunFacts {
+    /// Hash of its schedule.
+    pub schedule_hash: String,
+    /// Devices.
+    pub devices: u64,
+    /// Messages offered per second.
+    pub offered_per_s: f64,
+}
+
 /// The headline of the record in `folder`; `None` if there is none.
 ///
 /// # Errors
 /// A record is there and cannot be read.
 pub fn of_folder(folder: &Path) -> Result<Option<Headline>, StoreError> {
+    Ok(with_facts(folder)?.map(|(headline, _)| headline))
+}
+
+/// The same with what else is read of a run.
+///
+/// # Errors
+/// As [`of_folder`].
+pub fn with_facts(folder: &Path) -> Result<Option<(Headline, Option<RunFacts>)>, StoreError> {
     let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let there = |file: &str| folder.join(file).is_file();
     if there(ExperimentRecord::FILE) {
-        return store::load_as(folder).map(|record| Some(of_experiment(name, record)));
+        return store::load_as(folder).map(|record| Some((of_experiment(name, record), None)));
     }
     if there(CapacityRecord::FILE) {
-        return store::load_as(folder).map(|record| Some(of_search(name, record)));
+        return store::load_as(folder).map(|record| Some((of_search(name, record), None)));
     }
     if !there(Record::FILE) {
         return Ok(None);
@@ -135,7 +153,12 @@ pub fn of_folder(folder: &Path) -> Result<Option<Headline>, StoreError> {
         // Of another version, or none: the whole way converts it or says why not.
         _ => store::load(folder).map(RunHead::from)?,
     };
-    Ok(Some(of_run(name, head)))
+    let facts = RunFacts {
+        schedule_hash: head.workload.schedule_hash.clone(),
+        devices: head.workload.devices,
+        offered_per_s: head.throughput.offered_per_s,
+    };
+    Ok(Some((of_run(name, head), Some(facts))))
 }
 
 /// The fields of a run's record that are read; what stands between them is skipped, not kept.
@@ -149,6 +172,12 @@ struct RunHead {
     protocol: ProtocolInfo,
     delivery: DeliveryHead,
     latency: LatencyHead,
+    throughput: ThroughputHead,
+}
+
+#[derive(Deserialize)]
+struct ThroughputHead {
+    offered_per_s: f64,
 }
 
 #[derive(Deserialize)]
@@ -184,12 +213,14 @@ impl From<Record> for RunHead {
             protocol: record.protocol,
             delivery: DeliveryHead { messages: record.delivery.messages },
             latency: LatencyHead { total: record.latency.total },
+            throughput: ThroughputHead { offered_per_s: record.throughput.offered_per_s },
         }
     }
 }
 
 fn read_as<Head: DeserializeOwned>(file: &Path) -> Option<Head> {
-    serde_json::from_reader(BufReader::new(File::open(file).ok()?)).ok()
+    // From memory: from a file, serde_json takes each byte by itself, which is several times slower.
+    serde_json::from_slice(&fs::read(file).ok()?).ok()
 }
 
 fn of_run(folder: String, head: RunHead) -> Headline {

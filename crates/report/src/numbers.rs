@@ -140,6 +140,18 @@ pub fn count(value: u64) -> String {
     grouped(value)
 }
 
+/// Three significant digits of a load or a factor, without an exponent: `1,234`, `12.3`, `0.12`.
+pub fn three_digits(value: f64) -> String {
+    if value.abs() >= 99.95 {
+        return if value < 0.0 { format!("{value:.0}") } else { count(value.round() as u64) };
+    }
+    match value.abs() {
+        0.0 => "0".to_owned(),
+        9.995.. => format!("{value:.1}"),
+        _ => format!("{value:.2}"),
+    }
+}
+
 /// A share as a percentage, rounded down near 100 %: that is printed only when nothing is missing, as 0 % is only when
 /// nothing is there.
 pub fn share(part: u64, whole: u64) -> String {

@@ -74,8 +74,8 @@ impl RunEntry {
             folders: status.folders,
             error: status.error,
             headline: result.map(|one| one.headline.clone()),
-            offered_per_s: facts.map(|facts| facts.throughput.offered_per_s),
-            devices: facts.map(|facts| facts.workload.devices),
+            offered_per_s: facts.map(|facts| facts.offered_per_s),
+            devices: facts.map(|facts| facts.devices),
             note: result.map(|one| one.note.clone()),
             progress: None,
         }
@@ -102,8 +102,8 @@ impl RunEntry {
             folders: vec![headline.folder.clone()],
             error: None,
             headline: Some(headline),
-            offered_per_s: facts.map(|facts| facts.throughput.offered_per_s),
-            devices: facts.map(|facts| facts.workload.devices),
+            offered_per_s: facts.map(|facts| facts.offered_per_s),
+            devices: facts.map(|facts| facts.devices),
             note: Some(result.note.clone()),
             progress: None,
         }

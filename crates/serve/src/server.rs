@@ -37,6 +37,9 @@ const LOOK: Duration = Duration::from_millis(100);
 /// File of the token in the server's folder.
 const TOKEN_FILE: &str = "token";
 
+/// File of what was read of results, in the server's folder.
+const INDEX_FILE: &str = "headlines.jsonl";
+
 /// What a server is started with.
 pub struct Options {
     /// Where it listens.
@@ -164,9 +167,10 @@ impl Server {
         };
         let guard = Guard::new(Of::Server, found.token, address, &options.hosts, tls.is_some());
         let queue = Arc::new(Queue::new(Arc::clone(&store), options.program.clone()));
+        let library = Library::with_index(store.serve_folder().join(INDEX_FILE));
         let shared = Arc::new(Shared {
             store,
-            library: Library::default(),
+            library,
             queue,
             allow: options.allow,
             host: Host::with_program(options.program),
@@ -177,6 +181,7 @@ impl Server {
             guard,
             exports: Arc::new(Semaphore::new(1)),
             slow: Semaphore::new(SLOW_THREADS),
+            lists: Semaphore::new(1),
         });
         Ok(Server { shared, listener, tls: tls.map(|tls| tls.acceptor), ready })
     }

@@ -57,4 +57,6 @@ pub struct Shared {
     pub exports: Arc<Semaphore>,
     /// Limits how many requests do slow work at once.
     pub slow: Semaphore,
+    /// One list is made at once: the first one may read thousands of records, and other requests do not wait for it.
+    pub lists: Semaphore,
 }

@@ -1,7 +1,8 @@
 //! A file that another process appends to, read line by line.
 
-use std::io::{Read as _, Seek as _, SeekFrom};
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
 
 /// Bytes that are read at once, at most.
 const PIECE: u64 = 64 << 10;
@@ -14,28 +15,72 @@ pub struct Tail {
     rest: Vec<u8>,
 }
 
+/// A line, and where it ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// Bytes of the file up to the end of the line: its name in the file.
+    pub end: u64,
+    /// Its text without its end.
+    pub text: String,
+}
+
 impl Tail {
     /// From its beginning.
     pub fn of(path: PathBuf) -> Tail {
         Tail { path, read: 0, rest: Vec::new() }
     }
 
+    /// From behind the line that ends there.
+    pub fn behind(path: PathBuf, end: u64) -> Tail {
+        Tail { path, read: end, rest: Vec::new() }
+    }
+
     /// Whole lines that were not given before; an empty list if there is none. A file that is not there yet has none.
     ///
     /// # Errors
     /// It cannot be read.
-    pub fn lines(&mut self) -> std::io::Result<Vec<String>> {
-        let mut file = match std::fs::File::open(&self.path) {
+    pub fn lines(&mut self) -> io::Result<Vec<Line>> {
+        let mut file = match File::open(&self.path) {
             Ok(file) => file,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(vec![]),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(vec![]),
             Err(error) => return Err(error),
         };
+        let mut end = self.read - self.rest.len() as u64;
         file.seek(SeekFrom::Start(self.read))?;
         self.read += file.take(PIECE).read_to_end(&mut self.rest)? as u64;
-        let Some(end) = self.rest.iter().rposition(|byte| *byte == b'\n') else { return Ok(vec![]) };
-        let whole: Vec<u8> = self.rest.drain(..=end).collect();
-        Ok(String::from_utf8_lossy(&whole).lines().map(str::to_owned).collect())
+        let Some(last) = self.rest.iter().rposition(|byte| *byte == b'\n') else { return Ok(vec![]) };
+        let whole: Vec<u8> = self.rest.drain(..=last).collect();
+        let line = |bytes: &[u8]| {
+            end += bytes.len() as u64;
+            Line { end, text: String::from_utf8_lossy(&bytes[..bytes.len() - 1]).into_owned() }
+        };
+        Ok(whole.split_inclusive(|byte| *byte == b'\n').map(line).collect())
     }
+}
+
+/// Where a file of lines ends now, with whole lines alone; and whether one of them ends at `end`, or it is the beginning.
+///
+/// # Errors
+/// It cannot be read.
+pub fn whole_lines(path: &Path, end: u64) -> io::Result<(u64, bool)> {
+    let mut file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((0, end == 0)),
+        Err(error) => return Err(error),
+    };
+    let length = file.metadata()?.len();
+    let mut last = Vec::new();
+    let from = length.saturating_sub(PIECE);
+    file.seek(SeekFrom::Start(from))?;
+    file.by_ref().take(PIECE).read_to_end(&mut last)?;
+    let whole = last.iter().rposition(|byte| *byte == b'\n').map_or(0, |place| from + place as u64 + 1);
+    if end == 0 || end > whole {
+        return Ok((whole, end == 0));
+    }
+    let mut before = [0];
+    file.seek(SeekFrom::Start(end - 1))?;
+    file.read_exact(&mut before)?;
+    Ok((whole, before == [b'\n']))
 }
 
 #[cfg(test)]
@@ -45,17 +90,39 @@ mod tests {
 
     use super::*;
 
+    fn texts(tail: &mut Tail) -> Vec<String> {
+        tail.lines().unwrap().into_iter().map(|line| line.text).collect()
+    }
+
     #[test]
     fn a_line_is_given_once_and_when_it_is_whole() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("events.jsonl");
         let mut tail = Tail::of(path.clone());
         assert!(tail.lines().unwrap().is_empty());
-        let mut file = std::fs::File::create(path).unwrap();
+        let mut file = File::create(path).unwrap();
         file.write_all(b"one\ntw").unwrap();
-        assert_eq!(tail.lines().unwrap(), ["one"]);
+        assert_eq!(texts(&mut tail), ["one"]);
         assert!(tail.lines().unwrap().is_empty());
         file.write_all(b"o\nthree\n").unwrap();
-        assert_eq!(tail.lines().unwrap(), ["two", "three"]);
+        assert_eq!(texts(&mut tail), ["two", "three"]);
+    }
+
+    #[test]
+    fn the_end_of_a_line_is_where_the_next_one_is_read_from() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("events.jsonl");
+        std::fs::write(&path, b"one\nz\xff\nthree\nha").unwrap();
+        let lines = Tail::of(path.clone()).lines().unwrap();
+        assert_eq!(lines.iter().map(|line| line.end).collect::<Vec<_>>(), [4, 7, 13]);
+        for (index, line) in lines.iter().enumerate() {
+            let rest = Tail::behind(path.clone(), line.end).lines().unwrap();
+            assert_eq!(rest, lines[index + 1..]);
+            assert_eq!(whole_lines(&path, line.end).unwrap(), (13, true));
+        }
+        for (wrong, is_one) in [(0, true), (5, false), (15, false), (u64::MAX, false)] {
+            assert_eq!(whole_lines(&path, wrong).unwrap(), (13, is_one), "{wrong}");
+        }
+        assert_eq!(whole_lines(&folder.path().join("none"), 4).unwrap(), (0, false));
     }
 }

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import math
 import sys
 from pathlib import Path
 
 import pandas
 import pytest
-from lying import lying, response
+from lying import lying, raw, response
 from test_hostile import entry
 
 import pubmark
@@ -47,6 +48,25 @@ def test_a_message_log_has_the_same_columns_in_each_form(client: pubmark.Client,
     assert (log["outcome"] == "delivered").sum() == other.delivered
 
 
+@pytest.mark.parametrize("form", ["parquet", "csv", "ndjson"])
+def test_a_message_log_is_sent_by_a_server_elsewhere(client: pubmark.Client, form: str) -> None:
+    assert client.runs_folder is not None
+    token = (client.runs_folder / ".serve/token").read_text().strip()
+    away = pubmark.Client(client.url, token=token)
+    run = client.submit_document(f"workload: hello\nduration: 1s\nwarmup: 0s\nmessage_log: {form}\n").wait(timeout_s=60)
+    sent, read = away.get(run.id).messages(), run.messages()
+    assert sent.equals(read)
+    assert (sent["outcome"] == "delivered").sum() == run.delivered > 0
+
+
+def test_a_message_log_that_is_cut_or_of_another_type_is_an_error() -> None:
+    record = json.dumps({"run": {"name": "a"}, "message_log": {"file": "messages.csv"}})
+    cut = raw(b"HTTP/1.1 200 OK\r\ncontent-type: text/csv\r\ncontent-length: 100\r\n\r\na,b\n1,2\n")
+    for script, error in ((cut, pubmark.ConnectionFailed), (response("a,b\n"), pubmark.UnexpectedResponse)):
+        with lying(entry(), response(record), script) as (client, _), pytest.raises(error):
+            client.submit("hello").messages()
+
+
 def test_a_frame_of_runs_has_a_row_each(client: pubmark.Client, run: pubmark.Run) -> None:
     frame = client.frame([client.get(run.id)]).iloc[0]
     assert (frame["id"], frame["verdict"], frame["delivered"]) == (run.id, run.verdict, run.delivered)
@@ -78,8 +98,6 @@ def test_a_table_of_another_form_is_a_clear_error(text: str) -> None:
     "changes", [{"message_log": {"file": "../x.csv"}}, {"run": {"name": "../.."}}, {"message_log": 7}]
 )
 def test_a_record_cannot_lead_to_other_files(tmp_path: Path, changes: dict[str, object]) -> None:
-    import json
-
     record = {"run": {"name": "a"}, "message_log": {"file": "messages.csv"}, **changes}
     with lying(entry(), response(json.dumps(record))) as (client, _):
         client.runs_folder = tmp_path

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import logging
+import re
 import socket
 import threading
 import time
@@ -249,26 +250,50 @@ def test_events_of_another_form_are_a_clear_error(script: Script, words: str) ->
     assert peak < 8 * EVENT_BYTES
 
 
-def events(*names: str) -> bytes:
-    return "".join(f'event: {name}\r\ndata: {{"event": "{name}"}}\r\n\r\n' for name in names).encode()
+def events(*names: str, after: int = 0) -> bytes:
+    """Events with the ids 10, 20, … behind the one of the id `after`."""
+
+    def one(index: int, name: str) -> str:
+        number = "" if name == "end" else f"id: {after + 10 * (index + 1)}\r\n"
+        return f'event: {name}\r\n{number}data: {{"event": "{name}"}}\r\n\r\n'
+
+    return "".join(one(index, name) for index, name in enumerate(names)).encode()
 
 
 def test_a_connection_that_fails_gives_each_event_once() -> None:
-    first = raw(STREAM.encode() + events("begins", "phase") + b'data: {"event": "half')
-    second = raw(STREAM.encode() + b": comment\n\n" + events("begins", "phase", "progress"))
-    third = raw(STREAM.encode() + events("begins", "phase", "progress", "end"))
+    first = raw(STREAM.encode() + events("begins", "phase") + b'id: 30\r\ndata: {"event": "half')
+    second = raw(STREAM.encode() + b": comment\n\n" + events("progress", after=20))
+    third = raw(STREAM.encode() + events("end", after=30))
     with lying(entry(), first, second, third) as (client, server):
         found = [event["event"] for event in client.submit("hello").events(timeout_s=20)]
         assert found == ["begins", "phase", "progress", "end"]
-        assert len(server.requests) == 4
+        asked = [re.findall(r"(?im)^last-event-id: (.*?)\r?$", head) for head in server.requests[1:]]
+        assert asked == [[], ["20"], ["30"]]
 
 
-def test_other_events_after_an_interruption_are_noticed() -> None:
-    first, second = (
-        raw(STREAM.encode() + events(*names)) for names in (["begins", "phase"], ["begins", "fault", "end"])
-    )
-    with lying(entry(), first, second) as (client, _), pytest.raises(pubmark.UnexpectedResponse, match="other events"):
+@pytest.mark.parametrize(
+    ("again", "words"),
+    [
+        (events("phase"), "was read before"),
+        (b'data: {"event": "phase"}\n\n', "without an id"),
+        (b'id: x\ndata: {"event": "phase"}\n\n', "an id that is no number"),
+        (b"id: " + b"9" * 5000 + b'\ndata: {"event": "phase"}\n\n', "an id that is no number"),
+    ],
+)
+def test_events_that_do_not_go_on_where_they_ended_are_noticed(again: bytes, words: str) -> None:
+    first, second = raw(STREAM.encode() + events("begins")), raw(STREAM.encode() + again)
+    with lying(entry(), first, second) as (client, _), pytest.raises(pubmark.UnexpectedResponse, match=words):
         list(client.submit("hello").events(timeout_s=20))
+
+
+def test_a_client_that_was_away_too_long_is_given_the_current_state() -> None:
+    first = raw(STREAM.encode() + events("begins", "phase"))
+    current = b'event: current\nid: 5\ndata: {"event": "current", "missed": true, "state": "running"}\n\n'
+    second = raw(STREAM.encode() + current + events("end"))
+    with lying(entry(), first, second) as (client, _):
+        found = list(client.submit("hello").events(timeout_s=20))
+    assert [event["event"] for event in found] == ["begins", "phase", "current", "end"]
+    assert found[2]["missed"] is True
 
 
 def test_events_that_never_end_end_by_the_deadline() -> None:
@@ -280,7 +305,7 @@ def test_events_that_never_end_end_by_the_deadline() -> None:
 
 
 def test_a_server_that_closes_the_events_again_and_again_is_given_up() -> None:
-    with lying(entry(), raw(STREAM.encode() + events("begins"))) as (client, _):
+    with lying(entry(), raw(STREAM.encode() + events("begins")), raw(STREAM.encode())) as (client, _):
         found: list[object] = []
         with pytest.raises(pubmark.ConnectionFailed, match="before the end of the run"):
             found.extend(client.submit("hello").events(timeout_s=60))

@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -188,6 +188,50 @@ def test_a_server_of_ones_own_ends_with_its_block(program: str, tmp_path: Path) 
     with pubmark.serve(tmp_path / "runs", program=program) as client:
         assert client.get(run.id).state == "interrupted"
         assert client.get(run.id).delivered > 0
+
+
+def test_a_killed_python_leaves_no_server(program: str, tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import pubmark, time\n"
+        f"with pubmark.serve({str(tmp_path / 'runs')!r}, program={program!r}) as client:\n"
+        "    run = client.submit('smart-home', duration='120s', warmup='0s')\n"
+        "    for event in run.events():\n"
+        "        if event['event'] == 'progress' and event['delivered'] > 0:\n"
+        "            print(client.url, flush=True)\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(Path(pubmark.__file__).parents[1])}
+    with subprocess.Popen([sys.executable, str(script)], env=environment, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        url = process.stdout.readline().strip()
+        process.kill()
+        process.wait()
+    client = pubmark.Client(url, token=token_of(tmp_path / "runs"))
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        try:
+            client.runs()
+        except pubmark.ConnectionFailed:
+            break
+        time.sleep(0.1)
+    else:
+        pytest.fail("the server goes on")
+    with ExitStack() as stack:
+        run = served_again(stack, program, tmp_path / "runs").runs(limit=1)[0]
+        assert run.state == "interrupted"
+        assert run.delivered > 0
+
+
+def served_again(stack: ExitStack, program: str, runs: Path) -> pubmark.Client:
+    """A server of a folder whose server still ends its run: the folder has one server."""
+    end = time.monotonic() + 60
+    while True:
+        try:
+            return stack.enter_context(pubmark.serve(runs, program=program))
+        except pubmark.PubmarkError as error:
+            if "another `pubmark serve`" not in error.message or time.monotonic() > end:
+                raise
+        time.sleep(0.1)
 
 
 def test_a_temporary_folder_is_gone_with_its_block(program: str) -> None:

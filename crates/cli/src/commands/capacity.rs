@@ -1,7 +1,6 @@
 //! `pubmark capacity`: the highest load that a system carries within objectives.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
@@ -14,7 +13,6 @@ use pubmark_runner::spec::Window;
 use pubmark_runner::stream::EventStream;
 use pubmark_runner::{Host, RunSpec, now};
 
-use crate::capacity_dry_run::Asked;
 use crate::commands::machines::JoinOptions;
 use crate::commands::setup::Setup;
 use crate::events::{self, Events};
@@ -23,15 +21,12 @@ use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
 use crate::sitting::Watcher;
 use crate::values::{duration, positive_duration, rate_factor};
+use crate::watching::{Watchers, Watching};
 use crate::{capacity_dry_run, host, signals};
 use pubmark_experiment::capacity::objectives;
+use pubmark_experiment::capacity::planning::{self, Outline, Range};
 use pubmark_experiment::capacity::search::Bounds;
 use pubmark_experiment::capacity::trial::Trials;
-
-/// Messages per second at which a search begins where the workload itself offers less.
-const FIRST_RATE_PER_S: f64 = 1_000.0;
-/// Connections that a search over devices goes to at most: what source ports and open files allow with room to spare.
-const MOST_DEVICES: f64 = 20_000.0;
 
 /// Find the highest load that a system carries within objectives.
 ///
@@ -104,6 +99,9 @@ pub struct Capacity {
     #[command(flatten)]
     pub events: Events,
 
+    #[command(flatten)]
+    pub watching: Watching,
+
     /// No progress and no notes on standard error
     #[arg(long, short, help_heading = "Output")]
     pub quiet: bool,
@@ -128,23 +126,26 @@ fn percent(text: &str) -> Result<f64, String> {
 impl Capacity {
     /// Searches and shows what was found.
     pub fn perform(self: Box<Self>, printer: &Printer) -> Outcome {
-        self.events.during(self.json, None, printer, |stream| self.search(stream, printer))
+        let watching = if self.dry_run { Watching::default() } else { self.watching.clone() };
+        watching.during(&self.events, self.json, printer, |stream, watchers| self.search(stream, watchers, printer))
     }
 
-    fn search(&self, stream: Option<&EventStream>, printer: &Printer) -> Outcome {
+    fn search(&self, stream: Option<&EventStream>, watchers: &mut Watchers, printer: &Printer) -> Outcome {
         let objectives = objectives("`--slo`", &self.slo)?;
         // Every trial has the same workload, whatever becomes of its file meanwhile.
         let spec = self.spec().self_contained();
-        let bounds = self.bounds(&spec)?;
-        let host = Host { stop: signals::watch()?, ..host::this() };
         let knob = match self.vary {
             Vary::Rate => Knob::Rate,
             Vary::Scale => Knob::Scale,
         };
+        let range = Range { first: self.first, most: self.most, precision_percent: self.precision };
+        let bounds = range.bounds(&spec, knob)?;
+        let host = Host { stop: signals::watch()?, ..host::this() };
         let trials = Trials { spec, knob, objectives: &objectives, duration: self.duration, host: &host };
         if self.dry_run {
             return self.plan(&bounds, &trials, printer);
         }
+        watchers.start(&host.stop, printer)?;
         // A path's slashes become hyphens in the folder's name.
         let name = format!("capacity-{}", self.workload);
         let folder = RunFolder::create(&self.out, &name, now()).map_err(|error| no_folder(&error))?;
@@ -176,13 +177,10 @@ impl Capacity {
 
     /// Prints what would be tried.
     fn plan(&self, bounds: &Bounds, trials: &Trials<'_>, printer: &Printer) -> Outcome {
-        let mut spec = trials.at(bounds.first);
-        let workload = Arc::new(spec.load()?);
-        spec.window.duration = trials.window(Trials::offered_per_s(&workload).unwrap_or(0.0));
-        let checked = spec.check_loaded(workload, trials.host)?;
-        checked.notes().iter().for_each(|note| printer.note(note));
-        let asked = Asked { objectives: &self.slo, precision: self.precision, within: self.within };
-        printer.result(&capacity_dry_run::text(&asked, bounds, trials, &checked)?)?;
+        let first = planning::first_trial(trials, bounds)?;
+        first.notes().iter().for_each(|note| printer.note(note));
+        let (objectives, within, knob) = (self.slo.as_str(), self.within, trials.knob);
+        printer.result(&capacity_dry_run::text(&Outline { objectives, within, bounds, knob, first: &first })?)?;
         Ok(ExitCode::Ok)
     }
 
@@ -193,27 +191,6 @@ impl Capacity {
         self.join.apply(&mut spec.nodes);
         spec.window = Window { warmup: self.warmup, drain: self.drain, ..Window::default() };
         spec
-    }
-
-    fn bounds(&self, spec: &RunSpec) -> Result<Bounds, Failure> {
-        let workload = spec.load()?;
-        let Some(offered_per_s) = Trials::offered_per_s(&workload).filter(|rate| *rate > 0.0) else {
-            return Err(Failure::usage(format!("`{}` sends as fast as it can: it has no load to vary", self.workload))
-                .hint("`pubmark run` with this workload shows the highest throughput itself"));
-        };
-        let devices: f64 = workload.devices.iter().map(|group| f64::from(group.count)).sum();
-        let whole = self.vary == Vary::Scale;
-        let most = match (self.most, whole) {
-            (Some(most), _) => most,
-            (None, true) => (MOST_DEVICES / devices).floor().max(1.0),
-            (None, false) => pubmark_model::adjust::LARGEST_RATE_FACTOR,
-        };
-        let least = if whole { 1.0 } else { (1.0 / pubmark_model::adjust::LARGEST_RATE_FACTOR).max(1e-3) };
-        let first = self.first.unwrap_or_else(|| (FIRST_RATE_PER_S / offered_per_s).max(1.0));
-        if most < least {
-            return Err(Failure::usage(format!("`--most {most}` is below {least}, the least that can be tried")));
-        }
-        Ok(Bounds { first: first.clamp(least, most), least, most, precision: 1.0 + self.precision / 100.0, whole })
     }
 }
 

@@ -17,6 +17,7 @@ use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
 use crate::rendering;
 use crate::sitting::{self, Options};
+use crate::watching::Watching;
 
 /// Compare systems under a workload, or put records of runs side by side.
 ///
@@ -53,6 +54,9 @@ pub struct Compare {
     #[arg(long, requires = "compared", help_heading = "Output")]
     pub json: bool,
 
+    #[command(flatten)]
+    pub watching: Watching,
+
     /// No progress and no notes on standard error
     #[arg(long, short, help_heading = "Output")]
     pub quiet: bool,
@@ -70,12 +74,19 @@ impl Compare {
         };
         let experiment = self.grid.experiment(workload)?;
         let machines = Machines::from(&self.machines);
-        let (out, dry_run, json, events) = (self.out, self.dry_run, self.json, Events::default());
-        let options = Options { out, dry_run, json, events, machines };
+        let (out, dry_run, json) = (self.out, self.dry_run, self.json);
+        let (events, watching) = (Events::default(), self.watching);
+        let options = Options { out, dry_run, json, events, watching, machines };
         sitting::begin(experiment, None, &options, printer)
     }
 
     fn records(&self, printer: &Printer) -> Outcome {
+        if self.watching.is_wanted() {
+            return Err(Failure::usage(
+                "`--live` and `--metrics` show runs that are made, and no system is named to run",
+            )
+            .hint("`pubmark compare smart-home --systems mosquitto,nats --live`"));
+        }
         let runs: Vec<&Path> = self.what.iter().map(Path::new).collect();
         if let Some(path) = runs.iter().find(|path| is_experiment(path)) {
             let path = path.display();

@@ -12,6 +12,7 @@ use crate::exit_code::ExitCode;
 use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
 use crate::sitting::{self, Options};
+use crate::watching::Watching;
 use pubmark_experiment::Machines;
 use pubmark_experiment::experiment::definition;
 use pubmark_runner::suggestion;
@@ -69,6 +70,9 @@ pub struct Experiment {
     #[command(flatten)]
     pub events: Events,
 
+    #[command(flatten)]
+    pub watching: Watching,
+
     /// No progress and no notes on standard error
     #[arg(long, short)]
     pub quiet: bool,
@@ -78,8 +82,8 @@ impl Experiment {
     /// Runs it, or goes on with it.
     pub fn perform(self, printer: &Printer) -> Outcome {
         let machines = Machines::from(&self.machines);
-        let (out, dry_run, json, events) = (self.out, self.dry_run, self.json, self.events);
-        let options = Options { out, dry_run, json, events, machines };
+        let (out, dry_run, json) = (self.out, self.dry_run, self.json);
+        let options = Options { out, dry_run, json, events: self.events, watching: self.watching, machines };
         if let Some(folder) = &self.resume {
             return sitting::resume(folder, &options, printer);
         }

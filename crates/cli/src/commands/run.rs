@@ -20,36 +20,22 @@ use pubmark_runner::{Host, PreparedRun, RunOutcome, RunSpec, hint_for_cause, now
 use crate::commands::run_arguments::Run;
 use crate::exit_code::{ExitCode, Undecided};
 use crate::failure::{Failure, Outcome};
-use crate::live::{self, Watched};
-use crate::metrics::Scraped;
 use crate::printer::Printer;
 use crate::progress::Progress;
+use crate::watching::{Watchers, Watching};
 use crate::{dry_run, events, host, protocols, rendering, signals};
 
 impl Run {
     /// Runs, or does what was asked for instead.
     pub fn perform(self, printer: &Printer) -> Outcome {
-        // Before the run enters a network of its own, where nobody would reach it.
-        let mut scraped = self.metrics.bind()?;
         let makes_a_run = !self.dry_run && self.dump_schedule.is_none();
-        let mut watched = if makes_a_run { self.live.bind()? } else { None };
-        let listener = live::both(scraped.as_ref().map(Scraped::listener), watched.as_ref().map(Watched::listener));
-        let outcome = self.events.during(self.json, listener, printer, |stream| {
-            self.perform_telling(stream, scraped.as_mut(), watched.as_mut(), printer)
-        });
-        if let Some(watched) = watched {
-            watched.end(&outcome);
-        }
-        outcome
+        let watching = if makes_a_run { self.watching.clone() } else { Watching::default() };
+        watching.during(&self.events, self.json, printer, |stream, watchers| {
+            self.perform_watched(stream, watchers, printer)
+        })
     }
 
-    fn perform_telling(
-        &self,
-        stream: Option<&EventStream>,
-        scraped: Option<&mut Scraped>,
-        watched: Option<&mut Watched>,
-        printer: &Printer,
-    ) -> Outcome {
+    fn perform_watched(&self, stream: Option<&EventStream>, watchers: &mut Watchers, printer: &Printer) -> Outcome {
         let spec = self.spec()?.self_contained();
         let workload = Arc::new(spec.load()?);
         if let Some(file) = &self.dump_schedule {
@@ -66,8 +52,7 @@ impl Run {
             printer.result(&dry_run::text(&checked, true)?)?;
             return Ok(ExitCode::Ok);
         }
-        scraped.map_or(Ok(()), |scraped| scraped.start(printer))?;
-        watched.map_or(Ok(()), |watched| watched.start(Arc::clone(&host.stop), printer))?;
+        watchers.start(&host.stop, printer)?;
         let prepared = checked.prepare()?;
         signals.end_preparation();
         self.measure(prepared, &host, stream, printer)

@@ -13,9 +13,8 @@ use crate::commands::machines::JoinOptions;
 use crate::commands::setup::{Setup, replace, replace_some};
 use crate::events::Events;
 use crate::exit_code::Undecided;
-use crate::live::Live;
-use crate::metrics::Metrics;
 use crate::values::{duration, log_format, positive_duration, rate_factor};
+use crate::watching::Watching;
 
 /// Run a workload against a system and record what happened.
 ///
@@ -115,10 +114,7 @@ pub struct Run {
     pub events: Events,
 
     #[command(flatten)]
-    pub metrics: Metrics,
-
-    #[command(flatten)]
-    pub live: Live,
+    pub watching: Watching,
 
     /// Print everything that there is to say, not the first screen alone
     #[arg(long, short, help_heading = "Output")]

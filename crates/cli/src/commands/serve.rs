@@ -2,6 +2,8 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::{Args, ValueEnum};
 use pubmark_serve::allow::{Allow, Right};
@@ -48,6 +50,11 @@ pub struct Serve {
     /// Another name by which the server is called; once for each
     #[arg(long, value_name = "NAME")]
     pub host: Vec<String>,
+
+    /// End when standard input is closed, as by Ctrl-C: a program that starts the server holds the other end, so that the server does not
+    /// outlive it however it ends
+    #[arg(long)]
+    pub until_stdin_closes: bool,
 }
 
 /// Rights of submissions.
@@ -75,6 +82,9 @@ impl Serve {
     /// Answers until Ctrl-C.
     pub fn perform(self, printer: &Printer) -> Outcome {
         let stop = signals::watch()?;
+        if self.until_stdin_closes {
+            end_with_stdin(Arc::clone(&stop))?;
+        }
         let program = std::env::current_exe().map_err(|error| {
             Failure::from_error(ExitCode::Internal, &error).during("failed to find this program's own file")
         })?;
@@ -98,6 +108,20 @@ impl Serve {
         server.serve(&stop).map_err(failed)?;
         Ok(ExitCode::Interrupted)
     }
+}
+
+/// Sets `stop` when standard input is closed. What comes from it until then is dropped.
+fn end_with_stdin(stop: Arc<AtomicBool>) -> Result<(), Failure> {
+    let wait = move || {
+        // An input that cannot be read does not say any more that anybody is there.
+        let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
+        stop.store(true, Ordering::Relaxed);
+    };
+    std::thread::Builder::new()
+        .name("stdin".to_owned())
+        .spawn(wait)
+        .map(drop)
+        .map_err(|error| Failure::from_error(ExitCode::Internal, &error).during("failed to watch standard input"))
 }
 
 fn failed(error: ServeError) -> Failure {

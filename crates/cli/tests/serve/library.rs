@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::time::{Duration, Instant};
 
 use pubmark_record::record::VerdictStatus;
 use serde_json::{Value, json};
@@ -10,11 +9,6 @@ use serde_json::{Value, json};
 use crate::call;
 use crate::results::{ONE, OTHER, SLOW, save, save_three};
 use crate::server::{LONG, SHORT, Server, folder};
-
-/// Results of a large library.
-const MANY: usize = 10_000;
-/// Longest time of a list whose records the server has read before. A server that reads them again takes minutes.
-const LIST_LIMIT: Duration = Duration::from_secs(5);
 
 fn put_note(server: &Server, id: &str, note: &Value) -> call::Response {
     call::request(server.port, "PUT", &format!("/runs/{id}/note"), Some(&server.token), &note.to_string())
@@ -185,7 +179,6 @@ fn a_run_is_worked_out_and_the_same_elsewhere_is_said() {
     assert!(plan["text"].as_str().unwrap().contains("1 device, 1 subscriber"), "{plan}");
     let judged = server.post("/dry-run?machine=true", r#"{"workload": "hello"}"#).of(200);
     assert!(judged["text"].as_str().unwrap().contains("this machine"), "{judged}");
-    assert_eq!(server.post("/dry-run", r#"{"capacity": "hello"}"#).status, 422);
     let secret = r#"{"workload": "hello", "connection": {"user": "u", "password": "geheim-1"}}"#;
     assert!(!server.post("/validate", secret).body.contains("geheim-1"));
     let id = server.submit(LONG);
@@ -194,31 +187,4 @@ fn a_run_is_worked_out_and_the_same_elsewhere_is_said() {
     assert!(refused["error"].as_str().unwrap().contains("a run is under way"), "{refused}");
     server.delete(&id).of(200);
     server.wait(&id, &["cancelled"]);
-}
-
-#[test]
-fn a_list_of_ten_thousand_is_fast() {
-    let place = folder();
-    let runs = place.path().join("runs");
-    save(&runs, "20260101-000000-first", |_| ());
-    let record = runs.join("20260101-000000-first/record.json");
-    for number in 1..MANY {
-        let folder = runs.join(format!("20260102-{number:06}-made"));
-        fs::create_dir(&folder).unwrap();
-        // One file under all names: the disk need not hold gigabytes.
-        fs::hard_link(&record, folder.join("record.json")).unwrap();
-    }
-    let server = Server::start(place.path(), &[]);
-    let timed = |path: &str| {
-        let began = Instant::now();
-        let response = call::request(server.port, "GET", path, Some(&server.token), "");
-        assert_eq!(response.status, 200, "{path}");
-        (began.elapsed(), response)
-    };
-    let (first, _) = timed("/runs");
-    let (again, page) = timed("/runs?sort=p99&offset=9000");
-    assert_eq!(page.json()["total"].as_u64().unwrap(), MANY as u64);
-    let (part, _) = timed("/?filter=smart-home&sort=load&reverse=true");
-    eprintln!("a list of {MANY}: first {first:?}, again {again:?}, page {part:?}");
-    assert!(again < LIST_LIMIT && part < LIST_LIMIT, "{again:?}, {part:?}");
 }

@@ -34,7 +34,9 @@ fn a_run_is_submitted_watched_and_read() {
     assert!(report.body.starts_with("<!DOCTYPE html>") && report.body.contains("smart-home"), "{}", report.status);
     let table = server.get(&format!("/runs/{id}/table?table=series"));
     assert!(table.status == 200 && table.body.lines().count() > 3, "{table:?}");
-    assert_eq!(server.get(&format!("/runs/{id}/messages")).status, 200);
+    assert_eq!(server.get(&format!("/runs/{id}/notes")).status, 200);
+    let none = server.get(&format!("/runs/{id}/messages")).of(404);
+    assert!(none["hint"].as_str().unwrap().contains("message_log"), "{none}");
     // By the name of its folder, too.
     assert_eq!(server.entry(folder)["id"], id.as_str());
     let checked = server.post("/check", &json!({"run": id, "require": "p99<10s"}).to_string()).of(200);

@@ -1,7 +1,7 @@
 //! `pubmark run --live`: who may look, and how the command ends.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -27,16 +27,24 @@ impl Drop for Watched {
     }
 }
 
-fn pubmark(folder: &Path, duration: &str, live: &str) -> Command {
+fn pubmark(folder: &Path, words: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pubmark"));
-    command.args(["run", "hello", "--system", "builtin", "--warmup", "0s", "--duration", duration, live]);
-    command.current_dir(folder).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.args(words).current_dir(folder).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
+}
+
+fn run_for(duration: &str) -> [&str; 8] {
+    ["run", "hello", "--system", "builtin", "--warmup", "0s", "--duration", duration]
 }
 
 impl Watched {
     fn start(folder: &Path, duration: &str) -> Watched {
-        let mut child = pubmark(folder, duration, "--live").spawn().unwrap();
+        Watched::of(folder, &run_for(duration))
+    }
+
+    fn of(folder: &Path, words: &[&str]) -> Watched {
+        let live = format!("--live={}", pubmark_conformance::ports::free().port());
+        let mut child = pubmark(folder, &[words, &[&live]].concat()).spawn().unwrap();
         let lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
         let mut urls = lines.filter_map(|line| Some(line.strip_prefix("live view at http://127.0.0.1:")?.to_owned()));
         let url = urls.next().expect("it says where");
@@ -127,16 +135,87 @@ fn a_run_that_nobody_watches_ends_at_once_and_one_for_other_machines_is_refused(
     let place = folder();
     let mut run = Watched::start(place.path(), "1s");
     assert!(matches!(run.code(), Some(0 | 5)));
-    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = pubmark_conformance::ports::listen();
     let port = taken.local_addr().unwrap().port();
     for (live, message) in [
         ("--live=0.0.0.0:7781".to_owned(), "`0.0.0.0:7781` can be reached from other machines"),
         (format!("--live={port}"), "choose another port"),
         ("--live=here".to_owned(), "no port"),
     ] {
-        let refused = pubmark(place.path(), "1s", &live).output().unwrap();
+        let refused = pubmark(place.path(), &[&run_for("1s")[..], &[&live]].concat()).output().unwrap();
         let text = String::from_utf8_lossy(&refused.stderr).split_whitespace().collect::<Vec<_>>().join(" ");
         assert_eq!(refused.status.code(), Some(2), "{live}: {text}");
         assert!(text.contains(message), "{live}: {text}");
     }
+}
+
+/// Follows a command to its end; every text that was shown, and the report.
+fn watched_to_its_end(run: &mut Watched) -> (Vec<String>, String) {
+    let token = run.token.clone();
+    let lines = BufReader::new(run.follow()).lines().map(Result::unwrap);
+    let mut shown = Vec::new();
+    for line in lines.filter(|line| line.contains("data: {")) {
+        shown.push(line.clone());
+        if line.contains(r#""ended":true"#) {
+            break;
+        }
+    }
+    let report = run.ask("GET", "/runs/this/report", Some(&token));
+    assert_eq!(report.status, 200, "{report:?}");
+    assert_eq!(run.ask("POST", "/runs/this/seen", Some(&token)).status, 204);
+    (shown, report.body)
+}
+
+#[test]
+fn a_comparison_is_watched_run_after_run_at_one_address() {
+    let place = folder();
+    let metrics = pubmark_conformance::ports::free().port();
+    let words = ["compare", "hello", "--systems", "builtin", "--protocol", "mqtt5", "--qos", "0,1", "--repeat", "1"];
+    let lengths = ["--duration", "2s", "--warmup", "1s", "--wait", "0s", "--metrics", &metrics.to_string()];
+    let mut run = Watched::of(place.path(), &[&words[..], &lengths].concat());
+    let scraped = std::thread::spawn(move || {
+        let mut labels = std::collections::BTreeSet::new();
+        // Until nobody listens any more.
+        while let Ok(mut stream) = TcpStream::connect(("127.0.0.1", metrics)) {
+            let mut text = String::new();
+            stream.write_all(b"GET /metrics HTTP/1.0\r\nhost: 127.0.0.1\r\n\r\n").unwrap();
+            // The command may end meanwhile.
+            let _ = stream.read_to_string(&mut text);
+            let runs = text.lines().filter_map(|line| line.split_once("run=\"")?.1.split_once('"').map(|(run, _)| run));
+            labels.extend(runs.map(|run| run.rsplit('/').next().unwrap().to_owned()));
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        labels
+    });
+    let (shown, report) = watched_to_its_end(&mut run);
+    for part in ["run 1 of 2", "run 2 of 2", "left</p>", "of the measured window", "<svg"] {
+        assert!(shown.iter().any(|text| text.contains(part)), "{part} in {} texts", shown.len());
+    }
+    assert!(report.contains("pubmark experiment") || report.contains("compare"), "the report is the experiment's");
+    assert!(matches!(run.code(), Some(0 | 5)));
+    let labels = scraped.join().unwrap();
+    assert!(labels.contains("1") && labels.contains("2"), "each run has series of its own: {labels:?}");
+    assert!(place.path().join("runs/latest/experiment.json").is_file());
+}
+
+#[test]
+fn a_search_is_watched_trial_after_trial_and_stopped() {
+    let place = folder();
+    let words = ["capacity", "hello", "--duration", "1s", "--warmup", "0s", "--within", "1m"];
+    let mut run = Watched::of(place.path(), &words);
+    let mut lines = BufReader::new(run.follow()).lines().map(Result::unwrap);
+    lines.find(|line| line.contains("trial 2") && line.contains("msg/s")).expect("a second trial");
+    assert_eq!(run.ask("DELETE", "/runs/this", Some(&run.token.clone())).status, 202);
+    drop(lines);
+    assert_eq!(run.code(), Some(130));
+    assert!(place.path().join("runs/latest/capacity.json").is_file(), "what was found is recorded");
+}
+
+#[test]
+fn records_side_by_side_have_nothing_to_watch() {
+    let place = folder();
+    let refused = pubmark(place.path(), &["compare", "one", "other", "--live"]).output().unwrap();
+    let text = String::from_utf8_lossy(&refused.stderr).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(refused.status.code(), Some(2), "{text}");
+    assert!(text.contains("no system is named to run"), "{text}");
 }

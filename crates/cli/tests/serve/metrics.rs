@@ -1,7 +1,7 @@
 //! `/metrics` of `pubmark serve` and `pubmark run --metrics`, as a scraper sees it; the dashboard.
 
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -52,7 +52,8 @@ fn a_server_answers_with_the_token_alone_and_keeps_the_last_values() {
 fn a_run_is_scraped_while_it_goes_on_and_no_longer() {
     let place = folder();
     let mut command = Command::new(env!("CARGO_BIN_EXE_pubmark"));
-    command.args(["run", "smart-home", "--duration", "3s", "--warmup", "1s", "--metrics", "0"]);
+    let free = pubmark_conformance::ports::free().port().to_string();
+    command.args(["run", "smart-home", "--duration", "3s", "--warmup", "1s", "--metrics", &free]);
     command.current_dir(place.path()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let lines = &mut BufReader::new(child.stderr.take().unwrap()).lines();
@@ -107,7 +108,7 @@ fn get(port: u16, path: &str) -> Option<Response> {
 #[test]
 fn a_port_that_is_taken_is_one_error_before_the_run() {
     let place = folder();
-    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = pubmark_conformance::ports::listen();
     let port = taken.local_addr().unwrap().port().to_string();
     let output = Command::new(env!("CARGO_BIN_EXE_pubmark"))
         .args(["run", "hello", "--metrics", &port])

@@ -62,10 +62,28 @@ fn a_folder_has_one_server() {
     let place = folder();
     let _server = Server::start(place.path(), &[]);
     let second = std::process::Command::new(env!("CARGO_BIN_EXE_pubmark"))
-        .args(["serve", "--listen", "127.0.0.1:0"])
+        .args(["serve", "--listen", &pubmark_conformance::ports::free().to_string()])
         .current_dir(place.path())
         .output()
         .unwrap();
     assert_eq!(second.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&second.stderr).contains("another `pubmark serve`"), "{second:?}");
+}
+
+#[test]
+fn a_server_ends_with_its_standard_input_if_it_is_asked_to() {
+    let place = folder();
+    let mut server = Server::start(place.path(), &["--until-stdin-closes"]);
+    let id = server.submit(LONG);
+    server.wait_for_load(&id);
+    server.close_stdin();
+    assert_eq!(server.code(), Some(130));
+    let mut server = Server::start(place.path(), &[]);
+    let entry = server.entry(&id);
+    assert_eq!(entry["state"], "interrupted", "{entry}");
+    assert!(server.get(&format!("/runs/{id}/record")).of(200)["delivery"]["delivered"].as_u64().unwrap() > 0);
+    // Without the option the input says nothing.
+    server.close_stdin();
+    let run = server.submit(SHORT);
+    server.wait(&run, &["complete"]);
 }

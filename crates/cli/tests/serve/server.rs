@@ -13,6 +13,9 @@ use crate::call::{self, LIMIT, Response};
 /// Time between two looks.
 const LOOK: Duration = Duration::from_millis(50);
 
+/// Ports that are tried.
+const ATTEMPTS: usize = 5;
+
 /// A run of two seconds.
 pub const SHORT: &str = r#"{"workload": "hello", "system": "builtin", "duration": "1s", "warmup": "0s"}"#;
 /// A run that lasts until it is ended.
@@ -34,18 +37,38 @@ pub fn folder() -> TempDir {
 impl Server {
     /// Starts one over a folder.
     pub fn start(folder: &Path, options: &[&str]) -> Server {
+        // Another process may take a port between the look and the start.
+        let started = || Server::start_at(pubmark_conformance::ports::free().port(), folder, options);
+        (0..ATTEMPTS).find_map(|_| started()).expect("a server that listens")
+    }
+
+    /// `None` if it ended before it listened.
+    fn start_at(port: u16, folder: &Path, options: &[&str]) -> Option<Server> {
         let runs = folder.join("runs");
         let mut command = Command::new(env!("CARGO_BIN_EXE_pubmark"));
-        command.args(["serve", "--listen", "127.0.0.1:0", "--runs"]).arg(&runs).args(options);
-        command.current_dir(folder).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+        command.args(["serve", "--listen", &format!("127.0.0.1:{port}"), "--runs"]).arg(&runs).args(options);
+        command.current_dir(folder).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
         let mut child = command.spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let url = lines.next().unwrap().unwrap();
-        let port = url.rsplit_once(':').unwrap().1.parse().unwrap();
+        let Some(url) = lines.next() else {
+            child.wait().unwrap();
+            return None;
+        };
+        assert_eq!(url.unwrap().rsplit_once(':').unwrap().1, port.to_string());
         let token = std::fs::read_to_string(runs.join(".serve/token")).unwrap().trim().to_owned();
         let told = lines.next().unwrap().unwrap();
         assert!(told == format!("token {token}") || told.starts_with("the token is in "), "{told}");
-        Server { child, port, token, runs }
+        Some(Server { child, port, token, runs })
+    }
+
+    /// Closes its standard input, as the end of a program does that started it.
+    pub fn close_stdin(&mut self) {
+        drop(self.child.stdin.take());
+    }
+
+    /// Waits for its end.
+    pub fn code(mut self) -> Option<i32> {
+        wait_for("the server's end", || self.child.try_wait().unwrap()).code()
     }
 
     /// The folder of results.
@@ -88,10 +111,9 @@ impl Server {
     }
 
     /// Ends it in order.
-    pub fn stop(mut self) {
+    pub fn stop(self) {
         self.signal(libc::SIGTERM);
-        let code = wait_for("the server's end", || self.child.try_wait().unwrap());
-        assert_eq!(code.code(), Some(130), "{code:?}");
+        assert_eq!(self.code(), Some(130));
     }
 
     /// Kills it.

@@ -1,6 +1,7 @@
 //! The highest load that a system carries within objectives: [`search`] decides what to try, [`trial`] tries it, and here
 //! both are brought together into a record.
 
+pub mod planning;
 pub mod search;
 pub mod trial;
 
@@ -68,12 +69,20 @@ impl Capacity<'_> {
         let mut trials: Vec<Trial> = vec![];
         let mut seen: Option<Seen> = None;
         let mut joined = None;
+        let first = self.trials.at(self.bounds.first).load()?;
+        let per_factor = Trials::offered_per_s(&first).unwrap_or(0.0) / self.bounds.first;
         let (mut is_out_of_time, mut is_interrupted) = (false, false);
         while let Some((factor, attempt)) = search.next() {
             if began.elapsed() >= self.within {
                 is_out_of_time = true;
                 break;
             }
+            observer.event(&Event::TrialBegins {
+                number: trials.len() + 1,
+                offered_per_s: per_factor * factor,
+                attempt,
+                left: self.within.saturating_sub(began.elapsed()),
+            });
             let Some(mut made) = self.trials.make(factor, attempt, &mut joined, observer)? else {
                 is_interrupted = true;
                 break;

@@ -13,6 +13,7 @@ mod endpoint;
 mod fetching;
 mod folder;
 mod journal;
+pub mod outline;
 pub mod pace;
 pub mod planning;
 pub mod quiet;

@@ -61,6 +61,11 @@ pub fn about(time: Duration) -> String {
     }
 }
 
+/// Seconds for a sentence: `10 s`, `2.5 s`.
+pub fn seconds(time: Duration) -> String {
+    format!("{} s", (time.as_secs_f64() * 1e3).round() / 1e3)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -22,6 +22,8 @@ pub struct LiveView {
     pub title: String,
     /// How far it is, in a sentence.
     pub state: String,
+    /// Which run of an experiment or a search it is; `None` for a single run.
+    pub among: Option<LiveRun>,
     /// Share of the measured window that is over, 0 to 1; `None` where it is not known.
     pub share: Option<f64>,
     /// Length of the measured window, seconds.
@@ -32,6 +34,19 @@ pub struct LiveView {
     pub faults: Vec<(String, f64, Option<f64>)>,
     /// What happened: when, in seconds since the beginning, and what; the newest first.
     pub log: Vec<(f64, String)>,
+}
+
+/// A run among the others of an experiment or a search for capacity.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LiveRun {
+    /// `run 3 of 12`, `trial 4`.
+    pub place: String,
+    /// Its cell, or its load.
+    pub what: String,
+    /// Runs before it, of how many; `None` where the number is not known before.
+    pub done: Option<(u64, u64)>,
+    /// How long the rest may take, in words.
+    pub left: String,
 }
 
 /// A moment of a run; counts since its beginning.
@@ -65,6 +80,7 @@ pub struct LivePoint {
 pub fn live_view(view: &LiveView) -> String {
     let newest = view.points.last();
     html! {
+        @if let Some(run) = &view.among { (among(run)) }
         p.state { (view.state) }
         @if let Some(share) = view.share { progress max="1" value=(format!("{share:.3}")) aria-label="measured window" {} }
         div.tiles.live { @for one in tiles(newest) { (one) } }
@@ -78,6 +94,17 @@ pub fn live_view(view: &LiveView) -> String {
         }
     }
     .into_string()
+}
+
+/// Which run of how many, and how long the rest may take.
+fn among(run: &LiveRun) -> Markup {
+    html! {
+        section.among aria-label="All runs" {
+            p { strong { (run.place) } ": " code { (run.what) } }
+            @if let Some((done, of)) = run.done { progress max=(of) value=(done) aria-label="runs that are over" {} }
+            p.hint { (run.left) }
+        }
+    }
 }
 
 fn tiles(newest: Option<&LivePoint>) -> [Markup; 6] {
@@ -242,6 +269,7 @@ mod tests {
         LiveView {
             title: "smart-home on builtin".to_owned(),
             state: "measure".to_owned(),
+            among: None,
             share: Some(0.5),
             duration_s: Some(10.0),
             points: (-1..=5).map(|at| point(f64::from(at))).collect(),
@@ -257,6 +285,20 @@ mod tests {
         assert!(html.contains("&lt;b&gt;pause") && !html.contains("<b>pause"), "{html}");
         assert!(html.contains("band fault"), "{html}");
         assert_eq!(html.matches("<figure").count(), 4);
+    }
+
+    #[test]
+    fn a_run_among_others_says_which_and_how_long_the_rest_takes() {
+        let run = LiveRun {
+            place: "run 3 of 12".to_owned(),
+            what: "<nats>, QoS 1".to_owned(),
+            done: Some((2, 12)),
+            left: "about 8 min left".to_owned(),
+        };
+        let html = live_view(&LiveView { among: Some(run), ..view() });
+        assert!(html.contains("run 3 of 12") && html.contains("&lt;nats&gt;, QoS 1"), "{html}");
+        assert!(html.contains(r#"max="12" value="2""#) && html.contains("about 8 min left"), "{html}");
+        assert!(!live_view(&view()).contains("class=\"among\""));
     }
 
     #[test]

@@ -31,7 +31,7 @@ pub use comparison::comparison;
 pub use experiment::experiment;
 pub use history::{HistoryRun, HistoryView, history_view};
 pub use index::{IndexRow, index};
-pub use live::{LIVE_STYLE, LivePoint, LiveView, live_view};
+pub use live::{LIVE_STYLE, LivePoint, LiveRun, LiveView, live_view};
 pub use run::run;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};

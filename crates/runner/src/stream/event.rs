@@ -19,6 +19,8 @@ pub enum StreamEvent {
     Begins(Begins),
     /// A run of an experiment begins.
     RunBegins(RunBegins),
+    /// A trial of a search for capacity begins.
+    TrialBegins(TrialBegins),
     /// A phase of a run begins; the one before has ended.
     Phase {
         /// Time, seconds.
@@ -104,6 +106,21 @@ pub struct RunBegins {
     /// Its repetition, from 1.
     pub repetition: u32,
     /// Time that it and the rest may take, seconds.
+    pub left_s: f64,
+}
+
+/// A trial of a search for capacity.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TrialBegins {
+    /// Time, seconds.
+    pub t_s: f64,
+    /// Its number, from 1.
+    pub number: u64,
+    /// Messages offered per second.
+    pub offered_per_s: f64,
+    /// Number of this try of the load, from 1.
+    pub attempt: u32,
+    /// Time in which further trials may begin, seconds.
     pub left_s: f64,
 }
 

@@ -11,7 +11,7 @@ use pubmark_protocol::clock;
 
 pub use event::{
     Begins, Counted, Ends, Failed, FaultWord, Interval, Latencies, LatencyBuckets, PhaseWord, Progress, RunBegins,
-    STREAM_VERSION, StreamEvent, Usage, WindowLatencies, latency_edges_ns,
+    STREAM_VERSION, StreamEvent, TrialBegins, Usage, WindowLatencies, latency_edges_ns,
 };
 pub use observer::StreamObserver;
 

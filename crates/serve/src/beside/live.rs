@@ -1,5 +1,5 @@
-//! The live view of one run, for a browser on this machine: the page of `pubmark serve` for a run, with what this run writes. When the run
-//! ends, the page becomes its report; the command waits a moment for pages that fetch it.
+//! The live view of one command, for a browser on this machine: the page of `pubmark serve` for a run, an experiment or a search, with what
+//! the command writes. When it ends, the page becomes the report; the command waits a moment for pages that fetch it.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -22,6 +22,7 @@ use tokio_stream::wrappers::ReceiverStream;
 
 use super::{Beside, BesideError};
 use crate::guard::{Guard, Of};
+use crate::library::files::REPORTS;
 use crate::live::{EVERY, Gathered, Shown, Subject};
 use crate::pages::{self, RUN_ALONE};
 use crate::problem::Problem;
@@ -31,10 +32,11 @@ use crate::token::Token;
 
 /// Longest wait at the end for pages that fetch the report.
 const FETCH_LIMIT: Duration = Duration::from_secs(3);
-/// The page of a run's folder.
-const REPORT_FILE: &str = "report.html";
 
-/// Shows a run while it goes on.
+/// Time between two looks at what was written while no page asks for it.
+const GATHER: Duration = Duration::from_secs(10);
+
+/// Shows a run, an experiment or a search while it goes on.
 pub struct LiveServer {
     beside: Beside,
     watched: Arc<Watched>,
@@ -104,7 +106,7 @@ impl LiveServer {
     /// There is no thread to be had.
     pub fn start(&mut self, stop: Arc<AtomicBool>) -> Result<(), BesideError> {
         *self.watched.stop.lock().unwrap_or_else(PoisonError::into_inner) = Some(stop);
-        self.beside.start("live view", router(Arc::clone(&self.watched)))
+        self.beside.start("live view", router(Arc::clone(&self.watched)), gather(Arc::clone(&self.watched)))
     }
 
     /// The run is over, for an error or without one. Waits until every page has the report, where there is one, but not longer than
@@ -155,7 +157,8 @@ impl Run {
     }
 
     fn report(&self) -> Option<PathBuf> {
-        self.folder.as_ref().map(|folder| folder.join(REPORT_FILE)).filter(|report| report.is_file())
+        let folder = self.folder.as_ref()?;
+        REPORTS.iter().map(|report| folder.join(report)).find(|report| report.is_file())
     }
 
     /// What is shown now; the same for all who ask within a second.
@@ -169,6 +172,14 @@ impl Run {
         let shown = Arc::new(self.gathered.shown(&self.subject));
         self.drawn = Some((Instant::now(), Arc::clone(&shown)));
         shown
+    }
+}
+
+/// Takes what was written while no page asks for it: an experiment of a day writes more than memory should hold.
+async fn gather(watched: Arc<Watched>) {
+    loop {
+        tokio::time::sleep(GATHER).await;
+        watched.run().take_events();
     }
 }
 

@@ -71,8 +71,13 @@ impl Beside {
         self.address
     }
 
-    /// Answers by these routes from now on, on a thread of this name.
-    pub(crate) fn start(&mut self, name: &str, router: Router) -> Result<(), BesideError> {
+    /// Answers by these routes from now on, on a thread of this name, which does `besides` as well.
+    pub(crate) fn start(
+        &mut self,
+        name: &str,
+        router: Router,
+        besides: impl Future<Output = ()> + Send + 'static,
+    ) -> Result<(), BesideError> {
         let Some(listener) = self.listener.take() else { return Ok(()) };
         let failed = |source| BesideError::Thread { address: self.address, source };
         let runtime =
@@ -85,6 +90,7 @@ impl Beside {
                 let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
                 tokio::select! {
                     () = listener::accept(listener, None, router, MOST_CONNECTIONS) => {}
+                    () = besides => {}
                     // Dropping the other end is the request to end.
                     _ = ended => {}
                 }

@@ -16,7 +16,7 @@ use tar::{Builder, EntryType, Header};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
-use super::files;
+use super::files::{self, REPORTS};
 use crate::problem::Problem;
 
 /// Name of the archive's folder.
@@ -29,8 +29,6 @@ const MOST_FILES: usize = 50_000;
 const PIECE: usize = 64 << 10;
 /// Longest wait for a reader to take a piece.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
-/// Pages of a folder of results that an index may lead to.
-const REPORTS: [&str; 3] = ["report.html", "experiment.html", "capacity.html"];
 
 /// What is exported: found and measured, not read yet.
 pub struct Export {

@@ -4,6 +4,9 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+/// Pages of folders of results: of a run, an experiment, a search for capacity.
+pub const REPORTS: [&str; 3] = ["report.html", "experiment.html", "capacity.html"];
+
 /// What is in a folder at any depth but for folders, in order of the paths: regular files with their sizes in bytes, and `None` for
 /// anything else. A link is not followed: it may lead anywhere.
 ///

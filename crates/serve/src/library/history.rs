@@ -165,7 +165,7 @@ fn runs(shared: &Shared, mut record: Record) -> Result<Vec<HistoryRun>, Problem>
 
 /// What the list knows of a result agrees with a run, so that its record is worth reading.
 fn may_be_alike(one: &Listed, record: &Record) -> bool {
-    let hash = one.facts.as_ref().map(|facts| &facts.workload.schedule_hash);
+    let hash = one.facts.as_ref().map(|facts| &facts.schedule_hash);
     // A record of before says it only when all of it is read.
     one.headline.kind == Kind::Run
         && one.headline.system.contains(&record.system.name)

@@ -1,9 +1,10 @@
 //! The library of results: every folder of results with what a list shows of it. [`Library::list`] reads a record again only when its
-//! file has changed, so that a list of thousands is fast.
+//! file has changed, also after a restart of the server ([`index`]), so that a list of thousands is fast.
 
 pub mod export;
-mod files;
+pub mod files;
 pub mod history;
+mod index;
 pub mod list;
 pub mod note;
 pub mod removal;
@@ -11,66 +12,33 @@ pub mod removal;
 use std::collections::HashMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pubmark_record::capacity::CapacityRecord;
 use pubmark_record::experiment::ExperimentRecord;
-use pubmark_record::headline::{self, Headline, Unreadable};
+use pubmark_record::headline::{self, Headline, RunFacts, Unreadable};
 use pubmark_record::past_runs::{NotListed, newest_first};
 use pubmark_record::record::Record;
 use pubmark_record::store::Stored as _;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::problem::Problem;
+use index::Index;
 use note::{NOTE_FILE, Note};
 
 /// Files that make a folder one of results, in the order in which they are looked for.
 const RECORDS: [&str; 3] = [ExperimentRecord::FILE, CapacityRecord::FILE, Record::FILE];
 
 /// A folder of results.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Listed {
     /// What its record says.
     pub headline: Headline,
-    /// What else of a run's record a list and a history need; `None` for other kinds, and for records of before.
-    pub facts: Option<Facts>,
+    /// What else of a run's record a list and a history need; `None` for other kinds.
+    pub facts: Option<RunFacts>,
     /// Its note.
     pub note: Note,
-}
-
-/// Fields of a run's record.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-pub struct Facts {
-    /// The run.
-    pub run: RunFacts,
-    /// Its workload.
-    pub workload: WorkloadFacts,
-    /// Its rates.
-    pub throughput: RateFacts,
-}
-
-/// Of the run.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-pub struct RunFacts {
-    /// Version of pubmark that made it.
-    pub pubmark_version: String,
-}
-
-/// Of the workload.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-pub struct WorkloadFacts {
-    /// Hash of its schedule.
-    pub schedule_hash: String,
-    /// Devices.
-    pub devices: u64,
-}
-
-/// Of the rates.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-pub struct RateFacts {
-    /// Messages offered per second.
-    pub offered_per_s: f64,
 }
 
 /// All folders, and those that cannot be read.
@@ -96,9 +64,16 @@ struct Known {
 #[derive(Default)]
 pub struct Library {
     known: Mutex<HashMap<String, Known>>,
+    index: Mutex<Option<Index>>,
 }
 
 impl Library {
+    /// A library that knows what another server has read: it is in a file.
+    pub fn with_index(file: PathBuf) -> Library {
+        let (index, known) = Index::open(file);
+        Library { known: Mutex::new(known), index: Mutex::new(Some(index)) }
+    }
+
     /// All folders of results. Records that did not change since the last call are not read again.
     ///
     /// # Errors
@@ -109,10 +84,16 @@ impl Library {
         let mut before = self.known().clone();
         let mut known = HashMap::with_capacity(names.len());
         let mut found = Listing::default();
+        let mut new = Vec::new();
         for name in names {
             let folder = root.join(&name);
             let name = name.to_string_lossy().into_owned();
-            let now = Known::of(&folder, before.remove(&name));
+            let before = before.remove(&name);
+            let was = before.as_ref().map(|known| known.stamps);
+            let now = Known::of(&folder, before);
+            if was != Some(now.stamps) {
+                new.push(name.clone());
+            }
             match &now.read {
                 Ok(Some(one)) => found.results.push(Arc::clone(one)),
                 Ok(None) => {}
@@ -122,6 +103,7 @@ impl Library {
             }
             known.insert(name, now);
         }
+        self.note_in_index(&new, &known);
         *self.known() = known;
         Ok(found)
     }
@@ -129,10 +111,22 @@ impl Library {
     /// One folder of results; `None` where nothing can be read.
     pub fn one(&self, root: &Path, name: &str) -> Option<Arc<Listed>> {
         let before = self.known().get(name).cloned();
+        let was = before.as_ref().map(|known| known.stamps);
         let now = Known::of(&root.join(name), before);
         let found = now.read.as_ref().ok().cloned().flatten();
-        self.known().insert(name.to_owned(), now);
+        let is_new = was != Some(now.stamps);
+        let mut known = self.known();
+        known.insert(name.to_owned(), now);
+        if is_new {
+            self.note_in_index(&[name.to_owned()], &known);
+        }
         found
+    }
+
+    fn note_in_index(&self, new: &[String], known: &HashMap<String, Known>) {
+        if let Some(index) = self.index.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
+            index.add(new, known);
+        }
     }
 
     fn known(&self) -> MutexGuard<'_, HashMap<String, Known>> {
@@ -159,10 +153,9 @@ fn stamp(file: &Path) -> Stamp {
 
 fn read(folder: &Path) -> Result<Option<Arc<Listed>>, String> {
     let reason = |error: &(dyn std::error::Error + 'static)| Problem::internal(error).body.error;
-    let Some(headline) = headline::of_folder(folder).map_err(|error| reason(&error))? else { return Ok(None) };
+    let found = headline::with_facts(folder).map_err(|error| reason(&error))?;
+    let Some((headline, facts)) = found else { return Ok(None) };
     let note = note::read(folder).map_err(|error| reason(&error))?;
-    // Only a run of this version of the schema has all of them.
-    let facts = fs::read(folder.join(Record::FILE)).ok().and_then(|text| serde_json::from_slice(&text).ok());
     Ok(Some(Arc::new(Listed { headline, facts, note })))
 }
 
@@ -197,6 +190,38 @@ mod tests {
         assert_eq!(library.list(root.path()).unwrap().results[0].headline.workload, ["other"]);
         fs::remove_dir_all(root.path().join("20260301-090507-one")).unwrap();
         assert!(library.list(root.path()).unwrap().results.is_empty());
+    }
+
+    #[test]
+    fn another_server_reads_again_only_what_changed() {
+        let root = tempfile::tempdir().unwrap();
+        let index = root.path().join("index");
+        for name in ["20260301-090507-one", "20260302-090507-two", "20260303-090507-three"] {
+            save(root.path(), name, |_| ());
+        }
+        let before = Library::with_index(index.clone()).list(root.path()).unwrap().results;
+        assert_eq!(before.len(), 3);
+        // What the file says is believed as long as the record has the same stamp: that shows that it was not read.
+        let text = fs::read_to_string(&index).unwrap().replace("\"smart-home\"", "\"from the index\"");
+        fs::write(&index, text).unwrap();
+        save(root.path(), "20260302-090507-two", |record| record.workload.name = "changed".to_owned());
+        fs::remove_dir_all(root.path().join("20260303-090507-three")).unwrap();
+        let workloads = |library: &Library| -> Vec<String> {
+            let results = library.list(root.path()).unwrap().results;
+            results.into_iter().map(|one| one.headline.workload[0].clone()).collect()
+        };
+        assert_eq!(workloads(&Library::with_index(index.clone())), ["changed", "from the index"]);
+        // The change is in the file, too.
+        assert_eq!(workloads(&Library::with_index(index.clone())), ["changed", "from the index"]);
+        for damage in ["", "{}\n", "pubmark 0\n", "\0\0\0"] {
+            fs::write(&index, damage).unwrap();
+            assert_eq!(workloads(&Library::with_index(index.clone())), ["changed", "smart-home"], "{damage:?}");
+            assert_eq!(workloads(&Library::with_index(index.clone())), ["changed", "smart-home"], "{damage:?}");
+        }
+        // A line that was cut in the middle costs its record alone.
+        let text = fs::read_to_string(&index).unwrap();
+        fs::write(&index, &text[..text.len() - 20]).unwrap();
+        assert_eq!(workloads(&Library::with_index(index.clone())), ["changed", "smart-home"]);
     }
 
     #[test]

@@ -1,7 +1,11 @@
 //! What is known of a run, an experiment or a search from the events that it writes, and what is drawn of it.
 
-use pubmark_report::html::{LivePoint, LiveView, live_view};
-use pubmark_runner::stream::{FaultWord, Interval, PhaseWord, Progress, StreamEvent, Usage};
+use std::time::Duration;
+
+use pubmark_experiment::experiment::pace::about;
+use pubmark_report::html::{LivePoint, LiveRun, LiveView, live_view};
+use pubmark_report::numbers::three_digits;
+use pubmark_runner::stream::{FaultWord, Interval, PhaseWord, Progress, RunBegins, StreamEvent, TrialBegins, Usage};
 use serde::Serialize;
 
 use crate::store::State;
@@ -44,7 +48,11 @@ pub struct Subject {
 /// What the lines came to.
 #[derive(Default)]
 pub struct Gathered {
-    run: String,
+    /// Repetition of a run.
+    repetition: String,
+    among: Option<Among>,
+    /// Newest time of the lines, seconds.
+    now_s: f64,
     warmup_s: Option<f64>,
     duration_s: Option<f64>,
     /// When the window began, or will begin, by the time of the lines.
@@ -55,22 +63,62 @@ pub struct Gathered {
     log: Vec<(f64, String)>,
 }
 
+/// A run of an experiment, a trial of a search.
+struct Among {
+    run: LiveRun,
+    /// When it began, by the time of the lines, seconds.
+    began_s: f64,
+    /// Time that it and the rest may take from then on, seconds; of a search, in which further trials may begin.
+    left_s: f64,
+    is_trial: bool,
+}
+
+impl Among {
+    fn of_run(run: &RunBegins) -> Among {
+        let repetition = if run.repetition > 1 { format!(", repetition {}", run.repetition) } else { String::new() };
+        let place = format!("run {} of {}", run.number, run.of);
+        let done = Some((run.number.saturating_sub(1), run.of));
+        let run_of = LiveRun { place, what: format!("{}{repetition}", run.cell), done, left: String::new() };
+        Among { run: run_of, began_s: run.t_s, left_s: run.left_s, is_trial: false }
+    }
+
+    fn of_trial(trial: &TrialBegins) -> Among {
+        let again = if trial.attempt > 1 { format!(", try {}", trial.attempt) } else { String::new() };
+        let what = format!("{} msg/s{again}", three_digits(trial.offered_per_s));
+        let run = LiveRun { place: format!("trial {}", trial.number), what, done: None, left: String::new() };
+        Among { run, began_s: trial.t_s, left_s: trial.left_s, is_trial: true }
+    }
+
+    fn words(&self) -> String {
+        format!("{}: {}", self.run.place, self.run.what)
+    }
+
+    fn shown(&self, now_s: f64) -> LiveRun {
+        let left_s = (self.left_s - (now_s - self.began_s)).max(0.0);
+        let left = about(Duration::try_from_secs_f64(left_s).unwrap_or_default());
+        let left = match self.is_trial {
+            true if left_s == 0.0 => "no further trial begins".to_owned(),
+            true => format!("further trials may begin for about {left}"),
+            false => format!("about {left} left"),
+        };
+        LiveRun { left, ..self.run.clone() }
+    }
+}
+
 impl Gathered {
     /// Takes an event.
     pub fn add(&mut self, event: StreamEvent) {
         match event {
             StreamEvent::Begins(begins) => {
                 if begins.repetitions > 1 {
-                    self.begin(format!("repetition {} of {}", begins.repetition, begins.repetitions));
+                    self.begin();
+                    self.repetition = format!("repetition {} of {}", begins.repetition, begins.repetitions);
                 }
                 (self.warmup_s, self.duration_s) = (begins.warmup_s, begins.duration_s);
                 self.note(begins.t_s, format!("results go to {}", last(&begins.folder)));
             }
-            StreamEvent::RunBegins(run) => {
-                self.begin(format!("run {} of {}: {}", run.number, run.of, run.cell));
-                (self.warmup_s, self.duration_s) = (None, None);
-                self.note(run.t_s, self.run.clone());
-            }
+            StreamEvent::RunBegins(run) => self.begin_among(Among::of_run(&run)),
+            StreamEvent::TrialBegins(trial) => self.begin_among(Among::of_trial(&trial)),
             StreamEvent::Phase { t_s, phase } => {
                 self.phase = Some(phase);
                 match phase {
@@ -96,8 +144,14 @@ impl Gathered {
     }
 
     /// Another run's moments have their own window.
-    fn begin(&mut self, run: String) {
-        *self = Gathered { run, log: std::mem::take(&mut self.log), ..Gathered::default() };
+    fn begin(&mut self) {
+        *self = Gathered { now_s: self.now_s, log: std::mem::take(&mut self.log), ..Gathered::default() };
+    }
+
+    fn begin_among(&mut self, among: Among) {
+        self.begin();
+        self.note(among.began_s, among.words());
+        self.among = Some(among);
     }
 
     /// The window begins: moments before it count from where it does, not from where it was planned.
@@ -113,12 +167,23 @@ impl Gathered {
     }
 
     fn note(&mut self, t_s: f64, text: String) {
+        self.now_s = self.now_s.max(t_s);
         self.log.insert(0, (t_s, text));
         self.log.truncate(MOST_LOGGED);
     }
 
     fn add_point(&mut self, progress: &Progress) {
+        self.now_s = self.now_s.max(progress.t_s);
         let is_load = matches!(progress.phase, PhaseWord::WarmUp | PhaseWord::Measure | PhaseWord::Drain);
+        // Runs of experiments and searches say how long their phases are when these have begun: a few milliseconds later than planned.
+        let length_s = progress.length_s.map(|length| (length * 10.0).round() / 10.0);
+        match (progress.phase, length_s) {
+            (PhaseWord::WarmUp, Some(length)) if self.window_s.is_none() => {
+                self.window_s = Some(progress.t_s - progress.elapsed_s + length);
+            }
+            (PhaseWord::Measure, Some(length)) if self.duration_s.is_none() => self.duration_s = Some(length),
+            _ => {}
+        }
         // Without a length of the warm-up, charts begin with the window.
         let Some(window_s) = self.window_s.filter(|_| is_load) else { return };
         let bounds = |interval: Option<Interval>| interval.map(|interval| [interval.lower_us, interval.upper_us]);
@@ -168,6 +233,7 @@ impl Gathered {
         let view = LiveView {
             title: subject.title.clone(),
             state: words.clone(),
+            among: self.among.as_ref().filter(|_| !state.is_over()).map(|among| among.shown(self.now_s)),
             share: share.filter(|_| state == State::Running),
             duration_s: self.duration_s,
             points: self.points.clone(),
@@ -199,7 +265,7 @@ impl Gathered {
             (State::Running, Some(phase)) => format!(": {}", phase.as_str()),
             _ => String::new(),
         };
-        let run = if self.run.is_empty() { String::new() } else { format!(" ({})", self.run) };
+        let run = if self.repetition.is_empty() { String::new() } else { format!(" ({})", self.repetition) };
         format!("{}{phase}{run}{error}", subject.state.word())
     }
 }
@@ -236,5 +302,51 @@ mod tests {
         gathered.add(progress(2.75, "measure"));
         let at: Vec<f64> = gathered.points.iter().map(|point| (point.at_s * 1e3).round() / 1e3).collect();
         assert_eq!(at, [-1.0, -0.1, 0.25]);
+    }
+
+    fn subject() -> Subject {
+        Subject { title: "t".to_owned(), state: State::Running, error: None, has_report: false }
+    }
+
+    #[test]
+    fn a_run_of_an_experiment_is_placed_and_the_rest_counts_down() {
+        let mut gathered = Gathered::default();
+        gathered.add(event(
+            r#"{"event":"run-begins","t_s":10.0,"number":3,"of":12,"cell":"qos 1","repetition":2,"left_s":600.0}"#,
+        ));
+        let progress = |t_s: f64, phase: &str, elapsed_s: f64, length_s: f64| {
+            event(&format!(
+                r#"{{"event":"progress","t_s":{t_s},"phase":"{phase}","elapsed_s":{elapsed_s},"length_s":{length_s},"subscribed":1,"online":1,"failing":0,"offered":1,"sent":1,"delivered":1,"expected":1,"backlog":0,"in_flight":0}}"#
+            ))
+        };
+        gathered.add(event(r#"{"event":"phase","t_s":11.0,"phase":"warm-up"}"#));
+        gathered.add(progress(12.0, "warm-up", 1.0, 2.0));
+        gathered.add(event(r#"{"event":"phase","t_s":13.0,"phase":"measure"}"#));
+        gathered.add(progress(130.0, "measure", 117.0, 239.998));
+        let at: Vec<f64> = gathered.points.iter().map(|point| point.at_s).collect();
+        assert_eq!((at, gathered.duration_s), (vec![-1.0, 117.0], Some(240.0)));
+        let shown = gathered.shown(&subject());
+        for text in ["run 3 of 12", "qos 1, repetition 2", r#"max="12" value="2""#, "about 8 min left"] {
+            assert!(shown.html.contains(text), "{text}: {}", shown.html);
+        }
+        // The next run has charts of its own, and the log of all.
+        gathered.add(event(
+            r#"{"event":"run-begins","t_s":300.0,"number":4,"of":12,"cell":"qos 0","repetition":2,"left_s":400.0}"#,
+        ));
+        assert!(gathered.points.is_empty() && gathered.log.len() > 2);
+        let over = gathered.shown(&Subject { state: State::Complete, has_report: true, ..subject() });
+        assert!(!over.html.contains("about"), "{}", over.html);
+    }
+
+    #[test]
+    fn a_trial_of_a_search_says_its_load() {
+        let mut gathered = Gathered::default();
+        gathered.add(event(
+            r#"{"event":"trial-begins","t_s":5.0,"number":4,"offered_per_s":2000.0,"attempt":2,"left_s":0.0}"#,
+        ));
+        let shown = gathered.shown(&subject());
+        for text in ["trial 4", "2,000 msg/s, try 2", "no further trial begins"] {
+            assert!(shown.html.contains(text), "{text}: {}", shown.html);
+        }
     }
 }

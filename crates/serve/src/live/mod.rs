@@ -62,7 +62,10 @@ impl View {
             if lines.is_empty() {
                 break;
             }
-            lines.iter().filter_map(|line| serde_json::from_str(line).ok()).for_each(|event| self.gathered.add(event));
+            lines
+                .iter()
+                .filter_map(|line| serde_json::from_str(&line.text).ok())
+                .for_each(|event| self.gathered.add(event));
         }
         let shown = Arc::new(self.gathered.shown(&subject(entry)));
         self.drawn = Some((Instant::now(), Arc::clone(&shown)));

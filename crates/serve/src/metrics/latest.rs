@@ -35,7 +35,7 @@ impl Latest {
                 break;
             }
             // Lines of another version may not be read: they change nothing.
-            let events = lines.iter().filter_map(|line| serde_json::from_str(line).ok());
+            let events = lines.iter().filter_map(|line| serde_json::from_str(&line.text).ok());
             events.for_each(|event| followed.values.add(&event));
         }
         Some(followed.values.clone())

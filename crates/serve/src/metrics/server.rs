@@ -45,7 +45,7 @@ impl MetricsServer {
     /// # Errors
     /// There is no thread to be had.
     pub fn start(&mut self) -> Result<(), BesideError> {
-        self.beside.start("metrics", router(Arc::clone(&self.exposed)))
+        self.beside.start("metrics", router(Arc::clone(&self.exposed)), std::future::pending())
     }
 }
 

@@ -127,15 +127,10 @@ impl RunValues {
     pub fn add(&mut self, event: &StreamEvent) {
         match event {
             StreamEvent::Begins(begins) => *self = RunValues::begun(begins),
-            // Each run of an experiment has series of its own.
-            StreamEvent::RunBegins(run) => {
-                let name = format!("{}/{}", self.folder, run.number);
-                let (folder, mut labels) = (std::mem::take(&mut self.folder), std::mem::take(&mut self.labels));
-                labels.iter_mut().filter(|(label, _)| *label == "run").for_each(|label| label.1 = bounded(&name));
-                *self = RunValues { labels, folder, ..RunValues::default() };
-            }
+            StreamEvent::RunBegins(run) => self.begin_numbered(run.number),
+            StreamEvent::TrialBegins(trial) => self.begin_numbered(trial.number),
             StreamEvent::Phase { phase, .. } => {
-                // A search makes its runs one after the other under one name: counters begin again.
+                // A race of `pubmark choose` makes its runs one after the other under one name: counters begin again.
                 if *phase == PhaseWord::Subscribe {
                     let labels = std::mem::take(&mut self.labels);
                     *self = RunValues { labels, folder: std::mem::take(&mut self.folder), ..RunValues::default() };
@@ -162,6 +157,14 @@ impl RunValues {
             StreamEvent::Failed(_) => self.over = true,
             StreamEvent::Node { .. } | StreamEvent::Note { .. } => {}
         }
+    }
+
+    /// Each run of an experiment, and each trial of a search, has series of its own.
+    fn begin_numbered(&mut self, number: u64) {
+        let name = format!("{}/{number}", self.folder);
+        let (folder, mut labels) = (std::mem::take(&mut self.folder), std::mem::take(&mut self.labels));
+        labels.iter_mut().filter(|(label, _)| *label == "run").for_each(|label| label.1 = bounded(&name));
+        *self = RunValues { labels, folder, ..RunValues::default() };
     }
 
     fn begun(begins: &Begins) -> RunValues {

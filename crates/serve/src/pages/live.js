@@ -88,7 +88,7 @@
   }
 
   stop.addEventListener('click', function () {
-    if (!confirm('Stop the run? What was measured until now is saved.')) return;
+    if (!confirm('Stop? What was measured until now is saved.')) return;
     stop.disabled = true;
     pubmark.request('/runs/' + id, { method: 'DELETE' }).then(function () {
       announce('The run ends.');

@@ -51,7 +51,7 @@ static PAGES: [Page; 5] = [
         is_at: |path| path.strip_prefix("/runs/").is_some_and(|id| !id.is_empty() && !id.contains('/')),
         title: "Run",
         script: include_str!("live.js"),
-        content: || html! { p #actions hidden { button #stop type="button" { "Stop the run" } } },
+        content: || html! { p #actions hidden { button #stop type="button" { "Stop" } } },
     },
 ];
 

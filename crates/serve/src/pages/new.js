@@ -1,30 +1,65 @@
-// The form of a new run: judged by the server while it is filled in, started, or taken elsewhere.
+// The form of a new run, experiment or search: judged by the server while it is filled in, started, or taken elsewhere.
 (function () {
   'use strict';
   var at = pubmark.at, timer = 0, turn = 0;
 
   function form() { return at('new'); }
 
+  function kind() { return form().elements.kind.value; }
+
+  // The text that somebody writes: its field, and whether it is the one that counts.
+  function editor() { return at(kind() === 'experiment' ? 'definition' : 'text'); }
+  function isText() { return form().elements[kind() === 'experiment' ? 'experiment' : 'workload'].value === ''; }
+
   // What the form says, as a submission; a field that is empty or as usual is left out.
-  function submission() {
-    var fields = form().elements, out = {};
-    out.workload = fields.workload.value || { file_name: 'workload.yaml', text: at('text').value };
-    ['system', 'protocol', 'warmup', 'duration', 'slo'].forEach(function (name) {
-      if (fields[name].value.trim()) out[name] = fields[name].value.trim();
+  var submissions = {
+    run: function (fields) {
+      var out = {}, load = {};
+      out.workload = fields.workload.value || { file_name: 'workload.yaml', text: at('text').value };
+      copyTexts(fields, out, { system: 'system', protocol: 'protocol', warmup: 'warmup', duration: 'duration', slo: 'slo' });
+      ['scale', 'rate'].forEach(function (name) {
+        // What is no number is sent as it is: the server says what is wrong with it.
+        if (fields[name].value !== fields[name].dataset.usual) load[name] = number(fields[name]);
+      });
+      if (fields.qos.value) load.qos = Number(fields.qos.value);
+      if (fields.link.value) load.links = [fields.link.value];
+      if (fields.fault.value.trim()) load.faults = words(fields.fault.value);
+      if (Object.keys(load).length > 0) out.load = load;
+      if (fields.repetitions.value !== '1') out.repetitions = number(fields.repetitions);
+      if (fields.tls.checked) out.tls = true;
+      return out;
+    },
+    experiment: function (fields) {
+      var out = { experiment: fields.experiment.value || 'experiment.yaml' };
+      if (isText()) out.text = at('definition').value;
+      if (fields.quick.checked) out.quick = true;
+      if (fields.only.value.trim()) out.only = words(fields.only.value);
+      if (fields.repeat.value.trim()) out.repeat = asNumber(fields.repeat.value.trim());
+      copyTexts(fields, out, { duration: 'each-duration', warmup: 'each-warmup', wait: 'wait' });
+      return out;
+    },
+    capacity: function (fields) {
+      var out = { capacity: fields.workload.value };
+      copyTexts(fields, out, { system: 'system', protocol: 'protocol', slo: 'objectives', within: 'within', duration: 'trial',
+        warmup: 'trial-warmup' });
+      if (fields.vary.value !== 'rate') out.vary = fields.vary.value;
+      if (fields.qos.value) out.qos = Number(fields.qos.value);
+      return out;
+    }
+  };
+
+  function submission() { return JSON.stringify(submissions[kind()](form().elements)); }
+
+  function copyTexts(fields, out, names) {
+    Object.keys(names).forEach(function (name) {
+      var value = fields[names[name]].value.trim();
+      if (value) out[name] = value;
     });
-    var load = {};
-    ['scale', 'rate'].forEach(function (name) {
-      // What is no number is sent as it is: the server says what is wrong with it.
-      if (fields[name].value !== fields[name].dataset.usual) load[name] = number(fields[name]);
-    });
-    if (fields.qos.value) load.qos = Number(fields.qos.value);
-    if (fields.link.value) load.links = [fields.link.value];
-    if (fields.fault.value.trim()) load.faults = fields.fault.value.trim().split(/\s+/);
-    if (Object.keys(load).length > 0) out.load = load;
-    if (fields.repetitions.value !== '1') out.repetitions = number(fields.repetitions);
-    if (fields.tls.checked) out.tls = true;
-    return JSON.stringify(out);
   }
+
+  function words(text) { return text.trim().split(/\s+/); }
+
+  function asNumber(text) { return Number.isNaN(Number(text)) ? text : Number(text); }
 
   function number(field) { return field.value === '' ? 'nothing' : Number(field.value); }
 
@@ -61,19 +96,20 @@
     at('judgement').textContent = 'It can be run.';
     notes(found.notes);
     at('command').textContent = found.command;
-    at('run-yaml').textContent = found.run_yaml;
+    at('text-file').hidden = kind() !== 'experiment' || !isText();
+    at('run-yaml').textContent = found.run_yaml || '—';
     at('run').disabled = false;
     at('measure').disabled = false;
   }
 
   function wrong(error) {
-    var place = error.problem.place, isText = !form().elements.workload.value && place && place.file;
+    var place = error.problem.place, inText = isText() && place && place.file;
     // What is wrong at its place; that the text was read is known.
     var reason = error.problem.chain[error.problem.chain.length - 1], hint = error.problem.hint;
-    var words = isText ? 'Line ' + place.line + ', column ' + place.column + ': ' + reason + (hint ? '; ' + hint : '') : '';
-    mark(isText ? place.line : null, words);
+    var words = inText ? 'Line ' + place.line + ', column ' + place.column + ': ' + reason + (hint ? '; ' + hint : '') : '';
+    mark(inText ? place.line : null, words);
     at('judgement').className = 'bad';
-    at('judgement').textContent = isText ? 'The text of the workload cannot be used.' : error.message;
+    at('judgement').textContent = inText ? 'The text cannot be used.' : error.message;
     notes([]);
     ['plan', 'command', 'run-yaml'].forEach(function (name) { at(name).textContent = '—'; });
   }
@@ -88,22 +124,31 @@
 
   // Numbers of the lines, the one with the error marked.
   function mark(wrongLine, message) {
-    var lines = at('text').value.split('\n').length, out = [];
+    var text = editor(), numbers = at(text.id + '-lines'), lines = text.value.split('\n').length, out = [];
     for (var line = 1; line <= lines; line += 1) {
       var mark = document.createElement(line === wrongLine ? 'b' : 'span');
       mark.textContent = line + '\n';
       out.push(mark);
     }
-    at('lines').replaceChildren.apply(at('lines'), out);
-    at('lines').scrollTop = at('text').scrollTop;
-    at('text').setAttribute('aria-invalid', wrongLine !== null);
-    at('text-problem').textContent = message;
+    numbers.replaceChildren.apply(numbers, out);
+    numbers.scrollTop = text.scrollTop;
+    text.setAttribute('aria-invalid', wrongLine !== null);
+    at(text.id + '-problem').textContent = message;
   }
 
-  function chooseText() {
-    var isOwn = form().elements.workload.value === '';
-    form().querySelector('.own').hidden = !isOwn;
-    if (isOwn && at('text').value === '') at('text').value = at('text').dataset.example;
+  // Shows what belongs to the kind that is chosen, and the text where it counts.
+  function choose(event) {
+    var fields = form().elements, own = fields.workload.options[fields.workload.options.length - 1];
+    // A search takes a workload by its name alone.
+    own.disabled = kind() === 'capacity';
+    if (own.disabled && own.selected) fields.workload.value = 'smart-home';
+    form().querySelectorAll('[data-for]').forEach(function (part) {
+      part.hidden = part.dataset.for.split(' ').indexOf(kind()) < 0;
+    });
+    var text = editor();
+    text.closest('.own').hidden = !isText();
+    // Whoever empties a text does not want the example again.
+    if (isText() && text.value === '' && !(event && event.target === text)) text.value = text.dataset.example;
   }
 
   function measure() {
@@ -142,8 +187,11 @@
     pubmark.drawn('/new').then(function (text) {
       pubmark.put(at('view'), text);
       form().addEventListener('input', changed);
-      form().elements.workload.addEventListener('change', chooseText);
-      at('text').addEventListener('scroll', function () { at('lines').scrollTop = at('text').scrollTop; });
+      form().addEventListener('change', choose);
+      ['text', 'definition'].forEach(function (name) {
+        at(name).addEventListener('scroll', function () { at(name + '-lines').scrollTop = at(name).scrollTop; });
+      });
+      choose();
       at('measure').addEventListener('click', measure);
       form().addEventListener('submit', function (event) { event.preventDefault(); start(); });
       form().addEventListener('click', function (event) { if (event.target.dataset.copy) copy(event.target); });

@@ -1,18 +1,27 @@
-//! The form of a new run.
+//! The form of a new run, experiment or search for capacity.
 
 use maud::{Markup, html};
 use pubmark_model::link::presets;
-use pubmark_model::listing;
+use pubmark_model::{experiment, listing};
 use pubmark_protocols::PROTOCOLS;
+use pubmark_report::numbers::counted;
 use pubmark_systems::Definition;
 
 use crate::problem::Problem;
 use crate::shared::Shared;
 
-/// A workload to begin with, for whoever writes one.
-const EXAMPLE: &str = include_str!("workload.yaml");
+/// A workload and an experiment to begin with, for whoever writes one.
+const WORKLOAD: &str = include_str!("workload.yaml");
+const EXPERIMENT: &str = include_str!("experiment.yaml");
 
-/// The form with what can be chosen here.
+/// What can be begun: the word of the form, and that of people.
+const KINDS: [(&str, &str); 3] = [
+    ("run", "One run"),
+    ("experiment", "An experiment: combinations of settings, repeated, compared"),
+    ("capacity", "A search for the highest load that is carried"),
+];
+
+/// The form with what can be chosen here. A fieldset with `data-for` is shown for these kinds alone.
 ///
 /// # Errors
 /// What is built in cannot be read.
@@ -21,10 +30,19 @@ pub fn form(shared: &Shared) -> Result<String, Problem> {
     let workloads = listing::list().map_err(|error| internal(&error))?;
     let systems = Definition::embedded().map_err(|error| internal(&error))?;
     let links = presets::all().map_err(|error| internal(&error))?;
+    let experiments = experiment::all().map_err(|error| internal(&error))?;
     let is_allowed = |name: &str| shared.allow.names("hello", Some(name), None).is_ok();
     let workload_list = html! {
         @for one in &workloads {
             option value=(one.name) selected[one.name == "smart-home"] { (one.name) ": " (one.devices) " devices" }
+        }
+    };
+    let experiment_list = html! {
+        @for one in &experiments {
+            option value=(one.name) disabled[shared.allow.experiment(&one.experiment).is_err()] {
+                (one.name) ": " (counted(one.cells as u64, "combination", "combinations"))
+                @if let Err(refused) = shared.allow.experiment(&one.experiment) { " (" (refused.to_string()) ")" }
+            }
         }
     };
     let system_list = html! {
@@ -45,52 +63,109 @@ pub fn form(shared: &Shared) -> Result<String, Problem> {
     };
     Ok(html! {
         form #new novalidate {
-            (workload(&workload_list))
-            fieldset {
+            (kinds())
+            fieldset.wide data-for="run capacity" {
+                legend { "Workload" }
+                (choice("workload", "Which", &html! { (workload_list) option value="" { "the text below" } }))
+                div.own hidden { (editor("text", WORKLOAD)) }
+            }
+            fieldset data-for="run capacity" {
                 legend { "System" }
                 (choice("system", "System", &system_list))
                 (choice("protocol", "Protocol", &protocol_list))
                 (choice("qos", "QoS", &html! { option value="" { "the workload's" } option { "0" } option { "1" } option { "2" } }))
-                label.check { input type="checkbox" name="tls"; " Encrypt connections (TLS)" }
+                label.check data-for="run" { input type="checkbox" name="tls"; " Encrypt connections (TLS)" }
             }
-            fieldset {
-                legend { "Load" }
-                (number("scale", "Scale (multiplies devices)", "1", "1"))
-                (number("rate", "Rate (multiplies messages per second)", "1", "any"))
-                (text("warmup", "Warm-up", "5s", ""))
-                (text("duration", "Measured window", "30s", ""))
-                (number("repetitions", "Repetitions", "1", "1"))
-            }
-            fieldset {
+            (load())
+            fieldset data-for="run" {
                 legend { "Conditions and limits" }
                 (choice("link", "Link of all clients", &link_list))
                 (text("fault", "Fault", "", "kill:at=10s,for=2s"))
                 (text("slo", "Limits to keep", "", "p99<50ms,loss=0"))
             }
+            (search())
+            (of_experiment(&experiment_list))
             (outcome())
         }
     }
     .into_string())
 }
 
-fn workload(list: &Markup) -> Markup {
+fn kinds() -> Markup {
     html! {
         fieldset.wide {
-            legend { "Workload" }
-            div.field {
-                label for="workload" { "Which" }
-                select #workload name="workload" { (list) option value="" { "the text below" } }
-            }
-            div.own hidden {
-                label for="text" { "Text (YAML)" }
-                div.editor {
-                    pre #lines aria-hidden="true" { "1" }
-                    textarea #text rows="12" spellcheck="false" autocapitalize="off" wrap="off" aria-describedby="text-problem"
-                        data-example=(EXAMPLE) {}
-                }
-                p #text-problem .caution role="status" {}
+            legend { "What" }
+            @for (kind, words) in KINDS {
+                label.check { input type="radio" name="kind" value=(kind) checked[kind == "run"]; " " (words) }
             }
         }
+    }
+}
+
+fn load() -> Markup {
+    html! {
+        fieldset data-for="run" {
+            legend { "Load" }
+            (number("scale", "Scale (multiplies devices)", "1", "1"))
+            (number("rate", "Rate (multiplies messages per second)", "1", "any"))
+            (text("warmup", "Warm-up", "5s", ""))
+            (text("duration", "Measured window", "30s", ""))
+            (number("repetitions", "Repetitions", "1", "1"))
+        }
+    }
+}
+
+fn search() -> Markup {
+    html! {
+        fieldset data-for="capacity" {
+            legend { "What must hold" }
+            (text("objectives", "Objectives", "p99<50ms,loss=0", ""))
+            (choice("vary", "What is varied", &html! {
+                option value="rate" { "how often devices send" }
+                option value="scale" { "how many devices there are" }
+            }))
+        }
+        fieldset data-for="capacity" {
+            legend { "How long" }
+            (text("within", "No trial begins after", "10m", ""))
+            (text("trial", "Window of each trial", "", "3s, longer where few messages are sent"))
+            (text("trial-warmup", "Warm-up of each trial", "1s", ""))
+        }
+    }
+}
+
+fn of_experiment(list: &Markup) -> Markup {
+    html! {
+        fieldset.wide data-for="experiment" {
+            legend { "Experiment" }
+            (choice("experiment", "Which", &html! { option value="" selected { "the text below" } (list) }))
+            div.own { (editor("definition", EXPERIMENT)) }
+        }
+        fieldset data-for="experiment" {
+            legend { "Which part of it" }
+            label.check { input type="checkbox" name="quick"; " Short runs and few repetitions" }
+            (text("only", "Only these values of axes", "", "system=builtin qos=0,1"))
+            (text("repeat", "Repetitions", "", "the experiment's"))
+        }
+        fieldset data-for="experiment" {
+            legend { "Lengths" }
+            (text("each-duration", "Measured window of each run", "", "the experiment's"))
+            (text("each-warmup", "Warm-up of each run", "", "the experiment's"))
+            (text("wait", "Longest wait for a quiet machine", "", "the experiment's"))
+        }
+    }
+}
+
+/// A text with numbers of its lines, and where its mistake is shown.
+fn editor(name: &str, example: &str) -> Markup {
+    html! {
+        label for=(name) { "Text (YAML)" }
+        div.editor {
+            pre.lines id={ (name) "-lines" } aria-hidden="true" { "1" }
+            textarea id=(name) rows="12" spellcheck="false" autocapitalize="off" wrap="off"
+                aria-describedby={ (name) "-problem" } data-example=(example) {}
+        }
+        p.caution.text-problem id={ (name) "-problem" } role="status" {}
     }
 }
 
@@ -124,7 +199,7 @@ fn outcome() -> Markup {
             ul #notes {}
             div.buttons {
                 button #run .primary type="submit" disabled { "Start" }
-                button #measure type="button" disabled { "Compare with this machine" }
+                button #measure type="button" disabled data-for="run capacity" { "Compare with this machine" }
             }
             h2 { "What it needs" }
             pre #plan tabindex="0" aria-label="What it needs" {}
@@ -132,7 +207,8 @@ fn outcome() -> Markup {
                 h2 { "The same on the command line" }
                 pre #command tabindex="0" aria-label="Command line" {}
                 button type="button" data-copy="command" { "Copy" }
-                details {
+                p.hint #text-file hidden { "The text is the file " code { "experiment.yaml" } " there." }
+                details data-for="run" {
                     summary { "As a file " code { "run.yaml" } }
                     pre #run-yaml tabindex="0" aria-label="run.yaml" {}
                     button type="button" data-copy="run-yaml" { "Copy" }

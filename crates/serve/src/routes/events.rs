@@ -1,26 +1,36 @@
 //! `GET /runs/{id}/events`: the lines that the child writes, as server-sent events.
 
 use std::convert::Infallible;
+use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use aide::OperationOutput;
 use aide::generate::GenContext;
 use aide::openapi::{MediaType, Operation, Response as ApiResponse, StatusCode as ApiStatus};
-use axum::extract::{Path, State};
+use aide::operation::{ParamLocation, add_parameters, parameters_from_schema};
+use aide::{OperationInput, OperationOutput};
+use axum::extract::{FromRequestParts, Path, State as AxumState};
+use axum::http::request::Parts;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
+use pubmark_runner::stream::Progress;
+use schemars::JsonSchema;
+use serde::Serialize;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 
 use super::lookup::{self, Found, Id};
+use crate::entry::newest_progress;
 use crate::problem::Problem;
 use crate::shared::Shared;
-use crate::store::EVENTS_FILE;
-use crate::tail::Tail;
+use crate::store::{EVENTS_FILE, Entry, State};
+use crate::tail::{Line, Tail, whole_lines};
 
 /// Time between two looks at the file.
 const LOOK: Duration = Duration::from_millis(200);
+/// Bytes of events that a client which was away is sent again at most: about half an hour of progress.
+const BACKLOG: u64 = 4 << 20;
 /// Time without an event after which a comment shows that the connection stands.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
@@ -44,12 +54,58 @@ impl OperationOutput for Events {
     }
 }
 
-/// What goes on, from its beginning.
-pub async fn events(State(shared): State<Arc<Shared>>, Path(Id { id }): Path<Id>) -> Result<Events, Problem> {
+/// The newest event that a client has: it asks for those behind it.
+#[derive(JsonSchema)]
+pub struct Resume {
+    /// The `id` of the newest event that arrived, as browsers send it when they connect again. Without it events come from the beginning.
+    #[serde(rename = "Last-Event-ID")]
+    last_event_id: Option<String>,
+}
+
+impl<State: Send + Sync> FromRequestParts<State> for Resume {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &State) -> Result<Resume, Infallible> {
+        let value = parts.headers.get("last-event-id");
+        // One that is no text is none of ours.
+        Ok(Resume { last_event_id: value.map(|value| value.to_str().unwrap_or_default().to_owned()) })
+    }
+}
+
+impl OperationInput for Resume {
+    fn operation_input(context: &mut GenContext, operation: &mut Operation) {
+        let schema = context.schema.subschema_for::<Resume>();
+        let parameters = parameters_from_schema(context, schema, ParamLocation::Header);
+        add_parameters(context, operation, parameters);
+    }
+}
+
+/// What a client is given whose newest event is unknown or too old: the events between are left out.
+#[derive(Serialize)]
+struct Current {
+    event: &'static str,
+    /// Were events left out?
+    missed: bool,
+    state: State,
+    progress: Option<Progress>,
+}
+
+/// What goes on: from its beginning, or behind the newest event that the client has.
+pub async fn events(
+    AxumState(shared): AxumState<Arc<Shared>>,
+    Path(Id { id }): Path<Id>,
+    resume: Resume,
+) -> Result<Events, Problem> {
     let (send, receive) = mpsc::channel(16);
     match lookup::find(&shared, &id)? {
         Found::Submission(entry) => {
-            tokio::spawn(follow(shared, entry.submitted.id, send));
+            let file = shared.store.folder(&entry.submitted.id).join(EVENTS_FILE);
+            let (tail, current) = begin(file, &entry, resume).map_err(|error| Problem::internal(&error))?;
+            // There is room for it: nothing was sent yet.
+            if let Some(current) = current {
+                drop(send.send(Ok(current)).await);
+            }
+            tokio::spawn(follow(shared, entry.submitted.id, tail, send));
         }
         // What was made without the server left no events.
         Found::Folder(_) => drop(send.send(Ok(end("complete"))).await),
@@ -57,8 +113,24 @@ pub async fn events(State(shared): State<Arc<Shared>>, Path(Id { id }): Path<Id>
     Ok(Events(ReceiverStream::new(receive)))
 }
 
-async fn follow(shared: Arc<Shared>, id: String, send: mpsc::Sender<Result<Event, Infallible>>) {
-    let mut tail = Tail::of(shared.store.folder(&id).join(EVENTS_FILE));
+/// Where lines are read from, and what is sent before them.
+fn begin(file: PathBuf, entry: &Entry, resume: Resume) -> io::Result<(Tail, Option<Event>)> {
+    let Some(newest) = resume.last_event_id else { return Ok((Tail::of(file), None)) };
+    let newest: Option<u64> = newest.parse().ok();
+    let (whole, is_known) = whole_lines(&file, newest.unwrap_or(u64::MAX))?;
+    match newest.filter(|newest| is_known && whole - newest <= BACKLOG) {
+        Some(newest) => Ok((Tail::behind(file, newest), None)),
+        None => {
+            let progress = newest_progress(&file);
+            let current = Current { event: "current", missed: true, state: entry.status.state, progress };
+            let data = serde_json::to_string(&current).expect("plain JSON");
+            let event = Event::default().event("current").id(whole.to_string()).data(data);
+            Ok((Tail::behind(file, whole), Some(event)))
+        }
+    }
+}
+
+async fn follow(shared: Arc<Shared>, id: String, mut tail: Tail, send: mpsc::Sender<Result<Event, Infallible>>) {
     loop {
         // Before the file: what is written after it is over would be missed.
         let Some(entry) = shared.store.get(&id) else { return };
@@ -83,14 +155,17 @@ async fn follow(shared: Arc<Shared>, id: String, send: mpsc::Sender<Result<Event
     }
 }
 
-/// A line with its kind as its name.
-fn event(line: &str) -> Event {
+/// A line with its kind as its name, and its end in the file as its id.
+fn event(line: &Line) -> Event {
     #[derive(serde::Deserialize)]
     struct Head {
         event: String,
     }
-    let name = serde_json::from_str::<Head>(line).map_or_else(|_| "line".to_owned(), |head| head.event);
-    Event::default().event(name.replace(['\r', '\n', '\0'], " ")).data(line)
+    let name = serde_json::from_str::<Head>(&line.text).map_or_else(|_| "line".to_owned(), |head| head.event);
+    Event::default()
+        .event(name.replace(['\r', '\n', '\0'], " "))
+        .id(line.end.to_string())
+        .data(line.text.replace('\r', " "))
 }
 
 fn end(state: &str) -> Event {

@@ -1,4 +1,4 @@
-//! `GET /runs/{id}/record|report|table|messages`: files of a folder of results, by fixed names.
+//! `GET /runs/{id}/record|report|table|notes`: files of a folder of results, by fixed names.
 
 use std::path::Path as FilePath;
 use std::sync::Arc;
@@ -118,7 +118,7 @@ fn csv_of(record: &Record, name: Option<&str>) -> Result<String, Problem> {
 }
 
 /// What the child wrote for people; empty for a folder that no submission made.
-pub async fn messages(State(shared): State<Arc<Shared>>, Path(Id { id }): Path<Id>) -> Result<Content, Problem> {
+pub async fn notes(State(shared): State<Arc<Shared>>, Path(Id { id }): Path<Id>) -> Result<Content, Problem> {
     let used = Arc::clone(&shared);
     lookup::slowly(&shared, move || {
         let text = match lookup::find(&used, &id)? {

@@ -22,7 +22,7 @@ pub async fn list(
         Problem::new(StatusCode::BAD_REQUEST, rejection.body_text()).hint("`/` shows all results")
     })?;
     let used = Arc::clone(&shared);
-    lookup::slowly(&shared, move || {
+    lookup::listing(&shared, move || {
         let page = list::page(&used, &query)?;
         Ok(Content::page(pages::library::list(&page, &query)))
     })

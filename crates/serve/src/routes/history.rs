@@ -23,7 +23,7 @@ pub async fn history(
 ) -> Result<Response, Problem> {
     let used = Arc::clone(&shared);
     let is_page = pages::wants_page(&headers);
-    lookup::slowly(&shared, move || {
+    lookup::listing(&shared, move || {
         let folder = lookup::results(&used, &query.run)?;
         let found = history::history(&used, &query, &folder)?;
         Ok(if is_page {

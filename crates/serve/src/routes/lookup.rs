@@ -95,6 +95,19 @@ pub async fn slowly<Value: Send + 'static>(
     tokio::task::spawn_blocking(work).await.map_err(|_| failed("a request came to no end"))?
 }
 
+/// The same for a list of all results, one at once.
+///
+/// # Errors
+/// As [`slowly`].
+pub async fn listing<Value: Send + 'static>(
+    shared: &Arc<Shared>,
+    work: impl FnOnce() -> Result<Value, Problem> + Send + 'static,
+) -> Result<Value, Problem> {
+    let ends = |_| Problem::from(RunError::new(ErrorKind::Internal, "the server ends"));
+    let _permit = shared.lists.acquire().await.map_err(ends)?;
+    slowly(shared, work).await
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -10,6 +10,7 @@ mod fragments;
 mod history;
 mod live;
 pub mod lookup;
+mod messages;
 mod metrics;
 mod query;
 mod results;
@@ -87,15 +88,27 @@ pub fn api() -> ApiRouter<Arc<Shared>> {
         .api_route("/runs/{id}/report", get_with(files::report, |op| op.id("getReport").summary("The report as a page")))
         .api_route("/runs/{id}/table", get_with(files::table, |op| op.id("getTable").summary("A table as CSV")))
         .api_route(
+            "/runs/{id}/notes",
+            get_with(files::notes, |op| op.id("getNotes").summary("Notes and warnings, as on the command line")),
+        )
+        .api_route(
             "/runs/{id}/messages",
-            get_with(files::messages, |op| op.id("getMessages").summary("Notes and warnings, as on the command line")),
+            get_with(messages::messages, |op| {
+                op.id("getMessages").summary("The message log of a run").description(
+                    "A row for each message and each subscriber, as it is stored: Parquet, CSV or NDJSON. 404 for a run that was \
+                     made without `message_log`.",
+                )
+            }),
         )
         .api_route(
             "/runs/{id}/events",
             get_with(events::events, |op| {
                 op.id("getEvents").summary("What goes on, as server-sent events").description(
                     "From the beginning, then as it happens: progress once a second. Each has a line of \
-                     `pubmark run --events` as its data and that line's kind as its name; the last one is `end`.",
+                     `pubmark run --events` as its data and that line's kind as its name; the last one is `end`. Each line has an \
+                     `id`; a client that sends the newest as `Last-Event-ID` gets those behind it. If there is no such id, or more \
+                     than 4 MiB are behind it, the first event is `current`, with `missed: true`, `state` and the newest `progress`, \
+                     and the events between are left out.",
                 )
             }),
         )
@@ -130,7 +143,7 @@ pub fn api() -> ApiRouter<Arc<Shared>> {
             )
         }))
         .api_route("/dry-run", post_with(submit::dry_run, |op| {
-            op.id("dryRun").summary("Work out what a run needs, without making it")
+            op.id("dryRun").summary("Work out what a submission needs and how long it takes, without making it")
         }))
         .api_route("/validate", post_with(submit::validate, |op| {
             op.id("validate").summary("Judge a submission without making it")

@@ -17,7 +17,7 @@ use crate::store::EVENTS_FILE;
 /// A page of what there is.
 pub async fn list(State(shared): State<Arc<Shared>>, Query(query): Query<ListQuery>) -> Result<Json<Page>, Problem> {
     let used = Arc::clone(&shared);
-    lookup::slowly(&shared, move || list::page(&used, &query)).await.map(Json)
+    lookup::listing(&shared, move || list::page(&used, &query)).await.map(Json)
 }
 
 /// One.

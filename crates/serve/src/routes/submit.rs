@@ -11,6 +11,7 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use pubmark_record::headline::Kind;
 use pubmark_report::words::command_line;
+use pubmark_runner::CheckedRun;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -19,7 +20,7 @@ use super::lookup;
 use crate::entry::RunEntry;
 use crate::problem::Problem;
 use crate::shared::Shared;
-use crate::submission::{self, Submission, SubmissionBody};
+use crate::submission::{Planned, Submission, SubmissionBody};
 
 /// What was taken in: 202, with its address.
 pub struct Accepted(RunEntry);
@@ -59,25 +60,27 @@ pub struct Validated {
     systems: Vec<String>,
     /// What a reader should know of it.
     notes: Vec<String>,
-    /// The command line that makes the same run; `null` unless it is one.
-    command: Option<String>,
+    /// The command line that makes the same; a text that was sent is the file `run.yaml` or `experiment.yaml` there.
+    command: String,
     /// The same run as the file `run.yaml`, without passwords; `null` unless it is one.
     run_yaml: Option<String>,
 }
 
-/// How far a run is worked out.
+/// How far it is worked out.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DryRunQuery {
-    /// Measure this machine, too, for two seconds, and hold what the run needs against what there is.
+    /// Measure this machine, too, for two seconds, and hold what the run needs against what there is; of a search its first trial. Not
+    /// for experiments.
     #[serde(default)]
     machine: bool,
 }
 
-/// A run that is worked out.
+/// What was worked out.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct DryRun {
-    /// What it needs, as `pubmark run --dry-run` prints it.
+    /// Of a run what it needs, as `pubmark run --dry-run` prints it; of an experiment how many runs it makes, and how long they take; of a
+    /// search what it tries, and what the first trial needs.
     text: String,
 }
 
@@ -101,13 +104,12 @@ pub async fn validate(
 ) -> Result<Json<Validated>, Problem> {
     let used = Arc::clone(&shared);
     let submission = lookup::slowly(&shared, move || Submission::read(&body.text, &used.allow, &used.host)).await?;
-    let (command, run_yaml) = submission.elsewhere()?.unzip();
-    let command = command.map(|words| command_line(&words));
+    let (command, run_yaml) = (command_line(&submission.command()), submission.run_yaml()?);
     let Submission { kind, name, systems, notes, .. } = submission;
     Ok(Json(Validated { kind, name, systems, notes, command, run_yaml }))
 }
 
-/// Works a run out.
+/// Works it out.
 pub async fn dry_run(
     State(shared): State<Arc<Shared>>,
     Query(query): Query<DryRunQuery>,
@@ -115,16 +117,39 @@ pub async fn dry_run(
 ) -> Result<Json<DryRun>, Problem> {
     let used = Arc::clone(&shared);
     lookup::slowly(&shared, move || {
-        let run = submission::run_of(&body.text, &used.allow, &used.host)?;
-        let work_out = used.dry_run;
-        if !query.machine {
-            return Ok(Json(DryRun { text: work_out(&run, false)? }));
+        let (rows, run) = match Submission::plan(&body.text, &used.allow, &used.host)? {
+            Planned::Run(run) => (vec![], Some(run)),
+            Planned::Rows(rows, run) => (rows, run),
+        };
+        let mut text: String =
+            rows.iter().map(|(head, words)| format!("  {head:<12}{words}").trim_end().to_owned() + "\n").collect();
+        match run {
+            Some(run) => {
+                if !text.is_empty() {
+                    text.push_str("\nThe first trial:\n\n");
+                }
+                text.push_str(&worked_out(&used, &run, query.machine)?);
+            }
+            None if query.machine => {
+                let problem = "an experiment is not held against the machine here";
+                return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, problem)
+                    .hint("`pubmark experiment --dry-run` does that, and says which of its runs are not possible"));
+            }
+            None => {}
         }
-        let measured = used.queue.between_runs(|| work_out(&run, true)).ok_or_else(|| {
-            Problem::new(StatusCode::CONFLICT, "a run is under way: measuring the machine would disturb it")
-                .hint("wait for its end, or leave `machine` out")
-        })?;
-        Ok(Json(DryRun { text: measured? }))
+        Ok(Json(DryRun { text }))
     })
     .await
+}
+
+fn worked_out(shared: &Shared, run: &CheckedRun, on_machine: bool) -> Result<String, Problem> {
+    let work_out = shared.dry_run;
+    if !on_machine {
+        return Ok(work_out(run, false)?);
+    }
+    let measured = shared.queue.between_runs(|| work_out(run, true)).ok_or_else(|| {
+        Problem::new(StatusCode::CONFLICT, "a run is under way: measuring the machine would disturb it")
+            .hint("wait for its end, or leave `machine` out")
+    })?;
+    Ok(measured?)
 }

@@ -3,15 +3,29 @@
 use std::time::Duration;
 
 use pubmark_experiment::capacity::objectives;
+use pubmark_experiment::capacity::planning::{self, Outline, Range};
+use pubmark_experiment::capacity::trial::Trials;
+use pubmark_model::adjust::LARGEST_RATE_FACTOR;
+use pubmark_record::capacity::Knob;
 use pubmark_record::headline::Kind;
+use pubmark_runner::spec::Window;
 use pubmark_runner::spec::text::{self, Text as _};
-use pubmark_runner::{RunError, RunSpec};
+use pubmark_runner::{CheckedRun, Host, RunError, RunSpec};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Submission, What, refused};
+use super::{Rows, Submission, What, refused};
 use crate::allow::Allow;
 use crate::problem::Problem;
+
+// What `pubmark capacity` takes where nothing is said; its help has the same.
+const OBJECTIVES: &str = "p99<50ms,loss=0";
+const WITHIN: Duration = Duration::from_secs(600);
+const WARMUP: Duration = Duration::from_secs(1);
+const DRAIN: Duration = Duration::from_secs(2);
+const PRECISION_PERCENT: f64 = 3.0;
+/// Smallest factor of a workload that the command takes.
+const LEAST_FACTOR: f64 = 1.0 / LARGEST_RATE_FACTOR;
 
 /// A search for the highest load that a system carries within objectives, as `pubmark capacity` makes it.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -66,23 +80,57 @@ pub enum Vary {
 }
 
 impl CapacitySubmission {
-    /// Loads the workload and looks at what is named.
-    pub(super) fn judged(self, allow: &Allow) -> Result<Submission, Problem> {
-        allow.names(&self.capacity, self.system.as_deref(), self.endpoint.as_deref()).map_err(refused)?;
-        if self.endpoint.as_deref().is_some_and(|url| url.contains('@')) {
-            return Err(Problem::from(RunError::input("the endpoint of a search may not hold a password"))
-                .hint("others on the machine would see it in the list of processes"));
-        }
-        if let Some(slo) = &self.slo {
-            objectives("`slo`", slo)?;
-        }
-        let workload = RunSpec::new(&self.capacity).load()?;
+    /// Loads the workload, looks at what is named and checks the first trial.
+    pub(super) fn judged(self, allow: &Allow, host: &Host) -> Result<Submission, Problem> {
+        let (_, first) = self.rows(allow, host)?;
         let system = self.system.clone().unwrap_or_else(|| match self.endpoint {
             Some(_) => "endpoint".to_owned(),
             None => "builtin".to_owned(),
         });
         let what = What::Capacity { options: self.options() };
-        Ok(Submission { kind: Kind::Capacity, name: workload.name, systems: vec![system], what, notes: vec![] })
+        let (name, notes) = (first.workload.name.clone(), first.notes().to_vec());
+        Ok(Submission { kind: Kind::Capacity, name, systems: vec![system], what, notes })
+    }
+
+    /// What would be tried, and the first trial.
+    pub(super) fn rows(&self, allow: &Allow, host: &Host) -> Result<(Rows, CheckedRun), Problem> {
+        allow.names(&self.capacity, self.system.as_deref(), self.endpoint.as_deref()).map_err(refused)?;
+        if self.endpoint.as_deref().is_some_and(|url| url.contains('@')) {
+            return Err(Problem::from(RunError::input("the endpoint of a search may not hold a password"))
+                .hint("others on the machine would see it in the list of processes"));
+        }
+        let within = self.within.unwrap_or(WITHIN);
+        if within.is_zero() || self.duration.is_some_and(|duration| duration.is_zero()) {
+            return Err(RunError::input("`within` and `duration` are longer than zero").into());
+        }
+        if let Some(most) = self.most.filter(|most| !(LEAST_FACTOR..=LARGEST_RATE_FACTOR).contains(most)) {
+            return Err(
+                RunError::input(format!("`most` is {LEAST_FACTOR} to {LARGEST_RATE_FACTOR}, not {most}")).into()
+            );
+        }
+        let text = self.slo.as_deref().unwrap_or(OBJECTIVES);
+        let objectives = objectives("`slo`", text)?;
+        let knob = match self.vary {
+            Some(Vary::Scale) => Knob::Scale,
+            Some(Vary::Rate) | None => Knob::Rate,
+        };
+        let trials = Trials { spec: self.spec(), knob, objectives: &objectives, duration: self.duration, host };
+        let range = Range { first: None, most: self.most, precision_percent: PRECISION_PERCENT };
+        let bounds = range.bounds(&trials.spec, knob)?;
+        let first = planning::first_trial(&trials, &bounds)?;
+        let rows = Outline { objectives: text, within, bounds: &bounds, knob, first: &first }.rows();
+        Ok((rows, first))
+    }
+
+    /// A trial's run at factor 1.
+    fn spec(&self) -> RunSpec {
+        let mut spec = RunSpec::new(&self.capacity);
+        spec.target.system = self.system.clone();
+        spec.target.endpoint = self.endpoint.clone();
+        spec.protocols.protocol = self.protocol.clone();
+        spec.load.qos = self.qos;
+        spec.window = Window { warmup: self.warmup.unwrap_or(WARMUP), drain: DRAIN, ..Window::default() };
+        spec.self_contained()
     }
 
     fn options(&self) -> Vec<String> {

@@ -4,16 +4,20 @@ use std::path::Path;
 use std::time::Duration;
 
 use pubmark_experiment::experiment::definition;
-use pubmark_model::experiment as model;
+use pubmark_experiment::experiment::outline::Outline;
+use pubmark_model::experiment::{self as model, Changes, Experiment, MOST_REPETITIONS, OnlyError};
 use pubmark_record::headline::Kind;
-use pubmark_runner::RunError;
 use pubmark_runner::spec::text::{self, Text as _};
+use pubmark_runner::{RunError, suggestion};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{Submission, What, refused};
+use super::{Rows, Submission, What, refused};
 use crate::allow::Allow;
 use crate::problem::Problem;
+
+/// Bytes of the names of all combinations at most.
+const LARGEST_LABELS: usize = 16 << 20;
 
 /// An experiment, with what `pubmark experiment` changes of it. The text of a definition alone can be submitted, too.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -62,10 +66,35 @@ impl ExperimentSubmission {
         }
     }
 
-    /// Reads the definition and looks at what it names.
+    /// Reads the definition, makes the changes and looks at what it names.
     pub(super) fn judged(self, allow: &Allow) -> Result<Submission, Problem> {
+        let experiment = self.changed(allow)?;
+        let systems = experiment.axes.system.iter().map(|choice| choice.label.clone()).collect();
+        let options = self.options(self.text.is_none());
+        let what = What::Experiment { text: self.text, options };
+        Ok(Submission { kind: Kind::Experiment, name: experiment.name, systems, what, notes: vec![] })
+    }
+
+    /// What is run, how often and how long; then each combination. Whether each can be run here is found out when it is begun.
+    pub(super) fn rows(self, allow: &Allow) -> Result<Rows, Problem> {
+        let experiment = self.changed(allow)?;
+        let mut rows = Outline::of(&experiment).rows();
+        rows.push(("", String::new()));
+        rows.extend(model::cells(&experiment).into_iter().map(|cell| ("cell", cell.label)));
+        Ok(rows)
+    }
+
+    /// The experiment as it would be run.
+    fn changed(&self, allow: &Allow) -> Result<Experiment, Problem> {
         let experiment = match &self.text {
-            Some(text) => definition::parse(text, Path::new(""))?,
+            Some(text) => {
+                // Names first: nothing that they name is read before that is allowed.
+                let written = model::parse(definition::DEFINITION_FILE, text, &|_, _| Ok(()));
+                let written =
+                    written.map_err(|error| RunError::in_file(error).during("failed to load the experiment"))?;
+                allow.experiment(&written).map_err(refused)?;
+                definition::parse(text, Path::new(""))?
+            }
             None if model::names().contains(&self.experiment.as_str()) => {
                 definition::load(&self.experiment)?.experiment
             }
@@ -74,11 +103,34 @@ impl ExperimentSubmission {
                     .hint("`GET /experiments` lists those built in; send the `text` of another"));
             }
         };
+        if let Some(repeat) = self.repeat.filter(|repeat| !(1..=MOST_REPETITIONS).contains(repeat)) {
+            return Err(RunError::input(format!("`repeat` is 1 to {MOST_REPETITIONS}, not {repeat}")).into());
+        }
+        if self.duration.is_some_and(|duration| duration.is_zero()) {
+            return Err(RunError::input("`duration` is longer than zero").into());
+        }
+        let ExperimentSubmission { quick, repeat, duration, warmup, wait, .. } = *self;
+        let changes = Changes { quick, repeat, duration, warmup, wait, ..Changes::default() };
+        let mut experiment = experiment.changed(&changes);
+        for only in &self.only {
+            experiment = part(experiment, only)?;
+        }
         allow.experiment(&experiment).map_err(refused)?;
-        let systems = experiment.axes.system.iter().map(|choice| choice.label.clone()).collect();
-        let options = self.options(self.text.is_none());
-        let what = What::Experiment { text: self.text, options };
-        Ok(Submission { kind: Kind::Experiment, name: experiment.name, systems, what, notes: vec![] })
+        self.refuse_huge_labels(&experiment)?;
+        Ok(experiment)
+    }
+
+    /// Each label holds a value of each axis: long values in many combinations would fill the memory.
+    fn refuse_huge_labels(&self, experiment: &Experiment) -> Result<(), Problem> {
+        let cells: usize = model::axes(experiment).iter().map(|axis| axis.values.len()).product();
+        let bytes = self.text.as_ref().map_or(0, String::len);
+        match cells.saturating_mul(bytes) > LARGEST_LABELS {
+            true => {
+                Err(Problem::from(RunError::input(format!("{cells} combinations of a text of {bytes} B are too many")))
+                    .hint("write shorter values, or fewer of them"))
+            }
+            false => Ok(()),
+        }
     }
 
     fn options(&self, is_built_in: bool) -> Vec<String> {
@@ -91,4 +143,26 @@ impl ExperimentSubmission {
         words.extend(times.into_iter().filter_map(option));
         words
     }
+}
+
+/// Some values of an axis, as `AXIS=VALUE,…`.
+fn part(experiment: Experiment, only: &str) -> Result<Experiment, Problem> {
+    let parts = only.split_once('=').map(|(axis, values)| (axis.trim(), values.trim()));
+    let Some((axis, values)) = parts.filter(|(axis, values)| !axis.is_empty() && !values.is_empty()) else {
+        return Err(Problem::from(RunError::input(format!("`only`: `{only}` is no axis with values")))
+            .hint("write an axis and its values, such as `system=mosquitto,nats`"));
+    };
+    experiment.only(axis, values).map_err(|error| {
+        let (message, hint) = match error {
+            OnlyError::NoAxis { wrong, axes } => {
+                let hint = suggestion::choices(&wrong, axes.iter().map(String::as_str));
+                (format!("`only`: `{wrong}` is no axis of this experiment"), hint)
+            }
+            OnlyError::NoValue { axis, wrong, values } => {
+                let hint = suggestion::choices(&wrong, values.iter().map(String::as_str));
+                (format!("`only`: `{wrong}` is no value of the axis `{axis}`"), hint)
+            }
+        };
+        Problem::from(RunError::input(message)).hint(hint)
+    })
 }

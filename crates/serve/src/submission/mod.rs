@@ -63,13 +63,21 @@ pub struct Submission {
 enum What {
     /// With the parameters that its workload makes passwords of.
     Run(Box<RunSpec>, Vec<String>),
-    Experiment {
-        text: Option<String>,
-        options: Vec<String>,
-    },
-    Capacity {
-        options: Vec<String>,
-    },
+    /// The definition's text, if it is not built in, and the words behind it.
+    Experiment { text: Option<String>, options: Vec<String> },
+    /// The workload and the words behind it.
+    Capacity { options: Vec<String> },
+}
+
+/// A head and words for each line of a dry run.
+pub type Rows = Vec<(&'static str, String)>;
+
+/// What it is about, as far as the dry run shows it.
+pub enum Planned {
+    /// A run.
+    Run(Box<CheckedRun>),
+    /// Lines of an experiment or a search; and the first run of a search.
+    Rows(Rows, Option<Box<CheckedRun>>),
 }
 
 /// How the child process is called.
@@ -85,6 +93,8 @@ pub struct Order {
     pub options: Vec<String>,
 }
 
+/// Name of the file of a definition.
+const EXPERIMENT_FILE: &str = "experiment.yaml";
 /// Name of the file of a password.
 const PASSWORD_FILE: &str = "password";
 
@@ -98,7 +108,7 @@ impl Submission {
         match head {
             Head { experiment: Some(_), .. } => document::<ExperimentSubmission>(text)?.judged(allow),
             Head { axes: Some(_), .. } => ExperimentSubmission::of_text(text).judged(allow),
-            Head { capacity: Some(_), .. } => document::<CapacitySubmission>(text)?.judged(allow),
+            Head { capacity: Some(_), .. } => document::<CapacitySubmission>(text)?.judged(allow, host),
             _ => Submission::of_run(document::<RunSubmission>(text)?, allow, host),
         }
     }
@@ -116,13 +126,47 @@ impl Submission {
         Ok(Submission { kind: Kind::Run, name, systems: vec![systems], what, notes })
     }
 
-    /// The same run elsewhere: the words of a command line, and the text of `run.yaml` without passwords. `None` unless it is a run.
+    /// Works a text out; starts nothing.
+    ///
+    /// # Errors
+    /// As [`Submission::read`].
+    pub fn plan(text: &str, allow: &Allow, host: &Host) -> Result<Planned, Problem> {
+        let head: Head = document(text)?;
+        Ok(match head {
+            Head { experiment: Some(_), .. } => {
+                Planned::Rows(document::<ExperimentSubmission>(text)?.rows(allow)?, None)
+            }
+            Head { axes: Some(_), .. } => Planned::Rows(ExperimentSubmission::of_text(text).rows(allow)?, None),
+            Head { capacity: Some(_), .. } => {
+                let (rows, first) = document::<CapacitySubmission>(text)?.rows(allow, host)?;
+                Planned::Rows(rows, Some(Box::new(first)))
+            }
+            _ => Planned::Run(Box::new(checked(document(text)?, allow, host)?)),
+        })
+    }
+
+    /// The words of the command line that makes the same: of a text, they take it as the file `run.yaml` or `experiment.yaml`.
+    pub fn command(&self) -> Vec<String> {
+        let words = |verb: &str, options: &[String]| -> Vec<String> {
+            ["pubmark", verb].into_iter().map(str::to_owned).chain(options.iter().cloned()).collect()
+        };
+        match &self.what {
+            What::Run(spec, _) => command::words(spec),
+            What::Capacity { options } => words("capacity", options),
+            What::Experiment { text: None, options } => words("experiment", options),
+            What::Experiment { text: Some(_), options } => {
+                words("experiment", &[&[EXPERIMENT_FILE.to_owned()], &options[..]].concat())
+            }
+        }
+    }
+
+    /// The text of `run.yaml` without passwords; `None` unless it is a run.
     ///
     /// # Errors
     /// A value cannot be written.
-    pub fn elsewhere(&self) -> Result<Option<(Vec<String>, String)>, Problem> {
+    pub fn run_yaml(&self) -> Result<Option<String>, Problem> {
         let What::Run(spec, secret_parameters) = &self.what else { return Ok(None) };
-        Ok(Some((command::words(spec), spec.to_yaml(secret_parameters)?)))
+        Ok(Some(spec.to_yaml(secret_parameters)?))
     }
 
     /// How the child is called, its files in `folder`.
@@ -140,25 +184,12 @@ impl Submission {
                 Order { verb: "run", file: Some(("run.yaml", text)), password, options: vec![] }
             }
             What::Experiment { text, options } => {
-                let file = text.map(|text| ("experiment.yaml", text));
+                let file = text.map(|text| (EXPERIMENT_FILE, text));
                 Order { verb: "experiment", file, password: None, options }
             }
             What::Capacity { options } => Order { verb: "capacity", file: None, password: None, options },
         })
     }
-}
-
-/// The run that a text says, checked against this machine; nothing is started.
-///
-/// # Errors
-/// As [`Submission::read`]; or it is no run.
-pub fn run_of(text: &str, allow: &Allow, host: &Host) -> Result<CheckedRun, Problem> {
-    let head: Head = document(text)?;
-    if head.experiment.is_some() || head.axes.is_some() || head.capacity.is_some() {
-        return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "only a run can be worked out here")
-            .hint("`pubmark experiment --dry-run` and `pubmark capacity --dry-run` work out the others"));
-    }
-    checked(document(text)?, allow, host)
 }
 
 fn checked(submitted: RunSubmission, allow: &Allow, host: &Host) -> Result<CheckedRun, Problem> {

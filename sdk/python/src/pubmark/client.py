@@ -31,7 +31,7 @@ class Client:
 
     `verify` is a file of certificates to trust (PEM), in place of those of this machine. `request_timeout_s` is the longest time of a
     request, `reconnect_s` the longest time for which a wait tries to reach a server that is away. `runs_folder` is the server's folder
-    of results, if it is on this machine: `Run.messages` reads from it.
+    of results, if it is on this machine: `Run.messages` reads from it, and the server need not send the log.
     """
 
     def __init__(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import IO, Any
 
 import httpcore
 import httpx
@@ -83,25 +83,42 @@ class Connection:
             return self._body(response, f"the response to {method} {path}", most)
 
     @contextmanager
-    def stream(self, path: str, kind: str, *, silence_s: float, deadline: Deadline) -> Iterator[Iterator[bytes]]:
+    def stream(
+        self, path: str, kind: str, *, silence_s: float, deadline: Deadline, headers: Mapping[str, str] | None = None
+    ) -> Iterator[Iterator[bytes]]:
         """A response of this content type, as its bytes come, until the deadline. `silence_s` is the longest time without one."""
-        with self._response("GET", path, lambda: min(silence_s, deadline.remaining_s())) as response:
+        with self._response("GET", path, lambda: min(silence_s, deadline.remaining_s()), headers=headers) as response:
             self._check_kind(response, "GET", path, kind)
             yield response.iter_raw()
 
+    def save(self, path: str, kind: str, to: IO[bytes], *, silence_s: float, deadline: Deadline, most: int) -> None:
+        """Writes a response of this content type to a file, a piece at a time."""
+        with self._response("GET", path, lambda: min(silence_s, deadline.remaining_s())) as response:
+            self._check_kind(response, "GET", path, kind)
+            for chunk in self._chunks(response, f"the response to GET {path}", most):
+                to.write(chunk)
+
     @contextmanager
     def _response(
-        self, method: str, path: str, limit_s: Limit, *, body: str | None = None, query: Mapping[str, str] | None = None
+        self,
+        method: str,
+        path: str,
+        limit_s: Limit,
+        *,
+        body: str | None = None,
+        query: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> Iterator[httpx.Response]:
         """A response that is no refusal, its body not read yet. What fails in the block is translated, too."""
         # Compressed, a small response could become a huge one.
-        headers = {
+        sent = {
+            **(headers or {}),
             "accept-encoding": "identity",
             "authorization": f"Bearer {self._token.expose()}",
             "connection": "close",
         }
         if body is not None:
-            headers["content-type"] = JSON
+            sent["content-type"] = JSON
         content = None if body is None else body.encode("utf-8")
         allowed_s = limit_s()
         # A proxy or a log-in of the environment would be given the token, or take its place.
@@ -112,7 +129,7 @@ class Connection:
             follow_redirects=False,
         )
         try:
-            with client, client.stream(method, path, content=content, params=query, headers=headers) as response:
+            with client, client.stream(method, path, content=content, params=query, headers=sent) as response:
                 if not response.is_success:
                     raise self._refused(response, method, path)
                 yield response
@@ -122,18 +139,21 @@ class Connection:
             raise self._failed(method, path, error) from None
 
     def _body(self, response: httpx.Response, what: str, most: int) -> bytes:
+        return b"".join(self._chunks(response, what, most))
+
+    def _chunks(self, response: httpx.Response, what: str, most: int) -> Iterator[bytes]:
         if response.headers.get("content-encoding", "identity") != "identity":
             raise UnexpectedResponse(f"{what} is compressed, which was not offered", _IS_IT)
         too_large = UnexpectedResponse(f"{what} is larger than {most >> 20} MiB", _IS_IT)
         length = response.headers.get("content-length", "0")
         if length.isdecimal() and int(length) > most:
             raise too_large
-        read = bytearray()
+        read = 0
         for chunk in response.iter_raw():
-            read += chunk
-            if len(read) > most:
+            read += len(chunk)
+            if read > most:
                 raise too_large
-        return bytes(read)
+            yield chunk
 
     def _check_kind(self, response: httpx.Response, method: str, path: str, kind: str) -> None:
         sent = response.headers.get("content-type", "")

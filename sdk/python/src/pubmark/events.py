@@ -1,7 +1,6 @@
 """Server-sent events of a run, followed over interruptions.
 
-The server sends all events of a run from the beginning to whoever connects, and numbers none. So after an interruption those that were
-given already are read again and left out.
+Each event of the server has an id. After an interruption the client asks for those behind the newest one that it has.
 """
 
 from __future__ import annotations
@@ -19,6 +18,8 @@ from pubmark.rows import Event
 EVENT_BYTES = 1 << 20
 #: Longest time without a byte, seconds: the server sends a comment each 15 s.
 SILENCE_S = 45.0
+#: Longest id, digits.
+_LONGEST_ID = 20
 #: Time between two attempts to connect again, seconds.
 _PAUSE_S = 0.5
 _KIND = "text/event-stream"
@@ -27,23 +28,24 @@ _KIND = "text/event-stream"
 def follow(connection: Connection, path: str, deadline: Deadline, reconnect_s: float) -> Iterator[Event]:
     """Each event once, until the one named `end`, which is the last.
 
-    A connection that fails is made again for `reconnect_s` seconds since the last event.
+    A connection that fails is made again for `reconnect_s` seconds since the last event. Where the server does not have all events
+    behind the newest one any more, an event `current` stands in their place.
     """
-    given = 0
-    newest: Event | None = None
+    newest: int | None = None
     patience = Deadline(reconnect_s)
     while True:
         failure: ConnectionFailed | None = None
         try:
-            for index, event in enumerate(_once(connection, path, deadline)):
-                if index < given:
-                    if index == given - 1 and event != newest:
-                        raise UnexpectedResponse(f"GET {path} gave other events than before the connection failed")
-                    continue
-                given, newest, patience = index + 1, event, Deadline(reconnect_s)
-                yield event
+            for number, event in _once(connection, path, deadline, newest):
                 if event["event"] == "end":
+                    yield event
                     return
+                if number is None:
+                    raise UnexpectedResponse(f"GET {path} gave an event without an id")
+                if newest is not None and number <= newest and event["event"] != "current":
+                    raise UnexpectedResponse(f"GET {path} gave an event again that was read before")
+                newest, patience = number, Deadline(reconnect_s)
+                yield event
         except ConnectionFailed as error:
             failure = error
         if deadline.is_over():
@@ -53,18 +55,31 @@ def follow(connection: Connection, path: str, deadline: Deadline, reconnect_s: f
         deadline.sleep(_PAUSE_S)
 
 
-def _once(connection: Connection, path: str, deadline: Deadline) -> Iterator[Event]:
-    """The events of one connection, from the beginning."""
-    with connection.stream(path, _KIND, silence_s=SILENCE_S, deadline=deadline) as chunks:
+def _once(
+    connection: Connection, path: str, deadline: Deadline, newest: int | None
+) -> Iterator[tuple[int | None, Event]]:
+    """The events of one connection with their ids, from the beginning or behind the newest."""
+    headers = None if newest is None else {"last-event-id": str(newest)}
+    with connection.stream(path, _KIND, silence_s=SILENCE_S, deadline=deadline, headers=headers) as chunks:
         data: list[str] = []
+        number: int | None = None
         for line in _lines(chunks, path):
             if line.startswith("data:"):
                 data.append(line[5:].removeprefix(" "))
                 if sum(map(len, data)) > EVENT_BYTES:
                     raise _too_large(path)
+            elif line.startswith("id:"):
+                number = _number(line[3:].removeprefix(" "), path)
             elif not line and data:
-                yield _event("\n".join(data), path)
-                data = []
+                yield number, _event("\n".join(data), path)
+                data, number = [], None
+
+
+def _number(text: str, path: str) -> int:
+    """An id: an event's place in the order of all."""
+    if not text.isascii() or not text.isdecimal() or len(text) > _LONGEST_ID:
+        raise UnexpectedResponse(f"GET {path} gave an event with an id that is no number")
+    return int(text)
 
 
 def _event(data: str, path: str) -> Event:

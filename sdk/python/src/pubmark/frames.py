@@ -34,6 +34,10 @@ def of_csv(source: str, what: str) -> pandas.DataFrame:
     return frame
 
 
+#: Media types of message logs by the ending of their file.
+LOG_KINDS = {".parquet": "application/vnd.apache.parquet", ".csv": "text/csv", ".ndjson": "application/x-ndjson"}
+
+
 def of_log(path: Path) -> pandas.DataFrame:
     """A message log: Parquet (needs pyarrow), CSV or NDJSON by its ending. What is not known is NaN."""
     library = _pandas()

@@ -47,8 +47,8 @@ def serve(
     `allow` is what submissions may do beside running built-in workloads on the built-in broker: `systems`, `endpoints`, `commands`.
     `program` is the command, `pubmark` on the PATH if left out (or that of the environment variable `PUBMARK`).
 
-    A run that is under way at the end of the block is interrupted, and its record is written. A Python that is killed ends no block:
-    its server goes on.
+    A run that is under way at the end of the block is interrupted, and its record is written. The same happens if Python is killed: the
+    server ends when the pipe to it is closed. A temporary folder stays then.
     """
     command = _found(os.fspath(program) if program is not None else os.environ.get("PUBMARK", "pubmark"))
     if isinstance(allow, str):
@@ -80,10 +80,19 @@ def _started(
 ) -> tuple[subprocess.Popen[bytes], str]:
     """A server that listens, and its URL."""
     for _ in range(_ATTEMPTS):
-        command = [program, "serve", "--listen", f"127.0.0.1:{_free_port()}", "--runs", str(runs)]
+        command = [
+            program,
+            "serve",
+            "--listen",
+            f"127.0.0.1:{_free_port()}",
+            "--runs",
+            str(runs),
+            "--until-stdin-closes",
+        ]
         process = subprocess.Popen(
             [*command, *(["--allow", ",".join(allow)] if allow else [])],
-            stdin=subprocess.DEVNULL,
+            # The kernel closes it with this process, however that ends. Other processes that are started here do not inherit it.
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,
             # Ctrl-C of a terminal is for this program, which stops the server in order.
@@ -145,5 +154,6 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
         process.kill()
         process.wait()
     finally:
-        if process.stdout is not None:
-            process.stdout.close()
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                pipe.close()

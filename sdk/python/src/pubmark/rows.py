@@ -94,7 +94,7 @@ class Validated(TypedDict):
     name: str
     systems: list[str]
     notes: list[str]
-    command: str | None
+    command: str
     run_yaml: str | None
 
 

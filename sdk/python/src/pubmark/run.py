@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from pubmark import events, frames, reading
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 
     from pubmark.client import Client
 
+#: Largest message log that is taken from a server, bytes.
+LOG_BYTES = 16 << 30
 #: Longest wait unless a call says otherwise, seconds.
 WAIT_S = 3_600.0
 #: Shortest and longest time between two looks at a run that goes on, seconds.
@@ -139,7 +143,8 @@ class Run(Figures):
     def events(self, timeout_s: float = WAIT_S) -> Iterator[Event]:
         """What goes on, from the beginning and as it happens: progress once a second, the last event is `end`.
 
-        A connection that fails is made again for the client's `reconnect_s`; each event comes once all the same.
+        A connection that fails is made again for the client's `reconnect_s`; each event comes once all the same. Whoever was away for
+        so long that the server does not send all of them again gets an event `current`, with `missed`, `state` and `progress`.
 
         Raises `DeadlineExceeded` if there is no end within `timeout_s` seconds.
         """
@@ -185,13 +190,13 @@ class Run(Figures):
 
     def notes(self) -> str:
         """Notes and warnings, as they are printed on the command line."""
-        return self._client.connection.text(self._path("/messages"), "text/plain")
+        return self._client.connection.text(self._path("/notes"), "text/plain")
 
-    def messages(self) -> pandas.DataFrame:
+    def messages(self, timeout_s: float = WAIT_S) -> pandas.DataFrame:
         """The message log (docs/reference/message-log.md): a row for each message and each subscriber.
 
-        Only for a run with `message_log=`, and only where the folder of results is on this machine: the server does
-        not send it.
+        Only for a run with `message_log=`. It is read from the client's `runs_folder`, or else sent by the server, within `timeout_s`
+        seconds.
         """
         log = self.record.get("message_log")
         if log is None:
@@ -201,18 +206,29 @@ class Run(Figures):
         file = reading.text(
             reading.mapping(log, "`message_log` of the record").get("file"), "`message_log.file` of the record"
         )
-        folders = self._client.runs_folder
-        if folders is None:
-            raise UsageError(
-                "the server does not send message logs, and its folder of results is not known",
-                'on the server\'s machine, pass it to the client: `pubmark.Client(runs_folder="runs")`',
-            )
         name = reading.text(
             reading.mapping(self.record.get("run"), "`run` of the record").get("name"), "`run.name` of the record"
         )
         if not reading.is_name(name) or not reading.is_name(file):
             raise UnexpectedResponse("the message log of the record lies in no folder of results")
-        return frames.of_log(folders / name / file)
+        folders = self._client.runs_folder
+        if folders is not None:
+            return frames.of_log(folders / name / file)
+        kind = frames.LOG_KINDS.get(Path(file).suffix)
+        if kind is None:
+            raise UnexpectedResponse(f"the message log `{file}` is of no known form")
+        with tempfile.TemporaryDirectory(prefix="pubmark-") as place:
+            path = Path(place) / file
+            with path.open("wb") as to:
+                self._client.connection.save(
+                    self._path("/messages"),
+                    kind,
+                    to,
+                    silence_s=events.SILENCE_S,
+                    deadline=Deadline(timeout_s),
+                    most=LOG_BYTES,
+                )
+            return frames.of_log(path)
 
     def repetitions(self) -> list[Run]:
         """Each repetition of a run with `repetitions=`, with a record of its own."""

@@ -1,0 +1,120 @@
+//! Experiments and searches for capacity, as runs are: judged, worked out, said as a command line, limited by rights.
+
+use serde_json::{Value, json};
+
+use crate::server::{Server, folder};
+
+/// Two combinations, twice each.
+const DEFINITION: &str = "name: tiny\ntitle: Tiny\ndescription: Two levels.\nworkload: hello\nduration: 8s\nwarmup: 0s\nrepeat: 2\n\
+                          axes: {system: builtin, protocol: mqtt5, qos: [0, 1]}\n";
+
+fn text_of(value: &Value) -> &str {
+    value["text"].as_str().unwrap()
+}
+
+#[test]
+fn an_experiment_is_worked_out_and_said_as_a_command() {
+    let place = folder();
+    let server = Server::start(place.path(), &[]);
+    let body = json!({"experiment": "mine", "text": DEFINITION, "repeat": 3, "only": ["qos=1"]}).to_string();
+    let good = server.post("/validate", &body).of(200);
+    assert_eq!((&good["kind"], &good["systems"]), (&json!("experiment"), &json!(["builtin"])), "{good}");
+    assert_eq!(good["command"], "pubmark experiment experiment.yaml --only=qos=1 --repeat=3", "{good}");
+    let plan = server.post("/dry-run", &body).of(200);
+    let plan = text_of(&plan);
+    assert!(plan.contains("cells       1\n") && plan.contains("3: 3 repetitions"), "{plan}");
+    // Each run of 8 s has a second of looking and one around it.
+    assert!(plan.contains("time        about 30 s"), "{plan}");
+    let whole = server.post("/dry-run", DEFINITION).of(200);
+    assert!(text_of(&whole).contains("4: 2 repetitions") && text_of(&whole).contains("about 40 s"), "{whole}");
+    let refused = server.post("/dry-run?machine=true", DEFINITION).of(422);
+    assert!(refused["hint"].as_str().unwrap().contains("pubmark experiment --dry-run"), "{refused}");
+    let built_in = server.post("/validate", r#"{"experiment": "brokers", "quick": true}"#);
+    assert!(built_in.of(403)["hint"].as_str().unwrap().contains("--allow systems"), "{built_in:?}");
+}
+
+#[test]
+fn a_mistake_of_an_experiment_is_said_with_its_place() {
+    let place = folder();
+    let server = Server::start(place.path(), &[]);
+    let wrong = DEFINITION.replace("description:", "descriptoin:");
+    let found = server.post("/validate", &json!({"experiment": "mine", "text": wrong}).to_string()).of(422);
+    assert_eq!((&found["place"]["file"], &found["place"]["line"]), (&json!("experiment.yaml"), &json!(3)), "{found}");
+    for (change, message) in [
+        (json!({"only": ["qos=2"]}), "`2` is no value of the axis `qos`"),
+        (json!({"only": ["colour=red"]}), "`colour` is no axis"),
+        (json!({"only": ["qos"]}), "no axis with values"),
+        (json!({"repeat": 4_000_000_000_u32}), "`repeat` is 1 to 1000"),
+        (json!({"duration": "0s"}), "longer than zero"),
+    ] {
+        let mut body = json!({"experiment": "mine", "text": DEFINITION});
+        body.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
+        let found = server.post("/validate", &body.to_string()).of(422);
+        assert!(found["error"].as_str().unwrap().contains(message), "{change}: {found}");
+    }
+}
+
+#[test]
+fn a_search_is_worked_out_and_said_as_a_command() {
+    let place = folder();
+    let server = Server::start(place.path(), &[]);
+    let body = r#"{"capacity": "smart-home", "slo": "p99<20ms", "within": "2m", "vary": "scale", "qos": 1}"#;
+    let good = server.post("/validate", body).of(200);
+    let command = "pubmark capacity smart-home '--slo=p99<20ms' --vary=scale --qos=1 --within=120s";
+    assert_eq!((&good["kind"], &good["command"]), (&json!("capacity"), &json!(command)), "{good}");
+    let plan = server.post("/dry-run", body).of(200);
+    for part in ["how many devices there are", "p99<20ms", "none begins after 2 min", "The first trial:", "devices"] {
+        assert!(text_of(&plan).contains(part), "{part}: {plan}");
+    }
+    let judged = server.post("/dry-run?machine=true", body).of(200);
+    assert!(text_of(&judged).contains("this machine"), "{judged}");
+    for (wrong, message) in [
+        (r#"{"capacity": "smart-hom"}"#, "smart-hom"),
+        (r#"{"capacity": "hello", "slo": "p98<1ms"}"#, "p98"),
+        (r#"{"capacity": "hello", "protocol": "mqtt7"}"#, "mqtt7"),
+        (r#"{"capacity": "hello", "within": "0s"}"#, "longer than zero"),
+        (r#"{"capacity": "hello", "most": 1e300}"#, "`most` is"),
+    ] {
+        for path in ["/validate", "/dry-run"] {
+            let found = server.post(path, wrong).of(422);
+            assert!(found["error"].as_str().unwrap().contains(message), "{wrong}: {found}");
+        }
+    }
+}
+
+#[test]
+fn rights_and_bounds_hold_for_experiments_and_searches_before_anything_is_read() {
+    let place = folder();
+    let server = Server::start(place.path(), &[]);
+    let with = |axes: &str| {
+        // Workloads are an axis, or one for all.
+        let one = if axes.contains("workload:") { "" } else { "workload: hello\n" };
+        let text = DEFINITION
+            .replace("workload: hello\n", one)
+            .replace("{system: builtin, protocol: mqtt5, qos: [0, 1]}", axes);
+        json!({"experiment": "mine", "text": text}).to_string()
+    };
+    let path = place.path().join("secret.yaml");
+    std::fs::write(&path, "geheim-7: [").unwrap();
+    let path = path.display();
+    for (body, right) in [
+        (with("{system: mosquitto}"), "systems"),
+        (with("{system: [{endpoint: 'mqtt://host', label: ours}]}"), "endpoints"),
+        (with(&format!("{{system: {path}}}")), "commands"),
+        (with("{system: builtin, client: ['evil=touch /tmp/evil']}"), "commands"),
+        (with(&format!("{{system: builtin, workload: [{path}]}}")), "commands"),
+        (r#"{"capacity": "hello", "system": "mosquitto"}"#.to_owned(), "systems"),
+        (r#"{"capacity": "hello", "endpoint": "mqtt://host"}"#.to_owned(), "endpoints"),
+        (format!(r#"{{"capacity": "{path}"}}"#), "commands"),
+    ] {
+        for route in ["/validate", "/dry-run", "/runs"] {
+            let refused = server.post(route, &body);
+            assert!(!refused.body.contains("geheim-7"), "{refused:?}");
+            let hint = refused.of(403)["hint"].as_str().unwrap().to_owned();
+            assert!(hint.contains(&format!("--allow {right}")), "{route} {body}: {hint}");
+        }
+    }
+    let scales: Vec<String> = (1..=5_000).map(|scale: u32| scale.to_string()).collect();
+    let many = with(&format!("{{system: builtin, scale: [{}]}}", scales.join(", ")));
+    assert!(server.post("/dry-run", &many).of(422)["error"].as_str().unwrap().contains("500"));
+}

@@ -1,0 +1,93 @@
+//! Events of a run over connections that end: `Last-Event-ID`.
+
+use std::io::Write as _;
+
+use serde_json::Value;
+
+use crate::call::{self, request};
+use crate::server::{SHORT, Server, folder};
+
+/// Events of a stream that ended, each with its id; of one that was cut the last whole ones.
+fn events(body: &str) -> Vec<(Option<String>, Value)> {
+    let whole = body.rsplit_once("\n\n").map_or("", |(whole, _)| whole);
+    let field = |event: &str, name: &str| {
+        event.lines().find_map(|line| line.strip_prefix(name)).map(|value| value.trim_start().to_owned())
+    };
+    let blocks = whole.split("\n\n").filter(|event| event.contains("data:"));
+    blocks.map(|event| (field(event, "id:"), serde_json::from_str(&field(event, "data:").unwrap()).unwrap())).collect()
+}
+
+/// Everything behind an id, until the end.
+fn behind(server: &Server, id: &str, newest: &str) -> Vec<(Option<String>, Value)> {
+    let (port, token) = (server.port, &server.token);
+    let head = format!(
+        "GET /runs/{id}/events HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\nauthorization: Bearer {token}\r\n\
+         last-event-id: {newest}\r\nconnection: close\r\n\r\n"
+    );
+    let response = call::parsed(&call::raw(port, head.as_bytes()));
+    assert_eq!(response.status, 200, "{newest}: {response:?}");
+    events(&response.body)
+}
+
+/// Events until the connection is dropped in the middle of the run.
+fn until_dropped(server: &Server, id: &str) -> Vec<(Option<String>, Value)> {
+    let mut stream = call::connect(server.port);
+    let (port, token) = (server.port, &server.token);
+    let head =
+        format!("GET /runs/{id}/events HTTP/1.0\r\nhost: 127.0.0.1:{port}\r\nauthorization: Bearer {token}\r\n\r\n");
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut text = String::new();
+    let mut piece = [0; 512];
+    // In the middle of an event, most likely.
+    while !text.contains("event: progress") {
+        let read = std::io::Read::read(&mut stream, &mut piece).unwrap();
+        assert!(read > 0, "the run ended before: {text}");
+        text.push_str(std::str::from_utf8(&piece[..read]).unwrap());
+    }
+    drop(stream);
+    events(text.split_once("\r\n\r\n").unwrap().1)
+}
+
+#[test]
+fn a_client_that_comes_back_gets_each_event_once() {
+    let place = folder();
+    let server = Server::start(place.path(), &[]);
+    let id = server.submit(r#"{"workload": "smart-home", "duration": "3s", "warmup": "1s"}"#);
+    let mut got = until_dropped(&server, &id);
+    let newest = got.last().unwrap().0.clone().expect("an id");
+    got.extend(behind(&server, &id, &newest));
+    let all = events(&request(server.port, "GET", &format!("/runs/{id}/events"), Some(&server.token), "").body);
+    assert_eq!(got, all, "each event once");
+    assert_eq!(got.last().unwrap().1["event"], "end");
+    assert!(got.iter().all(|(_, event)| event["event"] != "current"), "nothing was left out");
+    let ids: Vec<u64> = all.iter().filter_map(|(id, _)| id.as_ref()?.parse().ok()).collect();
+    assert!(ids.len() + 1 == all.len() && ids.is_sorted_by(|one, other| one < other), "{ids:?}");
+}
+
+#[test]
+fn a_client_whose_newest_event_is_unknown_or_too_old_is_given_the_current_state() {
+    let place = folder();
+    let server = Server::start(place.path(), &[]);
+    let id = server.submit(SHORT);
+    server.wait(&id, &["complete"]);
+    let all = events(&server.get(&format!("/runs/{id}/events")).body);
+    let first = all[0].0.clone().unwrap();
+    for unknown in ["7", "x", "-1", "99999999999999999999999999", &"9".repeat(4_000)] {
+        let found = behind(&server, &id, unknown);
+        let kinds: Vec<&Value> = found.iter().map(|(_, event)| &event["event"]).collect();
+        assert_eq!(kinds, ["current", "end"], "{unknown}: {found:?}");
+        assert_eq!((&found[0].1["missed"], &found[0].1["state"]), (&Value::from(true), &Value::from("complete")));
+        // From there it goes on.
+        let id_of_current = found[0].0.clone().unwrap();
+        assert_eq!(behind(&server, &id, &id_of_current).len(), 1);
+    }
+    assert_eq!(behind(&server, &id, &first), all[1..], "it is known");
+    // As if the run had gone on for hours.
+    let file = server.runs().join(".serve/queue").join(&id).join("events.jsonl");
+    let note = format!("{}\n", serde_json::json!({"event": "note", "t_s": 9.0, "text": "x".repeat(1_000)}));
+    std::fs::OpenOptions::new().append(true).open(file).unwrap().write_all(note.repeat(5_000).as_bytes()).unwrap();
+    let found = behind(&server, &id, &first);
+    assert_eq!(found[0].1["event"], "current", "{:?}", found[0]);
+    assert_eq!(found[0].1["missed"], true);
+    assert_eq!(found.len(), 2, "what was missed is not sent");
+}
