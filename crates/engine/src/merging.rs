@@ -198,9 +198,11 @@ fn reactions(plan: &RunPlan, publishers: &[PublisherBook]) -> Reactions {
     for link in plan.fleet.links() {
         let group = plan.fleet.devices()[link.reacts as usize].group;
         let each = plan.workload.devices[usize::from(group)].reaction().map_or(0, |reaction| reaction.burst.messages);
-        let triggers = ideal[link.trigger as usize] * u64::from(each);
-        ideal[link.reacts as usize] += triggers;
-        counted.starved += triggers;
+        // Bursts that trigger bursts multiply.
+        let triggers = ideal[link.trigger as usize].saturating_mul(u64::from(each));
+        let reacting = &mut ideal[link.reacts as usize];
+        *reacting = reacting.saturating_add(triggers);
+        counted.starved = counted.starved.saturating_add(triggers);
     }
     counted.starved = counted.starved.saturating_sub(counted.triggered);
     counted

@@ -1,6 +1,7 @@
 //! The latency breakdown: what the emulator saw of them on their way, set against their deliveries.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use pubmark_engine::outcome::{Arrived, Followed};
 use pubmark_engine::plan::{FOLLOWED_LIMIT, Networks, RunPlan};
@@ -27,7 +28,11 @@ const AGREEMENT_NS: u64 = 50_000;
 
 /// Which messages to follow, so that what is noted of them is bounded; a function of the workload alone.
 pub fn sampling(workload: &Workload, fleet: &Fleet, duration_s: f64) -> Sampling {
-    let rate = |group: u16| workload.devices[usize::from(group)].arrival.mean_rate_per_s().unwrap_or(FLOOD_PER_S);
+    let window = Duration::from_secs_f64(duration_s);
+    let rate = |group: u16| {
+        let arrival = &workload.devices[usize::from(group)].arrival;
+        arrival.mean_rate_within(window).unwrap_or(FLOOD_PER_S)
+    };
     let published: f64 = fleet.devices().iter().map(|device| rate(device.group)).sum();
     // Each subscriber hears each message at most once: more than there are, but never fewer.
     let heard = published * (1 + fleet.subscribers().len()) as f64;

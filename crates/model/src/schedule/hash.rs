@@ -109,7 +109,8 @@ fn summary_of_most(
 
 /// The beginning of a timeline that has about `most` messages and changes: all of it for most schedules.
 fn beginning(most: f64, workload: &Workload, fleet: &Fleet, timeline: &Timeline) -> Timeline {
-    let per_s: Vec<f64> = workload.devices.iter().map(draws_per_s).collect();
+    let window = Duration::from_nanos(timeline.duration_ns);
+    let per_s: Vec<f64> = workload.devices.iter().map(|group| draws_per_s(group, window)).collect();
     let all_per_s: f64 = fleet.devices().iter().map(|device| per_s[usize::from(device.group)]).sum();
     let length = Duration::from_nanos(timeline.warmup_ns.saturating_add(timeline.duration_ns));
     let share = most / (all_per_s * length.as_secs_f64());
@@ -125,8 +126,8 @@ fn beginning(most: f64, workload: &Workload, fleet: &Fleet, timeline: &Timeline)
     }
 }
 
-/// Draws per second of a device: messages, checks of connectivity that strike, on and off periods.
-fn draws_per_s(group: &DeviceGroup) -> f64 {
+/// Draws per second of a device in a measured window of this length: messages, checks of connectivity that strike, on and off periods.
+fn draws_per_s(group: &DeviceGroup, window: Duration) -> f64 {
     let strikes = group.churn.map_or(0.0, |churn| {
         let of = |chance: f64, period: Duration| if period.is_zero() { 0.0 } else { chance / period.as_secs_f64() };
         of(churn.disconnect_chance, churn.disconnect_check) + of(churn.reconnect_chance, churn.reconnect_check)
@@ -142,7 +143,7 @@ fn draws_per_s(group: &DeviceGroup) -> f64 {
     // A trace that is not repeated has a rate until it is over; it is short.
     let messages = match &group.arrival {
         Arrival::Trace { period: None, .. } => 0.0,
-        arrival => arrival.mean_rate_per_s().unwrap_or(0.0),
+        arrival => arrival.mean_rate_within(window).unwrap_or(0.0),
     };
     messages + strikes + periods
 }
