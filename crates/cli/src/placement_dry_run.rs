@@ -17,7 +17,7 @@ pub fn text(workload: &Workload, nodes: NodeLabels<'_>) -> String {
     if workload.placement.groups.is_empty() && keys(workload).is_empty() {
         return String::new();
     }
-    let placed = GroupNodes::of(workload, nodes);
+    let placed = GroupNodes::of(&workload.placements(), nodes);
     let devices = workload.devices.iter().enumerate().map(|(number, group)| {
         let there: Vec<&[u16]> = placed.of_devices(number).collect();
         let clients = counted(group.count.into(), "device", "devices");

@@ -134,7 +134,7 @@ pub struct Places {
 impl Places {
     /// Those of a plan.
     pub fn of(plan: &RunPlan, connections: &SharedConnections<'_>, audiences: &[u32]) -> Places {
-        let groups = GroupNodes::of(&plan.workload, plan.labels());
+        let groups = GroupNodes::of(&plan.workload.placements(), plan.labels());
         let mut dealer = Dealer::new(&groups);
         let node = |members: Vec<Device>| {
             let list = members.first().and_then(|first| groups.list_of_devices(first.group, first.copy));
@@ -164,7 +164,7 @@ pub fn places_of_subscribers(
     nodes: NodeLabels<'_>,
     audiences: &[u32],
 ) -> Vec<(u16, usize)> {
-    let groups = GroupNodes::of(workload, nodes);
+    let groups = GroupNodes::of(&workload.placements(), nodes);
     let mut dealer = Dealer::new(&groups);
     // Members of a shared group are where its first is.
     let mut shared: HashMap<(Option<usize>, u32), (u16, usize)> = HashMap::new();

@@ -83,12 +83,12 @@ impl Fleet {
     /// Counts out `copies` copies of the workload, by copy, group and index. Subscribers are there once a copy if the
     /// workload wants them on every node, once in all otherwise.
     pub fn new(workload: &Workload, copies: u32) -> Fleet {
-        Fleet::of_copies(workload, &Copies::of_workload(workload, copies))
+        Fleet::of_copies(workload, &Copies::of_all(&workload.placements(), copies))
     }
 
     /// The fleet of a run on these nodes: the workload's placement says how many copies of each group there are.
     pub fn on_nodes(workload: &Workload, nodes: NodeLabels<'_>) -> Fleet {
-        Fleet::of_copies(workload, &GroupNodes::of(workload, nodes).copies())
+        Fleet::of_copies(workload, &GroupNodes::of(&workload.placements(), nodes).copies())
     }
 
     /// Copies of each group.

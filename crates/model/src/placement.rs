@@ -13,10 +13,10 @@ mod check;
 mod choice;
 mod group_nodes;
 
-pub use by_labels::{by_labels, keys};
+pub use by_labels::{by_labels, keys, missing};
 pub use check::{Misplaced, check};
 pub use choice::{PlacementChoice, apply};
-pub use group_nodes::{Copies, Dealer, GroupNodes, NodeLabels};
+pub use group_nodes::{Copies, Dealer, GroupNodes, GroupPlacements, NodeLabels};
 
 /// Most labels of a node.
 pub const MOST_LABELS: usize = 16;

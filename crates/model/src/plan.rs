@@ -192,7 +192,7 @@ impl Plan {
     /// Works out what `workload` needs.
     pub fn new(workload: &Workload, options: &PlanOptions) -> Plan {
         let nodes = NodeLabels { nodes: options.nodes.max(1), labels: &options.labels };
-        let groups = GroupNodes::of(workload, nodes);
+        let groups = GroupNodes::of(&workload.placements(), nodes);
         let fleet = Fleet::of_copies(workload, &groups.copies());
         let flows = flows(workload, &fleet, options.duration);
         let incoming = flows.iter().copied().try_fold(Traffic::default(), sum);

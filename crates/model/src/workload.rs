@@ -13,7 +13,7 @@ use crate::identity::GroupIdentity;
 use crate::link::Link;
 use crate::metric::MetricProgram;
 use crate::payload::{Body, HeaderPlace, SizeDistribution};
-use crate::placement::{Placement, Placements};
+use crate::placement::{GroupPlacements, Placement, Placements};
 use crate::predicate::Predicate;
 use crate::qos::Qos;
 use crate::reaction::Reaction;
@@ -259,6 +259,14 @@ impl Workload {
     /// Where a group of subscribers runs.
     pub fn placement_of_subscribers(&self, group: &SubscriberGroup) -> &Placement {
         self.placement.of_subscribers(&group.name, group.client.as_deref())
+    }
+
+    /// Where each group runs.
+    pub fn placements(&self) -> GroupPlacements<'_> {
+        GroupPlacements {
+            devices: self.devices.iter().map(|group| self.placement_of_devices(group)).collect(),
+            subscribers: self.subscribers.iter().map(|group| self.placement_of_subscribers(group)).collect(),
+        }
     }
 
     /// How many there are of what is called so: a device group, a subscriber group, or clients.

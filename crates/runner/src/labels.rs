@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pubmark_model::placement::{self, GroupNodes, Labels, LabelsInTurn, NodeLabels, Placement};
+use pubmark_model::placement::{self, Labels, LabelsInTurn, NodeLabels, Placement};
 use pubmark_model::workload::Workload;
 
 use crate::error::RunError;
@@ -103,7 +103,7 @@ pub fn labels_in_turn(given: &[LabelsInTurn], workload: &Workload, nodes: u16) -
 pub fn check_nodes(workload: &Workload, nodes: &[(String, Labels)]) -> Result<(), RunError> {
     let labels: Vec<Labels> = nodes.iter().map(|(_, labels)| labels.clone()).collect();
     let known = NodeLabels { nodes: nodes.len() as u16, labels: &labels };
-    let Some((placement, groups)) = GroupNodes::missing(workload, known) else { return Ok(()) };
+    let Some((placement, groups)) = placement::missing(workload, known) else { return Ok(()) };
     let mut there: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for (name, labels) in nodes {
         for (key, value) in labels {

@@ -174,7 +174,7 @@ impl PreparedRun {
         labels::check_nodes(&self.workload, &nodes)?;
         self.node_labels = nodes.into_iter().map(|(_, labels)| labels).collect();
         let nodes = NodeLabels { nodes: self.spec.node_count(), labels: &self.node_labels };
-        let copies = GroupNodes::of(&self.workload, nodes).copies();
+        let copies = GroupNodes::of(&self.workload.placements(), nodes).copies();
         if *self.fleet.copies() != copies {
             // Subscribers alone depend on how many sites there are: the schedule is the same.
             let fleet = Fleet::of_copies(&self.workload, &copies);

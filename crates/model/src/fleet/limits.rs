@@ -72,7 +72,7 @@ impl TooLarge {
 impl Fleet {
     /// So many copies of the workload as [`Fleet::new`] counts out, if they can be told apart.
     pub fn checked(workload: &Workload, copies: u32) -> Result<Fleet, TooLarge> {
-        check_counts(workload, &Copies::of_workload(workload, copies))?;
+        check_counts(workload, &Copies::of_all(&workload.placements(), copies))?;
         Fleet::new(workload, copies).within_limits(workload)
     }
 
@@ -85,7 +85,7 @@ impl Fleet {
     /// Can the devices and subscribers of a run on these nodes be told apart? Nothing is counted out for that; what reactions add
     /// is not looked at.
     pub fn check_counts_on_nodes(workload: &Workload, nodes: NodeLabels<'_>) -> Result<(), TooLarge> {
-        check_counts(workload, &GroupNodes::of(workload, nodes).copies())
+        check_counts(workload, &GroupNodes::of(&workload.placements(), nodes).copies())
     }
 
     fn within_limits(self, workload: &Workload) -> Result<Fleet, TooLarge> {
@@ -168,7 +168,7 @@ mod tests {
     fn publishers_are_counted_with_all_their_copies() {
         let text = "name: many\nplacement: {devices: replicate}\ndevices:\n  - {name: a, count: 4194304, every: 1h, payload: 16B}\nsubscribers:\n  - {filters: [\"x\"]}\n";
         let workload = loaded(text).unwrap();
-        assert_eq!(check_counts(&workload, &Copies::of_workload(&workload, 4)), Ok(()));
+        assert_eq!(check_counts(&workload, &Copies::of_all(&workload.placements(), 4)), Ok(()));
         assert_eq!(
             Fleet::checked_on_nodes(&workload, NodeLabels::unknown(5)),
             Err(TooLarge::Publishers { count: 20_971_520 })

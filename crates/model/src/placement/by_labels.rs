@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Placement;
+use super::{NodeLabels, Placement};
 use crate::workload::Workload;
 
 /// Placements by labels with the groups that have them.
@@ -20,4 +20,13 @@ pub fn by_labels(workload: &Workload) -> BTreeMap<&Placement, Vec<&str>> {
 /// Keys of labels that placements of a workload look at.
 pub fn keys(workload: &Workload) -> BTreeSet<&str> {
     by_labels(workload).into_keys().filter_map(Placement::key).collect()
+}
+
+/// Placements by labels that no node has, with their groups.
+pub fn missing<'a>(workload: &'a Workload, nodes: NodeLabels<'_>) -> Option<(&'a Placement, Vec<&'a str>)> {
+    let nobody = |placement: &Placement| {
+        let copies = nodes.of(placement);
+        copies.is_empty() || copies.iter().any(Vec::is_empty)
+    };
+    by_labels(workload).into_iter().find(|(placement, _)| nobody(placement))
 }

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use super::{Labels, Placement};
-use crate::workload::Workload;
 
 /// The nodes of a run, as far as placement goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +22,7 @@ impl NodeLabels<'_> {
     }
 
     /// The nodes of each copy of a group.
-    fn of(&self, placement: &Placement) -> Vec<Vec<u16>> {
+    pub(super) fn of(&self, placement: &Placement) -> Vec<Vec<u16>> {
         let all = || (0..self.nodes).collect::<Vec<u16>>();
         let each_alone = || (0..self.nodes).map(|node| vec![node]).collect();
         let labelled = || (0..self.nodes).zip(self.labels);
@@ -48,6 +47,15 @@ impl NodeLabels<'_> {
     }
 }
 
+/// Where each group runs, in the order of the workload.
+#[derive(Clone, Debug)]
+pub struct GroupPlacements<'a> {
+    /// Device groups.
+    pub devices: Vec<&'a Placement>,
+    /// Subscriber groups.
+    pub subscribers: Vec<&'a Placement>,
+}
+
 /// How many copies of each group there are.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Copies {
@@ -59,18 +67,14 @@ pub struct Copies {
 
 impl Copies {
     /// So many of all devices, and of those subscribers that every node has; others are there once.
-    pub fn of_workload(workload: &Workload, copies: u32) -> Copies {
-        let of_subscribers = |placement: &Placement| match placement {
+    pub fn of_all(placements: &GroupPlacements<'_>, copies: u32) -> Copies {
+        let of_subscribers = |placement: &&Placement| match placement {
             Placement::Replicate => copies,
             Placement::Split | Placement::On(_) | Placement::Each(_) => copies.min(1),
         };
         Copies {
-            devices: vec![copies; workload.devices.len()],
-            subscribers: workload
-                .subscribers
-                .iter()
-                .map(|group| of_subscribers(workload.placement_of_subscribers(group)))
-                .collect(),
+            devices: vec![copies; placements.devices.len()],
+            subscribers: placements.subscribers.iter().map(of_subscribers).collect(),
         }
     }
 }
@@ -87,8 +91,8 @@ pub struct GroupNodes {
 }
 
 impl GroupNodes {
-    /// Those of a workload on these nodes.
-    pub fn of(workload: &Workload, nodes: NodeLabels<'_>) -> GroupNodes {
+    /// Those of a workload's groups on these nodes.
+    pub fn of(placements: &GroupPlacements<'_>, nodes: NodeLabels<'_>) -> GroupNodes {
         let mut lists: Vec<Vec<u16>> = vec![];
         let mut places: HashMap<Vec<u16>, u32> = HashMap::new();
         let mut known: BTreeMap<&Placement, Arc<[u32]>> = BTreeMap::new();
@@ -104,9 +108,8 @@ impl GroupNodes {
             });
             Arc::clone(copies)
         };
-        let devices = workload.devices.iter().map(|group| of(workload.placement_of_devices(group))).collect();
-        let subscribers =
-            workload.subscribers.iter().map(|group| of(workload.placement_of_subscribers(group))).collect();
+        let devices = placements.devices.iter().map(|placement| of(*placement)).collect();
+        let subscribers = placements.subscribers.iter().map(|placement| of(*placement)).collect();
         GroupNodes { lists, devices, subscribers }
     }
 
@@ -140,15 +143,6 @@ impl GroupNodes {
     /// The same of a subscriber group.
     pub fn of_subscribers(&self, group: usize) -> impl Iterator<Item = &[u16]> {
         self.subscribers[group].iter().map(|list| &*self.lists[*list as usize])
-    }
-
-    /// Placements by labels that no node has.
-    pub fn missing<'a>(workload: &'a Workload, nodes: NodeLabels<'_>) -> Option<(&'a Placement, Vec<&'a str>)> {
-        let nobody = |placement: &Placement| {
-            let copies = nodes.of(placement);
-            copies.is_empty() || copies.iter().any(Vec::is_empty)
-        };
-        super::by_labels(workload).into_iter().find(|(placement, _)| nobody(placement))
     }
 }
 
@@ -191,8 +185,9 @@ mod tests {
     use super::*;
     use crate::fleet::Fleet;
     use crate::load::{LoadOptions, parse};
-    use crate::placement::Label;
+    use crate::placement::{Label, missing};
     use crate::schedule::{self, Timeline};
+    use crate::workload::Workload;
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
@@ -227,7 +222,7 @@ placement: {placement}
     /// Node of each device and of each subscriber.
     fn dealt(workload: &Workload, labels: &[Labels]) -> (Fleet, Vec<u16>, Vec<u16>) {
         let labels = NodeLabels { nodes: labels.len() as u16, labels };
-        let groups = GroupNodes::of(workload, labels);
+        let groups = GroupNodes::of(&workload.placements(), labels);
         let fleet = Fleet::on_nodes(workload, labels);
         let mut dealer = Dealer::new(&groups);
         let devices = fleet
@@ -272,14 +267,14 @@ placement: {placement}
     #[test]
     fn a_label_that_no_node_has_is_found() {
         let workload = workload("{cameras: site=edge, screens: each zone}");
-        let missing = |sites: &[&str]| {
+        let of = |sites: &[&str]| {
             let labels = nodes(sites);
-            let found = GroupNodes::missing(&workload, NodeLabels { nodes: labels.len() as u16, labels: &labels });
+            let found = missing(&workload, NodeLabels { nodes: labels.len() as u16, labels: &labels });
             found.map(|(placement, groups)| (placement.to_string(), groups.join(",")))
         };
-        assert_eq!(missing(&["cloud"]), Some(("site=edge".to_owned(), "cameras".to_owned())));
-        assert_eq!(missing(&["edge"]), Some(("each zone".to_owned(), "screens".to_owned())));
-        assert_eq!(GroupNodes::missing(&workload, NodeLabels::unknown(2)), None);
+        assert_eq!(of(&["cloud"]), Some(("site=edge".to_owned(), "cameras".to_owned())));
+        assert_eq!(of(&["edge"]), Some(("each zone".to_owned(), "screens".to_owned())));
+        assert_eq!(missing(&workload, NodeLabels::unknown(2)), None);
     }
 
     #[test]
@@ -316,7 +311,7 @@ placement: {placement}
                 workload.placement.put(group, Placement::parse(placement).unwrap());
             }
             let labels = nodes(&sites);
-            prop_assume!(GroupNodes::missing(&workload, NodeLabels { nodes: labels.len() as u16, labels: &labels }).is_none());
+            prop_assume!(missing(&workload, NodeLabels { nodes: labels.len() as u16, labels: &labels }).is_none());
             let (fleet, devices, subscribers) = dealt(&workload, &labels);
             let site = |node: u16| sites[usize::from(node)];
             let may = |placement: &Placement, copy: u32, node: u16| match placement {
