@@ -81,8 +81,6 @@ struct Common<'a> {
     responders: HashMap<u32, RequestTarget>,
     /// By publisher: notes of what predicates choose, empty yet; none where no subscriber has one.
     matches: Vec<Vec<MatchNotes>>,
-    /// All of these notes.
-    matches_count: usize,
     /// By publisher: audiences that receive its messages.
     fan_out: Vec<u32>,
     /// Which devices share a connection.
@@ -156,7 +154,6 @@ pub fn shards(plan: &RunPlan, progress: &Arc<Progress>, is_wanted: impl Fn(usize
             plan.workload.devices.iter().map(|group| signer(&group.identity)).collect(),
             plan.workload.subscribers.iter().map(|group| signer(&group.identity)).collect(),
         ],
-        matches_count: matches.iter().map(Vec::len).sum(),
         matches,
         responders: responders(plan, &streams, &places),
         places,
@@ -334,8 +331,7 @@ impl Common<'_> {
         let Some(body) = self.body(&group.body, device) else { return };
         let wall_ahead_ns = self.config(side).wall_ahead_ns;
         publisher.book.matches = notes.clone();
-        publisher.matching =
-            Some(Box::new(Matching::new(&self.plan.workload, body, wall_ahead_ns, self.matches_count)));
+        publisher.matching = Some(Box::new(Matching::new(&self.plan.workload, body, wall_ahead_ns)));
     }
 
     fn config(&self, side: Side) -> &ShardConfig {

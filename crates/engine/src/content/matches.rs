@@ -1,5 +1,6 @@
 //! The side of the publishers: which of their messages predicates choose.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use pubmark_metrics::holes::Range;
@@ -31,13 +32,15 @@ impl MatchNotes {
         MatchNotes { group, words: vec![], count: 0, full: false }
     }
 
-    /// Notes the next message.
-    fn push(&mut self, holds: bool, limit: u64) {
+    /// Notes the next message; `noted` are the bits of all publishers of the shard.
+    fn push(&mut self, holds: bool, noted: &mut u64) {
         let place = self.count as usize;
-        if self.full || place as u64 >= limit {
+        if self.full || *noted >= SHARD_BITS {
+            *noted -= u64::from(self.count);
             (self.words, self.count, self.full) = (vec![], 0, true);
             return;
         }
+        *noted += 1;
         if place.is_multiple_of(BITS) {
             self.words.push(0);
         }
@@ -68,24 +71,32 @@ impl MatchNotes {
     }
 }
 
+/// What the publishers of a shard share for their notes.
+#[derive(Debug, Default)]
+pub struct NoteRoom {
+    /// Room for one document.
+    document: Vec<u8>,
+    /// Bits that all have noted.
+    noted: u64,
+}
+
 /// What subscribers with predicates ask of a publisher's messages.
 pub struct Matching {
     workload: Arc<Workload>,
     body: Body,
     /// Wall clock − `CLOCK_MONOTONIC`, ns, as the adapter has it that makes the payloads.
     wall_ahead_ns: i64,
-    /// Messages that are noted for each predicate, at most.
-    limit: u64,
 }
 
 impl Matching {
-    /// Of a publisher with this body, on a shard that has notes of `all` publishers and predicates.
-    pub fn new(workload: &Arc<Workload>, body: Body, wall_ahead_ns: i64, all: usize) -> Matching {
-        Matching { workload: Arc::clone(workload), body, wall_ahead_ns, limit: SHARD_BITS / all.max(1) as u64 }
+    /// Of a publisher with this body.
+    pub fn new(workload: &Arc<Workload>, body: Body, wall_ahead_ns: i64) -> Matching {
+        Matching { workload: Arc::clone(workload), body, wall_ahead_ns }
     }
 
-    /// Makes the document of a message again, with `document` as room, and notes what each predicate says.
-    pub fn note(&self, draw: BodyDraw, due_ns: u64, document: &mut Vec<u8>, notes: &mut [MatchNotes]) {
+    /// Makes the document of a message again, and notes what each predicate says.
+    pub fn note(&self, draw: BodyDraw, due_ns: u64, room: &mut NoteRoom, notes: &mut [MatchNotes]) {
+        let NoteRoom { document, noted } = room;
         document.clear();
         let document: &[u8] = match &self.body {
             Body::Document(text) => text,
@@ -99,7 +110,7 @@ impl Matching {
         };
         for notes in notes {
             let predicate = self.workload.subscribers[usize::from(notes.group)].predicate.as_ref();
-            notes.push(predicate.is_some_and(|predicate| predicate.holds(document) == Ok(true)), self.limit);
+            notes.push(predicate.is_some_and(|predicate| predicate.holds(document) == Ok(true)), noted);
         }
     }
 }
@@ -114,8 +125,11 @@ pub fn notes_of_publishers(
         return vec![];
     }
     let mut notes: Vec<Vec<MatchNotes>> = vec![vec![]; fleet.devices().len()];
+    // Subscribers with the same filters share a list.
+    let mut seen = HashSet::new();
     for (subscriber, heard) in fleet.subscribers().iter().zip(streams) {
-        if workload.subscribers[usize::from(subscriber.group)].predicate.is_none() {
+        let has_predicate = workload.subscribers[usize::from(subscriber.group)].predicate.is_some();
+        if !has_predicate || !seen.insert((subscriber.group, Arc::as_ptr(heard))) {
             continue;
         }
         for entry in heard.iter() {
@@ -136,9 +150,11 @@ mod tests {
     #[test]
     fn notes_without_room_are_none() {
         let mut notes = MatchNotes::new(0);
-        (0..100).for_each(|_| notes.push(true, 100));
+        let mut noted = SHARD_BITS - 100;
+        (0..100).for_each(|_| notes.push(true, &mut noted));
         assert!(notes.covers(100) && !notes.covers(99));
-        notes.push(true, 100);
+        notes.push(true, &mut noted);
+        assert_eq!(noted, SHARD_BITS - 100, "their room is free for others");
         assert!(!notes.covers(101) && !notes.covers(0));
         assert_eq!(notes.count_in(Range { first: 0, last: 99 }), 0);
     }
@@ -149,7 +165,7 @@ mod tests {
             bits in proptest::collection::vec(any::<bool>(), 1..300), first: proptest::sample::Index, length: proptest::sample::Index,
         ) {
             let mut notes = MatchNotes::new(0);
-            bits.iter().for_each(|holds| notes.push(*holds, u64::MAX));
+            bits.iter().for_each(|holds| notes.push(*holds, &mut 0));
             let first = first.index(bits.len());
             let last = first + length.index(bits.len() - first);
             let expected = bits[first..=last].iter().filter(|holds| **holds).count() as u64;

@@ -12,6 +12,7 @@ use super::sessions::Sessions;
 use super::timers::Task;
 use super::timetable::Timetable;
 use crate::announced::Announced;
+use crate::content::matches::NoteRoom;
 use crate::epochs;
 
 /// The publishers of a shard, by their index on it.
@@ -24,8 +25,8 @@ pub struct Publishing {
     pub(super) flooding: Vec<u32>,
     /// When series begin, ns since the start of the window.
     pub(super) series_start_ns: i64,
-    /// Room for one document.
-    pub(super) document: Vec<u8>,
+    /// For notes of what predicates choose.
+    pub(super) note_room: NoteRoom,
     /// How far they have come.
     pub(super) announced: Arc<Announced>,
     /// Measured messages that were due; messages written, and deliveries that they should bring, warm-up included.
@@ -55,7 +56,7 @@ impl Publishing {
             reactions,
             flooding: Vec::new(),
             series_start_ns,
-            document: vec![],
+            note_room: NoteRoom::default(),
             announced,
             offered: 0,
             sent: 0,

@@ -174,7 +174,7 @@ impl Publishing {
                 let sequence = publisher.use_sequence(measured, epoch, segment);
                 if measured && let Some(matching) = &publisher.matching {
                     let due_ns = timetable.window.absolute(due.due_ns);
-                    matching.note(due.draw, due_ns, &mut self.document, &mut publisher.book.matches);
+                    matching.note(due.draw, due_ns, &mut self.note_room, &mut publisher.book.matches);
                 }
                 let payload_bytes = due.payload_bytes;
                 let pending = Pending { publisher: index, sequence, ready_ns, measured, payload_bytes };

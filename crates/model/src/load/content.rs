@@ -1,6 +1,7 @@
 //! Predicates of subscribers, checked: by themselves, and against the messages that the subscribers receive.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
+use std::sync::Arc;
 
 use super::diagnostic::{Problem, ProblemKind};
 use super::payload::within;
@@ -50,8 +51,12 @@ pub(crate) fn check(workload: &Workload, raw: &RawWorkload) -> Result<(), Proble
 /// By group of subscribers: groups of devices whose messages it receives.
 fn groups_heard(workload: &Workload, fleet: &Fleet) -> Vec<BTreeSet<u16>> {
     let mut heard = vec![BTreeSet::new(); workload.subscribers.len()];
-    for (subscriber, streams) in fleet.subscribers().iter().zip(fleet.streams(workload)) {
-        if workload.subscribers[usize::from(subscriber.group)].predicate.is_some() {
+    let all = fleet.streams(workload);
+    // Subscribers with the same filters share a list.
+    let mut seen = HashSet::new();
+    for (subscriber, streams) in fleet.subscribers().iter().zip(&all) {
+        let has_predicate = workload.subscribers[usize::from(subscriber.group)].predicate.is_some();
+        if has_predicate && seen.insert((subscriber.group, Arc::as_ptr(streams))) {
             let groups = streams.iter().map(|entry| fleet.devices()[entry.publisher as usize].group);
             heard[usize::from(subscriber.group)].extend(groups);
         }
