@@ -68,7 +68,7 @@ mod tests {
             words.starts_with("edge → cloud: delivered 999 of 1,000, lost 1; p50 ") && words.ends_with("p99 —"),
             "{words}"
         );
-        assert!(words.contains("0.25") && words.contains("0.31 ms"), "{words}");
+        assert!(words.contains("0.25") && words.contains("0.31") && words.contains(" ms, p99"), "{words}");
         record.tables.by_label = vec![row, measured];
         let text = by_label(&record);
         let lines: Vec<&str> = text.lines().collect();
