@@ -259,7 +259,7 @@ mod tests {
         assert_eq!(nothing.run(&spec(|_| ())), Ok(()));
         assert_eq!(nothing.run(&spec(|spec| spec.target.system = Some("builtin".to_owned()))), Ok(()));
         type Change = fn(&mut RunSpec);
-        let wrong: [(Right, Change); 16] = [
+        let wrong: [(Right, Change); 18] = [
             (Right::Systems, |spec| spec.target.system = Some("mosquitto".to_owned())),
             (Right::Systems, |spec| spec.target.back_end = Some(BackEnd::Container)),
             (Right::Endpoints, |spec| spec.target.endpoint = Some("mqtt://example.org".to_owned())),
