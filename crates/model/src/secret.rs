@@ -295,8 +295,10 @@ mod tests {
              \x20 password: *\n*********\n*********\n  user: b\npasswrd: *\npassword_env: NAME\n\
              devices.0.credentials.password=**\n"
         );
-        let tokens = "credentials: {token: eyJ.a.b, user: x}\n  token: {algorithm: ES256}\n  token:\n    file: a\na.token=eyJ\n";
-        let masked = "credentials: {token: *******, user: x}\n  token: {algorithm: ES256}\n  token:\n    file: a\na.token=***\n";
+        let tokens =
+            "credentials: {token: eyJ.a.b, user: x}\n  token: {algorithm: ES256}\n  token:\n    file: a\na.token=eyJ\n";
+        let masked =
+            "credentials: {token: *******, user: x}\n  token: {algorithm: ES256}\n  token:\n    file: a\na.token=***\n";
         assert_eq!(masked_yaml(tokens), masked);
         let urls = "{endpoint: 'mqtt://ann:word@host:1', label: a}\nmqtt://ann@host:1 http://b:c@d/e\n";
         let masked = "{endpoint: 'mqtt://ann:****@host:1', label: a}\nmqtt://ann@host:1 http://b:*@d/e\n";

@@ -91,7 +91,8 @@ pub fn with_earlier(mut record: PaperRecord, paper: &Paper, earlier: PaperRecord
         statement.map(|statement| [&statement.larger, &statement.smaller].map(|side| side.experiment.as_str()))
     };
     let of_gone = |result: &StatementResult| sides(result).is_some_and(|sides| sides.iter().any(|side| is_gone(side)));
-    let holds_still = |result: &StatementResult| sides(result).is_some_and(|sides| sides.iter().all(|side| is_as_before(side)));
+    let holds_still =
+        |result: &StatementResult| sides(result).is_some_and(|sides| sides.iter().all(|side| is_as_before(side)));
     let judged = earlier.statements.into_iter().filter(|result| of_gone(result) && holds_still(result));
     let judged: Vec<StatementResult> = judged.collect();
     record.statements.retain(|result| !of_gone(result));

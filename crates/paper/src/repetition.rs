@@ -104,7 +104,8 @@ impl Repetition {
             RunError::from_error(ErrorKind::Input, &error).hint("move it away, or give another folder with `--out DIR`")
         })?;
         let refused = |why: &str| {
-            Err(RunError::input(format!("`{}` is of {why}", file.display())).hint("give another folder with `--out DIR`"))
+            Err(RunError::input(format!("`{}` is of {why}", file.display()))
+                .hint("give another folder with `--out DIR`"))
         };
         match (earlier.quick, self.quick) {
             _ if earlier.paper != self.paper.name => refused(&format!("the publication `{}`", earlier.paper)),

@@ -43,6 +43,12 @@ pub fn check(spec: &RunSpec, workload: &Workload) -> Result<(), RunError> {
     check_nodes(workload, &names.zip(spec.node_labels()).collect::<Vec<_>>())
 }
 
+/// Is it known before nodes join at how many sites there are copies of groups?
+pub fn sites_are_known(spec: &RunSpec, workload: &Workload) -> bool {
+    let is_at_each = |placement: &&Placement| matches!(placement, Placement::Each(_));
+    spec.nodes.nodes.is_none() || !placement::by_labels(workload).keys().any(is_at_each)
+}
+
 /// Refuses labels that no worker process would have.
 fn check_given(spec: &RunSpec) -> Result<(), RunError> {
     match (spec.nodes.node_labels.first(), spec.nodes.local_nodes) {

@@ -6,7 +6,7 @@ use pubmark_model::fault::Occurrence;
 use pubmark_model::fleet::Fleet;
 use pubmark_model::load::{self, LoadError, LoadOptions};
 use pubmark_model::metric::MetricProgram;
-use pubmark_model::placement::{self, NodeLabels};
+use pubmark_model::placement::{self, NodeLabels, PlacementChoice, Placements};
 use pubmark_model::plan::{Plan, PlanOptions};
 use pubmark_model::qos::Qos;
 use pubmark_model::schedule::{self, Timeline};
@@ -72,14 +72,19 @@ impl RunSpec {
             WorkloadSource::Inline { file_name, text, .. } => load::parse(file_name, text, &options),
         };
         let mut workload = loaded.map_err(|error| not_loaded(error, self.workload.name()))?;
+        // `none` is about the workload, and leaves what this call says.
+        let choices = &self.nodes.placement;
+        let chosen = choices.iter().rposition(|choice| *choice == PlacementChoice::None).map_or(0, |last| last + 1);
+        if chosen > 0 {
+            workload.placement = Placements::default();
+        }
         if let Some(devices) = self.nodes.devices {
             workload.placement.devices = devices.into();
         }
         if let Some(subscribers) = self.nodes.subscribers {
             workload.placement.subscribers = subscribers.into();
         }
-        placement::apply(&mut workload, &self.nodes.placement)
-            .map_err(|error| not_loaded(error, self.workload.name()))?;
+        placement::apply(&mut workload, &choices[chosen..]).map_err(|error| not_loaded(error, self.workload.name()))?;
         Ok(workload)
     }
 
@@ -228,7 +233,8 @@ impl CheckedRun {
         if spec.load.netem == Netem::Kernel && linked::any(&workload) {
             linked::by_kernel(&workload)?;
         }
-        let fleet = counted_out(&spec, &workload, spoken, &wanted, spec.fleet(&workload)?)?;
+        let known = labels::sites_are_known(&spec, &workload);
+        let fleet = counted_out(&spec, &workload, spoken, &wanted, spec.fleet(&workload)?, known)?;
         if let Some(sentence) =
             suitability::too_many_messages(&workload, spec.window.warmup.saturating_add(spec.window.duration))
         {
@@ -258,19 +264,24 @@ impl CheckedRun {
     }
 }
 
-/// A fleet that its protocols carry, that this machine holds, and whose clients are told apart.
+/// A fleet that its protocols carry, that this machine holds, and whose clients are told apart. How many clients are at sites of nodes
+/// that have not joined is not known: then the last is left for [`PreparedRun::gather`].
 pub(crate) fn counted_out(
     spec: &RunSpec,
     workload: &Workload,
     spoken: Spoken,
     wanted: &Wanted,
     fleet: Fleet,
+    sites_are_known: bool,
 ) -> Result<Arc<Fleet>, RunError> {
     let fleet = suitability::fleet(workload, spoken, fleet).map_err(unsuitable)?;
+    room(spec, workload, &fleet, wanted)?;
+    if !sites_are_known {
+        return Ok(fleet);
+    }
     if matches!(wanted, Wanted::Brokerless { .. }) {
         brokerless::check_listeners(&spoken.subscribe.capabilities, fleet.subscribers().len())?;
     }
-    room(spec, workload, &fleet, wanted)?;
     identities::check(workload, &fleet, wanted)?;
     Ok(fleet)
 }

@@ -175,10 +175,10 @@ impl PreparedRun {
         self.node_labels = nodes.into_iter().map(|(_, labels)| labels).collect();
         let nodes = NodeLabels { nodes: self.spec.node_count(), labels: &self.node_labels };
         let copies = GroupNodes::of(&self.workload.placements(), nodes).copies();
-        if *self.fleet.copies() != copies {
+        if *self.fleet.copies() != copies || !labels::sites_are_known(&self.spec, &self.workload) {
             // Subscribers alone depend on how many sites there are: the schedule is the same.
             let fleet = Fleet::of_copies(&self.workload, &copies);
-            self.fleet = prepare::counted_out(&self.spec, &self.workload, self.spoken, &self.wanted, fleet)?;
+            self.fleet = prepare::counted_out(&self.spec, &self.workload, self.spoken, &self.wanted, fleet, true)?;
         }
         Ok(())
     }

@@ -201,7 +201,7 @@ pub struct Setup {
 
     /// On several nodes: where a group runs, in place of the workload's placement: on all nodes (`GROUP=split`), on those with a label
     /// (`cameras=site=edge-1`), a copy on every node (`GROUP=replicate`) or, of subscribers, at every site (`'dashboards=each site'`);
-    /// `default` for all groups, `none` for no placement; once for each
+    /// `default` for groups that are not named, `none` in place of all of the workload; once for each
     #[arg(long, value_name = "GROUP=WHERE", value_parser = PlacementChoice::parse,
           help_heading = "Nodes", hide_short_help = true)]
     pub placement: Vec<PlacementChoice>,

@@ -13,8 +13,8 @@ use pubmark_protocol::events::{Cause, Reason};
 use pubmark_protocol::log_in::SessionToken;
 use pubmark_protocol::token::TokenSigner;
 use pubmark_testing::assert_count_eq;
-use rcgen::KeyPair;
 use pubmark_wire::mqtt::{Packet, PacketType, Version};
+use rcgen::KeyPair;
 
 use crate::script::{Script, packet};
 

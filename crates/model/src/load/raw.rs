@@ -8,8 +8,8 @@ use super::raw_faults::RawFault;
 use super::raw_links::RawLink;
 use super::raw_requests::{RawRequester, RawResponder};
 use super::shape::{
-    AnyText, ChanceText, CheckText, CountText, DurationText, Form, Named, NumberText, OneOrMany, PlacementText, QosText, RateText,
-    ShareText, SizeText, Spanned, SpreadText, Text, ThinkText, Word,
+    AnyText, ChanceText, CheckText, CountText, DurationText, Form, Named, NumberText, OneOrMany, PlacementText,
+    QosText, RateText, ShareText, SizeText, Spanned, SpreadText, Text, ThinkText, Word,
 };
 use crate::metric::MetricProgram;
 

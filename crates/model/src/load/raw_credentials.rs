@@ -46,7 +46,9 @@ impl<'de> Deserialize<'de> for TokenForm {
             }
 
             fn visit_str<E: Error>(self, _: &str) -> Result<TokenForm, E> {
-                Err(E::custom("`token` says how clients sign tokens, and is a mapping; a token itself goes where a password does"))
+                Err(E::custom(
+                    "`token` says how clients sign tokens, and is a mapping; a token itself goes where a password does",
+                ))
             }
 
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<TokenForm, A::Error> {

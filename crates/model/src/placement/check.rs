@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{DEFAULT, DEVICES, Placement, SUBSCRIBERS};
+use super::{DEFAULT, DEVICES, Placement, Placements, SUBSCRIBERS};
 use crate::load::suggest;
 use crate::workload::Workload;
 
@@ -34,6 +34,15 @@ fn check_names(workload: &Workload) -> Result<(), Misplaced> {
     let subscribers = workload.subscribers.iter().map(|group| (&group.name, &group.client));
     let names = devices.chain(subscribers).flat_map(|(name, client)| [Some(name.as_str()), client.as_deref()]);
     let names: BTreeSet<&str> = names.flatten().collect();
+    let reserved = [DEFAULT, DEVICES, SUBSCRIBERS].into_iter().find(|word| names.contains(word));
+    if let Some(word) = reserved.filter(|_| workload.placement != Placements::default()) {
+        return Err(Misplaced {
+            who: word.to_owned(),
+            is_unknown: false,
+            message: format!("a group is called `{word}`, and in a placement this stands for several groups"),
+            hint: "call the group otherwise".to_owned(),
+        });
+    }
     match workload.placement.groups.keys().find(|group| !names.contains(group.as_str())) {
         None => Ok(()),
         Some(group) => {
@@ -69,18 +78,33 @@ fn check_copies(workload: &Workload) -> Result<(), Misplaced> {
             });
         }
     }
-    for group in workload.subscribers.iter().filter(|group| group.responds.is_some()) {
-        if let Placement::Each(key) = workload.placement_of_subscribers(group) {
-            return Err(Misplaced {
-                who: named_by(workload, &group.name, group.client.as_deref(), SUBSCRIBERS),
-                is_unknown: false,
-                message: format!(
-                    "responders of `{}` would be there once for each `{key}`, and a request has one reply",
-                    group.name
-                ),
-                hint: format!("`split`, or one of the sites: `{key}=VALUE`"),
-            });
-        }
+    for group in &workload.subscribers {
+        let placement = workload.placement_of_subscribers(group);
+        let (where_, hint) = match placement {
+            Placement::Each(key) => {
+                (format!("once for each `{key}`"), format!("`split`, or one of the sites: `{key}=VALUE`"))
+            }
+            Placement::Replicate => {
+                ("on every node".to_owned(), "`split`, or one of the sites: `KEY=VALUE`".to_owned())
+            }
+            Placement::Split | Placement::On(_) => continue,
+        };
+        let message = if group.responds.is_some() {
+            format!("responders of `{}` would be there {where_}, and a request has one reply", group.name)
+        } else if let Some(shared) = &group.shared
+            && !group.filters.iter().all(|filter| filter.0.contains("{copy}"))
+        {
+            // To a system all copies are members of one group, and each message goes to one of them.
+            format!("`{}` shares its subscription as `{shared}`, and would be there {where_}", group.name)
+        } else {
+            continue;
+        };
+        return Err(Misplaced {
+            who: named_by(workload, &group.name, group.client.as_deref(), SUBSCRIBERS),
+            is_unknown: false,
+            message,
+            hint,
+        });
     }
     Ok(())
 }

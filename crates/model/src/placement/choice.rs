@@ -47,6 +47,14 @@ impl fmt::Display for PlacementChoice {
     }
 }
 
+/// Names of the groups that the clients of this name carry.
+fn carried_by(workload: &Workload, client: &str) -> Vec<String> {
+    let devices = workload.devices.iter().map(|group| (&group.name, &group.client));
+    let subscribers = workload.subscribers.iter().map(|group| (&group.name, &group.client));
+    let carried = devices.chain(subscribers).filter(|(_, of)| of.as_deref() == Some(client));
+    carried.map(|(name, _)| name.clone()).collect()
+}
+
 /// Places groups as chosen, in order.
 ///
 /// # Errors
@@ -54,7 +62,13 @@ impl fmt::Display for PlacementChoice {
 pub fn apply(workload: &mut Workload, choices: &[PlacementChoice]) -> Result<(), LoadError> {
     for choice in choices {
         match choice {
-            PlacementChoice::Of(group, placement) => workload.placement.put(group, placement.clone()),
+            PlacementChoice::Of(group, placement) => {
+                // Who names the clients means all groups that they carry.
+                for carried in carried_by(workload, group) {
+                    workload.placement.groups.remove(&carried);
+                }
+                workload.placement.put(group, placement.clone());
+            }
             PlacementChoice::None => workload.placement = Placements::default(),
         }
     }
@@ -99,6 +113,7 @@ placement: {meters: site=a, hub: site=a, default: split}
         assert_eq!(of(&placed(&[]).unwrap()), ["split", "site=a", "split", "site=a"]);
         assert_eq!(of(&placed(&["cameras=site=b"]).unwrap()), ["site=b", "site=a", "split", "site=a"]);
         assert_eq!(of(&placed(&["default=site=c"]).unwrap()), ["site=c", "site=a", "site=c", "site=a"]);
+        assert_eq!(of(&placed(&["house=site=b"]).unwrap()), ["split", "site=b", "split", "site=b"]);
         assert_eq!(of(&placed(&["none", "house=site=b"]).unwrap()), ["split", "site=b", "split", "site=b"]);
         assert_eq!(of(&placed(&["screens=each site"]).unwrap()), ["split", "site=a", "each site", "site=a"]);
         assert_eq!(of(&placed(&["none", "subscribers=every-node"]).unwrap())[2..], ["replicate", "replicate"]);
