@@ -76,7 +76,7 @@ fn what_is_wrong_with_a_token_is_said_and_no_key_is_shown() {
         ("{token: {algorithm: HS256, file: secret, lifetime: 10000h}}", "whole seconds, a year at most"),
         ("{token: {algorithm: HS256, file: secret, claims: {exp: 1}}}", "the claim `exp` is written when"),
         ("{token: {algorithm: HS256, file: secret, claims: {sub: ['{devise}']}}}", "unknown placeholder `{devise}`"),
-        ("{token: {algorithm: HS256, file: secret, claims: [sub]}}", "mapping"),
+        ("{token: {algorithm: HS256, file: secret, claims: [sub]}}", "expected a map"),
         ("{token: planted-s.of.one}", "`token` says how clients sign tokens"),
         ("{token: {algorithm: HS256, file: secret, claims: {file: a}}}", "a claim called `file`"),
         (
