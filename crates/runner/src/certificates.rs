@@ -1,9 +1,26 @@
 //! Certificates and keys that cannot be used, and servers that want one: what to type instead.
 
+use std::path::PathBuf;
+
 use pubmark_protocol::client_certificate::{NOT_TAKEN, WANTED};
 use pubmark_protocol::clients::OpenError;
 
 use crate::error::{ErrorKind, RunError};
+
+/// Where distributions keep the certificates that a machine trusts: Debian, Fedora, Alpine.
+const OF_MACHINE: [&str; 3] =
+    ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem"];
+
+/// The authorities that this machine trusts, to check an endpoint with.
+///
+/// # Errors
+/// There are none.
+pub fn of_machine(endpoint: &str) -> Result<PathBuf, RunError> {
+    OF_MACHINE.iter().map(PathBuf::from).find(|path| path.is_file()).ok_or_else(|| {
+        RunError::input(format!("found no authorities on this machine to check `{endpoint}` with"))
+            .hint("`--tls-ca FILE` with the authority's certificate, or `--tls-insecure` to accept any")
+    })
+}
 
 /// A file that the user named and that cannot be used.
 pub fn unusable(error: &OpenError) -> RunError {

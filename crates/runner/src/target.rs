@@ -1,7 +1,6 @@
 //! What a run is made against: a system that runs already, or one that is started for it.
 
 use std::net::{IpAddr, Ipv4Addr};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -31,10 +30,6 @@ const DEFAULT_SYSTEM: &str = "builtin";
 
 /// Longest time until brokers that know each other forward to each other.
 const CROSSING: Duration = Duration::from_secs(30);
-
-/// Where distributions keep the certificates that a machine trusts: Debian, Fedora, Alpine.
-const MACHINE_AUTHORITIES: [&str; 3] =
-    ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem"];
 
 /// What was asked for, checked, nothing started.
 pub enum Wanted {
@@ -284,7 +279,7 @@ fn resolved(
     written.credentials = written.credentials.or(login);
     let authorities = match &spec.connection.tls_ca {
         Some(file) if written.encrypted => Some(file.clone()),
-        None if written.encrypted && !spec.connection.tls_insecure => Some(machine_authorities(&written)?),
+        None if written.encrypted && !spec.connection.tls_insecure => Some(certificates::of_machine(&written.shown())?),
         _ => None,
     };
     let identity = spec.connection.tls_cert.clone().zip(spec.connection.tls_key.clone());
@@ -295,14 +290,6 @@ fn resolved(
         TlsSetup::new(tls).map_err(|error| certificates::unusable(&error))?;
     }
     Ok(endpoint)
-}
-
-/// The authorities that this machine trusts.
-fn machine_authorities(written: &Written) -> Result<PathBuf, RunError> {
-    MACHINE_AUTHORITIES.iter().map(PathBuf::from).find(|path| path.is_file()).ok_or_else(|| {
-        RunError::input(format!("found no authorities on this machine to check `{}` with", written.shown()))
-            .hint("`--tls-ca FILE` with the authority's certificate, or `--tls-insecure` to accept any")
-    })
 }
 
 fn external_target(

@@ -58,7 +58,7 @@ fn carried_by(workload: &Workload, client: &str) -> Vec<String> {
 /// Places groups as chosen, in order.
 ///
 /// # Errors
-/// As [`check`].
+/// As [`check()`].
 pub fn apply(workload: &mut Workload, choices: &[PlacementChoice]) -> Result<(), LoadError> {
     for choice in choices {
         match choice {
