@@ -21,12 +21,14 @@ pub fn text(workload: &Workload, nodes: NodeLabels<'_>) -> String {
     let devices = workload.devices.iter().enumerate().map(|(number, group)| {
         let there: Vec<&[u16]> = placed.of_devices(number).collect();
         let clients = counted(group.count.into(), "device", "devices");
-        (group.name.as_str(), clients, group.count, workload.placement_of_devices(group), there)
+        (group.name.as_str(), clients, Some(group.count), workload.placement_of_devices(group), there)
     });
     let subscribers = workload.subscribers.iter().enumerate().map(|(number, group)| {
         let there: Vec<&[u16]> = placed.of_subscribers(number).collect();
         let clients = counted(group.count.into(), "subscriber", "subscribers");
-        (group.name.as_str(), clients, group.count, workload.placement_of_subscribers(group), there)
+        // Members of a shared group are together, so that what one of them receives is known at once.
+        let count = if group.shared.is_some() { None } else { Some(group.count) };
+        (group.name.as_str(), clients, count, workload.placement_of_subscribers(group), there)
     });
     let all = workload.devices.len() + workload.subscribers.len();
     let mut text = String::new();
@@ -40,8 +42,8 @@ pub fn text(workload: &Workload, nodes: NodeLabels<'_>) -> String {
     text
 }
 
-/// Where a group runs, and how many of its clients are on each node.
-fn place(count: u32, placement: &Placement, there: &[&[u16]], nodes: NodeLabels<'_>) -> String {
+/// Where a group runs, and how many of its clients are on each node; no `count` where they are together.
+fn place(count: Option<u32>, placement: &Placement, there: &[&[u16]], nodes: NodeLabels<'_>) -> String {
     let is_known = !nodes.labels.is_empty();
     match placement {
         Placement::Split => format!("over all nodes{}", each(count, there)),
@@ -70,8 +72,11 @@ fn names(nodes: &[u16]) -> String {
 }
 
 /// Clients on each of the nodes that a group is dealt out over.
-fn each(count: u32, there: &[&[u16]]) -> String {
+fn each(count: Option<u32>, there: &[&[u16]]) -> String {
     let nodes = there.first().map_or(1, |nodes| nodes.len()).max(1) as u32;
+    let Some(count) = count else {
+        return if nodes == 1 { String::new() } else { " (together on one of them)".to_owned() };
+    };
     match (count / nodes, count.div_ceil(nodes)) {
         _ if nodes == 1 => String::new(),
         (least, most) if least == most => format!(" ({most} each)"),
@@ -92,6 +97,7 @@ devices:
 subscribers:
   - {name: dashboards, filters: ['#']}
   - {name: store, filters: ['#']}
+  - {name: workers, count: 10, shared: workers, filters: ['#']}
 placement: {cameras: site=edge, dashboards: each site, store: site=cloud}
 ";
 
@@ -102,8 +108,9 @@ placement: {cameras: site=edge, dashboards: each site, store: site=cloud}
             ["site=edge", "site=edge", "site=cloud"].map(|label| labels(&[label]).expect("labels")).to_vec();
         let expected = "  cameras               7 devices over the nodes with site=edge: local 1, local\n                        2 (3 or 4 each)\n  \
                         meters                10 devices over all nodes (3 or 4 each)\n  \
-                        dashboards            1 subscriber at each site: cloud (local 3), edge (local 1,\n                        local 2)\n  \
-                        store                 1 subscriber over the nodes with site=cloud: local 3\n";
+                        dashboards            1 subscriber at each site: cloud (local 3), edge (local\n                        1, local 2)\n  \
+                        store                 1 subscriber over the nodes with site=cloud: local 3\n  \
+                        workers               10 subscribers over all nodes (together on one of them)\n";
         assert_eq!(text(&workload, NodeLabels { nodes: 3, labels: &known }), expected);
         let unknown = text(&workload, NodeLabels::unknown(5));
         assert!(unknown.contains("cameras               7 devices over the nodes with site=edge\n"), "{unknown}");

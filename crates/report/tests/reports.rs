@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use pubmark_record::comparison::compare;
 use pubmark_record::nodes::{NodeRow, ReceivedPerSecond};
 use pubmark_record::record::VerdictStatus;
+use pubmark_record::tables::LabelRow;
 use pubmark_report::charts::{CHARTS, Picture};
 use pubmark_report::plot::Width;
 use pubmark_report::terminal::{COLUMNS, LINES, TerminalOptions};
@@ -292,6 +293,17 @@ fn tables_of_a_run_behind_links_are_filled() {
     let mut record = fixtures::linked();
     record.custom = vec![pubmark_record::sample::custom("jitter", "ms", [0.5, 1.5])];
     record.tables.nodes = vec![NodeRow { received: ReceivedPerSecond::of(&[9, 11]), ..NodeRow::default() }];
+    record.delivery.content = vec![pubmark_record::sample::content()];
+    record.tables.by_label = vec![LabelRow {
+        label: "site".to_owned(),
+        publisher_site: Some("edge".to_owned()),
+        subscriber_site: None,
+        expected: 10,
+        delivered: 9,
+        lost: 1,
+        latency: None,
+        clock_bound_us: None,
+    }];
     let files = exports::all(&record);
     let tables: Vec<_> = files.iter().filter(|(name, _)| name.ends_with(".csv")).collect();
     assert!(tables.len() > 5, "{}", tables.len());
