@@ -96,7 +96,7 @@ impl Fleet {
         &self.copies
     }
 
-    /// So many copies of each group.
+    /// The fleet with this number of copies of each group.
     pub fn of_copies(workload: &Workload, copies: &Copies) -> Fleet {
         // By copy, group, index.
         let places = |copies: &[u32], counts: Vec<u32>| {

@@ -92,7 +92,7 @@ impl Traffic {
         self.mean_bytes_per_s += other.mean_bytes_per_s;
     }
 
-    /// What follows if each message of the flow leads to so many of this mean size.
+    /// The flow that results if each message of this flow triggers `messages` messages of `bytes` bytes on average.
     fn answered(&self, messages: f64, bytes: f64) -> Traffic {
         let times = |per_s: f64| per_s * messages;
         Traffic {

@@ -79,6 +79,8 @@ fn the_printed_value_stands_beside_ours_and_nothing_is_made_twice() {
     assert_eq!(again.code(), 0, "{again:?}");
     assert_eq!(journal(&folder, "began"), before, "a run was made again");
     assert_eq!(record(&place)["tables"], found["tables"]);
+    let machine = |record: &Value| record["experiments"][0]["runs"]["environment"].clone();
+    assert_eq!(machine(&record(&place)), machine(&found), "the load of now is not that of the runs");
 
     // Other repetitions would be averaged with these.
     let other = call(&place, &["--repeat", "3"]);

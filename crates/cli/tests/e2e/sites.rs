@@ -1,4 +1,4 @@
-//! Groups that are placed by the labels of nodes: who runs where, what is offered, what is told by site, and what is refused.
+//! Groups that are placed by the labels of nodes: where each client runs, how many messages are offered, the results by site, and refusals.
 
 use pubmark_testing::assert_count_eq;
 use serde_json::Value;

@@ -48,7 +48,7 @@ impl MatchNotes {
         self.count += 1;
     }
 
-    /// Are there notes of so many messages?
+    /// Does it have a note for each of `messages` messages?
     pub fn covers(&self, messages: u64) -> bool {
         !self.full && u64::from(self.count) == messages && self.words.len() == (self.count as usize).div_ceil(BITS)
     }

@@ -24,7 +24,7 @@ pub struct Range {
     pub first: Option<f64>,
     /// Largest factor of the workload.
     pub most: Option<f64>,
-    /// The answer is to be known to so many percent.
+    /// The search ends when the answer is known to this precision, percent.
     pub precision_percent: f64,
 }
 

@@ -66,7 +66,7 @@ impl Outline<'_> {
     }
 }
 
-/// Time of so many runs if nothing that was sent stays missing: of each the start and the window.
+/// Shortest time that `runs` runs take: start, warm-up and measured window of each, without any wait for missing messages.
 pub fn least(experiment: &Experiment, runs: u32) -> Duration {
     pace::of_a_run(experiment.warmup + experiment.duration).saturating_mul(runs)
 }

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use pubmark_model::experiment::Experiment;
 use pubmark_record::evaluation::{self, CellInput, RunInput};
 use pubmark_record::experiment::{
-    CellFailure, CellRun, EXPERIMENT_FILE, EXPERIMENT_SCHEMA_VERSION, ExperimentRecord, FailureKind, PaperFigures,
-    PaperValue,
+    Cell as ExperimentCell, CellFailure, CellRun, EXPERIMENT_FILE, EXPERIMENT_SCHEMA_VERSION, ExperimentRecord,
+    FailureKind, PaperFigures, PaperValue,
 };
 use pubmark_record::record::{Record, Status, VerdictStatus};
+use pubmark_record::store;
 use pubmark_record::verdict::usable::{Usable, usable};
 use pubmark_runner::{ErrorKind, RunError};
 use pubmark_systems::environment;
@@ -40,6 +41,12 @@ pub fn record(
         }
     }
     let planned = journal.planned();
+    // A look at an experiment that made no more runs says nothing of the machine that made them.
+    let runs = |cells: &[ExperimentCell]| cells.iter().map(|cell| cell.runs.len()).sum::<usize>();
+    let earlier: Option<ExperimentRecord> = store::load_as(&folder.path).ok();
+    let unchanged =
+        earlier.filter(|earlier| earlier.status == Status::Complete && runs(&earlier.cells) == runs(&cells));
+    let environment = unchanged.map_or_else(environment::read, |earlier| earlier.environment);
     Ok(ExperimentRecord {
         schema_version: EXPERIMENT_SCHEMA_VERSION,
         pubmark_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -62,7 +69,7 @@ pub fn record(
         contests: judged.contests,
         cautions: [judged.cautions, plan.cautions.clone(), left_out(plan, journal.events())].concat(),
         papers: papers(experiment, plan),
-        environment: environment::read(),
+        environment,
         definition: experiment.to_yaml(),
     })
 }

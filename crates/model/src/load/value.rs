@@ -88,7 +88,7 @@ pub(crate) fn rate_or_silence(text: &Text<RateText>) -> Result<Option<f64>, Prob
     Ok(Some(rate))
 }
 
-/// Time between two messages at so many per second.
+/// Time between two messages at a rate, messages per second.
 pub(crate) fn interval_of(rate_per_s: f64) -> Duration {
     Duration::try_from_secs_f64(1.0 / rate_per_s).unwrap_or(Duration::MAX)
 }

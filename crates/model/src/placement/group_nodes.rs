@@ -66,7 +66,7 @@ pub struct Copies {
 }
 
 impl Copies {
-    /// So many of all devices, and of those subscribers that every node has; others are there once.
+    /// `copies` copies of all devices and of the subscribers that run on every node, one copy of the other subscribers.
     pub fn of_all(placements: &GroupPlacements<'_>, copies: u32) -> Copies {
         let of_subscribers = |placement: &&Placement| match placement {
             Placement::Replicate => copies,
