@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::OnceLock;
 
 use crate::pages::{Block, Page};
 use crate::place::Place;
@@ -10,8 +11,13 @@ use crate::place::Place;
 /// What the page tells to install, in versions that are known to work.
 const PACKAGES: [&str; 2] = ["duckdb==2.0.1", "pandas==3.1.1"];
 
-/// Its Python; the error is why there is none.
-fn python() -> Result<PathBuf, String> {
+/// The Python that has them, installed once for all tests of this process; the error is why there is none.
+fn python() -> Result<&'static Path, &'static str> {
+    static INSTALLED: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    INSTALLED.get_or_init(install).as_deref().map_err(String::as_str)
+}
+
+fn install() -> Result<PathBuf, String> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("analysis");
     let python = folder.join("bin/python");
     let has_packages = || {
@@ -44,7 +50,7 @@ fn the_queries_on_records_find_their_runs() {
     let made = place.execute(&first.commands[0].text);
     assert_eq!(made.code, Some(0), "{}", made.said);
     let run = |script: &str| {
-        let output = done(Command::new(&python).arg(script).current_dir(place.path()));
+        let output = done(Command::new(python).arg(script).current_dir(place.path()));
         String::from_utf8(output.unwrap_or_else(|why| panic!("{script}: {why}")).stdout).unwrap()
     };
     let sql = run("with_duckdb.py");
@@ -69,7 +75,7 @@ fn a_record_is_recomputed_from_its_message_log_by_a_program_that_shares_no_code_
     let place = Place::for_block(page, first);
     let made = place.execute(&format!("{} --duration 4s --warmup 1s --scale 4", first.commands[0].text));
     assert!(matches!(made.code, Some(0 | 5)), "{}", made.said);
-    let output = done(Command::new(&python).args(["recount.py", "runs/latest"]).current_dir(place.path()));
+    let output = done(Command::new(python).args(["recount.py", "runs/latest"]).current_dir(place.path()));
     let said = String::from_utf8(output.unwrap_or_else(|why| panic!("the log and the record differ: {why}")).stdout);
     let said = said.unwrap();
     assert!(said.contains("upper p99 us") && said.contains("delivered"), "{said}");
