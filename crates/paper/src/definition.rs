@@ -25,6 +25,9 @@ pub struct Paper {
     /// What it concludes, as comparisons of figures.
     #[serde(default)]
     pub statements: Vec<Statement>,
+    /// Which of its tables answer what somebody must know who chooses a system.
+    #[serde(default)]
+    pub guidelines: Vec<Guideline>,
     /// What of it is not repeated.
     #[serde(default)]
     pub not_repeated: Vec<NotRepeated>,
@@ -104,6 +107,85 @@ pub struct Side {
     /// Values of axes.
     #[serde(default)]
     pub at: BTreeMap<String, String>,
+}
+
+/// A comparison of systems that answers a need.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Guideline {
+    /// The need.
+    pub need: Need,
+    /// Title of one of the publication's tables.
+    pub table: String,
+    /// The axis whose values are compared.
+    #[serde(default = "system")]
+    pub compare: String,
+    /// Values of the table's other axes.
+    #[serde(default)]
+    pub at: BTreeMap<String, String>,
+    /// What is better.
+    pub better: Better,
+    /// Title of the table of shares delivered, with the same axes: latency and cost of a system that loses messages are no merit.
+    #[serde(default)]
+    pub delivered: Option<String>,
+}
+
+fn system() -> String {
+    "system".to_owned()
+}
+
+/// What somebody needs who chooses a system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Need {
+    /// Low latency.
+    LatencyBound,
+    /// Many messages a second.
+    ThroughputBound,
+    /// Many clients.
+    ManyConnections,
+    /// Little memory.
+    MemoryBound,
+    /// A link that loses packets, or is slow at times.
+    LossyLink,
+    /// Connections that break.
+    AfterACrash,
+}
+
+impl Need {
+    /// Every need, in the order of the guidelines.
+    pub const ALL: [Need; 6] = [
+        Need::LatencyBound,
+        Need::ThroughputBound,
+        Need::ManyConnections,
+        Need::MemoryBound,
+        Need::LossyLink,
+        Need::AfterACrash,
+    ];
+
+    /// As a heading.
+    pub fn title(self) -> &'static str {
+        match self {
+            Need::LatencyBound => "Latency-bound",
+            Need::ThroughputBound => "Throughput-bound",
+            Need::ManyConnections => "Many connections",
+            Need::MemoryBound => "Memory-bound",
+            Need::LossyLink => "Lossy link",
+            Need::AfterACrash => "After a crash",
+        }
+    }
+}
+
+/// Which of two values is better.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Better {
+    /// The smaller one.
+    Smaller,
+    /// The larger one.
+    Larger,
+    /// Of shares delivered along this axis of numbers: everything is delivered up to a larger number.
+    Further(String),
 }
 
 /// Something that cannot be repeated here.
@@ -197,6 +279,34 @@ mod tests {
                 for (column, values) in &series.printed {
                     assert!(columns.contains(column), "{name}: {}: {column}", series.title);
                     assert_eq!(values.len(), series.seconds.len(), "{name}: {}: {column}", series.title);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_guideline_compares_one_cell_a_system_of_a_table_that_there_is() {
+        for name in names() {
+            let paper = find(name).unwrap();
+            for guideline in &paper.guidelines {
+                let of_title = |title: &str| paper.tables.iter().find(|table| table.title == title);
+                let table = of_title(&guideline.table).unwrap_or_else(|| panic!("{name}: {}", guideline.table));
+                let mut axes: Vec<&String> = table.rows.iter().chain(&table.columns).collect();
+                axes.retain(|axis| **axis != guideline.compare && !guideline.at.contains_key(*axis));
+                if let Better::Further(along) = &guideline.better {
+                    assert_eq!(table.figure, "delivered", "{name}: {}", guideline.table);
+                    axes.retain(|axis| *axis != along);
+                }
+                assert!(axes.is_empty(), "{name}: {}: no value of {axes:?}", guideline.table);
+                let planned = cells(&experiment(&table.experiment));
+                for (axis, value) in &guideline.at {
+                    let is_there = planned.iter().any(|cell| cell.values.get(axis) == Some(value));
+                    assert!(is_there, "{name}: {}: {axis}={value}", guideline.table);
+                }
+                if let Some(title) = &guideline.delivered {
+                    let delivered = of_title(title).unwrap_or_else(|| panic!("{name}: {title}"));
+                    assert_eq!(delivered.figure, "delivered", "{name}: {title}");
+                    assert_eq!((&delivered.rows, &delivered.columns), (&table.rows, &table.columns), "{name}: {title}");
                 }
             }
         }

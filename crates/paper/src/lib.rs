@@ -1,11 +1,12 @@
 //! A publication, repeated: all its experiments in one call, and its tables with what came out here beside what is printed.
 //!
 //! Start with [`definition::find`]. [`Selection`] says which of its experiments, and of which values; [`Repetition`] makes what is missing in
-//! a folder and can be called again; [`mod@record`] holds the tables, [`collect`] puts them together from the records of the experiments.
-//! Nothing here prints.
+//! a folder and can be called again; [`mod@record`] holds the tables, [`collect`] puts them together from the records of the experiments,
+//! [`guidelines`] says what several records answer together. Nothing here prints.
 
 pub mod collect;
 pub mod definition;
+pub mod guidelines;
 mod html;
 mod markdown;
 pub mod record;
@@ -56,5 +57,14 @@ mod tests {
             pages += 1;
         }
         assert!(pages > 0, "no result of a publication is in docs/results");
+    }
+
+    #[test]
+    fn the_guidelines_are_those_of_the_records() {
+        let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/results");
+        let collection = guidelines::Collection::load(&results).unwrap().unwrap();
+        let page = fs::read_to_string(results.join(guidelines::GUIDELINES_FILE)).unwrap();
+        // `pubmark report docs/results` makes it again.
+        assert!(page == collection.page(), "docs/results/guidelines.md is not what the records say");
     }
 }

@@ -56,7 +56,7 @@ fn compare(larger: Option<&Measured>, smaller: Option<&Measured>) -> (Outcome, O
 }
 
 /// Where the mean may lie: with the noise where repetitions tell it, else its bounds alone.
-fn ends(measured: &Measured) -> (f64, f64) {
+pub(crate) fn ends(measured: &Measured) -> (f64, f64) {
     measured.interval.unwrap_or((measured.lower.unwrap_or(measured.mean).min(measured.mean), measured.mean))
 }
 

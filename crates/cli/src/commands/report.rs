@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use pubmark_paper::PaperRecord;
+use pubmark_paper::guidelines::{Collection, GUIDELINES_FILE};
 use pubmark_record::capacity::CapacityRecord;
 use pubmark_record::experiment::ExperimentRecord;
 use pubmark_record::record::Record;
@@ -13,13 +14,14 @@ use pubmark_report::terminal::{self, TerminalOptions};
 use pubmark_runner::save;
 
 use crate::exit_code::ExitCode;
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
 use crate::rendering;
 
 /// Rebuild the report of a run, an experiment, a search for capacity or a publication from its record.
 ///
-/// Prints the summary and writes the HTML report and the tables into the folder.
+/// Prints the summary and writes the HTML report and the tables into the folder. Of a folder that holds folders of publications it
+/// writes `guidelines.md`: which system suits which need.
 #[derive(Debug, Args)]
 pub struct Report {
     /// Folder of the run, experiment, search or publication; or its record.json, experiment.json, capacity.json, paper.json
@@ -56,7 +58,29 @@ impl Report {
         if store::is_a::<PaperRecord>(&self.run) {
             return self.show(&Kind { files: pubmark_paper::files, summary: pubmark_paper::summary }, printer);
         }
+        if let Some(collection) = self.collection()? {
+            return self.guidelines(&collection, printer);
+        }
         self.show(&Kind::<Record> { files: exports::all, summary: terminal::summary }, printer)
+    }
+
+    /// The publications of a folder that is no record itself.
+    fn collection(&self) -> Result<Option<Collection>, Failure> {
+        if !self.run.is_dir() || store::is_a::<Record>(&self.run) {
+            return Ok(None);
+        }
+        Collection::load(&self.run).map_err(|error| Failure::from_error(ExitCode::Usage, &error))
+    }
+
+    fn guidelines(&self, collection: &Collection, printer: &Printer) -> Outcome {
+        if self.json {
+            return Err(Failure::usage("there is no JSON of guidelines").hint("the publications' records are `paper.json` in their folders"));
+        }
+        let file = self.out.as_deref().unwrap_or(&self.run).join(GUIDELINES_FILE);
+        rendering::write(&file, &collection.page())?;
+        let publications = collection.names().collect::<Vec<_>>().join(", ");
+        printer.result(&format!("  {:<12}{publications}\n  {:<12}{}\n", "from", "guidelines", file.display()))?;
+        Ok(ExitCode::Ok)
     }
 
     fn show<Source: Stored>(&self, kind: &Kind<Source>, printer: &Printer) -> Outcome {

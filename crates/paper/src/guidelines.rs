@@ -1,0 +1,147 @@
+//! Which system suits which need, from the records of publications on one machine: each sentence rests on a table of a record, and
+//! none stands without one.
+
+mod page;
+mod ranking;
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use pubmark_record::record::Environment;
+use pubmark_record::store::{self, StoreError};
+
+use crate::definition::{self, Guideline};
+use crate::record::{PaperRecord, RunsMade, TableResult};
+use ranking::{Ranking, ranking};
+
+/// Name of the page.
+pub const GUIDELINES_FILE: &str = "guidelines.md";
+
+/// Records of publications, each in a folder of its own below one folder.
+#[derive(Clone, Debug)]
+pub struct Collection {
+    /// Names of the folders, with their records, in the order of the names.
+    records: Vec<(String, PaperRecord)>,
+}
+
+/// Why there are no guidelines.
+#[derive(Debug, thiserror::Error)]
+pub enum GuidelinesError {
+    /// The folder cannot be read.
+    #[error("failed to read the folder `{folder}`")]
+    Folder {
+        /// The folder.
+        folder: String,
+        /// The operating system's reason.
+        #[source]
+        source: io::Error,
+    },
+    /// A record cannot be read.
+    #[error(transparent)]
+    Record(#[from] StoreError),
+    /// Figures of two machines say nothing about two systems.
+    #[error("`{one}` and `{other}` are of different machines: {first} and {second}")]
+    Machines {
+        /// A folder.
+        one: String,
+        /// Another.
+        other: String,
+        /// The machine of the first.
+        first: String,
+        /// The machine of the other.
+        second: String,
+    },
+}
+
+impl Collection {
+    /// The records below a folder; `None` if it has none.
+    ///
+    /// # Errors
+    /// The folder or one of the records cannot be read, or they are not of one machine.
+    pub fn load(folder: &Path) -> Result<Option<Collection>, GuidelinesError> {
+        let unreadable =
+            |source: io::Error| GuidelinesError::Folder { folder: folder.display().to_string(), source };
+        let mut records = vec![];
+        for entry in fs::read_dir(folder).map_err(unreadable)? {
+            let entry = entry.map_err(unreadable)?;
+            if entry.path().is_dir() && store::is_a::<PaperRecord>(&entry.path()) {
+                let record = store::load_as(&entry.path())?;
+                records.push((entry.file_name().to_string_lossy().into_owned(), record));
+            }
+        }
+        records.sort_by(|(one, _), (other, _)| one.cmp(other));
+        if records.is_empty() {
+            return Ok(None);
+        }
+        let collection = Collection { records };
+        collection.refuse_two_machines()?;
+        Ok(Some(collection))
+    }
+
+    fn refuse_two_machines(&self) -> Result<(), GuidelinesError> {
+        let mut first: Option<(&str, String)> = None;
+        for (folder, record) in &self.records {
+            let parts = record.experiments.iter().filter_map(|part| part.runs.as_ref());
+            for machine in parts.map(|runs| machine(&runs.environment)) {
+                match &first {
+                    None => first = Some((folder, machine)),
+                    Some((one, of_first)) if *of_first != machine => {
+                        return Err(GuidelinesError::Machines {
+                            one: (*one).to_owned(),
+                            other: folder.clone(),
+                            first: of_first.clone(),
+                            second: machine,
+                        });
+                    }
+                    Some(_) => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The publications, by the names of their folders.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.records.iter().map(|(folder, _)| folder.as_str())
+    }
+
+    /// The page.
+    pub fn page(&self) -> String {
+        page::page(self)
+    }
+
+    /// What the records answer, in the order of the folders and of the publications' definitions.
+    fn answers(&self) -> impl Iterator<Item = Answer<'_>> {
+        self.records.iter().flat_map(|(folder, record)| {
+            let guidelines = definition::find(&record.paper).map_or_else(Vec::new, |paper| paper.guidelines);
+            guidelines.into_iter().filter_map(move |guideline| {
+                let table = table(record, &guideline.table)?;
+                let delivered = guideline.delivered.as_ref().and_then(|title| self::table(record, title));
+                let part = record.experiments.iter().find(|part| part.name == table.experiment)?;
+                let ranking = ranking(&guideline, table, delivered)?;
+                Some(Answer { folder, guideline, table, ranking, runs: part.runs.as_ref()? })
+            })
+        })
+    }
+}
+
+fn table<'a>(record: &'a PaperRecord, title: &str) -> Option<&'a TableResult> {
+    record.tables.iter().find(|table| table.title == title)
+}
+
+/// A need that a record answers.
+struct Answer<'a> {
+    folder: &'a str,
+    guideline: Guideline,
+    table: &'a TableResult,
+    ranking: Ranking<'a>,
+    runs: &'a RunsMade,
+}
+
+/// What tells one machine from another: updates of its software do not.
+fn machine(environment: &Environment) -> String {
+    let gibibytes = (environment.memory_bytes as f64 / (1u64 << 30) as f64).round();
+    let kind = environment.virtualization.as_ref().map_or_else(String::new, |kind| format!(" ({kind})"));
+    format!("{} × {}, {gibibytes} GiB{kind}", environment.cores, environment.cpu)
+}

@@ -1,0 +1,206 @@
+//! The guidelines as Markdown.
+
+use pubmark_report::markdown::{escaped, table};
+use pubmark_report::numbers::{MISSING, counted, seconds};
+use pubmark_report::words::{capitalised, sentence};
+
+use super::{Answer, Collection, machine};
+use crate::definition::{Better, Need};
+use crate::guidelines::ranking::{DELIVERED_AT_LEAST, Ranked};
+use crate::record::{Outcome, StatementResult};
+use crate::words::{self, Laid};
+
+/// Mark of a figure of one run.
+const ONCE: &str = "¹";
+
+/// The page.
+pub(super) fn page(collection: &Collection) -> String {
+    let mut text = "# Which system for which need\n\n".to_owned();
+    let answers: Vec<Answer<'_>> = collection.answers().collect();
+    introduction(&mut text, collection);
+    overview(&mut text, &answers);
+    for need in Need::ALL {
+        text.push_str(&format!("\n## {}\n\n", need.title()));
+        let mut own = answers.iter().filter(|answer| answer.guideline.need == need).peekable();
+        if own.peek().is_none() {
+            text.push_str("No record here answers this.\n");
+        }
+        for answer in own {
+            text.push_str(&format!("- {}\n", answer_words(answer)));
+        }
+    }
+    unconfirmed(&mut text, collection);
+    text
+}
+
+fn introduction(text: &mut String, collection: &Collection) {
+    let machines = collection.records.iter().flat_map(|(_, record)| {
+        record.experiments.iter().filter_map(|part| part.runs.as_ref()).map(|runs| machine(&runs.environment))
+    });
+    let machine = machines.last().unwrap_or_else(|| MISSING.to_string());
+    text.push_str(&format!(
+        "From {} of repeated publications on one machine ({}), which clients and systems share. `pubmark report` of \
+         their folder makes this page again.\n\nA system is *first* where its interval, of measurement and noise \
+         together, is the best or overlaps the best. A figure with {ONCE} is of one run: no noise is known, and no order \
+         is shown. Latency and cost are compared among systems that delivered at least {} % of the messages.\n",
+        counted(collection.records.len() as u64, "record", "records"),
+        escaped(&machine),
+        DELIVERED_AT_LEAST * 100.0,
+    ));
+}
+
+/// Systems by needs: of each need the first answer.
+fn overview(text: &mut String, answers: &[Answer<'_>]) {
+    let leading: Vec<&Answer<'_>> = Need::ALL
+        .iter()
+        .filter_map(|need| answers.iter().find(|answer| answer.guideline.need == *need))
+        .collect();
+    let mut systems: Vec<&str> = vec![];
+    for ranked in leading.iter().flat_map(|answer| &answer.ranking.ranked) {
+        if !systems.iter().any(|system| is_same(system, ranked.name)) {
+            systems.push(ranked.name);
+        }
+    }
+    if systems.is_empty() {
+        return;
+    }
+    systems.sort_by_key(|system| system.to_lowercase());
+    let heads = leading.iter().map(|answer| {
+        escaped(&format!("{}: {}", answer.guideline.need.title().to_lowercase(), figure_words(answer)))
+    });
+    let header: Vec<String> = std::iter::once("system".to_owned()).chain(heads).collect();
+    let rows: Vec<Vec<String>> = systems
+        .iter()
+        .map(|system| {
+            let cells = leading.iter().map(|answer| {
+                let ranked = answer.ranking.ranked.iter().find(|ranked| is_same(ranked.name, system));
+                ranked.map_or_else(|| MISSING.to_string(), |ranked| overview_cell(answer, ranked))
+            });
+            std::iter::once(escaped(system)).chain(cells).collect()
+        })
+        .collect();
+    text.push('\n');
+    table(text, &header, &rows);
+}
+
+/// The name of a system is written in one way by an experiment, and in another one by its neighbour.
+fn is_same(one: &str, other: &str) -> bool {
+    one.eq_ignore_ascii_case(other)
+}
+
+fn overview_cell(answer: &Answer<'_>, ranked: &Ranked<'_>) -> String {
+    let value = value(answer, ranked);
+    match answer.ranking.is_repeated {
+        true if ranked.is_first => format!("**{value}**"),
+        true => value,
+        false => format!("{value} {ONCE}"),
+    }
+}
+
+/// What was compared, and where: `latency p50 in ms at payload 1024B`.
+fn figure_words(answer: &Answer<'_>) -> String {
+    let at = &answer.guideline.at;
+    let (axes, values): (Vec<String>, Vec<String>) = at.iter().map(|(axis, value)| (axis.clone(), value.clone())).unzip();
+    let place = if at.is_empty() { String::new() } else { format!(" at {}", words::head(&axes, &values)) };
+    match &answer.guideline.better {
+        Better::Further(along) => {
+            format!("{} up to which everything is delivered{place}", words::axes(std::slice::from_ref(along)))
+        }
+        Better::Smaller | Better::Larger => {
+            let laid = Laid::of(answer.table);
+            match laid.unit.symbol {
+                "" => format!("{}{place}", answer.table.figure),
+                symbol => format!("{} in {symbol}{place}", answer.table.figure),
+            }
+        }
+    }
+}
+
+fn value(answer: &Answer<'_>, ranked: &Ranked<'_>) -> String {
+    let (low, high) = ranked.ends;
+    match answer.guideline.better {
+        Better::Further(_) => format!("{high}"),
+        Better::Smaller | Better::Larger => Laid::of(answer.table).unit.bounds([Some(low), Some(high)]),
+    }
+}
+
+/// One answer in a sentence or two, with the link to its table.
+fn answer_words(answer: &Answer<'_>) -> String {
+    let ranking = &answer.ranking;
+    let with_value = |ranked: &Ranked<'_>| format!("{} {}", escaped(ranked.name), value(answer, ranked));
+    let (first, behind): (Vec<_>, Vec<_>) = ranking.ranked.iter().partition(|ranked| ranked.is_first);
+    let listed = |ranked: &[&Ranked<'_>]| ranked.iter().map(|one| with_value(one)).collect::<Vec<_>>().join(", ");
+    let mut text = format!("{}: ", capitalised(&escaped(&figure_words(answer))));
+    if ranking.is_repeated {
+        text.push_str(&format!("first **{}**", listed(&first)));
+        if !behind.is_empty() {
+            text.push_str(&format!("; behind {}", listed(&behind)));
+        }
+    } else {
+        text.push_str(&listed(&ranking.ranked.iter().collect::<Vec<_>>()));
+    }
+    text.push('.');
+    if !ranking.left_out.is_empty() {
+        let reasons = ranking.left_out.iter().map(|(name, why)| format!("{} ({why})", escaped(name)));
+        text.push_str(&format!(" Not compared: {}.", reasons.collect::<Vec<_>>().join(", ")));
+    }
+    let runs = answer.runs;
+    text.push_str(&format!(
+        " {} of {}{}: [{}]({}/paper.md#{}).",
+        counted(runs.repetitions.into(), "run", "runs"),
+        seconds(runs.duration_s),
+        if ranking.is_repeated { "" } else { ", so no order is shown" },
+        escaped(&answer.table.title),
+        answer.folder,
+        anchor(&answer.table.title)
+    ));
+    text
+}
+
+/// The anchor that a heading of Markdown gets: letters in lower case, digits, hyphens for blanks.
+fn anchor(title: &str) -> String {
+    let is_part = |letter: &char| letter.is_alphanumeric() || matches!(letter, ' ' | '-' | '_');
+    title.to_lowercase().chars().filter(is_part).map(|letter| if letter == ' ' { '-' } else { letter }).collect()
+}
+
+/// The conclusions that no case of what was measured confirms.
+fn unconfirmed(text: &mut String, collection: &Collection) {
+    let is_confirmed =
+        |statement: &&StatementResult| statement.cases.iter().any(|case| case.outcome == Outcome::Holds);
+    let is_measured =
+        |statement: &&StatementResult| statement.cases.iter().any(|case| case.outcome != Outcome::NotMeasured);
+    let mut lines = vec![];
+    for (folder, record) in &collection.records {
+        for statement in record.statements.iter().filter(is_measured).filter(|one| !is_confirmed(one)) {
+            let mut ratios: Vec<(f64, f64)> = statement.cases.iter().filter_map(|case| case.ratio).collect();
+            ratios.sort_by(|one, other| one.0.total_cmp(&other.0));
+            let ratios: Vec<String> = ratios.into_iter().map(words::times).collect();
+            lines.push(format!(
+                "- *{}* ({}, {}): {}; {} by {}. [The cases]({folder}/paper.md#{}).",
+                sentence(&escaped(&statement.conclusion)),
+                escaped(&record.citation),
+                escaped(&statement.source),
+                words::counts(statement),
+                if ratios.is_empty() { MISSING.to_string() } else { ratios.join(", ") },
+                statement.figure,
+                anchor(&statement.conclusion)
+            ));
+        }
+    }
+    text.push_str("\n## Conclusions of the publications that are not confirmed here\n\n");
+    match lines.is_empty() {
+        true => text.push_str("Every conclusion that was measured holds in some case.\n"),
+        false => text.push_str(&format!("{}\n", lines.join("\n"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_anchor_is_that_of_the_heading() {
+        assert_eq!(anchor("Section 5.3, figure 6: by loss"), "section-53-figure-6-by-loss");
+        assert_eq!(anchor("MQTT is more efficient than AMQP"), "mqtt-is-more-efficient-than-amqp");
+    }
+}

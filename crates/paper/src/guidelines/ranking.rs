@@ -1,0 +1,228 @@
+//! The order of systems by one figure, as far as the intervals of what was measured show one.
+
+use crate::definition::{Better, Guideline};
+use crate::record::{Measured, TableCell, TableResult};
+use crate::statement::ends;
+
+/// Share of the messages that a system must deliver for its latency and cost to be compared.
+pub(crate) const DELIVERED_AT_LEAST: f64 = 0.999;
+
+/// The systems of a table in their order.
+pub(crate) struct Ranking<'a> {
+    /// Those compared, the best first.
+    pub ranked: Vec<Ranked<'a>>,
+    /// Those not compared, with the reason.
+    pub left_out: Vec<(&'a str, String)>,
+    /// Is each place known from repeated runs? One run says nothing about the noise.
+    pub is_repeated: bool,
+}
+
+/// A system and its figure.
+pub(crate) struct Ranked<'a> {
+    /// The system.
+    pub name: &'a str,
+    /// Least and most that the figure may be: bounds, and noise where runs were repeated; of [`Better::Further`] the number along the
+    /// axis, twice.
+    pub ends: (f64, f64),
+    /// It is the best, or its interval and that of the best overlap.
+    pub is_first: bool,
+}
+
+/// Ranks the systems of a table; `None` where none has a figure.
+pub(crate) fn ranking<'a>(
+    guideline: &Guideline,
+    table: &'a TableResult,
+    delivered: Option<&TableResult>,
+) -> Option<Ranking<'a>> {
+    let mut ranking = match &guideline.better {
+        Better::Further(along) => by_reach(guideline, table, along),
+        Better::Smaller | Better::Larger => by_figure(guideline, table, delivered),
+    };
+    let is_larger_better = guideline.better != Better::Smaller;
+    ranking.ranked.sort_by(|one, other| {
+        // The upper end of an interval is the figure itself, what lies below it is its uncertainty.
+        let order = one.ends.1.total_cmp(&other.ends.1);
+        if is_larger_better { order.reverse() } else { order }
+    });
+    let (low, high) = ranking.ranked.first()?.ends;
+    for ranked in &mut ranking.ranked {
+        ranked.is_first = ranked.ends.0 <= high && ranked.ends.1 >= low;
+    }
+    Some(ranking)
+}
+
+fn by_figure<'a>(guideline: &Guideline, table: &'a TableResult, delivered: Option<&TableResult>) -> Ranking<'a> {
+    let mut ranking = Ranking { ranked: vec![], left_out: vec![], is_repeated: true };
+    for cell in table.cells.iter().filter(|cell| is_at(guideline, table, cell)) {
+        let Some(name) = value(table, cell, &guideline.compare) else { continue };
+        let share = delivered.and_then(|delivered| share_of(delivered, cell));
+        match usable(cell) {
+            Err(reason) => ranking.left_out.push((name, reason)),
+            Ok(_) if share.is_some_and(|share| share < DELIVERED_AT_LEAST) => {
+                let percent = (share.unwrap_or_default() * 1e4).floor() / 1e2;
+                ranking.left_out.push((name, format!("delivered {percent} %")));
+            }
+            Ok(measured) => {
+                ranking.is_repeated &= measured.interval.is_some();
+                ranking.ranked.push(Ranked { name, ends: ends(measured), is_first: false });
+            }
+        }
+    }
+    ranking
+}
+
+/// How far along an axis of numbers each system delivers everything: up to the last number before the first at which it does not.
+fn by_reach<'a>(guideline: &Guideline, table: &'a TableResult, along: &str) -> Ranking<'a> {
+    let mut ranking = Ranking { ranked: vec![], left_out: vec![], is_repeated: true };
+    let cells = || table.cells.iter().filter(|cell| is_at(guideline, table, cell));
+    let mut names: Vec<&str> = cells().filter_map(|cell| value(table, cell, &guideline.compare)).collect();
+    names.dedup();
+    names.sort_unstable();
+    names.dedup();
+    for name in names {
+        let own = cells().filter(|cell| value(table, cell, &guideline.compare) == Some(name));
+        let mut steps: Vec<(f64, &TableCell)> =
+            own.filter_map(|cell| Some((value(table, cell, along)?.parse().ok()?, cell))).collect();
+        steps.sort_by(|(one, _), (other, _)| one.total_cmp(other));
+        let holds = |cell: &TableCell| usable(cell).is_ok_and(|measured| measured.mean >= DELIVERED_AT_LEAST);
+        let held: Vec<&(f64, &TableCell)> = steps.iter().take_while(|(_, cell)| holds(cell)).collect();
+        let measured = held.iter().filter_map(|(_, cell)| cell.measured.as_ref());
+        ranking.is_repeated &= measured.clone().all(|measured| measured.runs > 1);
+        match (held.last(), steps.first()) {
+            (Some((reach, _)), _) => {
+                ranking.ranked.push(Ranked { name, ends: (*reach, *reach), is_first: false });
+            }
+            (None, Some((_, cell))) => {
+                let reason = usable(cell).err().unwrap_or_else(|| "loses messages at the smallest".to_owned());
+                ranking.left_out.push((name, reason));
+            }
+            (None, None) => {}
+        }
+    }
+    ranking
+}
+
+/// A figure that may be judged, or why there is none.
+fn usable(cell: &TableCell) -> Result<&Measured, String> {
+    match (&cell.measured, &cell.reason) {
+        (Some(measured), _) if measured.shown_only => Err("its runs are invalid".to_owned()),
+        (Some(measured), _) => Ok(measured),
+        (None, Some(reason)) => Err(reason.clone()),
+        (None, None) => Err("not measured".to_owned()),
+    }
+}
+
+/// The share delivered in the cell with the same values of the axes.
+fn share_of(delivered: &TableResult, cell: &TableCell) -> Option<f64> {
+    let same = delivered.cells.iter().find(|other| other.row == cell.row && other.column == cell.column)?;
+    Some(same.measured.as_ref()?.mean)
+}
+
+fn is_at(guideline: &Guideline, table: &TableResult, cell: &TableCell) -> bool {
+    guideline.at.iter().all(|(axis, wanted)| value(table, cell, axis) == Some(wanted))
+}
+
+/// The value of an axis in a cell.
+fn value<'a>(table: &TableResult, cell: &'a TableCell, axis: &str) -> Option<&'a str> {
+    let axes = table.rows.iter().zip(&cell.row).chain(table.columns.iter().zip(&cell.column));
+    axes.into_iter().find(|(name, _)| *name == axis).map(|(_, value)| value.as_str())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::definition::Need;
+
+    fn guideline(better: Better, at: &[(&str, &str)]) -> Guideline {
+        let at = at.iter().map(|(axis, value)| ((*axis).to_owned(), (*value).to_owned())).collect::<BTreeMap<_, _>>();
+        let compare = "system".to_owned();
+        Guideline { need: Need::LatencyBound, table: "One".to_owned(), compare, at, better, delivered: None }
+    }
+
+    fn measured(mean: f64, interval: Option<(f64, f64)>) -> Option<Measured> {
+        let runs = if interval.is_some() { 3 } else { 1 };
+        Some(Measured { mean, lower: Some(mean * 0.9), interval, runs, shown_only: false })
+    }
+
+    fn table(cells: &[(&str, &str, Option<Measured>)]) -> TableResult {
+        let cells = cells.iter().map(|(pairs, system, measured)| TableCell {
+            row: vec![(*pairs).to_owned()],
+            column: vec![(*system).to_owned()],
+            printed: None,
+            measured: measured.clone(),
+            reason: measured.is_none().then(|| "not installed".to_owned()),
+            detail: None,
+        });
+        TableResult {
+            title: "One".to_owned(),
+            experiment: "one".to_owned(),
+            figure: "latency p50".to_owned(),
+            rows: vec!["set.pairs".to_owned()],
+            columns: vec!["system".to_owned()],
+            printed_of: String::new(),
+            differs: String::new(),
+            comparable: true,
+            cells: cells.collect(),
+        }
+    }
+
+    fn names<'a>(ranking: &'a Ranking<'_>) -> Vec<(&'a str, bool)> {
+        ranking.ranked.iter().map(|ranked| (ranked.name, ranked.is_first)).collect()
+    }
+
+    #[test]
+    fn a_system_is_first_unless_the_intervals_show_that_it_is_not() {
+        let table = table(&[
+            ("10", "slow", measured(300.0, Some((250.0, 310.0)))),
+            ("10", "fast", measured(100.0, Some((90.0, 120.0)))),
+            ("10", "near", measured(115.0, Some((105.0, 125.0)))),
+            ("10", "absent", None),
+            ("20", "fast", measured(1.0, Some((1.0, 1.0)))),
+        ]);
+        let at = [("set.pairs", "10")];
+        let found = ranking(&guideline(Better::Smaller, &at), &table, None).unwrap();
+        assert_eq!(names(&found), [("fast", true), ("near", true), ("slow", false)]);
+        assert_eq!(found.left_out, [("absent", "not installed".to_owned())]);
+        assert!(found.is_repeated);
+        let most = ranking(&guideline(Better::Larger, &at), &table, None).unwrap();
+        assert_eq!(names(&most), [("slow", true), ("near", false), ("fast", false)]);
+        assert!(ranking(&guideline(Better::Smaller, &[("set.pairs", "30")]), &table, None).is_none());
+    }
+
+    #[test]
+    fn latency_of_a_system_that_loses_messages_is_not_compared() {
+        let latency =
+            table(&[("10", "fast", measured(100.0, None)), ("10", "slow", measured(300.0, Some((250.0, 310.0))))]);
+        let delivered = table(&[("10", "fast", measured(0.4567, None)), ("10", "slow", measured(1.0, None))]);
+        let found = ranking(&guideline(Better::Smaller, &[]), &latency, Some(&delivered)).unwrap();
+        assert_eq!(names(&found), [("slow", true)]);
+        assert_eq!(found.left_out, [("fast", "delivered 45.67 %".to_owned())]);
+        // Without that table it is, and one run shows no order.
+        let found = ranking(&guideline(Better::Smaller, &[]), &latency, None).unwrap();
+        assert_eq!(names(&found), [("fast", true), ("slow", false)]);
+        assert!(!found.is_repeated);
+    }
+
+    #[test]
+    fn a_system_reaches_as_far_as_it_delivers_everything_before_the_first_loss() {
+        let table = table(&[
+            ("1000", "robust", measured(1.0, None)),
+            ("200", "robust", measured(1.0, None)),
+            ("200", "weak", measured(1.0, None)),
+            ("1000", "weak", measured(0.9, None)),
+            // By chance, after a loss: this is no reach.
+            ("4000", "weak", measured(1.0, None)),
+            ("200", "broken", measured(0.5, None)),
+            ("200", "absent", None),
+        ]);
+        let found = ranking(&guideline(Better::Further("set.pairs".to_owned()), &[]), &table, None).unwrap();
+        let reach: Vec<(&str, f64, bool)> =
+            found.ranked.iter().map(|ranked| (ranked.name, ranked.ends.0, ranked.is_first)).collect();
+        assert_eq!(reach, [("robust", 1_000.0, true), ("weak", 200.0, false)]);
+        let left_out: Vec<&str> = found.left_out.iter().map(|(name, _)| *name).collect();
+        assert_eq!(left_out, ["absent", "broken"]);
+    }
+}
