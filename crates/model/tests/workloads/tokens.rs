@@ -86,6 +86,10 @@ fn what_is_wrong_with_a_token_is_said_and_no_key_is_shown() {
         ("{user: a, file: rows.csv, token: {algorithm: HS256, file: secret}}", "in a file and in the workload"),
         ("{file: passwords.csv, token: {algorithm: HS256, file: secret}}", "a column `password`, and clients sign"),
         ("{file: rows.csv}", "the column `password` is missing"),
+        ("{token: {algorithm: HS256, key: planted-s}}", "unknown key `key`"),
+        ("{token: {algorithm: HS256, hmac: planted-s}}", "unknown key `hmac`"),
+        ("{token: {algorithm: HS256, pem: [planted-s, planted-p]}}", "unknown key `pem`"),
+        ("{apikey: planted-s}", "unknown key `apikey`"),
     ] {
         let error = read(folder.path(), credentials).unwrap_err();
         let shown = format!("{error:?} {error}");
