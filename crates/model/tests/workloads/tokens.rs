@@ -95,5 +95,12 @@ fn what_is_wrong_with_a_token_is_said_and_no_key_is_shown() {
         let shown = format!("{error:?} {error}");
         assert!(shown.contains(message), "{credentials}: {shown}");
         assert!(!shown.contains("planted-s") && !shown.contains("planted-p"), "{shown}");
+        // Nor in the part of the file that is shown.
+        if let LoadError::Wrong(diagnostic) = &error {
+            let source = miette::Diagnostic::source_code(diagnostic.as_ref()).unwrap();
+            let lines = source.read_span(&(0, 60).into(), 0, 9).unwrap();
+            let lines = String::from_utf8_lossy(lines.data()).into_owned();
+            assert!(!lines.contains("planted-s") && !lines.contains("planted-p"), "{lines}");
+        }
     }
 }
