@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::system::{installed, options, pubmark, start, stop};
 
-/// 4 devices, 10 messages each in a second, numbered from 1.
+/// 4 devices, 10 messages each in a second, numbered from 6 behind those of the warm-up.
 const MESSAGES: u64 = 40;
 
 fn write_workload(folder: &Path, at: &str) {
@@ -22,11 +22,11 @@ devices:
     body:
       json: '{{\"n\": {{{{counter}}}}, \"temperature\": {{{{normal 25 5}}}}, \"room\": \"{{{{enum hall lab}}}}\", \"air\": {{\"wet\": {{{{bool 0.3}}}}}}}}'
 subscribers:
-  - {{name: first, count: 2, filters: [\"filtered/#\"], qos: 1, where: {{filter: payload.n <= 3, at: {at}}}}}
+  - {{name: first, count: 2, filters: [\"filtered/#\"], qos: 1, where: {{filter: payload.n <= 8, at: {at}}}}}
   - {{name: warm, filters: [\"filtered/#\"], qos: 1, where: {{filter: 'payload.temperature > 25 && payload.room == \"hall\"', at: {at}}}}}
   - {{name: rest, filters: [\"filtered/#\"], qos: 1, where: {{filter: '!(payload.temperature > 25) || payload.room != \"hall\"', at: {at}}}}}
   - {{name: wet, filters: [\"filtered/+\"], qos: 1, where: {{filter: payload.air.wet, at: {at}}}}}
-  - {{name: pool, count: 2, shared: pool, filters: [\"filtered/#\"], qos: 1, where: {{filter: payload.n > 5, at: {at}}}}}
+  - {{name: pool, count: 2, shared: pool, filters: [\"filtered/#\"], qos: 1, where: {{filter: payload.n > 10, at: {at}}}}}
 "
     );
     std::fs::write(folder.join("filtered.yaml"), text).unwrap();
@@ -121,7 +121,7 @@ fn rabbitmq_ignores_filters_and_the_record_shows_it() {
 devices:
   - {name: sensor, count: 4, every: 100ms, qos: 1, topic: \"filtered/{device}\", body: {json: '{\"n\": {{counter}}}'}}
 subscribers:
-  - {name: first, filters: [\"filtered/#\"], qos: 1, where: {filter: payload.n <= 3, at: broker}}
+  - {name: first, filters: [\"filtered/#\"], qos: 1, where: {filter: payload.n <= 8, at: broker}}
 ";
     std::fs::write(folder.path().join("filtered.yaml"), text).unwrap();
     let call = ["run", "filtered.yaml", "--system", "rabbitmq", "--protocol", "amqp10"];
