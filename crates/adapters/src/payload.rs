@@ -110,6 +110,17 @@ pub fn append_part(
     }
 }
 
+/// What stands behind the header of a whole payload that [`append`] appended.
+#[cfg(feature = "amqp10")]
+pub fn body<'a>(publication: &Publication, message: &Outgoing, payload: &'a [u8]) -> &'a [u8] {
+    let header_bytes = match (publication.header, message.root) {
+        (HeaderPlace::UserProperty, _) => 0,
+        (HeaderPlace::Payload, None) => header::FULL,
+        (HeaderPlace::Payload, Some(_)) => header::REACTION,
+    };
+    payload.get(header_bytes..).unwrap_or_default()
+}
+
 /// Space for a header as text.
 #[cfg(any(test, feature = "mqtt", feature = "nats", feature = "amqp091", feature = "amqp10"))]
 pub type TextSpace = [u8; header::LONGEST_TEXT];

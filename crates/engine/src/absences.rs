@@ -124,7 +124,7 @@ mod tests {
         }
     }
 
-    const STREAM: StreamRow = StreamRow { subscriber: 0, publisher: 0, stream: 0, filters: 2 };
+    const STREAM: StreamRow = StreamRow { subscriber: 0, publisher: 0, stream: 0, filters: 2, filtered_for: None };
 
     fn absence(filter: u16, from_epoch: u32, to_epoch: Option<u32>) -> Absence {
         Absence { subscriber: 0, filter, from_epoch, to_epoch }

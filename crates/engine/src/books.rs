@@ -10,6 +10,7 @@ use pubmark_metrics::ledger::Ledger;
 use pubmark_record::record::Delivery;
 
 use crate::absences::{self, Absences, holds, intersection};
+use crate::content::unmatched::Unmatched;
 use crate::message_log::Missing;
 use crate::pairs::Pairs;
 use crate::shard_outcome::{PublisherBook, StreamRow};
@@ -101,7 +102,9 @@ pub fn close(publishers: &[PublisherBook], received: &[Received<'_>], groups: us
             let absent = side.absences.of(stream, row.book);
             let group = &mut books.groups[usize::from(row.book.group)];
             let mut part = Delivery::default();
-            row.judge(side.ledger, stream.stream, &absent, &mut part);
+            let unmatched = Unmatched::of(stream, row.book);
+            row.judge(side.ledger, stream.stream, &Apart { absent: &absent, unmatched: &unmatched.ranges }, &mut part);
+            books.delivery.approximate |= unmatched.is_unknown;
             add(&mut group.delivery, &part);
             let is_silent = books.pairs.enter(&part, || row.was_heard_before(side.ledger, stream.stream));
             if let Some(from) = nodes.and_then(|nodes| nodes.get(stream.publisher as usize)) {
@@ -130,6 +133,8 @@ pub(crate) fn add(total: &mut Delivery, part: &Delivery) {
     total.lost += part.lost;
     total.unknown += part.unknown;
     total.absent += part.absent;
+    total.filtered_out += part.filtered_out;
+    total.unmatched += part.unmatched;
     total.delivered_after_refusal += part.delivered_after_refusal;
 }
 
@@ -190,10 +195,10 @@ impl<'a> Exempt<'a> {
         before > 0 && missing().iter().map(|range| range.count()).sum::<u64>() < before
     }
 
-    /// Judges every measured number of one stream, of which those in `absent` were handed over in an absence.
-    fn judge(&self, ledger: &Ledger, stream: u32, absent: &[Range], delivery: &mut Delivery) {
+    /// Judges every measured number of one stream.
+    fn judge(&self, ledger: &Ledger, stream: u32, apart: &Apart<'_>, delivery: &mut Delivery) {
         let all = Range { first: self.book.first_measured, last: self.book.last };
-        self.judge_within(ledger, stream, absent, all, delivery);
+        self.judge_within(ledger, stream, apart, all, delivery);
         // Past the ledger's cap: it is not known which these were.
         let forgotten = ledger.forgotten(stream).min(delivery.delivered);
         delivery.delivered -= forgotten;
@@ -203,7 +208,7 @@ impl<'a> Exempt<'a> {
     /// Judges the measured numbers of one stream that lie in a range. Every number gets one outcome: sets of numbers are told apart
     /// and counted, so that no count can exceed what it is part of. *Expected* is counted by itself and checked against its parts
     /// (V08).
-    fn judge_within(&self, ledger: &Ledger, stream: u32, absent: &[Range], within: Range, delivery: &mut Delivery) {
+    fn judge_within(&self, ledger: &Ledger, stream: u32, apart: &Apart<'_>, within: Range, delivery: &mut Delivery) {
         let missing = ledger.missing(stream, within.first, within.last);
         let missing_count = absences::count(&missing);
         let is_within = |number: &&u32| (within.first..=within.last).contains(*number);
@@ -211,21 +216,44 @@ impl<'a> Exempt<'a> {
 
         let refused_arrived = self.refused.iter().filter(is_within).filter(|number| !is_missing(number)).count() as u64;
         let exempt_missing = self.all.iter().filter(is_missing).count() as u64;
-        let in_absence = intersection(&missing, absent);
+        let in_absence = intersection(&missing, apart.absent);
         let exempt_absent = self.all.iter().filter(|number| holds(&in_absence, **number)).count() as u64;
         let absent = absences::count(&in_absence) - exempt_absent;
-        let is_unknown = |number: &&u32| !holds(&in_absence, **number) && !self.all.contains(*number);
+        // What the system's filter kept back, and what it let through though the predicate does not hold.
+        let kept_back = intersection(&missing, apart.unmatched);
+        let is_kept_back = |number: &&u32| holds(&kept_back, **number) && !holds(&in_absence, **number);
+        let exempt_kept_back = self.all.iter().filter(is_kept_back).count() as u64;
+        let both = absences::count(&intersection(&in_absence, &kept_back));
+        let filtered_out = absences::count(&kept_back) - both - exempt_kept_back;
+        let all_unmatched = intersection(&[within], apart.unmatched);
+        let has_passed = |number: &&u32| holds(&all_unmatched, **number) && !is_missing(number);
+        let refused_passed = self.refused.iter().filter(has_passed).count() as u64;
+        let unmatched = absences::count(&all_unmatched) - absences::count(&kept_back) - refused_passed;
+        let is_unknown = |number: &&u32| {
+            !holds(&in_absence, **number) && !holds(&kept_back, **number) && !self.all.contains(*number)
+        };
         let unknown = self.unanswered.iter().filter(is_missing).filter(is_unknown).count() as u64;
 
-        let delivered = (within.count() - missing_count).saturating_sub(refused_arrived);
-        let lost = missing_count.saturating_sub(exempt_missing + absent + unknown);
+        let delivered = (within.count() - missing_count).saturating_sub(refused_arrived + unmatched);
+        let lost = missing_count.saturating_sub(exempt_missing + absent + filtered_out + unknown);
         delivery.delivered += delivered;
         delivery.lost += lost;
         delivery.unknown += unknown;
         delivery.absent += absent;
-        delivery.expected += within.count().saturating_sub(exempt_missing + refused_arrived + absent);
+        delivery.filtered_out += filtered_out;
+        delivery.unmatched += unmatched;
+        let unexpected = exempt_missing + refused_arrived + absent + filtered_out + unmatched;
+        delivery.expected += within.count().saturating_sub(unexpected);
         delivery.delivered_after_refusal += refused_arrived;
     }
+}
+
+/// Numbers of a stream that nobody expects.
+struct Apart<'a> {
+    /// They were handed over in an absence.
+    absent: &'a [Range],
+    /// The predicate that the system filters by does not hold.
+    unmatched: &'a [Range],
 }
 
 /// All publishers' sides against all that was received, stream by stream.
@@ -243,6 +271,7 @@ pub(crate) struct JudgedStream<'a> {
     exempt: &'a Exempt<'a>,
     ledger: &'a Ledger,
     absent: Vec<Range>,
+    unmatched: Unmatched,
 }
 
 impl<'a> Judged<'a> {
@@ -273,7 +302,8 @@ impl<'a> Judged<'a> {
             side.streams.iter().filter_map(move |row| {
                 let exempt = self.exempt.get(&row.publisher).filter(|exempt| exempt.book.first_measured > 0)?;
                 let absent = side.absences.of(row, exempt.book);
-                Some(JudgedStream { row, book: exempt.book, exempt, ledger: side.ledger, absent })
+                let unmatched = Unmatched::of(row, exempt.book);
+                Some(JudgedStream { row, book: exempt.book, exempt, ledger: side.ledger, absent, unmatched })
             })
         })
     }
@@ -282,7 +312,8 @@ impl<'a> Judged<'a> {
 impl JudgedStream<'_> {
     /// Judges its numbers in a range, which are measured.
     pub fn judge(&self, within: Range, delivery: &mut Delivery) {
-        self.exempt.judge_within(self.ledger, self.row.stream, &self.absent, within, delivery);
+        let apart = Apart { absent: &self.absent, unmatched: &self.unmatched.ranges };
+        self.exempt.judge_within(self.ledger, self.row.stream, &apart, within, delivery);
     }
 
     /// Its measured numbers.
@@ -300,13 +331,14 @@ impl JudgedStream<'_> {
         self.ledger.is_approximate()
     }
 
-    /// Its measured numbers that were expected or absent and did not arrive, as [`JudgedStream::judge`] counts them.
+    /// Its measured numbers that were sent and did not arrive, as [`JudgedStream::judge`] counts them.
     pub fn missing(&self) -> impl Iterator<Item = (u32, Missing)> {
         let exempt = self.exempt;
         let numbers = self.missing_ranges().into_iter().flat_map(|range| range.first..=range.last);
         numbers.filter(|number| !exempt.all.contains(number)).map(|number| {
             let outcome = match () {
                 () if holds(&self.absent, number) => Missing::Absent,
+                () if holds(&self.unmatched.ranges, number) => Missing::FilteredOut,
                 () if exempt.unanswered.contains(&number) => Missing::Unknown,
                 () => Missing::Lost,
             };
@@ -335,7 +367,7 @@ mod tests {
     }
 
     fn row(stream: u32, publisher: u32) -> StreamRow {
-        StreamRow { subscriber: 0, publisher, stream, filters: 1 }
+        StreamRow { subscriber: 0, publisher, stream, filters: 1, filtered_for: None }
     }
 
     fn closed(books: &[PublisherBook], ledger: &Ledger, streams: &[StreamRow], absences: &[Absence]) -> Delivery {

@@ -111,7 +111,8 @@ pub(crate) fn put_together(plan: &RunPlan, shards: Vec<(usize, ShardOutcome)>, w
     if let Some(log) = &mut log {
         log.add_missing(&Judged::new(&publishers, &sides));
         let rows = sides.iter().flat_map(|side| side.streams);
-        log.streams = rows.map(|row| (row.subscriber, row.publisher)).collect();
+        log.streams = rows.clone().map(|row| (row.subscriber, row.publisher)).collect();
+        log.filtered_for = rows.filter_map(|row| Some((row.subscriber, row.filtered_for?))).collect();
     }
     let faults = faults.map(|mut notes| FaultOutcome {
         books: faults::by_segment(plan, &publishers, &sides, std::mem::take(&mut notes.tallies)),

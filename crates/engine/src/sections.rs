@@ -83,6 +83,8 @@ pub fn content(plan: &RunPlan, outcome: &Outcome, clock_error_ns: Option<u64>) -
             filtered_bytes: counts.filtered_bytes,
             unreadable: counts.unreadable,
             missed: account.map(|account| account.missed),
+            at: group.filtered_at,
+            filtered_out: account.filter(|_| group.broker_filter().is_some()).map(|account| account.filtered_out),
             latency: bounds(&counts.latency.widened(clock_error_ns)),
         }
     };

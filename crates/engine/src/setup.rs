@@ -22,6 +22,7 @@ use pubmark_protocol::log_in::SessionToken;
 use pubmark_protocol::token::TokenSigner;
 
 use crate::announced::Announced;
+use crate::content::broker::BrokerFilters;
 use crate::content::counts::ContentFilter;
 use crate::content::matches::{self, MatchNotes, Matching};
 use crate::endpoints::Endpoints;
@@ -83,6 +84,8 @@ struct Common<'a> {
     matches: Vec<Vec<MatchNotes>>,
     /// By publisher: audiences that receive its messages.
     fan_out: Vec<u32>,
+    /// What the system filters by content.
+    filters: BrokerFilters,
     /// Which devices share a connection.
     shared_connections: SharedConnections<'a>,
     /// The same by group.
@@ -140,6 +143,7 @@ pub fn shards(plan: &RunPlan, progress: &Arc<Progress>, is_wanted: impl Fn(usize
             counted += 1;
         }
     }
+    let filters = BrokerFilters::of(plan, &streams, &audiences);
     let matches = matches::notes_of_publishers(&plan.workload, &plan.fleet, &streams);
     let shared_connections = SharedConnections::new(&plan.workload, &plan.fleet);
     let places = Places::of(plan, &shared_connections, &audiences);
@@ -160,6 +164,7 @@ pub fn shards(plan: &RunPlan, progress: &Arc<Progress>, is_wanted: impl Fn(usize
         streams,
         audiences,
         fan_out,
+        filters,
         shared_connections,
         connection_groups: ConnectionGroups::of(&plan.workload),
         triggers: triggers(plan),
@@ -273,6 +278,7 @@ impl Common<'_> {
                     requests.map(|requests| Box::new(Requester::new(requests, device.group, &mut books)));
             }
             let mut config = SessionConfig { publications, ..self.device_session(&members[0], share.node) };
+            config.options.selector_fields = self.filters.fields_of(&members);
             let asked = members.iter().map(|device| self.responders.get(&device.publisher).cloned());
             config.options.targets = asked.collect::<Option<_>>().unwrap_or_default();
             let connection_group = self.connection_groups.devices[usize::from(members[0].group)];
@@ -331,7 +337,8 @@ impl Common<'_> {
         let Some(body) = self.body(&group.body, device) else { return };
         let wall_ahead_ns = self.config(side).wall_ahead_ns;
         publisher.book.matches = notes.clone();
-        publisher.matching = Some(Box::new(Matching::new(&self.plan.workload, body, wall_ahead_ns)));
+        let matching = Matching::new(&self.plan.workload, body, wall_ahead_ns);
+        publisher.matching = Some(Box::new(matching.with_filters(self.filters.of_publisher(device.publisher))));
     }
 
     fn config(&self, side: Side) -> &ShardConfig {
@@ -457,7 +464,9 @@ impl Common<'_> {
                 if let Some(device) = members.first() {
                     config = SessionConfig { subscriptions: config.subscriptions, ..self.device_session(device, node) };
                     config.endpoint = place;
+                    config.options.selector_fields = self.filters.fields_of(&members);
                 }
+                config.options.selector = self.filters.selectors[usize::from(subscriber.group)].clone();
                 config.publications = publications;
                 for (trigger, link) in self.links(&members, range.start) {
                     links.entry((session, trigger)).or_default().push(link);

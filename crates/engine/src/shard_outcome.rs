@@ -93,6 +93,8 @@ pub struct StreamRow {
     pub stream: u32,
     /// Filters of the subscriber that match the publisher's topic.
     pub filters: u8,
+    /// The group of subscribers whose predicate the system filters by, if it does.
+    pub filtered_for: Option<u16>,
 }
 
 /// Counters and times by device type, for what is known at the delivering side.

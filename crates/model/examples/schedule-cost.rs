@@ -14,7 +14,9 @@ use pubmark_model::qos::Qos;
 use pubmark_model::schedule::{ChurnCursor, Cursor, DeviceHash, Rules, Timeline};
 use pubmark_model::template::{BodyDraw, Filling, Template};
 use pubmark_model::topic::{TopicFilter, TopicTemplate};
-use pubmark_model::workload::{DeviceGroup, MqttSettings, SessionKind, SubscriberGroup, Variant, Workload};
+use pubmark_model::workload::{
+    DeviceGroup, FilterPlace, MqttSettings, SessionKind, SubscriberGroup, Variant, Workload,
+};
 
 fn main() {
     println!("size of a cursor: {} B, of a churn cursor: {} B", size_of::<Cursor>(), size_of::<ChurnCursor>());
@@ -150,6 +152,7 @@ fn streams_cost(name: &str, topic: &str, publishers: u32, subscribers: u32, filt
         isolate: false,
         responds: None,
         predicate: None,
+        filtered_at: FilterPlace::Client,
     };
     let workload = Workload {
         name: "cost".to_owned(),

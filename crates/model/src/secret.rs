@@ -183,6 +183,18 @@ pub fn masked_yaml(text: &str) -> String {
     masked
 }
 
+/// A text with `*` in place of each byte from `start` on.
+pub fn masked_at(text: &str, start: usize, bytes: usize) -> String {
+    let end = start.saturating_add(bytes).min(text.len());
+    let (Some(before), Some(hidden), Some(behind)) = (text.get(..start), text.get(start..end), text.get(end..)) else {
+        return "*".repeat(text.len());
+    };
+    let mut masked = before.to_owned();
+    push_masked(hidden, &mut masked);
+    masked.push_str(behind);
+    masked
+}
+
 /// Is a token written where the rules of tokens, a mapping, belong?
 fn is_token(key: &str, value: &str) -> bool {
     let is_scalar = !value.trim_end().is_empty() && !value.starts_with(['{', '&', '*', '#', '$']);
@@ -300,6 +312,7 @@ mod tests {
         let masked =
             "credentials: {token: *******, user: x}\n  token: {algorithm: ES256}\n  token:\n    file: a\na.token=***\n";
         assert_eq!(masked_yaml(tokens), masked);
+        assert_eq!((&*masked_at("abcd", 1, 2), &*masked_at("ab", 1, 9), &*masked_at("ä", 1, 1)), ("a**d", "a*", "**"));
         let urls = "{endpoint: 'mqtt://ann:word@host:1', label: a}\nmqtt://ann@host:1 http://b:c@d/e\n";
         let masked = "{endpoint: 'mqtt://ann:****@host:1', label: a}\nmqtt://ann@host:1 http://b:*@d/e\n";
         assert_eq!(masked_yaml(urls), masked);

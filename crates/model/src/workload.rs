@@ -210,6 +210,27 @@ impl DeviceGroup {
     }
 }
 
+/// Who filters messages by their content for a group of subscribers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FilterPlace {
+    /// Each subscriber, of what it received.
+    #[default]
+    Client,
+    /// The broker, of what it has for the subscription.
+    Broker,
+}
+
+impl FilterPlace {
+    /// The word used in files and records.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            FilterPlace::Client => "client",
+            FilterPlace::Broker => "broker",
+        }
+    }
+}
+
 /// A group of like subscribers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SubscriberGroup {
@@ -237,8 +258,17 @@ pub struct SubscriberGroup {
     pub isolate: bool,
     /// It answers requests: the group is one of responders.
     pub responds: Option<Responds>,
-    /// Messages that it is interested in, by their content; all if `None`. Each client filters what it received.
+    /// Messages that it is interested in, by their content; all if `None`.
     pub predicate: Option<Predicate>,
+    /// Who filters them.
+    pub filtered_at: FilterPlace,
+}
+
+impl SubscriberGroup {
+    /// What the broker is to filter its messages by, if it is to.
+    pub fn broker_filter(&self) -> Option<&Predicate> {
+        self.predicate.as_ref().filter(|_| self.filtered_at == FilterPlace::Broker)
+    }
 }
 
 /// A named change that was made to a workload so that it can run, or differs from what was asked.

@@ -30,6 +30,10 @@ pub struct Features {
     /// Messages have user properties, in the protocol's own words: a header can travel in one
     /// ([`crate::clients::Publication::header`]), and those of the workload's own ([`crate::clients::Publication::properties`]).
     pub properties: Option<&'static str>,
+    /// Brokers filter a subscription by the content of messages, in the protocol's own words
+    /// ([`crate::clients::SessionOptions::selector`]); publishers say what it may ask about
+    /// ([`crate::clients::SessionOptions::selector_fields`]).
+    pub content_filters: Option<&'static str>,
     /// Clients can log in: with user name and password, or a token in place of the password
     /// ([`crate::clients::SessionConfig::log_in`]).
     pub log_in: bool,
@@ -92,6 +96,7 @@ impl Features {
         message_expiry: false,
         topic_alias: false,
         properties: None,
+        content_filters: None,
         log_in: false,
         nkeys: false,
         own_certificates: false,

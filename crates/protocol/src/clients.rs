@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use pubmark_model::identity::ClientPem;
 use pubmark_model::payload::HeaderPlace;
+use pubmark_model::predicate::SelectorFields;
 use pubmark_model::qos::Qos;
 use pubmark_model::secret::Secret;
 use pubmark_model::template::{BodyDraw, Template};
@@ -157,6 +158,11 @@ pub struct SessionOptions {
     pub gives_up_after: Option<Duration>,
     /// It replies to requests, at this level; what that takes is made ready when it connects.
     pub replies_at: Option<Qos>,
+    /// Its subscriptions are of messages for which this selector of JMS holds
+    /// ([`pubmark_model::predicate::Predicate::selector`]). A system that does not accept it refuses the subscription.
+    pub selector: Option<Arc<str>>,
+    /// Fields of its JSON payloads that its messages carry beside them, for selectors.
+    pub selector_fields: Option<Arc<SelectorFields>>,
     /// Of each of its publications that are requests: its responder, for protocols in which a request goes to an address
     /// of its own. The topics themselves, at the session's own endpoint, where there are none.
     pub targets: Vec<RequestTarget>,

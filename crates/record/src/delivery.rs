@@ -75,6 +75,12 @@ pub struct Delivery {
     pub absent: u64,
     /// Copies of refused messages that were delivered all the same; not part of delivered.
     pub delivered_after_refusal: u64,
+    /// Sent, and kept back by the system's content filter, as the predicate of the subscribers does not hold; not part of expected.
+    #[serde(default)]
+    pub filtered_out: u64,
+    /// Let through by the system's content filter although the predicate does not hold; not part of delivered.
+    #[serde(default)]
+    pub unmatched: u64,
     /// A cap was reached; the counts of missing and further copies may be off.
     pub approximate: bool,
 }

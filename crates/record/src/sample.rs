@@ -6,7 +6,7 @@ use pubmark_model::qos::Qos;
 use pubmark_model::workload::Variant;
 
 use crate::conditions::RunConditions;
-use crate::content::ContentRow;
+use crate::content::{ContentRow, FilterPlace};
 use crate::cost::{ResourceRow, Usage};
 use crate::custom::{CustomBounds, CustomMetric};
 use crate::latency_bin::LatencyBin;
@@ -356,6 +356,8 @@ pub fn content() -> ContentRow {
         filtered_bytes: 465_600,
         unreadable: 0,
         missed: Some(0),
+        at: FilterPlace::Client,
+        filtered_out: None,
         latency: Some(Shape { median_us: 310.0, tail: 0.255, count: 120 }.bounds()),
     }
 }

@@ -63,7 +63,7 @@ pub const TABLES: [CsvTable; 13] = [
 /// A count of the books with its name in the record.
 type BookColumn = (&'static str, fn(&Delivery) -> u64);
 
-const BOOKS: [BookColumn; 19] = [
+const BOOKS: [BookColumn; 21] = [
     ("offered", |books| books.offered),
     ("sent", |books| books.sent),
     ("skipped_planned", |books| books.skipped_planned),
@@ -83,6 +83,8 @@ const BOOKS: [BookColumn; 19] = [
     ("foreign", |books| books.foreign),
     ("absent", |books| books.absent),
     ("delivered_after_refusal", |books| books.delivered_after_refusal),
+    ("filtered_out", |books| books.filtered_out),
+    ("unmatched", |books| books.unmatched),
 ];
 
 /// A cost of one side with its name and unit.

@@ -17,6 +17,7 @@ mod shared;
 mod sites;
 mod trust;
 
+use pubmark_record::content::FilterPlace;
 use pubmark_record::latency::{LatencyBounds, upper};
 use pubmark_record::record::{Delivery, Record, Status, Summary, VerdictStatus};
 
@@ -162,6 +163,11 @@ pub fn further_counts(books: &Delivery) -> Vec<Outcome> {
 /// Counts that only some workloads or protocols have: wills, reactions, what clients filtered.
 pub fn particular_counts(record: &Record) -> Vec<Outcome> {
     let mut counts = Vec::new();
+    let books = &record.delivery.messages;
+    if record.delivery.content.iter().any(|row| row.at == FilterPlace::Broker) {
+        counts.push(outcome("filtered out", "kept back by the system: `where` does not hold", books.filtered_out));
+        counts.push(outcome("unmatched", "let through by the system, though `where` does not hold", books.unmatched));
+    }
     if let Some(wills) = record.connections.wills {
         counts.push(outcome("wills due", "connections with a will that ended without a goodbye", wills.due));
         counts.push(outcome("wills heard", "wills that arrived, once for each subscription", wills.delivered));

@@ -48,6 +48,18 @@ fn not_offered(definition: &Definition, options: &StartOptions, workload: &Workl
             group.name
         ));
     }
+    let can_ask =
+        protocols::find(listens_over).is_some_and(|ours| ours.capabilities.features.content_filters.is_some());
+    if let Some(group) = workload.subscribers.iter().find(|group| group.broker_filter().is_some())
+        && can_ask
+        && definition.offer(listens_over).is_ok_and(|offer| !offer.content_filters)
+    {
+        return Some(format!(
+            "`{name}` has no content filters over {listens_over}, which subscriber group `{}` asks for: \
+             `where: {{filter: …, at: client}}`",
+            group.name
+        ));
+    }
     for protocol in [&options.protocol, listens_over] {
         if options.websocket && definition.offer(protocol).is_ok_and(|offer| offer.websocket_listener.is_none()) {
             return Some(format!("`{name}` does not offer {protocol} over WebSocket"));

@@ -89,6 +89,9 @@ fn lacking_for_groups(workload: &Workload, spoken: Spoken) -> Option<String> {
             if group.shared.is_some() && !can.features.shared_subscriptions {
                 return Some(format!("{kind} shares its subscription, {} shares none", can.name));
             }
+            if let Some(lacks) = no_content_filter(group, spoken) {
+                return Some(format!("{kind} {lacks}"));
+            }
             let wild = group.filters.iter().find(|filter| filter.0.contains(['+', '#']) && !can.wildcards)?;
             Some(format!("filter `{}` of {kind} has a wildcard, {} has none", wild.0, can.name))
         })
@@ -212,6 +215,21 @@ fn lacking_option(kind: &str, group: &DeviceGroup, protocol: &Protocol) -> Optio
     Some(format!("{kind} {lacks}"))
 }
 
+/// Brokers filter by what publishers put beside their payloads, so both sides need a protocol with content filters.
+fn no_content_filter(group: &SubscriberGroup, spoken: Spoken) -> Option<String> {
+    group.broker_filter()?;
+    let both = [spoken.subscribe, spoken.publish].map(|protocol| &protocol.capabilities);
+    let lacking = both.into_iter().find(|can| can.features.content_filters.is_none())?;
+    let with =
+        PROTOCOLS.iter().map(|protocol| &protocol.capabilities).filter(|can| can.features.content_filters.is_some());
+    let with: Vec<&str> = with.map(|can| can.name).collect();
+    Some(format!(
+        "is filtered at the broker, {} has no content filters ({} has): `where: {{filter: …, at: client}}`",
+        lacking.name,
+        with.join(", ")
+    ))
+}
+
 fn no_log_in(protocol: &str) -> String {
     format!("has a log-in, {protocol} has none")
 }
@@ -322,6 +340,8 @@ fn other_meaning(filters: &BTreeSet<String>, topics: &BTreeSet<String>, protocol
 mod tests {
     use pubmark_model::arrival::Arrival;
     use pubmark_model::load::{LoadOptions, load};
+    use pubmark_model::predicate::Predicate;
+    use pubmark_model::workload::FilterPlace;
 
     use super::*;
     use pubmark_protocols as protocols;
@@ -368,6 +388,18 @@ mod tests {
         let lacks = missing_between(&slow, "nats", "redis-streams").unwrap();
         assert!(lacks.contains("clients over redis-streams read on all the while (mqtt5, mqtt311, nats"), "{lacks}");
         assert_eq!(missing_between(&slow, "redis-streams", "nats"), None, "devices may be as fast as they like");
+        let mut filtered = plain.clone();
+        filtered.subscribers[0].predicate = Some(Predicate::parse("payload.n > 3").unwrap());
+        assert_eq!(missing_in(&filtered), None, "each client filters");
+        filtered.subscribers[0].filtered_at = FilterPlace::Broker;
+        for (publish, subscribe) in [("nats", "nats"), ("amqp10", "nats"), ("nats", "amqp10")] {
+            let lacks = missing_between(&filtered, publish, subscribe).unwrap();
+            assert!(
+                lacks.contains("nats has no content filters (amqp10 has): `where: {filter: …, at: client}`"),
+                "{lacks}"
+            );
+        }
+        assert_eq!(missing_between(&filtered, "amqp10", "amqp10"), None);
         let asking = load("request-reply", &LoadOptions::default()).unwrap();
         assert_eq!(missing_in(&asking), None);
         let lacks = missing_between(&asking, "mqtt311", "mqtt311").unwrap();

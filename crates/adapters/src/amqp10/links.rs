@@ -80,8 +80,9 @@ impl Amqp10 {
                 None => (Some(naming.address(&words)), Some(naming.capabilities())),
             };
             if let Some(capabilities) = capabilities {
-                let source = Terminus { address: address.as_deref(), dynamic: address.is_none(), capabilities };
-                self.ask_for_receiver(link, shared, index, source);
+                let selector = link.config.options.selector.clone();
+                let (dynamic, address, selector) = (address.is_none(), address.as_deref(), selector.as_deref());
+                self.ask_for_receiver(link, shared, index, Terminus { address, dynamic, capabilities, selector });
             } else {
                 self.incoming.receivers[index].state = LinkState::Ended;
                 let words = "it has no subscriptions that sessions of AMQP 1.0 share";
@@ -192,6 +193,16 @@ impl Amqp10 {
                 return Err(Cause::Protocol(format!("an address of {bytes} B for the node that it was asked for")));
             }
             self.reply_to = address.into();
+        }
+        // A source has the filters that the server applies (part 3, §3.5.3): one that is not there is not applied.
+        let applied = attach.source.and_then(|source| source.selector);
+        if link.config.options.selector.is_some() && applied != link.config.options.selector.as_deref() {
+            self.incoming.receivers[index].state = LinkState::Leaving;
+            let ours = Detach { handle: self.receiver_handle(index), closed: true, error: None };
+            link.outbox.append(&mut shared.pool, |out| ours.encode(CHANNEL, out));
+            let reason = Reason::words("it did not accept the content filter (`at: client` needs none)");
+            sink.event(link.id, Event::Subscribed { index, granted: Err(reason) });
+            return Ok(());
         }
         let receiver = &mut self.incoming.receivers[index];
         receiver.state = LinkState::Attached;
@@ -337,6 +348,10 @@ impl Amqp10 {
                     return Err(ended(detach.error, &otherwise));
                 }
                 self.links[detach.handle as usize] = None;
+                if std::mem::replace(&mut self.incoming.receivers[index].state, LinkState::Ended) == LinkState::Leaving
+                {
+                    return Ok(());
+                }
                 let ours = Detach { handle: self.receiver_handle(index), closed: true, error: None };
                 link.outbox.append(&mut shared.pool, |out| ours.encode(CHANNEL, out));
                 sink.event(link.id, Event::Subscribed { index, granted: Err(words_of(detach.error, &otherwise)) });

@@ -1,6 +1,7 @@
 //! Messages on their way to the server: handed over, in parts if they are large, and what became of them.
 
 use pubmark_model::payload::HEADER_PROPERTY;
+use pubmark_model::predicate::{Scalar, SelectorFields};
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::{Outgoing as Message, SessionConfig, ShardConfig};
 use pubmark_protocol::events::{Cause, Event, Reason, Sink, Token};
@@ -8,8 +9,8 @@ use pubmark_protocol::header::{LONGEST_TEXT, REACTION};
 use pubmark_protocol::outbox;
 use pubmark_protocol::requests;
 use pubmark_wire::amqp10::{
-    Disposition, MOST_TRANSFER_BYTES, Properties, Role, State, Transfer, encode_application_properties,
-    encode_data_front, encode_text, message_bytes,
+    ApplicationProperties, Disposition, MOST_TRANSFER_BYTES, Properties, Role, State, Transfer, encode_data_front,
+    encode_text, message_bytes,
 };
 
 use super::opening::CHANNEL;
@@ -35,14 +36,22 @@ impl Amqp10 {
             self.ask(message.token());
         }
         let publication = &link.config.publications[usize::from(message.publication)];
+        let fields = link.config.options.selector_fields.as_deref();
         let mut header_at = None;
-        if payload::has_properties(publication) {
+        if payload::has_properties(publication) || fields.is_some() {
             let mut space = [0; LONGEST_TEXT];
             let header = payload::header_text(&shared.config, publication, &message, &mut space);
+            let mut section = ApplicationProperties::begin(&mut self.properties);
             // The header comes first, so that it is in the first frame.
             let own = payload::properties(&publication.properties, None);
             let all = header.map(|header| (HEADER_PROPERTY, header)).into_iter().chain(own);
-            let first = encode_application_properties(all, &mut self.properties);
+            all.for_each(|(name, value)| section.text(name, value));
+            if let Some(fields) = fields {
+                self.payload.clear();
+                payload::append(&shared.config, publication, &message, &mut self.payload);
+                append_fields(fields, payload::body(publication, &message, &self.payload), &mut section);
+            }
+            let first = section.finish();
             header_at = header.map(|_| first);
         }
         let sender = self.outgoing.sender_of(message.publication);
@@ -159,6 +168,16 @@ impl Amqp10 {
         }
         Ok(())
     }
+}
+
+/// Appends the fields of a JSON body that selectors name; none of a body that is no JSON.
+fn append_fields(fields: &SelectorFields, body: &[u8], section: &mut ApplicationProperties<'_>) {
+    // Checked before the run for every device whose messages a selector is asked about.
+    let _ = fields.visit(body, |name, value| match value {
+        Scalar::Number(number) => section.double(name, number + 0.0),
+        Scalar::Text(text) => section.text(name, text),
+        Scalar::Truth(truth) => section.boolean(name, *truth),
+    });
 }
 
 /// Bytes of a message from its beginning to behind its header, at most: the header is completed when the message is written, and so

@@ -59,6 +59,8 @@ pub struct Amqp10 {
     pub(super) correlation: String,
     pub(super) identifier: Vec<u8>,
     pub(super) properties: Vec<u8>,
+    /// Memory for a payload of which fields go beside it.
+    pub(super) payload: Vec<u8>,
 }
 
 /// The largest frame that is taken if packets of `most_bytes` are.
@@ -87,6 +89,7 @@ impl Dialect for Amqp10 {
             own_certificates: true,
             requests: Some("reply-to: a node of the requester's, correlation-id"),
             properties: Some("application properties"),
+            content_filters: Some("selectors of JMS"),
             shared_subscriptions: true,
             settings: Some(VIRTUAL_HOST),
             ..Features::NONE
@@ -119,6 +122,7 @@ impl Dialect for Amqp10 {
             correlation: String::new(),
             identifier: Vec::new(),
             properties: Vec::new(),
+            payload: Vec::new(),
         }
     }
 

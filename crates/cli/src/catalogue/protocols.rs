@@ -34,6 +34,7 @@ const COLUMNS: &[Column] = &[
     ("message expiry", |protocol| yes(protocol.capabilities.features.message_expiry)),
     ("topic alias", |protocol| yes(protocol.capabilities.features.topic_alias)),
     ("user properties", |protocol| protocol.capabilities.features.properties.unwrap_or("no").to_owned()),
+    ("content filters", |protocol| protocol.capabilities.features.content_filters.unwrap_or("no").to_owned()),
     ("requests", |protocol| protocol.capabilities.features.requests.unwrap_or("no").to_owned()),
     ("sent means", |protocol| sent_means(protocol.capabilities.sent_means).to_owned()),
     ("carries at most", |protocol| limits(&protocol.capabilities)),

@@ -209,8 +209,8 @@ pub fn markdown() -> Result<String, Failure> {
 
 fn offers(system: &Definition) -> String {
     let mut text = String::from(
-        "\n| protocol | highest QoS | retained | persistent sessions | shared subscriptions | pubmark speaks it |\n\
-         |---|---|---|---|---|---|\n",
+        "\n| protocol | highest QoS | retained | persistent sessions | shared subscriptions | content filters | pubmark speaks it |\n\
+         |---|---|---|---|---|---|---|\n",
     );
     let yes = |has: bool| if has { "yes" } else { "no" };
     for (name, offer) in &system.protocols {
@@ -220,11 +220,12 @@ fn offers(system: &Definition) -> String {
             (None, None) => "no",
         };
         text.push_str(&format!(
-            "| `{name}` | {} | {} | {} | {} | {ours} |\n",
+            "| `{name}` | {} | {} | {} | {} | {} | {ours} |\n",
             offer.highest_qos,
             yes(offer.retain),
             yes(offer.persistent_sessions),
-            yes(offer.shared_subscriptions)
+            yes(offer.shared_subscriptions),
+            yes(offer.content_filters)
         ));
     }
     for (name, note) in system.protocols.iter().filter_map(|(name, offer)| Some((name, offer.note.as_ref()?))) {

@@ -133,6 +133,32 @@ fn the_report_says_what_was_wasted() {
 }
 
 #[test]
+fn a_filter_at_the_broker_that_cannot_be_is_refused_before_the_run() {
+    let place = Place::new();
+    let at_broker = |filter: &str| {
+        workload("payload").replace("where: payload.n <= 3", &format!("where: {{filter: '{filter}', at: broker}}"))
+    };
+    for (filter, options, words) in [
+        (
+            "payload.n <= 3",
+            ["--system", "builtin"],
+            "mqtt5 has no content filters (amqp10 has): `where: {filter: …, at: client}`",
+        ),
+        ("payload.room < \"lab\"", ["--system", "builtin"], "a selector has no word for an order of"),
+    ] {
+        place.write("content.yaml", at_broker(filter));
+        let called = place.call(&[&["run", "content.yaml", "--duration", "1s"], &options[..]].concat());
+        assert_eq!(called.code(), 2, "{}", called.errors);
+        let errors = called.errors.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(errors.contains(words) && errors.contains("at: client"), "{errors}");
+        assert!(place.runs().is_empty());
+    }
+    place.write("content.yaml", at_broker("payload.n <= 3").replace("at: broker", "at: client"));
+    let record = place.record(&SHORT);
+    assert_count_eq!(number(&row(&record, "first", 2 * MESSAGES), "matched"), 2 * 4 * 3);
+}
+
+#[test]
 fn a_wrong_expression_ends_before_the_run() {
     let place = Place::new();
     place.write("content.yaml", workload("payload").replace("payload.n <= 3", "payload.m <= 3"));

@@ -137,7 +137,7 @@ pub fn books(record: &Value) -> Result<(), String> {
         return Err(format!("the receiving side does not close: {delivery}"));
     }
     let latencies = record["latency"]["total"]["upper"]["count"].as_u64().unwrap_or(0);
-    if latencies > sum(&["delivered", "delivered_after_refusal"])? {
+    if latencies > sum(&["delivered", "delivered_after_refusal", "unmatched"])? {
         return Err(format!("{latencies} latencies of fewer deliveries: {delivery}"));
     }
     let counts = delivery.as_object().into_iter().flatten().filter_map(|(_, value)| value.as_u64());

@@ -5,6 +5,7 @@
 #![allow(clippy::print_stderr, reason = "a skipped test says why")]
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+mod content;
 mod encrypted;
 mod faults;
 mod groups;

@@ -6,7 +6,7 @@ use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::{Clients, SendOutcome, SessionConfig, SessionOptions, Subscription};
 use pubmark_protocol::events::{Cause, Reason};
 use pubmark_wire::amqp10::{
-    Attach, Condition, Detach, FrameKind, Open, Performative, ProtocolHeader, Role, SenderSettles, composite,
+    Attach, Condition, Detach, FrameKind, Open, Performative, ProtocolHeader, Role, SenderSettles, Terminus, composite,
     encode_close, encode_end, encode_frame,
 };
 
@@ -143,6 +143,48 @@ fn a_group_has_one_name_at_servers_that_share_and_is_refused_elsewhere() {
     script.meet_again(id, Until::Receivers);
     assert_eq!(granted(&script), [(0, false), (1, false)], "RabbitMQ has none");
     assert_eq!(script.peer.record.causes(id), []);
+}
+
+#[test]
+fn a_content_filter_that_the_server_does_not_name_is_not_accepted() {
+    const SELECTOR: &str = "payload$n > 3.0";
+    for (applied, is_granted) in [(Some(SELECTOR), true), (Some("payload$n > 4.0"), false), (None, false)] {
+        let mut script = Script::new();
+        let options = SessionOptions { selector: Some(SELECTOR.into()), ..SessionOptions::default() };
+        let config = SessionConfig { options, ..subscriber("filtered", "a", Qos::AtLeastOnce) };
+        let id = script.meet(config, Until::Senders);
+        let asked = script.expect("attach", |performative| match performative {
+            Performative::Attach(attach) => attach.source?.selector.map(str::to_owned),
+            _ => None,
+        });
+        assert_eq!(asked, SELECTOR);
+        let source = Some(Terminus { selector: applied, ..Terminus::at(Some("there")) });
+        let response = Attach { source, initial_delivery_count: Some(0), ..attach("r0", 4, Role::Sender) };
+        script.say_with(|out| response.encode(CHANNEL, out));
+        let granted = |script: &Script| {
+            script.peer.record.all(|event| match event {
+                Event::Subscribed(_, 0, granted) => Some(granted.clone()),
+                _ => None,
+            })
+        };
+        script.peer.wait("the response", |record| record.count(|event| matches!(event, Event::Subscribed(..))) == 1);
+        if is_granted {
+            assert_eq!(granted(&script), [Ok(Qos::AtLeastOnce)]);
+            assert!(script.expect_flow().link_credit > Some(0));
+            continue;
+        }
+        let ours = script.expect("detach", |performative| match performative {
+            Performative::Detach(detach) => Some((detach.handle, detach.closed)),
+            _ => None,
+        });
+        assert_eq!(ours, (0, true), "no credit, and the link ends");
+        let detach = Detach { handle: 4, closed: true, error: None };
+        script.say_with(|out| detach.encode(CHANNEL, out));
+        script.peer.linger(50);
+        let reason = Reason::words("it did not accept the content filter (`at: client` needs none)");
+        assert_eq!(granted(&script), [Err(reason)]);
+        assert_eq!(script.peer.record.causes(id), [], "the session goes on");
+    }
 }
 
 #[test]

@@ -2,8 +2,9 @@
 
 use pubmark_conformance::peer::publisher;
 use pubmark_conformance::recorder::{Event, Recorder};
+use pubmark_model::predicate::{Predicate, SelectorFields};
 use pubmark_model::qos::Qos;
-use pubmark_protocol::clients::{Goodbye, SendOutcome, SessionConfig, SessionId};
+use pubmark_protocol::clients::{Body, Goodbye, SendOutcome, SessionConfig, SessionId};
 use pubmark_protocol::events::{Cause, Reason};
 use pubmark_testing::assert_count_eq;
 use pubmark_wire::amqp10::{Condition, Detach, Disposition, Flow, Performative, Role, State, body};
@@ -71,6 +72,33 @@ fn best_effort_is_settled_and_at_least_once_is_not() {
         assert_eq!((sent.delivery, sent.settled, sent.more), (Some(0), Some(settled), false));
         assert_eq!(body(&sent.payload).unwrap().len(), 100);
     }
+}
+
+#[test]
+fn fields_that_selectors_name_go_beside_the_payload_with_their_types() {
+    let mut script = Script::new();
+    let predicate = Predicate::parse("payload.n > 1 && payload.at.door && payload.room == 'hall'").unwrap();
+    let mut config = publisher("fields", "a", Qos::BestEffort);
+    let document = br#"{"n": 2, "at": {"door": true}, "room": "lab", "other": 3}"#;
+    config.publications[0].body = Some(Body::Document((&document[..]).into()));
+    config.options.selector_fields = Some(SelectorFields::of([&predicate].into_iter()).into());
+    let id = script.meet(config, Until::All);
+    script.peer.send(id, 100);
+    let sent = script.expect_transfer();
+    let front = b"\0\x53\x74\xd1\0\0\0\x3d\0\0\0\x06";
+    let pairs = [
+        &b"\xa1\x09payload$n\x82\x40\0\0\0\0\0\0\0"[..],
+        b"\xa1\x0fpayload$at$door\x41",
+        b"\xa1\x0cpayload$room\xa1\x03lab",
+    ];
+    let expected = [&front[..], &pairs.concat(), b"\0\x53\x75\xa0\x64"].concat();
+    assert!(sent.payload.starts_with(&expected), "{}", sent.payload.escape_ascii());
+    let payload = body(&sent.payload).unwrap();
+    assert_eq!((payload.len(), &payload[24..24 + document.len()]), (100, &document[..]));
+    // A message in several parts, whose payload is too large for a frame, has them in the first.
+    script.peer.send(id, 1_500);
+    let first = script.expect_transfer();
+    assert!(first.more && first.payload.starts_with(&[&front[..], &pairs.concat()].concat()));
 }
 
 #[test]

@@ -27,6 +27,8 @@ pub struct ContentAccount {
     pub should_match: u64,
     /// Messages that the predicate chooses and that were lost or are unknown.
     pub missed: u64,
+    /// Messages that the system's filter kept back, as it should.
+    pub filtered_out: u64,
 }
 
 /// Closes the account of every group with a predicate. `counts` are by group.
@@ -44,6 +46,7 @@ pub fn close(plan: &RunPlan, judged: &Judged<'_>, mut counts: Vec<Option<Box<Con
                 arrived: sum.arrived + part.arrived,
                 should_match: sum.should_match + part.should_match,
                 missed: sum.missed + part.missed,
+                filtered_out: sum.filtered_out + part.filtered_out,
             });
         }
     }
@@ -87,5 +90,6 @@ fn of_stream(stream: &JudgedStream<'_>, group: u16) -> Option<ContentAccount> {
         arrived: all.count() - missing_count,
         should_match: notes.count_in(from_first(&all)) - missing_matches,
         missed: stream.missing().filter(is_missed).count() as u64,
+        filtered_out: stream.missing().filter(|(_, outcome)| *outcome == Missing::FilteredOut).count() as u64,
     })
 }

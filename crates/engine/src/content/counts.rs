@@ -96,6 +96,12 @@ impl ContentFilter {
         })
     }
 
+    /// The group of an audience, by its index on the shard, if the system filters for it.
+    pub fn filtered_for(&self, audience: usize) -> Option<u16> {
+        let group = self.groups[audience];
+        self.workload.subscribers[usize::from(group)].broker_filter().map(|_| group)
+    }
+
     /// Asks the predicate of the audience's group, if it has one.
     pub fn enter(&self, copy: &FirstCopy<'_>, counts: &mut Vec<Option<Box<ContentCounts>>>) {
         let group = usize::from(self.groups[copy.audience as usize]);

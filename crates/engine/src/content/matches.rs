@@ -32,6 +32,14 @@ impl MatchNotes {
         MatchNotes { group, words: vec![], count: 0, full: false }
     }
 
+    /// Those of messages for which the predicate holds or not.
+    #[cfg(test)]
+    pub fn of(group: u16, all: &[bool]) -> MatchNotes {
+        let mut notes = MatchNotes::new(group);
+        all.iter().for_each(|holds| notes.push(*holds, &mut 0));
+        notes
+    }
+
     /// Notes the next message; `noted` are the bits of all publishers of the shard.
     fn push(&mut self, holds: bool, noted: &mut u64) {
         let place = self.count as usize;
@@ -86,16 +94,39 @@ pub struct Matching {
     body: Body,
     /// Wall clock − `CLOCK_MONOTONIC`, ns, as the adapter has it that makes the payloads.
     wall_ahead_ns: i64,
+    /// Groups for which the system filters, with their audiences that receive the publisher.
+    filtered: Vec<(u16, u32)>,
+}
+
+/// A message that was handed over.
+#[derive(Clone, Copy, Debug)]
+pub struct Noted {
+    /// What the fields of its body depend on.
+    pub draw: BodyDraw,
+    /// When it was due, ns of `CLOCK_MONOTONIC`.
+    pub due_ns: u64,
+    /// Is it measured?
+    pub is_measured: bool,
 }
 
 impl Matching {
     /// Of a publisher with this body.
     pub fn new(workload: &Arc<Workload>, body: Body, wall_ahead_ns: i64) -> Matching {
-        Matching { workload: Arc::clone(workload), body, wall_ahead_ns }
+        Matching { workload: Arc::clone(workload), body, wall_ahead_ns, filtered: vec![] }
     }
 
-    /// Makes the document of a message again, and notes what each predicate says.
-    pub fn note(&self, draw: BodyDraw, due_ns: u64, room: &mut NoteRoom, notes: &mut [MatchNotes]) {
+    /// The same where the system filters for these groups of subscribers, each with so many audiences that receive the publisher.
+    pub fn with_filters(self, filtered: Vec<(u16, u32)>) -> Matching {
+        Matching { filtered, ..self }
+    }
+
+    /// Makes the document of a message again, and notes what each predicate says if it is measured. Audiences that the system is to
+    /// keep it from.
+    pub fn note(&self, message: Noted, room: &mut NoteRoom, notes: &mut [MatchNotes]) -> u32 {
+        let Noted { draw, due_ns, is_measured } = message;
+        if !is_measured && self.filtered.is_empty() {
+            return 0;
+        }
         let NoteRoom { document, noted } = room;
         document.clear();
         let document: &[u8] = match &self.body {
@@ -108,10 +139,18 @@ impl Matching {
             // A checked workload has no such body here.
             Body::Pool(_) => &[],
         };
+        let mut kept_back = 0;
         for notes in notes {
             let predicate = self.workload.subscribers[usize::from(notes.group)].predicate.as_ref();
-            notes.push(predicate.is_some_and(|predicate| predicate.holds(document) == Ok(true)), noted);
+            let holds = predicate.is_some_and(|predicate| predicate.holds(document) == Ok(true));
+            let audiences =
+                self.filtered.iter().find(|(group, _)| *group == notes.group).map_or(0, |(_, count)| *count);
+            kept_back += if holds { 0 } else { audiences };
+            if is_measured {
+                notes.push(holds, noted);
+            }
         }
+        kept_back
     }
 }
 

@@ -5,10 +5,12 @@ use std::collections::{HashMap, HashSet};
 use std::io;
 
 use pubmark_metrics::bounds::lower_ns;
+use pubmark_metrics::holes::Range;
 
 use super::files::rows;
 use super::row::{Row, RowKind};
 use super::{Log, Missing, MissingRow};
+use crate::content::matches::MatchNotes;
 use crate::shard_outcome::PublisherBook;
 
 /// What became of a message at a subscriber, or of one that nobody could expect.
@@ -22,6 +24,8 @@ pub enum EntryOutcome {
     Overlap,
     /// It arrived although the system had refused it.
     DeliveredAfterRefusal,
+    /// It arrived although the predicate that the system filters by does not hold.
+    Unmatched,
     /// It arrived, and its publisher never sent it.
     Foreign,
     /// It did not arrive: see [`Missing`].
@@ -42,10 +46,12 @@ impl EntryOutcome {
             EntryOutcome::Duplicated => "duplicated",
             EntryOutcome::Overlap => "overlap",
             EntryOutcome::DeliveredAfterRefusal => "delivered_after_refusal",
+            EntryOutcome::Unmatched => "unmatched",
             EntryOutcome::Foreign => "foreign",
             EntryOutcome::Missing(Missing::Lost) => "lost",
             EntryOutcome::Missing(Missing::Unknown) => "unknown",
             EntryOutcome::Missing(Missing::Absent) => "absent",
+            EntryOutcome::Missing(Missing::FilteredOut) => "filtered_out",
             EntryOutcome::Missing(Missing::Refused) => "refused",
             EntryOutcome::Missing(Missing::SkippedDisconnected) => "skipped_disconnected",
             EntryOutcome::Missing(Missing::Unsent) => "unsent",
@@ -113,7 +119,7 @@ impl Log {
         let at = |ns: u64| ns.wrapping_sub(window_ns) as i64;
         let books: HashMap<u32, &PublisherBook> = self.publishers.iter().map(|book| (book.publisher, book)).collect();
         self.each_row(|row| {
-            let Some(outcome) = outcome_of(&row, &books) else { return Ok(()) };
+            let Some(outcome) = outcome_of(&row, &books, &self.filtered_for) else { return Ok(()) };
             let sender = if row.sequence == 0 { None } else { handed.find(row.publisher, row.sequence) };
             let arrived = row.kind.has_arrived();
             let upper_ns = at(row.at_ns) - at(row.due_ns);
@@ -187,7 +193,11 @@ impl Log {
 }
 
 /// What a row says that is an entry by itself.
-fn outcome_of(row: &Row, books: &HashMap<u32, &PublisherBook>) -> Option<EntryOutcome> {
+fn outcome_of(
+    row: &Row,
+    books: &HashMap<u32, &PublisherBook>,
+    filtered_for: &HashMap<u32, u16>,
+) -> Option<EntryOutcome> {
     let book = books.get(&row.publisher);
     Some(match row.kind {
         RowKind::Handed => return None,
@@ -204,8 +214,24 @@ fn outcome_of(row: &Row, books: &HashMap<u32, &PublisherBook>) -> Option<EntryOu
         {
             EntryOutcome::DeliveredAfterRefusal
         }
+        RowKind::Delivered | RowKind::DeliveredOutOfOrder
+            if book
+                .zip(filtered_for.get(&row.audience))
+                .is_some_and(|(book, group)| is_unmatched(row, book, *group)) =>
+        {
+            EntryOutcome::Unmatched
+        }
         RowKind::Delivered | RowKind::DeliveredOutOfOrder => EntryOutcome::Delivered,
         RowKind::Duplicated => EntryOutcome::Duplicated,
         RowKind::Overlap => EntryOutcome::Overlap,
     })
+}
+
+/// Should the system's filter for this group have kept a message back that arrived?
+fn is_unmatched(row: &Row, book: &PublisherBook, group: u16) -> bool {
+    let place = row.sequence.checked_sub(book.first_measured);
+    let notes = book.matches.iter().find(|notes| notes.group == group);
+    let measured = Range { first: book.first_measured, last: book.last };
+    let covers = |notes: &&MatchNotes| notes.covers(measured.count());
+    notes.filter(covers).zip(place).is_some_and(|(notes, place)| !notes.holds(place))
 }

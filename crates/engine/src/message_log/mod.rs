@@ -7,6 +7,7 @@ mod missing;
 pub mod row;
 pub mod writer;
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 
@@ -25,6 +26,8 @@ pub enum Missing {
     Unknown,
     /// It was sent while the system did not hold the subscription.
     Absent,
+    /// The system's content filter kept it back, as it should.
+    FilteredOut,
     /// The system refused it after it was sent.
     Refused,
     /// Its connection ended before it was written wholly.
@@ -57,6 +60,8 @@ pub struct Log {
     pub publishers: Vec<PublisherBook>,
     /// (audience, publisher) of each stream.
     pub streams: Vec<(u32, u32)>,
+    /// By audience for which the system filters: its group of subscribers.
+    pub filtered_for: HashMap<u32, u16>,
     /// Rows that could not be noted, and why.
     pub logged: Logged,
 }

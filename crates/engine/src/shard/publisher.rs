@@ -32,6 +32,8 @@ pub struct Pending {
     pub measured: bool,
     /// Whole payload.
     pub payload_bytes: u32,
+    /// Of the subscriptions that it is for, those that the system's content filter keeps it from.
+    pub kept_back: u32,
 }
 
 /// Where sending stands behind the schedule.

@@ -204,12 +204,14 @@ impl Receiver {
 
     /// What the ledger's streams are.
     pub fn stream_rows(&self) -> Vec<StreamRow> {
-        let rows = |(subscriber, streams): (&u32, &Streams)| {
+        let rows = |(index, (subscriber, streams)): (usize, (&u32, &Streams))| {
             let subscriber = *subscriber;
-            let row = move |(publisher, stream, filters)| StreamRow { subscriber, publisher, stream, filters };
+            let filtered_for = self.content.as_ref().and_then(|content| content.filtered_for(index));
+            let row =
+                move |(publisher, stream, filters)| StreamRow { subscriber, publisher, stream, filters, filtered_for };
             streams.rows().into_iter().map(row).collect::<Vec<_>>()
         };
-        self.numbers.iter().zip(&self.streams).flat_map(rows).collect()
+        self.numbers.iter().zip(&self.streams).enumerate().flat_map(rows).collect()
     }
 
     /// Has the publisher sent a message of this number? If it runs in another process, that is not known here, and checked when the

@@ -13,6 +13,7 @@ use super::session::State;
 use super::sessions::Sessions;
 use super::timetable::Timetable;
 use super::totals::Totals;
+use crate::content::matches::Noted;
 use crate::message_log::row::{Row, RowKind};
 
 /// Bytes that a flooding publisher hands over between two writes.
@@ -172,12 +173,14 @@ impl Publishing {
             SendOutcome::Accepted => {
                 let (epoch, segment) = (timetable.epoch(*now_ns), sessions.segment());
                 let sequence = publisher.use_sequence(measured, epoch, segment);
-                if measured && let Some(matching) = &publisher.matching {
+                let mut kept_back = 0;
+                if let Some(matching) = &publisher.matching {
                     let due_ns = timetable.window.absolute(due.due_ns);
-                    matching.note(due.draw, due_ns, &mut self.note_room, &mut publisher.book.matches);
+                    let noted = Noted { draw: due.draw, due_ns, is_measured: measured };
+                    kept_back = matching.note(noted, &mut self.note_room, &mut publisher.book.matches);
                 }
                 let payload_bytes = due.payload_bytes;
-                let pending = Pending { publisher: index, sequence, ready_ns, measured, payload_bytes };
+                let pending = Pending { publisher: index, sequence, ready_ns, measured, payload_bytes, kept_back };
                 sessions[publisher.session].pending.push_back(pending);
                 if measured && let Some(log) = &mut totals.figures.log {
                     let due_ns = timetable.window.absolute(due.due_ns);

@@ -42,7 +42,7 @@ impl Publishing {
         figures.series.bin(window.relative(written.end_ns)).sent += 1;
         self.sent += 1;
         let publisher = &mut self.publishers[pending.publisher as usize];
-        self.expected += u64::from(publisher.fan_out);
+        self.expected += u64::from(publisher.fan_out.saturating_sub(pending.kept_back));
         if publisher.acknowledged {
             publisher.unacknowledged += 1;
         } else {

@@ -5,18 +5,37 @@ use std::sync::Arc;
 
 use super::diagnostic::{Problem, ProblemKind};
 use super::payload::within;
-use super::raw::RawWorkload;
-use super::shape::Spanned;
+use super::raw::{RawWhere, RawWorkload};
+use super::shape::{Form, Spanned};
 use crate::fleet::Fleet;
 use crate::predicate::{Predicate, PredicateError};
-use crate::workload::{DeviceGroup, Workload};
+use crate::workload::{DeviceGroup, FilterPlace, Workload};
 
 /// Messages of a template that a predicate is tried out with.
 const EXAMPLES: u32 = 64;
 
+/// A content filter as a file has it.
+type RawFilter = Form<Spanned<String>, RawWhere>;
+
+fn text_of(filter: &RawFilter) -> &Spanned<String> {
+    match filter {
+        Form::Short(text) => text,
+        Form::Full(full) => &full.filter,
+    }
+}
+
 /// Reads a predicate.
-pub(crate) fn predicate(text: &Spanned<String>) -> Result<Predicate, Problem> {
+pub(crate) fn predicate(filter: &RawFilter) -> Result<Predicate, Problem> {
+    let text = text_of(filter);
     Predicate::parse(&text.value).map_err(|error| wrong(text, error))
+}
+
+/// Who is to filter.
+pub(crate) fn place(filter: &RawFilter) -> FilterPlace {
+    match filter {
+        Form::Short(_) => FilterPlace::Client,
+        Form::Full(full) => full.at.as_ref().map_or(FilterPlace::Client, |at| at.value),
+    }
 }
 
 fn wrong(text: &Spanned<String>, error: PredicateError) -> Problem {
@@ -31,7 +50,8 @@ pub(crate) fn check(workload: &Workload, raw: &RawWorkload) -> Result<(), Proble
     let fleet = Fleet::new(workload, 1);
     let heard = groups_heard(workload, &fleet);
     for ((group, raw), heard) in workload.subscribers.iter().zip(&raw.subscribers).zip(heard) {
-        let (Some(predicate), Some(text)) = (&group.predicate, &raw.r#where) else { continue };
+        let (Some(predicate), Some(filter)) = (&group.predicate, &raw.r#where) else { continue };
+        let text = text_of(filter);
         let reacts = |device: &&DeviceGroup| device.reaction().is_some() && device.client == group.client;
         if let Some(device) = workload.devices.iter().find(reacts) {
             let conflict = "a client that reacts to messages filters none of them";
@@ -43,6 +63,12 @@ pub(crate) fn check(workload: &Workload, raw: &RawWorkload) -> Result<(), Proble
             let device = &workload.devices[usize::from(place)];
             let messages = device.json_examples(EXAMPLES).ok_or_else(|| no_json(device, text))?;
             predicate.check(&device.name, &messages).map_err(|error| wrong(text, error))?;
+            if group.filtered_at == FilterPlace::Broker {
+                messages
+                    .iter()
+                    .try_for_each(|message| predicate.check_selector(message))
+                    .map_err(|error| wrong(text, error))?;
+            }
         }
     }
     Ok(())

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use miette::{LabeledSpan, NamedSource, SourceCode};
 
-use crate::secret::masked_yaml;
+use crate::secret::{masked_at, masked_yaml};
 
 /// A place in one of the texts that a workload is made of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -116,17 +116,25 @@ struct Inner {
     message: String,
     labels: Vec<(Span, String)>,
     help: Option<String>,
+    /// Shown as `*`: it may be a secret.
+    hidden: Vec<Span>,
 }
 
 impl Problem {
     /// A problem without a place; the first caller that knows one adds it.
     pub fn new(kind: ProblemKind, message: impl Into<String>) -> Problem {
-        Problem(Box::new(Inner { kind, message: message.into(), labels: Vec::new(), help: None }))
+        Problem(Box::new(Inner { kind, message: message.into(), labels: Vec::new(), help: None, hidden: Vec::new() }))
     }
 
     /// Underlines a place and says what is wrong there.
     pub fn at(mut self, span: Span, label: impl Into<String>) -> Problem {
         self.0.labels.push((span, label.into()));
+        self
+    }
+
+    /// Shows a place as `*`, as nobody knows what stands there.
+    pub fn hide(mut self, span: Span) -> Problem {
+        self.0.hidden.push(span);
         self
     }
 
@@ -149,9 +157,14 @@ impl Problem {
 
     /// Attaches the texts. Labels outside the text of the first label are left out: a diagnostic shows one text.
     pub fn into_diagnostic(self, sources: &Sources) -> Diagnostic {
-        let Inner { kind, message, labels, help } = *self.0;
+        let Inner { kind, message, labels, help, hidden } = *self.0;
         let shown = labels.first().map_or(0, |(span, _)| span.source);
-        let source = sources.texts.get(usize::from(shown)).cloned();
+        let mut source = sources.texts.get(usize::from(shown)).cloned();
+        if let Some((_, text)) = &mut source {
+            for span in hidden.iter().filter(|span| span.source == shown) {
+                *text = masked_at(text, span.start as usize, span.length as usize).into();
+            }
+        }
         let text_bytes = source.as_ref().map_or(0, |(_, text)| text.len());
         let labels = labels
             .into_iter()

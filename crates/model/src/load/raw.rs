@@ -12,6 +12,7 @@ use super::shape::{
     QosText, RateText, ShareText, SizeText, Spanned, SpreadText, Text, ThinkText, Word,
 };
 use crate::metric::MetricProgram;
+use crate::workload::FilterPlace;
 
 /// A pubmark workload: who sends what, who listens.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -430,8 +431,9 @@ pub(crate) struct RawSubscriber {
     /// `{index%NAME}` as in topics.
     pub filters: Spanned<OneOrMany<Spanned<String>>>,
     /// Which messages it is interested in, by their JSON content: `payload.temperature > 30 && payload.room == "hall"`. Each client
-    /// filters what it received; the message accounting does not change.
-    pub r#where: Option<Spanned<String>>,
+    /// filters what it received; the message accounting does not change. In full, `{filter: …, at: broker}`: the broker filters, where
+    /// protocol and system can, and nothing else is expected.
+    pub r#where: Option<Form<Spanned<String>, RawWhere>>,
     /// Delivery level asked for: `0` (default), `1`, `2`.
     pub qos: Option<Text<QosText>>,
     /// What the session keeps: `clean` (default) or `persistent`.
@@ -450,6 +452,16 @@ pub(crate) struct RawSubscriber {
     pub isolate: Option<Word<IsolateWord>>,
 }
 
+/// A content filter in full.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a mapping with `filter`")]
+pub(crate) struct RawWhere {
+    /// The expression, as in the short form.
+    pub filter: Spanned<String>,
+    /// Who filters: the `client` (default), of what it received, or the `broker`.
+    pub at: Option<Word<FilterPlace>>,
+}
+
 /// What changes in a group of subscribers.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a mapping")]
@@ -462,7 +474,7 @@ pub(crate) struct RawSubscriberChange {
     /// See `subscribers`.
     pub filters: Option<OneOrMany<Spanned<String>>>,
     /// See `subscribers`.
-    pub r#where: Option<Spanned<String>>,
+    pub r#where: Option<Form<Spanned<String>, RawWhere>>,
     /// See `subscribers`.
     pub qos: Option<Text<QosText>>,
     /// See `subscribers`.

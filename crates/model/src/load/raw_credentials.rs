@@ -1,13 +1,11 @@
 //! The shape of log-ins in a workload file; the comments here are the descriptions in its JSON Schema.
 
 use std::borrow::Cow;
-use std::fmt;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, Error};
 
-use super::shape::{DurationText, Spanned, Text, Word};
+use super::shape::{DurationText, Form, Spanned, Text, Word};
 use crate::secret::Secret;
 use crate::token::TokenAlgorithm;
 
@@ -37,25 +35,21 @@ pub(crate) struct TokenForm(pub RawToken);
 
 impl<'de> Deserialize<'de> for TokenForm {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<TokenForm, D::Error> {
-        struct Rules;
-        impl<'de> Visitor<'de> for Rules {
-            type Value = TokenForm;
-
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("a mapping")
-            }
-
-            fn visit_str<E: Error>(self, _: &str) -> Result<TokenForm, E> {
-                Err(E::custom(
-                    "`token` says how clients sign tokens, and is a mapping; a token itself goes where a password does",
-                ))
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<TokenForm, A::Error> {
-                RawToken::deserialize(MapAccessDeserializer::new(map)).map(TokenForm)
-            }
+        match Form::<WrittenToken, RawToken>::deserialize(deserializer)? {
+            Form::Short(none) => match none {},
+            Form::Full(rules) => Ok(TokenForm(rules)),
         }
-        deserializer.deserialize_any(Rules)
+    }
+}
+
+/// A token where the rules of tokens belong: there is none.
+enum WrittenToken {}
+
+impl<'de> Deserialize<'de> for WrittenToken {
+    fn deserialize<D: Deserializer<'de>>(_: D) -> Result<WrittenToken, D::Error> {
+        Err(D::Error::custom(
+            "`token` says how clients sign tokens, and is a mapping; a token itself goes where a password does",
+        ))
     }
 }
 

@@ -39,10 +39,31 @@ impl Reader<'_> {
     fn check_keys(self, fields: &'static [&'static str]) -> Result<(), Problem> {
         match self.0.entries().iter().find(|entry| !fields.contains(&entry.key.as_str())) {
             None => Ok(()),
-            Some(entry) => Err(Problem::new(ProblemKind::UnknownKey, format!("unknown key `{}`", entry.key))
-                .at(entry.key_span, "nothing reads this")
-                .help(suggest::among(&entry.key, fields))),
+            Some(entry) => {
+                let problem = Problem::new(ProblemKind::UnknownKey, format!("unknown key `{}`", entry.key))
+                    .at(entry.key_span, "nothing reads this")
+                    .help(suggest::among(&entry.key, fields));
+                // What nothing reads may be a key or a password under a name that nobody knows.
+                Err(match is_of_secrets(fields) {
+                    true => hidden(problem, &entry.node),
+                    false => problem,
+                })
+            }
         }
+    }
+}
+
+/// Do these fields hold secrets, or say where some are?
+fn is_of_secrets(fields: &[&str]) -> bool {
+    fields.iter().any(|field| ["password", "token", "key_env"].contains(field))
+}
+
+/// Hides all that stands in a node.
+fn hidden(problem: Problem, node: &Node) -> Problem {
+    match &node.value {
+        Value::Map(entries) => entries.iter().fold(problem, |problem, entry| hidden(problem, &entry.node)),
+        Value::List(items) => items.iter().fold(problem, hidden),
+        _ => problem.hide(node.span),
     }
 }
 

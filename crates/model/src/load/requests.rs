@@ -15,7 +15,7 @@ use crate::fleet::Fleet;
 use crate::qos::Qos;
 use crate::requests::{self, ProcessingTime, Requests, Responds, SMALLEST_ANSWER_BYTES};
 use crate::units;
-use crate::workload::{DeviceGroup, SessionKind, SubscriberGroup, Workload};
+use crate::workload::{DeviceGroup, FilterPlace, SessionKind, SubscriberGroup, Workload};
 
 /// Where a group says nothing: what mq-bench's requesters and responders do (its `--timeout`, `--concurrency`, `--reply-size`).
 const USUAL_TIMEOUT: Duration = Duration::from_secs(5);
@@ -178,6 +178,7 @@ fn responders(raw: &RawResponder, scale: u32, files: &Files) -> Result<Subscribe
             queue: count(&raw.queue, "`queue`", 0, LONGEST_QUEUE, USUAL_QUEUE)?,
         }),
         predicate: None,
+        filtered_at: FilterPlace::Client,
     })
 }
 

@@ -18,7 +18,7 @@ use super::{
 use crate::metric::{self, MetricProgram};
 use crate::placement::Placements;
 use crate::qos::Qos;
-use crate::workload::{Deviation, DeviceGroup, SubscriberGroup, Variant, Workload};
+use crate::workload::{Deviation, DeviceGroup, FilterPlace, SubscriberGroup, Variant, Workload};
 
 /// Most devices in all.
 const MOST_DEVICES: u64 = crate::fleet::MOST_PUBLISHERS;
@@ -194,6 +194,7 @@ fn subscriber_group(raw: &RawSubscriber, number: u32, scale: u32, files: &Files)
         isolate: is_isolated(raw.isolate.as_ref()),
         responds: None,
         predicate: raw.r#where.as_ref().map(content::predicate).transpose()?,
+        filtered_at: raw.r#where.as_ref().map_or(FilterPlace::Client, content::place),
     })
 }
 

@@ -7,7 +7,7 @@ use super::{Comparison, Kind, Node, Predicate, PredicateError};
 
 /// What a part of a predicate becomes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Type {
+pub(super) enum Type {
     Number,
     Text,
     Truth,
@@ -44,7 +44,7 @@ impl Predicate {
         Ok(())
     }
 
-    fn type_of(&self, node: &Node, group: &str, document: &Value) -> Result<Type, PredicateError> {
+    pub(super) fn type_of(&self, node: &Node, group: &str, document: &Value) -> Result<Type, PredicateError> {
         let truth = |node: &Node| match self.type_of(node, group, document)? {
             Type::Truth => Ok(Type::Truth),
             other => {

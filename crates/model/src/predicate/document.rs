@@ -14,21 +14,24 @@ pub struct Unreadable;
 
 /// A value without parts.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Scalar<'a> {
+pub enum Scalar<'a> {
+    /// A number.
     Number(f64),
+    /// A text.
     Text(Cow<'a, str>),
+    /// A truth value.
     Truth(bool),
 }
 
 /// The places that a predicate names, as a tree of keys.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Paths {
     /// The first is the whole document.
     places: Vec<Place>,
     count: usize,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Place {
     children: Vec<(String, usize)>,
     /// Number of the path that ends here.
@@ -73,6 +76,11 @@ impl Paths {
         self.places[place].number = Some(number);
         self.count += 1;
         Some(number)
+    }
+
+    /// How many paths there are.
+    pub(super) fn count(&self) -> usize {
+        self.count
     }
 
     /// The keys of a path, from the document down.

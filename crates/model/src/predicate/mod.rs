@@ -10,10 +10,12 @@ use serde::{Deserialize, Serialize};
 mod check;
 mod document;
 mod parse;
+mod selector;
 
-pub use document::Unreadable;
+pub use document::{Scalar, Unreadable};
+pub use selector::SelectorFields;
 
-use document::{Paths, Scalar, Values};
+use document::{Paths, Values};
 
 /// Longest text of a predicate, bytes.
 pub const LONGEST_TEXT_BYTES: usize = 4_096;

@@ -11,7 +11,7 @@ use crate::placement::Placements;
 use crate::qos::Qos;
 use crate::schedule::{Cursor, Due, Rules, Timeline};
 use crate::topic::{TopicFilter, TopicTemplate};
-use crate::workload::{DeviceGroup, MqttSettings, SessionKind, SubscriberGroup, Variant, Workload};
+use crate::workload::{DeviceGroup, FilterPlace, MqttSettings, SessionKind, SubscriberGroup, Variant, Workload};
 
 pub(crate) const SECOND: i64 = 1_000_000_000;
 
@@ -59,6 +59,7 @@ pub(crate) fn listeners(name: &str, count: u32, filters: &[&str]) -> SubscriberG
         isolate: false,
         responds: None,
         predicate: None,
+        filtered_at: FilterPlace::Client,
     }
 }
 

@@ -92,6 +92,29 @@ fn mistakes_are_refused_at_their_place() {
 }
 
 #[test]
+fn a_filter_can_be_the_brokers() {
+    let group = |keys: &str| read(&workload(keys)).map(|workload| workload.subscribers[0].clone());
+    let full = |filter: &str, at: &str| group(&format!("filters: 'hall/#', where: {{filter: '{filter}'{at}}}"));
+    let broker = full("payload.temperature > 30 && payload.at.x != 2", ", at: broker").unwrap();
+    let selector = broker.broker_filter().map(|predicate| predicate.selector().unwrap());
+    assert_eq!(selector.as_deref(), Some("(payload$temperature > 30.0) AND (payload$at$x <> 2.0)"));
+    for at in ["", ", at: client"] {
+        let client = full("payload.temperature > 30", at).unwrap();
+        assert!(client.predicate.is_some() && client.broker_filter().is_none());
+    }
+    let refused_filter = |filter: &str, at: &str| {
+        refused(&workload(&format!("filters: 'hall/#', where: {{filter: '{filter}', at: {at}}}")))
+    };
+    let order = refused_filter("payload.room < \"lab\"", "broker");
+    assert_eq!(order.underlined(), Some("payload.room < \"lab\""), "{order}");
+    assert!(
+        order.to_string().contains("an order of texts") && order.hint().unwrap_or_default().contains("`at: client`")
+    );
+    let word = refused_filter("payload.alarm", "server");
+    assert_eq!(word.kind(), ProblemKind::ImpossibleValue, "{word}");
+}
+
+#[test]
 fn a_document_that_its_payload_holds_can_be_asked() {
     let text = asks("fixed/#", "payload.temperature > 3").replace("payload: 40B", "payload: 64B");
     assert!(read(&text).unwrap().subscribers[0].predicate.is_some());

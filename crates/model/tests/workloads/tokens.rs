@@ -86,10 +86,21 @@ fn what_is_wrong_with_a_token_is_said_and_no_key_is_shown() {
         ("{user: a, file: rows.csv, token: {algorithm: HS256, file: secret}}", "in a file and in the workload"),
         ("{file: passwords.csv, token: {algorithm: HS256, file: secret}}", "a column `password`, and clients sign"),
         ("{file: rows.csv}", "the column `password` is missing"),
+        ("{token: {algorithm: HS256, key: planted-s}}", "unknown key `key`"),
+        ("{token: {algorithm: HS256, hmac: planted-s}}", "unknown key `hmac`"),
+        ("{token: {algorithm: HS256, pem: [planted-s, planted-p]}}", "unknown key `pem`"),
+        ("{apikey: planted-s}", "unknown key `apikey`"),
     ] {
         let error = read(folder.path(), credentials).unwrap_err();
         let shown = format!("{error:?} {error}");
         assert!(shown.contains(message), "{credentials}: {shown}");
         assert!(!shown.contains("planted-s") && !shown.contains("planted-p"), "{shown}");
+        // Nor in the part of the file that is shown.
+        if let LoadError::Wrong(diagnostic) = &error {
+            let source = miette::Diagnostic::source_code(diagnostic.as_ref()).unwrap();
+            let lines = source.read_span(&(0, 60).into(), 0, 9).unwrap();
+            let lines = String::from_utf8_lossy(lines.data()).into_owned();
+            assert!(!lines.contains("planted-s") && !lines.contains("planted-p"), "{lines}");
+        }
     }
 }

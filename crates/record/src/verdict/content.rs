@@ -1,7 +1,7 @@
 //! Did clients and publishers find the same messages interesting?
 
 use super::{Finding, Measure, VerdictInput};
-use crate::content::ContentRow;
+use crate::content::{ContentRow, FilterPlace};
 use crate::quantity::count;
 use crate::record::{CheckUnit, VerdictStatus};
 
@@ -17,6 +17,9 @@ pub(super) fn matched_as_built(input: &VerdictInput) -> Option<Finding> {
     };
     let measure = Measure::none_allowed(compared.iter().map(|(difference, _)| difference).sum(), CheckUnit::Messages);
     let Some((_, row)) = compared.into_iter().find(|(difference, _)| *difference > 0) else {
+        if let Some(row) = rows.iter().find(|row| row.at == FilterPlace::Broker && row.filtered > 0) {
+            return Some(let_through(row));
+        }
         let text = format!("{} messages matched, as many as should of those that arrived", count(matched));
         return Some(Finding::valid(text).of(measure));
     };
@@ -31,6 +34,17 @@ pub(super) fn matched_as_built(input: &VerdictInput) -> Option<Finding> {
     let hint =
         "find out what the system does to payloads; if it changes none, this is an error in pubmark: please report it";
     Some(Finding::new(VerdictStatus::Invalid, text, hint).of(measure))
+}
+
+/// A broker that was to filter by a predicate did not, or not by this one.
+fn let_through(row: &ContentRow) -> Finding {
+    let text = format!(
+        "subscribers `{}`: {} messages arrived for which their predicate does not hold, and the system accepted the filter",
+        row.group,
+        count(row.filtered)
+    );
+    let hint = "the system ignores filters that it accepts: `at: client` filters what arrives";
+    Finding::new(VerdictStatus::Suspect, text, hint).of(Measure::none_allowed(row.filtered, CheckUnit::Messages))
 }
 
 /// Messages by which the two sides differ.
@@ -70,6 +84,19 @@ mod tests {
         }
         let unknown = check(|row| row.should_match = None);
         assert_eq!((unknown.status, unknown.value), (VerdictStatus::Suspect, None), "{}", unknown.text);
+    }
+
+    #[test]
+    fn a_broker_that_lets_through_what_it_should_keep_back_makes_a_run_suspect() {
+        let filters = |filtered| {
+            check(|row| {
+                (row.at, row.filtered_out, row.filtered) = (FilterPlace::Broker, Some(3_880 - filtered), filtered);
+                row.arrived = Some(row.matched + row.filtered);
+            })
+        };
+        assert_eq!(filters(0).status, VerdictStatus::Valid);
+        let ignored = filters(17);
+        assert_eq!((ignored.status, ignored.value), (VerdictStatus::Suspect, Some(17.0)), "{}", ignored.text);
     }
 
     #[test]

@@ -379,7 +379,8 @@ pub const RULES: &[Rule] = &[
                   have matched as publishers say, and matched and filtered ones together must be all that arrived. If not, the \
                   system changed payloads, or pubmark is wrong: the run is invalid. Where the answers of publishers are not \
                   known of all messages (more than half a billion on a thread, approximate message accounting), the run is \
-                  suspect.",
+                  suspect. So is a run whose system accepted a filter (`at: broker`) and let messages through for which it does \
+                  not hold.",
         remedy: "Find out what the system does to payloads. If it changes none, please report it with the record.",
         blames: Blame::Run,
         spoils: Spoils::Everything,

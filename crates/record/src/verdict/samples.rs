@@ -81,8 +81,10 @@ pub(super) fn are_deliveries(input: &VerdictInput) -> Option<Finding> {
     if input.delivery.approximate || has_lost_a_node || !input.lost_workers.is_empty() {
         return None;
     }
-    // A message that the system refused and delivered all the same was received, though nobody expected it.
-    let delivered = input.delivery.delivered + input.delivery.delivered_after_refusal;
+    // A message that the system refused and delivered all the same was received, though nobody expected it; so was one that its
+    // content filter let through.
+    let books = input.delivery;
+    let delivered = books.delivered + books.delivered_after_refusal + books.unmatched;
     let counts = format!("{} latencies of {} deliveries", count(latency.count), count(delivered));
     let measure = Measure::none_allowed(latency.count.saturating_sub(delivered), CheckUnit::Samples);
     if latency.count <= delivered {
@@ -115,6 +117,12 @@ pub(super) fn enough_was_measured(input: &VerdictInput) -> Option<Finding> {
         // V23 says so with the system's reason.
         if input.connections.subscriptions_refused > 0 {
             return None;
+        }
+        if books.filtered_out + books.unmatched > 0 {
+            return invalid(
+                "the predicates of the subscribers held for no message, so delivery was not measured",
+                "run longer with `--duration`, or with a `where` that holds more often",
+            );
         }
         return invalid(
             "no subscription held a session when messages were sent, so delivery was not measured",

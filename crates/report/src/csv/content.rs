@@ -20,6 +20,8 @@ pub fn content(record: &Record) -> String {
         "missed",
         "latency_p50_us",
         "latency_p99_us",
+        "at",
+        "filtered_out",
     ]);
     let run = text(&record.run.name);
     for row in &record.delivery.content {
@@ -37,6 +39,8 @@ pub fn content(record: &Record) -> String {
             optional(row.missed),
             optional(latency.and_then(|summary| summary.p50)),
             optional(latency.and_then(|summary| summary.p99)),
+            row.at.as_str().to_owned(),
+            optional(row.filtered_out),
         ]);
     }
     table.text

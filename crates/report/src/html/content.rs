@@ -12,14 +12,15 @@ pub(super) fn section(record: &Record) -> Markup {
     html! {
         div.scroll { table {
             thead { tr {
-                th { "subscribers" } th { "where" } th.number { "matched" } th.number { "should match" }
-                th.number { "filtered" } th.number { "wasted" } th.number { "unreadable" } th.number { "missed" }
+                th { "subscribers" } th { "where" } th { "filtered at" } th.number { "matched" } th.number { "should match" }
+                th.number { "kept back" } th.number { "filtered" } th.number { "wasted" } th.number { "unreadable" } th.number { "missed" }
                 th.number { "p50 of matched" }
             } }
             tbody { @for row in &record.delivery.content { (line(row)) } }
         } }
         p.hint {
-            "Each client filters what it received: the message accounting has all of it as delivered. "
+            "A client filters what it received: the message accounting has all of it as delivered. A broker keeps back what does "
+            "not match: the message accounting expects the rest. “Filtered” are messages that arrived and do not match. "
             "“Should match” is what publishers say of the messages that arrived."
         }
     }
@@ -31,8 +32,10 @@ fn line(row: &ContentRow) -> Markup {
         tr {
             th scope="row" { (row.group) }
             td { code { (row.r#where) } }
+            td { (row.at.as_str()) }
             td.number { (count(row.matched)) }
             td.number { (known(row.should_match)) }
+            td.number { (known(row.filtered_out)) }
             td.number { (count(row.filtered)) }
             td.number { (bytes(Some(row.filtered_bytes as f64))) }
             td.number { (count(row.unreadable)) }

@@ -159,6 +159,9 @@ pub struct Offer {
     /// Shares a subscription among several clients.
     #[serde(default)]
     pub shared_subscriptions: bool,
+    /// Filters a subscription by the content of messages.
+    #[serde(default)]
+    pub content_filters: bool,
     /// Log-in without which it lets nobody in, `user:password`.
     #[serde(default)]
     pub fixed_login: Option<String>,

@@ -4,7 +4,7 @@ use super::condition::Condition;
 use super::error::DecodeError;
 use super::fields::{Fields, code};
 use super::frame::{FrameKind, encode_frame};
-use super::value::Described;
+use super::value::{Described, Value};
 use super::writer::{FieldWriter, composite};
 
 /// Which end of a link somebody is.
@@ -46,12 +46,15 @@ pub struct Terminus<'a> {
     pub dynamic: bool,
     /// Capabilities asked for or offered; of a peer's terminus they are not read.
     pub capabilities: &'a [&'a str],
+    /// Of a source: only messages for which this selector of JMS holds ("AMQP Capabilities Registry: Filters",
+    /// `apache.org:selector-filter:string`). In a peer's response, the one that it applies.
+    pub selector: Option<&'a str>,
 }
 
 impl<'a> Terminus<'a> {
     /// A node that is there, or whose address is of no concern.
     pub const fn at(address: Option<&'a str>) -> Terminus<'a> {
-        Terminus { address, dynamic: false, capabilities: &[] }
+        Terminus { address, dynamic: false, capabilities: &[], selector: None }
     }
 }
 
@@ -110,13 +113,34 @@ pub struct Detach<'a> {
     pub error: Option<Condition<'a>>,
 }
 
+/// Name and descriptor of selectors of JMS.
+const SELECTOR: &str = "apache.org:selector-filter:string";
+const SELECTOR_CODE: u64 = 0x0000_468c_0000_0004;
+
+/// The selector among the filters of a source (part 3, §3.5.8), whatever it is called there.
+fn selector_among<'a>(fields: &mut Fields<'a>) -> Result<Option<&'a str>, DecodeError> {
+    let Some(mut filters) = fields.map("filter")? else { return Ok(None) };
+    while let Some(_name) = filters.take()? {
+        let Some(Value::Described(filter)) = filters.take()? else { continue };
+        if matches!(filter.descriptor()?, Value::Unsigned(SELECTOR_CODE) | Value::Symbol(SELECTOR)) {
+            return Ok(match filter.value()? {
+                Value::Text(selector) => Some(selector),
+                _ => None,
+            });
+        }
+    }
+    Ok(None)
+}
+
 /// Outcomes that a source offers.
 const OUTCOMES: &[&str] = &["amqp:accepted:list", "amqp:rejected:list", "amqp:released:list", "amqp:modified:list"];
 
 impl<'a> Terminus<'a> {
     fn decode(described: Option<Described<'a>>) -> Result<Option<Terminus<'a>>, DecodeError> {
         let Some(described) = described else { return Ok(None) };
-        let mut fields = match code(&described)? {
+        let code = code(&described)?;
+        let is_source = code == 0x28;
+        let mut fields = match code {
             0x28 => Fields::of("source", &described)?,
             0x29 => Fields::of("target", &described)?,
             other => return Err(DecodeError::Performative(other)),
@@ -125,7 +149,13 @@ impl<'a> Terminus<'a> {
         // Durability, expiry policy, time-out.
         fields.skip(3)?;
         let dynamic = fields.boolean("dynamic")?.unwrap_or(false);
-        Ok(Some(Terminus { address, dynamic, capabilities: &[] }))
+        let mut selector = None;
+        if is_source {
+            // Properties of a dynamic node, distribution mode.
+            fields.skip(2)?;
+            selector = selector_among(&mut fields)?;
+        }
+        Ok(Some(Terminus { address, dynamic, capabilities: &[], selector }))
     }
 
     /// The fields that source and target begin with.
@@ -150,8 +180,14 @@ impl<'a> Terminus<'a> {
         let Some(terminus) = terminus else { return fields.null() };
         fields.composite(0x28, |fields| {
             terminus.encode_front(fields);
-            // Distribution mode, filter, default outcome.
-            (0..3).for_each(|_| fields.null());
+            // Distribution mode.
+            fields.null();
+            match terminus.selector {
+                Some(selector) => fields.filter(SELECTOR, SELECTOR_CODE, selector),
+                None => fields.null(),
+            }
+            // Default outcome.
+            fields.null();
             fields.symbols(OUTCOMES);
             terminus.encode_capabilities(fields);
         });

@@ -56,26 +56,56 @@ pub fn text_of(mut identifier: &[u8]) -> Option<&str> {
     }
 }
 
-/// Appends the section of application properties, which are texts (part 3, §3.2.5); returns where in `out` the value of the first
-/// begins.
-pub fn encode_application_properties<'a>(
-    properties: impl Iterator<Item = (&'a str, &'a str)>,
-    out: &mut Vec<u8>,
-) -> usize {
-    out.extend_from_slice(&[0x00, 0x53, APPLICATION_PROPERTIES, 0xd1]);
-    let start = out.len();
-    out.extend_from_slice(&[0; 8]);
-    let (mut count, mut first) = (0u32, None);
-    for (name, value) in properties {
-        sized(0xa1, name.as_bytes(), out);
-        sized(0xa1, value.as_bytes(), out);
-        count += 2;
-        first.get_or_insert(out.len() - value.len());
+/// Appends the section of application properties (part 3, §3.2.5), one by one; it is complete once it was finished.
+#[derive(Debug)]
+pub struct ApplicationProperties<'a> {
+    out: &'a mut Vec<u8>,
+    start: usize,
+    count: u32,
+    first: Option<usize>,
+}
+
+impl<'a> ApplicationProperties<'a> {
+    /// Begins the section.
+    pub fn begin(out: &'a mut Vec<u8>) -> ApplicationProperties<'a> {
+        out.extend_from_slice(&[0x00, 0x53, APPLICATION_PROPERTIES, 0xd1]);
+        let start = out.len();
+        out.extend_from_slice(&[0; 8]);
+        ApplicationProperties { out, start, count: 0, first: None }
     }
-    let size = (out.len() - start - 4) as u32;
-    out[start..start + 4].copy_from_slice(&size.to_be_bytes());
-    out[start + 4..start + 8].copy_from_slice(&count.to_be_bytes());
-    first.unwrap_or(out.len())
+
+    fn name(&mut self, name: &str) -> &mut Vec<u8> {
+        self.count += 2;
+        sized(0xa1, name.as_bytes(), self.out);
+        self.out
+    }
+
+    /// Appends a text.
+    pub fn text(&mut self, name: &str, value: &str) {
+        sized(0xa1, value.as_bytes(), self.name(name));
+        self.first.get_or_insert(self.out.len() - value.len());
+    }
+
+    /// Appends a number of 64 bits.
+    pub fn double(&mut self, name: &str, value: f64) {
+        let out = self.name(name);
+        out.push(0x82);
+        out.extend_from_slice(&value.to_bits().to_be_bytes());
+    }
+
+    /// Appends a truth value.
+    pub fn boolean(&mut self, name: &str, value: bool) {
+        self.name(name).push(if value { 0x41 } else { 0x42 });
+    }
+
+    /// Ends the section; returns where in the buffer the first text begins.
+    pub fn finish(self) -> usize {
+        let ApplicationProperties { out, start, count, first } = self;
+        let size = (out.len() - start - 4) as u32;
+        out[start..start + 4].copy_from_slice(&size.to_be_bytes());
+        out[start + 4..start + 8].copy_from_slice(&count.to_be_bytes());
+        first.unwrap_or(out.len())
+    }
 }
 
 /// [`Message::body`] alone.
@@ -209,8 +239,10 @@ mod tests {
     fn application_properties_are_read_back_by_name() {
         let long = "v".repeat(300);
         let mut bytes = vec![9; 3];
-        let pairs = [("pubmark", "c1"), ("site", &long)];
-        let at = encode_application_properties(pairs.into_iter(), &mut bytes);
+        let mut section = ApplicationProperties::begin(&mut bytes);
+        section.text("pubmark", "c1");
+        section.text("site", &long);
+        let at = section.finish();
         assert_eq!(&bytes[at..at + 2], b"c1");
         encode_data_front(3, &mut bytes);
         bytes.extend_from_slice(b"one");
@@ -218,7 +250,10 @@ mod tests {
         assert_eq!((message.application_property("pubmark"), &*message.body), (Some("c1"), &b"one"[..]));
         assert_eq!((message.application_property("site"), message.application_property("x")), (Some(&*long), None));
         let mut twice = Vec::new();
-        encode_application_properties([("pubmark", "c1"), ("pubmark", "c2")].into_iter(), &mut twice);
+        let mut section = ApplicationProperties::begin(&mut twice);
+        section.text("pubmark", "c1");
+        section.text("pubmark", "c2");
+        section.finish();
         encode_data_front(0, &mut twice);
         assert_eq!(Message::decode(&twice).unwrap().application_property("pubmark"), Some(""));
         // A number under the name; a map with a key and no value is no message.
@@ -226,6 +261,20 @@ mod tests {
         let number = with(b"\xc1\x0a\x02\xa1\x06number\x43");
         assert_eq!(Message::decode(&number).unwrap().application_property("number"), None);
         assert!(Message::decode(&with(b"\xc1\x09\x01\xa1\x06number")).is_err());
+    }
+
+    #[test]
+    fn application_properties_have_types() {
+        let mut out = vec![];
+        let mut section = ApplicationProperties::begin(&mut out);
+        section.double("n", 1.5);
+        section.boolean("y", true);
+        section.boolean("z", false);
+        section.text("t", "x");
+        assert_eq!(section.finish(), out.len() - 1);
+        let head = b"\0\x53\x74\xd1\0\0\0\x1e\0\0\0\x08";
+        let pairs = b"\xa1\x01n\x82\x3f\xf8\0\0\0\0\0\0\xa1\x01y\x41\xa1\x01z\x42\xa1\x01t\xa1\x01x";
+        assert_eq!(out, [&head[..], pairs].concat(), "{}", out.escape_ascii());
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub use error::DecodeError;
 pub use frame::{Frame, FrameKind, LEAST_MOST_BYTES, Packet, ProtocolHeader, encode_empty, encode_frame, next};
 pub use link::{Attach, Detach, Flow, Role, SenderSettles, Terminus};
 pub use message::{
-    Message, Properties, body, encode_application_properties, encode_data_front, encode_text, message_bytes, text_of,
+    ApplicationProperties, Message, Properties, body, encode_data_front, encode_text, message_bytes, text_of,
 };
 pub use performative::Performative;
 pub use sasl::{SaslWords, encode_anonymous, encode_plain, outcome_name};

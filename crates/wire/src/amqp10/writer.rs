@@ -163,6 +163,21 @@ impl FieldWriter<'_> {
         out[start..start + 4].copy_from_slice(&size.to_be_bytes());
     }
 
+    /// A map of one filter: a text with a descriptor, under its name.
+    pub fn filter(&mut self, name: &str, descriptor: u64, text: &str) {
+        let out = self.begin();
+        out.push(0xd1);
+        let start = out.len();
+        out.extend_from_slice(&[0; 4]);
+        out.extend_from_slice(&2u32.to_be_bytes());
+        sized(0xa3, name.as_bytes(), out);
+        out.extend_from_slice(&[0x00, 0x80]);
+        out.extend_from_slice(&descriptor.to_be_bytes());
+        sized(0xa1, text.as_bytes(), out);
+        let size = (out.len() - start - 4) as u32;
+        out[start..start + 4].copy_from_slice(&size.to_be_bytes());
+    }
+
     /// A described list.
     pub fn composite(&mut self, descriptor: u8, write: impl FnOnce(&mut FieldWriter<'_>)) {
         composite(descriptor, self.begin(), write);

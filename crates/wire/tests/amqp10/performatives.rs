@@ -9,6 +9,62 @@ use pubmark_wire::amqp10::{
 };
 use pubmark_wire::front::Front;
 
+#[test]
+fn a_selector_is_a_described_text_among_the_filters_of_a_source() {
+    let source = Terminus { selector: Some("a > 3"), ..Terminus::at(Some("t")) };
+    let attach = Attach {
+        name: "r0",
+        handle: 0,
+        role: Role::Receiver,
+        sender_settles: SenderSettles::Settled,
+        source: Some(source),
+        target: None,
+        initial_delivery_count: None,
+        max_message_bytes: None,
+    };
+    let mut out = vec![];
+    attach.encode(0, &mut out);
+    let filters =
+        b"\xd1\0\0\0\x38\0\0\0\x02\xa3\x21apache.org:selector-filter:string\0\x80\0\0\x46\x8c\0\0\0\x04\xa1\x05a > 3";
+    let place = out.windows(filters.len()).position(|part| part == filters).expect("the filters");
+    read_back(0, &out, Performative::Attach(attach));
+    // A peer may know the filter by its name, and applies none where the map is empty or has other filters.
+    let encode = |filters: &[u8]| {
+        let mut source = b"\xa1\x01t\x40\x40\x40\x40\x40\x40".to_vec();
+        source.extend_from_slice(filters);
+        let source =
+            [b"\0\x53\x28\xd0".to_vec(), (source.len() as u32 + 4).to_be_bytes().to_vec(), vec![0, 0, 0, 8], source]
+                .concat();
+        let mut out = vec![];
+        encode_frame(FrameKind::Amqp, 0, &mut out, |out| {
+            composite(0x12, out, |fields| {
+                fields.text("r0");
+                fields.uint(0);
+                fields.boolean(false);
+                fields.null();
+                fields.null();
+                fields.encoded(&source);
+            });
+        });
+        out
+    };
+    let selector = |frame: &[u8]| match Performative::decode(only(frame, 0)) {
+        Ok(Performative::Attach(attach)) => attach.source.and_then(|source| source.selector.map(str::to_owned)),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(selector(&encode(&out[place..place + filters.len()])).as_deref(), Some("a > 3"));
+    let map = |name: &[u8], value: &[u8]| {
+        let pair = [&[0xa3, name.len() as u8], name, value].concat();
+        [&[0xc1, pair.len() as u8 + 1, 2], &pair[..]].concat()
+    };
+    let named = [&b"\0\xa3\x21apache.org:selector-filter:string"[..], b"\xa1\x05a > 3"].concat();
+    assert_eq!(selector(&encode(&map(b"jms", &named))).as_deref(), Some("a > 3"));
+    let (other, plain) = (map(b"k", b"\0\x53\x09\xa1\x01x"), map(b"k", b"\x41"));
+    for none in [&b"\x40"[..], b"\xc1\x01\0", &other, &plain] {
+        assert_eq!(selector(&encode(none)), None, "{}", none.escape_ascii());
+    }
+}
+
 /// The body of the only frame in some bytes.
 fn only(bytes: &[u8], channel: u16) -> &[u8] {
     let Ok(Front::Whole { packet: Packet::Frame(frame), bytes: whole }) = next(bytes, usize::MAX) else {
@@ -79,6 +135,7 @@ proptest! {
         name in ".{0,300}", handle in any::<u32>(), receives in any::<bool>(), closed in any::<bool>(),
         mode in 0usize..3, source in option::of(option::of(".{0,20}")), target in option::of(option::of(".{0,300}")),
         counts in any::<(Option<u32>, Option<u64>)>(), error in any_error(), dynamic in any::<bool>(),
+        selector in option::of(".{0,300}"),
     ) {
         let terminus = |address: &Option<Option<String>>| {
             address.as_ref().map(|address| Terminus { dynamic, ..Terminus::at(address.clone().map(|text| &*text.leak())) })
@@ -88,7 +145,7 @@ proptest! {
             handle,
             role: role(receives),
             sender_settles: [SenderSettles::Unsettled, SenderSettles::Settled, SenderSettles::Mixed][mode],
-            source: terminus(&source),
+            source: terminus(&source).map(|source| Terminus { selector: selector.as_deref(), ..source }),
             target: terminus(&target),
             initial_delivery_count: counts.0,
             max_message_bytes: counts.1,

@@ -183,7 +183,12 @@ fn amqp10_corpus() -> Vec<Vec<u8>> {
     use amqp10::{
         Attach, Begin, Condition, Detach, Disposition, Flow, Open, Role, SenderSettles, State, Terminus, Transfer,
     };
-    let terminus = Some(Terminus { address: Some("/topic/a.b"), dynamic: true, capabilities: &["topic"] });
+    let terminus = Some(Terminus {
+        address: Some("/topic/a.b"),
+        dynamic: true,
+        capabilities: &["topic"],
+        selector: Some("a > 3"),
+    });
     let error = Some(Condition { name: "amqp:not-found", description: Some("no such address") });
     let encoded = |write: &dyn Fn(&mut Vec<u8>)| {
         let mut out = vec![];

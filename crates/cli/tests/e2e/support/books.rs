@@ -123,7 +123,7 @@ fn assert_samples(record: &Value) {
     );
     assert_eq!(
         latencies,
-        count(record, "delivered") + count(record, "delivered_after_refusal"),
+        count(record, "delivered") + count(record, "delivered_after_refusal") + count(record, "unmatched"),
         "a latency for every message delivered"
     );
     let without = record["latency"]["without_write_start"].as_u64().unwrap();
