@@ -97,9 +97,9 @@ class Runner:
         found: dict[str, Any] = json.loads((self.folder / "runs/latest/record.json").read_text())
         return found
 
-    def cases(self) -> dict[str, ElementTree.Element]:
-        """Test cases of the JUnit file by name."""
-        suites = ElementTree.parse(self.folder / "checks.xml").getroot()
+    def cases(self, file: str = "checks.xml") -> dict[str, ElementTree.Element]:
+        """Test cases of a JUnit file by name."""
+        suites = ElementTree.parse(self.folder / file).getroot()
         return {case.attrib["name"]: case for case in suites.iter("testcase")}
 
 
@@ -145,20 +145,56 @@ def test_a_regression_fails(name: str, tmp_path: Path) -> None:
     assert "regressions.xml" in found.paths
 
 
+def check_again(runner: Runner, found: Example, **values: str) -> int:
+    """Checks the last run again, without another one."""
+    (check,) = (script for script in found.steps if "--require" in script)
+    check = "\n".join(line for line in check.splitlines() if "pubmark run" not in line)
+    return runner.step(check, {**found.variables, **VALUES, **values})
+
+
+def between_the_bounds(runner: Runner) -> str:
+    """A latency that the largest one of the last run can be told from neither way."""
+    latency = runner.record()["latency"]["total"]
+    lower, upper = (latency[bound]["max_us"] for bound in ("lower", "upper"))
+    assert lower < upper
+    return f"{(lower + upper) / 2:.0f}us"
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_an_undecided_limit_is_a_warning(name: str, tmp_path: Path) -> None:
     runner, found = Runner(tmp_path), example(name)
     runner.job(found)
-    latency = runner.record()["latency"]["total"]
-    lower, upper = (latency[bound]["max_us"] for bound in ("lower", "upper"))
-    assert lower < upper
-    (check,) = (line for script in found.steps for line in [script] if "--require" in line)
-    # The last run is checked again, without another one.
-    check = "\n".join(line for line in check.splitlines() if "pubmark run" not in line)
-    code = runner.step(check, {**found.variables, **VALUES, "LIMITS": f"max<{(lower + upper) / 2:.0f}us"})
+    code = check_again(runner, found, LIMITS=f"max<{between_the_bounds(runner)}")
     assert code == unless_invalid(runner, 8 if found.allowed == [8] else 0), runner.printed
     if not found.allowed and code == 0:
         assert "::warning::" in runner.printed
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_undecided_regression_is_a_warning_and_hides_no_missed_limit(name: str, tmp_path: Path) -> None:
+    runner, found = Runner(tmp_path), example(name)
+    runner.job(found)
+    shutil.copytree((runner.folder / "runs/latest").resolve(), runner.folder / "baseline")
+    (runner.folder / "checks.xml").unlink()
+    regressions = f"delivered<-50%,max>{between_the_bounds(runner)}"
+    code = check_again(runner, found, REGRESSIONS=regressions)
+    assert code == unless_invalid(runner, 8 if found.allowed == [8] else 0), runner.printed
+    assert runner.cases("checks.xml").keys() >= {"loss=0"}, "limits are checked, too"
+    assert check_again(runner, found, REGRESSIONS=regressions, LIMITS="lost>5") == unless_invalid(runner, 3)
+    assert runner.cases("checks.xml")["lost>5"].find("failure") is not None
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_missed_or_undecided_limit_hides_no_regression(name: str, tmp_path: Path) -> None:
+    runner, found = Runner(tmp_path), example(name)
+    runner.job(found)
+    shutil.copytree((runner.folder / "runs/latest").resolve(), runner.folder / "baseline")
+    worse = "delivered<+20%"
+    undecided = f"max<{between_the_bounds(runner)}"
+    assert check_again(runner, found, LIMITS=undecided, REGRESSIONS=worse) == unless_invalid(runner, 4), runner.printed
+    (runner.folder / "regressions.xml").unlink()
+    assert check_again(runner, found, LIMITS="lost>5", REGRESSIONS=worse) == unless_invalid(runner, 3), runner.printed
+    assert runner.cases("regressions.xml")[worse].find("failure") is not None
 
 
 @pytest.mark.parametrize("name", NAMES)
