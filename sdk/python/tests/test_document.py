@@ -58,6 +58,16 @@ def test_the_program_for_a_server_that_runs_lists_its_runs(
     assert run.id in executed("lab.py", text, program)
 
 
+def test_the_program_with_one_run_finds_the_server_of_its_environment(
+    program: str, client: pubmark.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert client.runs_folder is not None
+    monkeypatch.setenv("PUBMARK_URL", client.url)
+    monkeypatch.setenv("PUBMARK_TOKEN", (client.runs_folder / ".serve/token").read_text().strip())
+    printed = executed("one.py", PROGRAMS["one.py"], program)
+    assert re.match(r"(valid|suspect|invalid) \S+–\S+ ms", printed), printed
+
+
 def test_every_program_of_the_document_is_executed() -> None:
-    assert sorted(PROGRAMS) == ["first.py", "follow.py", "gate.py", "lab.py"]
+    assert sorted(PROGRAMS) == ["first.py", "follow.py", "gate.py", "lab.py", "one.py"]
     assert PAGE.read_text().count("```python") == len(PROGRAMS)

@@ -57,6 +57,15 @@ def test_a_run_is_waited_for_and_read(client: pubmark.Client, run: pubmark.Run) 
     assert client.get(run.entry["folders"][0]).record == record
 
 
+def test_one_run_needs_no_client_of_its_own(client: pubmark.Client) -> None:
+    assert client.runs_folder is not None
+    token = (client.runs_folder / ".serve/token").read_text().strip()
+    run = pubmark.run("hello", url=client.url, token=token, duration="1s", warmup="0s", timeout_s=60)
+    assert (run.state, run.record["workload"]["name"]) == ("complete", "hello")
+    with pytest.raises(pubmark.RequestRefused, match="helo"):
+        pubmark.run("helo", url=client.url, token=token)
+
+
 def test_events_come_in_order_and_end(client: pubmark.Client) -> None:
     run = client.submit("hello", duration="2s", warmup=timedelta(seconds=1))
     events = list(run.events(timeout_s=60))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -64,6 +65,15 @@ def test_types_of_what_is_submitted_have_the_fields_of_the_interface(mine: type,
 def test_words_are_those_of_the_interface(mine: Any, name: str) -> None:
     words = [word for choice in SCHEMAS[name]["oneOf"] for word in choice.get("enum", [choice.get("const")])]
     assert sorted(get_args(mine)) == sorted(words)
+
+
+def test_the_orders_of_a_list_are_those_of_the_interface() -> None:
+    documented = re.search(
+        r"`sort` is an order of `GET /runs`:(.*?)\. A folder", pubmark.Client.runs.__doc__ or "", re.DOTALL
+    )
+    assert documented is not None
+    words = [word for choice in SCHEMAS["Sort"]["oneOf"] for word in choice.get("enum", [choice.get("const")])]
+    assert sorted(re.findall(r"`(\w+)`", documented[1])) == sorted(words)
 
 
 def test_the_version_is_that_of_the_program(program: str) -> None:

@@ -8,7 +8,7 @@ with pubmark.serve() as client:
 """
 
 from pubmark.checked import Check, Checked
-from pubmark.client import Client
+from pubmark.client import Client, run
 from pubmark.errors import (
     Conflict,
     ConnectionFailed,
@@ -26,7 +26,7 @@ from pubmark.errors import (
 )
 from pubmark.interval import Interval
 from pubmark.local import serve
-from pubmark.run import Run
+from pubmark.runs import Run
 
 __version__ = "0.1.0"
 
@@ -49,5 +49,6 @@ __all__ = [
     "RunFailed",
     "UnexpectedResponse",
     "UsageError",
+    "run",
     "serve",
 ]

@@ -13,7 +13,7 @@ from pubmark.connection import Connection
 from pubmark.deadline import Deadline
 from pubmark.errors import PubmarkWarning, UsageError
 from pubmark.rows import Experiment, Finding, Link, Nodes, Protocol, State, System, Validated, Workload
-from pubmark.run import WAIT_S, Run, cancel_quietly, entry_of
+from pubmark.runs import WAIT_S, Run, cancel_quietly, entry_of
 from pubmark.submission import CapacityFields, ExperimentFields, RunFields, Source
 
 if TYPE_CHECKING:
@@ -132,8 +132,8 @@ class Client:
         """Submissions and results, the newest first, `limit` of them at most (None: all).
 
         `filter` has words and `key=value` as `pubmark runs` takes them: `mosquitto verdict=valid`. `since` is a time ago (`2h`) or a
-        date, `sort` is `newest`, `oldest`, `name` or `p99`. A folder whose record cannot be read is left out with a
-        `PubmarkWarning`.
+        date, `sort` is an order of `GET /runs`: `newest`, `oldest`, `name`, `system`, `state`, `verdict`, `load`, `delivered`, `p50` or
+        `p99`. A folder whose record cannot be read is left out with a `PubmarkWarning`.
         """
         if limit is not None and limit < 1:
             raise UsageError("`limit` is at least 1", "`limit=None` lists all")
@@ -217,6 +217,23 @@ class Client:
         except KeyboardInterrupt:
             cancel_quietly(run)
             raise
+
+
+def run(
+    workload: Source,
+    *,
+    url: str | None = None,
+    token: str | None = None,
+    verify: str | os.PathLike[str] | None = None,
+    timeout_s: float = WAIT_S,
+    **fields: Unpack[RunFields],
+) -> Run:
+    """Makes one run on a server that runs already, waits for its end and gives it with its results.
+
+    `url`, `token` and `verify` are those of `Client`, which says what stands for them if they are left out; the rest is as for
+    `Client.run`.
+    """
+    return Client(url, token=token, verify=verify).run(workload, timeout_s=timeout_s, **fields)
 
 
 def _id_of(run: Run | str) -> str:

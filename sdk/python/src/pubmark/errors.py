@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pubmark.run import Run
+    from pubmark.runs import Run
 
 
 class PubmarkError(Exception):
