@@ -60,8 +60,7 @@ impl Collection {
     /// # Errors
     /// The folder or one of the records cannot be read, or they are not of one machine.
     pub fn load(folder: &Path) -> Result<Option<Collection>, GuidelinesError> {
-        let unreadable =
-            |source: io::Error| GuidelinesError::Folder { folder: folder.display().to_string(), source };
+        let unreadable = |source: io::Error| GuidelinesError::Folder { folder: folder.display().to_string(), source };
         let mut records = vec![];
         for entry in fs::read_dir(folder).map_err(unreadable)? {
             let entry = entry.map_err(unreadable)?;

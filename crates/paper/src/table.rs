@@ -84,8 +84,26 @@ pub(crate) fn measured(cell: &Cell, figure: &str) -> Option<Measured> {
 /// Why a cell lacks a figure: in a few words, and in a sentence.
 fn missing(cell: &Cell) -> (String, Option<String>) {
     match cell.failures.first() {
-        Some(failure) if cell.runs.is_empty() => (failure.kind.words().to_owned(), Some(failure.text.clone())),
+        Some(failure) if cell.runs.is_empty() => (failure.kind.words().to_owned(), Some(own_words(&failure.text))),
         _ if cell.runs.is_empty() => ("not run".to_owned(), None),
         _ => ("not measured".to_owned(), None),
+    }
+}
+
+/// A reason without what another program said: its lines name hosts and addresses of one machine.
+fn own_words(text: &str) -> String {
+    let first = text.lines().next().unwrap_or_default();
+    first.split("; it said:").next().unwrap_or_default().trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_is_said_without_the_words_of_another_program() {
+        let whole = "image `emqx` is not here: `podman pull emqx` fetches it; it said:\nlookup failed on 192.0.2.1: no such host";
+        assert_eq!(own_words(whole), "image `emqx` is not here: `podman pull emqx` fetches it");
+        assert_eq!(own_words("not installed"), "not installed");
     }
 }

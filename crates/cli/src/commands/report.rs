@@ -74,7 +74,8 @@ impl Report {
 
     fn guidelines(&self, collection: &Collection, printer: &Printer) -> Outcome {
         if self.json {
-            return Err(Failure::usage("there is no JSON of guidelines").hint("the publications' records are `paper.json` in their folders"));
+            return Err(Failure::usage("there is no JSON of guidelines")
+                .hint("the publications' records are `paper.json` in their folders"));
         }
         let file = self.out.as_deref().unwrap_or(&self.run).join(GUIDELINES_FILE);
         rendering::write(&file, &collection.page())?;

@@ -5,7 +5,7 @@ use pubmark_report::numbers::{MISSING, counted, seconds};
 use pubmark_report::words::{capitalised, sentence};
 
 use super::{Answer, Collection, machine};
-use crate::definition::{Better, Need};
+use crate::definition::{self, Better, Need};
 use crate::guidelines::ranking::{DELIVERED_AT_LEAST, Ranked};
 use crate::record::{Outcome, StatementResult};
 use crate::words::{self, Laid};
@@ -23,7 +23,7 @@ pub(super) fn page(collection: &Collection) -> String {
         text.push_str(&format!("\n## {}\n\n", need.title()));
         let mut own = answers.iter().filter(|answer| answer.guideline.need == need).peekable();
         if own.peek().is_none() {
-            text.push_str("No record here answers this.\n");
+            text.push_str(&format!("No record here answers this. {}\n", what_would(need)));
         }
         for answer in own {
             text.push_str(&format!("- {}\n", answer_words(answer)));
@@ -31,6 +31,19 @@ pub(super) fn page(collection: &Collection) -> String {
     }
     unconfirmed(&mut text, collection);
     text
+}
+
+/// The commands whose records would answer a need.
+fn what_would(need: Need) -> String {
+    let mut commands: Vec<String> = vec![];
+    for paper in definition::names().into_iter().filter_map(definition::find) {
+        for guideline in paper.guidelines.iter().filter(|guideline| guideline.need == need) {
+            let tables = paper.tables.iter().filter(|table| table.title == guideline.table);
+            commands.extend(tables.map(|table| format!("`pubmark paper {} --only {}`", paper.name, table.experiment)));
+        }
+    }
+    commands.dedup();
+    if commands.is_empty() { String::new() } else { format!("{} would.", commands.join(" or ")) }
 }
 
 fn introduction(text: &mut String, collection: &Collection) {
@@ -42,7 +55,8 @@ fn introduction(text: &mut String, collection: &Collection) {
         "From {} of repeated publications on one machine ({}), which clients and systems share. `pubmark report` of \
          their folder makes this page again.\n\nA system is *first* where its interval, of measurement and noise \
          together, is the best or overlaps the best. A figure with {ONCE} is of one run: no noise is known, and no order \
-         is shown. Latency and cost are compared among systems that delivered at least {} % of the messages.\n",
+         is shown. Latency and cost are compared among systems that delivered at least {} % of the messages. ≥ stands where \
+         the next step was not judged.\n",
         counted(collection.records.len() as u64, "record", "records"),
         escaped(&machine),
         DELIVERED_AT_LEAST * 100.0,
@@ -51,10 +65,8 @@ fn introduction(text: &mut String, collection: &Collection) {
 
 /// Systems by needs: of each need the first answer.
 fn overview(text: &mut String, answers: &[Answer<'_>]) {
-    let leading: Vec<&Answer<'_>> = Need::ALL
-        .iter()
-        .filter_map(|need| answers.iter().find(|answer| answer.guideline.need == *need))
-        .collect();
+    let leading: Vec<&Answer<'_>> =
+        Need::ALL.iter().filter_map(|need| answers.iter().find(|answer| answer.guideline.need == *need)).collect();
     let mut systems: Vec<&str> = vec![];
     for ranked in leading.iter().flat_map(|answer| &answer.ranking.ranked) {
         if !systems.iter().any(|system| is_same(system, ranked.name)) {
@@ -65,9 +77,9 @@ fn overview(text: &mut String, answers: &[Answer<'_>]) {
         return;
     }
     systems.sort_by_key(|system| system.to_lowercase());
-    let heads = leading.iter().map(|answer| {
-        escaped(&format!("{}: {}", answer.guideline.need.title().to_lowercase(), figure_words(answer)))
-    });
+    let heads = leading
+        .iter()
+        .map(|answer| escaped(&format!("{}: {}", answer.guideline.need.title().to_lowercase(), figure_words(answer))));
     let header: Vec<String> = std::iter::once("system".to_owned()).chain(heads).collect();
     let rows: Vec<Vec<String>> = systems
         .iter()
@@ -100,7 +112,8 @@ fn overview_cell(answer: &Answer<'_>, ranked: &Ranked<'_>) -> String {
 /// What was compared, and where: `latency p50 in ms at payload 1024B`.
 fn figure_words(answer: &Answer<'_>) -> String {
     let at = &answer.guideline.at;
-    let (axes, values): (Vec<String>, Vec<String>) = at.iter().map(|(axis, value)| (axis.clone(), value.clone())).unzip();
+    let (axes, values): (Vec<String>, Vec<String>) =
+        at.iter().map(|(axis, value)| (axis.clone(), value.clone())).unzip();
     let place = if at.is_empty() { String::new() } else { format!(" at {}", words::head(&axes, &values)) };
     match &answer.guideline.better {
         Better::Further(along) => {
@@ -119,8 +132,12 @@ fn figure_words(answer: &Answer<'_>) -> String {
 fn value(answer: &Answer<'_>, ranked: &Ranked<'_>) -> String {
     let (low, high) = ranked.ends;
     match answer.guideline.better {
-        Better::Further(_) => format!("{high}"),
-        Better::Smaller | Better::Larger => Laid::of(answer.table).unit.bounds([Some(low), Some(high)]),
+        Better::Further(_) if high > low => format!("≥ {low}"),
+        Better::Further(_) => format!("{low}"),
+        Better::Smaller | Better::Larger => {
+            let lower = (low < high).then_some(low);
+            Laid::of(answer.table).unit.bounds([lower, Some(high)])
+        }
     }
 }
 
@@ -165,8 +182,7 @@ fn anchor(title: &str) -> String {
 
 /// The conclusions that no case of what was measured confirms.
 fn unconfirmed(text: &mut String, collection: &Collection) {
-    let is_confirmed =
-        |statement: &&StatementResult| statement.cases.iter().any(|case| case.outcome == Outcome::Holds);
+    let is_confirmed = |statement: &&StatementResult| statement.cases.iter().any(|case| case.outcome == Outcome::Holds);
     let is_measured =
         |statement: &&StatementResult| statement.cases.iter().any(|case| case.outcome != Outcome::NotMeasured);
     let mut lines = vec![];

@@ -22,7 +22,7 @@ pub(crate) struct Ranked<'a> {
     /// The system.
     pub name: &'a str,
     /// Least and most that the figure may be: bounds, and noise where runs were repeated; of [`Better::Further`] the number along the
-    /// axis, twice.
+    /// axis, twice, or without an end where the next number was not judged.
     pub ends: (f64, f64),
     /// It is the best, or its interval and that of the best overlap.
     pub is_first: bool,
@@ -41,7 +41,7 @@ pub(crate) fn ranking<'a>(
     let is_larger_better = guideline.better != Better::Smaller;
     ranking.ranked.sort_by(|one, other| {
         // The upper end of an interval is the figure itself, what lies below it is its uncertainty.
-        let order = one.ends.1.total_cmp(&other.ends.1);
+        let order = one.ends.1.total_cmp(&other.ends.1).then(one.ends.0.total_cmp(&other.ends.0));
         if is_larger_better { order.reverse() } else { order }
     });
     let (low, high) = ranking.ranked.first()?.ends;
@@ -88,9 +88,11 @@ fn by_reach<'a>(guideline: &Guideline, table: &'a TableResult, along: &str) -> R
         let held: Vec<&(f64, &TableCell)> = steps.iter().take_while(|(_, cell)| holds(cell)).collect();
         let measured = held.iter().filter_map(|(_, cell)| cell.measured.as_ref());
         ranking.is_repeated &= measured.clone().all(|measured| measured.runs > 1);
+        let is_judged = steps.get(held.len()).is_some_and(|(_, next)| usable(next).is_ok());
         match (held.last(), steps.first()) {
             (Some((reach, _)), _) => {
-                ranking.ranked.push(Ranked { name, ends: (*reach, *reach), is_first: false });
+                let most = if is_judged { *reach } else { f64::INFINITY };
+                ranking.ranked.push(Ranked { name, ends: (*reach, most), is_first: false });
             }
             (None, Some((_, cell))) => {
                 let reason = usable(cell).err().unwrap_or_else(|| "loses messages at the smallest".to_owned());
@@ -215,13 +217,19 @@ mod tests {
             ("1000", "weak", measured(0.9, None)),
             // By chance, after a loss: this is no reach.
             ("4000", "weak", measured(1.0, None)),
+            // What was not judged is no loss.
+            ("200", "unknown", measured(1.0, None)),
+            ("1000", "unknown", None),
             ("200", "broken", measured(0.5, None)),
             ("200", "absent", None),
         ]);
         let found = ranking(&guideline(Better::Further("set.pairs".to_owned()), &[]), &table, None).unwrap();
-        let reach: Vec<(&str, f64, bool)> =
-            found.ranked.iter().map(|ranked| (ranked.name, ranked.ends.0, ranked.is_first)).collect();
-        assert_eq!(reach, [("robust", 1_000.0, true), ("weak", 200.0, false)]);
+        let reach: Vec<(&str, (f64, f64), bool)> =
+            found.ranked.iter().map(|ranked| (ranked.name, ranked.ends, ranked.is_first)).collect();
+        let open = f64::INFINITY;
+        let expected =
+            [("robust", (1_000.0, open), true), ("unknown", (200.0, open), true), ("weak", (200.0, 200.0), false)];
+        assert_eq!(reach, expected);
         let left_out: Vec<&str> = found.left_out.iter().map(|(name, _)| *name).collect();
         assert_eq!(left_out, ["absent", "broken"]);
     }
