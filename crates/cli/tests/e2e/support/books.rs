@@ -89,6 +89,7 @@ pub fn assert_closed(record: &Value) {
     }
     assert_series(record);
     assert_samples(record);
+    assert_filtered_out(record);
 }
 
 /// The series: bins without gaps; what is due in the window is what was offered; without a warm-up, deliveries too.
@@ -109,6 +110,18 @@ fn assert_series(record: &Value) {
     if record["settings"]["warmup_s"] == 0.0 && count(record, "refused") == 0 {
         assert_count_eq!(sum("delivered"), count(record, "delivered"), "delivered over time");
         assert_count!(sum("sent") <= count(record, "sent"), "sent over time: more than {}", record["delivery"]);
+    }
+}
+
+/// What the system's filters kept back is the sum over the groups that have one there; nothing without such a group.
+fn assert_filtered_out(record: &Value) {
+    let groups = record["delivery"]["content"].as_array().map_or(&[][..], Vec::as_slice);
+    let at_broker =
+        || groups.iter().filter(|group| group["at"] == "broker").map(|group| group["filtered_out"].as_u64());
+    // A group of which it is not known says so.
+    if at_broker().all(|counted| counted.is_some()) {
+        let counted: u64 = at_broker().flatten().sum();
+        assert_count_eq!(count(record, "filtered_out"), counted, "filtered out over groups");
     }
 }
 
