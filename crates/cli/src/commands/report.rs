@@ -69,7 +69,10 @@ impl Report {
         if !self.run.is_dir() || store::is_a::<Record>(&self.run) {
             return Ok(None);
         }
-        Collection::load(&self.run).map_err(|error| Failure::from_error(ExitCode::Usage, &error))
+        Collection::load(&self.run).map_err(|error| {
+            Failure::from_error(ExitCode::Usage, &error)
+                .hint("give a folder whose folders hold readable `paper.json` of one machine")
+        })
     }
 
     fn guidelines(&self, collection: &Collection, printer: &Printer) -> Outcome {

@@ -162,3 +162,50 @@ fn what_is_not_installed_is_named_and_left_out() {
     assert!(cells.clone().all(|cell| cell["reason"] == "left out" && cell["measured"].is_null()));
     assert!(cells.filter(|cell| cell["printed"].is_number()).count() > 0, "what is printed is shown all the same");
 }
+
+/// The committed records of publications, in a folder of the test.
+fn committed_records(place: &Place) -> Vec<PathBuf> {
+    let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/results");
+    let mut records = vec![];
+    for name in ["combench", "mq-bench"] {
+        let folder = place.path().join("results").join(name);
+        std::fs::create_dir_all(&folder).unwrap();
+        records.push(folder.join("paper.json"));
+        std::fs::copy(results.join(name).join("paper.json"), folder.join("paper.json")).unwrap();
+    }
+    records
+}
+
+#[test]
+fn a_folder_of_publications_gives_guidelines() {
+    let place = Place::new();
+    committed_records(&place);
+    let called = place.call(&["report", "results"]);
+    assert_eq!(called.code(), 0, "{called:?}");
+    let page = std::fs::read_to_string(place.path().join("results/guidelines.md")).unwrap();
+    for found in ["## Latency-bound", "](mq-bench/paper.md#latency-by-payload-median)", "## Lossy link"] {
+        assert!(page.contains(found), "no {found} in\n{page}");
+    }
+    let json = place.call(&["report", "results", "--json"]);
+    assert_eq!(json.code(), 2, "{json:?}");
+    assert!(words(&json.errors).contains("there is no JSON of guidelines"), "{json:?}");
+}
+
+#[test]
+fn guidelines_are_of_one_machine_and_of_records_that_can_be_read() {
+    let place = Place::new();
+    let records = committed_records(&place);
+    let mut other: Value = serde_json::from_str(&std::fs::read_to_string(&records[1]).unwrap()).unwrap();
+    for part in other["experiments"].as_array_mut().unwrap().iter_mut().filter(|part| part["runs"].is_object()) {
+        part["runs"]["environment"]["cores"] = 64.into();
+    }
+    std::fs::write(&records[1], other.to_string()).unwrap();
+    let refused = place.call(&["report", "results"]);
+    assert_eq!(refused.code(), 2, "{refused:?}");
+    assert!(words(&refused.errors).contains("are of different machines"), "{refused:?}");
+    std::fs::write(&records[1], "{").unwrap();
+    let refused = place.call(&["report", "results"]);
+    assert_eq!(refused.code(), 2, "{refused:?}");
+    assert!(words(&refused.errors).contains("paper.json"), "{refused:?}");
+    assert!(!place.path().join("results/guidelines.md").exists());
+}

@@ -115,7 +115,8 @@ impl Matching {
         Matching { workload: Arc::clone(workload), body, wall_ahead_ns, filtered: vec![] }
     }
 
-    /// The same where the system filters for these groups of subscribers, each with so many audiences that receive the publisher.
+    /// Adds the groups of subscribers for which the system filters. The number beside a group counts its audiences that receive this
+    /// publisher's messages.
     pub fn with_filters(self, filtered: Vec<(u16, u32)>) -> Matching {
         Matching { filtered, ..self }
     }

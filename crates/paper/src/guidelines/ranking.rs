@@ -76,7 +76,6 @@ fn by_reach<'a>(guideline: &Guideline, table: &'a TableResult, along: &str) -> R
     let mut ranking = Ranking { ranked: vec![], left_out: vec![], is_repeated: true };
     let cells = || table.cells.iter().filter(|cell| is_at(guideline, table, cell));
     let mut names: Vec<&str> = cells().filter_map(|cell| value(table, cell, &guideline.compare)).collect();
-    names.dedup();
     names.sort_unstable();
     names.dedup();
     for name in names {
