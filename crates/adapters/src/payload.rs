@@ -1,17 +1,16 @@
-//! Payloads: the header, and behind it bytes of a pool, from a place that publisher and sequence number give, or a
-//! document or what a template becomes; so that a message can be made again for a repetition without being kept. And what goes
-//! beside them: properties, a header among them if it is not in the payload.
+//! Payloads: the header, and behind it the body, which follows from publisher and sequence number, so that a message can be made
+//! again for a repetition without being stored. And what goes beside them: properties, a header among them if it is not in the
+//! payload.
 
 use std::ops::Range;
 
 #[cfg(any(test, feature = "mqtt", feature = "nats", feature = "amqp091", feature = "amqp10"))]
 use pubmark_model::payload::HEADER_PROPERTY;
 use pubmark_model::payload::HeaderPlace;
-use pubmark_model::random::mix;
-use pubmark_model::template::Filling;
+use pubmark_protocol::body;
 #[cfg(feature = "mqtt")]
 use pubmark_protocol::clients::Will;
-use pubmark_protocol::clients::{Body, Outgoing, Publication, ShardConfig};
+use pubmark_protocol::clients::{Outgoing, Publication, ShardConfig};
 use pubmark_protocol::header;
 use pubmark_protocol::requests::OutgoingReply;
 
@@ -32,7 +31,7 @@ fn append_header(config: &ShardConfig, publisher: u32, message: &Outgoing, out: 
 pub fn append_answer(config: &ShardConfig, answer: &OutgoingReply<'_>, out: &mut Vec<u8>) {
     header::write_reply(out, config.run, answer.publisher, answer.sequence, answer.due_ns);
     let body_bytes = answer_bytes(answer) - header::FULL;
-    append_pool_from(&config.body_pool, answer.publisher, answer.sequence, 0, body_bytes, out);
+    body::append_pool(&config.body_pool, answer.publisher, answer.sequence, 0, body_bytes, out);
 }
 
 /// Appends a part of the payload that [`append_answer`] would append, with its write start, for protocols that send it
@@ -54,7 +53,7 @@ pub fn append_answer_part(
     }
     let skipped = part.start.saturating_sub(header::FULL);
     let bytes = part.end.saturating_sub(header::FULL + skipped);
-    append_pool_from(&config.body_pool, answer.publisher, answer.sequence, skipped, bytes, out);
+    body::append_pool(&config.body_pool, answer.publisher, answer.sequence, skipped, bytes, out);
 }
 
 /// Bytes of an answer's payload.
@@ -67,7 +66,7 @@ pub fn answer_bytes(answer: &OutgoingReply<'_>) -> usize {
 pub fn append_will(config: &ShardConfig, will: &Will, out: &mut Vec<u8>) {
     header::write_will(out, config.run, will.publisher);
     let body_bytes = usize::from(will.payload_bytes).saturating_sub(header::WILL);
-    append_pool_from(&config.body_pool, will.publisher, 0, 0, body_bytes, out);
+    body::append_pool(&config.body_pool, will.publisher, 0, 0, body_bytes, out);
 }
 
 /// Appends a part of the payload that [`append`] would append, for protocols that send it in pieces. A part that begins
@@ -95,18 +94,8 @@ pub fn append_part(
     let skipped = part.start.saturating_sub(header_bytes);
     let bytes = part.end.saturating_sub(header_bytes + skipped);
     match &publication.body {
-        Some(Body::Pool(pool)) => append_pool_from(pool, publisher, sequence, skipped, bytes, out),
-        Some(Body::Document(document)) => append_document(document.get(skipped..).unwrap_or(&[]), bytes, out),
-        Some(Body::Template { template, device }) => {
-            let due_unix_ns = message.timing.due_ns.saturating_add_signed(config.wall_ahead_ns);
-            let at = out.len();
-            template.append(&Filling { draw: message.draw, device, due_unix_ns }, out);
-            if skipped > 0 {
-                out.drain(at..out.len().min(at + skipped));
-            }
-            out.resize(at + bytes, b' ');
-        }
-        None => append_pool_from(&config.body_pool, publisher, sequence, skipped, bytes, out),
+        Some(body) => body.append(&message.filled(publisher, config.wall_ahead_ns), skipped, bytes, out),
+        None => body::append_pool(&config.body_pool, publisher, sequence, skipped, bytes, out),
     }
 }
 
@@ -168,63 +157,14 @@ pub fn has_properties(publication: &Publication) -> bool {
     publication.header == HeaderPlace::UserProperty || !publication.properties.is_empty()
 }
 
-/// Appends `bytes` bytes of a message's part of the pool from `skipped` on, going round where the pool ends; zeros if it is
-/// empty.
-fn append_pool_from(pool: &[u8], publisher: u32, sequence: u32, skipped: usize, bytes: usize, out: &mut Vec<u8>) {
-    if bytes == 0 {
-        return;
-    }
-    if pool.is_empty() {
-        out.resize(out.len() + bytes, 0);
-        return;
-    }
-    let place = mix(u64::from(publisher) << 32 | u64::from(sequence)) % pool.len() as u64;
-    let place = (place as usize + skipped) % pool.len();
-    let first = &pool[place..];
-    let first = &first[..bytes.min(first.len())];
-    out.extend_from_slice(first);
-    let mut missing = bytes - first.len();
-    while missing > 0 {
-        let part = &pool[..missing.min(pool.len())];
-        out.extend_from_slice(part);
-        missing -= part.len();
-    }
-}
-
-/// Appends the first `bytes` bytes of a document, padded with spaces if it is shorter.
-fn append_document(document: &[u8], bytes: usize, out: &mut Vec<u8>) {
-    let part = &document[..bytes.min(document.len())];
-    out.extend_from_slice(part);
-    out.resize(out.len() + bytes - part.len(), b' ');
-}
-
 #[cfg(test)]
 mod tests {
     use pubmark_model::template::{BodyDraw, Template};
+    use pubmark_protocol::body::Body;
     use pubmark_protocol::header::Root;
     use pubmark_protocol::timing::Timing;
 
     use super::*;
-
-    #[test]
-    fn a_body_goes_round_a_pool_smaller_than_itself_and_can_be_made_again() {
-        let pool: Vec<u8> = (0..100).collect();
-        let (mut first, mut again, mut other) = (Vec::new(), Vec::new(), Vec::new());
-        append_pool_from(&pool, 3, 7, 0, 1_000, &mut first);
-        append_pool_from(&pool, 3, 7, 0, 1_000, &mut again);
-        append_pool_from(&pool, 3, 8, 0, 1_000, &mut other);
-        assert_eq!((first.len(), &first), (1_000, &again));
-        assert_ne!(first, other);
-        assert!(first.windows(2).all(|pair| pair[1] == (pair[0] + 1) % 100));
-    }
-
-    #[test]
-    fn a_document_is_cut_or_padded_with_spaces() {
-        let (mut cut, mut padded) = (Vec::new(), Vec::new());
-        append_document(b"{\"a\":1}", 4, &mut cut);
-        append_document(b"{\"a\":1}", 9, &mut padded);
-        assert_eq!((cut.as_slice(), padded.as_slice()), (&b"{\"a\""[..], &b"{\"a\":1}  "[..]));
-    }
 
     #[test]
     fn the_parts_of_a_payload_are_the_payload() {
@@ -251,6 +191,7 @@ mod tests {
                 timing: Timing::on_time(5),
                 root,
                 draw: BodyDraw::default(),
+                plain_body_bytes: 0,
                 payload_bytes: 3_000,
             };
             let (mut whole, mut parts) = (Vec::new(), Vec::new());
@@ -285,6 +226,7 @@ mod tests {
             timing: Timing::on_time(1_000_000),
             root: None,
             draw,
+            plain_body_bytes: 0,
             payload_bytes: 40,
         };
         let mut payload = Vec::new();
@@ -325,12 +267,5 @@ mod tests {
             assert_eq!(parts, whole, "{size}");
         }
         assert_eq!(header::read_reply(&whole, 1, 0).and_then(|header| header.write_start_us), Some(8_000));
-    }
-
-    #[test]
-    fn without_a_pool_a_body_is_zeros() {
-        let mut out = vec![1];
-        append_pool_from(&[], 3, 7, 0, 2, &mut out);
-        assert_eq!(out, [1, 0, 0]);
     }
 }

@@ -6,8 +6,10 @@ use pubmark_engine::calibration::{self, Calibration};
 use pubmark_engine::precision::{self, Precision};
 use pubmark_model::fault::Occurrence;
 use pubmark_model::fleet::Fleet;
+use pubmark_model::payload::Body;
 use pubmark_model::placement::NodeLabels;
 use pubmark_model::plan::{Machine, Plan, PlanOptions, Traffic, Unit, Verdict};
+use pubmark_model::transform;
 use pubmark_model::workload::Workload;
 use pubmark_runner::{CheckedRun, ErrorKind, RunError};
 use pubmark_systems::{descriptors, environment};
@@ -44,6 +46,7 @@ pub fn text(run: &CheckedRun, on_machine: bool) -> Result<String, RunError> {
     text.push('\n');
     text.push_str(&needs(&plan));
     text.push_str(&placement_dry_run::text(workload, nodes));
+    text.push_str(&transforms(workload));
     text.push_str(&links(workload));
     text.push_str(&faults(workload, &run.faults));
     if !on_machine {
@@ -215,6 +218,26 @@ fn amount(unit: Unit, value: f64) -> String {
         Unit::MessagesPerSecond => format!("{}/s", three_digits(value)),
         Unit::Share => format!("{} s/s", three_digits(value)),
     }
+}
+
+/// What is done with bodies, empty where nothing is.
+fn transforms(workload: &Workload) -> String {
+    let mut text = String::new();
+    for group in workload.devices.iter().filter(|group| !group.transform.is_empty()) {
+        let mut line = format!("{}: {}", group.name, transform::words(&group.transform));
+        let added = transform::added_bytes(&group.transform);
+        if added > 0 {
+            line.push_str(&format!("; adds {added} B to each body"));
+        }
+        if transform::compresses(&group.transform) {
+            line.push_str(match group.body {
+                Body::Random => "; random bytes do not compress: give it a `body`",
+                _ => "; the rates above are those before the compression",
+            });
+        }
+        text.push_str(&wrap(&format!("  {:<21} ", "transform"), 24, &line));
+    }
+    text
 }
 
 /// The links of a workload in words, empty without any.

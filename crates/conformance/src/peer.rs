@@ -207,6 +207,7 @@ impl<C: AnyClients + ?Sized> Peer<C> {
                 timing: Timing::on_time(due_ns),
                 root: None,
                 draw: BodyDraw::default(),
+                plain_body_bytes: 0,
                 payload_bytes,
             },
         );

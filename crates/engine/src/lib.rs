@@ -6,6 +6,7 @@
 
 pub mod absences;
 pub mod announced;
+mod bodies;
 pub mod books;
 pub mod by_label;
 pub mod calibration;
@@ -43,6 +44,7 @@ pub mod shares;
 mod sides;
 mod spent;
 mod traffic;
+mod transform;
 #[cfg(test)]
 mod virtual_time;
 pub mod window_latency;

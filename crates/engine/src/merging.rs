@@ -10,6 +10,7 @@ use pubmark_metrics::series::Series;
 use crate::absences::{self, Absences};
 use crate::books::{self, Books, Judged, Received};
 use crate::content;
+use crate::content::counts::ContentCounts;
 use crate::faults;
 use crate::faults::log::FaultNotes;
 use crate::faults::outcome::FaultOutcome;
@@ -20,9 +21,10 @@ use crate::plan::RunPlan;
 use crate::ramp::Ramp;
 use crate::request_outcome;
 use crate::setup;
-use crate::shard_outcome::{PublisherBook, ShardOutcome, Times};
+use crate::shard_outcome::{PublisherBook, ShardOutcome, Times, TypeTimes};
 use crate::shares::{self, Side, shares};
 use crate::traffic::GroupTraffic;
+use crate::transform::TransformCounts;
 
 /// Merges what the shards found out and closes the books.
 pub(crate) fn put_together(plan: &RunPlan, shards: Vec<(usize, ShardOutcome)>, window_ns: (u64, u64)) -> Outcome {
@@ -32,6 +34,7 @@ pub(crate) fn put_together(plan: &RunPlan, shards: Vec<(usize, ShardOutcome)>, w
     let mut types = vec![];
     let mut counters = crate::outcome::Counters::default();
     let mut content = vec![];
+    let mut transform = vec![];
     let mut series = Series::new(plan.timeline.start_ns());
     let mut received_on_nodes = vec![None; usize::from(plan.nodes)];
     let mut traffic = vec![];
@@ -52,9 +55,10 @@ pub(crate) fn put_together(plan: &RunPlan, shards: Vec<(usize, ShardOutcome)>, w
         ramps[usize::from(index < publisher_shards)].merge(&shard.ramp);
         publishers.extend(shard.publishers);
         times.merge(&shard.times);
-        merge_types(&mut types, shard.types);
+        merge_rows(&mut types, shard.types, TypeTimes::merge);
         counters.merge(shard.counters);
-        content::counts::merge(&mut content, shard.content);
+        merge_rows(&mut content, shard.content, ContentCounts::merge);
+        merge_rows(&mut transform, shard.transform, TransformCounts::merge);
         if shares[index].side == Side::Subscribe {
             add_received(&mut received_on_nodes[usize::from(node)], &shard.series, length_ns);
         }
@@ -103,6 +107,7 @@ pub(crate) fn put_together(plan: &RunPlan, shards: Vec<(usize, ShardOutcome)>, w
     books.delivery.retained_replay = counters.retained_replay;
     books.delivery.foreign = counters.foreign + books.never_sent;
     books.delivery.truncated = counters.truncated;
+    books.delivery.corrupt = counters.corrupt;
     let has_predicates = plan.workload.subscribers.iter().any(|group| group.predicate.is_some());
     let content = match has_predicates {
         true => content::closing::close(plan, &Judged::new(&publishers, &sides), content),
@@ -133,6 +138,7 @@ pub(crate) fn put_together(plan: &RunPlan, shards: Vec<(usize, ShardOutcome)>, w
         types,
         counters,
         content,
+        transform,
         series,
         received_on_nodes,
         traffic,
@@ -209,14 +215,12 @@ fn reactions(plan: &RunPlan, publishers: &[PublisherBook]) -> Reactions {
     counted
 }
 
-fn merge_types(
-    types: &mut Vec<Option<Box<crate::shard_outcome::TypeTimes>>>,
-    others: Vec<Option<Box<crate::shard_outcome::TypeTimes>>>,
-) {
-    types.resize(types.len().max(others.len()), None);
-    for (mine, theirs) in types.iter_mut().zip(others) {
+/// Adds rows by group to those of another shard.
+fn merge_rows<T: Clone>(all: &mut Vec<Option<Box<T>>>, others: Vec<Option<Box<T>>>, merge: fn(&mut T, &T)) {
+    all.resize(all.len().max(others.len()), None);
+    for (mine, theirs) in all.iter_mut().zip(others) {
         match (mine.as_mut(), theirs) {
-            (Some(mine), Some(theirs)) => mine.merge(&theirs),
+            (Some(mine), Some(theirs)) => merge(mine, &theirs),
             (None, theirs) => *mine = theirs,
             (Some(_), None) => {}
         }

@@ -15,6 +15,7 @@ pub use crate::shard_outcome::Counters;
 use crate::shard_outcome::{Times, TypeTimes};
 use crate::shares::Side;
 pub use crate::traffic::GroupTraffic;
+pub use crate::transform::{GroupTransforms, StepSum, TransformCounts};
 
 /// What the clients of one node had from the devices of another, or of their own.
 #[derive(Clone, Debug)]
@@ -88,6 +89,8 @@ pub struct Outcome {
     pub counters: Counters,
     /// What subscriber groups with a predicate came to; none where there are none.
     pub content: Vec<GroupContent>,
+    /// What steps of `transform` did, by device group.
+    pub transform: GroupTransforms,
     /// Over time.
     pub series: Series,
     /// By node: first copies that it received in each full second of the window; of a node that lost

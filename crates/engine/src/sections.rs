@@ -1,5 +1,7 @@
 //! The parts of a record that come from the engine.
 
+use std::time::Duration;
+
 use pubmark_metrics::bounds::Bounds;
 use pubmark_metrics::distribution::Distribution;
 use pubmark_metrics::series::{Series, Widened};
@@ -15,9 +17,10 @@ use pubmark_record::record::{
     CauseCount, Connections, Curve, Delivery, ShardHealth, Side, Throughput, WillCounts, Windows,
 };
 use pubmark_record::tables::{PairRow, SeriesLatency, SeriesQuantiles, SeriesRow, TypeRow};
+use pubmark_record::transform::{StepUse, TransformRow};
 
 use crate::books;
-use crate::outcome::{GroupContent, NodePair, Outcome};
+use crate::outcome::{GroupContent, NodePair, Outcome, StepSum, TransformCounts};
 use crate::plan::RunPlan;
 use crate::plan::TYPE_LIMIT;
 use crate::shard_outcome::{CAUSE_LIMIT, TypeTimes};
@@ -89,6 +92,29 @@ pub fn content(plan: &RunPlan, outcome: &Outcome, clock_error_ns: Option<u64>) -
         }
     };
     outcome.content.iter().map(row).collect()
+}
+
+/// What the steps of `transform` did, by device group and step.
+pub fn transform(plan: &RunPlan, outcome: &Outcome) -> Vec<TransformRow> {
+    let used = |sum: &StepSum| StepUse {
+        messages: sum.messages,
+        cpu_s: Duration::from_nanos(sum.cpu_ns).as_secs_f64(),
+        bytes_before: sum.bytes_before,
+        bytes_after: sum.bytes_after,
+    };
+    let none = TransformCounts::default();
+    let rows = plan.workload.devices.iter().enumerate().flat_map(|(group, devices)| {
+        let counts = outcome.transform.get(group).and_then(Option::as_deref).unwrap_or(&none);
+        let sums = counts.publishing.iter().zip(&counts.receiving);
+        devices.transform.iter().zip(sums).map(move |(step, (publishing, receiving))| TransformRow {
+            group: devices.name.clone(),
+            step: step.to_string(),
+            publishing: used(publishing),
+            receiving: used(receiving),
+            failed: receiving.failed,
+        })
+    });
+    rows.collect()
 }
 
 /// Length of the measured window as it was lived through, seconds.

@@ -7,21 +7,23 @@ use std::sync::Arc;
 use pubmark_model::connection_groups::ConnectionGroups;
 use pubmark_model::fleet::{Device, Heard, Subscriber};
 use pubmark_model::identity::GroupIdentity;
-use pubmark_model::payload::Body;
 use pubmark_model::qos::Qos;
 use pubmark_model::random::Stream;
 use pubmark_model::requests;
 use pubmark_model::schedule::{ChurnCursor, Rules};
 use pubmark_model::token::ClientToken;
-use pubmark_model::workload::SessionKind;
+use pubmark_model::workload::{DeviceGroup, SessionKind};
+use pubmark_protocol::body::Body;
 use pubmark_protocol::clients::{
-    self, Publication, RequestTarget, SessionConfig, SessionOptions, ShardConfig, Subscription, Will,
+    Publication, RequestTarget, SessionConfig, SessionOptions, ShardConfig, Subscription, Will,
 };
 use pubmark_protocol::clock;
 use pubmark_protocol::log_in::SessionToken;
 use pubmark_protocol::token::TokenSigner;
+use pubmark_protocol::transform::ShardTransformer;
 
 use crate::announced::Announced;
+use crate::bodies::{self, Bodies};
 use crate::content::broker::BrokerFilters;
 use crate::content::counts::ContentFilter;
 use crate::content::matches::{self, MatchNotes, Matching};
@@ -42,22 +44,13 @@ use crate::shard::responder::Responder;
 use crate::shard::setup::{SessionSetup, Setup};
 use crate::shared_connections::SharedConnections;
 use crate::shares::{self, IsolationDomains, Places, Share, Side};
-
-/// Bytes that fill payloads: as large as the largest payload's need for not repeating within a message of usual size.
-const BODY_POOL_BYTES: usize = 1 << 20;
-
-/// Words that fill text payloads: about 64 KB.
-const TEXT_POOL_WORDS: u64 = 13_000;
+use crate::transform::{PublisherSteps, Undoing};
 
 /// First levels of the topics that replies come to; the requester's client identifier follows.
 const REPLIES: &str = "pubmark/answers";
 
-/// Draws of this run that no device makes.
-mod purpose {
-    pub const BODY: u64 = 0x0b0d;
-    pub const BACKOFF: u64 = 0x0bac;
-    pub const TEXT: u64 = 0x07e7;
-}
+/// Draws of the waits before a shard connects again, which no device makes.
+const BACKOFF: u64 = 0x0bac;
 
 /// What all shards have in common.
 struct Common<'a> {
@@ -94,8 +87,8 @@ struct Common<'a> {
     triggers: HashMap<u32, Vec<u32>>,
     /// Of publishers' shards and of subscribers'.
     configs: [ShardConfig; 2],
-    /// Words that fill text payloads.
-    text: Arc<[u8]>,
+    /// What fills payloads.
+    bodies: Bodies,
     /// How far publishers of this process have come.
     announced: Arc<Announced>,
     progress: Arc<Progress>,
@@ -169,7 +162,7 @@ pub fn shards(plan: &RunPlan, progress: &Arc<Progress>, is_wanted: impl Fn(usize
         connection_groups: ConnectionGroups::of(&plan.workload),
         triggers: triggers(plan),
         configs: [&plan.publish_at, &plan.subscribe_at].map(|endpoints| shard_config(plan, endpoints)),
-        text: text_pool(plan.seed),
+        bodies: Bodies::new(&plan.workload, plan.seed),
         announced: Arc::new(Announced::new(plan.fleet.devices().len())),
         progress: Arc::clone(progress),
         domains: IsolationDomains::of(plan),
@@ -228,28 +221,15 @@ fn responders(plan: &RunPlan, streams: &[Arc<[Heard]>], places: &Places) -> Hash
 }
 
 fn shard_config(plan: &RunPlan, endpoints: &Endpoints) -> ShardConfig {
-    let draws = Stream::new(plan.seed, purpose::BODY);
-    let words = (0..BODY_POOL_BYTES as u64 / 8).flat_map(|index| draws.bits(index).to_le_bytes());
     ShardConfig {
         endpoints: Arc::clone(endpoints.endpoints()),
         sources: Arc::clone(&plan.sources),
         networks: Arc::clone(&plan.networks.all),
         run: plan.run_id,
         wall_ahead_ns: clock::realtime_ns() as i64 - clock::monotonic_ns() as i64,
-        body_pool: words.collect(),
+        body_pool: bodies::random_pool(plan.seed),
         connections: plan.connections.clone(),
     }
-}
-
-/// Printable text: words in a seeded order.
-fn text_pool(seed: u64) -> Arc<[u8]> {
-    const WORDS: [&str; 16] = [
-        "sensor", "reads", "a", "value", "of", "the", "room", "and", "sends", "it", "to", "every", "listener", "on",
-        "time", "again",
-    ];
-    let draws = Stream::new(seed, purpose::TEXT);
-    let words = (0..TEXT_POOL_WORDS).map(|index| WORDS[(draws.bits(index) % WORDS.len() as u64) as usize]);
-    words.flat_map(|word| word.bytes().chain([b' '])).collect()
 }
 
 impl Common<'_> {
@@ -265,13 +245,15 @@ impl Common<'_> {
         let mut sessions = vec![];
         let mut publishers = vec![];
         let mut books = vec![];
+        let transformer = Arc::default();
         let is_meant = |(place, members): &(usize, Vec<Device>)| {
             share.is_of(self.places.of_sender(*place), self.domains.devices[usize::from(members[0].group)])
         };
         let shared_connections = self.shared_connections.sending().enumerate().filter(is_meant);
         for (_, members) in shared_connections.skip(share.part).step_by(share.of) {
             let session = sessions.len() as u32;
-            let (range, publications) = self.add_devices(&members, Side::Publish, session, &mut publishers);
+            let (range, publications) =
+                self.add_devices(&members, Side::Publish, session, &transformer, &mut publishers);
             for (publisher, device) in publishers[range.start as usize..].iter_mut().zip(members.iter()) {
                 let requests = self.plan.workload.devices[usize::from(device.group)].requests;
                 publisher.requester =
@@ -303,8 +285,10 @@ impl Common<'_> {
         members: &[Device],
         side: Side,
         session: u32,
+        transformer: &Arc<ShardTransformer>,
         publishers: &mut Vec<Publisher>,
     ) -> (Range<u32>, Vec<Publication>) {
+        let config = self.config(side);
         let first = publishers.len() as u32;
         let mut publications = Vec::with_capacity(members.len());
         for device in members {
@@ -316,12 +300,19 @@ impl Common<'_> {
             publisher.publication = u16::try_from(publications.len()).expect("`Fleet::limits` was asked for");
             publisher.book.leads = self.plan.fleet.leads(device.publisher);
             self.add_matching(&mut publisher, device, side);
+            let steps = self.bodies.transformed(&group.body, device, &config.body_pool, transformer);
+            let body = match &steps {
+                Some(steps) => Some(Body::Transformed(Arc::clone(steps))),
+                None => self.bodies.plain(&group.body, device),
+            };
+            let with_clock = |body| Box::new(PublisherSteps::new(body, group.header, config.wall_ahead_ns));
+            publisher.steps = steps.map(with_clock);
             publications.push(Publication {
                 publisher: device.publisher,
                 topic: self.plan.fleet.topic(&self.plan.workload, device).into(),
                 qos: group.qos,
                 retain: group.retain,
-                body: self.body(&group.body, device),
+                body,
                 header: group.header,
                 properties: Arc::clone(&self.properties[usize::from(device.group)]),
             });
@@ -334,7 +325,7 @@ impl Common<'_> {
     fn add_matching(&self, publisher: &mut Publisher, device: &Device, side: Side) {
         let Some(notes) = self.matches.get(device.publisher as usize).filter(|notes| !notes.is_empty()) else { return };
         let group = &self.plan.workload.devices[usize::from(device.group)];
-        let Some(body) = self.body(&group.body, device) else { return };
+        let Some(body) = self.bodies.plain(&group.body, device) else { return };
         let wall_ahead_ns = self.config(side).wall_ahead_ns;
         publisher.book.matches = notes.clone();
         let matching = Matching::new(&self.plan.workload, body, wall_ahead_ns);
@@ -417,22 +408,11 @@ impl Common<'_> {
         }
     }
 
-    /// The random pool is every shard's own default.
-    fn body(&self, body: &Body, device: &Device) -> Option<clients::Body> {
-        match body {
-            Body::Random => None,
-            Body::Text => Some(clients::Body::Pool(Arc::clone(&self.text))),
-            Body::Json(document) => Some(clients::Body::Document(Arc::clone(document).into())),
-            Body::Template(template) => {
-                Some(clients::Body::Template { template: Arc::clone(template), device: device.name().into() })
-            }
-        }
-    }
-
     fn subscriber_shard(&self, index: usize) -> Setup {
         let (plan, share) = (self.plan, self.shares[index]);
         let mut sessions = vec![];
         let mut publishers = vec![];
+        let transformer = Arc::default();
         let mut links: HashMap<(u32, u32), Vec<Link>> = HashMap::new();
         let mut audiences: Vec<Audience> = vec![];
         // By number in the books: index on this shard.
@@ -460,7 +440,8 @@ impl Common<'_> {
                     audiences.len() as u32 - 1
                 });
                 let session = sessions.len() as u32;
-                let (range, publications) = self.add_devices(&members, Side::Subscribe, session, &mut publishers);
+                let (range, publications) =
+                    self.add_devices(&members, Side::Subscribe, session, &transformer, &mut publishers);
                 if let Some(device) = members.first() {
                     config = SessionConfig { subscriptions: config.subscriptions, ..self.device_session(device, node) };
                     config.endpoint = place;
@@ -550,16 +531,14 @@ impl Common<'_> {
             receiver: Receiver::new(
                 audiences,
                 Arc::clone(&self.groups),
-                plan.workload.devices.iter().map(|group| group.size.lower_bound()).collect(),
+                plan.workload.devices.iter().map(DeviceGroup::smallest_sent_bytes).collect(),
                 Arc::clone(&self.announced),
                 plan.run_id,
             )
             .from_nodes(self.nodes.clone())
             .with_probes(plan.probes.then(|| probes::groups(&plan.workload)))
-            .with_content(ContentFilter::new(
-                &plan.workload,
-                audiences.iter().map(|audience| audience.group).collect(),
-            )),
+            .with_content(ContentFilter::new(&plan.workload, audiences.iter().map(|audience| audience.group).collect()))
+            .with_transforms(Undoing::new(&plan.workload, plan.seed)),
             presence: Presence::new(audiences.iter().map(|audience| (audience.number, audience.filters))),
             requests: ShardRequests::new(vec![]),
             seed: plan.seed,
@@ -575,7 +554,7 @@ impl Common<'_> {
             pacing: if plan.is_flood() { Pacing::default() } else { plan.pacing },
             handicap: plan.handicap,
             pause: plan.pause(),
-            backoff: Stream::new(plan.seed ^ index as u64, purpose::BACKOFF),
+            backoff: Stream::new(plan.seed ^ index as u64, BACKOFF),
             faults: (!plan.faults.is_empty())
                 .then(|| Box::new(FaultLog::new(Arc::clone(&plan.faults), vec![], plan.timeline.start_ns()))),
             announced: Arc::clone(&self.announced),

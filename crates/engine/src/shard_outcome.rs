@@ -23,6 +23,7 @@ use crate::remote::bounded;
 use crate::requests::ShardRequests;
 use crate::spent::Spent;
 use crate::traffic::GroupTraffic;
+use crate::transform::GroupTransforms;
 
 /// One publisher's side of the books. Counts are of measured messages.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -255,6 +256,8 @@ pub struct Counters {
     pub foreign: u64,
     /// Messages of this run that arrived shorter than the smallest that their publisher sends.
     pub truncated: u64,
+    /// Messages whose steps of `transform` could not be undone.
+    pub corrupt: u64,
     /// Connections with a will that ended without a goodbye.
     pub wills_due: u64,
     /// Measured messages that their senders kept back, as nobody at the other end had asked for them.
@@ -331,6 +334,7 @@ impl Counters {
         self.retained_replay += other.retained_replay;
         self.foreign += other.foreign;
         self.truncated += other.truncated;
+        self.corrupt += other.corrupt;
         self.wills_due += other.wills_due;
         self.withheld += other.withheld;
         self.passed_over += other.passed_over;
@@ -352,8 +356,8 @@ impl Counters {
     }
 }
 
-/// Most groups of subscribers of a workload.
-const SUBSCRIBER_GROUPS: usize = 10_000;
+/// Most groups of subscribers of a workload, and of devices with steps of `transform`.
+const GROUP_LIMIT: usize = 10_000;
 
 /// What one shard hands over at the end.
 #[derive(Serialize, Deserialize)]
@@ -378,8 +382,11 @@ pub struct ShardOutcome {
     /// Counters.
     pub counters: Counters,
     /// What its clients with predicates did, by subscriber group.
-    #[serde(deserialize_with = "bounded::at_most::<{ SUBSCRIBER_GROUPS }, _, _>")]
+    #[serde(deserialize_with = "bounded::at_most::<{ GROUP_LIMIT }, _, _>")]
     pub content: Vec<Option<Box<ContentCounts>>>,
+    /// What steps of `transform` did, by device group.
+    #[serde(deserialize_with = "bounded::at_most::<{ GROUP_LIMIT }, _, _>")]
+    pub transform: GroupTransforms,
     /// Over time.
     pub series: Series,
     /// Latencies by the sender's node, in a run on several.

@@ -86,6 +86,7 @@ fn group(arrival: Arrival, size: SizeDistribution, churn: Option<Churn>) -> Devi
         body: Body::Random,
         header: HeaderPlace::Payload,
         properties: vec![],
+        transform: vec![],
         topic: TopicTemplate("t".to_owned()),
         qos: Qos::BestEffort,
         retain: false,

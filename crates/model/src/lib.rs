@@ -35,5 +35,6 @@ pub mod template;
 pub mod token;
 pub mod topic;
 pub mod topology;
+pub mod transform;
 pub mod units;
 pub mod workload;

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::fleet::{Device, Fleet, Heard};
 use crate::placement::{self, GroupNodes, Labels, NodeLabels};
-use crate::workload::Workload;
+use crate::workload::{DeviceGroup, Workload};
 
 mod largest;
 mod requests;
@@ -197,7 +197,7 @@ impl Plan {
         let flows = flows(workload, &fleet, options.duration);
         let incoming = flows.iter().copied().try_fold(Traffic::default(), sum);
         let heard = Hearing::new(workload, &fleet, &flows);
-        let largest_payload_bytes = workload.devices.iter().map(|group| group.size.upper_bound()).max().unwrap_or(0);
+        let largest_payload_bytes = workload.devices.iter().map(DeviceGroup::largest_payload_bytes).max().unwrap_or(0);
         let largest_payload_bytes = largest_payload_bytes.max(workload.largest_answer_bytes());
         let largest_topic =
             workload.devices.iter().map(|group| group.topic.0.len() + group.name.len()).max().unwrap_or(0);

@@ -21,6 +21,7 @@ use crate::requests::{Requests, Responds};
 use crate::schedule::{FULL_HEADER_BYTES, SMALLEST_ANSWER_BYTES, SMALLEST_PAYLOAD_BYTES};
 use crate::secret::Secret;
 use crate::topic::{TopicFilter, TopicTemplate};
+use crate::transform::{self, Step};
 
 /// Which reading of a published workload: as the paper's numbers were made, or as its text means it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -112,6 +113,8 @@ pub struct DeviceGroup {
     pub header: HeaderPlace,
     /// User properties of its messages: keys and values.
     pub properties: Vec<(String, String)>,
+    /// What is done with the body of each message before it is sent, in this order; subscribers undo it.
+    pub transform: Vec<Step>,
     /// Where they send.
     pub topic: TopicTemplate,
     /// Delivery level asked of the system.
@@ -147,8 +150,23 @@ impl DeviceGroup {
         match self.header {
             HeaderPlace::UserProperty => 1,
             HeaderPlace::Payload if self.reaction().is_some() => SMALLEST_ANSWER_BYTES,
+            // A payload behind the steps may have any size: the form of its header cannot depend on it.
+            HeaderPlace::Payload if !self.transform.is_empty() => FULL_HEADER_BYTES,
             HeaderPlace::Payload => SMALLEST_PAYLOAD_BYTES,
         }
+    }
+
+    /// Smallest payload that is sent, bytes; 0 where steps make it depend on the content.
+    pub fn smallest_sent_bytes(&self) -> u32 {
+        if self.transform.is_empty() { self.size.lower_bound() } else { 0 }
+    }
+
+    /// Largest payload that is sent, with negligible chance of a larger one, bytes: what its steps add is in it, what they save is not.
+    pub fn largest_payload_bytes(&self) -> u32 {
+        self.size
+            .upper_bound()
+            .max(self.smallest_payload_bytes())
+            .saturating_add(transform::added_bytes(&self.transform))
     }
 
     /// Bytes of the full header in its payloads; 0 if it is beside them.

@@ -9,10 +9,11 @@ use pubmark_model::payload::HeaderPlace;
 use pubmark_model::predicate::SelectorFields;
 use pubmark_model::qos::Qos;
 use pubmark_model::secret::Secret;
-use pubmark_model::template::{BodyDraw, Template};
+use pubmark_model::template::BodyDraw;
 use pubmark_model::workload::Credentials;
 use serde::{Deserialize, Serialize};
 
+use crate::body::{Body, Filled};
 use crate::client_program::ClientProgram;
 use crate::endpoint::Endpoint;
 use crate::events::{Sink, Token};
@@ -76,24 +77,8 @@ pub struct ShardConfig {
     pub connections: ConnectionSettings,
 }
 
-/// What fills a payload behind its header.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Body {
-    /// Bytes of a pool, from a place that depends on publisher and sequence number, going round where it ends.
-    Pool(Arc<[u8]>),
-    /// A document from its beginning, cut or padded with spaces.
-    Document(Arc<[u8]>),
-    /// What a template becomes for each message, padded with spaces.
-    Template {
-        /// The template.
-        template: Arc<Template>,
-        /// Name of the device, as its fields have it.
-        device: Box<str>,
-    },
-}
-
 /// One thing that a session publishes: a topic with its level, made known once so that a send costs no look-up.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Publication {
     /// The publisher's number in the fleet; goes into every header.
     pub publisher: u32,
@@ -232,6 +217,8 @@ pub struct Outgoing {
     pub root: Option<Root>,
     /// What the fields of its body depend on.
     pub draw: BodyDraw,
+    /// Bytes of its body before the steps of `transform`, without the header; 0 if there are none.
+    pub plain_body_bytes: u32,
     /// Whole payload, with the header if that is in it. Then below [`crate::header::COMPACT`] there is room for none: it is all zeros, and nobody
     /// can tell whose it is.
     pub payload_bytes: u32,
@@ -241,6 +228,18 @@ impl Outgoing {
     /// Its name in events.
     pub fn token(&self) -> Token {
         Token { publication: self.publication, sequence: self.sequence }
+    }
+
+    /// What its body is made from. `wall_ahead_ns` is that of the shard ([`ShardConfig::wall_ahead_ns`]).
+    pub fn filled(&self, publisher: u32, wall_ahead_ns: i64) -> Filled {
+        Filled {
+            publisher,
+            sequence: self.sequence,
+            due_ns: self.timing.due_ns,
+            draw: self.draw,
+            wall_ahead_ns,
+            plain_bytes: self.plain_body_bytes,
+        }
     }
 }
 

@@ -6,6 +6,7 @@
 //! [`outbox`] (messages on their way out) and [`wheel`] (keep-alive). The engine sees only the trait.
 
 pub mod any;
+pub mod body;
 pub mod capabilities;
 pub mod client_certificate;
 pub mod client_program;
@@ -34,5 +35,6 @@ pub mod timing;
 pub mod tls;
 pub mod token;
 pub mod traffic;
+pub mod transform;
 pub mod websocket;
 pub mod wheel;

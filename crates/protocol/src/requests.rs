@@ -77,6 +77,7 @@ impl OutgoingReply<'_> {
             timing: self.timing,
             root: None,
             draw: BodyDraw::default(),
+            plain_body_bytes: 0,
             payload_bytes: self.payload_bytes.max(FULL as u32),
         }
     }

@@ -116,6 +116,7 @@ pub fn round_trip(open: Open, from: &Endpoint, to: &Endpoint) -> Result<(), Stri
             timing: Timing::on_time(due_ns),
             root: None,
             draw: BodyDraw::default(),
+            plain_body_bytes: 0,
             payload_bytes: header::FULL as u32,
         };
         if clients.send(writer, message) != SendOutcome::Accepted {

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::connections::Side;
 use crate::efficiency::EfficiencyFigures;
+use crate::transform::TransformRow;
 
 /// Cost of both sides over the measured window, and what sizes a deployment: cost per message and per connection.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -38,6 +39,9 @@ pub struct Cost {
     /// Payload over bytes carried; `null` where no window was lived through.
     #[serde(default)]
     pub efficiency: Option<EfficiencyFigures>,
+    /// What the steps of `transform` did, a row a step of each device group with some.
+    #[serde(default)]
+    pub transform: Vec<TransformRow>,
 }
 
 impl Cost {

@@ -54,6 +54,7 @@ pub mod tables;
 pub mod threshold;
 pub mod throughput;
 pub mod time;
+pub mod transform;
 pub mod unit;
 pub mod verdict;
 pub mod warnings;

@@ -9,6 +9,7 @@ mod latency_bins;
 mod latency_breakdown;
 mod nodes;
 mod sites;
+mod transform;
 
 use std::fmt::Display;
 
@@ -32,7 +33,7 @@ pub struct CsvTable {
 }
 
 /// Every table. A new one is a function and a row here.
-pub const TABLES: [CsvTable; 13] = [
+pub const TABLES: [CsvTable; 14] = [
     CsvTable { file: "summary.csv", holds: "every single figure: figure, statistic, unit, value", render: summary },
     CsvTable { file: "by_type.csv", holds: "messages and latencies of each device type", render: by_type },
     CsvTable { file: "by_pair.csv", holds: "delivery and latency from node to node", render: by_pair },
@@ -57,13 +58,18 @@ pub const TABLES: [CsvTable; 13] = [
         holds: "what subscribers with `where` matched and filtered",
         render: content::content,
     },
+    CsvTable {
+        file: "transform.csv",
+        holds: "what steps of `transform` did and cost, by device group",
+        render: transform::transform,
+    },
     CsvTable { file: "custom.csv", holds: "metrics of your own, whole and by part", render: custom::custom },
 ];
 
 /// A count of the books with its name in the record.
 type BookColumn = (&'static str, fn(&Delivery) -> u64);
 
-const BOOKS: [BookColumn; 21] = [
+const BOOKS: [BookColumn; 22] = [
     ("offered", |books| books.offered),
     ("sent", |books| books.sent),
     ("skipped_planned", |books| books.skipped_planned),
@@ -80,6 +86,7 @@ const BOOKS: [BookColumn; 21] = [
     ("overlap", |books| books.overlap),
     ("retained_replay", |books| books.retained_replay),
     ("truncated", |books| books.truncated),
+    ("corrupt", |books| books.corrupt),
     ("foreign", |books| books.foreign),
     ("absent", |books| books.absent),
     ("delivered_after_refusal", |books| books.delivered_after_refusal),
@@ -390,6 +397,7 @@ mod tests {
         let mut record = sample::record();
         record.custom = vec![sample::custom("jitter", "ms", [0.5, 1.5])];
         record.delivery.content = vec![sample::content()];
+        record.cost.transform = vec![sample::transform()];
         for table in &TABLES {
             let text = (table.render)(&record);
             let fields = text.lines().next().unwrap().split(',').count();

@@ -45,6 +45,10 @@ pub fn run(record: &Record) -> String {
             words::capitalised(&words::efficiency(figures))
         ));
     }
+    if !record.cost.transform.is_empty() {
+        text.push_str("\n## Transformed bodies\n\n");
+        record.cost.transform.iter().for_each(|row| text.push_str(&format!("- {}\n", escaped(&words::transform(row)))));
+    }
     connecting(&mut text, record);
     custom(&mut text, record);
     types(&mut text, record);

@@ -15,6 +15,7 @@ mod percentiles;
 mod requests;
 mod shared;
 mod sites;
+mod transform;
 mod trust;
 
 use pubmark_record::content::FilterPlace;
@@ -38,6 +39,7 @@ pub use percentiles::*;
 pub use requests::*;
 pub use shared::*;
 pub use sites::*;
+pub use transform::*;
 pub use trust::*;
 
 /// The verdict in one word.
@@ -154,6 +156,7 @@ pub fn further_counts(books: &Delivery) -> Vec<Outcome> {
         outcome("overlap", "further copies by a second matching filter", books.overlap),
         outcome("retained replay", "retained messages replayed on subscribing", books.retained_replay),
         outcome("truncated", "arrived shorter than they were sent", books.truncated),
+        outcome("corrupt", "arrived changed: their `transform` could not be undone", books.corrupt),
         outcome("foreign", "messages of another run or client", books.foreign),
         outcome("absent", "sent while a subscription held no session", books.absent),
         outcome("after refusal", "refused, delivered all the same", books.delivered_after_refusal),

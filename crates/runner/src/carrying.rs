@@ -32,8 +32,8 @@ pub fn too_many_deliveries(workload: &Workload, fleet: &Fleet, spoken: Spoken) -
 
 fn too_large(workload: &Workload, protocol: &Protocol) -> Option<String> {
     let most = protocol.capabilities.maximum_payload_bytes;
-    let group = workload.devices.iter().find(|group| group.size.upper_bound() > most)?;
-    let (name, bytes) = (&group.name, group.size.upper_bound());
+    let group = workload.devices.iter().find(|group| group.largest_payload_bytes() > most)?;
+    let (name, bytes) = (&group.name, group.largest_payload_bytes());
     let named = library(protocol);
     Some(format!(
         "device group `{name}` sends up to {bytes} B, more than the {most} B that {named} carries{}",

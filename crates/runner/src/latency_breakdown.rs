@@ -11,7 +11,7 @@ use pubmark_metrics::bounds::Bounds;
 use pubmark_metrics::distribution::Precision;
 use pubmark_model::fleet::Fleet;
 use pubmark_model::payload::SizeDistribution;
-use pubmark_model::workload::Workload;
+use pubmark_model::workload::{DeviceGroup, Workload};
 use pubmark_protocol::header;
 use pubmark_protocol::sampling::Sampling;
 use pubmark_record::distribution;
@@ -43,9 +43,13 @@ pub fn sampling(workload: &Workload, fleet: &Fleet, duration_s: f64) -> Sampling
 
 /// What the emulator is to look for.
 pub fn orders(plan: &RunPlan, sampling: Sampling) -> Orders {
-    let size = |group: u16| match plan.workload.devices[usize::from(group)].size {
-        // Smaller ones may be raised to their header's size.
-        SizeDistribution::Fixed(bytes) if bytes as usize >= header::REACTION => bytes,
+    let size = |group: u16| match &plan.workload.devices[usize::from(group)] {
+        // Smaller ones may be raised to their header's size; steps of `transform` change them.
+        DeviceGroup { size: SizeDistribution::Fixed(bytes), transform, .. }
+            if *bytes as usize >= header::REACTION && transform.is_empty() =>
+        {
+            *bytes
+        }
         _ => 0,
     };
     Orders {

@@ -21,7 +21,7 @@ use pubmark_model::metric::MetricProgram;
 use pubmark_model::placement::{GroupNodes, Labels, NodeLabels};
 use pubmark_model::random::mix;
 use pubmark_model::schedule::Summary;
-use pubmark_model::workload::Workload;
+use pubmark_model::workload::{DeviceGroup, Workload};
 use pubmark_protocol::clients::ConnectionSettings;
 use pubmark_protocol::clock;
 use pubmark_protocol::sampling;
@@ -403,7 +403,7 @@ impl PreparedRun {
     }
 
     fn plan(&self, target: &Target, linked: Option<&Linked>) -> RunPlan {
-        let largest = self.workload.devices.iter().map(|group| group.size.upper_bound()).max().unwrap_or(0);
+        let largest = self.workload.devices.iter().map(DeviceGroup::largest_payload_bytes).max().unwrap_or(0);
         let largest = largest.max(self.workload.largest_answer_bytes()) as usize;
         let (generator, connection) = (&self.spec.generator, &self.spec.connection);
         let nodes = self.spec.node_count();

@@ -263,6 +263,7 @@ fn cost(measured: Cost, plan: &RunPlan, outcome: &Outcome) -> Cost {
         system_bytes_per_connection: grown.map(|bytes| bytes as f64 / connections as f64),
         threads: sections::threads(outcome),
         efficiency: sections::efficiency(plan, outcome),
+        transform: sections::transform(plan, outcome),
         ..measured
     }
 }

@@ -9,7 +9,7 @@ use pubmark_engine::endpoints::Endpoints;
 use pubmark_links::addresses::CORE_V4;
 use pubmark_model::fleet::Fleet;
 use pubmark_model::topology::TopologyMode;
-use pubmark_model::workload::{Credentials, Workload};
+use pubmark_model::workload::{Credentials, DeviceGroup, Workload};
 use pubmark_protocol::client_program::Hello;
 use pubmark_protocol::clock;
 use pubmark_protocol::endpoint::{Endpoint, Identity, Tls, Upgrade};
@@ -445,7 +445,7 @@ const HEAD_BYTES: u32 = 1_024;
 
 /// Largest packet that a workload sends, as far as its sizes have a bound.
 fn largest_packet_bytes(workload: &Workload) -> u32 {
-    let largest = workload.devices.iter().map(|group| group.size.upper_bound()).max().unwrap_or(0);
+    let largest = workload.devices.iter().map(DeviceGroup::largest_payload_bytes).max().unwrap_or(0);
     largest.saturating_add(HEAD_BYTES)
 }
 

@@ -127,6 +127,7 @@ mod tests {
             timing: Timing::on_time(0),
             root: None,
             draw: BodyDraw::default(),
+            plain_body_bytes: 0,
             payload_bytes: 16,
         };
         let mut add = |sequence| in_flight.add(message(sequence));

@@ -147,6 +147,7 @@ mod tests {
             timing: Timing::on_time(0),
             root: None,
             draw: BodyDraw::default(),
+            plain_body_bytes: 0,
             payload_bytes: 16,
         };
         in_flight.add(message, Qos::AtLeastOnce)

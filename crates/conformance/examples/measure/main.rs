@@ -198,6 +198,7 @@ fn flood(files: Option<&Certificates>, payload_bytes: u32) -> (u64, u64) {
                 timing: Timing::on_time(now_ns),
                 root: None,
                 draw: BodyDraw::default(),
+                plain_body_bytes: 0,
                 payload_bytes,
             };
             while clients.send(session, message) == SendOutcome::Accepted {

@@ -46,18 +46,6 @@ impl Default for ContentCounts {
     }
 }
 
-/// Adds counts by subscriber group to those of another shard.
-pub fn merge(all: &mut Vec<Option<Box<ContentCounts>>>, others: Vec<Option<Box<ContentCounts>>>) {
-    all.resize(all.len().max(others.len()), None);
-    for (mine, theirs) in all.iter_mut().zip(others) {
-        match (mine.as_mut(), theirs) {
-            (Some(mine), Some(theirs)) => mine.merge(&theirs),
-            (None, theirs) => *mine = theirs,
-            (Some(_), None) => {}
-        }
-    }
-}
-
 /// What the clients of a shard ask of messages.
 pub struct ContentFilter {
     workload: Arc<Workload>,
@@ -75,6 +63,8 @@ pub struct FirstCopy<'a> {
     pub group: u16,
     /// Its whole payload.
     pub payload: &'a [u8],
+    /// Its document, where steps of `transform` had to be undone to read it.
+    pub undone: Option<&'a [u8]>,
     /// Delivery − due, ns.
     pub latency_ns: i64,
     /// How much of that may be ours, ns.
@@ -110,7 +100,8 @@ impl ContentFilter {
             counts.resize(group + 1, None);
         }
         let counts = counts[group].get_or_insert_with(Default::default);
-        let document = copy.payload.get(self.document_at[usize::from(copy.group)] as usize..).unwrap_or_default();
+        let in_payload = || copy.payload.get(self.document_at[usize::from(copy.group)] as usize..).unwrap_or_default();
+        let document = copy.undone.unwrap_or_else(in_payload);
         let holds = predicate.holds(document);
         if holds == Ok(true) {
             counts.matched += 1;

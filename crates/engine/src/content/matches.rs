@@ -7,7 +7,7 @@ use pubmark_metrics::holes::Range;
 use pubmark_model::fleet::Heard;
 use pubmark_model::template::{BodyDraw, Filling};
 use pubmark_model::workload::Workload;
-use pubmark_protocol::clients::Body;
+use pubmark_protocol::body::Body;
 use serde::{Deserialize, Serialize};
 
 /// Notes of all publishers of a shard, at most: 64 MiB, which is half a billion messages with one predicate.
@@ -138,7 +138,7 @@ impl Matching {
                 document
             }
             // A checked workload has no such body here.
-            Body::Pool(_) => &[],
+            Body::Pool(_) | Body::Transformed(_) => &[],
         };
         let mut kept_back = 0;
         for notes in notes {

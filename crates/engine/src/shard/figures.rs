@@ -12,6 +12,7 @@ use crate::message_log::writer::ShardLog;
 use crate::plan::TYPE_LIMIT;
 use crate::progress::Progress;
 use crate::shard_outcome::{Counters, Times, TypeTimes};
+use crate::transform::GroupTransforms;
 
 /// The figures of a shard.
 pub struct Figures {
@@ -23,6 +24,8 @@ pub struct Figures {
     pub counters: Counters,
     /// What clients with predicates did, by subscriber group.
     pub content: Vec<Option<Box<ContentCounts>>>,
+    /// What steps of `transform` did, by device group.
+    pub transform: GroupTransforms,
     /// Over time.
     pub series: Series,
     /// Latencies by the sender's node, in a run on several.
@@ -42,6 +45,7 @@ impl Figures {
             types: vec![None; types.max(1)],
             counters: Counters::default(),
             content: vec![],
+            transform: vec![],
             series: Series::new(series_start_ns),
             from_nodes: vec![],
             live: None,

@@ -203,6 +203,7 @@ impl Shard {
             types: figures.types,
             counters: figures.counters,
             content: figures.content,
+            transform: figures.transform,
             series: figures.series,
             from_nodes: figures.from_nodes,
             traffic: totals.tally.into_groups(),

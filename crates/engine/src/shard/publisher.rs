@@ -18,6 +18,7 @@ use crate::content::matches::Matching;
 use crate::message_log::row::RowKind;
 use crate::probes;
 use crate::shard_outcome::PublisherBook;
+use crate::transform::PublisherSteps;
 
 /// A message handed to the adapter and not yet written.
 #[derive(Clone, Copy, Debug)]
@@ -103,6 +104,8 @@ pub struct Publisher {
     pub requester: Option<Box<Requester>>,
     /// What subscribers with predicates ask of its messages.
     pub matching: Option<Box<Matching>>,
+    /// What is done with its bodies.
+    pub steps: Option<Box<PublisherSteps>>,
 }
 
 impl Publisher {
@@ -133,6 +136,7 @@ impl Publisher {
             epochs_limit: usize::MAX,
             requester: None,
             matching: None,
+            steps: None,
         }
     }
 
@@ -151,6 +155,7 @@ impl Publisher {
             root: None,
             payload_bytes: bytes.max(header::COMPACT as u32),
             draw: BodyDraw::default(),
+            plain_body_bytes: 0,
         })
     }
 

@@ -18,6 +18,7 @@ use crate::message_log::row::{Row, RowKind};
 use crate::plan::LATE_AFTER;
 use crate::probes::{self, Met};
 use crate::shard_outcome::StreamRow;
+use crate::transform::Undoing;
 
 /// Streams of a subscriber by publisher.
 enum Streams {
@@ -115,6 +116,8 @@ pub struct Receiver {
     probes: u64,
     /// What its audiences ask of messages, where some have a predicate.
     content: Option<Box<ContentFilter>>,
+    /// Undoes the steps of `transform`, where some group has some.
+    undoing: Option<Box<Undoing>>,
 }
 
 impl Receiver {
@@ -147,6 +150,7 @@ impl Receiver {
             met: None,
             probes: 0,
             content: None,
+            undoing: None,
         }
     }
 
@@ -164,6 +168,11 @@ impl Receiver {
     /// The same with predicates.
     pub fn with_content(self, content: Option<ContentFilter>) -> Receiver {
         Receiver { content: content.map(Box::new), ..self }
+    }
+
+    /// The same where groups have steps of `transform`.
+    pub fn with_transforms(self, undoing: Option<Undoing>) -> Receiver {
+        Receiver { undoing: undoing.map(Box::new), ..self }
     }
 
     /// Pairs of this shard's audiences that have met by a probe.
@@ -268,6 +277,13 @@ impl Receiver {
             return None;
         }
         let measured = window.measures(header.chain_due_ns());
+        if let Some(undoing) = &mut self.undoing {
+            let counted = measured.then_some(&mut figures.transform);
+            if undoing.undo(group, &header, delivery, counted).is_err() {
+                figures.counters.corrupt += 1;
+                return None;
+            }
+        }
         match self.ledger.enter(stream, header.sequence) {
             Arrival::Duplicate => {
                 // Further copies fill the books of further filters; what fits in none of them is a duplicate.
@@ -294,6 +310,7 @@ impl Receiver {
                         audience: subscriber,
                         group,
                         payload: delivery.payload,
+                        undone: self.undoing.as_ref().and_then(|undoing| undoing.document(group)),
                         latency_ns: window.relative(delivery.at_ns) - window.relative(header.due_ns),
                         width_ns: header.lag_ns.saturating_add(delivery.late_ns(header.due_ns)),
                     };

@@ -15,6 +15,7 @@ use super::timetable::Timetable;
 use super::totals::Totals;
 use crate::content::matches::Noted;
 use crate::message_log::row::{Row, RowKind};
+use crate::transform;
 
 /// Bytes that a flooding publisher hands over between two writes.
 const FLOOD_BYTES: usize = 64 * 1024;
@@ -161,29 +162,38 @@ impl Publishing {
             return Step::Waits;
         }
         self.announced.announce(publisher.book.publisher, publisher.next_sequence);
-        let message = Outgoing {
+        let due_ns = timetable.window.absolute(due.due_ns);
+        let mut message = Outgoing {
             publication: publisher.publication,
             sequence: publisher.next_sequence,
-            timing: Timing { due_ns: timetable.window.absolute(due.due_ns), handed_ns: *now_ns, lag_ns },
+            timing: Timing { due_ns, handed_ns: *now_ns, lag_ns },
             root,
             draw: due.draw,
+            plain_body_bytes: 0,
             payload_bytes: due.payload_bytes,
         };
+        let stepped = publisher.steps.as_ref().map(|steps| {
+            let has_waited = ready_ns != *now_ns;
+            steps.make(publisher.book.publisher, &mut message, has_waited)
+        });
         match clients.send(SessionId(publisher.session), message) {
             SendOutcome::Accepted => {
                 let (epoch, segment) = (timetable.epoch(*now_ns), sessions.segment());
                 let sequence = publisher.use_sequence(measured, epoch, segment);
                 let mut kept_back = 0;
                 if let Some(matching) = &publisher.matching {
-                    let due_ns = timetable.window.absolute(due.due_ns);
                     let noted = Noted { draw: due.draw, due_ns, is_measured: measured };
                     kept_back = matching.note(noted, &mut self.note_room, &mut publisher.book.matches);
                 }
-                let payload_bytes = due.payload_bytes;
+                let payload_bytes = message.payload_bytes;
+                let ready_ns = ready_ns + stepped.map_or(0, |stepped| stepped.delay_ns);
+                if measured && let Some(stepped) = stepped {
+                    let (group, all) = (publisher.book.group, &mut totals.figures.transform);
+                    transform::enter_made(all, group, &timetable.workload, &stepped.costs);
+                }
                 let pending = Pending { publisher: index, sequence, ready_ns, measured, payload_bytes, kept_back };
                 sessions[publisher.session].pending.push_back(pending);
                 if measured && let Some(log) = &mut totals.figures.log {
-                    let due_ns = timetable.window.absolute(due.due_ns);
                     log.note(handed(publisher.book.publisher, sequence, (due_ns, ready_ns), payload_bytes));
                 }
                 self.in_flight += 1;

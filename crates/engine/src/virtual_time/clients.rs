@@ -50,6 +50,7 @@ pub struct ScriptedClients {
     broker: Rc<RefCell<Broker>>,
     shard: usize,
     run: u32,
+    wall_ahead_ns: i64,
     sessions: Vec<Session>,
 }
 
@@ -109,7 +110,7 @@ impl Clients for ScriptedClients {
             *shards += 1;
             (Rc::clone(broker), *shards - 1)
         });
-        Ok(ScriptedClients { broker, shard, run: config.run, sessions: vec![] })
+        Ok(ScriptedClients { broker, shard, run: config.run, wall_ahead_ns: config.wall_ahead_ns, sessions: vec![] })
     }
 
     fn add_session(&mut self, config: SessionConfig) -> SessionId {
@@ -163,7 +164,11 @@ impl Clients for ScriptedClients {
                 header::extend_to_reaction(&mut payload, 0, root);
             }
             header::patch_write_start(&mut payload, &timing, now_ns);
-            payload.resize(payload_bytes as usize, 0);
+            let body_bytes = (payload_bytes as usize).saturating_sub(payload.len());
+            match &session.config.publications[usize::from(publication)].body {
+                Some(body) => body.append(&message.filled(publisher, self.wall_ahead_ns), 0, body_bytes, &mut payload),
+                None => payload.resize(payload_bytes as usize, 0),
+            }
             let is_acknowledged = Self::is_acknowledged(&session.config, &message);
             broker.publish(client, &message, is_acknowledged, payload.into());
             drop(broker);

@@ -9,6 +9,7 @@ use super::raw::{RawWhere, RawWorkload};
 use super::shape::{Form, Spanned};
 use crate::fleet::Fleet;
 use crate::predicate::{Predicate, PredicateError};
+use crate::transform;
 use crate::workload::{DeviceGroup, FilterPlace, Workload};
 
 /// Messages of a template that a predicate is tried out with.
@@ -64,6 +65,9 @@ pub(crate) fn check(workload: &Workload, raw: &RawWorkload) -> Result<(), Proble
             let messages = device.json_examples(EXAMPLES).ok_or_else(|| no_json(device, text))?;
             predicate.check(&device.name, &messages).map_err(|error| wrong(text, error))?;
             if group.filtered_at == FilterPlace::Broker {
+                if !device.transform.is_empty() {
+                    return Err(unreadable(device, text));
+                }
                 messages
                     .iter()
                     .try_for_each(|message| predicate.check_selector(message))
@@ -98,6 +102,13 @@ pub(crate) fn cut(workload: &Workload) -> Option<&DeviceGroup> {
     let heard = groups_heard(workload, &Fleet::new(workload, 1));
     let groups = heard.into_iter().flatten().map(|place| &workload.devices[usize::from(place)]);
     groups.into_iter().find(|group| group.json_document_needs().is_some() && group.json_examples(1).is_none())
+}
+
+fn unreadable(device: &DeviceGroup, text: &Spanned<String>) -> Problem {
+    let name = &device.name;
+    Problem::new(ProblemKind::Conflict, format!("a broker cannot read the messages of device group `{name}`"))
+        .at(text.span, format!("`transform` of `{name}` changes them: {}", transform::words(&device.transform)))
+        .help("filter at the client, which undoes `transform` first: leave `at: broker` out")
 }
 
 fn no_json(device: &DeviceGroup, text: &Spanned<String>) -> Problem {

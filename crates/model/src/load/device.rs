@@ -8,7 +8,7 @@ use super::files::Files;
 use super::names::check_name;
 use super::raw::{ChecksWord, LeaveWord, RawChurn, RawGroup, SessionWord, is_isolated};
 use super::shape::{Form, Word};
-use super::{arrival, links, options, payload, topics, value};
+use super::{arrival, links, options, payload, topics, transform, value};
 use crate::churn::{CheckPhase, Churn, Leave};
 use crate::payload::{Body, SizeDistribution};
 use crate::qos::Qos;
@@ -54,6 +54,7 @@ pub(crate) fn group(raw: &RawGroup, scale: u32, place: Span, files: &Files) -> R
         body,
         header,
         properties: options::properties(raw.properties.as_ref(), name)?,
+        transform: transform::steps(raw.transform.as_ref())?,
         topic: raw.topic.as_ref().map_or_else(|| Ok(TopicTemplate(DEFAULT_TOPIC.to_owned())), topics::template)?,
         qos: raw.qos.as_ref().map_or(Ok(Qos::BestEffort), value::qos)?,
         retain: raw.retain.as_ref().is_some_and(|retain| retain.value),

@@ -46,6 +46,7 @@ pub(crate) mod shape;
 pub(crate) mod suggest;
 mod tokens;
 mod topics;
+mod transform;
 pub(crate) mod value;
 mod workload;
 pub(crate) mod yaml;

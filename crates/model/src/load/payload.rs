@@ -240,7 +240,11 @@ pub(crate) fn raised_to_header(group: &DeviceGroup) -> Option<Deviation> {
         name: "payload-raised-to-header".to_owned(),
         detail: format!(
             "{name}: {what} raised to the {header} B of {}, so that every message can be told apart",
-            if group.reaction().is_some() { "a reaction's header" } else { "the smallest header" }
+            match (group.reaction().is_some(), group.transform.is_empty()) {
+                (true, _) => "a reaction's header",
+                (false, true) => "the smallest header",
+                (false, false) => "the full header, which messages with `transform` have",
+            }
         ),
     })
 }

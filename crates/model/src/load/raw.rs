@@ -110,6 +110,9 @@ macro_rules! with_device_fields {
             pub header: Option<Word<HeaderWord>>,
             /// User properties of its messages, such as `{site: hall-3}`: texts, for protocols whose messages have some.
             pub properties: Option<Named<Text<AnyText>>>,
+            /// Steps that a publisher does with the body of each message, in this order, and subscribers undo: a list such as
+            /// `[compress: zstd, encrypt: aes-256-gcm, sign: ed25519]`, or `none` (default). The header stays as it is.
+            pub transform: Option<Spanned<OneOrMany<Form<Word<TransformWord>, Spanned<RawStep>>>>>,
             /// Topic, with `{workload}`, `{group}`, `{domain}`, `{type}`, `{qos}`, `{device}`, `{index}`, `{copy}`, `{trigger}` filled in
             /// per device; `{index%NAME}` is the index modulo the number of devices, subscribers or clients called so.
             pub topic: Option<Spanned<String>>,
@@ -312,6 +315,71 @@ pub(crate) enum HeaderWord {
     Payload,
     /// In a user property.
     UserProperty,
+}
+
+/// No steps, where a type or the defaults have some.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum TransformWord {
+    /// Bodies are sent as they are.
+    None,
+}
+
+/// A step of `transform`: one of its keys.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a mapping with `compress`, `encrypt` or `sign`")]
+pub(crate) struct RawStep {
+    /// `zstd` (level 3) or `zlib` (level 6), or with a level: `{zstd: 1}` to 19, `{zlib: 1}` to 9.
+    pub compress: Option<Form<Word<CompressWord>, RawCompress>>,
+    /// Cipher, with a key of each device that follows from the seed; it adds 28 B.
+    pub encrypt: Option<Word<CipherWord>>,
+    /// Signature with a key of each device that follows from the seed: `hmac-sha256` adds 32 B, `ed25519` 64 B.
+    pub sign: Option<Word<SignWord>>,
+}
+
+/// A compression in one word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum CompressWord {
+    /// Zstandard, level 3.
+    Zstd,
+    /// zlib, level 6.
+    Zlib,
+}
+
+/// A compression with its level.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a mapping such as `{zstd: 3}`")]
+pub(crate) struct RawCompress {
+    /// Level of Zstandard, 1 to 19.
+    pub zstd: Option<Text<CountText>>,
+    /// Level of zlib, 1 to 9.
+    pub zlib: Option<Text<CountText>>,
+}
+
+/// A cipher.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+pub(crate) enum CipherWord {
+    /// AES-GCM, keys of 128 bits.
+    #[serde(rename = "aes-128-gcm")]
+    Aes128Gcm,
+    /// AES-GCM, keys of 256 bits.
+    #[serde(rename = "aes-256-gcm")]
+    Aes256Gcm,
+    /// ChaCha20-Poly1305.
+    #[serde(rename = "chacha20-poly1305")]
+    ChaCha20Poly1305,
+}
+
+/// A signature.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+pub(crate) enum SignWord {
+    /// HMAC with SHA-256.
+    #[serde(rename = "hmac-sha256")]
+    HmacSha256,
+    /// Ed25519.
+    #[serde(rename = "ed25519")]
+    Ed25519,
 }
 
 /// What a session keeps.

@@ -119,6 +119,7 @@ fn as_device(raw: &RawRequester) -> RawGroup {
         body: raw.body,
         header: None,
         properties: None,
+        transform: None,
         topic: raw.topic,
         qos: raw.qos,
         retain: None,

@@ -1,4 +1,5 @@
-//! The name of a schedule: 64 bits over every device's due times, configured sizes and planned changes.
+//! The name of a schedule: 64 bits over every device's due times, configured sizes and planned changes, and the steps of
+//! `transform`.
 //!
 //! Not a seal: it tells schedules apart, it does not protect them. Seed, topic, protocol and system are not in it: two
 //! seeds that lead to the same sends have the same hash.
@@ -11,6 +12,7 @@ use crate::fleet::{Device, Fleet};
 use crate::random::{self, mix};
 use crate::schedule::{ChurnCursor, Cursor, Due, Rules, Timeline, Transition, identity_key};
 use crate::states::State;
+use crate::transform;
 use crate::workload::{DeviceGroup, Workload};
 
 /// Messages and changes of connectivity that are hashed, about: some twenty seconds of work. Of a longer schedule the beginning is, and
@@ -159,7 +161,17 @@ pub fn combine(workload: &Workload, fleet: &Fleet, values: &[u64]) -> String {
 fn fold(workload: &Workload, fleet: &Fleet, values: &[u64]) -> u64 {
     in_identity_order(workload, fleet)
         .into_iter()
-        .fold(0, |key, device| random::fold(key, &values[device.publisher as usize].to_le_bytes()))
+        .fold(of_steps(workload), |key, device| random::fold(key, &values[device.publisher as usize].to_le_bytes()))
+}
+
+/// What the groups do with bodies, by their names: 0 where none does anything.
+fn of_steps(workload: &Workload) -> u64 {
+    let mut groups: Vec<&DeviceGroup> = workload.devices.iter().filter(|group| !group.transform.is_empty()).collect();
+    groups.sort_by_key(|group| &group.name);
+    groups.into_iter().fold(0, |key, group| {
+        let named = random::fold(key, group.name.as_bytes());
+        random::fold(named, transform::words(&group.transform).as_bytes())
+    })
 }
 
 fn shown(hash: u64) -> String {

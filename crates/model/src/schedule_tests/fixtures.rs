@@ -28,6 +28,7 @@ pub(crate) fn group(name: &str, count: u32, arrival: Arrival) -> DeviceGroup {
         body: Body::Random,
         header: HeaderPlace::Payload,
         properties: vec![],
+        transform: vec![],
         topic: TopicTemplate("t/{domain}/{type}/{device}".to_owned()),
         qos: Qos::AtLeastOnce,
         retain: false,

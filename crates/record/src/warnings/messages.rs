@@ -84,6 +84,16 @@ pub(super) fn truncated(record: &Record) -> Option<Found> {
     })
 }
 
+pub(super) fn corrupt(record: &Record) -> Option<Found> {
+    (record.delivery.messages.corrupt > 0).then(|| {
+        let text = format!(
+            "{} messages arrived changed: subscribers could not undo `transform`",
+            count(record.delivery.messages.corrupt)
+        );
+        (text, "see what changes messages on the way; report it to the system's authors with the record".to_string())
+    })
+}
+
 pub(super) fn left_in_sockets(record: &Record) -> Option<Found> {
     (record.delivery.at_end.socket_unsent_bytes > 0).then(|| {
         let text =

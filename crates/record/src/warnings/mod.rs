@@ -47,7 +47,7 @@ pub fn warnings(record: &Record) -> Vec<Warning> {
 }
 
 /// Every kind of warning.
-pub const WARNINGS: [WarningKind; 21] = [
+pub const WARNINGS: [WarningKind; 22] = [
     WarningKind {
         code: "W01",
         title: "too few samples for a percentile",
@@ -220,5 +220,13 @@ pub const WARNINGS: [WarningKind; 21] = [
         remedy: "Write to a faster disk with `--out`, or lower the rate; figures that are computed from the log lack \
                  those rows.",
         find: messages::log_partial,
+    },
+    WarningKind {
+        code: "W22",
+        title: "messages corrupt",
+        meaning: "Messages arrived that subscribers could not decompress, decrypt or verify (`transform` of the workload): their bytes are \
+                  not those that were sent. They are not counted as delivered.",
+        remedy: "See whether something on the way changes messages; report it to the system's authors with the record.",
+        find: messages::corrupt,
     },
 ];

@@ -24,6 +24,7 @@ mod scorecard;
 mod sites;
 mod tables;
 mod tiles;
+mod transform;
 mod verdict;
 
 pub use capacity::capacity;

@@ -7,7 +7,7 @@ use pubmark_record::verdict::usable::{Usable, usable};
 
 use super::{
     content, contents, cost, custom, efficiency, faults, figure, generator, latency_breakdown, links, nodes, page,
-    reproduction, requests, tables, tiles, verdict,
+    reproduction, requests, tables, tiles, transform, verdict,
 };
 use crate::charts::{CHARTS, Picture, Section};
 use crate::words;
@@ -42,7 +42,7 @@ const fn beside(id: &'static str, title: &'static str, draw: fn(&Record) -> Mark
 const ALWAYS: fn(&Record) -> bool = |_| true;
 
 /// The sections below the first screen, in order: those about the system, then those about the measurement.
-const SECTIONS: [PageSection; 17] = [
+const SECTIONS: [PageSection; 18] = [
     result("over-time", "Over time", ALWAYS, |record| {
         html! { (small_charts(record)) (tables::rates(record)) (tables::series(record)) }
     }),
@@ -65,6 +65,7 @@ const SECTIONS: [PageSection; 17] = [
     result("nodes", "Nodes", |record| !record.tables.nodes.is_empty(), nodes::section),
     result("cost", "Cost", ALWAYS, cost::section),
     result("efficiency", "Protocol efficiency", |record| record.cost.efficiency.is_some(), efficiency::section),
+    result("transform", "Transformed bodies", |record| !record.cost.transform.is_empty(), transform::section),
     result("links", "Links", |record| record.conditions.links.is_some(), links::section),
     result("faults", "Faults", |record| record.conditions.faults.is_some(), faults::section),
     result("connections", "Connections", ALWAYS, tables::connections),

@@ -58,6 +58,9 @@ fn draw(record: &Record, options: &TerminalOptions, room: &Room) -> Page {
     for row in record.delivery.content.iter().filter(|_| options.verbose) {
         page.field("where", &words::content(row), 3);
     }
+    for row in record.cost.transform.iter().filter(|_| options.verbose) {
+        page.field("transform", &words::transform(row), 3);
+    }
     if !record.custom.is_empty() {
         page.items("custom", &words::custom_values(&record.custom), 3);
     }

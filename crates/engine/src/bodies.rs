@@ -1,0 +1,85 @@
+//! What fills the payloads of a run.
+
+use std::sync::Arc;
+
+use pubmark_model::fleet::Device;
+use pubmark_model::payload;
+use pubmark_model::random::Stream;
+use pubmark_model::transform::Step;
+use pubmark_model::workload::Workload;
+use pubmark_protocol::body::Body;
+use pubmark_protocol::transform::{ShardTransformer, TransformedBody};
+
+/// Bytes that fill payloads: as large as the largest payload's need for not repeating within a message of usual size.
+const POOL_BYTES: usize = 1 << 20;
+
+/// Words that fill text payloads: about 64 KB.
+const TEXT_WORDS: u64 = 13_000;
+
+/// Draws of this run that no device makes.
+mod purpose {
+    pub const BODY: u64 = 0x0b0d;
+    pub const TEXT: u64 = 0x07e7;
+}
+
+/// Random bytes.
+pub fn random_pool(seed: u64) -> Arc<[u8]> {
+    let draws = Stream::new(seed, purpose::BODY);
+    (0..POOL_BYTES as u64 / 8).flat_map(|index| draws.bits(index).to_le_bytes()).collect()
+}
+
+/// Printable text: words in a seeded order.
+fn text_pool(seed: u64) -> Arc<[u8]> {
+    const WORDS: [&str; 16] = [
+        "sensor", "reads", "a", "value", "of", "the", "room", "and", "sends", "it", "to", "every", "listener", "on",
+        "time", "again",
+    ];
+    let draws = Stream::new(seed, purpose::TEXT);
+    let words = (0..TEXT_WORDS).map(|index| WORDS[(draws.bits(index) % WORDS.len() as u64) as usize]);
+    words.flat_map(|word| word.bytes().chain([b' '])).collect()
+}
+
+/// The bodies of all groups.
+pub struct Bodies {
+    seed: u64,
+    /// Words that fill text payloads.
+    text: Arc<[u8]>,
+    /// By device group: what is done with its bodies.
+    steps: Vec<Arc<[Step]>>,
+}
+
+impl Bodies {
+    /// Those of a workload.
+    pub fn new(workload: &Workload, seed: u64) -> Bodies {
+        let steps = workload.devices.iter().map(|group| group.transform.clone().into()).collect();
+        Bodies { seed, text: text_pool(seed), steps }
+    }
+
+    /// A device's before any steps. The random pool is every shard's own default.
+    pub fn plain(&self, body: &payload::Body, device: &Device) -> Option<Body> {
+        match body {
+            payload::Body::Random => None,
+            payload::Body::Text => Some(Body::Pool(Arc::clone(&self.text))),
+            payload::Body::Json(document) => Some(Body::Document(Arc::clone(document).into())),
+            payload::Body::Template(template) => {
+                Some(Body::Template { template: Arc::clone(template), device: device.name().into() })
+            }
+        }
+    }
+
+    /// A device's behind the steps of its group; `None` where there are none. `pool` is the shard's random pool.
+    pub fn transformed(
+        &self,
+        body: &payload::Body,
+        device: &Device,
+        pool: &Arc<[u8]>,
+        shard: &Arc<ShardTransformer>,
+    ) -> Option<Arc<TransformedBody>> {
+        let steps = &self.steps[usize::from(device.group)];
+        (!steps.is_empty()).then(|| {
+            let plain = self.plain(body, device).unwrap_or_else(|| Body::Pool(Arc::clone(pool)));
+            let (steps, shard) = (Arc::clone(steps), Arc::clone(shard));
+            Arc::new(TransformedBody::new(plain, steps, self.seed, device.publisher, shard))
+        })
+    }
+}

@@ -1,0 +1,200 @@
+//! The steps of `transform` on a shard: what its publishers do with bodies, and its subscribers with those that they receive.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use pubmark_model::payload::HeaderPlace;
+use pubmark_model::transform::{MOST_STEPS, Step};
+use pubmark_model::workload::Workload;
+use pubmark_protocol::clients::Outgoing;
+use pubmark_protocol::events::Delivery;
+use pubmark_protocol::header::{self, Header};
+use pubmark_protocol::transform::keys::Keys;
+use pubmark_protocol::transform::{Corrupt, MessageName, StepCosts, TransformedBody, Transformer};
+use serde::{Deserialize, Serialize};
+
+/// Publishers whose keys a shard has ready, at most: some 10 MB. With more, keys are made again.
+const KEYS_LIMIT: usize = 16_384;
+
+/// What one step did with measured messages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StepSum {
+    /// Bodies.
+    pub messages: u64,
+    /// CPU time of the threads that did it, ns.
+    pub cpu_ns: u64,
+    /// Bytes of the bodies before it.
+    pub bytes_before: u64,
+    /// Bytes behind it.
+    pub bytes_after: u64,
+    /// Of those received: bodies that it could not undo.
+    pub failed: u64,
+}
+
+impl StepSum {
+    fn merge(&mut self, other: StepSum) {
+        self.messages += other.messages;
+        self.cpu_ns += other.cpu_ns;
+        self.bytes_before += other.bytes_before;
+        self.bytes_after += other.bytes_after;
+        self.failed += other.failed;
+    }
+}
+
+/// By the place of a step, for the messages of one device group.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TransformCounts {
+    /// What its publishers did with messages that were handed over.
+    pub publishing: [StepSum; MOST_STEPS],
+    /// What clients did with copies that they received; before it are the bytes received.
+    pub receiving: [StepSum; MOST_STEPS],
+}
+
+impl TransformCounts {
+    /// Adds another shard's.
+    pub fn merge(&mut self, other: &TransformCounts) {
+        self.publishing.iter_mut().zip(other.publishing).for_each(|(sum, other)| sum.merge(other));
+        self.receiving.iter_mut().zip(other.receiving).for_each(|(sum, other)| sum.merge(other));
+    }
+}
+
+/// By device group; none of one without steps.
+pub type GroupTransforms = Vec<Option<Box<TransformCounts>>>;
+
+fn counts_of(all: &mut GroupTransforms, group: u16) -> &mut TransformCounts {
+    let group = usize::from(group);
+    if all.len() <= group {
+        all.resize(group + 1, None);
+    }
+    all[group].get_or_insert_with(Default::default)
+}
+
+fn enter(sums: &mut [StepSum; MOST_STEPS], costs: &StepCosts, steps: usize) {
+    for (sum, cost) in sums.iter_mut().zip(costs).take(steps) {
+        sum.merge(StepSum {
+            messages: 1,
+            cpu_ns: cost.cpu_ns,
+            bytes_before: cost.bytes_before.into(),
+            bytes_after: cost.bytes_after.into(),
+            failed: 0,
+        });
+    }
+}
+
+/// Enters what the steps of a publisher's message did.
+pub fn enter_made(all: &mut GroupTransforms, group: u16, workload: &Workload, costs: &StepCosts) {
+    let steps = workload.devices[usize::from(group)].transform.len();
+    enter(&mut counts_of(all, group).publishing, costs, steps);
+}
+
+/// What a publisher with steps makes its bodies with.
+pub struct PublisherSteps {
+    body: Arc<TransformedBody>,
+    header: HeaderPlace,
+    /// Wall clock − `CLOCK_MONOTONIC`, ns, as the adapter has it.
+    wall_ahead_ns: i64,
+}
+
+/// What the steps did with a message.
+#[derive(Clone, Copy, Debug)]
+pub struct Stepped {
+    /// By step.
+    pub costs: StepCosts,
+    /// CPU time of all of them, ns, as far as the device did it between due and handed over: of a message that waited for its session
+    /// it may have been done meanwhile, so that it is 0.
+    pub delay_ns: u64,
+}
+
+impl PublisherSteps {
+    /// Of a publisher with these bodies.
+    pub fn new(body: Arc<TransformedBody>, header: HeaderPlace, wall_ahead_ns: i64) -> PublisherSteps {
+        PublisherSteps { body, header, wall_ahead_ns }
+    }
+
+    /// Makes the body of a message and sets its sizes. The steps are the device's work: that of a message that did not wait
+    /// is no lag of the generator.
+    pub fn make(&self, publisher: u32, message: &mut Outgoing, has_waited: bool) -> Stepped {
+        let header_bytes = header_bytes(self.header, message.root.is_some());
+        message.plain_body_bytes = message.payload_bytes.saturating_sub(header_bytes);
+        let made = self.body.make(&message.filled(publisher, self.wall_ahead_ns));
+        message.payload_bytes = header_bytes + made.bytes;
+        let cpu_ns = made.costs.iter().map(|cost| cost.cpu_ns).sum();
+        let delay_ns = if has_waited { 0 } else { cpu_ns };
+        message.timing.handed_ns += delay_ns;
+        Stepped { costs: made.costs, delay_ns }
+    }
+}
+
+/// Bytes of the header in a payload with steps, whose header is never compact.
+fn header_bytes(place: HeaderPlace, is_reaction: bool) -> u32 {
+    match (place, is_reaction) {
+        (HeaderPlace::UserProperty, _) => 0,
+        (HeaderPlace::Payload, false) => header::FULL as u32,
+        (HeaderPlace::Payload, true) => header::REACTION as u32,
+    }
+}
+
+/// Undoes the steps of received messages.
+pub struct Undoing {
+    workload: Arc<Workload>,
+    seed: u64,
+    transformer: Transformer,
+    keys: HashMap<u32, Keys>,
+    body: Vec<u8>,
+}
+
+impl Undoing {
+    /// For a shard of subscribers; `None` where no group has steps.
+    pub fn new(workload: &Arc<Workload>, seed: u64) -> Option<Undoing> {
+        workload.devices.iter().any(|group| !group.transform.is_empty()).then(|| Undoing {
+            workload: Arc::clone(workload),
+            seed,
+            transformer: Transformer::default(),
+            keys: HashMap::new(),
+            body: vec![],
+        })
+    }
+
+    /// Undoes the steps of a message of this group, if it has some. It is counted if it is measured.
+    ///
+    /// # Errors
+    /// It is not as its publisher sent it.
+    pub fn undo(
+        &mut self,
+        group: u16,
+        header: &Header,
+        delivery: &Delivery<'_>,
+        counted: Option<&mut GroupTransforms>,
+    ) -> Result<(), Corrupt> {
+        let sender = &self.workload.devices[usize::from(group)];
+        let steps: &[Step] = &sender.transform;
+        if steps.is_empty() {
+            return Ok(());
+        }
+        if self.keys.len() >= KEYS_LIMIT && !self.keys.contains_key(&header.publisher) {
+            self.keys.clear();
+        }
+        let keys = self.keys.entry(header.publisher).or_insert_with(|| Keys::of(steps, self.seed, header.publisher));
+        let place = if delivery.header.is_some() { HeaderPlace::UserProperty } else { HeaderPlace::Payload };
+        let header_bytes = header_bytes(place, header.root.is_some()) as usize;
+        self.body.clear();
+        self.body.extend_from_slice(delivery.payload.get(header_bytes..).unwrap_or_default());
+        let name = MessageName { publisher: header.publisher, sequence: header.sequence };
+        // Twice the largest that was expected: sizes are drawn, and a template may add some.
+        let most = sender.size.upper_bound().saturating_mul(2).saturating_add(4_096) as usize;
+        let undone = self.transformer.undo(steps, keys, name, most, &mut self.body);
+        if let Some(counted) = counted {
+            let receiving = &mut counts_of(counted, group).receiving;
+            match &undone {
+                Ok(costs) => enter(receiving, costs, steps.len()),
+                Err(corrupt) => receiving[corrupt.step].failed += 1,
+            }
+        }
+        undone.map(|_| ())
+    }
+
+    /// The body that was undone last; `None` of a group without steps.
+    pub fn document(&self, group: u16) -> Option<&[u8]> {
+        (!self.workload.devices[usize::from(group)].transform.is_empty()).then_some(&self.body)
+    }
+}
