@@ -40,7 +40,7 @@ pub struct Cost {
     #[serde(default)]
     pub efficiency: Option<EfficiencyFigures>,
     /// What the steps of `transform` did, a row a step of each device group with some.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub transform: Vec<TransformRow>,
 }
 

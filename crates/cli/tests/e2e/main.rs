@@ -54,6 +54,7 @@ mod starvation;
 mod supermarket;
 mod support;
 mod tls;
+mod transform;
 mod websocket;
 mod wills;
 mod workers;

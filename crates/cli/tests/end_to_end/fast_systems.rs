@@ -14,12 +14,12 @@ use serde_json::Value;
 
 use crate::program::{assert_closed, call, record_of};
 
-const FAST: [&str; 10] =
+pub const FAST: [&str; 10] =
     ["builtin", "coap", "mosquitto", "mochi", "nats", "redis", "valkey", "rumqttd", "aedes", "zeromq"];
 /// Systems that other tests of each change start: `brokerless_dds`, `zenoh` and the conformance suite.
-const ELSEWHERE: [&str; 5] = ["coap-peers", "dds", "zenoh", "zenoh-peers", "zeromq-peers"];
+pub const ELSEWHERE: [&str; 5] = ["coap-peers", "dds", "zenoh", "zenoh-peers", "zeromq-peers"];
 /// The protocols that pubmark's clients speak.
-const SPOKEN: [&str; 17] = [
+pub const SPOKEN: [&str; 17] = [
     "mqtt5",
     "mqtt311",
     "nats",
@@ -47,7 +47,7 @@ fn is_own(name: &str) -> bool {
 }
 
 /// The definition if its program is installed; says so if it is not.
-fn here(name: &str) -> Option<Definition> {
+pub fn here(name: &str) -> Option<Definition> {
     let definition = Definition::load(name).unwrap();
     if is_own(name) || install::found(&definition).is_some() {
         return Some(definition);

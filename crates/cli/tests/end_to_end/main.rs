@@ -9,3 +9,4 @@ mod ending;
 mod fast_systems;
 mod program;
 mod systems;
+mod transform;

@@ -14,6 +14,9 @@ use crate::server::{Server, Step, hear, say};
 
 const TABLE: Table =
     Table { scheme: "nats", arguments: &["fan-in", "--qos", "0", "--set", "publishers=2", "--set", "rate=20/s"] };
+/// Two devices whose messages are signed.
+const SIGNED: Table =
+    Table { scheme: "nats", arguments: &[concat!(env!("CARGO_MANIFEST_DIR"), "/tests/hostile/signed.yaml")] };
 const REQUESTS: Table = Table {
     scheme: "nats",
     arguments: &["request-reply", "--set", "requesters=2", "--set", "rate=20/s", "--set", "timeout=300ms"],
@@ -114,6 +117,8 @@ enum Lie {
     Copies,
     /// Delivers half of the payload.
     Cut,
+    /// Changes a bit of the last byte.
+    Flip,
     /// Delivers to the wrong subscription.
     Elsewhere,
     /// Delivers messages with numbers that nobody used, beside the real ones.
@@ -230,6 +235,7 @@ fn copies(lie: Lie, payload: &[u8]) -> Vec<Vec<u8>> {
     match lie {
         Lie::Copies => vec![payload.to_vec(); 100],
         Lie::Cut => vec![payload[..payload.len() / 2].to_vec()],
+        Lie::Flip => vec![changed(payload.len() - 1, &[payload[payload.len() - 1] ^ 1])],
         Lie::Sequences => {
             let forged = (0..50u32).map(|more| changed(8, &(1_000_000 + more * 70_000).to_le_bytes()));
             forged.chain([payload.to_vec()]).collect()
@@ -255,6 +261,24 @@ fn a_server_that_refuses_requests_which_nobody_made_refuses_no_more_than_there_a
         assert_count_eq!(offered, 20, "{lie:?}: two requesters, 20 a second, half a second");
         assert_count_eq!(count("refused"), offered, "{lie:?}: {}", record["delivery"]);
         assert_count_eq!((count("sent"), count("expected")), (0, 0), "{lie:?}: {}", record["delivery"]);
+    }
+}
+
+#[test]
+fn a_signed_message_that_is_changed_on_its_way_is_corrupt_and_not_delivered() {
+    for (lie, delivered) in [(Lie::None, 20), (Lie::Flip, 0)] {
+        let called = SIGNED.run(carrier(lie).address);
+        judge(Counted, &called).unwrap_or_else(|why| panic!("{lie:?}: {why}"));
+        let record = called.record().unwrap();
+        let count = |name: &str| record["delivery"][name].as_u64().unwrap();
+        let lost = 20 - delivered;
+        let found = (count("delivered"), count("corrupt"), count("lost"));
+        assert_count_eq!(found, (delivered, lost, lost), "{lie:?}: {}", record["delivery"]);
+        let row = &record["cost"]["transform"][0];
+        assert_count_eq!(row["failed"].as_u64().unwrap(), lost, "{lie:?}: {row}");
+        assert_count_eq!(row["receiving"]["messages"].as_u64().unwrap(), delivered, "{lie:?}: {row}");
+        let warnings = record["verdict"]["warnings"].as_array().unwrap();
+        assert_eq!(warnings.iter().any(|warning| warning["code"] == "W22"), lost > 0, "{lie:?}: {warnings:?}");
     }
 }
 

@@ -112,7 +112,7 @@ macro_rules! with_device_fields {
             pub properties: Option<Named<Text<AnyText>>>,
             /// Steps that a publisher does with the body of each message, in this order, and subscribers undo: a list such as
             /// `[compress: zstd, encrypt: aes-256-gcm, sign: ed25519]`, or `none` (default). The header stays as it is.
-            pub transform: Option<Spanned<OneOrMany<Form<Word<TransformWord>, Spanned<RawStep>>>>>,
+            pub transform: Option<RawSteps>,
             /// Topic, with `{workload}`, `{group}`, `{domain}`, `{type}`, `{qos}`, `{device}`, `{index}`, `{copy}`, `{trigger}` filled in
             /// per device; `{index%NAME}` is the index modulo the number of devices, subscribers or clients called so.
             pub topic: Option<Spanned<String>>,
@@ -316,6 +316,9 @@ pub(crate) enum HeaderWord {
     /// In a user property.
     UserProperty,
 }
+
+/// Steps as a file has them.
+pub(crate) type RawSteps = Spanned<OneOrMany<Form<Word<TransformWord>, Spanned<RawStep>>>>;
 
 /// No steps, where a type or the defaults have some.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]

@@ -1,17 +1,15 @@
 //! The steps of a device group, checked.
 
 use super::diagnostic::{Problem, ProblemKind};
-use super::raw::{CipherWord, CompressWord, RawCompress, RawStep, SignWord, TransformWord};
-use super::shape::{Form, OneOrMany, Spanned, Word};
+use super::raw::{CipherWord, CompressWord, RawCompress, RawStep, RawSteps, SignWord};
+use super::shape::{Form, Spanned, Word};
 use super::value;
 use crate::transform::{
     Cipher, Compression, HIGHEST_ZLIB_LEVEL, HIGHEST_ZSTD_LEVEL, Signature, Step, USUAL_ZLIB_LEVEL, USUAL_ZSTD_LEVEL,
 };
 
 /// Reads the steps of a group, in order.
-pub(crate) fn steps(
-    raw: Option<&Spanned<OneOrMany<Form<Word<TransformWord>, Spanned<RawStep>>>>>,
-) -> Result<Vec<Step>, Problem> {
+pub(crate) fn steps(raw: Option<&RawSteps>) -> Result<Vec<Step>, Problem> {
     let Some(raw) = raw else { return Ok(vec![]) };
     let mut steps: Vec<(Step, &Spanned<RawStep>)> = vec![];
     for item in &raw.value.0 {

@@ -16,6 +16,7 @@ mod requests;
 mod schema;
 mod settings;
 mod tokens;
+mod transform;
 
 use pubmark_model::load::{self, Diagnostic, LoadError, LoadOptions};
 use pubmark_model::workload::{Variant, Workload};

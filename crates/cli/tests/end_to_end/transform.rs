@@ -1,0 +1,58 @@
+//! Bodies that are compressed, encrypted and signed, over each protocol: what publishers did is undone, whatever an adapter does between
+//! the hand-over and the socket.
+
+use pubmark_testing::assert_count_eq;
+use serde_json::Value;
+
+use crate::fast_systems::{ELSEWHERE, FAST, SPOKEN, here};
+use crate::program::{assert_closed, record_of};
+
+/// Ten messages of each of two devices, larger than a block of CoAP, of a text that compresses and one that does not.
+const WORKLOAD: &str = "name: transform
+defaults: {transform: [compress: zstd, encrypt: aes-256-gcm, sign: ed25519]}
+devices:
+  - {name: text, every: 50ms, payload: 3KB, body: text}
+  - {name: noise, every: 50ms, payload: 3KB}
+subscribers:
+  - {name: all}
+";
+
+fn number(row: &Value, side: &str, name: &str) -> u64 {
+    row[side][name].as_u64().unwrap_or_else(|| panic!("no {name} in {row}"))
+}
+
+#[test]
+fn what_was_done_with_bodies_is_undone_over_each_protocol() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("transform.yaml"), WORKLOAD).unwrap();
+    for protocol in SPOKEN {
+        let speaks = |definition: &pubmark_systems::Definition| definition.protocols.contains_key(protocol);
+        let known = FAST.into_iter().chain(ELSEWHERE).map(|name| pubmark_systems::Definition::load(name).unwrap());
+        // AMQP is spoken by systems of the full suite alone.
+        let Some(system) = known.filter(speaks).find_map(|definition| here(&definition.name)) else { continue };
+        let options = ["transform.yaml", "--system", &system.name, "--protocol", protocol];
+        let record = record_of(folder.path(), &[&options[..], &["--duration", "500ms", "--warmup", "0s"]].concat());
+        assert_closed(&record);
+        let counts = ["offered", "delivered", "lost", "corrupt"].map(|name| record["delivery"][name].as_u64().unwrap());
+        assert_count_eq!(counts, [20, 20, 0, 0], "{protocol}: {}", record["delivery"]);
+        let rows = record["cost"]["transform"].as_array().unwrap();
+        assert_eq!(rows.len(), 6, "{protocol}: {rows:?}");
+        for (row, added) in rows.iter().zip([0, 280, 640, 0, 280, 640]) {
+            assert_count_eq!(number(row, "publishing", "messages"), 10, "{protocol}: {row}");
+            assert_count_eq!(number(row, "receiving", "messages"), 10, "{protocol}: {row}");
+            let [before, after] = ["bytes_before", "bytes_after"].map(|name| number(row, "publishing", name));
+            let undone = ["bytes_after", "bytes_before"].map(|name| number(row, "receiving", name));
+            assert_count_eq!(undone, [before, after], "{protocol}: {row}");
+            assert!(row["publishing"]["cpu_s"].as_f64().unwrap() > 0.0, "{protocol}: {row}");
+            assert!(row["receiving"]["cpu_s"].as_f64().unwrap() > 0.0, "{protocol}: {row}");
+            match (row["group"].as_str().unwrap(), added) {
+                ("text", 0) => assert!(after * 2 < before, "{protocol}: words compress: {row}"),
+                (_, 0) => assert!(after > before, "{protocol}: random bytes do not: {row}"),
+                _ => assert_count_eq!(after, before + added, "{protocol}: {row}"),
+            }
+        }
+        let sent: u64 = [&rows[2], &rows[5]].map(|row| number(row, "publishing", "bytes_after") + 10 * 24).iter().sum();
+        let published = &record["cost"]["efficiency"]["total"]["published_bytes"];
+        assert_count_eq!(published.as_u64().unwrap(), sent, "{protocol}: {}", record["cost"]["efficiency"]);
+    }
+}
