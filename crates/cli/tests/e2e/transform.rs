@@ -71,7 +71,7 @@ fn the_work_of_the_device_is_in_both_bounds_of_the_latency() {
 devices:
   - {name: camera, every: 100ms, payload: 150KB, body: text, transform: [compress: {zstd: 19}]}
 subscribers:
-  - {name: all}
+  - {name: all, filters: '#'}
 ";
     place.write("transform.yaml", text);
     let record = place.record(&SHORT);

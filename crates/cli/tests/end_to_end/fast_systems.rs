@@ -46,10 +46,15 @@ fn is_own(name: &str) -> bool {
     ["builtin", "coap"].contains(&name)
 }
 
+/// Has it no program of its own, but the clients alone?
+fn is_brokerless(name: &str) -> bool {
+    ["coap-peers", "dds", "zenoh-peers", "zeromq-peers"].contains(&name)
+}
+
 /// The definition if its program is installed; says so if it is not.
 pub fn here(name: &str) -> Option<Definition> {
     let definition = Definition::load(name).unwrap();
-    if is_own(name) || install::found(&definition).is_some() {
+    if is_own(name) || is_brokerless(name) || install::found(&definition).is_some() {
         return Some(definition);
     }
     skip(format_args!("{name} is not installed (`pubmark install {name}`)"));

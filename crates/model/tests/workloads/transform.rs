@@ -2,13 +2,15 @@
 
 use pubmark_model::fleet::Fleet;
 use pubmark_model::load::ProblemKind;
-use pubmark_model::schedule::{Timeline, hash};
+use pubmark_model::schedule::{self, Timeline};
 use pubmark_model::transform::{Cipher, Compression, Signature, Step};
 
 use super::{read, refused};
 
 fn workload(keys: &str) -> String {
-    format!("name: t\ndevices:\n  - {{name: sensor, every: 1s, payload: 10B, {keys}}}\nsubscribers: [{{name: s}}]\n")
+    format!(
+        "name: t\ndevices:\n  - {{name: sensor, every: 1s, payload: 10B, {keys}}}\nsubscribers: [{{name: s, filters: '#'}}]\n"
+    )
 }
 
 fn steps(transform: &str) -> Vec<Step> {
@@ -28,11 +30,11 @@ fn steps_are_read_in_their_order() {
 #[test]
 fn a_group_can_leave_out_what_the_defaults_have() {
     let text = "name: t
-defaults: {transform: [sign: hmac-sha256]}
+defaults: {payload: 100B, transform: [sign: hmac-sha256]}
 devices:
   - {name: signs, every: 1s}
   - {name: leaves, every: 1s, transform: none}
-subscribers: [{name: s}]
+subscribers: [{name: s, filters: '#'}]
 ";
     let groups = read(text).unwrap().devices;
     let steps = groups.iter().map(|group| group.transform.len());
@@ -52,7 +54,7 @@ fn mistakes_are_refused_at_their_place() {
         ("[compress: {}]", ImpossibleValue, "one compression", "compress: zstd"),
     ] {
         let problem = refused(&workload(&format!("transform: {transform}")));
-        assert_eq!(problem.kind, kind, "{transform}: {problem:?}");
+        assert_eq!(problem.kind(), kind, "{transform}: {problem:?}");
         let text = format!("{problem:?}");
         assert!(text.contains(message) && text.contains(hint), "{transform}: {text}");
     }
@@ -74,7 +76,7 @@ fn a_broker_cannot_filter_what_it_cannot_read() {
 devices:
   - {name: sensor, every: 1s, body: {json: '{\"n\": {{counter}}}'}, transform: [encrypt: aes-128-gcm]}
 subscribers:
-  - {name: s, where: {filter: payload.n > 3, at: broker}}
+  - {name: s, filters: '#', where: {filter: payload.n > 3, at: broker}}
 ";
     let problem = refused(text);
     let shown = format!("{problem:?}");
@@ -88,7 +90,7 @@ subscribers:
 fn named(keys: &str) -> String {
     let workload = read(&workload(keys)).unwrap();
     let timeline = Timeline { warmup_ns: 0, duration_ns: 10_000_000_000 };
-    hash::hash(&workload, &Fleet::new(&workload, 1), 1, &timeline)
+    schedule::hash(&workload, &Fleet::new(&workload, 1), 1, &timeline)
 }
 
 #[test]
