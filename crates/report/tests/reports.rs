@@ -294,6 +294,7 @@ fn tables_of_a_run_behind_links_are_filled() {
     record.custom = vec![pubmark_record::sample::custom("jitter", "ms", [0.5, 1.5])];
     record.tables.nodes = vec![NodeRow { received: ReceivedPerSecond::of(&[9, 11]), ..NodeRow::default() }];
     record.delivery.content = vec![pubmark_record::sample::content()];
+    record.cost.transform = vec![pubmark_record::sample::transform()];
     record.tables.by_label = vec![LabelRow {
         label: "site".to_owned(),
         publisher_site: Some("edge".to_owned()),

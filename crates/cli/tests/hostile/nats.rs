@@ -278,7 +278,7 @@ fn a_signed_message_that_is_changed_on_its_way_is_corrupt_and_not_delivered() {
         assert_count_eq!(row["failed"].as_u64().unwrap(), lost, "{lie:?}: {row}");
         assert_count_eq!(row["receiving"]["messages"].as_u64().unwrap(), delivered, "{lie:?}: {row}");
         let warnings = record["verdict"]["warnings"].as_array().unwrap();
-        assert_eq!(warnings.iter().any(|warning| warning["code"] == "W22"), lost > 0, "{lie:?}: {warnings:?}");
+        assert_eq!(warnings.iter().any(|warning| warning["code"] == "W23"), lost > 0, "{lie:?}: {warnings:?}");
     }
 }
 

@@ -222,7 +222,7 @@ pub const WARNINGS: [WarningKind; 22] = [
         find: messages::log_partial,
     },
     WarningKind {
-        code: "W22",
+        code: "W23",
         title: "messages corrupt",
         meaning: "Messages arrived that subscribers could not decompress, decrypt or verify (`transform` of the workload): their bytes are \
                   not those that were sent. They are not counted as delivered.",

@@ -44,7 +44,7 @@ fn each_cause_raises_its_own_warning_and_only_it() {
         ("W13", |record| record.environment.load_before = Some(2.1)),
         ("W15", |record| record.delivery.messages.delivered_after_refusal = 1),
         ("W19", |record| record.delivery.messages.truncated = 1),
-        ("W22", |record| record.delivery.messages.corrupt = 1),
+        ("W23", |record| record.delivery.messages.corrupt = 1),
         ("W20", |record| record.cost.threads[0].quantum_us = Some(200.0)),
         ("W21", |record| record.message_log = Some(MessageLogInfo { missing: 1, ..MessageLogInfo::default() })),
         ("W18", |record| {
