@@ -7,6 +7,10 @@
 // workload. All clients of the process share one participant. A publisher is connected when each of its writers has found a reader, or
 // after a second.
 //
+// `written` has the time at which the writer took the sample: it waits for nobody. Acknowledgements are all or none: Fast DDS 2.9 says
+// only whether readers have all that a writer sent. They are asked for without waiting, and reported when that is so, which under a
+// steady flow may be late; a reliable publisher is then held up by its window, and not by the system.
+//
 // It stands where PSMark has OpenDDS, which no package registry has. What differs from OpenDDS:
 //   - discovery: RTPS over UDP with the loopback interface's address as initial peer; OpenDDS also has a repository server (DCPSInfoRepo);
 //   - transport: UDP alone (Fast DDS would use shared memory between processes of one machine, OpenDDS TCP by default);

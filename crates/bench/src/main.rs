@@ -37,7 +37,8 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let result = match words.as_slice() {
         ["child", kind, order] => serve(kind, order),
-        ["loop", messages] => count_loop(messages),
+        ["loop", messages] => count_loop(messages, |messages| Ok(memory_loop::run(messages))),
+        ["logged-loop", messages] => count_loop(messages, memory_loop::run_logged),
         // Asked by the systems that are started from here: see `pubmark_systems::supervisor`.
         ["supervisor"] => pubmark_systems::supervisor::serve().map_err(|error| error.to_string()),
         // How the system `coap` starts itself, which is this program here.
@@ -85,9 +86,9 @@ fn answer<Order: DeserializeOwned, Finding: Serialize>(
     Ok(())
 }
 
-fn count_loop(messages: &str) -> Result<(), String> {
-    let messages = messages.parse().map_err(|error| format!("`{messages}` is not a number: {error}"))?;
-    let arrived = memory_loop::run(messages);
+fn count_loop(messages: &str, run: impl Fn(u32) -> Result<u64, String>) -> Result<(), String> {
+    let messages: u32 = messages.parse().map_err(|error| format!("`{messages}` is not a number: {error}"))?;
+    let arrived = run(messages)?;
     if arrived != u64::from(messages) {
         return Err(format!("{messages} messages went in, {arrived} came out"));
     }

@@ -4,6 +4,9 @@ use std::sync::Arc;
 
 use pubmark_engine::announced::Announced;
 use pubmark_engine::figures::Figures;
+use pubmark_engine::message_log::files::LogFiles;
+use pubmark_engine::message_log::row::{Row, RowKind};
+use pubmark_engine::message_log::writer::{LogWriter, Logged, ShardLog};
 use pubmark_engine::progress::Progress;
 use pubmark_engine::receiver::{Audience, Receiver};
 use pubmark_engine::window::Window;
@@ -109,9 +112,26 @@ pub fn books_cost(streams: u32, deliveries: u32) -> (f64, f64) {
     (cost_ns, (after - before) as f64)
 }
 
+/// The same with a message log of both sides, on a disk until it is over.
+///
+/// # Errors
+/// The log cannot be written, or lacks rows.
+pub fn run_logged(messages: u32) -> Result<u64, String> {
+    let files = LogFiles::create(&std::env::temp_dir()).map_err(|error| error.to_string())?;
+    let writer = LogWriter::start(&files.file(0)).map_err(|error| error.to_string())?;
+    let (delivered, log) = send(messages, Some(writer.shard()));
+    let logged = log.map(ShardLog::finish).unwrap_or_default();
+    if logged == Logged::default() { Ok(delivered) } else { Err(format!("the log lacks rows: {logged:?}")) }
+}
+
 /// Sends `messages` messages of 100 B through codec and books; returns how many arrived.
 pub fn run(messages: u32) -> u64 {
+    send(messages, None).0
+}
+
+fn send(messages: u32, log: Option<ShardLog>) -> (u64, Option<ShardLog>) {
     let mut books = Books::new(64, 8);
+    books.figures.log = log.map(Box::new);
     let mut buffer = Vec::new();
     let head = mqtt::PublishHead {
         dup: false,
@@ -125,6 +145,9 @@ pub fn run(messages: u32) -> u64 {
         let publisher = index % 64;
         let due_ns = START_NS + u64::from(index) * 1_000;
         books.announce(publisher, index / 64 + 1);
+        if let Some(log) = &mut books.figures.log {
+            log.note(handed(publisher, index / 64 + 1, due_ns));
+        }
         buffer.clear();
         mqtt::encode_publish_head(mqtt::Version::V5, &head, 100, &mut buffer).expect("the head is within all limits");
         let at = buffer.len();
@@ -137,5 +160,21 @@ pub fn run(messages: u32) -> u64 {
             books.enter(publish.payload, due_ns + 50_000 + u64::from(index % 1_000));
         }
     }
-    books.delivered()
+    (books.delivered(), books.figures.log.take().map(|log| *log))
+}
+
+/// What a publisher notes of a message.
+fn handed(publisher: u32, sequence: u32, due_ns: u64) -> Row {
+    Row {
+        kind: RowKind::Handed,
+        publisher,
+        sequence,
+        audience: 0,
+        payload_bytes: 100,
+        due_ns,
+        at_ns: due_ns,
+        lag_ns: 0,
+        late_ns: 0,
+        write_start_us: None,
+    }
 }

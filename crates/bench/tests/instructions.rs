@@ -20,8 +20,7 @@ fn a_message_costs_as_many_instructions_as_before() {
         pubmark_testing::skip("valgrind is not installed (`apt-get install valgrind`)");
         return;
     }
-    let (few, many) = (count(MESSAGES.0), count(MESSAGES.1));
-    let per_message = (many - few) as f64 / (MESSAGES.1 - MESSAGES.0) as f64;
+    let per_message = per_message("loop");
     let key = key();
     println!("{per_message:.1} instructions a message ({key})");
     if std::env::var_os("UPDATE").is_some() {
@@ -43,12 +42,35 @@ fn a_message_costs_as_many_instructions_as_before() {
     );
 }
 
+/// Most that a message log may add, as a share of what a message costs without: noting it on both sides, and writing both rows.
+const MOST_FOR_LOG: f64 = 0.15;
+
+#[test]
+fn a_message_log_adds_at_most_fifteen_percent() {
+    if Command::new("valgrind").arg("--version").output().is_err() {
+        pubmark_testing::skip("valgrind is not installed (`apt-get install valgrind`)");
+        return;
+    }
+    let (without, with) = (per_message("loop"), per_message("logged-loop"));
+    let share = with / without - 1.0;
+    println!("{without:.1} instructions a message, {with:.1} with a message log: {:+.1} %", share * 100.0);
+    // A log that costs nothing would be none.
+    assert!(with > without + 20.0, "{with:.1} with a message log, {without:.1} without");
+    assert!(share <= MOST_FOR_LOG, "a message log adds {:.1} %", share * 100.0);
+}
+
+/// Instructions that a message costs in a loop of the bench.
+fn per_message(which: &str) -> f64 {
+    let (few, many) = (count(which, MESSAGES.0), count(which, MESSAGES.1));
+    (many - few) as f64 / (MESSAGES.1 - MESSAGES.0) as f64
+}
+
 /// Instructions of a whole run of the loop.
-fn count(messages: u64) -> u64 {
+fn count(which: &str, messages: u64) -> u64 {
     let output = Command::new("valgrind")
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
         .arg(env!("CARGO_BIN_EXE_pubmark-bench"))
-        .args(["loop", &messages.to_string()])
+        .args([which, &messages.to_string()])
         .output()
         .unwrap();
     let text = String::from_utf8_lossy(&output.stderr).into_owned();

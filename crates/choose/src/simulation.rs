@@ -103,7 +103,7 @@ fn p99(draws: Stream, run: u64, median_us: f64) -> Measured {
     let disturbed = if draws.unit(1_000 + run) < 0.05 { 3.0 } else { 1.0 };
     let upper = median_us * disturbed * (0.2 * draws.normal(2_000 + run)).exp();
     let lower = upper * (1.0 - 0.2 * draws.unit(3_000 + run));
-    Measured { interval: [lower, upper], few_samples: false, held_up: false }
+    Measured::within([lower, upper])
 }
 
 #[test]

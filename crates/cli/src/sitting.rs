@@ -41,9 +41,14 @@ pub struct Options {
     pub machines: Machines,
 }
 
+/// This machine, with what runs keep on the disk while they go on beside their results.
+fn host_beside(results: &Path) -> Result<Host, Failure> {
+    Ok(Host { stop: signals::watch()?, scratch: results.to_owned(), ..host::this() })
+}
+
 /// Carries an experiment out. Its paths count from `folder`.
 pub fn begin(experiment: Experiment, folder: Option<&Path>, options: &Options, printer: &Printer) -> Outcome {
-    let host = Host { stop: signals::watch()?, ..host::this() };
+    let host = host_beside(&options.out)?;
     let machines = &options.machines;
     if options.dry_run {
         let plan = Plan::new(experiment, &absolute(folder)?, &host, machines)?;
@@ -60,7 +65,7 @@ pub fn begin(experiment: Experiment, folder: Option<&Path>, options: &Options, p
 
 /// Goes on with the experiment in a folder.
 pub fn resume(folder: &Path, options: &Options, printer: &Printer) -> Outcome {
-    let host = Host { stop: signals::watch()?, ..host::this() };
+    let host = host_beside(folder)?;
     options.watching.during(&options.events, options.json, printer, |stream, watchers| {
         watchers.start(&host.stop, printer)?;
         let mut watcher = Watcher { printer, stream };

@@ -166,6 +166,18 @@ impl Rules {
         Some(Answer { think_ns, left, ..self.answer_of(next, device_bytes) })
     }
 
+    /// The number of messages of a burst, the time between two, ns, and so many draws of the time before one, ns, and of its size, bytes;
+    /// `None` of a group that does not react, or with one message.
+    fn burst_draws(&self, draws: u32) -> Option<Vec<u64>> {
+        let think = self.think.filter(|_| self.burst != Burst::ONE)?;
+        let interval_ns = u64::try_from(self.burst.interval.as_nanos()).unwrap_or(u64::MAX);
+        let drawn = (0..draws).flat_map(|number| {
+            let think_ns = think.draw_ns(Stream::new(self.key, purpose::THINK), u64::from(number));
+            [think_ns, u64::from(self.size.draw(BodyDraw { key: self.key, number }, 0))]
+        });
+        Some([u64::from(self.burst.messages), interval_ns].into_iter().chain(drawn).collect())
+    }
+
     fn answer_of(&self, draw: BodyDraw, device_bytes: u8) -> Answer {
         let configured = self.size.draw(draw, device_bytes);
         Answer {

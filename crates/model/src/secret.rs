@@ -125,6 +125,12 @@ pub fn is_named(key: &str) -> bool {
     !is_a_place && ["passw", "passphrase", "secret"].iter().any(|word| key.contains(word))
 }
 
+/// A text with [`MASK`] in place of each of these secrets. Of two of which one is a part of the other, the longer one comes first.
+pub fn without(text: &str, secrets: &[&str]) -> String {
+    let hide = |text: String, secret: &&str| if text.contains(secret) { text.replace(secret, MASK) } else { text };
+    secrets.iter().filter(|secret| !secret.is_empty()).fold(text.to_owned(), hide)
+}
+
 /// A URL, or any text with one in it, without the password of its log-in. What may be a password in a malformed URL is left
 /// out, too: all behind the user's name up to the last `@`, or behind a `:` that no port follows.
 pub fn without_password(url: &str) -> String {

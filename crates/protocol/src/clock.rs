@@ -51,6 +51,11 @@ pub fn machine_ahead_ns() -> i64 {
     mapping.map_or(0, |mapping| machine_ns().wrapping_sub(mapping.run_ns(raw_ns())) as i64)
 }
 
+/// Is [`monotonic_ns`] a time that several machines agree on, and that is exact only within a bound?
+pub fn is_shared() -> bool {
+    followed().and_then(RunClock::mapping).is_some()
+}
+
 /// How long a length of [`monotonic_ns`] is by the machine's clock, which the kernel sleeps by.
 pub fn machine_length(length_ns: u64) -> Duration {
     let mapping = followed().and_then(RunClock::mapping);

@@ -88,6 +88,16 @@ impl Header {
     pub fn chain_due_ns(&self) -> u64 {
         self.root.map_or(self.due_ns, |root| root.due_ns)
     }
+
+    /// The earliest time at which its write can have begun, ns of `CLOCK_MONOTONIC`: nobody has received it before. Exact to 1 µs in a
+    /// full header; a compact one says only how much of the time since it was due was the generator's.
+    pub fn earliest_write_start_ns(&self) -> u64 {
+        let waited_ns = match self.write_start_us {
+            Some(waited_us) => u64::from(waited_us) * 1_000,
+            None => lag::at_least_ns(self.lag_ns),
+        };
+        self.due_ns.saturating_add(waited_ns)
+    }
 }
 
 /// Header bytes that a payload of this size carries; `None` where not even the compact one fits.
@@ -407,6 +417,22 @@ mod tests {
         let header = read(&out, due_ns).expect("a header");
         assert_eq!(header.due_ns, 1_000 * COMPACT_STEP_NS);
         assert!((50_200..=57_000).contains(&header.lag_ns), "{header:?}");
+    }
+
+    #[test]
+    fn no_write_began_before_the_earliest_time_that_its_header_allows() {
+        let due_ns = 1_000 * COMPACT_STEP_NS + 200;
+        for (bytes, waited_ns, least_ns) in
+            [(24, 50_000_000, 50_000_000 - 999), (24, 0, 0), (16, 50_000_000, 43_000_000), (16, 0, 0)]
+        {
+            let mut out = Vec::new();
+            write(&mut out, bytes, 1, 2, 3, due_ns);
+            patch_write_start(&mut out, &Timing::on_time(due_ns), due_ns + waited_ns);
+            let header = read(&out, due_ns).expect("a header");
+            let earliest_ns = header.earliest_write_start_ns();
+            assert!(earliest_ns <= due_ns + waited_ns, "{bytes} B: {earliest_ns} is behind the write");
+            assert!(earliest_ns + COMPACT_STEP_NS > due_ns + least_ns, "{bytes} B: {earliest_ns} is far before it");
+        }
     }
 
     #[test]

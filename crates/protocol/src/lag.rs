@@ -35,6 +35,11 @@ pub fn value_ns(code: u8) -> u64 {
     ((code - (exponent << DIGITS)) << exponent) * UNIT_NS
 }
 
+/// The shortest time that a time of a code can have been before it was rounded up, ns.
+pub fn at_least_ns(rounded_ns: u64) -> u64 {
+    value_ns(code(rounded_ns).saturating_sub(1))
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -58,6 +63,7 @@ mod tests {
             let shown = value_ns(code(time_ns));
             prop_assert!(shown >= time_ns);
             prop_assert!(shown - time_ns <= (time_ns + UNIT_NS) / 8 + UNIT_NS, "{} {}", shown, time_ns);
+            prop_assert!(at_least_ns(shown) <= time_ns, "{} {}", at_least_ns(shown), time_ns);
         }
     }
 }

@@ -30,6 +30,9 @@ pub struct CustomMetric {
     /// Its values by what the program tells apart, such as device types.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub by: BTreeMap<String, CustomBounds>,
+    /// The message log that it was computed from lacks rows: its values are of a part of the messages, and decide no limit.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub partial: bool,
     /// How long the program ran, s; `null` where it was not started.
     pub ran_s: Option<f64>,
     /// Why there is no value.
@@ -51,9 +54,17 @@ pub fn find<'a>(metrics: &'a [CustomMetric], name: &str) -> Option<&'a CustomMet
     metrics.iter().find(|metric| metric.name == name)
 }
 
-/// Both bounds of a metric where values are `wanted`; `None` where it has no value, or one of another kind.
+/// Both bounds of a metric where values are `wanted`; `None` where it has no value, one of another kind, or one of a part of the
+/// messages, which stands for no run.
 pub fn bounds_in(metrics: &[CustomMetric], name: &str, wanted: &str) -> Option<[f64; 2]> {
-    let metric = find(metrics, name)?;
-    let worth = unit::worth(&metric.unit, wanted)?;
-    Some([metric.lower? * worth, metric.upper? * worth])
+    let metric = find(metrics, name).filter(|metric| !metric.partial)?;
+    metric.bounds(wanted)
+}
+
+impl CustomMetric {
+    /// Both bounds where values are `wanted`, whatever they are of; `None` where it has no value, or one of another kind.
+    pub fn bounds(&self, wanted: &str) -> Option<[f64; 2]> {
+        let worth = unit::worth(&self.unit, wanted)?;
+        Some([self.lower? * worth, self.upper? * worth])
+    }
 }

@@ -41,6 +41,13 @@ impl LogFormat {
     }
 }
 
+impl MessageLogInfo {
+    /// Does it lack rows?
+    pub fn is_partial(&self) -> bool {
+        self.missing > 0 || self.why.is_some()
+    }
+}
+
 /// What a record says of its message log.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MessageLogInfo {
@@ -54,4 +61,7 @@ pub struct MessageLogInfo {
     /// The table of what each client sent and received; `null` with more than 100,000 clients.
     #[serde(default)]
     pub by_client: Option<String>,
+    /// That table has no percentiles: of a log of more than 16 million rows they would take more memory than pubmark allows itself.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_client_without_percentiles: bool,
 }

@@ -102,4 +102,22 @@ mod tests {
         assert!(undecided.remedy.as_ref().unwrap().contains("--realtime"));
         assert_eq!(record.objectives[0].remedy, None);
     }
+
+    #[test]
+    fn a_metric_of_a_part_of_the_messages_decides_nothing() {
+        let mut record = sample::record();
+        record.custom = vec![sample::custom("jitter", "ms", [0.5, 1.5])];
+        let objectives = Objectives::parse("custom.jitter<2ms,custom.jitter<1us").unwrap();
+        let outcomes = |record: &mut Record| {
+            assess(record, &objectives);
+            record.objectives.iter().map(|one| one.outcome.word()).collect::<Vec<_>>()
+        };
+        assert_eq!(outcomes(&mut record), ["passed", "missed"]);
+        record.custom[0].partial = true;
+        assert_eq!(outcomes(&mut record), ["undecided", "undecided"]);
+        let remedy = record.objectives[0].remedy.as_ref().unwrap();
+        assert!(remedy.contains("whole message log"), "{remedy}");
+        // Nothing takes it for a figure of the run.
+        assert_eq!(crate::figures::Figure::custom("jitter", "ms").value(&record), None);
+    }
 }

@@ -384,6 +384,7 @@ pub fn custom(name: &str, unit: &str, [lower, upper]: [f64; 2]) -> CustomMetric 
         lower: Some(lower),
         upper: Some(upper),
         by: [("hub".to_owned(), CustomBounds { lower, upper })].into(),
+        partial: false,
         ran_s: Some(0.2),
         failure: None,
     }

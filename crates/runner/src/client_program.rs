@@ -3,35 +3,54 @@
 use pubmark_protocol::client_program::{ClientProgram, Hello};
 use pubmark_protocols::{self as protocols, Protocol, Spoken};
 
+use pubmark_systems::definition::Definition;
+
 use crate::error::RunError;
 use crate::spec::RunSpec;
+use crate::target;
 
-/// The words of a client that is a program; `None` for the name of a client library.
+/// The words of a specification's client that is a program: a command, or the name of one in the definition of its system. `None` for
+/// the name of a client library, and where nothing is said.
 ///
 /// # Errors
-/// It looks like a command, and is none.
-pub fn words(client: &str) -> Result<Option<Vec<String>>, RunError> {
-    let is_name = !client.is_empty() && client.chars().all(|letter| letter.is_alphanumeric() || "-_.".contains(letter));
-    if is_name {
-        return Ok(None);
+/// It looks like a command, and is none; or there is no such system.
+pub fn words(spec: &RunSpec) -> Result<Option<Vec<String>>, RunError> {
+    let Some(client) = spec.protocols.client.as_deref() else { return Ok(None) };
+    if !is_name(client) {
+        return command(client, &format!("`--client {client}`")).map(Some);
     }
-    ClientProgram::words(client)
-        .map(Some)
-        .map_err(|error| RunError::input(format!("`--client {client}` is no command: {error}")))
+    let Some(system) = spec.target.system.as_deref() else { return Ok(None) };
+    let definition = target::definition(system)?;
+    let found = definition.clients.get(client);
+    found.map(|words| command(words, &format!("client `{client}` of system `{}`", definition.name))).transpose()
+}
+
+fn is_name(client: &str) -> bool {
+    !client.is_empty() && client.chars().all(|letter| letter.is_alphanumeric() || "-_.".contains(letter))
+}
+
+fn command(words: &str, of: &str) -> Result<Vec<String>, RunError> {
+    ClientProgram::words(words).map_err(|error| RunError::input(format!("{of} is no command: {error}")))
 }
 
 impl RunSpec {
     /// Does it name a program that is started on this machine? Who takes specifications from others may not want that.
     pub fn has_client_program(&self) -> bool {
-        // What is no command is none that is started, and is refused where the specification is checked.
-        self.protocols.client.as_deref().is_some_and(|client| matches!(words(client), Ok(Some(_))))
+        // A definition of the caller's is not read for that: it may name one.
+        let is_of_caller = |system: &str| !Definition::names().contains(&system);
+        match (self.protocols.client.as_deref(), self.target.system.as_deref()) {
+            (Some(client), Some(system)) if is_name(client) && is_of_caller(system) => true,
+            // What is no command is none that is started, and is refused where the specification is checked.
+            (Some(_), _) => matches!(words(self), Ok(Some(_))),
+            (None, _) => false,
+        }
     }
 }
 
 /// The program of a specification that was checked.
 pub fn of(spec: &RunSpec, spoken: Spoken) -> Option<ClientProgram> {
     spoken.publish.program?;
-    let words = words(spec.protocols.client.as_deref()?).ok().flatten()?;
+    let words = words(spec).ok().flatten()?;
     Some(ClientProgram { words, protocol: spoken.publish.capabilities.name.to_owned() })
 }
 
@@ -69,12 +88,37 @@ mod tests {
 
     #[test]
     fn a_name_is_a_library_and_anything_else_a_command() {
-        assert_eq!(words("rustdds").unwrap(), None);
-        assert_eq!(words("python3 client.py").unwrap().unwrap(), ["python3", "client.py"]);
-        assert_eq!(words("./client").unwrap().unwrap(), ["./client"]);
+        let of = |client: &str| words(&with(client, None));
+        assert_eq!(of("rustdds").unwrap(), None);
+        assert_eq!(of("python3 client.py").unwrap().unwrap(), ["python3", "client.py"]);
+        assert_eq!(of("./client").unwrap().unwrap(), ["./client"]);
         for none in ["", " ", "a 'b"] {
-            assert!(words(none).unwrap_err().to_string().contains("is no command"), "{none}");
+            assert!(of(none).unwrap_err().to_string().contains("is no command"), "{none}");
         }
+    }
+
+    fn with(client: &str, system: Option<&str>) -> RunSpec {
+        let mut spec = RunSpec::new("hello");
+        spec.protocols.client = Some(client.to_owned());
+        spec.target.system = system.map(str::to_owned);
+        spec
+    }
+
+    #[test]
+    fn a_system_names_programs_and_each_is_a_command() {
+        let paho = with("paho", Some("mosquitto"));
+        assert_eq!(words(&paho).unwrap().unwrap(), ["python3", "clients/paho/client.py"]);
+        assert_eq!(words(&with("other", Some("mosquitto"))).unwrap(), None);
+        for name in Definition::names() {
+            for client in Definition::load(name).unwrap().clients.keys() {
+                assert!(is_name(client) && words(&with(client, Some(name))).unwrap().is_some(), "{client} of {name}");
+            }
+        }
+        // Who takes specifications from others asks before anything is started or read.
+        assert!(paho.has_client_program() && with("./client", None).has_client_program());
+        assert!(with("any", Some("/nonexistent/system.yaml")).has_client_program());
+        assert!(!with("rustdds", None).has_client_program() && !with("other", Some("mosquitto")).has_client_program());
+        assert!(!RunSpec::new("hello").has_client_program());
     }
 
     #[test]

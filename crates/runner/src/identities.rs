@@ -19,6 +19,12 @@ pub fn check(workload: &Workload, fleet: &Fleet, wanted: &Wanted) -> Result<(), 
     check_groups(workload, wanted)
 }
 
+/// Has a client of the workload a certificate of its own?
+pub fn show_certificates(workload: &Workload) -> bool {
+    let devices = workload.devices.iter().map(|group| &group.identity);
+    devices.chain(workload.subscribers.iter().map(|group| &group.identity)).any(GroupIdentity::has_certificates)
+}
+
 fn check_groups(workload: &Workload, wanted: &Wanted) -> Result<(), RunError> {
     let devices = workload.devices.iter().map(|group| (&group.name, &group.identity));
     let subscribers = workload.subscribers.iter().map(|group| (&group.name, &group.identity));

@@ -30,6 +30,7 @@ use pubmark_record::verdict;
 use pubmark_systems::awake::Awake;
 
 use crate::command_line;
+use crate::identities;
 use crate::linked::Carried;
 use pubmark_protocol::capabilities;
 use pubmark_protocols::Spoken;
@@ -294,7 +295,9 @@ fn settings(plan: &RunPlan, outcome: &Outcome) -> Settings {
         cpu_idle_disabled: false,
         tls: plan.publish_at.are_encrypted() || plan.subscribe_at.are_encrypted(),
         congestion_control: plan.connections.congestion_control.as_deref().map(str::to_owned),
-        client_certificate: plan.publish_at.have_identity() || plan.subscribe_at.have_identity(),
+        client_certificate: plan.publish_at.have_identity()
+            || plan.subscribe_at.have_identity()
+            || identities::show_certificates(&plan.workload),
         source_addresses: plan.sources.len() as u32,
         flood: plan.is_flood(),
         window_start_ns: outcome.window_ns.0,

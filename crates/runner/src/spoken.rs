@@ -17,7 +17,7 @@ use crate::{suggestion, suitability, target, unbuilt};
 /// A protocol or a client library that is not there, or an endpoint's scheme that no protocol has.
 pub fn of(spec: &RunSpec, workload: &Workload) -> Result<Spoken, RunError> {
     let (protocols, target) = (&spec.protocols, &spec.target);
-    let words = protocols.client.as_deref().map_or(Ok(None), client_program::words)?;
+    let words = client_program::words(spec)?;
     let hello = words.map(|words| client_program::hello(spec, &words)).transpose()?;
     let hello = hello.as_ref();
     let publish = side(spec, workload, protocols.publish_protocol.as_deref(), target.endpoint.as_deref(), hello)?;

@@ -245,6 +245,10 @@ fn external(
     };
     let connection = &spec.connection;
     let checks = connection.tls_ca.is_some() || connection.tls_insecure || connection.tls_cert.is_some();
+    if connection.tls_cert.is_some() && spoken.publish.program.is_some() {
+        return Err(RunError::unsupported("`--tls-cert` is given, and a client program shows no certificate")
+            .hint("leave `--tls-cert` and `--tls-key` out, or `--client` for pubmark's own clients"));
+    }
     if checks && !written.encrypted && !subscribe.encrypted {
         let can = &spoken.publish.capabilities;
         let over = can.features.websocket.filter(|_| written.upgrade.is_some());

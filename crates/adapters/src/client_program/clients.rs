@@ -1,5 +1,6 @@
 //! All clients of a shard, in one program.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use pubmark_protocol::client_program::{
@@ -63,6 +64,8 @@ pub struct ProgramClients {
     pub(super) ping: Option<Ping>,
     pings: u64,
     next_ping_ns: u64,
+    /// When something came from the program last, ns of the shard's clock.
+    pub(super) heard_ns: u64,
     /// The last serve left something unread.
     pub(super) unread: bool,
 }
@@ -82,15 +85,27 @@ impl ProgramClients {
         self.config.connections.maximum_packet_bytes.min(LARGEST_PAYLOAD)
     }
 
+    /// What its clients log in with, the longest first.
+    fn secrets(&self) -> Vec<&str> {
+        let of_sessions = self.sessions.iter().filter_map(|session| session.secret(&self.config));
+        let all: BTreeSet<&str> = of_sessions.chain(secrets_of_endpoints(&self.config)).collect();
+        let mut all = Vec::from_iter(all);
+        all.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+        all
+    }
+
     /// Ends the program, and every connection with it.
     pub(super) fn give_up(&mut self, why: String, sink: &mut impl Sink) {
         if self.program.is_err() {
             return;
         }
-        let why = format!("the client program `{}` {why}", self.name());
-        if let Ok(mut program) = std::mem::replace(&mut self.program, Err(why.clone())) {
+        let mut why = format!("the client program `{}` {why}", self.name());
+        if let Ok(mut program) = std::mem::replace(&mut self.program, Err(String::new())) {
+            program.read_errors();
+            why.push_str(&program.said(&self.secrets()));
             program.kill();
         }
+        self.program = Err(why.clone());
         self.staged.clear();
         self.staged_of.clear();
         self.ping = None;
@@ -156,10 +171,10 @@ impl ProgramClients {
             return;
         }
         self.next_ping_ns = now_ns + PING_EVERY_NS;
-        let silent_ns = self.ping.map_or(0, |ping| now_ns.saturating_sub(ping.at_ns));
+        // One that is busy with many connects answers the ping behind them: whatever it reports says that it works.
+        let silent_ns = self.ping.map_or(0, |ping| now_ns.saturating_sub(ping.at_ns.max(self.heard_ns)));
         if silent_ns > SILENCE_LIMIT.as_nanos() as u64 {
-            let said = self.program.as_ref().map(Running::said).unwrap_or_default();
-            let why = format!("stalled: it answered nothing for {} s{said}", SILENCE_LIMIT.as_secs());
+            let why = format!("stalled: it answered nothing for {} s", SILENCE_LIMIT.as_secs());
             return self.give_up(why, sink);
         }
         if let (None, Ok(program)) = (self.ping, &mut self.program) {
@@ -213,8 +228,15 @@ impl ProgramClients {
         let (endpoint, window, client_id) = (config.endpoint, config.in_flight_window, &*config.client_id);
         ToProgram::Connect { client, connection, endpoint, window, client_id, login }.encode(&mut program.out);
         session.granted = vec![false; config.subscriptions.len()];
+        session.signed = login.filter(|_| config.token.is_some()).map(|(_, token)| token.to_owned());
         Ok(())
     }
+}
+
+/// Passwords that endpoints are given with.
+fn secrets_of_endpoints(config: &ShardConfig) -> impl Iterator<Item = &str> {
+    let credentials = config.endpoints.iter().filter_map(|endpoint| endpoint.credentials.as_ref());
+    credentials.map(|credentials| credentials.password.expose())
 }
 
 fn begin_endpoint(endpoint: &Endpoint) -> BeginEndpoint {
@@ -236,7 +258,8 @@ impl Clients for ProgramClients {
             return Err(OpenError::Library("no client program was named".to_owned()));
         };
         let failed = |reason| OpenError::Program { program: wanted.words.join(" "), reason };
-        let (mut program, hello) = starting::start(&wanted.words).map_err(failed)?;
+        let secrets: Vec<&str> = secrets_of_endpoints(&config).collect();
+        let (mut program, hello) = starting::start(&wanted.words, &secrets).map_err(failed)?;
         if hello.claims(&wanted.protocol).is_none() {
             return Err(failed(format!("it does not speak {}", wanted.protocol)));
         }
@@ -255,6 +278,7 @@ impl Clients for ProgramClients {
             ping: None,
             pings: 0,
             next_ping_ns: 0,
+            heard_ns: 0,
             // What it said behind its hello.
             unread: true,
             program: Err(String::new()),
@@ -270,7 +294,11 @@ impl Clients for ProgramClients {
         };
         let json = serde_json::to_vec(&begin).map_err(|error| failed(error.to_string()))?;
         ToProgram::Begin(&json).encode(&mut program.out);
-        program.write().map_err(|_| failed(format!("it {}", program.how_it_ended())))?;
+        if program.write().is_err() {
+            let how = program.how_it_ended();
+            let secrets: Vec<&str> = secrets_of_endpoints(&clients.config).collect();
+            return Err(failed(format!("it {how}{}", program.said(&secrets))));
+        }
         clients.program = Ok(program);
         Ok(clients)
     }

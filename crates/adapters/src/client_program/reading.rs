@@ -1,6 +1,7 @@
 //! Checks each report of a program against what pubmark sent it. A report that cannot be true is counted, and changes nothing.
 
 use pubmark_model::qos::Qos;
+use pubmark_model::secret;
 use pubmark_protocol::client_program::{End, FromProgram, Misreport, next_frame};
 use pubmark_protocol::clients::SessionId;
 use pubmark_protocol::events::{Cause, Connected, Delivery, Event, Reason, Sink, Token};
@@ -8,13 +9,13 @@ use pubmark_protocol::{clock, header};
 
 use super::clients::ProgramClients;
 use super::running::Found;
-use super::session::Phase;
+use super::session::{Handed, Phase, Session};
 
 /// Reads of a socket in one turn: other sessions of the shard are to have theirs.
 const READS_A_TURN: usize = 16;
 /// Longest reason that enters a record, bytes; longer ones are cut.
 const LONGEST_REASON: usize = 256;
-/// How far the clocks of two nodes may be apart before a delivery that seems to be before its due time is called untrue, ns.
+/// How far the clocks of two nodes may be apart before a delivery that seems to be before its write start is called untrue, ns.
 const BETWEEN_NODES_NS: u64 = 1_000_000;
 /// Stands where an event is about the program, and about no session.
 pub(super) const NO_SESSION: SessionId = SessionId(0);
@@ -26,9 +27,19 @@ struct ReadAt {
     now_ns: u64,
     /// The machine's clock minus that, ns.
     machine_ahead_ns: i64,
+    /// How much later a write start on another node may seem to be than it was, ns.
+    tolerance_ns: u64,
 }
 
 impl ReadAt {
+    fn now() -> ReadAt {
+        ReadAt {
+            now_ns: clock::monotonic_ns(),
+            machine_ahead_ns: clock::machine_ahead_ns(),
+            tolerance_ns: if clock::is_shared() { BETWEEN_NODES_NS } else { 0 },
+        }
+    }
+
     /// A stamp as a time of the shard's clock; `None` if there is none, and what is wrong with it.
     fn stamp(self, stamp_ns: u64, not_before_ns: u64) -> Result<Option<u64>, Misreport> {
         if stamp_ns == 0 {
@@ -52,7 +63,10 @@ impl ProgramClients {
                 Ok(found) => found,
                 Err(error) => return self.give_up(format!("cannot be read from: {error}"), sink),
             };
-            let at = ReadAt { now_ns: clock::monotonic_ns(), machine_ahead_ns: clock::machine_ahead_ns() };
+            let at = ReadAt::now();
+            if found == Found::Bytes {
+                self.heard_ns = at.now_ns;
+            }
             self.handle(at, sink);
             match (found, &mut self.program) {
                 (Found::Bytes, _) => {}
@@ -150,7 +164,8 @@ impl ProgramClients {
                 self.connected(index, receive_maximum, maximum_packet_bytes, sink)
             }
             FromProgram::Closed { end, code, reason, .. } => {
-                self.end(index, cause(end, code, reason), sink);
+                let cause = cause(end, code, &self.shown(index, reason));
+                self.end(index, cause, sink);
                 Ok(())
             }
             _ if self.sessions[index].phase != Phase::Open => Err(Misreport::OutOfTurn),
@@ -164,7 +179,7 @@ impl ProgramClients {
                 self.abandoned(index, Token { publication, sequence }, sink)
             }
             FromProgram::Acknowledged { publication, sequence, code, reason, .. } => {
-                let outcome = if code < 128 { Ok(()) } else { Err(reason_of(code, reason)) };
+                let outcome = if code < 128 { Ok(()) } else { Err(reason_of(code, &self.shown(index, reason))) };
                 self.acknowledged(index, Token { publication, sequence }, outcome, at, sink)
             }
             FromProgram::Delivered { retained, stamp_ns, payload_bytes, payload, .. } => {
@@ -172,6 +187,11 @@ impl ProgramClients {
             }
             FromProgram::Hello(_) | FromProgram::Pong { .. } | FromProgram::Goodbye => Ok(()),
         }
+    }
+
+    /// A reason of the program's as it may enter a record: without what the client logged in with.
+    fn shown(&self, index: usize, reason: &str) -> String {
+        secret::without(reason, &Vec::from_iter(self.sessions[index].secret(&self.config)))
     }
 
     fn connected(
@@ -211,8 +231,9 @@ impl ProgramClients {
         if std::mem::replace(answered, true) {
             return Err(Misreport::OutOfTurn);
         }
-        let granted = Qos::from_level(qos).ok_or_else(|| reason_of(qos, reason));
-        sink.event(session.id, Event::Subscribed { index: number, granted });
+        let id = session.id;
+        let granted = Qos::from_level(qos).ok_or_else(|| reason_of(qos, &self.shown(index, reason)));
+        sink.event(id, Event::Subscribed { index: number, granted });
         Ok(())
     }
 
@@ -224,32 +245,27 @@ impl ProgramClients {
         at: ReadAt,
         sink: &mut impl Sink,
     ) -> Result<(), Misreport> {
-        let session = &mut self.sessions[index];
+        let session = self.given(index, token)?;
         let Some(handed) = session.take_handed(token) else {
-            if let Some(place) = session.early.iter().position(|early| *early == token) {
-                session.early.swap_remove(place);
-                return Ok(());
-            }
-            return Err(if session.has_sent(token) { Misreport::WrittenTwice } else { Misreport::UnknownMessage });
+            return if session.take_early(token) { Ok(()) } else { Err(Misreport::WrittenTwice) };
         };
+        let id = session.id;
         self.messages -= 1;
         self.bytes -= handed.bytes;
         let stamp = at.stamp(stamp_ns, handed.write_start_ns);
         let written_ns = stamp.ok().flatten().unwrap_or(at.now_ns);
-        sink.event(session.id, Event::Written { token, write_start_ns: handed.write_start_ns, written_ns });
+        sink.event(id, Event::Written { token, write_start_ns: handed.write_start_ns, written_ns });
         stamp.map(|_| ())
     }
 
     fn abandoned(&mut self, index: usize, token: Token, sink: &mut impl Sink) -> Result<(), Misreport> {
-        let session = &mut self.sessions[index];
-        let Some(handed) = session.take_handed(token) else {
-            return Err(if session.has_sent(token) { Misreport::WrittenTwice } else { Misreport::UnknownMessage });
-        };
-        self.messages -= 1;
-        self.bytes -= handed.bytes;
+        let session = self.given(index, token)?;
+        let handed = session.take_handed(token).ok_or(Misreport::WrittenTwice)?;
         session.take_unacknowledged(token);
         sink.event(session.id, Event::Abandoned(token));
         session.unblock(sink);
+        self.messages -= 1;
+        self.bytes -= handed.bytes;
         Ok(())
     }
 
@@ -261,22 +277,27 @@ impl ProgramClients {
         at: ReadAt,
         sink: &mut impl Sink,
     ) -> Result<(), Misreport> {
-        let session = &mut self.sessions[index];
+        let session = self.given(index, token)?;
         if !session.take_unacknowledged(token) {
-            let known = session.has_sent(token);
-            return Err(if known { Misreport::AcknowledgedTwice } else { Misreport::UnknownMessage });
+            return Err(Misreport::AcknowledgedTwice);
         }
-        if let Some(handed) = session.take_handed(token) {
+        let early = session.take_handed(token);
+        let is_one_forgotten = early.is_some() && session.enter_early(token);
+        if let Some(Handed { write_start_ns, .. }) = early {
             // A library's threads may be faster than the one that reports what was written.
-            self.messages -= 1;
-            self.bytes -= handed.bytes;
-            session.early.push(token);
-            let write_start_ns = handed.write_start_ns;
             sink.event(session.id, Event::Written { token, write_start_ns, written_ns: at.now_ns });
         }
         sink.event(session.id, Event::Acknowledged { token, outcome });
         session.unblock(sink);
-        Ok(())
+        self.messages -= usize::from(early.is_some());
+        self.bytes -= early.map_or(0, |handed| handed.bytes);
+        if is_one_forgotten { Err(Misreport::NeverWritten) } else { Ok(()) }
+    }
+
+    /// The client of this index, if the program was given this message of it.
+    fn given(&mut self, index: usize, token: Token) -> Result<&mut Session, Misreport> {
+        let session = &mut self.sessions[index];
+        if session.was_given(token) { Ok(session) } else { Err(Misreport::UnknownMessage) }
     }
 
     fn delivered(
@@ -298,8 +319,10 @@ impl ProgramClients {
             padded.resize(whole.min(self.maximum_payload()), 0);
             &padded
         };
-        let due_ns = header::read(payload, at.now_ns).map_or(0, |header| header.due_ns);
-        let stamp = at.stamp(stamp_ns, due_ns.saturating_sub(BETWEEN_NODES_NS));
+        let header = header::read(payload, at.now_ns).filter(|header| header::is_of_run(header, self.config.run));
+        // A library cannot have received what was not handed over yet.
+        let floor_ns = header.map_or(0, |header| header.earliest_write_start_ns());
+        let stamp = at.stamp(stamp_ns, floor_ns.saturating_sub(at.tolerance_ns));
         let at_ns = stamp.ok().flatten().unwrap_or(at.now_ns);
         // The library reads its sockets itself: when they were empty is not known.
         let delivery = Delivery { payload, header: None, retained, at_ns, empty_at_ns: None, kernel_ns: None };

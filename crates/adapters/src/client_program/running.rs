@@ -7,6 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use pubmark_model::secret;
 use pubmark_protocol::client_program::ToProgram;
 
 /// How long a program may take to exit after the goodbye.
@@ -127,26 +128,26 @@ impl Running {
         }
     }
 
-    /// How it ended, with the end of what it printed, for a program that has closed its socket.
+    /// How it ended, for a program that has closed its socket.
     pub fn how_it_ended(&mut self) -> String {
         let deadline = Instant::now() + STATUS_WITHIN;
         while !self.has_exited() && Instant::now() < deadline {
             std::thread::sleep(LOOK);
         }
         self.read_errors();
-        let how = if self.has_exited() {
+        if self.has_exited() {
             self.kill();
             self.child.wait().map_or_else(|error| error.to_string(), |status| format!("ended with {status}"))
         } else {
             "closed its standard output".to_owned()
-        };
-        format!("{how}{}", self.said())
+        }
     }
 
-    /// The end of what it printed, as a part of a sentence.
-    pub fn said(&self) -> String {
-        let text = String::from_utf8_lossy(&self.printed);
-        let text = text.trim().replace(char::is_control, " ");
+    /// The end of what it printed, as a part of a sentence, without these secrets.
+    pub fn said(&self, secrets: &[&str]) -> String {
+        let text = secret::without(&String::from_utf8_lossy(&self.printed), secrets);
+        let text = text.replace(char::is_control, " ");
+        let text = text.trim();
         let skipped = text.chars().count().saturating_sub(MOST_SHOWN);
         let shown: String = text.chars().skip(skipped).collect();
         match (shown.is_empty(), skipped) {

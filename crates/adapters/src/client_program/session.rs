@@ -3,9 +3,11 @@
 use std::collections::VecDeque;
 
 use pubmark_model::qos::Qos;
-use pubmark_protocol::clients::{Outgoing, SendOutcome, SessionConfig, SessionId};
+use pubmark_protocol::clients::{Outgoing, SendOutcome, SessionConfig, SessionId, ShardConfig};
 use pubmark_protocol::events::{Cause, Event, Sink, Token};
 
+/// Messages of a connection that are acknowledged and not called written, at most: as many as a program may have.
+pub const EARLY_LIMIT: usize = 1_000;
 /// Bytes of a packet besides topic and payload, at most, as brokers count them.
 const PACKET_ROOM: u64 = 12;
 
@@ -44,10 +46,12 @@ pub struct Session {
     pub handed: VecDeque<Handed>,
     /// Above QoS 0: what was accepted and not acknowledged.
     pub unacknowledged: VecDeque<Token>,
-    /// What was acknowledged before the program called it written, which it may still do.
-    pub early: Vec<Token>,
-    /// Of each publication, the last message that the program was given.
-    pub last: Vec<u32>,
+    /// What was acknowledged before the program called it written, which it may still do: the last ones.
+    pub early: VecDeque<Token>,
+    /// Of each publication, the sequence numbers of the first and the last message that the program was given.
+    pub given: Vec<Option<(u32, u32)>>,
+    /// The token that it logged in with last, if it signs such.
+    pub signed: Option<String>,
     /// Subscriptions that were answered.
     pub granted: Vec<bool>,
     /// Messages in flight that the system allows.
@@ -67,8 +71,9 @@ impl Session {
             has_topics: false,
             handed: VecDeque::new(),
             unacknowledged: VecDeque::new(),
-            early: vec![],
-            last: vec![0; config.publications.len()],
+            early: VecDeque::new(),
+            given: vec![None; config.publications.len()],
+            signed: None,
             granted: vec![],
             receive_maximum: 0,
             maximum_packet_bytes: 0,
@@ -96,7 +101,6 @@ impl Session {
     pub fn enter(&mut self, message: &Outgoing) {
         let token = message.token();
         self.handed.push_back(Handed { token, bytes: message.payload_bytes as usize, write_start_ns: 0 });
-        self.last[usize::from(token.publication)] = token.sequence;
         if self.config.publications[usize::from(token.publication)].qos > Qos::BestEffort {
             self.unacknowledged.push_back(token);
         }
@@ -104,8 +108,12 @@ impl Session {
 
     /// Says when the messages that were accepted last were given to the program.
     pub fn stamp(&mut self, write_start_ns: u64) {
-        let unstamped = self.handed.iter_mut().rev().take_while(|handed| handed.write_start_ns == 0);
-        unstamped.for_each(|handed| handed.write_start_ns = write_start_ns);
+        for handed in self.handed.iter_mut().rev().take_while(|handed| handed.write_start_ns == 0) {
+            handed.write_start_ns = write_start_ns;
+            let Token { publication, sequence } = handed.token;
+            let (first, last) = self.given[usize::from(publication)].get_or_insert((sequence, sequence));
+            (*first, *last) = (sequence.min(*first), sequence.max(*last));
+        }
     }
 
     /// Takes a message out of those that the program has.
@@ -120,9 +128,29 @@ impl Session {
         place.is_some_and(|place| self.unacknowledged.remove(place).is_some())
     }
 
-    /// Was the program ever given this message?
-    pub fn has_sent(&self, token: Token) -> bool {
-        self.last.get(usize::from(token.publication)).is_some_and(|last| token.sequence <= *last)
+    /// Was the program ever given this message? A probe has the sequence number 0, which no other message has.
+    pub fn was_given(&self, token: Token) -> bool {
+        let given = self.given.get(usize::from(token.publication)).copied().flatten();
+        given.is_some_and(|(first, last)| (first..=last).contains(&token.sequence))
+    }
+
+    /// Remembers that a message was acknowledged before the program called it written. Did that push another one out?
+    pub fn enter_early(&mut self, token: Token) -> bool {
+        self.early.push_back(token);
+        self.early.len() > EARLY_LIMIT && self.early.pop_front().is_some()
+    }
+
+    /// Forgets such a message, which was called written now. Was it one?
+    pub fn take_early(&mut self, token: Token) -> bool {
+        let place = self.early.iter().position(|early| *early == token);
+        place.is_some_and(|place| self.early.remove(place).is_some())
+    }
+
+    /// What the program was given to log in with, which no record may show.
+    pub fn secret<'a>(&'a self, shard: &'a ShardConfig) -> Option<&'a str> {
+        let of_endpoint = shard.endpoints.get(usize::from(self.config.endpoint));
+        let given = self.config.credentials.as_ref().or(of_endpoint.and_then(|endpoint| endpoint.credentials.as_ref()));
+        self.signed.as_deref().or(given.map(|credentials| credentials.password.expose()))
     }
 
     /// Ends its connection. What the program has counts as handed over: it may still arrive. Messages and bytes of it.

@@ -11,8 +11,8 @@ const HELLO_WITHIN: Duration = Duration::from_secs(10);
 /// Time between two looks.
 const LOOK: Duration = Duration::from_millis(2);
 
-/// Starts a program and reads its hello; why it is of no use, otherwise.
-pub fn start(words: &[String]) -> Result<(Running, Hello), String> {
+/// Starts a program and reads its hello; why it is of no use, otherwise, without these secrets.
+pub fn start(words: &[String], secrets: &[&str]) -> Result<(Running, Hello), String> {
     let mut running = Running::start(words).map_err(|error| error.to_string())?;
     let deadline = Instant::now() + HELLO_WITHIN;
     loop {
@@ -22,9 +22,12 @@ pub fn start(words: &[String]) -> Result<(Running, Hello), String> {
         running.read_errors();
         match running.read().map_err(|error| error.to_string())? {
             Found::Bytes => {}
-            Found::End => return Err(format!("before its hello it {}", running.how_it_ended())),
+            Found::End => {
+                let how = running.how_it_ended();
+                return Err(format!("before its hello it {how}{}", running.said(secrets)));
+            }
             Found::Nothing if Instant::now() >= deadline => {
-                return Err(format!("it said no hello within {} s{}", HELLO_WITHIN.as_secs(), running.said()));
+                return Err(format!("it said no hello within {} s{}", HELLO_WITHIN.as_secs(), running.said(secrets)));
             }
             Found::Nothing => std::thread::sleep(LOOK),
         }
@@ -53,5 +56,5 @@ fn hello_in(running: &mut Running) -> Result<Option<Hello>, String> {
 /// # Errors
 /// Why it is of no use.
 pub fn hello_of(words: &[String]) -> Result<Hello, String> {
-    start(words).map(|(_, hello)| hello)
+    start(words, &[]).map(|(_, hello)| hello)
 }

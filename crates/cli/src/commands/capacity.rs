@@ -140,7 +140,7 @@ impl Capacity {
         };
         let range = Range { first: self.first, most: self.most, precision_percent: self.precision };
         let bounds = range.bounds(&spec, knob)?;
-        let host = Host { stop: signals::watch()?, ..host::this() };
+        let host = Host { stop: signals::watch()?, scratch: self.out.clone(), ..host::this() };
         let trials = Trials { spec, knob, objectives: &objectives, duration: self.duration, host: &host };
         if self.dry_run {
             return self.plan(&bounds, &trials, printer);

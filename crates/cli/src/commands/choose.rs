@@ -189,7 +189,7 @@ impl Choose {
         let host = host::this();
         // Before any thread is started.
         let host = if self.dry_run { host } else { spec.claim_links(&workload, host)? };
-        let host = Host { stop: signals::watch()?, ..host };
+        let host = Host { stop: signals::watch()?, scratch: self.out.clone(), ..host };
         let candidates = candidate::all(&requirements, &host)?;
         self.check_required(&candidates)?;
         if self.dry_run {

@@ -75,7 +75,7 @@ impl Paper {
         })?;
         let folder = self.folder();
         let repetition = Repetition::new(paper, &self.selection()?, &folder)?;
-        let host = Host { stop: signals::watch()?, ..host::this() };
+        let host = Host { stop: signals::watch()?, scratch: folder.clone(), ..host::this() };
         if self.dry_run {
             repetition.check()?;
             printer.result(&dry_run(&repetition, &host)?)?;

@@ -30,10 +30,15 @@ fn connections<'a>(record: &'a Value, name: &str) -> &'a Value {
 
 /// Each pump may write to its own topic, and nobody to another's.
 fn guarded() -> Option<Mosquitto> {
+    guarded_by(|number| format!("planted-pump-{number}-zq2"))
+}
+
+/// The same with these passwords of the pumps.
+fn guarded_by(password: impl Fn(usize) -> String) -> Option<Mosquitto> {
     Mosquitto::start_with(|folder| {
         let passwords = folder.join("passwords");
         for number in 0..DEVICES {
-            set_password(&passwords, &format!("pump-0-{number}"), &format!("planted-pump-{number}-zq2"));
+            set_password(&passwords, &format!("pump-0-{number}"), &password(number));
         }
         set_password(&passwords, "reader", "planted-reader-zq1");
         let acl = "user reader\ntopic read known/#\npattern write known/%u\n";
@@ -83,7 +88,22 @@ fn each_device_logs_in_by_its_row_and_writes_where_it_may() {
     assert_closed(&record);
     assert_count_eq!((count(&record, "delivered"), count(&record, "lost")), (50, 0), "{}", record["delivery"]);
     assert_count_eq!(connections(&record, "auth_failed"), &Value::from(0));
-    // `{device}` in the user name does without a file where all have one password.
+    assert_eq!(record["settings"]["client_certificate"], false);
+    assert_no_secret(&place, "");
+}
+
+/// `{device}` in the user name does without a file where all have one password.
+#[test]
+fn each_device_logs_in_by_its_name_with_the_password_of_all() {
+    let Some(broker) = guarded_by(|_| "planted-of-all-zq2".to_owned()) else { return };
+    let place = Place::new();
+    let credentials = "{user: \"pump-{device}\", password: planted-of-all-zq2}";
+    place.write("known.yaml", workload(credentials, "known/pump-{device}"));
+    let endpoint = broker.endpoint();
+    let record = place.record(&[&["known.yaml", "--endpoint", &endpoint], &SHORT[..]].concat());
+    assert_closed(&record);
+    assert_count_eq!((count(&record, "delivered"), count(&record, "lost")), (50, 0), "{}", record["delivery"]);
+    assert_count_eq!(connections(&record, "auth_failed"), &Value::from(0));
     assert_no_secret(&place, "");
 }
 
@@ -183,6 +203,7 @@ fn certificates_are_user_names_and_a_stranger_s_is_refused() {
     let load = [&["known.yaml", "--endpoint", &endpoint, "--tls-ca", "pki/ca.pem"], &SHORT[..]].concat();
     let record = place.record(&load);
     assert_closed(&record);
+    assert_eq!(record["settings"]["client_certificate"], true, "they come from a file");
     // The access list lets each write to the topic of its common name alone.
     assert_count_eq!((count(&record, "delivered"), count(&record, "lost")), (50, 0), "{}", record["delivery"]);
     // One of another authority, and one with the key of another.

@@ -2,13 +2,15 @@
 //! and NDJSON is the same. The whole recount by another program is a test of `documents`.
 
 use std::collections::{BTreeMap, HashSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
 
 use pubmark_testing::assert_count_eq;
 use serde_json::Value;
 
 use crate::support::books::{assert_closed, count};
-use crate::support::place::Place;
+use crate::support::place::{PUBMARK, Place};
 use crate::support::schema;
 
 const WORKLOAD: &str = "\
@@ -47,6 +49,30 @@ fn assert_agrees(rows: &[Value], record: &Value) {
         assert!(of("latency_lower_ns") <= of("latency_upper_ns") && of("ready_ns") >= of("due_ns"), "{row}");
         assert!(of("write_start_ns") >= of("due_ns") / 1_000 * 1_000 - 1_000, "{row}");
     }
+}
+
+/// Temporary files may be in memory, and too small.
+#[test]
+fn the_rows_of_an_experiment_are_beside_its_results_while_it_goes_on() {
+    let place = Place::new();
+    let metrics = "metrics:\n  - {name: count, command: [echo, '{\"count\": 1}']}\n";
+    place.write("logged.yaml", format!("{WORKLOAD}{metrics}"));
+    let options = ["--systems", "builtin", "--repeat", "1", "--duration", "2s", "--warmup", "0s", "--wait", "0s"];
+    let mut call = place.start_by(Command::new(PUBMARK), &[&["compare", "./logged.yaml"][..], &options].concat());
+    let has_rows = |folder: PathBuf| {
+        let names = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.file_name());
+        names.into_iter().any(|name| name.to_string_lossy().starts_with(".pubmark-messages-"))
+    };
+    let (mut beside, mut elsewhere) = (false, false);
+    while !call.has_ended() {
+        beside |= has_rows(place.path().join("runs"));
+        elsewhere |= has_rows(place.temporary());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let called = call.wait();
+    assert!(matches!(called.code(), 0 | 5), "{called:?}");
+    assert!(beside && !elsewhere, "beside {beside}, among temporary files {elsewhere}: {called:?}");
+    assert!(!has_rows(place.path().join("runs")), "they are still there");
 }
 
 #[test]

@@ -11,6 +11,7 @@ use ring::signature::{Ed25519KeyPair, KeyPair};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::secrets::assert_nowhere;
 use crate::support::books::{assert_closed, count};
 use crate::support::place::Place;
 use crate::support::processes::wait_for;
@@ -133,10 +134,13 @@ fn each_device_signs_with_its_nkey_and_another_one_is_refused() {
     let record = run(&place, &server);
     assert_closed(&record);
     assert_count_eq!((count(&record, "delivered"), count(&record, "lost")), (30, 0), "{}", record["delivery"]);
+    let seeds: Vec<String> = users.iter().map(Key::seed).collect();
+    assert_nowhere(&place.path().join("runs"), &seeds);
     let stranger = Key::new(USER, 9);
     place.write("pumps.csv", rows(&[&users[0], &stranger, &users[2]]));
     let record = run(&place, &server);
     assert!(record["connections"]["auth_failed"].as_u64().unwrap() > 0, "{}", record["connections"]);
+    assert_nowhere(&place.path().join("runs"), &[&seeds[..], &[stranger.seed()]].concat());
     // Over a protocol without NKeys, and with a letter too many.
     let refused = place.call(&["run", "./known.yaml", "--system", "mosquitto", "--dry-run"]);
     assert!(refused.errors.contains("logs in with NKeys, which NATS alone has"), "{refused:?}");
@@ -160,13 +164,18 @@ fn the_token_of_a_user_goes_beside_its_nkey() {
     let Some(server) = Nats::start(&settings) else { return };
     let place = Place::new();
     place.write("known.yaml", WORKLOAD);
-    let row = |number: u8| {
+    let secrets = |number: u8| {
         let user = Key::new(USER, number);
-        format!("{},{}\n", user.seed(), account.token(&user, "user"))
+        [user.seed(), account.token(&user, "user")]
+    };
+    let row = |number: u8| {
+        let [seed, token] = secrets(number);
+        format!("{seed},{token}\n")
     };
     place.write("pumps.csv", format!("nkey,token\n{}{}{}", row(1), row(2), row(3)));
     place.write("reader.csv", format!("nkey,token\n{}", row(4)));
     let record = run(&place, &server);
     assert_closed(&record);
     assert_count_eq!((count(&record, "delivered"), count(&record, "lost")), (30, 0), "{}", record["delivery"]);
+    assert_nowhere(&place.path().join("runs"), &[1, 2, 3, 4].map(secrets).concat());
 }

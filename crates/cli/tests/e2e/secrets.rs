@@ -11,7 +11,7 @@ use crate::support::place::{Called, PUBMARK, Place};
 use crate::support::processes::wait_for;
 
 /// Passwords that nothing else contains, one for each way.
-const PLANTED: [&str; 14] = [
+const PLANTED: [&str; 15] = [
     "planted-in-the-url-zq1",
     "planted-in-the-file-zq2",
     "planted-in-the-environment-zq3",
@@ -26,6 +26,7 @@ const PLANTED: [&str; 14] = [
     "planted-in-the-second-url-zq12",
     "planted-in-a-row-zq13",
     "planted-in-a-key-cell-zq14",
+    "planted-as-the-secret-of-all-tokens-zq15",
 ];
 /// A second of a few messages.
 const SHORT: [&str; 4] = ["--duration", "1s", "--warmup", "0s"];
@@ -65,6 +66,18 @@ fn assert_nothing_shown(called: &Called, folder: &Path) {
     assert_clean("standard error", called.errors.as_bytes());
     for file in files_below(folder) {
         assert_clean(&file.display().to_string(), &std::fs::read(&file).unwrap());
+    }
+}
+
+/// Fails if one of these stands in a file below a folder. There must be files.
+pub fn assert_nowhere(folder: &Path, secrets: &[String]) {
+    let files = files_below(folder);
+    assert!(!files.is_empty(), "nothing was looked through");
+    for file in files {
+        let text = String::from_utf8_lossy(&std::fs::read(&file).unwrap()).into_owned();
+        for (number, secret) in secrets.iter().enumerate() {
+            assert!(!secret.is_empty() && !text.contains(secret), "secret {number} stands in {}", file.display());
+        }
     }
 }
 
@@ -125,6 +138,37 @@ fn planted_passwords_are_in_no_file_and_no_stream_of_a_run() {
     let called =
         call(&place, &["run", "hello", "--endpoint", &endpoint, "--node-exporter", &exporter, "--duration", "1s"]);
     assert_nothing_shown(&called, &place.path().join("runs"));
+}
+
+/// How a token begins: `{"alg"` or `{"typ"`.
+const TOKENS: [&str; 2] = ["eyJhbGci", "eyJ0eXAi"];
+
+#[test]
+fn the_secrets_that_sign_tokens_and_the_tokens_are_in_no_file_and_no_stream_of_a_run() {
+    let Some(broker) = Mosquitto::start("") else { return };
+    let place = Place::new();
+    let made = place.call(&["devices", "certificates", "--count", "1", "--out", "pki", "--prefix", "pump-"]);
+    assert_eq!(made.code(), 0, "{made:?}");
+    let key = std::fs::read_to_string(place.path().join("pki/devices/pump-0.key")).unwrap();
+    let of_key: Vec<String> =
+        key.lines().filter(|line| !line.is_empty() && !line.starts_with("---")).map(str::to_owned).collect();
+    assert!(!of_key.is_empty(), "{key}");
+    place.write("shared.txt", PLANTED[14]);
+    let text = "name: signing\ndevices:\n\
+         \x20 - {name: shared, every: 100ms, payload: 40B, topic: a/b, credentials: {user: a, token: {algorithm: HS256, file: shared.txt}}}\n\
+         \x20 - {name: own, every: 100ms, payload: 40B, topic: a/b, credentials: {user: b, token: {algorithm: ES256, file: pki/devices/pump-0.key}}}\n\
+         subscribers:\n  - {name: all, filters: [\"#\"]}\n";
+    place.write("signing.yaml", text);
+    let endpoint = broker.endpoint();
+    let called = place.call(&[&["run", "./signing.yaml", "--endpoint", &endpoint], &SHORT[..]].concat());
+    assert!(matches!(called.code(), 0 | 5), "{called:?}");
+    let runs = place.runs();
+    assert!(runs[0].1["delivery"]["delivered"].as_u64().unwrap() > 0, "they logged in: {}", runs[0].1);
+    assert_nothing_shown(&called, &runs[0].0);
+    let secrets = [&TOKENS.map(str::to_owned)[..], &of_key].concat();
+    assert_nowhere(&runs[0].0, &secrets);
+    let shown = format!("{}{}", called.printed, called.errors);
+    assert!(!secrets.iter().any(|secret| shown.contains(secret)), "{shown}");
 }
 
 #[test]

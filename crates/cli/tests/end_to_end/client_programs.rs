@@ -113,4 +113,10 @@ fn a_program_that_cannot_be_used_is_refused_before_the_run() {
     let (code, errors) = refused(&client, &["--protocol", "mqtt5"]);
     assert_eq!(code, Some(2));
     assert!(errors.contains("does not speak mqtt5") && errors.contains("mqtt311"), "{errors}");
+    let client = format!("{python} {}", root().join("clients/paho/client.py").display());
+    let certificate = ["--tls-insecure", "--tls-cert", "a.pem", "--tls-key", "a.key"];
+    let (code, errors) = refused(&client, &[&["--endpoint", "mqtts://127.0.0.1:1"][..], &certificate].concat());
+    assert_eq!(code, Some(2), "{errors}");
+    assert!(errors.contains("a client program shows no certificate"), "{errors}");
+    assert!(errors.contains("leave `--tls-cert` and `--tls-key` out"), "{errors}");
 }

@@ -7,13 +7,17 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pubmark_adapters::client_program::{ProgramClients, hello_of};
-use pubmark_conformance::peer::{Peer, publisher, session, subscriber};
+use pubmark_conformance::peer::{Peer, credentials, publisher, session, subscriber};
 use pubmark_conformance::recorder::Event;
 use pubmark_model::qos::Qos;
+use pubmark_model::template::BodyDraw;
 use pubmark_protocol::client_program::{ClientProgram, Misreport};
-use pubmark_protocol::clients::{Clients, ConnectionSettings, OpenError, ShardConfig};
+use pubmark_protocol::clients::{
+    Clients, ConnectionSettings, OpenError, Outgoing, SendOutcome, SessionConfig, ShardConfig,
+};
 use pubmark_protocol::endpoint::Endpoint;
-use pubmark_protocol::events::Cause;
+use pubmark_protocol::events::{Cause, Reason};
+use pubmark_protocol::timing::Timing;
 use pubmark_testing::{assert_count, assert_count_eq};
 
 fn words(mode: &str, more: &[&str]) -> Vec<String> {
@@ -82,14 +86,51 @@ fn an_honest_program_is_believed() {
     assert!(peer.record.round_trips_ns.iter().all(|took_ns| *took_ns > 0));
 }
 
+/// It stamps the message, sleeps for 50 ms, and reports the delivery then.
 #[test]
 fn without_stamps_the_time_of_reading_counts() {
-    let peer = one_message("no-stamps");
-    assert_eq!(peer.record.misreports, []);
-    let with = one_message("honest");
-    // Deliveries are read behind the report that they were written: without a stamp both have the time of the read.
-    let latency = |peer: &Peer<ProgramClients>| peer.record.arrived[0].at_ns - peer.record.arrived[0].header.due_ns;
-    assert!(latency(&peer) > 0 && latency(&with) > 0);
+    let delivered = |mode: &str| {
+        let peer = one_message(mode);
+        assert_eq!(peer.record.misreports, [], "{mode}");
+        let written = peer.record.all(|event| match event {
+            Event::Written(.., written_ns) => Some(*written_ns),
+            _ => None,
+        });
+        (written[0], peer.record.arrived[0].clone())
+    };
+    let (written_ns, stamped) = delivered("delivers-late");
+    assert_eq!(stamped.at_ns, written_ns, "the stamp of both");
+    let (_, unstamped) = delivered("delivers-late-without-stamp");
+    let latency_ns = unstamped.at_ns - unstamped.header.due_ns;
+    assert!(latency_ns >= 50_000_000, "read {latency_ns} ns after it was due, and reported 50 ms after it came");
+    let (written_ns, neither) = delivered("no-stamps");
+    assert!(neither.at_ns >= written_ns && written_ns > neither.header.due_ns);
+}
+
+/// Due long before it is handed over, and said to have arrived in between: with a full header and with a compact one.
+#[test]
+fn no_message_arrives_before_it_was_handed_over() {
+    for payload_bytes in [100, 16] {
+        let mut peer = peer("delivers-before-write");
+        peer.join(subscriber("in", "topic", Qos::BestEffort));
+        let says = peer.join(publisher("out", "topic", Qos::BestEffort));
+        let before_ns = pubmark_protocol::clock::monotonic_ns();
+        let outgoing = Outgoing {
+            publication: 0,
+            sequence: 1,
+            timing: Timing::on_time(before_ns - 200_000_000),
+            root: None,
+            draw: BodyDraw::default(),
+            plain_body_bytes: 0,
+            payload_bytes,
+        };
+        assert_eq!(Clients::send(&mut *peer.clients, says, outgoing), SendOutcome::Accepted);
+        peer.flush(says);
+        peer.wait("arrived", |record| record.arrived.len() == 1);
+        assert_eq!(peer.record.misreports, [Misreport::StampBeforeDue], "{payload_bytes} B");
+        let arrived = &peer.record.arrived[0];
+        assert!(arrived.at_ns > before_ns, "{payload_bytes} B: the time of reading counts");
+    }
 }
 
 #[test]
@@ -111,6 +152,25 @@ fn a_lie_is_counted_by_its_name_and_changes_nothing() {
         let closed = peer.record.count(|event| matches!(event, Event::Closed(..)));
         assert_count_eq!(closed, 0);
     }
+}
+
+#[test]
+fn a_message_of_a_number_that_was_never_given_is_unknown() {
+    let peer = one_message("sequence-zero");
+    assert_eq!(peer.record.misreports, [Misreport::UnknownMessage]);
+    assert_count_eq!((peer.record.written(), peer.record.acknowledged()), (1, 1));
+}
+
+#[test]
+fn messages_that_are_never_called_written_are_forgotten_and_counted() {
+    let mut peer = peer("never-writes");
+    let says = peer.join(publisher("out", "topic", Qos::AtLeastOnce));
+    for _ in 0..1_005 {
+        peer.send(says, 16);
+    }
+    peer.wait("acknowledged", |record| record.acknowledged() == 1_005);
+    assert_eq!(peer.record.misreports, [Misreport::NeverWritten; 5]);
+    assert_count_eq!(peer.record.written(), 1_005, "what was acknowledged was written");
 }
 
 #[test]
@@ -177,6 +237,44 @@ fn a_program_that_stalls_is_ended_after_ten_seconds() {
     assert!(began.elapsed() < Duration::from_secs(18), "{:?}", began.elapsed());
 }
 
+/// The ping waits behind the connects, for more than the ten seconds after which silence is a stall.
+#[test]
+fn a_program_that_is_slow_and_works_is_not_ended() {
+    let mut peer = peer("slow-connects");
+    let began = Instant::now();
+    let sessions: Vec<_> =
+        (0..30).map(|number| peer.clients.add_session(session(&format!("client-{number}")))).collect();
+    for one in &sessions {
+        Clients::connect(&mut *peer.clients, *one, &mut peer.record);
+    }
+    while peer.record.count(|event| matches!(event, Event::Connected(..) | Event::Closed(..))) < sessions.len() {
+        assert!(began.elapsed() < Duration::from_secs(60));
+        peer.linger(50);
+    }
+    assert!(began.elapsed() > Duration::from_secs(11), "it was not slow enough for this test: {:?}", began.elapsed());
+    assert!(sessions.iter().all(|one| peer.record.causes(*one).is_empty()), "{:?}", peer.record.causes(sessions[29]));
+}
+
+#[test]
+fn what_a_program_prints_or_gives_as_a_reason_holds_no_password_and_no_control_character() {
+    for (mode, expected) in [
+        (
+            "prints-password",
+            Cause::Dropped(
+                "the client program `python3` ended with exit status: 3; it printed: [31mno use: …".to_owned(),
+            ),
+        ),
+        ("says-password", Cause::Refused(Reason { code: Some(4), text: "no use: …".into() })),
+    ] {
+        let mut peer = peer(mode);
+        let config = publisher("out", "topic", Qos::AtLeastOnce);
+        let says = peer.join(SessionConfig { credentials: credentials("ann", "open\tsesame"), ..config });
+        peer.send(says, 100);
+        peer.wait("closed", |record| !record.causes(says).is_empty());
+        assert_eq!(peer.record.causes(says), [expected]);
+    }
+}
+
 #[test]
 fn a_program_without_a_hello_is_given_up() {
     let error = hello_of(&words("no-hello", &[])).unwrap_err();
@@ -217,7 +315,7 @@ fn no_more_is_handed_over_than_the_credit() {
     let mut peer = peer("stalls");
     let says = peer.join(publisher("out", "topic", Qos::BestEffort));
     let mut accepted = 0;
-    while peer.offer(says, 1_000) == pubmark_protocol::clients::SendOutcome::Accepted {
+    while peer.offer(says, 1_000) == SendOutcome::Accepted {
         accepted += 1;
         peer.flush(says);
         assert!(accepted <= 1_000);

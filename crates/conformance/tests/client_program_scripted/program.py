@@ -16,7 +16,7 @@ HELLO = {
     "stamps": True,
     "protocols": [{"name": "mqtt5", "qos": [0, 1]}],
 }
-topics, filters, subscribers = {}, {}, []
+topics, filters, subscribers, passwords = {}, {}, [], {}
 
 
 def clock():
@@ -35,6 +35,11 @@ def publish(fields):
     if MODE == "dies":
         print("no more messages, please", file=sys.stderr, flush=True)
         os._exit(3)
+    if MODE == "prints-password":
+        print(f"\x1b[31mno use: {passwords[client]}", file=sys.stderr, flush=True)
+        os._exit(3)
+    if MODE == "says-password":
+        return pubmark.send(pubmark.closed(client, connection, pubmark.REFUSED, 4, f"no use: {passwords[client]}"))
     if MODE == "stalls":
         time.sleep(1_000)
     if MODE == "breaks-off":
@@ -43,10 +48,12 @@ def publish(fields):
         pubmark.send(b"\xff\xff\xff\x7f\x8a")
     if MODE == "abandons":
         return pubmark.send(pubmark.abandoned(*message))
-    pubmark.send(pubmark.written(*message, stamp))
+    if MODE != "never-writes":
+        pubmark.send(pubmark.written(*message, stamp))
     lies = {
         "written-twice": pubmark.written(*message, stamp),
         "unknown-message": pubmark.written(client, connection, fields["publication"], 4_000_000_000, stamp),
+        "sequence-zero": pubmark.written(client, connection, fields["publication"], 0, stamp),
         "unknown-client": pubmark.connected(4_000_000_000, 1),
         "unknown-connection": pubmark.connected(client, connection + 1),
         "unknown-subscription": pubmark.granted(client, connection, 77, 0),
@@ -59,6 +66,12 @@ def publish(fields):
         pubmark.send(pubmark.acknowledged(*message))
         if MODE == "acknowledged-twice":
             pubmark.send(pubmark.acknowledged(*message))
+    if MODE.startswith("delivers-late"):
+        time.sleep(0.05)
+    if MODE == "delivers-late-without-stamp":
+        stamp = 0
+    if MODE == "delivers-before-write":
+        stamp = fields["due_ns"] + 1_000_000
     for subscriber, topic_filter in subscribers:
         if topic_filter == topic:
             part = payload[:32] if MODE == "headers-only" else payload
@@ -72,6 +85,9 @@ def handle(name, fields):
         topics[fields["client"], fields["publication"]] = (fields["topic"], fields["qos"])
     elif name == "connect" and MODE != "never-connects":
         names = (fields["client"], fields["connection"])
+        passwords[fields["client"]] = fields["login"] and fields["login"][1]
+        if MODE == "slow-connects":
+            time.sleep(0.45)
         pubmark.send(pubmark.connected(*names))
         for number, topic_filter, qos in filters.pop(names, []):
             subscribers.append((names, topic_filter))

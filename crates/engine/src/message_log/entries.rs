@@ -8,7 +8,7 @@ use pubmark_metrics::bounds::lower_ns;
 use pubmark_metrics::holes::Range;
 
 use super::files::rows;
-use super::row::{Row, RowKind};
+use super::row::{ROW_BYTES, Row, RowKind};
 use super::{Log, Missing, MissingRow};
 use crate::content::matches::MatchNotes;
 use crate::shard_outcome::PublisherBook;
@@ -168,6 +168,14 @@ impl Log {
             }
         }
         Ok(())
+    }
+
+    /// Rows in the files, all kinds.
+    ///
+    /// # Errors
+    /// The size of a file cannot be read.
+    pub fn row_count(&self) -> io::Result<u64> {
+        self.files.iter().try_fold(0, |rows, file| Ok(rows + file.metadata()?.len() / ROW_BYTES as u64))
     }
 
     fn each_row(&self, mut visit: impl FnMut(Row) -> io::Result<()>) -> io::Result<()> {

@@ -5,6 +5,7 @@ use std::collections::BinaryHeap;
 use std::io::{self, Write};
 
 use crate::fleet::{Device, Fleet};
+use crate::random::RandomTime;
 use crate::schedule::hash::in_identity_order;
 use crate::schedule::{Cursor, Rules, Timeline};
 use crate::workload::Workload;
@@ -20,8 +21,21 @@ pub fn dump(workload: &Workload, fleet: &Fleet, seed: u64, timeline: &Timeline, 
         if rules.is_flood() {
             writeln!(out, "# {} floods: no due times", group.name)?;
         }
-        if group.reaction().is_some() {
-            writeln!(out, "# {} reacts: no due times", group.name)?;
+        if let Some(reaction) = group.reaction() {
+            let (burst, think) = (reaction.burst, reaction.think);
+            let think = match think {
+                RandomTime::Fixed(time) => format!("{} ns", time.as_nanos()),
+                RandomTime::Exponential(mean) => format!("{} ns on average (exponential)", mean.as_nanos()),
+            };
+            let pace = match burst.messages {
+                0 | 1 => "1 message".to_owned(),
+                several => format!("{several} messages, one every {} ns", burst.interval.as_nanos()),
+            };
+            writeln!(
+                out,
+                "# {} reacts to {}: {pace}, the first after {think}; no due times",
+                group.name, reaction.to.0
+            )?;
         }
     }
     let devices: Vec<Device> =

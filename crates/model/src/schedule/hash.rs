@@ -2,7 +2,8 @@
 //! `transform`.
 //!
 //! Not a seal: it tells schedules apart, it does not protect them. Seed, topic, protocol and system are not in it: two
-//! seeds that lead to the same sends have the same hash.
+//! seeds that lead to the same sends have the same hash. Of what devices send in reaction to others, only bursts are in it: who
+//! triggers whom, how many messages, how far apart, and draws of their sizes and of the time before them.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
@@ -101,7 +102,7 @@ fn summary_of_most(
     let mut offered = 0;
     let mut of_device = |device: &Device| device_hash(&rules[usize::from(device.group)], device, &mut offered, stopped);
     let values: Vec<u64> = fleet.devices().iter().map(&mut of_device).collect::<Option<_>>()?;
-    let folded = fold(workload, fleet, &values);
+    let folded = fold(workload, fleet, &rules, &values);
     if part == *timeline {
         return Some(Summary { hash: shown(folded), offered: Some(offered) });
     }
@@ -150,18 +151,48 @@ fn draws_per_s(group: &DeviceGroup, window: Duration) -> f64 {
     messages + strikes + periods
 }
 
-/// Puts [`DeviceHash::value`]s, by publisher number, together to what [`hash`] gives; `none` if any group floods.
-pub fn combine(workload: &Workload, fleet: &Fleet, values: &[u64]) -> String {
-    if workload.devices.iter().any(|group| matches!(group.arrival, crate::arrival::Arrival::Flood)) {
+/// Puts [`DeviceHash::value`]s, by publisher number, together to what [`hash`] gives; `none` if any group floods. `rules` are those of
+/// all groups.
+pub fn combine(workload: &Workload, fleet: &Fleet, rules: &[Rules], values: &[u64]) -> String {
+    if rules.iter().any(Rules::is_flood) {
         return "none".to_owned();
     }
-    shown(fold(workload, fleet, values))
+    shown(fold(workload, fleet, rules, values))
 }
 
-fn fold(workload: &Workload, fleet: &Fleet, values: &[u64]) -> u64 {
-    in_identity_order(workload, fleet)
+fn fold(workload: &Workload, fleet: &Fleet, rules: &[Rules], values: &[u64]) -> u64 {
+    let scheduled = in_identity_order(workload, fleet)
         .into_iter()
-        .fold(of_steps(workload), |key, device| random::fold(key, &values[device.publisher as usize].to_le_bytes()))
+        .fold(of_steps(workload), |key, device| random::fold(key, &values[device.publisher as usize].to_le_bytes()));
+    let mut bursts = bursts(fleet, rules);
+    // In an order that does not depend on how the fleet was counted out.
+    bursts.sort_unstable();
+    bursts.into_iter().fold(scheduled, |key, burst| random::fold(key, &burst.to_le_bytes()))
+}
+
+/// Draws of each group with bursts that are hashed.
+const BURST_DRAWS: u32 = 64;
+
+/// A hash of each group whose reactions are bursts. Reactions of one message are not hashed: that would be another name for every
+/// schedule of a workload that has some.
+fn bursts(fleet: &Fleet, rules: &[Rules]) -> Vec<u64> {
+    let of_burst = rules.iter().map(|rules| {
+        let numbers = rules.burst_draws(BURST_DRAWS)?;
+        Some(numbers.into_iter().fold(rules.name_key, |key, number| random::fold(key, &number.to_le_bytes())))
+    });
+    let mut of_groups: Vec<Option<u64>> = of_burst.collect();
+    if of_groups.iter().all(Option::is_none) {
+        return vec![];
+    }
+    let identity = |device: &Device| identity_key(rules[usize::from(device.group)].name_key, device);
+    for link in fleet.links() {
+        let [trigger, reacts] = [link.trigger, link.reacts].map(|number| &fleet.devices()[number as usize]);
+        if let Some(hash) = &mut of_groups[usize::from(reacts.group)] {
+            // Added, as links have no order of their own.
+            *hash = hash.wrapping_add(mix(identity(reacts) ^ identity(trigger).rotate_left(32)));
+        }
+    }
+    of_groups.into_iter().flatten().collect()
 }
 
 /// What the groups do with bodies, by their names: 0 where none does anything.

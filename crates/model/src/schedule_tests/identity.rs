@@ -113,7 +113,7 @@ fn shards_that_gather_hashes_in_any_order_agree_with_the_whole() {
                 values[device.publisher as usize] = interleaved(&rules[usize::from(device.group)], device);
             }
         }
-        assert_eq!(combine(&workload, &fleet, &values), hash(&workload, &fleet, SEED, &run), "{shards} shards");
+        assert_eq!(combine(&workload, &fleet, &rules, &values), hash(&workload, &fleet, SEED, &run), "{shards} shards");
     }
 }
 
@@ -137,7 +137,7 @@ fn a_flood_has_no_hash() {
     workload.devices.push(group("f/flood", 1, Arrival::Flood));
     let fleet = Fleet::new(&workload, 1);
     assert_eq!(hash(&workload, &fleet, SEED, &timeline(2, 20)), "none");
-    assert_eq!(combine(&workload, &fleet, &[]), "none");
+    assert_eq!(combine(&workload, &fleet, &Rules::all(&workload, SEED, &timeline(2, 20)), &[]), "none");
 }
 
 fn dumped(workload: &Workload) -> String {

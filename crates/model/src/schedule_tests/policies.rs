@@ -8,7 +8,7 @@ use crate::fleet::Fleet;
 use crate::profile::Profile;
 use crate::random::RandomTime;
 use crate::reaction::{Burst, LONGEST_BURST};
-use crate::schedule::hash;
+use crate::schedule::{dump, hash};
 use crate::states::{State, States};
 
 const DAY: Duration = Duration::from_secs(24);
@@ -182,6 +182,60 @@ fn the_hash_covers_every_parameter_of_a_policy() {
         assert_ne!(*hash, hash_of(all[place].clone(), 2), "{place}: another seed");
         assert!(!hashes[..place].contains(hash), "{place} is like one before");
     }
+}
+
+const HOUSE: &str = "name: house
+devices:
+  - {name: smoke, count: 3, every: 30s, payload: 60B, topic: 'alarm/{index}'}
+  - {name: camera, count: 1, client: hall, rate: 10/s, payload: 2000B, arrival: {reaction_to: 'alarm/+', for: 2s}, topic: 'pictures/{index}'}
+  - {name: note, count: 1, client: hall, payload: 40B, arrival: {reaction_to: 'alarm/+'}, topic: 'notes/{index}'}
+subscribers:
+  - {name: halls, count: 1, client: hall, filters: ['alarm/+']}
+";
+
+fn of_house(change: (&str, &str)) -> (String, String) {
+    assert!(HOUSE.contains(change.0), "{change:?}");
+    let text = HOUSE.replace(change.0, change.1);
+    let workload = crate::load::parse("house.yaml", &text, &crate::load::LoadOptions::default()).unwrap();
+    let (fleet, run) = (Fleet::new(&workload, 1), timeline(2, 60));
+    let mut out = vec![];
+    dump(&workload, &fleet, 1, &run, &mut out).unwrap();
+    (hash(&workload, &fleet, 1, &run), String::from_utf8(out).unwrap())
+}
+
+#[test]
+fn the_hash_and_the_dump_cover_bursts() {
+    let (plain, dumped) = of_house(("name: house", "name: house"));
+    let line = "# camera reacts to alarm/+: 20 messages, one every 100000000 ns, the first after 0 ns; no due times";
+    assert!(dumped.lines().any(|other| other == line), "{dumped}");
+    let changes = [
+        ("for: 2s", "for: 3s"),
+        ("rate: 10/s", "rate: 11/s"),
+        ("for: 2s", "for: 2s, think: 5ms"),
+        ("for: 2s", "for: 2s, think: exponential 5ms"),
+        ("payload: 2000B", "payload: 2001B"),
+        ("payload: 2000B", "payload: {min: 1000B, max: 3000B}"),
+        ("reaction_to: 'alarm/+', for", "reaction_to: 'alarm/1', for"),
+        ("name: camera, count: 1", "name: kamera, count: 1"),
+        (", for: 2s", ""),
+    ];
+    let mut hashes = vec![plain];
+    for change in changes {
+        let change = match change.0 {
+            // A rate is for bursts alone.
+            ", for: 2s" => (
+                "rate: 10/s, payload: 2000B, arrival: {reaction_to: 'alarm/+', for: 2s}",
+                "payload: 2000B, arrival: {reaction_to: 'alarm/+'}",
+            ),
+            _ => change,
+        };
+        let (hash, _) = of_house(change);
+        assert!(!hashes.contains(&hash), "{change:?}");
+        hashes.push(hash);
+    }
+    assert_eq!(of_house(("pictures/{index}", "images/{index}")).0, hashes[0], "topics are not hashed");
+    // A reaction of one message is not in it: its name stays.
+    assert_eq!(of_house(("payload: 40B", "payload: 50B")).0, hashes[0]);
 }
 
 #[test]

@@ -21,15 +21,17 @@ pub enum Misreport {
     OutOfTurn,
     /// A stamp later than the moment at which pubmark read it.
     StampInFuture,
-    /// A stamp before the message was due or handed over.
+    /// A stamp before the message was handed over.
     StampBeforeDue,
     /// A ping was answered that was not asked, or was answered already.
     UnknownPing,
+    /// A message was acknowledged and not called written, while so many others were that it is not remembered any longer.
+    NeverWritten,
 }
 
 impl Misreport {
     /// All of them.
-    pub const ALL: [Misreport; 10] = [
+    pub const ALL: [Misreport; 11] = [
         Misreport::UnknownClient,
         Misreport::UnknownConnection,
         Misreport::UnknownMessage,
@@ -40,6 +42,7 @@ impl Misreport {
         Misreport::StampInFuture,
         Misreport::StampBeforeDue,
         Misreport::UnknownPing,
+        Misreport::NeverWritten,
     ];
 
     /// Its name in records.
@@ -55,6 +58,7 @@ impl Misreport {
             Misreport::StampInFuture => "stamp-in-future",
             Misreport::StampBeforeDue => "stamp-before-due",
             Misreport::UnknownPing => "unknown-ping",
+            Misreport::NeverWritten => "never-written",
         }
     }
 }

@@ -221,8 +221,8 @@ fn change_of<'a>(
     clause: &'a Clause,
 ) -> Result<Change<'a>, NotComparable> {
     let figure = clause.metric.figure();
-    // Of too few samples there is no percentile that two runs could be compared by.
-    let upper = |run: Measured| (!run.few_samples).then_some(run.interval[1]);
+    // Of too few samples there is no percentile that two runs could be compared by, and of a part of the messages no metric.
+    let upper = |run: Measured| (!run.few_samples && !run.partial).then_some(run.interval[1]);
     let values = |cell: &CellFacts| -> Vec<f64> {
         cell.measured(&clause.metric).into_iter().filter_map(|run| upper(run?)).collect()
     };

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::custom::{self, CustomMetric};
+use crate::custom::CustomMetric;
 use crate::experiment::{CellFailure, CellFigure, CellMetric, ExperimentRecord};
 use crate::record::{Record, Status, VerdictStatus};
 use crate::store::{self, StoreError};
@@ -49,6 +49,8 @@ struct OwnFacts {
     symbol: String,
     /// Its bounds in each run, in the unit of figures.
     bounds: Vec<Option<Interval>>,
+    /// They are of a part of the messages.
+    partial: bool,
 }
 
 impl CellFacts {
@@ -72,18 +74,20 @@ impl OwnFacts {
         let factor = unit::worth(&self.symbol, wanted)? / in_own;
         let measured = |bounds: &Option<Interval>| {
             let interval = (*bounds)?.map(|value| value * factor);
-            Some(Measured { interval, few_samples: false, held_up: false })
+            Some(Measured { partial: self.partial, ..Measured::within(interval) })
         };
         Some(self.bounds.iter().map(measured).collect())
     }
 
-    fn of_run(metric: &CustomMetric, record: &Record) -> OwnFacts {
-        let bounds = custom::bounds_in(&record.custom, &metric.name, &metric.unit);
-        OwnFacts { name: metric.name.clone(), symbol: metric.unit.clone(), bounds: vec![bounds] }
+    fn of_run(metric: &CustomMetric) -> OwnFacts {
+        let bounds = vec![metric.bounds(&metric.unit)];
+        OwnFacts { name: metric.name.clone(), symbol: metric.unit.clone(), bounds, partial: metric.partial }
     }
 
     fn of_cell(metric: &CellMetric) -> OwnFacts {
-        OwnFacts { name: metric.figure.figure.clone(), symbol: metric.unit.clone(), bounds: bounds(&metric.figure) }
+        let (name, symbol) = (metric.figure.figure.clone(), metric.unit.clone());
+        // An experiment takes no value of a part of the messages.
+        OwnFacts { name, symbol, bounds: bounds(&metric.figure), partial: false }
     }
 }
 
@@ -109,7 +113,7 @@ fn of_run(record: &Record) -> Subject {
         verdicts: vec![(record.verdict.status, reason)],
         failures: Vec::new(),
         measured: METRICS.iter().map(|metric| (metric.name, vec![metric.measured(record)])).collect(),
-        custom: record.custom.iter().map(|metric| OwnFacts::of_run(metric, record)).collect(),
+        custom: record.custom.iter().map(OwnFacts::of_run).collect(),
     };
     Subject {
         name: record.run.name.clone(),
@@ -146,9 +150,7 @@ fn own_limits(record: &Record) -> Option<Result<Objectives, ThresholdError>> {
 /// A metric in each run of a cell; `None` where the cell has no such figure.
 fn of_cell(metric: &Metric, figures: &[CellFigure]) -> Option<Vec<Option<Measured>>> {
     let figure = figures.iter().find(|figure| figure.figure == metric.figure)?;
-    let measured = |bounds: Option<Interval>| {
-        Some(Measured { interval: metric.from_bounds(bounds?), few_samples: false, held_up: false })
-    };
+    let measured = |bounds: Option<Interval>| Some(Measured::within(metric.from_bounds(bounds?)));
     Some(bounds(figure).into_iter().map(measured).collect())
 }
 

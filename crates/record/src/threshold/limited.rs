@@ -2,7 +2,7 @@
 
 use super::metrics::{Metric, is_held_up};
 use super::{Interval, Measured};
-use crate::custom::PREFIX;
+use crate::custom::{self, PREFIX};
 use crate::figures::{Figure, Unit};
 use crate::quantity;
 use crate::record::Record;
@@ -59,10 +59,13 @@ impl Limited {
     pub fn measured(&self, record: &Record) -> Option<Measured> {
         match self {
             Limited::Known(metric) => metric.measured(record),
-            Limited::Custom { .. } => {
-                let interval = self.figure().bounds(record)?;
+            Limited::Custom { name, symbol } => {
+                let metric = custom::find(&record.custom, own_name(name))?;
+                let [lower, upper] = metric.bounds(symbol)?;
                 let held_up = self.unit() == Unit::Microseconds && is_held_up(record);
-                Some(Measured { interval, few_samples: false, held_up })
+                // Rounding must not put them in the wrong order.
+                let measured = Measured::within([lower.min(upper), upper]);
+                Some(Measured { held_up, partial: metric.partial, ..measured })
             }
         }
     }

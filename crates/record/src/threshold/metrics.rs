@@ -127,10 +127,10 @@ impl Metric {
     pub fn measured(&self, record: &Record) -> Option<Measured> {
         let held_up = self.unit() == Unit::Microseconds && is_held_up(record);
         if let Some(bounds) = self.of_figure().bounds(record) {
-            return Some(Measured { interval: self.from_bounds(bounds), few_samples: false, held_up });
+            return Some(Measured { held_up, ..Measured::within(self.from_bounds(bounds)) });
         }
         let bounds = self.percentile_of?(record).as_ref()?;
-        Some(Measured { interval: between(bounds), few_samples: true, held_up })
+        Some(Measured { few_samples: true, held_up, ..Measured::within(between(bounds)) })
     }
 
     /// What it counts in.

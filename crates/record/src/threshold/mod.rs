@@ -79,17 +79,26 @@ pub struct Measured {
     /// It is a time of a run whose verdict says that the system was kept from running, or that the load was not what was scheduled:
     /// the system alone could have been faster.
     pub held_up: bool,
+    /// It was computed from a message log that lacks rows: of all messages it may be anything.
+    pub partial: bool,
 }
 
 impl Measured {
     /// Of a value that is known exactly.
     pub fn exactly(value: f64) -> Measured {
-        Measured { interval: [value, value], few_samples: false, held_up: false }
+        Measured::within([value, value])
+    }
+
+    /// Of a value that lies between these bounds.
+    pub fn within(interval: Interval) -> Measured {
+        Measured { interval, few_samples: false, held_up: false, partial: false }
     }
 
     /// What would make its interval narrower.
     pub fn remedy(&self) -> &'static str {
-        if self.held_up {
+        if self.partial {
+            "run again with a whole message log: this one lacks rows (see the warnings)"
+        } else if self.held_up {
             "run where the system has the CPU it wants: others held it up (see the verdict)"
         } else if self.few_samples {
             "run longer (`--duration`): the percentile rests on too few messages"
@@ -116,6 +125,9 @@ impl Clause {
     /// Is it true of a figure? A change is not: see [`Clause::is_change`].
     pub fn answer(&self, figure: Option<Measured>) -> Answer {
         let (Bound::Value(limit), Some(figure)) = (self.bound, figure) else { return Answer::NotMeasured };
+        if figure.partial {
+            return Answer::Undecided;
+        }
         let [lower, upper] = figure.interval;
         let lower = if figure.held_up { 0.0 } else { lower };
         let is_between = lower <= limit && limit <= upper;

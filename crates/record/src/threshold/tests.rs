@@ -169,9 +169,7 @@ fn a_change_counts_from_the_baseline() {
 
 #[test]
 fn a_limit_inside_the_interval_is_undecided() {
-    let within = |text: &str, low: f64, high: f64| {
-        objective(text).answer(Some(Measured { interval: [low, high], few_samples: false, held_up: false }))
-    };
+    let within = |text: &str, low: f64, high: f64| objective(text).answer(Some(Measured::within([low, high])));
     for (text, low, high, expected) in [
         ("p99<50ms", 10_000.0, 49_000.0, Answer::True),
         ("p99<50ms", 10_000.0, 51_000.0, Answer::Undecided),
@@ -253,7 +251,7 @@ proptest! {
     fn a_decided_limit_is_decided_for_every_value_between(low in 0.0f64..1e6, width in 0.0f64..1e6, part in 0.0f64..=1.0, limit in 0.0f64..2e6) {
         let clause = Clause { bound: Bound::Value(limit), ..objective("p99<1s") };
         let inside = clause.answer(Some(Measured::exactly(low + part * width)));
-        match clause.answer(Some(Measured { interval: [low, low + width], few_samples: false, held_up: false })) {
+        match clause.answer(Some(Measured::within([low, low + width]))) {
             Answer::Undecided => {}
             decided => prop_assert_eq!(decided, inside),
         }

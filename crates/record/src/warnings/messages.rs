@@ -3,6 +3,7 @@
 use pubmark_model::qos::Qos;
 
 use super::Found;
+use crate::message_log::BY_CLIENT_FILE;
 use crate::quantity::{count, percent};
 use crate::record::Record;
 
@@ -112,8 +113,20 @@ pub(super) fn delivered_after_refusal(record: &Record) -> Option<Found> {
     })
 }
 
+pub(super) fn clients_left_out(record: &Record) -> Option<Found> {
+    let log = record.message_log.as_ref()?;
+    let text = match &log.by_client {
+        None => format!("{BY_CLIENT_FILE} is not written: the run has more than 100,000 clients"),
+        Some(file) if log.by_client_without_percentiles => {
+            format!("{file} has no percentiles: {} has more than 16 million rows", log.file)
+        }
+        Some(_) => return None,
+    };
+    Some((text, format!("compute them from {}, or run with fewer clients or messages", log.file)))
+}
+
 pub(super) fn log_partial(record: &Record) -> Option<Found> {
-    let log = record.message_log.as_ref().filter(|log| log.missing > 0 || log.why.is_some())?;
+    let log = record.message_log.as_ref().filter(|log| log.is_partial())?;
     let why = log.why.as_ref().map_or_else(String::new, |why| format!(": {why}"));
     // What a worker that was lost had noted, nobody can count.
     let rows = if log.missing > 0 { format!("{} rows", count(log.missing)) } else { "rows".to_owned() };

@@ -47,7 +47,7 @@ pub fn warnings(record: &Record) -> Vec<Warning> {
 }
 
 /// Every kind of warning.
-pub const WARNINGS: [WarningKind; 22] = [
+pub const WARNINGS: [WarningKind; 23] = [
     WarningKind {
         code: "W01",
         title: "too few samples for a percentile",
@@ -220,6 +220,15 @@ pub const WARNINGS: [WarningKind; 22] = [
         remedy: "Write to a faster disk with `--out`, or lower the rate; figures that are computed from the log lack \
                  those rows.",
         find: messages::log_partial,
+    },
+    WarningKind {
+        code: "W22",
+        title: "figures of each client missing",
+        meaning: "`csv/by_client.csv` has the counts and latencies of each client. It is not written with more than 100,000 \
+                  clients, and has no percentiles where the message log has more than 16 million rows: they are computed in \
+                  memory.",
+        remedy: "Compute them from the message log, or run with fewer clients or messages.",
+        find: messages::clients_left_out,
     },
     WarningKind {
         code: "W23",

@@ -21,7 +21,7 @@ fn the_sample_has_no_warning() {
 #[test]
 fn each_cause_raises_its_own_warning_and_only_it() {
     type Change = fn(&mut Record);
-    let causes: [(&str, Change); 22] = [
+    let causes: [(&str, Change); 24] = [
         ("W01", |record| {
             record.latency.total = Some(Shape { median_us: 300.0, tail: 0.2, count: 5_000 }.bounds());
         }),
@@ -46,7 +46,11 @@ fn each_cause_raises_its_own_warning_and_only_it() {
         ("W19", |record| record.delivery.messages.truncated = 1),
         ("W23", |record| record.delivery.messages.corrupt = 1),
         ("W20", |record| record.cost.threads[0].quantum_us = Some(200.0)),
-        ("W21", |record| record.message_log = Some(MessageLogInfo { missing: 1, ..MessageLogInfo::default() })),
+        ("W21", |record| record.message_log = Some(MessageLogInfo { missing: 1, ..whole_log() })),
+        ("W22", |record| record.message_log = Some(MessageLogInfo { by_client: None, ..whole_log() })),
+        ("W22", |record| {
+            record.message_log = Some(MessageLogInfo { by_client_without_percentiles: true, ..whole_log() })
+        }),
         ("W18", |record| {
             record.tables.series[2..4].iter_mut().for_each(|bin| bin.latency.upper.p50_us = Some(500_000.0))
         }),
@@ -120,4 +124,9 @@ fn the_most_frequent_cause_is_named() {
 fn a_flood_says_that_its_latencies_are_not_judged() {
     let found = warnings_of(|record| record.settings.flood = true);
     assert_eq!(found[0].code, "W14");
+}
+
+/// Of a message log that has everything.
+fn whole_log() -> MessageLogInfo {
+    MessageLogInfo { by_client: Some("csv/by_client.csv".to_owned()), ..MessageLogInfo::default() }
 }

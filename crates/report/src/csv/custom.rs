@@ -6,7 +6,7 @@ use super::{Table, optional, text};
 
 /// A row a metric, and one for each of its parts; values in the metric's own unit.
 pub fn custom(record: &Record) -> String {
-    let mut table = Table::new(&["run", "metric", "part", "unit", "lower", "upper", "failure"]);
+    let mut table = Table::new(&["run", "metric", "part", "unit", "lower", "upper", "failure", "partial"]);
     let run = text(&record.run.name);
     for metric in &record.custom {
         let mut row = |part: &str, [lower, upper]: [Option<f64>; 2], failure: &str| {
@@ -18,6 +18,7 @@ pub fn custom(record: &Record) -> String {
                 optional(lower),
                 optional(upper),
                 text(failure),
+                metric.partial.to_string(),
             ]);
         };
         row("", [metric.lower, metric.upper], metric.failure.as_deref().unwrap_or_default());

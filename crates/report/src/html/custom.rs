@@ -5,7 +5,7 @@ use pubmark_record::custom::CustomMetric;
 use pubmark_record::record::Record;
 
 use crate::numbers::{MISSING, count, seconds};
-use crate::words::{self, CustomUnit, custom_value};
+use crate::words::{self, CustomUnit, PARTIAL, custom_value};
 
 /// Parts of a metric that are shown; csv/custom.csv has all.
 const PARTS: usize = 20;
@@ -46,7 +46,10 @@ fn parts(metric: &CustomMetric) -> Markup {
     let unit = CustomUnit::of(&metric.unit, largest);
     html! {
         div.scroll { table {
-            caption { (metric.name) " by part" @if !unit.symbol.is_empty() { ", in " (unit.symbol) } }
+            caption {
+                (metric.name) " by part" @if !unit.symbol.is_empty() { ", in " (unit.symbol) }
+                @if metric.partial { " (" (PARTIAL) ")" }
+            }
             thead { tr { th { "part" } th.number { "value" } } }
             tbody { @for (part, bounds) in metric.by.iter().take(PARTS) {
                 tr { th scope="row" { (part) } td.number { (unit.number(*bounds)) } }

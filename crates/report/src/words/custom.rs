@@ -44,12 +44,16 @@ impl<'a> CustomUnit<'a> {
     }
 }
 
+/// Stands behind a value that was computed from a message log without some of its rows.
+pub const PARTIAL: &str = "partial: the message log lacks rows";
+
 /// The value of a metric, or why there is none.
 pub fn custom_value(metric: &CustomMetric) -> String {
     match (&metric.failure, metric.lower, metric.upper) {
         (Some(why), ..) => format!("no value: {why}"),
         (None, Some(lower), Some(upper)) => {
-            CustomUnit::of(&metric.unit, lower.abs().max(upper.abs())).text(CustomBounds { lower, upper })
+            let text = CustomUnit::of(&metric.unit, lower.abs().max(upper.abs())).text(CustomBounds { lower, upper });
+            if metric.partial { format!("{text} ({PARTIAL})") } else { text }
         }
         _ => MISSING.to_owned(),
     }
@@ -76,6 +80,8 @@ mod tests {
         assert_eq!(text(99.5, 99.5, "%"), "99.5 %");
         assert_eq!(text(-2.0, -1.0, "ms"), "−2.00 to −1.00 ms");
         assert_eq!(custom_value(&CustomMetric::default()), "—");
+        let one = |partial| CustomMetric { lower: Some(2.0), upper: Some(2.0), partial, ..CustomMetric::default() };
+        assert_eq!(custom_value(&one(true)), "2.00 (partial: the message log lacks rows)");
         let failed = CustomMetric { failure: Some("it printed nothing".to_owned()), ..CustomMetric::default() };
         assert_eq!(custom_value(&failed), "no value: it printed nothing");
     }

@@ -37,11 +37,28 @@ fn a_run_shows_values_and_why_there_is_none() {
     assert!(markdown::run(&record).contains("| energy | 20.0 mJ |"), "{}", markdown::run(&record));
     let file = csv::TABLES.iter().find(|table| table.file == "custom.csv").expect("a table of them");
     let text = (file.render)(&record);
-    assert!(text.contains(",lost,hub,ms,0.5,1.5,\n") && text.contains(",broken,,,,,it printed <nothing>"), "{text}");
+    assert!(text.contains(",lost,hub,ms,0.5,1.5,,false\n"), "{text}");
+    assert!(text.contains(",broken,,,,,it printed <nothing>,false\n"), "{text}");
 
     let none = fixtures::factory();
     assert!(!html::run(&none).contains("Metrics of your own") && !markdown::run(&none).contains("Metrics of your own"));
     assert!(!terminal::summary(&none, &PLAIN).contains("  custom"));
+}
+
+#[test]
+fn values_of_a_part_of_the_messages_are_marked_and_not_compared() {
+    let mut record = computed();
+    record.custom.iter_mut().for_each(|metric| metric.partial = true);
+    let marked = "20.0 mJ (partial: the message log lacks rows)";
+    for text in [terminal::summary(&record, &PLAIN), html::run(&record), markdown::run(&record)] {
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(text.contains(marked), "{text}");
+    }
+    let file = csv::TABLES.iter().find(|table| table.file == "custom.csv").expect("a table of them");
+    assert!((file.render)(&record).contains(",energy,,mJ,20.0,20.0,,true\n"), "{}", (file.render)(&record));
+    let text = table(&[record, computed()], Format::Csv);
+    let [_, first, second] = text.lines().collect::<Vec<_>>()[..] else { panic!("{text}") };
+    assert!(first.ends_with(",,,") && second.ends_with(",1500.0,20.0,"), "{text}");
 }
 
 #[test]

@@ -117,6 +117,7 @@ impl CustomMetrics {
         let given = Given { log, log_file: &folder.join(&info.file), record_file: &folder.join(RECORD_FILE) };
         let Ran { seconds, printed } = program::run(one, &given, &self.stop);
         metric.ran_s = seconds;
+        metric.partial = info.is_partial();
         match printed.and_then(|printed| output::read(&printed, &one.name)) {
             Ok(values) => {
                 (metric.lower, metric.upper) = (values.whole.map(|it| it.lower), values.whole.map(|it| it.upper));

@@ -19,6 +19,10 @@ const HEAD: &str = "role,number,client_id,group,offered,sent,expected,delivered,
 /// Messages that must lie beyond a percentile that is printed.
 const SAMPLES_BEYOND: usize = 10;
 
+/// Rows of a log up to which percentiles are computed: each message that arrived takes 16 B of memory with its sender, and again
+/// with its receiver.
+pub const TIMED_ROWS: u64 = 16_000_000;
+
 /// A client's part of the account.
 #[derive(Default)]
 struct Account {
@@ -29,12 +33,15 @@ struct Account {
     duplicated: u64,
     /// Of what arrived.
     payload_bytes: u64,
-    /// (lower, upper) of each first copy, ns.
+    /// First copies with a latency, and the sums of their lower and upper bounds, ns.
+    timed: u64,
+    sums: (i128, i128),
+    /// (lower, upper) of each of them, ns, where percentiles are computed.
     latencies: Vec<(i64, i64)>,
 }
 
 impl Account {
-    fn enter(&mut self, entry: &Entry) {
+    fn enter(&mut self, entry: &Entry, has_percentiles: bool) {
         let count = match entry.outcome {
             EntryOutcome::Delivered => &mut self.delivered,
             EntryOutcome::Duplicated => &mut self.duplicated,
@@ -45,7 +52,11 @@ impl Account {
         };
         *count += 1;
         if let (EntryOutcome::Delivered, Some(latency)) = (entry.outcome, entry.latency_ns) {
-            self.latencies.push(latency);
+            self.timed += 1;
+            self.sums = (self.sums.0 + i128::from(latency.0), self.sums.1 + i128::from(latency.1));
+            if has_percentiles {
+                self.latencies.push(latency);
+            }
             self.payload_bytes += u64::from(entry.payload_bytes.unwrap_or(0));
         }
     }
@@ -58,7 +69,7 @@ impl Account {
     fn cells(&mut self) -> String {
         let (mut lower, mut upper): (Vec<i64>, Vec<i64>) = self.latencies.drain(..).unzip();
         let (means, halves, most) = (
-            [mean_us(&lower), mean_us(&upper)],
+            [mean_us(self.sums.0, self.timed), mean_us(self.sums.1, self.timed)],
             [quantile_us(&mut lower, 1, 2), quantile_us(&mut upper, 1, 2)],
             [quantile_us(&mut lower, 99, 100), quantile_us(&mut upper, 99, 100)],
         );
@@ -74,9 +85,8 @@ impl Account {
     }
 }
 
-fn mean_us(times: &[i64]) -> Option<f64> {
-    let sum: i128 = times.iter().map(|ns| i128::from(*ns)).sum();
-    (!times.is_empty()).then(|| sum as f64 / times.len() as f64 / 1e3)
+fn mean_us(sum_ns: i128, count: u64) -> Option<f64> {
+    (count > 0).then(|| sum_ns as f64 / count as f64 / 1e3)
 }
 
 /// The smallest time that `share / of` of all do not exceed, µs; `None` with too few beyond it.
@@ -92,19 +102,20 @@ pub struct Clients<'a> {
     log: &'a Log,
     publishers: HashMap<u32, Account>,
     audiences: HashMap<u32, Account>,
+    has_percentiles: bool,
 }
 
 impl<'a> Clients<'a> {
     /// Nothing entered.
-    pub fn new(names: &'a Names, log: &'a Log) -> Clients<'a> {
-        Clients { names, log, publishers: HashMap::new(), audiences: HashMap::new() }
+    pub fn new(names: &'a Names, log: &'a Log, has_percentiles: bool) -> Clients<'a> {
+        Clients { names, log, publishers: HashMap::new(), audiences: HashMap::new(), has_percentiles }
     }
 
     /// Enters what became of a message.
     pub fn enter(&mut self, entry: &Entry) {
         let Some(audience) = entry.audience else { return };
-        self.publishers.entry(entry.publisher).or_default().enter(entry);
-        self.audiences.entry(audience).or_default().enter(entry);
+        self.publishers.entry(entry.publisher).or_default().enter(entry, self.has_percentiles);
+        self.audiences.entry(audience).or_default().enter(entry, self.has_percentiles);
     }
 
     /// Writes the table: publishers, then subscribers, by number.
@@ -140,6 +151,34 @@ mod tests {
         assert_eq!(quantile_us(&mut times(1_000), 99, 100), Some(990.0));
         assert_eq!(quantile_us(&mut times(999), 99, 100), None);
         assert_eq!(quantile_us(&mut times(20), 1, 2), Some(10.0));
-        assert_eq!(mean_us(&[]), None);
+        assert_eq!(mean_us(0, 0), None);
+    }
+
+    fn delivered(latency_ns: (i64, i64)) -> Entry {
+        Entry {
+            outcome: EntryOutcome::Delivered,
+            publisher: 0,
+            sequence: Some(1),
+            audience: Some(0),
+            payload_bytes: Some(16),
+            due_ns: Some(0),
+            ready_ns: Some(0),
+            write_start_ns: None,
+            received_ns: Some(latency_ns.1),
+            latency_ns: Some(latency_ns),
+            out_of_order: false,
+        }
+    }
+
+    #[test]
+    fn without_percentiles_nothing_of_a_message_stays_in_memory_and_the_means_are_the_same() {
+        let cells = |has_percentiles: bool| {
+            let mut account = Account::default();
+            (1..=30).for_each(|us| account.enter(&delivered((us * 500, us * 1_000)), has_percentiles));
+            assert_eq!(account.latencies.len(), if has_percentiles { 30 } else { 0 });
+            account.cells()
+        };
+        assert_eq!(cells(true), "30,30,0,0,0,0,0.000000,480,7.750,15.500,7.500,15.000,,");
+        assert_eq!(cells(false), "30,30,0,0,0,0,0.000000,480,7.750,15.500,,,,");
     }
 }

@@ -17,7 +17,7 @@ use pubmark_engine::plan::RunPlan;
 use pubmark_record::message_log::{BY_CLIENT_FILE, LogFormat, MessageLogInfo};
 
 use crate::error::RunError;
-use clients::Clients;
+use clients::{Clients, TIMED_ROWS};
 use columns::LoggedRow;
 use names::Names;
 
@@ -35,6 +35,8 @@ pub struct MessageLog {
     names: Names,
     format: LogFormat,
     window_ns: u64,
+    /// There are few enough messages for the percentiles of each client.
+    has_percentiles: bool,
 }
 
 /// Refuses a format that this build lacks.
@@ -53,7 +55,9 @@ impl MessageLog {
     /// The log of a run whose measured window began at `window_ns`, ns of `CLOCK_MONOTONIC`.
     pub fn new(log: Log, plan: &RunPlan, format: LogFormat, window_ns: u64) -> MessageLog {
         let names = Names::new(plan);
-        MessageLog { log, names, format, window_ns }
+        // A file whose size cannot be read will not be read either, and that is said then.
+        let has_percentiles = log.row_count().is_ok_and(|rows| rows <= TIMED_ROWS);
+        MessageLog { log, names, format, window_ns, has_percentiles }
     }
 
     /// What the record says of it.
@@ -63,6 +67,7 @@ impl MessageLog {
             missing: self.log.logged.missing,
             why: self.log.logged.why.clone(),
             by_client: self.names.are_few().then(|| BY_CLIENT_FILE.to_owned()),
+            by_client_without_percentiles: self.names.are_few() && !self.has_percentiles,
         }
     }
 
@@ -73,7 +78,7 @@ impl MessageLog {
     pub fn write(&self, folder: &Path) -> io::Result<()> {
         let file = File::create(folder.join(self.format.file_name()))?;
         let mut rows = self.writer(file)?;
-        let mut clients = self.names.are_few().then(|| Clients::new(&self.names, &self.log));
+        let mut clients = self.names.are_few().then(|| Clients::new(&self.names, &self.log, self.has_percentiles));
         self.log.entries(self.window_ns, |entry| {
             rows.row(&self.names.row(entry))?;
             if let Some(clients) = &mut clients {

@@ -89,3 +89,21 @@ impl Names {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_of_each_client_are_written_for_up_to_a_hundred_thousand() {
+        let of = |count: usize| Names {
+            groups: vec![],
+            publishers: (0..count)
+                .map(|_| PublisherName { group: 0, node: 1, topic: String::new(), client_id: String::new() })
+                .collect(),
+            audiences: HashMap::new(),
+        };
+        assert!(of(100_000).are_few());
+        assert!(!of(100_001).are_few());
+    }
+}

@@ -53,6 +53,9 @@ pub struct Definition {
     pub listeners: BTreeMap<String, Listener>,
     /// What it speaks, by the names of pubmark's protocols.
     pub protocols: BTreeMap<String, Offer>,
+    /// Client programs by name, each with its command: `--client NAME` starts it.
+    #[serde(default)]
+    pub clients: BTreeMap<String, String>,
     /// What it does not take.
     #[serde(default)]
     pub limits: Limits,
