@@ -13,7 +13,7 @@ use pubmark_model::metric::{self, MetricProgram};
 use pubmark_model::units::UnitError;
 use pubmark_model::workload::Workload;
 use pubmark_record::custom::CustomMetric;
-use pubmark_record::message_log::LogFormat;
+use pubmark_record::message_log::{LogFormat, MessageLogInfo};
 use pubmark_record::record::{Record, Status};
 use pubmark_record::store::RECORD_FILE;
 use pubmark_record::threshold::Objectives;
@@ -104,6 +104,7 @@ impl CustomMetrics {
             unit: one.unit.clone(),
             command: one.command.clone(),
             sources: sources(&one.command),
+            partial: record.message_log.as_ref().is_some_and(MessageLogInfo::is_partial),
             ..CustomMetric::default()
         };
         if record.run.status == Status::Interrupted || self.stop.load(Ordering::Relaxed) {
@@ -117,7 +118,6 @@ impl CustomMetrics {
         let given = Given { log, log_file: &folder.join(&info.file), record_file: &folder.join(RECORD_FILE) };
         let Ran { seconds, printed } = program::run(one, &given, &self.stop);
         metric.ran_s = seconds;
-        metric.partial = info.is_partial();
         match printed.and_then(|printed| output::read(&printed, &one.name)) {
             Ok(values) => {
                 (metric.lower, metric.upper) = (values.whole.map(|it| it.lower), values.whole.map(|it| it.upper));
@@ -173,6 +173,20 @@ mod tests {
         assert_eq!(commands, ["one", "three"]);
         spec.nodes.nodes = Some(2);
         assert!(of(&spec, &workload).unwrap_err().to_string().contains("`--nodes` has none"));
+    }
+
+    #[test]
+    fn a_metric_of_a_log_that_lacks_rows_is_marked() {
+        let metrics = CustomMetrics { programs: vec![read("a=true").unwrap()], objectives: None, stop: Arc::default() };
+        let marked = |missing: u64, why: Option<&str>| {
+            let mut record = pubmark_record::sample::record();
+            let why = why.map(str::to_owned);
+            record.message_log = Some(MessageLogInfo { missing, why, ..MessageLogInfo::default() });
+            metrics.enter(&mut record, None, Path::new("/nonexistent"));
+            record.custom[0].partial
+        };
+        assert!(!marked(0, None));
+        assert!(marked(1, None) && marked(0, Some("a worker was lost")));
     }
 
     #[test]
