@@ -4,6 +4,7 @@
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::SystemTime;
 
 use serde::de::DeserializeOwned;
@@ -298,7 +299,9 @@ fn impossible(value: &Value) -> Option<(String, u64)> {
 pub fn write_whole(path: &Path, content: &[u8]) -> Result<(), StoreError> {
     let mut temporary_name = std::ffi::OsString::from(".");
     temporary_name.push(path.file_name().unwrap_or_default());
-    temporary_name.push(format!(".{}", std::process::id()));
+    // Threads of one process may write the same file at once: the last rename wins, and each file is whole.
+    static WRITTEN: AtomicU64 = AtomicU64::new(0);
+    temporary_name.push(format!(".{}.{}", std::process::id(), WRITTEN.fetch_add(1, Relaxed)));
     let temporary = path.with_file_name(temporary_name);
     let written = File::create(&temporary).and_then(|mut file| {
         file.write_all(content)?;

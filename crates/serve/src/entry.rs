@@ -51,6 +51,8 @@ pub struct RunEntry {
     pub devices: Option<u64>,
     /// Note and tags, of its last folder; `null` without a result.
     pub note: Option<Note>,
+    /// Why the note cannot be read; `null` if it can.
+    pub note_problem: Option<String>,
     /// How a run that is under way goes; `null` in a list.
     pub progress: Option<Progress>,
 }
@@ -77,6 +79,7 @@ impl RunEntry {
             offered_per_s: facts.map(|facts| facts.offered_per_s),
             devices: facts.map(|facts| facts.devices),
             note: result.map(|one| one.note.clone()),
+            note_problem: result.and_then(|one| one.note_problem.clone()),
             progress: None,
         }
     }
@@ -105,6 +108,7 @@ impl RunEntry {
             offered_per_s: facts.map(|facts| facts.offered_per_s),
             devices: facts.map(|facts| facts.devices),
             note: Some(result.note.clone()),
+            note_problem: result.note_problem.clone(),
             progress: None,
         }
     }

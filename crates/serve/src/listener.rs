@@ -1,15 +1,19 @@
 //! Connections: their number is limited, and each has limits of time and size.
 
+use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use axum::Router;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Sleep;
 use tokio_rustls::TlsAcceptor;
 
 /// Connections of `pubmark serve` at once; further ones wait in the kernel's queue until one ends.
@@ -18,6 +22,8 @@ pub const MOST_CONNECTIONS: usize = 256;
 pub const HEAD_LIMIT: Duration = Duration::from_secs(5);
 /// Longest TLS handshake.
 const HANDSHAKE_LIMIT: Duration = Duration::from_secs(5);
+/// Longest time in which a client that is sent something takes nothing.
+pub const WRITE_LIMIT: Duration = Duration::from_secs(20);
 /// Largest head of a request, bytes.
 const HEAD_BYTES: usize = 16 << 10;
 /// Lines of a head, at most.
@@ -43,6 +49,7 @@ pub async fn accept(listener: TcpListener, tls: Option<TlsAcceptor>, router: Rou
 async fn connection(stream: TcpStream, tls: Option<TlsAcceptor>, router: Router, _permit: OwnedSemaphorePermit) {
     // Small responses should not wait for each other; a socket that refuses is slower, not wrong.
     let _ = stream.set_nodelay(true);
+    let stream = Impatient::new(stream, WRITE_LIMIT);
     match tls {
         None => answer(stream, router).await,
         Some(tls) => {
@@ -62,4 +69,99 @@ async fn answer(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, ro
         .max_buf_size(HEAD_BYTES)
         .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router))
         .await;
+}
+
+/// A stream whose writes fail once the other side has taken nothing for a while: a client that does not read holds a connection no
+/// longer than one that does not write. One that waits for events has nothing to be written.
+struct Impatient<Stream> {
+    stream: Stream,
+    limit: Duration,
+    /// Runs while a write waits.
+    waits: Option<Pin<Box<Sleep>>>,
+}
+
+impl<Stream> Impatient<Stream> {
+    fn new(stream: Stream, limit: Duration) -> Impatient<Stream> {
+        Impatient { stream, limit, waits: None }
+    }
+
+    /// What a write came to, or that it has waited too long.
+    fn judged<Value>(
+        &mut self,
+        written: Poll<io::Result<Value>>,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<Value>> {
+        if written.is_ready() {
+            self.waits = None;
+            return written;
+        }
+        let limit = self.limit;
+        let waits = self.waits.get_or_insert_with(|| Box::pin(tokio::time::sleep(limit)));
+        ready!(waits.as_mut().poll(context));
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+impl<Stream: AsyncRead + Unpin> AsyncRead for Impatient<Stream> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl<Stream: AsyncWrite + Unpin> AsyncWrite for Impatient<Stream> {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.judged(written, context)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let flushed = Pin::new(&mut self.stream).poll_flush(context);
+        self.judged(flushed, context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let shut = Pin::new(&mut self.stream).poll_shutdown(context);
+        self.judged(shut, context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    use super::*;
+
+    fn paused<T>(work: impl Future<Output = T>) -> T {
+        let built = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+        built.expect("a runtime").block_on(work)
+    }
+
+    #[test]
+    fn a_client_that_takes_nothing_is_given_up_and_one_that_is_slow_is_not() {
+        paused(async {
+            let (ours, _theirs) = tokio::io::duplex(64);
+            let mut stream = Impatient::new(ours, WRITE_LIMIT);
+            let began = tokio::time::Instant::now();
+            let failed = stream.write_all(&[0; 1_000]).await.map_err(|error| error.kind());
+            assert_eq!((failed, began.elapsed().as_secs()), (Err(io::ErrorKind::TimedOut), WRITE_LIMIT.as_secs()));
+
+            let (ours, mut theirs) = tokio::io::duplex(64);
+            let mut stream = Impatient::new(ours, WRITE_LIMIT);
+            let reading = tokio::spawn(async move {
+                let mut piece = [0; 64];
+                let mut taken = 0;
+                while taken < 1_000 {
+                    tokio::time::sleep(WRITE_LIMIT - Duration::from_secs(1)).await;
+                    taken += theirs.read(&mut piece).await.unwrap_or(0);
+                }
+                taken
+            });
+            assert!(stream.write_all(&[0; 1_000]).await.is_ok());
+            assert_eq!(reading.await.ok(), Some(1_000));
+        });
+    }
 }

@@ -13,8 +13,10 @@ use pubmark_record::time::UtcTime;
 use pubmark_runner::now;
 use pubmark_runner::stream::StreamEvent;
 
+use crate::library::holds_results;
 use crate::problem::Problem;
 use crate::store::{EVENTS_FILE, Entry, Failure, MESSAGES_FILE, State, Status, Store};
+use crate::tail::{Line, Tail};
 use child::Running;
 
 /// Time between two looks at a child.
@@ -23,6 +25,8 @@ const LOOK: Duration = Duration::from_millis(50);
 const ORDERLY: Duration = Duration::from_secs(30);
 /// Longest time from the second request to the kill.
 const AT_ONCE: Duration = Duration::from_secs(5);
+/// Exit code of a run whose results were not, or not all, written.
+const NOT_WRITTEN: i32 = 7;
 /// Last bytes of a child's messages that explain a failure without words.
 const TAIL_BYTES: usize = 2_000;
 
@@ -126,28 +130,32 @@ impl Queue {
     fn carry_out_one(&self, entry: &Entry) {
         let _held = self.machine.lock().unwrap_or_else(PoisonError::into_inner);
         let id = &entry.submitted.id;
+        let begun = self.store.change(id, |status| {
+            if status.state == State::Queued {
+                status.state = State::Running;
+                status.started_at = Some(time());
+            }
+        });
+        match begun {
+            Ok(Some(entry)) if entry.status.state == State::Running => {}
+            // Cancelled meanwhile.
+            Ok(_) => return,
+            // On a disk that is full nothing is begun whose beginning is not written: it waits for space.
+            Err(_) => return self.rest(),
+        }
         let folder = self.store.folder(id);
         let words = words(entry, &folder, self.store.runs());
         let mut running = match Running::start(&self.program, &words, &folder) {
             Ok(running) => running,
             Err(error) => return self.never_began(id, &error),
         };
-        let process = running.identity();
-        let begun = self.store.change(id, |status| {
-            // Cancelled meanwhile: then it is asked to end below.
-            status.state = if status.state == State::Queued { State::Running } else { State::Cancelling };
-            status.started_at = Some(time());
-            status.process = process;
-        });
-        // A disk that is full: the run may go on, its end is written when there is space again.
-        drop(begun);
         let exit = self.wait(id, &mut running);
         let asked = self.store.get(id).map(|entry| entry.status.state) == Some(State::Cancelling);
         let state = match exit {
             _ if asked => State::Cancelled,
             _ if self.is_stopping() => State::Interrupted,
             // Codes of a run that was made: its record says the rest.
-            Some(0 | 3 | 4 | 5 | 7 | 8) => State::Complete,
+            Some(0 | 3 | 4 | 5 | NOT_WRITTEN | 8) => State::Complete,
             Some(130) => State::Interrupted,
             _ => State::Failed,
         };
@@ -157,7 +165,11 @@ impl Queue {
     /// Waits for the end of a child, and asks for it where that is wanted. `None` if a signal ended it.
     fn wait(&self, id: &str, running: &mut Running) -> Option<i32> {
         let mut asked: Option<(Instant, u32)> = None;
+        let mut events = Tail::of(self.store.folder(id).join(EVENTS_FILE));
+        let mut noted = Noted { process: running.identity(), folders: vec![] };
         loop {
+            noted.read(&mut events);
+            noted.write(&self.store, id);
             match running.ended() {
                 Ok(None) => {}
                 Ok(Some(exit)) => return exit,
@@ -183,14 +195,15 @@ impl Queue {
     /// Writes how a submission ended, by what its child wrote.
     fn close(&self, id: &str, exit: Option<i32>, state: State) {
         let folder = self.store.folder(id);
-        // Nobody needs it any more; one that was not there is no failure.
-        let _ = std::fs::remove_file(folder.join("password"));
         let found = Reported::read(&folder.join(EVENTS_FILE));
         let error =
             (state == State::Failed).then(|| found.failure.clone().unwrap_or_else(|| unexplained(&folder, exit)));
         let error = error.or(found.failure);
         let is_there = |name: &String| self.store.runs().join(name).is_dir();
         let folders: Vec<String> = found.folders.into_iter().filter(is_there).collect();
+        // Its results were not written, or not all: without a record it came to no outcome.
+        let has_record = folders.iter().any(|name| holds_results(&self.store.runs().join(name)));
+        let state = if exit == Some(NOT_WRITTEN) && !has_record { State::Failed } else { state };
         self.finish(id, |status| {
             status.state = state;
             status.exit_code = exit;
@@ -215,6 +228,37 @@ impl Queue {
                 return;
             }
             std::thread::sleep(Duration::from_secs(1));
+        }
+    }
+}
+
+/// What a child that is under way has shown of itself and is not written yet. Its folders are: nobody may delete them meanwhile.
+struct Noted {
+    process: Option<(u32, u64)>,
+    folders: Vec<String>,
+}
+
+impl Noted {
+    /// Folders that it began. Events that cannot be read now are read later, at the latest when it has ended.
+    fn read(&mut self, events: &mut Tail) {
+        let begun = |line: Line| match serde_json::from_str(&line.text) {
+            Ok(StreamEvent::Begins(begins)) => folder_name(&begins.folder),
+            _ => None,
+        };
+        self.folders.extend(events.lines().unwrap_or_default().into_iter().filter_map(begun));
+    }
+
+    /// Writes it; on a disk that is full again with the next call.
+    fn write(&mut self, store: &Store, id: &str) {
+        if self.process.is_none() && self.folders.is_empty() {
+            return;
+        }
+        let written = store.change(id, |status| {
+            status.process = self.process.or(status.process);
+            status.folders.extend(self.folders.iter().cloned());
+        });
+        if written.is_ok() {
+            *self = Noted { process: None, folders: vec![] };
         }
     }
 }
@@ -264,7 +308,7 @@ impl Reported {
         for line in text.split(|byte| *byte == b'\n') {
             // The last line of a child that was killed may be cut.
             match serde_json::from_slice(line) {
-                Ok(StreamEvent::Begins(begins)) => reported.add_folder(&begins.folder),
+                Ok(StreamEvent::Begins(begins)) => reported.folders.extend(folder_name(&begins.folder)),
                 Ok(StreamEvent::Failed(failed)) => {
                     reported.failure = Some(Failure { chain: failed.chain, hint: failed.hint });
                 }
@@ -273,12 +317,11 @@ impl Reported {
         }
         reported
     }
+}
 
-    fn add_folder(&mut self, path: &str) {
-        if let Some(name) = Path::new(path).file_name() {
-            self.folders.push(name.to_string_lossy().into_owned());
-        }
-    }
+/// Name of a folder of results.
+fn folder_name(path: &str) -> Option<String> {
+    Path::new(path).file_name().map(|name| name.to_string_lossy().into_owned())
 }
 
 /// The end of a child that did not say why.

@@ -148,14 +148,15 @@ impl Server {
             path: removed.clone(),
             source,
         })?;
-        let token_file = store.serve_folder().join(TOKEN_FILE);
-        let found =
-            Token::of_file(&token_file).map_err(|source| ServeError::Token { path: token_file.clone(), source })?;
-        let tls = tls::acceptor(&options.tls, &options.hosts, options.listen.ip(), &store.serve_folder())?;
+        // Before the token: one that is made is shown once, and by a server that listens.
         let failed = |source| ServeError::Listen { address: options.listen, source };
         let listener = std::net::TcpListener::bind(options.listen).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
+        let token_file = store.serve_folder().join(TOKEN_FILE);
+        let found =
+            Token::of_file(&token_file).map_err(|source| ServeError::Token { path: token_file.clone(), source })?;
+        let tls = tls::acceptor(&options.tls, &options.hosts, options.listen.ip(), &store.serve_folder())?;
         let new_token = found.is_new.then(|| found.token.expose().to_owned());
         let scheme = if tls.is_some() { "https" } else { "http" };
         let ready = Ready {

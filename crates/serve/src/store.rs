@@ -26,6 +26,8 @@ pub const SERVE_FOLDER: &str = ".serve";
 const SUBMISSION_FILE: &str = "submission.json";
 /// How far it is.
 const STATUS_FILE: &str = "status.json";
+/// What it logs in with.
+pub const PASSWORD_FILE: &str = "password";
 /// What the child wrote of its progress.
 pub const EVENTS_FILE: &str = "events.jsonl";
 /// What the child wrote for people.
@@ -303,6 +305,9 @@ impl Store {
             let path = self.folder(id).join(STATUS_FILE);
             write_whole(&path, &json(&status)).map_err(|error| Problem::internal(&error))?;
             entry.status = status;
+            if entry.status.state.is_over() {
+                remove_secrets(&self.folder(id), &entry.submitted).map_err(|error| Problem::internal(&error))?;
+            }
         }
         Ok(Some(entry.clone()))
     }
@@ -382,11 +387,27 @@ fn read_all(queue: &Path) -> io::Result<BTreeMap<String, Entry>> {
             fs::remove_dir_all(entry.path())?;
             continue;
         }
-        if let Some(entry) = read_one(&entry.path()) {
+        let folder = entry.path();
+        if let Some(entry) = read_one(&folder) {
+            if entry.status.state.is_over() {
+                remove_secrets(&folder, &entry.submitted)?;
+            }
             found.insert(name, entry);
         }
     }
     Ok(found)
+}
+
+/// Removes what nobody needs once a submission is over, and what may hold passwords: the file of its own, and the text that was
+/// submitted. The folder of results has the specification without them.
+fn remove_secrets(folder: &Path, submitted: &Submitted) -> io::Result<()> {
+    for name in submitted.file.as_deref().into_iter().chain([PASSWORD_FILE]) {
+        match fs::remove_file(folder.join(name)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 fn read_one(folder: &Path) -> Option<Entry> {
@@ -445,7 +466,37 @@ mod tests {
         for entry in fs::read_dir(&place).unwrap() {
             let path = entry.unwrap().path();
             let text = fs::read_to_string(&path).unwrap();
-            assert_eq!(text.contains("geheim-1"), path.ends_with("password"), "{}: {text}", path.display());
+            assert_eq!(text.contains("geheim-1"), path.ends_with(PASSWORD_FILE), "{}: {text}", path.display());
+        }
+    }
+
+    /// Texts of the files in a submission's folder.
+    fn files(store: &Store, id: &str) -> String {
+        let read = |entry: io::Result<fs::DirEntry>| fs::read_to_string(entry.unwrap().path()).unwrap();
+        fs::read_dir(store.folder(id)).unwrap().map(read).collect()
+    }
+
+    #[test]
+    fn a_password_is_gone_once_a_submission_is_over_however_that_came() {
+        let folder = tempfile::tempdir().unwrap();
+        let text = r#"{"workload": {"file_name": "t.yaml", "text": "name: t\ndevices: [{name: d, every: 1s, payload: 20B, credentials: {user: u, password: geheim-2}}]\nsubscribers: [{name: s, filters: '#'}]\n"}, "connection": {"user": "u", "password": "geheim-1"}}"#;
+        let ids = {
+            let store = Store::open(folder.path()).unwrap();
+            [State::Cancelled, State::Failed, State::Complete, State::Interrupted].map(|state| {
+                let submission = Submission::read(text, &Allow::default(), &Host::this()).unwrap();
+                let id = store.add(submission).unwrap().submitted.id;
+                let before = files(&store, &id);
+                assert!(before.contains("geheim-1") && before.contains("geheim-2"), "the child needs them: {before}");
+                store.change(&id, |status| status.state = state).unwrap();
+                assert!(!files(&store, &id).contains("geheim"), "{state:?}");
+                // A server that was killed in between.
+                fs::write(store.folder(&id).join(PASSWORD_FILE), "geheim-1").unwrap();
+                id
+            })
+        };
+        let store = Store::open(folder.path()).unwrap();
+        for id in ids {
+            assert!(!files(&store, &id).contains("geheim"), "{id}");
         }
     }
 }

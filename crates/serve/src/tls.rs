@@ -17,7 +17,7 @@ use tokio_rustls::TlsAcceptor;
 pub enum TlsChoice {
     /// They are not.
     Off,
-    /// By a certificate that is made at the first start and kept in the server's folder.
+    /// By a certificate that is made at the first start, saved in the server's folder, and made again when its names change.
     OwnMade,
     /// By these files (PEM).
     Files {
@@ -77,8 +77,13 @@ pub fn acceptor(choice: &TlsChoice, names: &[String], address: IpAddr, folder: &
         TlsChoice::Files { certificate, key } => (certificate.clone(), key.clone(), false),
         TlsChoice::OwnMade => {
             let (certificate, key) = (folder.join("certificate.pem"), folder.join("key.pem"));
-            if !certificate.is_file() || !key.is_file() {
-                make(names, address, &certificate, &key)?;
+            let wanted = own_names(names, address);
+            let names_file = folder.join("certificate-names.txt");
+            let is_for =
+                fs::read_to_string(&names_file).is_ok_and(|text| text.lines().eq(wanted.iter().map(String::as_str)));
+            if !is_for || !certificate.is_file() || !key.is_file() {
+                make(wanted.clone(), &certificate, &key)?;
+                write(&names_file, &(wanted.join("\n") + "\n"), 0o600)?;
             }
             (certificate, key, true)
         }
@@ -101,18 +106,28 @@ pub fn acceptor(choice: &TlsChoice, names: &[String], address: IpAddr, folder: &
     Ok(Some(Tls { acceptor, fingerprint: hex.filter(|_| is_ours), file: is_ours.then_some(certificate) }))
 }
 
-/// Makes a certificate for these names, the address and loopback.
-fn make(names: &[String], address: IpAddr, certificate: &Path, key: &Path) -> Result<(), TlsError> {
+/// What a certificate that is made here is for: these names, the address and loopback.
+fn own_names(names: &[String], address: IpAddr) -> Vec<String> {
     let own = ["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned(), address.to_string()];
-    let made = rcgen::generate_simple_self_signed(own.into_iter().chain(names.iter().cloned()).collect::<Vec<_>>())?;
-    for (path, text, mode) in [(key, made.signing_key.serialize_pem(), 0o600), (certificate, made.cert.pem(), 0o644)] {
-        let write = || {
-            let _ = fs::remove_file(path);
-            let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
-            file.write_all(text.as_bytes())?;
-            file.sync_all()
-        };
-        write().map_err(|source| TlsError::Write { path: path.to_owned(), source })?;
-    }
-    Ok(())
+    own.into_iter().chain(names.iter().cloned()).collect()
+}
+
+fn make(names: Vec<String>, certificate: &Path, key: &Path) -> Result<(), TlsError> {
+    let made = rcgen::generate_simple_self_signed(names)?;
+    write(key, &made.signing_key.serialize_pem(), 0o600)?;
+    write(certificate, &made.cert.pem(), 0o644)
+}
+
+/// Writes a file again, with this mode from its beginning.
+fn write(path: &Path, text: &str, mode: u32) -> Result<(), TlsError> {
+    let write = || {
+        match fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()
+    };
+    write().map_err(|source| TlsError::Write { path: path.to_owned(), source })
 }

@@ -1,5 +1,6 @@
 //! What waits survives: a restart in order, and a kill.
 
+use crate::call;
 use crate::server::{LONG, SHORT, Server, folder, wait_for};
 
 #[test]
@@ -68,6 +69,35 @@ fn a_folder_has_one_server() {
         .unwrap();
     assert_eq!(second.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&second.stderr).contains("another `pubmark serve`"), "{second:?}");
+}
+
+#[test]
+fn repetitions_of_a_run_that_goes_on_cannot_be_deleted_and_all_of_them_are_judged() {
+    let place = folder();
+    let server = Server::start(place.path(), &[]);
+    let run = |duration: &str, repetitions: u32| {
+        format!(r#"{{"workload": "hello", "duration": "{duration}", "warmup": "0s", "repetitions": {repetitions}}}"#)
+    };
+    let id = server.submit(&run("3s", 3));
+    let folders = wait_for("the second repetition", || {
+        let found = server.entry(&id)["folders"].as_array().unwrap().clone();
+        (found.len() == 2).then_some(found)
+    });
+    let first = folders[0].as_str().unwrap();
+    let delete = || call::request(server.port, "DELETE", &format!("/runs/{first}/results"), Some(&server.token), "");
+    let refused = delete();
+    assert_eq!(refused.status, 409, "{refused:?}");
+    assert!(server.runs().join(first).join("record.json").is_file());
+    let check = |name: &str| server.post("/check", &format!(r#"{{"run": "{name}", "require": "loss=0"}}"#));
+    assert_eq!(check(&id).status, 409, "one of them is under way");
+    let believed = |name: &str| check(name).of(200)["checks"][0]["detail"].as_str().unwrap().to_owned();
+    assert!(!believed(first).contains("runs"), "one alone is one run: {}", believed(first));
+    let entry = server.wait(&id, &["complete"]);
+    assert_eq!(entry["folders"].as_array().unwrap().len(), 3, "{entry}");
+    assert!(believed(&id).contains(" of 3 runs "), "{}", believed(&id));
+    let compared = server.get(&format!("/compare?run={id}")).of(200);
+    assert_eq!(compared["runs"].as_array().unwrap().len(), 3, "{compared}");
+    delete().of(200);
 }
 
 #[test]

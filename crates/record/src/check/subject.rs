@@ -1,7 +1,7 @@
 //! What is judged: a run or an experiment, brought to one shape.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::custom::CustomMetric;
 use crate::experiment::{CellFailure, CellFigure, CellMetric, ExperimentRecord};
@@ -102,6 +102,50 @@ impl Subject {
         }
         store::load(path).map(|record| of_run(&record))
     }
+
+    /// Loads the repetitions of one run as runs of one cell; of a single folder what is in it. `None` for no folder.
+    ///
+    /// # Errors
+    /// One of them cannot be read.
+    pub fn load_all(paths: &[PathBuf]) -> Result<Option<Subject>, StoreError> {
+        let mut all = paths.iter().map(|path| Subject::load(path));
+        let Some(mut subject) = all.next().transpose()? else { return Ok(None) };
+        for other in all {
+            subject.add(other?);
+        }
+        Ok(Some(subject))
+    }
+
+    /// Adds another repetition.
+    fn add(&mut self, other: Subject) {
+        self.is_interrupted |= other.is_interrupted;
+        for (mine, theirs) in self.cells.iter_mut().zip(other.cells) {
+            mine.add(theirs);
+        }
+    }
+}
+
+impl CellFacts {
+    fn add(&mut self, other: CellFacts) {
+        let (before, more) = (self.verdicts.len(), other.verdicts.len());
+        self.verdicts.extend(other.verdicts);
+        self.failures.extend(other.failures);
+        for (name, runs) in other.measured {
+            self.measured.entry(name).or_insert_with(|| vec![None; before]).extend(runs);
+        }
+        for theirs in other.custom {
+            match self.custom.iter_mut().find(|mine| (&mine.name, &mine.symbol) == (&theirs.name, &theirs.symbol)) {
+                Some(mine) => {
+                    mine.bounds.extend(theirs.bounds);
+                    mine.partial |= theirs.partial;
+                }
+                None => self.custom.push(OwnFacts { bounds: [vec![None; before], theirs.bounds].concat(), ..theirs }),
+            }
+        }
+        // A metric that one of them lacks was not measured there.
+        self.measured.values_mut().for_each(|runs| runs.resize(before + more, None));
+        self.custom.iter_mut().for_each(|own| own.bounds.resize(before + more, None));
+    }
 }
 
 fn of_run(record: &Record) -> Subject {
@@ -162,4 +206,41 @@ fn bounds(figure: &CellFigure) -> Vec<Option<Interval>> {
         Some([lower.map_or(upper, |lower| lower.min(upper)), upper])
     };
     figure.values.iter().enumerate().map(of_run).collect()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::check::{Demands, judge};
+    use crate::sample;
+
+    #[test]
+    fn of_several_repetitions_the_worst_counts() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = |name: &str, lost: u64| {
+            let mut record = sample::record();
+            record.delivery.messages.lost = lost;
+            record.delivery.messages.delivered = record.delivery.messages.expected - lost;
+            record.custom = if lost > 0 { vec![] } else { vec![sample::custom("jitter", "ms", [0.5, 1.5])] };
+            let folder = place.path().join(name);
+            std::fs::create_dir(&folder).unwrap();
+            std::fs::write(folder.join("record.json"), serde_json::to_vec(&record).unwrap()).unwrap();
+            folder
+        };
+        let (bad, good) = (folder("a", 5_000), folder("b", 0));
+        let failed = |paths: &[PathBuf]| {
+            let subject = Subject::load_all(paths).unwrap().unwrap();
+            assert_eq!(subject.cells[0].verdicts.len(), paths.len());
+            let require = Some(Objectives::parse("loss<1%").unwrap());
+            judge(&subject, &Demands { require, ..Demands::default() }, None).unwrap().failed()
+        };
+        assert_eq!(failed(std::slice::from_ref(&good)), 0);
+        assert_eq!(failed(std::slice::from_ref(&bad)), 1);
+        assert_eq!(failed(&[bad.clone(), good.clone()]), 1, "the last one is not the only one");
+        let both = Subject::load_all(&[bad, good]).unwrap().unwrap();
+        assert_eq!(both.cells[0].custom[0].bounds.len(), 2, "not measured in the first");
+        assert!(both.cells[0].custom[0].bounds[0].is_none() && both.cells[0].custom[0].bounds[1].is_some());
+        assert!(Subject::load_all(&[]).unwrap().is_none());
+    }
 }

@@ -47,7 +47,7 @@ pub struct History {
     pub schedule_hash: String,
     /// Conditions that make a regression.
     pub fail_on: String,
-    /// The runs, the oldest first; the newest 200 if there are more.
+    /// The runs, the oldest first; the newest 200 if there are more, and the chosen baseline.
     pub runs: Vec<HistoryRun>,
 }
 
@@ -131,22 +131,23 @@ pub fn history(shared: &Shared, query: &HistoryQuery, folder: &Path) -> Result<H
         system: record.system.name.clone(),
         schedule_hash: record.workload.schedule_hash.clone(),
         fail_on,
-        runs: runs(shared, record)?,
+        runs: runs(shared, record, query.baseline.as_deref())?,
     };
     let demands = Demands { fail_on: Some(conditions), ..Demands::default() };
     judge_all(&mut history.runs, &demands, shared.store.runs(), query.baseline.as_deref())?;
     Ok(history)
 }
 
-/// All runs of its configuration, the oldest first.
-fn runs(shared: &Shared, mut record: Record) -> Result<Vec<HistoryRun>, Problem> {
+/// All runs of its configuration, the oldest first; of many the newest, and the chosen one.
+fn runs(shared: &Shared, mut record: Record, chosen: Option<&str>) -> Result<Vec<HistoryRun>, Problem> {
     let listed = shared.library.list(shared.store.runs()).map_err(|error| Problem::internal(&error))?;
     let mut runs = Vec::new();
     for one in listed.results {
-        if !may_be_alike(&one, &record) {
+        let folder = &one.headline.folder;
+        let is_beyond = runs.len() >= MOST_RUNS && chosen != Some(folder);
+        if is_beyond || !may_be_alike(&one, &record) {
             continue;
         }
-        let folder = &one.headline.folder;
         // One that was removed meanwhile is no part of it.
         let Ok(other) = store::load(&shared.store.runs().join(folder)) else { continue };
         let run = HistoryRun::of(folder.clone(), &other);
@@ -155,9 +156,6 @@ fn runs(shared: &Shared, mut record: Record) -> Result<Vec<HistoryRun>, Problem>
             runs.push(run);
         }
         [record, _] = pair;
-        if runs.len() >= MOST_RUNS {
-            break;
-        }
     }
     runs.sort_by(|one, other| (&one.started_at, &one.folder).cmp(&(&other.started_at, &other.folder)));
     Ok(runs)

@@ -183,7 +183,8 @@ fn sort(entries: &mut [RunEntry], by: Sort, reverse: bool) {
         _ => {}
     }
     match by {
-        Sort::Oldest => entries.reverse(),
+        Sort::Oldest if !reverse => entries.reverse(),
+        Sort::Oldest => {}
         Sort::Name => entries.sort_by(|one, other| turned(one.name.cmp(&other.name))),
         Sort::System => entries.sort_by(|one, other| turned(system(one).cmp(&system(other)))),
         Sort::State => entries.sort_by(|one, other| turned(one.state.cmp(&other.state))),

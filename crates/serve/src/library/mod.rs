@@ -37,8 +37,11 @@ pub struct Listed {
     pub headline: Headline,
     /// What else of a run's record a list and a history need; `None` for other kinds.
     pub facts: Option<RunFacts>,
-    /// Its note.
+    /// Its note; empty where it cannot be read.
     pub note: Note,
+    /// Why the note cannot be read.
+    #[serde(default)]
+    pub note_problem: Option<String>,
 }
 
 /// All folders, and those that cannot be read.
@@ -142,6 +145,11 @@ impl Known {
     }
 }
 
+/// Is there a record in a folder?
+pub fn holds_results(folder: &Path) -> bool {
+    record_stamp(folder).is_some()
+}
+
 fn record_stamp(folder: &Path) -> Stamp {
     RECORDS.iter().find_map(|file| stamp(&folder.join(file)))
 }
@@ -155,8 +163,12 @@ fn read(folder: &Path) -> Result<Option<Arc<Listed>>, String> {
     let reason = |error: &(dyn std::error::Error + 'static)| Problem::internal(error).body.error;
     let found = headline::with_facts(folder).map_err(|error| reason(&error))?;
     let Some((headline, facts)) = found else { return Ok(None) };
-    let note = note::read(folder).map_err(|error| reason(&error))?;
-    Ok(Some(Arc::new(Listed { headline, facts, note })))
+    // A note that somebody broke by hand hides no result.
+    let (note, note_problem) = match note::read(folder) {
+        Ok(note) => (note, None),
+        Err(error) => (Note::default(), Some(reason(&error))),
+    };
+    Ok(Some(Arc::new(Listed { headline, facts, note, note_problem })))
 }
 
 #[cfg(test)]

@@ -360,6 +360,7 @@ mod tests {
             offered_per_s: None,
             devices: None,
             note: Some(Note { text: "\"><img src=x onerror=alert(1)>".to_owned(), tags: vec![] }),
+            note_problem: None,
             progress: None,
         };
         let page = Page { total: 1, offset: 0, runs: vec![entry.clone()], unreadable: vec![] };

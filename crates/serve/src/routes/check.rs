@@ -21,7 +21,7 @@ use crate::shared::Shared;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CheckRequest {
-    /// A submission or a folder of results.
+    /// A submission, of which all repetitions count, or a folder of results.
     run: String,
     /// Limits that must hold, for instance `p99<50ms,loss=0`.
     #[serde(default)]
@@ -78,9 +78,13 @@ pub async fn check(State(shared): State<Arc<Shared>>, body: Text<CheckRequest>) 
         let request: CheckRequest = document(&body.text)?;
         let demands = demands(&request)?;
         let load = |id: &str| {
-            Subject::load(&lookup::results(&used, id)?).map_err(|error| {
-                Problem::new(StatusCode::CONFLICT, format!("`{id}` has no record that can be checked: {error}"))
-            })
+            let no_record = |why: String| {
+                Problem::new(StatusCode::CONFLICT, format!("`{id}` has no record that can be checked: {why}"))
+            };
+            let loaded = Subject::load_all(&lookup::all_results(&used, id)?);
+            loaded
+                .map_err(|error| no_record(error.to_string()))?
+                .ok_or_else(|| no_record("it has no folder".to_owned()))
         };
         let subject = load(&request.run)?;
         let baseline = request.baseline.as_deref().map(load).transpose()?;

@@ -1,5 +1,6 @@
 //! `GET /compare`: results of one schedule side by side, as JSON or as a page.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use axum::Json;
@@ -88,12 +89,16 @@ pub async fn compared(
 }
 
 fn records(shared: &Shared, names: &[String]) -> Result<Vec<Record>, Problem> {
-    if names.len() > MOST_RUNS {
-        return Err(refused(&CompareError::Count { found: names.len() }));
+    // Each repetition of a submission is a run of its own here.
+    let mut folders = vec![];
+    for name in names {
+        folders.extend(lookup::all_results(shared, name)?.into_iter().map(|folder| (name, folder)));
     }
-    let load = |name: &String| {
-        let folder = lookup::results(shared, name)?;
-        store::load(&folder).map_err(|error| {
+    if folders.len() > MOST_RUNS {
+        return Err(refused(&CompareError::Count { found: folders.len() }));
+    }
+    let load = |(name, folder): &(&String, PathBuf)| {
+        store::load(folder).map_err(|error| {
             let conflict = |text: String| Problem::new(StatusCode::CONFLICT, text);
             match folder.join(ExperimentRecord::FILE).is_file() {
                 true => conflict(format!("`{name}` is an experiment: its report compares its cells")),
@@ -101,7 +106,7 @@ fn records(shared: &Shared, names: &[String]) -> Result<Vec<Record>, Problem> {
             }
         })
     };
-    names.iter().map(load).collect()
+    folders.iter().map(load).collect()
 }
 
 fn refused(error: &CompareError) -> Problem {

@@ -7,7 +7,7 @@ use pubmark_runner::{ErrorKind, RunError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::library::Listed;
+use crate::library::{Listed, holds_results};
 use crate::problem::Problem;
 use crate::shared::Shared;
 use crate::store::{Entry, State};
@@ -60,9 +60,31 @@ pub fn results(shared: &Shared, id: &str) -> Result<PathBuf, Problem> {
         Found::Folder(name) => Ok(shared.store.runs().join(name)),
         Found::Submission(entry) => {
             let folders = &entry.status.folders;
-            let named = folders.iter().find(|name| *name == id).or(folders.last()).ok_or_else(none)?;
+            // The newest may be that of the repetition under way.
+            let newest = || folders.iter().rev().find(|name| holds_results(&shared.store.runs().join(name)));
+            let named = folders.iter().find(|name| *name == id).or_else(newest).ok_or_else(none)?;
             Ok(shared.store.runs().join(named))
         }
+    }
+}
+
+/// The folders of all repetitions of what an id names, or the one that it names itself; the oldest first.
+///
+/// # Errors
+/// There is none, or one of them is under way.
+pub fn all_results(shared: &Shared, id: &str) -> Result<Vec<PathBuf>, Problem> {
+    match find(shared, id)? {
+        Found::Submission(entry) if entry.submitted.id == id && entry.status.folders.len() > 1 => {
+            if !entry.status.state.is_over() {
+                return Err(Problem::new(
+                    axum::http::StatusCode::CONFLICT,
+                    format!("repetitions of `{id}` are under way"),
+                )
+                .hint("wait for its end, or name the folder of one: `folders` of `GET /runs/{id}`"));
+            }
+            Ok(entry.status.folders.iter().map(|name| shared.store.runs().join(name)).collect())
+        }
+        _ => results(shared, id).map(|folder| vec![folder]),
     }
 }
 

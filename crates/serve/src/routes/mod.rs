@@ -59,6 +59,10 @@ pub fn router(shared: Arc<Shared>) -> Router {
         .with_state(shared)
 }
 
+/// What is said of a submission with several results.
+const NEWEST: &str = "Of a submission with several repetitions that of the newest one; the names in `folders` of `GET /runs/{id}` are \
+                      ids here, too.";
+
 /// The documented routes.
 pub fn api() -> ApiRouter<Arc<Shared>> {
     ApiRouter::new()
@@ -84,9 +88,15 @@ pub fn api() -> ApiRouter<Arc<Shared>> {
                     )
                 }),
         )
-        .api_route("/runs/{id}/record", get_with(files::record, |op| op.id("getRecord").summary("The record as JSON")))
-        .api_route("/runs/{id}/report", get_with(files::report, |op| op.id("getReport").summary("The report as a page")))
-        .api_route("/runs/{id}/table", get_with(files::table, |op| op.id("getTable").summary("A table as CSV")))
+        .api_route("/runs/{id}/record", get_with(files::record, |op| {
+            op.id("getRecord").summary("The record as JSON").description(NEWEST)
+        }))
+        .api_route("/runs/{id}/report", get_with(files::report, |op| {
+            op.id("getReport").summary("The report as a page").description(NEWEST)
+        }))
+        .api_route("/runs/{id}/table", get_with(files::table, |op| {
+            op.id("getTable").summary("A table as CSV").description(NEWEST)
+        }))
         .api_route(
             "/runs/{id}/notes",
             get_with(files::notes, |op| op.id("getNotes").summary("Notes and warnings, as on the command line")),
@@ -129,7 +139,8 @@ pub fn api() -> ApiRouter<Arc<Shared>> {
         )
         .api_route("/compare", get_with(compare::compared, |op| {
             op.id("compare").summary("Runs of one schedule side by side").description(
-                "A page, if `text/html` is accepted. Runs of different schedules are refused.",
+                "A page, if `text/html` is accepted. Each repetition of a submission is a run of its own. Runs of different \
+                 schedules are refused.",
             ).response::<200, Json<compare::Compared>>()
         }))
         .api_route("/history", get_with(history::history, |op| {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
+use axum::http::StatusCode;
 use pubmark_model::link::presets;
 use pubmark_model::{experiment, listing};
 use pubmark_protocols::PROTOCOLS;
@@ -174,7 +175,14 @@ pub async fn links() -> Result<Json<Vec<LinkRow>>, Problem> {
 /// Looks at this machine.
 pub async fn doctor(State(shared): State<Arc<Shared>>) -> Result<Json<Vec<DoctorRow>>, Problem> {
     let look = shared.doctor;
-    lookup::slowly(&shared, move || Ok(Json(look()))).await
+    let used = Arc::clone(&shared);
+    lookup::slowly(&shared, move || {
+        used.queue.between_runs(look).map(Json).ok_or_else(|| {
+            Problem::new(StatusCode::CONFLICT, "a run is under way: looking at the machine would disturb it")
+                .hint("wait for its end: `GET /runs?state=running`")
+        })
+    })
+    .await
 }
 
 /// Who takes part in the run under way.
