@@ -58,7 +58,8 @@ impl Applied<'_> {
     /// The cluster refuses, the run does not end in time, or its coordinator printed no record.
     pub fn perform(&self, placed: &mut dyn FnMut(&str), stop: &AtomicBool) -> Result<Collected, RunError> {
         let manifest = self.manifest.display().to_string();
-        kubectl(&["apply", "-f", &manifest])?;
+        // Not `apply`: a run of the same name that is still there would stay as it is, and its record be taken for this one's.
+        kubectl(&["create", "-f", &manifest])?;
         placed(&format!("job/{}-coordinator", self.name));
         let collected = self.collect(stop);
         let left = kubectl(&["delete", "--ignore-not-found", "--wait=false", "-f", &manifest]).err();

@@ -242,7 +242,7 @@ impl Deploy {
                  docker compose --project-directory {out} logs --no-log-prefix coordinator > record.json\n"
             ),
             Kind::Kubernetes => format!(
-                "\nnext  kubectl apply -f {out}/pubmark.yaml\n      \
+                "\nnext  kubectl create -f {out}/pubmark.yaml\n      \
                  kubectl wait --for=condition=complete --timeout=30m job/{name}-coordinator\n      \
                  kubectl logs job/{name}-coordinator > record.json && pubmark report record.json\n      \
                  kubectl delete -f {out}/pubmark.yaml\n"

@@ -24,7 +24,7 @@ fn kubernetes_gets_all_that_a_run_needs() {
     let words =
         ["kubernetes", "smart-home", "--nodes", "5", "--limit", "cpu=0.5,memory=256MB", "--node-limit", "cpu=1"];
     let called = deploy(&place, &[&words[..], &["--", "--qos", "1", "--duration", "10s"]].concat());
-    assert!(called.code() == 0 && called.printed.contains("kubectl apply -f deploy/pubmark.yaml"), "{called:?}");
+    assert!(called.code() == 0 && called.printed.contains("kubectl create -f deploy/pubmark.yaml"), "{called:?}");
     let objects = documents(&read(&place, "deploy/pubmark.yaml"));
     let of = |kind: &str, name: &str| {
         let found = objects.iter().find(|object| object["kind"] == kind && object["metadata"]["name"] == name);
@@ -256,7 +256,7 @@ fn a_run_is_applied_collected_and_taken_away() {
     let asked = read(&place, "asked");
     let asked: Vec<&str> = asked.lines().collect();
     for (line, wanted) in asked.iter().zip([
-        " apply -f ",
+        " create -f ",
         " get job pubmark-coordinator -o json",
         " get job pubmark-coordinator",
         " logs job/pubmark-coordinator",
