@@ -55,6 +55,9 @@ pub enum Verb {
     Worker(commands::worker::Worker),
     #[command(hide = true)]
     Relay(commands::relay::Relay),
+    #[cfg(feature = "cluster")]
+    #[command(hide = true)]
+    Pod(commands::pod::Pod),
     #[command(hide = true)]
     Reference(commands::reference::Reference),
 }
@@ -94,6 +97,8 @@ impl Verb {
             Verb::Supervisor(supervisor) => supervisor.perform(),
             Verb::Worker(worker) => worker.perform(),
             Verb::Relay(relay) => relay.perform(),
+            #[cfg(feature = "cluster")]
+            Verb::Pod(pod) => pod.perform(printer),
             Verb::Reference(reference) => reference.perform(&mut Arguments::command(), printer),
         }
     }

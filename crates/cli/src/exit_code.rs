@@ -62,6 +62,11 @@ impl ExitCode {
         ExitCode::Interrupted,
     ];
 
+    /// The one of this number, if there is one.
+    pub fn of(number: i32) -> Option<ExitCode> {
+        ExitCode::ALL.into_iter().find(|code| i32::from(code.number()) == number)
+    }
+
     /// The number that the shell sees.
     pub fn number(self) -> u8 {
         self as u8

@@ -1,195 +1,255 @@
-//! Lets `kubectl` place a run, waits for its end, brings its records here and takes everything away again.
+//! Lets `kubectl` place a run, waits for its end, brings its results here and takes everything away again.
 
+use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use pubmark_record::record::{Record, VerdictStatus};
-use pubmark_runner::{ErrorKind, RunError, save};
-use serde_json::Value;
+use pubmark_record::record::Record;
+use pubmark_record::store;
+use pubmark_runner::{ErrorKind, RunError};
+use serde_json::json;
 
-/// Time between two looks at the coordinator's job.
+use crate::archive;
+use crate::kubectl::Cluster;
+use crate::pods::{self, Pod};
+use crate::{Deployment, RESULTS};
+
+/// Time between two looks at the pods.
 const LOOK: Duration = Duration::from_secs(2);
 /// Between two looks at whether somebody wants to stop.
 const STEP: Duration = Duration::from_millis(100);
-/// Longest wait for one answer of the cluster.
-const ANSWER: &str = "--request-timeout=30s";
 /// Looks in a row that may fail: an API server that is replaced is away for seconds.
 const FAILURES: u32 = 15;
-/// Lines of a log that are shown when there is no record in it.
-const TAIL: usize = 12;
+/// Lines of a log that are shown when there are no results.
+const TAIL: &str = "--tail=12";
+/// The archive of the results, while it comes.
+const ARCHIVE: &str = "results.tar";
 
 /// A run of a manifest.
 pub struct Applied<'a> {
-    /// The manifest.
+    /// What is placed.
+    pub deployment: &'a Deployment,
+    /// Its manifest.
     pub manifest: &'a Path,
-    /// Name of the run.
-    pub name: &'a str,
-    /// Folder for the records.
+    /// Where it is placed.
+    pub cluster: &'a Cluster,
+    /// Folder for the results.
     pub out: &'a Path,
-    /// Longest wait for the coordinator's end.
+    /// Longest wait for the run's end.
     pub limit: Duration,
-}
-
-/// How the coordinator's job ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ended {
-    /// With code 0.
-    Well,
-    /// With another, which an invalid run does too.
-    Badly,
 }
 
 /// What came of it.
 pub struct Collected {
     /// The records, each with its folder.
     pub records: Vec<(Record, PathBuf)>,
-    /// The coordinator ended with an error although no record of its is invalid.
-    pub failed: bool,
+    /// Exit code of the run.
+    pub exit_code: i32,
     /// Why what was placed could not be taken away, if so.
     pub left: Option<RunError>,
 }
 
+/// A call of `kubectl` that goes on; it is ended with this.
+struct Call(Child);
+
+impl Call {
+    fn ended(&mut self) -> Result<Option<ExitStatus>, RunError> {
+        let failed = |error| RunError::from_error(ErrorKind::Internal, &error).during("failed to wait for `kubectl`");
+        self.0.try_wait().map_err(failed)
+    }
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        // It has ended already, or ends now: there is nothing else to do about it.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 impl Applied<'_> {
-    /// Does it all; what was placed is taken away whatever happens. `placed` is called with the name of the coordinator's job.
+    /// Does it all; what was placed is taken away whatever happens. `note` gets what people should know meanwhile.
     ///
     /// # Errors
-    /// The cluster refuses, the run does not end in time, or its coordinator printed no record.
-    pub fn perform(&self, placed: &mut dyn FnMut(&str), stop: &AtomicBool) -> Result<Collected, RunError> {
+    /// The cluster refuses, the run does not end in time, or its coordinator has no results.
+    pub fn perform(&self, note: &mut dyn FnMut(&str), stop: &AtomicBool) -> Result<Collected, RunError> {
         let manifest = self.manifest.display().to_string();
-        kubectl(&["apply", "-f", &manifest])?;
-        placed(&format!("job/{}-coordinator", self.name));
-        let collected = self.collect(stop);
-        let left = kubectl(&["delete", "--ignore-not-found", "--wait=false", "-f", &manifest]).err();
+        // All names are of this run alone, so that this removes nothing of another, also where some objects were refused.
+        let collected = self.cluster.call(&["create", "-f", &manifest]).and_then(|_| self.follow(note, stop));
+        let left = self.cluster.call(&["delete", "--ignore-not-found", "--wait=false", "-f", &manifest]).err();
         match (collected, left) {
             (Ok(collected), left) => Ok(Collected { left, ..collected }),
             (Err(mut error), Some(left)) => {
-                error.chain.push(format!("and what was placed is still there: {left}"));
+                error.chain.push(format!("and what was placed may still be there: {left}"));
                 Err(error)
             }
             (Err(error), None) => Err(error),
         }
     }
 
-    fn collect(&self, stop: &AtomicBool) -> Result<Collected, RunError> {
-        let ended = self.wait(stop)?;
-        let job = format!("job/{}-coordinator", self.name);
-        let log = kubectl(&["logs", &job])?;
-        let records = records(&log).ok_or_else(|| {
-            let lines: Vec<&str> = log.lines().collect();
-            let tail = lines[lines.len().saturating_sub(TAIL)..].join("\n");
-            RunError::new(ErrorKind::System, format!("the coordinator printed no record, but:\n{tail}"))
-                .hint("`kubectl describe` of the run's pods says what kept them from starting; a workload or system may be wrong")
-        })?;
-        let several = records.len() > 1;
-        let folder =
-            |number: usize| if several { self.out.join(format!("run-{number}")) } else { self.out.to_path_buf() };
-        let records: Vec<(Record, PathBuf)> =
-            (1..).zip(records).map(|(number, record)| (record, folder(number))).collect();
-        records.iter().try_for_each(|(record, folder)| save::again(record, folder))?;
-        let has_invalid = records.iter().any(|(record, _)| record.verdict.status == VerdictStatus::Invalid);
-        Ok(Collected { records, failed: ended == Ended::Badly && !has_invalid, left: None })
+    fn follow(&self, note: &mut dyn FnMut(&str), stop: &AtomicBool) -> Result<Collected, RunError> {
+        self.own()?;
+        let job = format!("job/{}", self.deployment.part("coordinator"));
+        note(&format!("placed; waiting for {job}"));
+        let deadline = Instant::now() + self.limit;
+        let mut troubles = Troubles::default();
+        let mut failures = 0;
+        let mut calls: Option<(Call, Call)> = None;
+        loop {
+            // One look, at least, at what the call before this came to.
+            if let Some((sending, _)) = &mut calls
+                && let Some(status) = sending.ended()?
+            {
+                if status.success() {
+                    return self.unpack(&job);
+                }
+                calls = None;
+                failures += 1;
+            }
+            match self.pods() {
+                Ok(found) => {
+                    troubles.tell(&found, note);
+                    let coordinator = found.iter().find(|pod| pod.part == "coordinator");
+                    if let Some(pod) = coordinator.filter(|pod| pod.exit_code.is_some()) {
+                        return Err(self.without_results(&job, pod));
+                    }
+                    if let Some(pod) = coordinator.filter(|pod| pod.runs && calls.is_none()) {
+                        calls = Some((self.send(pod)?, Call(self.cluster.follow(&format!("pod/{}", pod.name))?)));
+                    }
+                    if found.is_empty() {
+                        troubles.tell_refused(self, note);
+                    }
+                }
+                Err(failure) if failures >= FAILURES => return Err(failure),
+                Err(_) => failures += 1,
+            }
+            if failures >= FAILURES {
+                let message =
+                    format!("the results of {job} could not be fetched: `kubectl exec` failed {FAILURES} times");
+                return Err(RunError::new(ErrorKind::System, message)
+                    .hint("your role needs `create` on `pods/exec` in this namespace"));
+            }
+            self.rest(deadline, &job, calls.as_mut().map(|(sending, _)| sending), stop)?;
+        }
     }
 
-    fn wait(&self, stop: &AtomicBool) -> Result<Ended, RunError> {
-        let began = Instant::now();
-        let job = format!("{}-coordinator", self.name);
-        let mut failures = 0;
-        loop {
-            match kubectl(&["get", "job", &job, "-o", "json"]) {
-                Ok(text) => {
-                    failures = 0;
-                    if let Some(ended) = ended(&text) {
-                        return Ok(ended);
-                    }
-                }
-                Err(failure) => {
-                    failures += 1;
-                    if failures == FAILURES {
-                        return Err(failure);
-                    }
-                }
+    /// Lets the cluster remove all objects with the coordinator's Job, which it removes some time after its end: nothing is left where
+    /// whoever called this is gone.
+    fn own(&self) -> Result<(), RunError> {
+        let name = self.deployment.part("coordinator");
+        let job = self.cluster.json(&["get", "job", &name])?;
+        let owner = json!({"apiVersion": "batch/v1", "kind": "Job", "name": name, "uid": job["metadata"]["uid"]});
+        let patch = json!({"metadata": {"ownerReferences": [owner]}}).to_string();
+        for object in self.deployment.owned() {
+            self.cluster.call(&["patch", &object, "--type=merge", "-p", &patch])?;
+        }
+        Ok(())
+    }
+
+    fn pods(&self) -> Result<Vec<Pod>, RunError> {
+        let of_run = format!("app.kubernetes.io/instance={}", self.deployment.instance);
+        self.cluster.json(&["get", "pods", "-l", &of_run]).map(|list| pods::of(&list))
+    }
+
+    /// Waits for the run's end in its pod, and fetches the results.
+    fn send(&self, pod: &Pod) -> Result<Call, RunError> {
+        let path = self.out.join(ARCHIVE);
+        let failed = |error: &std::io::Error| {
+            RunError::from_error(ErrorKind::NotWritten, error).during(format!("failed to write `{}`", path.display()))
+        };
+        let file =
+            OpenOptions::new().write(true).create(true).truncate(true).open(&path).map_err(|error| failed(&error))?;
+        let limit = format!("{}s", self.limit.as_secs());
+        let words = ["exec", &pod.name, "--", "/bin/pubmark", "pod", "send", "--results", RESULTS, "--limit", &limit];
+        self.cluster.start(&words, file, Stdio::null()).map(Call)
+    }
+
+    fn unpack(&self, job: &str) -> Result<Collected, RunError> {
+        let path = self.out.join(ARCHIVE);
+        let unusable = |error: std::io::Error| {
+            RunError::from_error(ErrorKind::NotWritten, &error).during("failed to unpack the results of the run")
+        };
+        let unpacked = archive::unpack(&path, self.out).map_err(unusable)?;
+        fs::remove_file(&path).map_err(unusable)?;
+        // They are here: a pod that is not told so waits some minutes longer, and is deleted now.
+        let _ = self.cluster.call(&["exec", job, "--", "/bin/pubmark", "pod", "release", "--results", RESULTS]);
+        let read = |folder: PathBuf| {
+            let record = store::load(&folder).map_err(|error| {
+                RunError::from_error(ErrorKind::NotWritten, &error)
+                    .during("failed to read a record that the run brought")
+            })?;
+            Ok((record, folder))
+        };
+        let records = unpacked.runs.into_iter().map(read).collect::<Result<Vec<_>, RunError>>()?;
+        Ok(Collected { records, exit_code: unpacked.exit_code, left: None })
+    }
+
+    fn without_results(&self, job: &str, pod: &Pod) -> RunError {
+        let code = pod.exit_code.unwrap_or_default();
+        let tail = self.cluster.call(&["logs", TAIL, job]).unwrap_or_else(|error| error.to_string());
+        RunError::new(ErrorKind::System, format!("{job} ended with {code} and has no results; its last words:\n{tail}"))
+            .hint("a workload or an option may be wrong, or the system did not come: `kubectl describe` of its pod says why")
+    }
+
+    /// Waits until the next look, or the end of a call.
+    fn rest(
+        &self,
+        deadline: Instant,
+        job: &str,
+        mut call: Option<&mut Call>,
+        stop: &AtomicBool,
+    ) -> Result<(), RunError> {
+        let looked = Instant::now();
+        while looked.elapsed() < LOOK {
+            if stop.load(Relaxed) {
+                return Err(RunError::new(ErrorKind::Interrupted, "interrupted while the run went on"));
             }
-            let looked = Instant::now();
-            while looked.elapsed() < LOOK {
-                if stop.load(Relaxed) {
-                    return Err(RunError::new(ErrorKind::Interrupted, "interrupted while the run went on"));
-                }
-                if began.elapsed() >= self.limit {
-                    let limit = self.limit.as_secs();
-                    return Err(RunError::new(ErrorKind::System, format!("{job} has not ended within {limit} s"))
-                        .hint("`kubectl get pods` says who waits for what; `--apply-limit` waits longer"));
-                }
-                std::thread::sleep(STEP);
+            if Instant::now() >= deadline {
+                let limit = self.limit.as_secs();
+                return Err(RunError::new(ErrorKind::System, format!("{job} has not ended within {limit} s; it was removed"))
+                    .hint("`--apply-limit` waits longer; without `--apply` the objects stay, and `kubectl describe` says who waits for what"));
+            }
+            if let Some(call) = &mut call
+                && call.ended()?.is_some()
+            {
+                return Ok(());
+            }
+            std::thread::sleep(STEP);
+        }
+        Ok(())
+    }
+}
+
+/// Troubles that people were told of.
+#[derive(Default)]
+struct Troubles {
+    told: Vec<String>,
+}
+
+impl Troubles {
+    fn tell(&mut self, found: &[Pod], note: &mut dyn FnMut(&str)) {
+        for pod in found {
+            if let Some(trouble) = &pod.trouble {
+                self.once(format!("pod {}: {trouble}", pod.name), note);
             }
         }
     }
-}
 
-/// Has the job of this description ended?
-fn ended(job: &str) -> Option<Ended> {
-    let job: Value = serde_json::from_str(job).ok()?;
-    let conditions = job["status"]["conditions"].as_array()?;
-    let holds = |kind: &str| conditions.iter().any(|known| known["type"] == kind && known["status"] == "True");
-    match (holds("Complete"), holds("Failed")) {
-        (true, _) => Some(Ended::Well),
-        (_, true) => Some(Ended::Badly),
-        _ => None,
-    }
-}
-
-/// The records in what a coordinator printed: one, or a list of several repetitions, behind whatever it said before.
-fn records(log: &str) -> Option<Vec<Record>> {
-    let begin = log.lines().scan(0, |at, line| {
-        let here = *at;
-        *at += line.len() + 1;
-        Some((here, line))
-    });
-    begin.filter(|(_, line)| line.starts_with(['{', '['])).find_map(|(at, _)| {
-        let text = &log[at..];
-        let one = serde_json::from_str::<Record>(text).map(|record| vec![record]);
-        one.or_else(|_| serde_json::from_str(text)).ok()
-    })
-}
-
-/// Calls `kubectl` and gives what it prints.
-fn kubectl(words: &[&str]) -> Result<String, RunError> {
-    let called = Command::new("kubectl").arg(ANSWER).args(words).output();
-    let Output { status, stdout, stderr } = called.map_err(|error| {
-        RunError::from_error(ErrorKind::System, &error)
-            .during("failed to call `kubectl`")
-            .hint("install it, or leave `--apply` out and hand the manifest to whoever has it")
-    })?;
-    if status.success() {
-        return Ok(String::from_utf8_lossy(&stdout).into_owned());
-    }
-    let said = String::from_utf8_lossy(&stderr);
-    Err(RunError::new(ErrorKind::System, format!("`kubectl {}` failed: {}", words.join(" "), said.trim_end()))
-        .hint("`kubectl cluster-info` says whether there is a cluster that you may use"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_job_has_ended_when_a_condition_holds() {
-        let job = |kind: &str, status: &str| {
-            format!("{{\"status\": {{\"conditions\": [{{\"type\": \"{kind}\", \"status\": \"{status}\"}}]}}}}")
-        };
-        assert_eq!(ended("{\"status\": {\"active\": 1}}"), None);
-        assert_eq!(ended("no JSON"), None);
-        assert_eq!(ended(&job("Suspended", "True")), None);
-        assert_eq!(ended(&job("Complete", "False")), None);
-        assert_eq!(ended(&job("Complete", "True")), Some(Ended::Well));
-        assert_eq!(ended(&job("Failed", "True")), Some(Ended::Badly));
+    /// Says why the cluster makes no pods.
+    fn tell_refused(&mut self, applied: &Applied<'_>, note: &mut dyn FnMut(&str)) {
+        // Somebody who may not read events is told less.
+        let Ok(events) = applied.cluster.json(&["get", "events"]) else { return };
+        if let Some(reason) = pods::not_created(&events, &applied.deployment.instance) {
+            self.once(format!("the cluster makes no pods: {reason}"), note);
+        }
     }
 
-    #[test]
-    fn a_log_without_a_record_has_none() {
-        assert!(records("").is_none());
-        assert!(records("error: no nodes\n{\"half\": ").is_none());
-        assert!(records("[1]\n").is_none());
+    fn once(&mut self, text: String, note: &mut dyn FnMut(&str)) {
+        if !self.told.contains(&text) {
+            note(&text);
+            self.told.push(text);
+        }
     }
 }

@@ -1,92 +1,122 @@
-//! Kubernetes: a Job that leads, an indexed Job of nodes that keep away from each other, and the system as a Deployment behind a Service.
+//! Kubernetes: a Job that leads, an indexed Job of nodes that keep away from each other, and the system as a StatefulSet behind a Service.
+//!
+//! Every name begins with the instance, which no other run has, so that two runs share nothing and no result of an earlier one is taken for
+//! this one's. All pods pass Pod Security `restricted`, all but the system's by a read-only root as well.
 
 use pubmark_cluster::credentials::Files;
 use pubmark_systems::launch::Rendered;
 use pubmark_systems::limits::ResourceLimits;
 use serde_json::{Map, Value, json};
 
-use crate::{COORDINATOR_PORT, CREDENTIALS, Deployment, File, USER, yaml};
+use crate::{COORDINATOR_PORT, CREDENTIALS, Deployment, File, RESULTS, USER, yaml};
 
-/// The one file, whose objects are applied together.
+/// How long ended Jobs are kept, with their pods and logs.
+const KEPT_S: u64 = 3600;
+/// The coordinator's time from a signal to its end: it ends its run, writes the record and waits for a collector.
+const GRACE_S: u64 = 60;
+/// Secrets are read by their pod's group alone.
+const SECRET_MODE: u32 = 0o440;
+
+/// The one file, whose objects are created together.
 pub fn files(deployment: &Deployment) -> Vec<File> {
     vec![("pubmark.yaml".to_owned(), yaml::documents(&objects(deployment)))]
 }
 
 /// All objects.
 fn objects(deployment: &Deployment) -> Vec<Value> {
-    let name = &deployment.name;
     let [coordinator, node] = &deployment.secrets;
-    let mut objects = vec![secret(deployment, "coordinator", coordinator), secret(deployment, "node", node)];
+    let mut objects = vec![
+        secret(deployment, "coordinator", coordinator),
+        secret(deployment, "node", node),
+        network_policy(deployment),
+        headless(deployment, "coordinator", &[COORDINATOR_PORT], "TCP"),
+    ];
     if let Some(system) = &deployment.system {
-        objects.push(config_map(deployment, "system", &system.files));
-        objects.push(system_deployment(deployment, system));
         let protocol = if system.datagrams { "UDP" } else { "TCP" };
-        let ports: Vec<Value> = (system.ports.iter())
-            .map(|port| json!({"name": format!("p{port}"), "port": port, "protocol": protocol}))
-            .collect();
-        objects.push(object(
-            deployment,
-            "v1",
-            "Service",
-            "system",
-            json!({
-                "spec": {"selector": labels(name, "system"), "ports": ports},
-            }),
-        ));
+        objects.push(config_map(deployment, "system", &system.files));
+        objects.push(headless(deployment, "system", &system.ports, protocol));
+        objects.push(system_set(deployment, system));
     }
-    objects.push(object(
-        deployment,
-        "v1",
-        "Service",
-        "coordinator",
-        json!({
-            // Without an address of its own: nodes reach the pod.
-            "spec": {"clusterIP": "None", "selector": labels(name, "coordinator"),
-                     "ports": [{"name": "nodes", "port": COORDINATOR_PORT}]},
-        }),
-    ));
     objects.push(coordinator_job(deployment));
     objects.push(node_job(deployment));
     objects
 }
 
-fn labels(name: &str, part: &str) -> Value {
-    json!({"app.kubernetes.io/name": "pubmark", "app.kubernetes.io/instance": name, "app.kubernetes.io/component": part})
+/// All objects but the coordinator's Job, by kind and name: they are removed with it.
+pub fn owned(deployment: &Deployment) -> Vec<String> {
+    let named = |object: &Value| {
+        let part = |value: &Value| value.as_str().unwrap_or_default().to_ascii_lowercase();
+        format!("{}/{}", part(&object["kind"]), part(&object["metadata"]["name"]))
+    };
+    let coordinator = format!("job/{}", deployment.part("coordinator"));
+    objects(deployment).iter().map(named).filter(|name| *name != coordinator).collect()
 }
 
-/// An object of the run: `NAME-PART`, but for services, whose names are addresses.
+fn labels(instance: &str, part: &str) -> Value {
+    json!({"app.kubernetes.io/name": "pubmark", "app.kubernetes.io/instance": instance, "app.kubernetes.io/component": part})
+}
+
+/// An object of the run.
 fn object(deployment: &Deployment, version: &str, kind: &str, part: &str, rest: Value) -> Value {
-    let name = if kind == "Service" { part.to_owned() } else { format!("{}-{part}", deployment.name) };
     let mut object = json!({
         "apiVersion": version,
         "kind": kind,
-        "metadata": {"name": name, "labels": labels(&deployment.name, part)},
+        "metadata": {"name": deployment.part(part), "labels": labels(&deployment.instance, part)},
     });
+    if let Some(namespace) = &deployment.namespace {
+        object["metadata"]["namespace"] = json!(namespace);
+    }
     if let (Some(object), Value::Object(rest)) = (object.as_object_mut(), rest) {
         object.extend(rest);
     }
     object
 }
 
-fn by_name<N: ToString>(files: &[(N, String)]) -> Map<String, Value> {
-    files.iter().map(|(name, text)| (name.to_string(), json!(text))).collect()
+/// Keys of a ConfigMap or Secret have no `/`.
+fn key(name: &str) -> String {
+    name.replace('/', "_")
+}
+
+fn by_key<N: ToString>(files: &[(N, String)]) -> Map<String, Value> {
+    files.iter().map(|(name, text)| (key(&name.to_string()), json!(text))).collect()
 }
 
 fn config_map(deployment: &Deployment, part: &str, files: &[(String, String)]) -> Value {
-    object(deployment, "v1", "ConfigMap", part, json!({"data": by_name(files)}))
+    object(deployment, "v1", "ConfigMap", part, json!({"data": by_key(files)}))
 }
 
 fn secret(deployment: &Deployment, part: &str, files: &Files) -> Value {
-    object(deployment, "v1", "Secret", part, json!({"type": "Opaque", "stringData": by_name(files)}))
+    object(deployment, "v1", "Secret", part, json!({"type": "Opaque", "stringData": by_key(files)}))
 }
 
-/// What our own containers may: nothing that a generator of load does not need.
-fn confined() -> Value {
-    json!({"allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true, "runAsNonRoot": true, "runAsUser": USER,
-           "capabilities": {"drop": ["ALL"]}})
+/// A Service without an address of its own: clients reach the pod, and no address translation is measured.
+fn headless(deployment: &Deployment, part: &str, ports: &[u16], protocol: &str) -> Value {
+    let ports: Vec<Value> =
+        ports.iter().map(|port| json!({"name": format!("p{port}"), "port": port, "protocol": protocol})).collect();
+    let selector = labels(&deployment.instance, part);
+    let spec = json!({"clusterIP": "None", "selector": selector, "ports": ports});
+    object(deployment, "v1", "Service", part, json!({"spec": spec}))
 }
 
-/// Requests are the limits, so that nobody else is promised what a node needs.
+/// Only pods of this run reach each other. Where they connect to is left open: a system may be outside the cluster.
+fn network_policy(deployment: &Deployment) -> Value {
+    let run = json!({"matchLabels": {"app.kubernetes.io/instance": deployment.instance}});
+    let spec = json!({"podSelector": run, "policyTypes": ["Ingress"], "ingress": [{"from": [{"podSelector": run}]}]});
+    object(deployment, "networking.k8s.io/v1", "NetworkPolicy", "run", json!({"spec": spec}))
+}
+
+/// What a pod runs as.
+fn pod_security(user: u32) -> Value {
+    json!({"runAsNonRoot": true, "runAsUser": user, "runAsGroup": user, "fsGroup": user,
+           "seccompProfile": {"type": "RuntimeDefault"}})
+}
+
+/// What a container may: nothing that a generator of load or a system needs to be root for.
+fn confined(read_only: bool) -> Value {
+    json!({"allowPrivilegeEscalation": false, "readOnlyRootFilesystem": read_only, "capabilities": {"drop": ["ALL"]}})
+}
+
+/// Requests are the limits, so that nobody else is promised what a container needs.
 fn resources(limits: Option<&ResourceLimits>) -> Value {
     let Some(limits) = limits else { return json!({}) };
     let mut at_most = Map::new();
@@ -99,78 +129,101 @@ fn resources(limits: Option<&ResourceLimits>) -> Value {
     json!({"limits": at_most, "requests": at_most})
 }
 
-fn volume_of_secret(name: &str, part: &str) -> Value {
+fn volume_of_secret(deployment: &Deployment, part: &str) -> Value {
     // Said outright: podman 4.3 reads an `optional` that is not there, and ends.
-    json!({"name": "credentials", "secret": {"secretName": format!("{name}-{part}"), "optional": false}})
+    let secret = json!({"secretName": deployment.part(part), "optional": false, "defaultMode": SECRET_MODE});
+    json!({"name": "credentials", "secret": secret})
+}
+
+/// A container of pubmark's own.
+fn own_container(deployment: &Deployment, name: &str, words: &[String], limits: Option<&ResourceLimits>) -> Value {
+    json!({
+        "name": name,
+        "image": deployment.image,
+        "args": words,
+        "resources": resources(limits),
+        "securityContext": confined(true),
+        "volumeMounts": [
+            {"name": "credentials", "mountPath": CREDENTIALS, "readOnly": true},
+            {"name": "tmp", "mountPath": "/tmp"},
+        ],
+    })
+}
+
+/// A pod of pubmark's own; it needs neither the API of the cluster nor the addresses of other services.
+fn own_pod(deployment: &Deployment, part: &str, restart: &str, container: Value) -> Value {
+    json!({
+        "restartPolicy": restart,
+        "automountServiceAccountToken": false,
+        "enableServiceLinks": false,
+        "securityContext": pod_security(USER),
+        "containers": [container],
+        "volumes": [volume_of_secret(deployment, part), {"name": "tmp", "emptyDir": {}}],
+    })
 }
 
 fn coordinator_job(deployment: &Deployment) -> Value {
-    let name = &deployment.name;
-    let pod = json!({
-        "restartPolicy": "Never",
-        "automountServiceAccountToken": false,
-        "containers": [{
-            "name": "coordinator",
-            "image": deployment.image,
-            "args": deployment.coordinator_words(),
-            "ports": [{"containerPort": COORDINATOR_PORT}],
-            "securityContext": confined(),
-            "volumeMounts": [
-                {"name": "credentials", "mountPath": CREDENTIALS, "readOnly": true},
-                {"name": "tmp", "mountPath": "/tmp"},
-            ],
-        }],
-        "volumes": [volume_of_secret(name, "coordinator"), {"name": "tmp", "emptyDir": {}}],
-    });
-    let template = json!({"metadata": {"labels": labels(name, "coordinator")}, "spec": pod});
+    let words = deployment.pod_words();
+    let mut container = own_container(deployment, "coordinator", &words, deployment.coordinator_limits.as_ref());
+    container["ports"] = json!([{"containerPort": COORDINATOR_PORT}]);
+    let mut pod = own_pod(deployment, "coordinator", "Never", container);
+    pod["terminationGracePeriodSeconds"] = json!(GRACE_S);
+    push(&mut pod["containers"][0]["volumeMounts"], json!({"name": "results", "mountPath": RESULTS}));
+    push(&mut pod["volumes"], json!({"name": "results", "emptyDir": {}}));
     // A run is not tried again behind one's back: an invalid one ends with a code above zero.
-    object(deployment, "batch/v1", "Job", "coordinator", json!({"spec": {"backoffLimit": 0, "template": template}}))
+    job(deployment, "coordinator", &pod, json!({"backoffLimit": 0}))
+}
+
+fn push(list: &mut Value, item: Value) {
+    if let Some(list) = list.as_array_mut() {
+        list.push(item);
+    }
+}
+
+/// A Job that ends by its deadline whatever happens, and is removed some time after its end.
+fn job(deployment: &Deployment, part: &str, pod: &Value, rest: Value) -> Value {
+    let mut spec = json!({
+        "activeDeadlineSeconds": deployment.deadline().as_secs(),
+        "ttlSecondsAfterFinished": KEPT_S,
+        "template": {"metadata": {"labels": labels(&deployment.instance, part)}, "spec": pod},
+    });
+    if let (Some(spec), Value::Object(rest)) = (spec.as_object_mut(), rest) {
+        spec.extend(rest);
+    }
+    object(deployment, "batch/v1", "Job", part, json!({"spec": spec}))
 }
 
 fn node_job(deployment: &Deployment) -> Value {
-    let name = &deployment.name;
-    let apart = json!([{"weight": 100, "podAffinityTerm": {
-        "topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": labels(name, "node")}}}]);
-    let away_from_system = json!([{"weight": 100, "podAffinityTerm": {
-        "topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": labels(name, "system")}}}]);
-    let away: Vec<Value> =
-        [apart, away_from_system].into_iter().flat_map(|terms| terms.as_array().cloned().unwrap_or_default()).collect();
-    let pod = json!({
-        "restartPolicy": "OnFailure",
-        "automountServiceAccountToken": false,
-        "affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": away}},
-        "containers": [{
-            "name": "node",
-            "image": deployment.image,
-            "args": deployment.node_words("coordinator", Some("node-$(JOB_COMPLETION_INDEX)")),
-            "env": [{"name": "JOB_COMPLETION_INDEX", "valueFrom": {"fieldRef": {
-                "fieldPath": "metadata.annotations['batch.kubernetes.io/job-completion-index']"}}}],
-            "resources": resources(deployment.node_limits.as_ref()),
-            "securityContext": confined(),
-            "volumeMounts": [
-                {"name": "credentials", "mountPath": CREDENTIALS, "readOnly": true},
-                {"name": "tmp", "mountPath": "/tmp"},
-            ],
-        }],
-        "volumes": [volume_of_secret(name, "node"), {"name": "tmp", "emptyDir": {}}],
-    });
-    let template = json!({"metadata": {"labels": labels(name, "node")}, "spec": pod});
-    object(
-        deployment,
-        "batch/v1",
-        "Job",
-        "node",
-        json!({"spec": {
-            "completionMode": "Indexed",
-            "completions": deployment.nodes,
-            "parallelism": deployment.nodes,
-            "template": template,
-        }}),
-    )
+    let away_from = |part: &str| {
+        json!({"weight": 100, "podAffinityTerm": {"topologyKey": "kubernetes.io/hostname",
+               "labelSelector": {"matchLabels": labels(&deployment.instance, part)}}})
+    };
+    let mut words = deployment.node_words(&deployment.part("coordinator"), Some("node-$(JOB_COMPLETION_INDEX)"));
+    words.extend(["--label", "machine=$(MACHINE)"].map(str::to_owned));
+    let mut container = own_container(deployment, "node", &words, deployment.node_limits.as_ref());
+    container["env"] = json!([
+        {"name": "JOB_COMPLETION_INDEX", "valueFrom": {"fieldRef": {
+            "fieldPath": "metadata.annotations['batch.kubernetes.io/job-completion-index']"}}},
+        {"name": "MACHINE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
+    ]);
+    let mut pod = own_pod(deployment, "node", "OnFailure", container);
+    pod["affinity"] = json!({"podAntiAffinity": {
+        "preferredDuringSchedulingIgnoredDuringExecution": [away_from("node"), away_from("system")]}});
+    let count = deployment.nodes;
+    job(deployment, "node", &pod, json!({"completionMode": "Indexed", "completions": count, "parallelism": count}))
 }
 
-fn system_deployment(deployment: &Deployment, system: &Rendered) -> Value {
-    let name = &deployment.name;
+/// The system's files lie in a folder that it can write into, as on a machine.
+fn system_files(system: &Rendered) -> Value {
+    let file = |(name, _): &(String, String)| json!({"name": "files", "mountPath": format!("{}/{name}", system.directory), "subPath": key(name), "readOnly": true});
+    let folder = json!({"name": "work", "mountPath": system.directory, "subPath": "own"});
+    // Beside its folder some have one for what several brokers share.
+    let shared = json!({"name": "work", "mountPath": format!("{}-shared", system.directory), "subPath": "shared"});
+    let temporary = json!({"name": "work", "mountPath": "/tmp", "subPath": "tmp"});
+    [folder, shared, temporary].into_iter().chain(system.files.iter().map(file)).collect()
+}
+
+fn system_set(deployment: &Deployment, system: &Rendered) -> Value {
     let mut container = json!({
         "name": "system",
         "image": system.image,
@@ -178,28 +231,39 @@ fn system_deployment(deployment: &Deployment, system: &Rendered) -> Value {
         "env": system.environment.iter().map(|(name, value)| json!({"name": name, "value": value})).collect::<Vec<_>>(),
         "ports": system.ports.iter().map(|port| json!({"containerPort": port})).collect::<Vec<_>>(),
         "resources": resources(deployment.system_limits.as_ref()),
-        "volumeMounts": [{"name": "files", "mountPath": system.directory, "readOnly": true}],
+        "securityContext": confined(false),
+        "volumeMounts": system_files(system),
     });
     if let Some(entrypoint) = &system.entrypoint {
         container["command"] = json!([entrypoint]);
     }
-    if let Some(user) = system.user.as_ref().and_then(|user| user.parse::<u32>().ok()) {
-        container["securityContext"] = json!({"runAsUser": user});
+    if !system.datagrams {
+        container["readinessProbe"] =
+            json!({"tcpSocket": {"port": system.port}, "periodSeconds": 1, "failureThreshold": 1});
     }
+    let user = system.user.as_ref().and_then(|user| user.parse::<u32>().ok()).unwrap_or(USER);
     let pod = json!({
         "automountServiceAccountToken": false,
+        "enableServiceLinks": false,
+        "securityContext": pod_security(user),
         "containers": [container],
-        "volumes": [{"name": "files", "configMap": {"name": format!("{name}-system"), "optional": false}}],
+        "volumes": [
+            {"name": "files", "configMap": {"name": deployment.part("system"), "optional": false}},
+            {"name": "work", "emptyDir": {}},
+        ],
     });
     object(
         deployment,
         "apps/v1",
-        "Deployment",
+        "StatefulSet",
         "system",
         json!({"spec": {
             "replicas": 1,
-            "selector": {"matchLabels": labels(name, "system")},
-            "template": {"metadata": {"labels": labels(name, "system")}, "spec": pod},
+            "serviceName": deployment.part("system"),
+            // A change of the object never replaces the system in the middle of a measurement.
+            "updateStrategy": {"type": "OnDelete"},
+            "selector": {"matchLabels": labels(&deployment.instance, "system")},
+            "template": {"metadata": {"labels": labels(&deployment.instance, "system")}, "spec": pod},
         }}),
     )
 }

@@ -4,10 +4,16 @@
 //! as a workload may have passwords in it.
 
 mod apply;
+mod archive;
 mod compose;
+mod kubectl;
 mod kubernetes;
+pub mod pod;
+mod pods;
 mod yaml;
 
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher as _, Hasher as _};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
@@ -21,6 +27,7 @@ use pubmark_systems::launch::Rendered;
 use pubmark_systems::limits::ResourceLimits;
 
 pub use apply::{Applied, Collected};
+pub use kubectl::Cluster;
 
 /// Port of the coordinator.
 const COORDINATOR_PORT: u16 = 7700;
@@ -31,20 +38,34 @@ const SPEC_FILE: &str = "run.yaml";
 const PASSWORD_FILE: &str = "password";
 /// Whom our own containers run as: nobody that a machine knows.
 const USER: u32 = 65_532;
+/// Where the coordinator's results are in its pod.
+pub const RESULTS: &str = "/pubmark/results";
 /// Longest wait of the coordinator for nodes: images are fetched meanwhile.
 const JOIN_LIMIT: Duration = Duration::from_secs(600);
+/// Longest wait of the coordinator for the system, for the same reason.
+const SYSTEM_LIMIT: Duration = Duration::from_secs(600);
+/// How long a coordinator keeps its results for whoever collects them.
+const KEEP: Duration = Duration::from_secs(600);
+/// What a repetition may take beside its phases: connecting a large fleet, merging its results, writing them.
+const BESIDE_PHASES: Duration = Duration::from_secs(300);
 
 /// What is placed.
 #[derive(Clone)]
 pub struct Deployment {
     /// Name of the run: letters, digits and `-`.
     pub name: String,
+    /// The name with an id that no other run has: what objects of a cluster are called.
+    pub instance: String,
+    /// Namespace of a cluster; the one of `kubectl`, if none.
+    pub namespace: Option<String>,
     /// The system; none if it is at an endpoint.
     pub system: Option<Rendered>,
     /// What the system may use.
     pub system_limits: Option<ResourceLimits>,
     /// What each node may use.
     pub node_limits: Option<ResourceLimits>,
+    /// What the coordinator may use.
+    pub coordinator_limits: Option<ResourceLimits>,
     /// Image of pubmark.
     pub image: String,
     /// Nodes.
@@ -53,6 +74,9 @@ pub struct Deployment {
     labels: Vec<Labels>,
     /// The coordinator's secrets, its specification among them, and those of nodes.
     secrets: [Files; 2],
+    /// Time of all repetitions.
+    length: Duration,
+    kind: Kind,
 }
 
 /// A file and its text.
@@ -63,7 +87,7 @@ pub type File = (String, String);
 pub enum Kind {
     /// `docker compose` or `podman-compose`: all on one machine.
     Compose,
-    /// `kubectl apply`.
+    /// `kubectl create`.
     Kubernetes,
 }
 
@@ -74,6 +98,7 @@ impl Deployment {
     /// # Errors
     /// The log-in cannot be read, or the specification cannot be written.
     pub fn new(
+        kind: Kind,
         name: &str,
         image: &str,
         nodes: u16,
@@ -96,8 +121,10 @@ impl Deployment {
         spec.nodes.listen = Some(SocketAddr::from((Ipv4Addr::UNSPECIFIED, COORDINATOR_PORT)));
         spec.nodes.credentials = Some(CREDENTIALS.into());
         spec.nodes.join_limit = Some(JOIN_LIMIT);
+        let instance = format!("{name}-{}", id());
         if let Some(system) = &system {
-            spec.target.endpoint = Some(format!("{}://system:{}", system.scheme, system.port));
+            let host = if kind == Kind::Kubernetes { format!("{instance}-system") } else { "system".to_owned() };
+            spec.target.endpoint = Some(format!("{}://{host}:{}", system.scheme, system.port));
         }
         // A definition's file is not in the image: the record then has the endpoint alone.
         spec.target.system = spec.target.system.filter(|system| Definition::names().contains(&system.as_str()));
@@ -105,16 +132,61 @@ impl Deployment {
         let workload = spec.load()?;
         let labels = labels_in_turn(&std::mem::take(&mut spec.nodes.node_labels), &workload, nodes)?;
         secrets[0].push((SPEC_FILE, spec.to_yaml_with_passwords()?));
-        let (name, image) = (name.to_owned(), image.to_owned());
-        Ok(Deployment { name, system, system_limits: None, node_limits: None, image, nodes, labels, secrets })
+        let window = &spec.window;
+        let phases = [window.warmup, window.duration, window.drain, BESIDE_PHASES];
+        let repetition = phases.into_iter().fold(Duration::ZERO, Duration::saturating_add);
+        Ok(Deployment {
+            name: name.to_owned(),
+            instance,
+            namespace: None,
+            system,
+            system_limits: None,
+            node_limits: None,
+            coordinator_limits: None,
+            image: image.to_owned(),
+            nodes,
+            labels,
+            secrets,
+            length: repetition.saturating_mul(spec.repetitions),
+            kind,
+        })
+    }
+
+    /// Name of an object of a cluster.
+    pub fn part(&self, part: &str) -> String {
+        format!("{}-{part}", self.instance)
+    }
+
+    /// The time after which all of it has ended, whatever happens: every wait of the run, one after the other.
+    pub fn deadline(&self) -> Duration {
+        [SYSTEM_LIMIT, JOIN_LIMIT, KEEP].into_iter().fold(self.length, Duration::saturating_add)
+    }
+
+    /// What is removed with the coordinator's Job: the other objects of a cluster, as `kind/name`.
+    pub fn owned(&self) -> Vec<String> {
+        kubernetes::owned(self)
     }
 
     /// Its files for an orchestrator.
-    pub fn files(&self, kind: Kind) -> Vec<File> {
-        match kind {
+    pub fn files(&self) -> Vec<File> {
+        match self.kind {
             Kind::Compose => compose::files(self),
             Kind::Kubernetes => kubernetes::files(self),
         }
+    }
+
+    /// Arguments of the coordinator in a pod, which keeps its results until they are collected.
+    fn pod_words(&self) -> Vec<String> {
+        let spec = format!("{CREDENTIALS}/{SPEC_FILE}");
+        let seconds = |time: Duration| format!("{}s", time.as_secs());
+        let mut words =
+            ["pod", "run", &spec, "--results", RESULTS, "--keep", &seconds(KEEP)].map(str::to_owned).to_vec();
+        if let Some(system) = &self.system {
+            let address = format!("{}:{}", self.part("system"), system.port);
+            words.extend(["--system", &address, "--system-limit", &seconds(SYSTEM_LIMIT)].map(str::to_owned));
+            words.extend(system.datagrams.then(|| "--datagrams".to_owned()));
+        }
+        words
     }
 
     /// Arguments of the coordinator.
@@ -131,6 +203,11 @@ impl Deployment {
         words.extend(name.map(|name| ["--name".to_owned(), name.to_owned()]).into_iter().flatten());
         words
     }
+}
+
+/// Six digits that hardly any other run has; where one has them, the cluster refuses the second.
+fn id() -> String {
+    format!("{:06x}", RandomState::new().build_hasher().finish() & 0xff_ffff)
 }
 
 /// Certificates and keys of this machine are not in the coordinator's container.

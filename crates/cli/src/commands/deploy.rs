@@ -7,9 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use pubmark_deploy::{Applied, Collected, Deployment};
+use pubmark_deploy::{Applied, Cluster, Collected, Deployment, RESULTS};
 use pubmark_model::placement::keys;
-use pubmark_record::record::VerdictStatus;
 use pubmark_runner::{RunSpec, brokerless, spoken, target};
 use pubmark_systems::StartOptions;
 use pubmark_systems::launch::{Rendered, rendered};
@@ -63,6 +62,10 @@ pub struct Deploy {
     #[arg(long, value_name = "LIMITS", value_parser = anywhere)]
     pub node_limit: Option<ResourceLimits>,
 
+    /// What the coordinator of a Kubernetes deployment may use
+    #[arg(long, value_name = "LIMITS", value_parser = anywhere, default_value = "cpu=1,memory=1GB")]
+    pub coordinator_limit: ResourceLimits,
+
     /// Nodes
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub nodes: u16,
@@ -71,7 +74,7 @@ pub struct Deploy {
     #[arg(long, value_name = "IMAGE", default_value = concat!("pubmark:", env!("CARGO_PKG_VERSION")))]
     pub image: String,
 
-    /// Name of the run: what its objects are called
+    /// Name of the run. Objects of a cluster are called NAME-ID-…, with an id that is new each time
     #[arg(long, value_name = "NAME", default_value = "pubmark")]
     pub name: String,
 
@@ -79,7 +82,15 @@ pub struct Deploy {
     #[arg(long, value_name = "DIR", default_value = "deploy")]
     pub out: PathBuf,
 
-    /// Apply the manifest with `kubectl`, wait for the run's end, collect its records into the folder, and delete what was applied
+    /// Namespace of the cluster; the one that `kubectl` is configured for, if none is given
+    #[arg(long, value_name = "NAMESPACE")]
+    pub namespace: Option<String>,
+
+    /// With --apply: context of kubectl's configuration
+    #[arg(long, value_name = "CONTEXT", requires = "apply")]
+    pub context: Option<String>,
+
+    /// Create the objects with `kubectl`, wait for the run's end, bring its results into the folder, and delete the objects
     #[arg(long)]
     pub apply: bool,
 
@@ -97,7 +108,7 @@ pub struct Deploy {
 pub enum Kind {
     /// `docker compose` or `podman-compose`: all on one machine
     Compose,
-    /// `kubectl apply`
+    /// `kubectl create`
     Kubernetes,
 }
 
@@ -119,7 +130,8 @@ fn anywhere(text: &str) -> Result<ResourceLimits, String> {
 impl Deploy {
     /// Writes the files and says what to type next.
     pub fn perform(self, printer: &Printer) -> Outcome {
-        let files = self.deployment()?.files(self.kind.into());
+        let deployment = self.deployment()?;
+        let files = deployment.files();
         if let Some((name, _)) = files.iter().find(|(name, _)| self.out.join(name).exists()) {
             return Err(Failure::usage(format!("`{}` is there already", self.out.join(name).display()))
                 .hint("`--out` names another folder; certificates are made anew each time"));
@@ -131,9 +143,9 @@ impl Deploy {
             write_with_mode(&self.out.join(name), text, mode)?;
         }
         if self.apply {
-            return self.apply(&self.out.join(&files[0].0), printer);
+            return self.apply(&deployment, &self.out.join(&files[0].0), printer);
         }
-        printer.result(&self.next(&files))?;
+        printer.result(&self.next(&deployment, &files))?;
         Ok(ExitCode::Ok)
     }
 
@@ -163,6 +175,10 @@ impl Deploy {
             return Err(Failure::usage(format!("`{name}` cannot be the name of a deployment"))
                 .hint("up to 40 small letters, digits and `-`, for instance `--name home-qos1`"));
         }
+        if (self.namespace.is_some() || self.context.is_some()) && self.kind != Kind::Kubernetes {
+            return Err(Failure::usage("`--namespace` and `--context` are of a cluster, and Compose has none")
+                .hint("`pubmark deploy kubernetes …`"));
+        }
         if self.apply && self.kind != Kind::Kubernetes {
             return Err(Failure::usage("`--apply` hands a manifest to `kubectl`, and this makes none")
                 .hint("`pubmark deploy kubernetes … --apply`; for the others, what is printed without `--apply`"));
@@ -189,7 +205,9 @@ impl Deploy {
     fn deployment(&self) -> Result<Deployment, Failure> {
         let spec = self.spec()?;
         let system = if spec.target.endpoint.is_some() { None } else { Some(self.rendered()?) };
-        let mut deployment = Deployment::new(&self.name, &self.image, self.nodes, &spec, system)?;
+        let mut deployment = Deployment::new(self.kind.into(), &self.name, &self.image, self.nodes, &spec, system)?;
+        deployment.namespace = self.namespace.clone();
+        deployment.coordinator_limits = Some(self.coordinator_limit.clone()).filter(|limits| !limits.is_empty());
         deployment.system_limits = self.limit.clone().filter(|limits| !limits.is_empty());
         deployment.node_limits = self.node_limit.clone().filter(|limits| !limits.is_empty());
         Ok(deployment)
@@ -209,44 +227,49 @@ impl Deploy {
         })
     }
 
-    /// Applies the manifest, and shows what came of it.
-    fn apply(&self, manifest: &Path, printer: &Printer) -> Outcome {
+    /// Creates the objects of the manifest, and shows what came of it.
+    fn apply(&self, deployment: &Deployment, manifest: &Path, printer: &Printer) -> Outcome {
         let stop = signals::watch()?;
         let limit = self.apply_limit.unwrap_or(APPLY_LIMIT);
-        let applied = Applied { manifest, name: &self.name, out: &self.out, limit };
-        let mut placed = |job: &str| printer.note(&format!("placed; waiting for {job}"));
-        let Collected { records, failed, left } = applied.perform(&mut placed, &stop)?;
-        let mut exit = ExitCode::Ok;
+        let cluster = Cluster { context: self.context.clone(), namespace: self.namespace.clone() };
+        let applied = Applied { deployment, manifest, cluster: &cluster, out: &self.out, limit };
+        let mut note = |text: &str| printer.note(text);
+        let Collected { records, exit_code, left } = applied.perform(&mut note, &stop)?;
         for (record, folder) in &records {
             printer.result(&rendering::summary(record, printer, Some(folder), false))?;
-            if record.verdict.status == VerdictStatus::Invalid {
-                exit = ExitCode::InvalidRun;
-            }
         }
         if let Some(left) = left {
             return Err(left.into());
         }
-        if failed {
-            return Err(Failure::new(ExitCode::SystemFailed, "the coordinator ended with an error after its run"));
-        }
-        Ok(exit)
+        ExitCode::of(exit_code).ok_or_else(|| {
+            Failure::new(ExitCode::SystemFailed, format!("the run in the coordinator's pod ended with {exit_code}"))
+                .hint("137 is an end for want of memory: `--coordinator-limit memory=2GB`")
+        })
     }
 
-    fn next(&self, files: &[(String, String)]) -> String {
+    fn next(&self, deployment: &Deployment, files: &[(String, String)]) -> String {
         let mut text: String =
             files.iter().map(|(name, _)| format!("wrote {}\n", self.out.join(name).display())).collect();
-        let (out, name) = (self.out.display(), &self.name);
+        let out = self.out.display();
         text.push_str(&match self.kind {
             Kind::Compose => format!(
                 "\nnext  docker compose --project-directory {out} up --abort-on-container-exit\n      \
                  docker compose --project-directory {out} logs --no-log-prefix coordinator > record.json\n"
             ),
-            Kind::Kubernetes => format!(
-                "\nnext  kubectl apply -f {out}/pubmark.yaml\n      \
-                 kubectl wait --for=condition=complete --timeout=30m job/{name}-coordinator\n      \
-                 kubectl logs job/{name}-coordinator > record.json && pubmark report record.json\n      \
-                 kubectl delete -f {out}/pubmark.yaml\n"
-            ),
+            Kind::Kubernetes => {
+                let job = format!("job/{}", deployment.part("coordinator"));
+                let pod = format!(
+                    "app.kubernetes.io/instance={},app.kubernetes.io/component=coordinator",
+                    deployment.instance
+                );
+                format!(
+                    "\nnext  kubectl create -f {out}/pubmark.yaml\n      \
+                     kubectl wait --for=condition=Ready --timeout=10m pod -l {pod}\n      \
+                     kubectl exec {job} -- pubmark pod send --results {RESULTS} > results.tar\n      \
+                     kubectl exec {job} -- pubmark pod release --results {RESULTS}\n      \
+                     kubectl delete -f {out}/pubmark.yaml\n"
+                )
+            }
         });
         text
     }

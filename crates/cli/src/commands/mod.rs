@@ -24,6 +24,8 @@ pub mod manual;
 #[cfg(feature = "cluster")]
 pub mod node;
 pub mod paper;
+#[cfg(feature = "cluster")]
+pub mod pod;
 pub mod reference;
 pub mod relay;
 pub mod report;

@@ -1,7 +1,7 @@
 //! Files for orchestrators: what is in them, and what is refused.
 
 use pubmark_testing::assert_count_eq;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::support::place::{Called, Place};
 
@@ -18,42 +18,73 @@ fn documents(text: &str) -> Vec<Value> {
     text.split("\n---\n").map(|document| serde_saphyr::from_str(document).unwrap()).collect()
 }
 
+/// What all objects of a run are called by.
+fn instance_of(objects: &[Value]) -> String {
+    objects[0]["metadata"]["labels"]["app.kubernetes.io/instance"].as_str().unwrap().to_owned()
+}
+
 #[test]
 fn kubernetes_gets_all_that_a_run_needs() {
     let place = Place::new();
     let words =
         ["kubernetes", "smart-home", "--nodes", "5", "--limit", "cpu=0.5,memory=256MB", "--node-limit", "cpu=1"];
     let called = deploy(&place, &[&words[..], &["--", "--qos", "1", "--duration", "10s"]].concat());
-    assert!(called.code() == 0 && called.printed.contains("kubectl apply -f deploy/pubmark.yaml"), "{called:?}");
+    assert!(called.code() == 0 && called.printed.contains("kubectl create -f deploy/pubmark.yaml"), "{called:?}");
     let objects = documents(&read(&place, "deploy/pubmark.yaml"));
-    let of = |kind: &str, name: &str| {
+    let instance = instance_of(&objects);
+    assert!(instance.starts_with("pubmark-") && instance.len() == "pubmark-".len() + 6, "{instance}");
+    let of = |kind: &str, part: &str| {
+        let name = format!("{instance}-{part}");
         let found = objects.iter().find(|object| object["kind"] == kind && object["metadata"]["name"] == name);
         found.unwrap_or_else(|| panic!("no {kind} {name}"))
     };
-    let nodes = &of("Job", "pubmark-node")["spec"];
+    assert!(objects.iter().all(|object| object["metadata"]["name"].as_str().unwrap().starts_with(&instance)));
+    for job in ["node", "coordinator"] {
+        let spec = &of("Job", job)["spec"];
+        assert!(spec["activeDeadlineSeconds"].as_u64().unwrap() > 1_800 && spec["ttlSecondsAfterFinished"] == 3_600);
+        let pod = &spec["template"]["spec"];
+        assert_eq!((&pod["enableServiceLinks"], &pod["automountServiceAccountToken"]), (&false.into(), &false.into()));
+        assert_eq!(pod["securityContext"]["seccompProfile"]["type"], "RuntimeDefault");
+        assert_eq!(pod["securityContext"]["runAsNonRoot"], true);
+        let container = &pod["containers"][0];
+        assert_eq!(container["resources"]["limits"], container["resources"]["requests"]);
+        assert!(container["resources"]["limits"]["cpu"].is_string(), "{job}: a quota refuses what has no limits");
+        assert_eq!(container["securityContext"]["readOnlyRootFilesystem"], true);
+        assert_eq!(container["securityContext"]["capabilities"]["drop"], json!(["ALL"]));
+        assert!(container["env"].as_array().is_none_or(|list| list.iter().all(|one| one["value"].is_null())), "{job}");
+    }
+    let nodes = &of("Job", "node")["spec"];
     assert_eq!((&nodes["completions"], &nodes["completionMode"]), (&5.into(), &"Indexed".into()));
     let container = &nodes["template"]["spec"]["containers"][0];
     assert_eq!(container["resources"]["limits"], container["resources"]["requests"]);
     assert_eq!(container["resources"]["limits"]["cpu"], "1000m");
-    assert_eq!(container["securityContext"]["runAsNonRoot"], true);
     assert!(nodes["template"]["spec"]["affinity"]["podAntiAffinity"].is_object());
-    let coordinator = &of("Job", "pubmark-coordinator")["spec"]["template"]["spec"]["containers"][0];
-    let words = [&coordinator["args"][0], &coordinator["args"][1]];
-    assert_eq!(words, ["run", "/pubmark/credentials/run.yaml"]);
+    let words = &of("Job", "coordinator")["spec"]["template"]["spec"]["containers"][0]["args"];
+    assert_eq!(
+        (&words[0], &words[1], &words[2]),
+        (&"pod".into(), &"run".into(), &"/pubmark/credentials/run.yaml".into())
+    );
     let spec: Value =
-        serde_saphyr::from_str(of("Secret", "pubmark-coordinator")["stringData"]["run.yaml"].as_str().unwrap())
-            .unwrap();
+        serde_saphyr::from_str(of("Secret", "coordinator")["stringData"]["run.yaml"].as_str().unwrap()).unwrap();
     assert_eq!((&spec["workload"], &spec["nodes"]["nodes"]), (&"smart-home".into(), &5.into()));
-    assert_eq!(spec["target"]["endpoint"], "mqtt://system:1883");
+    assert_eq!(spec["target"]["endpoint"], format!("mqtt://{instance}-system:1883"));
     assert_eq!((&spec["load"]["qos"], &spec["window"]["duration"]), (&1.into(), &"10s".into()));
-    let system = &of("Deployment", "pubmark-system")["spec"]["template"]["spec"]["containers"][0];
+    let system = &of("StatefulSet", "system")["spec"]["template"]["spec"]["containers"][0];
     assert!(system["image"].as_str().unwrap().contains("eclipse-mosquitto:2"), "{system}");
     assert_eq!(system["resources"]["limits"]["memory"], "256000000");
-    assert!(of("ConfigMap", "pubmark-system")["data"]["mosquitto.conf"].as_str().unwrap().contains("listener 1883"));
-    assert!(of("Service", "coordinator")["spec"]["clusterIP"] == "None");
-    for side in ["pubmark-coordinator", "pubmark-node"] {
+    assert_eq!(system["readinessProbe"]["tcpSocket"]["port"], 1_883);
+    assert!(of("ConfigMap", "system")["data"]["mosquitto.conf"].as_str().unwrap().contains("listener 1883"));
+    for part in ["coordinator", "system"] {
+        assert_eq!(of("Service", part)["spec"]["clusterIP"], "None", "no translation of addresses is measured");
+    }
+    assert_eq!(of("NetworkPolicy", "run")["spec"]["policyTypes"], json!(["Ingress"]));
+    for side in ["coordinator", "node"] {
         assert!(of("Secret", side)["stringData"]["key.pem"].as_str().unwrap().contains("PRIVATE KEY"));
     }
+    // No other run has these names.
+    assert_eq!(deploy(&place, &["kubernetes", "smart-home", "--out", "other"]).code(), 0);
+    let other = documents(&read(&place, "other/pubmark.yaml"));
+    assert_ne!(instance_of(&other), instance);
     // A user without a password has none in the container either.
     let called = deploy(&place, &["compose", "smart-home", "--out", "user", "--", "--user", "ann"]);
     assert_eq!(called.code(), 0, "{called:?}");
@@ -132,32 +163,41 @@ fn without_defaults(value: &Value) -> Value {
 #[test]
 fn every_object_is_one_that_kubernetes_knows() {
     use k8s_openapi::api::{
-        apps::v1::Deployment, batch::v1::Job, core::v1::ConfigMap, core::v1::Secret, core::v1::Service,
+        apps::v1::StatefulSet, batch::v1::Job, core::v1::ConfigMap, core::v1::Secret, core::v1::Service,
+        networking::v1::NetworkPolicy,
     };
     let place = Place::new();
     place.write(
         "own.yaml",
         "{name: own, devices: [{name: a, every: 1s, payload: 10B, topic: a}], subscribers: [{name: b, filters: [a]}]}",
     );
-    for (system, protocol) in
-        [("mosquitto", "mqtt5"), ("nats", "nats"), ("rabbitmq", "amqp091"), ("emqx", "mqtt311"), ("redis", "redis")]
-    {
+    for (system, protocol) in [
+        ("mosquitto", "mqtt5"),
+        ("nats", "nats"),
+        ("rabbitmq", "amqp091"),
+        ("emqx", "mqtt311"),
+        ("redis", "redis"),
+        ("hivemq", "mqtt5"),
+    ] {
         let words =
             ["kubernetes", "own.yaml", "--system", system, "--protocol", protocol, "--out", system, "--limit", "cpu=1"];
         let called = deploy(&place, &words);
         assert_eq!(called.code(), 0, "{called:?}");
         let objects = documents(&read(&place, &format!("{system}/pubmark.yaml")));
         for object in &objects {
+            let data = object["data"].as_object().into_iter().chain(object["stringData"].as_object()).flatten();
+            assert!(data.into_iter().all(|(key, _)| !key.contains('/')), "{system}: a key with `/` is refused");
             match object["kind"].as_str().unwrap() {
                 "ConfigMap" => known::<ConfigMap>(object),
                 "Secret" => known::<Secret>(object),
                 "Service" => known::<Service>(object),
-                "Deployment" => known::<Deployment>(object),
+                "StatefulSet" => known::<StatefulSet>(object),
+                "NetworkPolicy" => known::<NetworkPolicy>(object),
                 "Job" => known::<Job>(object),
                 other => panic!("a {other} was not expected"),
             }
         }
-        assert_eq!(objects.len(), 8, "{system}");
+        assert_eq!(objects.len(), 9, "{system}");
     }
 }
 
@@ -211,63 +251,89 @@ fn what_cannot_be_placed_is_said() {
     }
 }
 
-/// Plays a cluster: writes down what it is asked, has a job that ends at the second look, and a log with a record.
+/// Plays a cluster: writes down what it is asked, shows the pod of a coordinator as it is in `$PLACE/pods.json`, and runs what is
+/// executed there.
 const KUBECTL: &str = r#"#!/bin/sh
 printf '%s\n' "$*" >>"$PLACE/asked"
 case "$*" in
-*" get job "*)
-    if [ -e "$PLACE/looked" ]; then
-        printf '{"status": {"conditions": [{"type": "%s", "status": "True"}]}}' "$ENDS"
-    else
-        : >"$PLACE/looked"
-        printf '{"status": {"active": 1}}'
-    fi ;;
-*" logs "*) cat "$PLACE/log" ;;
+*" create "*) [ ! -e "$PLACE/refuses" ] || { echo 'Error from server: exceeded quota' >&2; exit 1; } ;;
+*"get job "*) printf '{"metadata": {"uid": "u-1"}}' ;;
+*"get pods "*) cat "$PLACE/pods.json" ;;
+*"get events "*) printf '{"items": []}' ;;
+*" pod send "*) exec "$PUBMARK" pod send --results "$PLACE/pod" --limit 5s ;;
+*" pod release "*) exec "$PUBMARK" pod release --results "$PLACE/pod" ;;
+*"logs "*) echo 'error: there is no such workload' ;;
 esac
 "#;
 
-fn apply(place: &Place, ends: &str, log: &str) -> Called {
+/// The coordinator's pod with a container in this state.
+fn pod(state: &Value) -> String {
+    let status = json!({"containerStatuses": [{"name": "coordinator", "restartCount": 0, "state": state}]});
+    let labels = json!({"app.kubernetes.io/component": "coordinator"});
+    json!({"items": [{"metadata": {"name": "c-1", "labels": labels}, "status": status}]}).to_string()
+}
+
+fn apply(place: &Place, out: &str) -> Called {
     use std::os::unix::fs::PermissionsExt as _;
-    place.write("log", log);
-    // Left by a call before.
-    let _ = std::fs::remove_file(place.path().join("looked"));
     let folder = place.path().join("programs");
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join("kubectl"), KUBECTL).unwrap();
     std::fs::set_permissions(folder.join("kubectl"), std::fs::Permissions::from_mode(0o755)).unwrap();
     let mut command = std::process::Command::new(crate::support::place::PUBMARK);
     let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap());
-    command.env("PATH", path).env("PLACE", place.path()).env("ENDS", ends);
-    place.start_by(command, &["deploy", "kubernetes", "smart-home", "--out", ends, "--apply"]).wait()
+    command.env("PATH", path).env("PLACE", place.path()).env("PUBMARK", crate::support::place::PUBMARK);
+    place.start_by(command, &["deploy", "kubernetes", "smart-home", "--out", out, "--apply"]).wait()
+}
+
+/// What `kubectl` was called with since the last look.
+fn asked(place: &Place) -> Vec<String> {
+    let file = place.path().join("asked");
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::remove_file(file).unwrap();
+    text.lines().map(str::to_owned).collect()
 }
 
 #[test]
-fn a_run_is_applied_collected_and_taken_away() {
+fn a_run_is_placed_collected_with_all_its_files_and_taken_away() {
     let place = Place::new();
     let record = place.record(&["smart-home", "--duration", "1s", "--warmup", "0s"]);
-    let log = serde_json::to_string_pretty(&record).unwrap();
-    let called = apply(&place, "Complete", &format!("warning: before the record\n{log}"));
+    let (run, _) = place.runs().remove(0);
     let is_invalid = record["verdict"]["status"] == "invalid";
+    std::fs::create_dir_all(place.path().join("pod/runs")).unwrap();
+    std::fs::rename(&run, place.path().join("pod/runs/one")).unwrap();
+    place.write("pod/exit-code", if is_invalid { "5" } else { "0" });
+    place.write("pods.json", pod(&json!({"running": {}})));
+    let called = apply(&place, "out");
     assert_eq!(called.code(), if is_invalid { 5 } else { 0 }, "{called:?}");
     assert!(called.printed.contains("smart-home"), "{called:?}");
-    let kept: Value = serde_json::from_str(&read(&place, "Complete/record.json")).unwrap();
+    let kept: Value = serde_json::from_str(&read(&place, "out/record.json")).unwrap();
     assert_count_eq!(kept["delivery"], record["delivery"]);
-    assert!(read(&place, "Complete/report.html").contains("<html"));
-    let asked = read(&place, "asked");
-    let asked: Vec<&str> = asked.lines().collect();
-    for (line, wanted) in asked.iter().zip([
-        " apply -f ",
-        " get job pubmark-coordinator -o json",
-        " get job pubmark-coordinator",
-        " logs job/pubmark-coordinator",
-        " delete --ignore-not-found",
-    ]) {
-        assert!(line.contains(wanted), "`{wanted}` is not in `{line}`");
+    for file in ["report.html", "run.yaml", "csv/series.csv"] {
+        assert!(place.path().join("out").join(file).is_file(), "{file}");
     }
-    assert_count_eq!(asked.len(), 5, "{asked:?}");
-    let failed = apply(&place, "Failed", "error: there is no such workload\n");
-    assert!(failed.code() == 6 && failed.errors.contains("there is no such workload"), "{failed:?}");
-    assert!(read(&place, "asked").lines().last().unwrap().contains(" delete "), "what was applied is taken away");
+    assert!(!place.path().join("out/results.tar").exists());
+    assert!(place.path().join("pod/collected").exists(), "the pod may end");
+    let asked = asked(&place);
+    let owned = asked.iter().filter(|line| line.contains("patch ") && line.contains("u-1")).count();
+    assert_count_eq!(owned, 8, "the cluster removes them with the coordinator's Job: {asked:?}");
+    assert!(asked[0].contains(" create -f "), "nothing that is there already is changed: {asked:?}");
+    assert!(asked.last().unwrap().contains(" delete --ignore-not-found"), "{asked:?}");
+}
+
+#[test]
+fn a_run_that_comes_to_nothing_says_why_and_is_taken_away() {
+    let place = Place::new();
+    place.write("pods.json", pod(&json!({"terminated": {"exitCode": 2}})));
+    let called = apply(&place, "ended");
+    assert!(called.code() == 6 && called.errors.contains("there is no such workload"), "{called:?}");
+    assert!(asked(&place).last().unwrap().contains(" delete "), "what was placed is taken away");
+    // The cluster refuses some of it.
+    place.write("refuses", "");
+    let called = apply(&place, "refused");
+    assert!(called.code() == 6 && called.errors.contains("exceeded quota"), "{called:?}");
+    assert!(asked(&place).last().unwrap().contains(" delete "), "what was placed is taken away");
     let compose = place.call(&["deploy", "compose", "smart-home", "--apply"]);
     assert!(compose.code() == 2 && compose.errors.contains("--apply"), "{compose:?}");
+    let compose = place.call(&["deploy", "compose", "smart-home", "--namespace", "a"]);
+    assert!(compose.code() == 2 && compose.errors.contains("--namespace"), "{compose:?}");
 }

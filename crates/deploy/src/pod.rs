@@ -1,0 +1,229 @@
+//! What pubmark does in the coordinator's pod: it waits until the system is there, runs, and keeps the results until they were collected.
+//! Every wait has a limit.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::net::{TcpStream, ToSocketAddrs as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use pubmark_runner::{ErrorKind, RunError};
+
+use crate::archive::{self, EXIT_CODE, RUNS};
+
+/// Between two looks at whatever is waited for.
+const STEP: Duration = Duration::from_millis(100);
+/// Between two attempts to reach the system.
+const AGAIN: Duration = Duration::from_millis(500);
+/// Longest wait for one connection.
+const CONNECT_WITHIN: Duration = Duration::from_secs(2);
+/// Longest wait for a collector after a signal; the cluster kills the pod later ([`crate::kubernetes`]).
+const KEEP_AFTER_SIGNAL: Duration = Duration::from_secs(30);
+/// Says that the results were collected.
+const COLLECTED: &str = "collected";
+
+/// A run in a pod.
+pub struct PodRun {
+    /// Folder of the pod for the results.
+    pub folder: PathBuf,
+    /// Specification of the run.
+    pub spec: PathBuf,
+    /// Host and port of a system that may not be there yet.
+    pub system: Option<String>,
+    /// The system takes datagrams: once its name is known it is taken to be there.
+    pub datagrams: bool,
+    /// Longest wait for it.
+    pub system_limit: Duration,
+    /// How long the results are kept for whoever collects them.
+    pub keep: Duration,
+}
+
+impl PodRun {
+    /// Does all of it, and returns the exit code of the run. `note` gets what people should know.
+    ///
+    /// # Errors
+    /// The system was not there in time, the run could not be started, or its end not be written.
+    pub fn perform(&self, note: &dyn Fn(&str), stop: &AtomicBool) -> Result<i32, RunError> {
+        if let Some(system) = &self.system {
+            self.wait_for(system, note, stop)?;
+        }
+        let code = self.run(stop)?;
+        self.end(code)?;
+        if fs::read_dir(self.folder.join(RUNS)).is_ok_and(|mut runs| runs.next().is_some()) {
+            note("the results wait to be collected");
+            self.keep(note, stop);
+        }
+        Ok(code)
+    }
+
+    fn wait_for(&self, system: &str, note: &dyn Fn(&str), stop: &AtomicBool) -> Result<(), RunError> {
+        let began = Instant::now();
+        let mut known = String::new();
+        while let Err(reason) = reach(system, self.datagrams) {
+            let reason = reason.to_string();
+            if reason != known {
+                note(&format!("waiting for the system at {system}: {reason}"));
+                known = reason;
+            }
+            if stop.load(Relaxed) {
+                return Err(RunError::new(ErrorKind::Interrupted, "interrupted while waiting for the system"));
+            }
+            if began.elapsed() >= self.system_limit {
+                let limit = self.system_limit.as_secs();
+                let message = format!("the system at `{system}` took no connection within {limit} s: {known}");
+                return Err(RunError::new(ErrorKind::System, message)
+                    .hint("`kubectl logs` and `kubectl describe` of the system's pod say what it lacks"));
+            }
+            std::thread::sleep(AGAIN);
+        }
+        Ok(())
+    }
+
+    /// The run, as a process of its own; a signal to this one goes to it.
+    fn run(&self, stop: &AtomicBool) -> Result<i32, RunError> {
+        let failed =
+            |error: &io::Error| RunError::from_error(ErrorKind::Internal, error).during("failed to start the run");
+        let program = std::env::current_exe().map_err(|error| failed(&error))?;
+        let mut command = Command::new(program);
+        // The summary is the collector's to show.
+        command.arg("run").arg(&self.spec).arg("--out").arg(self.folder.join(RUNS)).stdout(Stdio::null());
+        let mut child = command.spawn().map_err(|error| failed(&error))?;
+        let mut is_signalled = false;
+        loop {
+            match child.try_wait() {
+                Ok(None) => {}
+                // Killed by a signal, for instance for its memory: the code that a shell has for SIGKILL.
+                Ok(Some(status)) => return Ok(status.code().unwrap_or(137)),
+                Err(error) => return Err(failed(&error)),
+            }
+            if stop.load(Relaxed) && !is_signalled {
+                is_signalled = true;
+                terminate(&child);
+            }
+            std::thread::sleep(STEP);
+        }
+    }
+
+    /// Writes down that and how the run ended, for [`send`].
+    fn end(&self, code: i32) -> Result<(), RunError> {
+        let written = self.folder.join(format!("{EXIT_CODE}.new"));
+        fs::write(&written, code.to_string()).and_then(|()| fs::rename(&written, self.folder.join(EXIT_CODE))).map_err(
+            |error| RunError::from_error(ErrorKind::NotWritten, &error).during("failed to write the exit code"),
+        )
+    }
+
+    fn keep(&self, note: &dyn Fn(&str), stop: &AtomicBool) {
+        let began = Instant::now();
+        let mut signalled: Option<Instant> = None;
+        while !self.folder.join(COLLECTED).exists() {
+            if stop.load(Relaxed) {
+                signalled.get_or_insert_with(Instant::now);
+            }
+            if began.elapsed() >= self.keep || signalled.is_some_and(|at| at.elapsed() >= KEEP_AFTER_SIGNAL) {
+                note("nobody collected the results");
+                return;
+            }
+            std::thread::sleep(STEP);
+        }
+    }
+}
+
+/// Is the system there?
+fn reach(system: &str, datagrams: bool) -> io::Result<()> {
+    let mut failure = io::Error::new(io::ErrorKind::NotFound, "its name has no address");
+    for address in system.to_socket_addrs()? {
+        if datagrams {
+            return Ok(());
+        }
+        match TcpStream::connect_timeout(&address, CONNECT_WITHIN) {
+            Ok(_) => return Ok(()),
+            Err(error) => failure = error,
+        }
+    }
+    Err(failure)
+}
+
+fn terminate(child: &Child) {
+    // SAFETY: a plain system call; the child has not been waited for, so that its number is still its own.
+    unsafe { libc::kill(child.id() as libc::pid_t, libc::SIGTERM) };
+}
+
+/// Waits until the run of this pod has ended, and writes its results as an archive.
+///
+/// # Errors
+/// It has not ended within `limit`, or nobody takes the archive.
+pub fn send(folder: &Path, limit: Duration, out: impl Write) -> Result<(), RunError> {
+    let began = Instant::now();
+    while !folder.join(EXIT_CODE).exists() {
+        if began.elapsed() >= limit {
+            return Err(RunError::new(
+                ErrorKind::System,
+                format!("the run has not ended within {} s", limit.as_secs()),
+            ));
+        }
+        std::thread::sleep(STEP);
+    }
+    archive::pack(folder, out)
+        .map_err(|error| RunError::from_error(ErrorKind::NotWritten, &error).during("failed to send the results"))
+}
+
+/// Says that the results were collected, so that the pod may end.
+///
+/// # Errors
+/// That cannot be written.
+pub fn release(folder: &Path) -> Result<(), RunError> {
+    File::create(folder.join(COLLECTED)).map(drop).map_err(|error| {
+        RunError::from_error(ErrorKind::NotWritten, &error).during("failed to say that the results were collected")
+    })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+    use std::sync::Mutex;
+
+    fn waiting(limit: Duration) -> PodRun {
+        PodRun {
+            folder: PathBuf::new(),
+            spec: PathBuf::new(),
+            system: None,
+            datagrams: false,
+            system_limit: limit,
+            keep: Duration::ZERO,
+        }
+    }
+
+    #[test]
+    fn a_system_that_comes_later_is_waited_for() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        drop(listener);
+        let notes = Mutex::new(vec![]);
+        let comes = std::thread::spawn({
+            let address = address.clone();
+            move || {
+                std::thread::sleep(Duration::from_millis(700));
+                TcpListener::bind(address).unwrap()
+            }
+        });
+        let note = |text: &str| notes.lock().unwrap().push(text.to_owned());
+        waiting(Duration::from_secs(20)).wait_for(&address, &note, &AtomicBool::new(false)).unwrap();
+        drop(comes.join().unwrap());
+        let notes = notes.into_inner().unwrap();
+        assert!(notes.len() == 1 && notes[0].contains("refused"), "{notes:?}");
+    }
+
+    #[test]
+    fn a_system_that_never_comes_ends_the_wait_with_the_reason() {
+        let stop = AtomicBool::new(false);
+        let error = waiting(Duration::ZERO).wait_for("127.0.0.1:1", &|_| {}, &stop).unwrap_err();
+        assert!(error.kind == ErrorKind::System && error.to_string().contains("refused"), "{error}");
+        let stop = AtomicBool::new(true);
+        let error = waiting(Duration::from_secs(20)).wait_for("127.0.0.1:1", &|_| {}, &stop).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Interrupted);
+    }
+}
