@@ -256,7 +256,7 @@ pub struct Counters {
     pub foreign: u64,
     /// Messages of this run that arrived shorter than the smallest that their publisher sends.
     pub truncated: u64,
-    /// Messages whose steps of `transform` could not be undone.
+    /// Measured messages whose steps of `transform` could not be undone.
     pub corrupt: u64,
     /// Connections with a will that ended without a goodbye.
     pub wills_due: u64,

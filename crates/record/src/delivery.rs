@@ -71,7 +71,7 @@ pub struct Delivery {
     /// Messages that arrived shorter than the smallest that their publisher sends; not part of delivered.
     #[serde(default)]
     pub truncated: u64,
-    /// Messages whose `transform` subscribers could not undo: they arrived changed. Not part of delivered.
+    /// Copies of messages of the window whose `transform` subscribers could not undo: they arrived changed. Not part of delivered.
     #[serde(default)]
     pub corrupt: u64,
     /// Sent while a subscription held no session, and not delivered to it; not part of expected.

@@ -1,14 +1,12 @@
-//! What `pubmark deploy` writes, run by podman: the Compose file as it is, by podman-compose; the manifests for Kubernetes by `podman kube
-//! play`, which knows pods but neither Jobs, Deployments nor Services: those are made into pods on the machine's network, and nothing else
-//! is changed but what podman 4.3 does not do.
+//! The Compose file that `pubmark deploy` writes, run as it is by podman-compose. What it writes for Kubernetes is run by
+//! `.ci/kubernetes/test`.
 
 use std::process::{Command, Output};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use pubmark_conformance::ports;
 use pubmark_systems::process::run_to_end;
 use pubmark_testing::assert_count;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::support::books::{assert_closed, assert_delivered_once};
 use crate::support::place::{PUBMARK, Place};
@@ -71,98 +69,6 @@ fn images(place: &Place) -> Option<[String; 2]> {
         Command::new("sh").arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../../.ci/container-image")).output().unwrap();
     assert!(made.status.success(), "{made:?}");
     Some([own, String::from_utf8(made.stdout).unwrap().trim().to_owned()])
-}
-
-/// Pods and maps that this podman plays, out of the objects for Kubernetes.
-fn pods(objects: &[Value]) -> Vec<Value> {
-    objects.iter().flat_map(|object| match object["kind"].as_str().unwrap() {
-        // This podman mounts what a Secret holds undecoded.
-        "Secret" => vec![
-            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": object["metadata"], "data": object["stringData"]}),
-        ],
-        "Job" | "Deployment" => {
-            let count = object["spec"]["completions"].as_u64();
-            (0..count.unwrap_or(1)).map(|index| pod(object, count.map(|_| index))).collect()
-        }
-        "Service" => vec![],
-        _ => vec![object.clone()],
-    }).collect()
-}
-
-fn pod(object: &Value, index: Option<u64>) -> Value {
-    let mut spec = object["spec"]["template"]["spec"].clone();
-    spec["hostNetwork"] = true.into();
-    // Which are open as they are on the machine's network, and refused if they are named.
-    spec["containers"][0].as_object_mut().unwrap().remove("ports");
-    let mut name = object["metadata"]["name"].as_str().unwrap().to_owned();
-    if let Some(index) = index {
-        spec["containers"][0]["env"] = json!([{"name": "JOB_COMPLETION_INDEX", "value": index.to_string()}]);
-        for word in spec["containers"][0]["args"].as_array_mut().unwrap() {
-            *word = word.as_str().unwrap().replace("$(JOB_COMPLETION_INDEX)", &index.to_string()).into();
-        }
-        name.push_str(&format!("-{index}"));
-    }
-    for volume in spec["volumes"].as_array_mut().unwrap() {
-        if let Some(secret) = volume.get("secret") {
-            *volume = json!({"name": volume["name"], "configMap": {"name": secret["secretName"], "optional": false}});
-        }
-    }
-    json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": object["metadata"]["labels"]}, "spec": spec})
-}
-
-/// Takes the pods away again.
-struct Played<'a> {
-    place: &'a Place,
-}
-
-impl Drop for Played<'_> {
-    fn drop(&mut self) {
-        let file = self.place.path().join("pods.yaml");
-        podman(self.place, &["kube", "down", file.to_str().unwrap()]);
-    }
-}
-
-#[test]
-#[ignore = "needs `make image`"]
-fn what_is_written_for_kubernetes_runs() {
-    let place = place();
-    let Some([own, system]) = images(&place) else { return };
-    let nodes = NODES.to_string();
-    let words = ["deploy", "kubernetes", "smart-home", "--nodes", &nodes, "--image", &own, "--system-image", &system];
-    let words = [&words[..], &["--", "--qos", "1", "--duration", "5s", "--warmup", "1s"]].concat();
-    let called = place.call(&words);
-    assert_eq!(called.code(), 0, "{called:?}");
-    let text = std::fs::read_to_string(place.path().join("deploy/pubmark.yaml")).unwrap();
-    // On the machine's own network, names are one address, and ports may be taken.
-    let [join, listen] = [ports::free(), ports::free()].map(|address| address.port().to_string());
-    let text = text.replace("coordinator:7700", &format!("127.0.0.1:{join}"));
-    let text = text.replace("0.0.0.0:7700", &format!("127.0.0.1:{join}"));
-    let text = text
-        .replace("system:1883", &format!("127.0.0.1:{listen}"))
-        .replace("listener 1883", &format!("listener {listen}"));
-    let objects: Vec<Value> = text.split("\n---\n").map(|document| serde_saphyr::from_str(document).unwrap()).collect();
-    let pods = pods(&objects);
-    // JSON is YAML.
-    place.write("pods.yaml", pods.iter().map(Value::to_string).collect::<Vec<_>>().join("\n---\n"));
-    let played = Played { place: &place };
-    let file = place.path().join("pods.yaml");
-    let out = podman(&place, &["kube", "play", file.to_str().unwrap()]);
-    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
-    let container = "pubmark-coordinator-coordinator";
-    let began = Instant::now();
-    let exit = loop {
-        let state = podman(&place, &["inspect", "--format", "{{.State.Status}} {{.State.ExitCode}}", container]);
-        let state = String::from_utf8(state.stdout).unwrap();
-        if let Some(code) = state.trim().strip_prefix("exited ") {
-            break code.to_owned();
-        }
-        assert!(began.elapsed() < LIMIT, "the coordinator has not ended: {state}");
-        std::thread::sleep(Duration::from_millis(200));
-    };
-    assert!(matches!(exit.as_str(), "0" | "5"), "{exit}");
-    let record = record_of(&place, container);
-    eprintln!("podman kube play: {} pods, exit {exit}, {}", pods.len(), record["delivery"]);
-    drop(played);
 }
 
 /// Takes a project's containers away again, and its network.

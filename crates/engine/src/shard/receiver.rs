@@ -280,7 +280,7 @@ impl Receiver {
         if let Some(undoing) = &mut self.undoing {
             let counted = measured.then_some(&mut figures.transform);
             if undoing.undo(group, &header, delivery, counted).is_err() {
-                figures.counters.corrupt += 1;
+                figures.counters.corrupt += u64::from(measured);
                 return None;
             }
         }

@@ -90,6 +90,7 @@ pub fn assert_closed(record: &Value) {
     assert_series(record);
     assert_samples(record);
     assert_filtered_out(record);
+    assert_corrupt(record);
 }
 
 /// The series: bins without gaps; what is due in the window is what was offered; without a warm-up, deliveries too.
@@ -123,6 +124,13 @@ fn assert_filtered_out(record: &Value) {
         let counted: u64 = at_broker().flatten().sum();
         assert_count_eq!(count(record, "filtered_out"), counted, "filtered out over groups");
     }
+}
+
+/// What could not be undone is the sum over the steps at which that came out.
+fn assert_corrupt(record: &Value) {
+    let steps = record["cost"]["transform"].as_array().map_or(&[][..], Vec::as_slice);
+    let failed: u64 = steps.iter().map(|step| number(step, "failed")).sum();
+    assert_count_eq!(count(record, "corrupt"), failed, "corrupt over steps");
 }
 
 /// Every measured message has a sample of each time that it has.
