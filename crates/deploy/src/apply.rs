@@ -22,6 +22,8 @@ const LOOK: Duration = Duration::from_secs(2);
 const STEP: Duration = Duration::from_millis(100);
 /// Looks in a row that may fail: an API server that is replaced is away for seconds.
 const FAILURES: u32 = 15;
+/// A call of this length was no failure from its beginning.
+const LASTING: Duration = Duration::from_secs(30);
 /// Lines of a log that are shown when there are no results.
 const TAIL: &str = "--tail=12";
 /// The archive of the results, while it comes.
@@ -69,6 +71,13 @@ impl Drop for Call {
     }
 }
 
+/// The calls that go on while a coordinator runs.
+struct Fetching {
+    sending: Call,
+    _log: Call,
+    began: Instant,
+}
+
 impl Applied<'_> {
     /// Does it all; what was placed is taken away whatever happens. `note` gets what people should know meanwhile.
     ///
@@ -95,43 +104,46 @@ impl Applied<'_> {
         note(&format!("placed; waiting for {job}"));
         let deadline = Instant::now() + self.limit;
         let mut troubles = Troubles::default();
-        let mut failures = 0;
-        let mut calls: Option<(Call, Call)> = None;
+        // In a row: looks at the pods that failed, and calls that fetch the results.
+        let (mut looks, mut fetches) = (0, 0);
+        let mut calls: Option<Fetching> = None;
         loop {
-            // One look, at least, at what the call before this came to.
-            if let Some((sending, _)) = &mut calls
-                && let Some(status) = sending.ended()?
+            if let Some(fetching) = &mut calls
+                && let Some(status) = fetching.sending.ended()?
             {
                 if status.success() {
                     return self.unpack(&job);
                 }
+                // One that was cut off after a while is no failure: a proxy limits how long a connection is idle.
+                fetches = if fetching.began.elapsed() > LASTING { 0 } else { fetches + 1 };
                 calls = None;
-                failures += 1;
             }
             match self.pods() {
                 Ok(found) => {
-                    troubles.tell(&found, note);
+                    looks = 0;
+                    troubles.report(&found, note);
                     let coordinator = found.iter().find(|pod| pod.part == "coordinator");
                     if let Some(pod) = coordinator.filter(|pod| pod.exit_code.is_some()) {
                         return Err(self.without_results(&job, pod));
                     }
                     if let Some(pod) = coordinator.filter(|pod| pod.runs && calls.is_none()) {
-                        calls = Some((self.send(pod)?, Call(self.cluster.follow(&format!("pod/{}", pod.name))?)));
+                        calls = Some(self.fetch(pod)?);
                     }
                     if found.is_empty() {
-                        troubles.tell_refused(self, note);
+                        troubles.report_refusal(self, note);
                     }
                 }
-                Err(failure) if failures >= FAILURES => return Err(failure),
-                Err(_) => failures += 1,
+                Err(failure) if looks >= FAILURES => return Err(failure),
+                Err(_) => looks += 1,
             }
-            if failures >= FAILURES {
-                let message =
-                    format!("the results of {job} could not be fetched: `kubectl exec` failed {FAILURES} times");
+            if fetches >= FAILURES {
+                let message = format!(
+                    "the results of {job} could not be fetched: `kubectl exec` failed {FAILURES} times in a row"
+                );
                 return Err(RunError::new(ErrorKind::System, message)
                     .hint("your role needs `create` on `pods/exec` in this namespace"));
             }
-            self.rest(deadline, &job, calls.as_mut().map(|(sending, _)| sending), stop)?;
+            self.rest(deadline, &job, calls.as_mut().map(|fetching| &mut fetching.sending), stop)?;
         }
     }
 
@@ -153,7 +165,12 @@ impl Applied<'_> {
         self.cluster.json(&["get", "pods", "-l", &of_run]).map(|list| pods::of(&list))
     }
 
-    /// Waits for the run's end in its pod, and fetches the results.
+    /// Waits for the run's end in its pod, and fetches the results; meanwhile its log is shown.
+    fn fetch(&self, pod: &Pod) -> Result<Fetching, RunError> {
+        let log = Call(self.cluster.follow(&format!("pod/{}", pod.name))?);
+        Ok(Fetching { sending: self.send(pod)?, _log: log, began: Instant::now() })
+    }
+
     fn send(&self, pod: &Pod) -> Result<Call, RunError> {
         let path = self.out.join(ARCHIVE);
         let failed = |error: &std::io::Error| {
@@ -173,7 +190,7 @@ impl Applied<'_> {
         };
         let unpacked = archive::unpack(&path, self.out).map_err(unusable)?;
         fs::remove_file(&path).map_err(unusable)?;
-        // They are here: a pod that is not told so waits some minutes longer, and is deleted now.
+        // Best effort: a pod that does not hear of it waits some minutes longer, and is deleted now.
         let _ = self.cluster.call(&["exec", job, "--", "/bin/pubmark", "pod", "release", "--results", RESULTS]);
         let read = |folder: PathBuf| {
             let record = store::load(&folder).map_err(|error| {
@@ -222,14 +239,14 @@ impl Applied<'_> {
     }
 }
 
-/// Troubles that people were told of.
+/// Troubles that were reported: each once.
 #[derive(Default)]
 struct Troubles {
-    told: Vec<String>,
+    reported: Vec<String>,
 }
 
 impl Troubles {
-    fn tell(&mut self, found: &[Pod], note: &mut dyn FnMut(&str)) {
+    fn report(&mut self, found: &[Pod], note: &mut dyn FnMut(&str)) {
         for pod in found {
             if let Some(trouble) = &pod.trouble {
                 self.once(format!("pod {}: {trouble}", pod.name), note);
@@ -237,9 +254,9 @@ impl Troubles {
         }
     }
 
-    /// Says why the cluster makes no pods.
-    fn tell_refused(&mut self, applied: &Applied<'_>, note: &mut dyn FnMut(&str)) {
-        // Somebody who may not read events is told less.
+    /// Reports why the cluster makes no pods.
+    fn report_refusal(&mut self, applied: &Applied<'_>, note: &mut dyn FnMut(&str)) {
+        // Without the right to read events, the reason stays unknown.
         let Ok(events) = applied.cluster.json(&["get", "events"]) else { return };
         if let Some(reason) = pods::not_created(&events, &applied.deployment.instance) {
             self.once(format!("the cluster makes no pods: {reason}"), note);
@@ -247,9 +264,9 @@ impl Troubles {
     }
 
     fn once(&mut self, text: String, note: &mut dyn FnMut(&str)) {
-        if !self.told.contains(&text) {
+        if !self.reported.contains(&text) {
             note(&text);
-            self.told.push(text);
+            self.reported.push(text);
         }
     }
 }

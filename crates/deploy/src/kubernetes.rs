@@ -10,8 +10,8 @@ use serde_json::{Map, Value, json};
 
 use crate::{COORDINATOR_PORT, CREDENTIALS, Deployment, File, RESULTS, USER, yaml};
 
-/// How long ended Jobs are kept, with their pods and logs.
-const KEPT_S: u64 = 3600;
+/// The cluster removes ended Jobs after this time, with their pods and logs.
+const REMOVED_AFTER_S: u64 = 3600;
 /// The coordinator's time from a signal to its end: it ends its run, writes the record and waits for a collector.
 const GRACE_S: u64 = 60;
 /// Secrets are read by their pod's group alone.
@@ -184,7 +184,7 @@ fn push(list: &mut Value, item: Value) {
 fn job(deployment: &Deployment, part: &str, pod: &Value, rest: Value) -> Value {
     let mut spec = json!({
         "activeDeadlineSeconds": deployment.deadline().as_secs(),
-        "ttlSecondsAfterFinished": KEPT_S,
+        "ttlSecondsAfterFinished": REMOVED_AFTER_S,
         "template": {"metadata": {"labels": labels(&deployment.instance, part)}, "spec": pod},
     });
     if let (Some(spec), Value::Object(rest)) = (spec.as_object_mut(), rest) {

@@ -44,8 +44,8 @@ pub const RESULTS: &str = "/pubmark/results";
 const JOIN_LIMIT: Duration = Duration::from_secs(600);
 /// Longest wait of the coordinator for the system, for the same reason.
 const SYSTEM_LIMIT: Duration = Duration::from_secs(600);
-/// How long a coordinator keeps its results for whoever collects them.
-const KEEP: Duration = Duration::from_secs(600);
+/// Longest wait of a coordinator until its results are collected.
+const COLLECT_LIMIT: Duration = Duration::from_secs(600);
 /// What a repetition may take beside its phases: connecting a large fleet, merging its results, writing them.
 const BESIDE_PHASES: Duration = Duration::from_secs(300);
 
@@ -159,7 +159,7 @@ impl Deployment {
 
     /// The time after which all of it has ended, whatever happens: every wait of the run, one after the other.
     pub fn deadline(&self) -> Duration {
-        [SYSTEM_LIMIT, JOIN_LIMIT, KEEP].into_iter().fold(self.length, Duration::saturating_add)
+        [SYSTEM_LIMIT, JOIN_LIMIT, COLLECT_LIMIT].into_iter().fold(self.length, Duration::saturating_add)
     }
 
     /// What is removed with the coordinator's Job: the other objects of a cluster, as `kind/name`.
@@ -175,12 +175,13 @@ impl Deployment {
         }
     }
 
-    /// Arguments of the coordinator in a pod, which keeps its results until they are collected.
+    /// Arguments of the coordinator in a pod, which waits until its results are collected.
     fn pod_words(&self) -> Vec<String> {
         let spec = format!("{CREDENTIALS}/{SPEC_FILE}");
         let seconds = |time: Duration| format!("{}s", time.as_secs());
-        let mut words =
-            ["pod", "run", &spec, "--results", RESULTS, "--keep", &seconds(KEEP)].map(str::to_owned).to_vec();
+        let mut words = ["pod", "run", &spec, "--results", RESULTS, "--collect-limit", &seconds(COLLECT_LIMIT)]
+            .map(str::to_owned)
+            .to_vec();
         if let Some(system) = &self.system {
             let address = format!("{}:{}", self.part("system"), system.port);
             words.extend(["--system", &address, "--system-limit", &seconds(SYSTEM_LIMIT)].map(str::to_owned));

@@ -1,4 +1,4 @@
-//! What pubmark does in the coordinator's pod: it waits until the system is there, runs, and keeps the results until they were collected.
+//! What pubmark does in the coordinator's pod: it waits until the system is there, runs, and waits until the results were collected.
 //! Every wait has a limit.
 
 use std::fs::{self, File};
@@ -20,7 +20,7 @@ const AGAIN: Duration = Duration::from_millis(500);
 /// Longest wait for one connection.
 const CONNECT_WITHIN: Duration = Duration::from_secs(2);
 /// Longest wait for a collector after a signal; the cluster kills the pod later ([`crate::kubernetes`]).
-const KEEP_AFTER_SIGNAL: Duration = Duration::from_secs(30);
+const COLLECT_AFTER_SIGNAL: Duration = Duration::from_secs(30);
 /// Says that the results were collected.
 const COLLECTED: &str = "collected";
 
@@ -36,8 +36,8 @@ pub struct PodRun {
     pub datagrams: bool,
     /// Longest wait for it.
     pub system_limit: Duration,
-    /// How long the results are kept for whoever collects them.
-    pub keep: Duration,
+    /// Longest wait until the results are collected.
+    pub collect_limit: Duration,
 }
 
 impl PodRun {
@@ -53,7 +53,7 @@ impl PodRun {
         self.end(code)?;
         if fs::read_dir(self.folder.join(RUNS)).is_ok_and(|mut runs| runs.next().is_some()) {
             note("the results wait to be collected");
-            self.keep(note, stop);
+            self.wait_for_collector(note, stop);
         }
         Ok(code)
     }
@@ -114,14 +114,15 @@ impl PodRun {
         )
     }
 
-    fn keep(&self, note: &dyn Fn(&str), stop: &AtomicBool) {
+    fn wait_for_collector(&self, note: &dyn Fn(&str), stop: &AtomicBool) {
         let began = Instant::now();
         let mut signalled: Option<Instant> = None;
         while !self.folder.join(COLLECTED).exists() {
             if stop.load(Relaxed) {
                 signalled.get_or_insert_with(Instant::now);
             }
-            if began.elapsed() >= self.keep || signalled.is_some_and(|at| at.elapsed() >= KEEP_AFTER_SIGNAL) {
+            if began.elapsed() >= self.collect_limit || signalled.is_some_and(|at| at.elapsed() >= COLLECT_AFTER_SIGNAL)
+            {
                 note("nobody collected the results");
                 return;
             }
@@ -193,7 +194,7 @@ mod tests {
             system: None,
             datagrams: false,
             system_limit: limit,
-            keep: Duration::ZERO,
+            collect_limit: Duration::ZERO,
         }
     }
 

@@ -38,9 +38,9 @@ struct RunInPod {
     #[arg(long, value_name = "DIR")]
     results: PathBuf,
 
-    /// How long the results wait to be collected
+    /// Longest wait until the results are collected
     #[arg(long, value_name = "TIME", value_parser = positive_duration)]
-    keep: Duration,
+    collect_limit: Duration,
 
     /// Host and port of the system, which may not be there yet
     #[arg(long, value_name = "HOST:PORT", requires = "system_limit")]
@@ -99,7 +99,7 @@ impl RunInPod {
             system: self.system,
             datagrams: self.datagrams,
             system_limit: self.system_limit.unwrap_or_default(),
-            keep: self.keep,
+            collect_limit: self.collect_limit,
         };
         let code = run.perform(&|text| printer.note(text), &stop)?;
         Ok(ExitCode::of(code).unwrap_or(ExitCode::Internal))
