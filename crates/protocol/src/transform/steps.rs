@@ -287,10 +287,10 @@ mod tests {
                 false => received[at.index(sent.len())] ^= 1 << bit,
             }
             let undone = Transformer::default().undo(&steps, &keys, NAME, body.len() * 2, &mut received);
-            // A compression alone has no checksum of its own in zstd: the bytes differ then, or they do not matter.
-            if steps.iter().any(|step| !matches!(step, Step::Compress(_))) || cut {
-                prop_assert!(undone.is_err());
-            }
+            let compresses = |step: &Step| matches!(step, Step::Compress(_));
+            // Some bits of a compressed stream do not matter: then what comes out is what was meant. zstd alone has no checksum.
+            let is_the_same = !cut && steps.last().is_some_and(compresses) && (received == body || steps.len() == 1);
+            prop_assert!(undone.is_err() || is_the_same);
         }
     }
 

@@ -84,6 +84,7 @@ class Entry(TypedDict):
     devices: int | None
     offered_per_s: float | None
     note: Note | None
+    note_problem: str | None
     progress: dict[str, Any] | None
 
 
