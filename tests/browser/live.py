@@ -80,6 +80,8 @@ def is_watched_to_its_end(driver):
 def is_stopped_from_its_page(driver):
     run, url = start("run", "hello", "--system", "builtin", "--duration", "120s")
     driver.get(url)
+    # One that is stopped while its system starts has measured nothing, and has no report.
+    wait(driver, lambda _: shows(driver, ".tile .name", "Delivered messages"), "the tiles")
     button = wait(driver, lambda _: [one for one in driver.find_elements(By.ID, "stop") if one.is_displayed()], "the button")[0]
     button.click()
     driver.switch_to.alert.accept()
