@@ -50,8 +50,9 @@ impl PodRun {
             self.wait_for(system, note, stop)?;
         }
         let code = self.run(stop)?;
-        self.end(code)?;
+        // Without a run there is nothing to send: the pod ends, and its log says why.
         if fs::read_dir(self.folder.join(RUNS)).is_ok_and(|mut runs| runs.next().is_some()) {
+            self.end(code)?;
             note("the results wait to be collected");
             self.wait_for_collector(note, stop);
         }

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use pubmark_model::fleet::Device;
 use pubmark_model::payload;
 use pubmark_model::random::Stream;
-use pubmark_model::transform::Step;
-use pubmark_model::workload::Workload;
+use pubmark_model::workload::DeviceGroup;
 use pubmark_protocol::body::Body;
 use pubmark_protocol::transform::{ShardTransformer, TransformedBody};
 
@@ -44,15 +43,12 @@ pub struct Bodies {
     seed: u64,
     /// Words that fill text payloads.
     text: Arc<[u8]>,
-    /// By device group: what is done with its bodies.
-    steps: Vec<Arc<[Step]>>,
 }
 
 impl Bodies {
-    /// Those of a workload.
-    pub fn new(workload: &Workload, seed: u64) -> Bodies {
-        let steps = workload.devices.iter().map(|group| group.transform.clone().into()).collect();
-        Bodies { seed, text: text_pool(seed), steps }
+    /// Those of a run.
+    pub fn new(seed: u64) -> Bodies {
+        Bodies { seed, text: text_pool(seed) }
     }
 
     /// A device's before any steps. The random pool is every shard's own default.
@@ -70,16 +66,14 @@ impl Bodies {
     /// A device's behind the steps of its group; `None` where there are none. `pool` is the shard's random pool.
     pub fn transformed(
         &self,
-        body: &payload::Body,
+        group: &DeviceGroup,
         device: &Device,
         pool: &Arc<[u8]>,
         shard: &Arc<ShardTransformer>,
     ) -> Option<Arc<TransformedBody>> {
-        let steps = &self.steps[usize::from(device.group)];
-        (!steps.is_empty()).then(|| {
-            let plain = self.plain(body, device).unwrap_or_else(|| Body::Pool(Arc::clone(pool)));
-            let (steps, shard) = (Arc::clone(steps), Arc::clone(shard));
-            Arc::new(TransformedBody::new(plain, steps, self.seed, device.publisher, shard))
+        (!group.transform.is_empty()).then(|| {
+            let plain = self.plain(&group.body, device).unwrap_or_else(|| Body::Pool(Arc::clone(pool)));
+            Arc::new(TransformedBody::new(plain, &group.transform, self.seed, device.publisher, Arc::clone(shard)))
         })
     }
 }

@@ -162,7 +162,7 @@ pub fn shards(plan: &RunPlan, progress: &Arc<Progress>, is_wanted: impl Fn(usize
         connection_groups: ConnectionGroups::of(&plan.workload),
         triggers: triggers(plan),
         configs: [&plan.publish_at, &plan.subscribe_at].map(|endpoints| shard_config(plan, endpoints)),
-        bodies: Bodies::new(&plan.workload, plan.seed),
+        bodies: Bodies::new(plan.seed),
         announced: Arc::new(Announced::new(plan.fleet.devices().len())),
         progress: Arc::clone(progress),
         domains: IsolationDomains::of(plan),
@@ -300,7 +300,7 @@ impl Common<'_> {
             publisher.publication = u16::try_from(publications.len()).expect("`Fleet::limits` was asked for");
             publisher.book.leads = self.plan.fleet.leads(device.publisher);
             self.add_matching(&mut publisher, device, side);
-            let steps = self.bodies.transformed(&group.body, device, &config.body_pool, transformer);
+            let steps = self.bodies.transformed(group, device, &config.body_pool, transformer);
             let body = match &steps {
                 Some(steps) => Some(Body::Transformed(Arc::clone(steps))),
                 None => self.bodies.plain(&group.body, device),

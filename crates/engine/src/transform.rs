@@ -9,7 +9,7 @@ use pubmark_model::workload::Workload;
 use pubmark_protocol::clients::Outgoing;
 use pubmark_protocol::events::Delivery;
 use pubmark_protocol::header::{self, Header};
-use pubmark_protocol::transform::keys::Keys;
+use pubmark_protocol::transform::keys::KeyedSteps;
 use pubmark_protocol::transform::{Corrupt, MessageName, StepCosts, TransformedBody, Transformer};
 use serde::{Deserialize, Serialize};
 
@@ -139,7 +139,8 @@ pub struct Undoing {
     workload: Arc<Workload>,
     seed: u64,
     transformer: Transformer,
-    keys: HashMap<u32, Keys>,
+    /// By publisher.
+    keyed: HashMap<u32, KeyedSteps>,
     body: Vec<u8>,
 }
 
@@ -150,7 +151,7 @@ impl Undoing {
             workload: Arc::clone(workload),
             seed,
             transformer: Transformer::default(),
-            keys: HashMap::new(),
+            keyed: HashMap::new(),
             body: vec![],
         })
     }
@@ -171,10 +172,11 @@ impl Undoing {
         if steps.is_empty() {
             return Ok(());
         }
-        if self.keys.len() >= KEYS_LIMIT && !self.keys.contains_key(&header.publisher) {
-            self.keys.clear();
+        if self.keyed.len() >= KEYS_LIMIT && !self.keyed.contains_key(&header.publisher) {
+            self.keyed.clear();
         }
-        let keys = self.keys.entry(header.publisher).or_insert_with(|| Keys::of(steps, self.seed, header.publisher));
+        let of_publisher = || KeyedSteps::of(steps, self.seed, header.publisher);
+        let keyed = self.keyed.entry(header.publisher).or_insert_with(of_publisher);
         let place = if delivery.header.is_some() { HeaderPlace::UserProperty } else { HeaderPlace::Payload };
         let header_bytes = header_bytes(place, header.root.is_some()) as usize;
         self.body.clear();
@@ -182,7 +184,7 @@ impl Undoing {
         let name = MessageName { publisher: header.publisher, sequence: header.sequence };
         // Twice the largest that was expected: sizes are drawn, and a template may add some.
         let most = sender.size.upper_bound().saturating_mul(2).saturating_add(4_096) as usize;
-        let undone = self.transformer.undo(steps, keys, name, most, &mut self.body);
+        let undone = self.transformer.undo(keyed, name, most, &mut self.body);
         if let Some(counted) = counted {
             let receiving = &mut counts_of(counted, group).receiving;
             match &undone {

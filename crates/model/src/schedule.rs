@@ -166,8 +166,8 @@ impl Rules {
         Some(Answer { think_ns, left, ..self.answer_of(next, device_bytes) })
     }
 
-    /// The number of messages of a burst, the time between two, ns, and so many draws of the time before one, ns, and of its size, bytes;
-    /// `None` of a group that does not react, or with one message.
+    /// Numbers that describe the bursts of a group: how many messages a burst has, the time between two of them, ns, and this many draws of
+    /// the time before the first, ns, and of a size, bytes. `None` if the group does not react, or with one message.
     fn burst_draws(&self, draws: u32) -> Option<Vec<u64>> {
         let think = self.think.filter(|_| self.burst != Burst::ONE)?;
         let interval_ns = u64::try_from(self.burst.interval.as_nanos()).unwrap_or(u64::MAX);

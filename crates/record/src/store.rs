@@ -344,3 +344,24 @@ fn file_name_part(name: &str) -> String {
     let kept = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-') { c } else { '-' };
     name.chars().map(kept).collect()
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_several_threads_write_is_one_of_their_texts_and_nothing_else_is_left() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("note.json");
+        std::thread::scope(|scope| {
+            for letter in *b"abcd" {
+                let path = &path;
+                scope.spawn(move || (0..50).for_each(|_| write_whole(path, &[letter; 5_000]).unwrap()));
+            }
+        });
+        let text = fs::read(&path).unwrap();
+        assert!(text.len() == 5_000 && text.iter().all(|letter| *letter == text[0]), "{}", text.len());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+}

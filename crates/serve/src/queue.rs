@@ -339,3 +339,49 @@ fn unexplained(folder: &Path, exit: Option<i32>) -> Failure {
 fn time() -> String {
     UtcTime::from_system_time(now()).rfc3339()
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use pubmark_record::sample;
+    use pubmark_record::store::RunFolder;
+    use pubmark_runner::Host;
+
+    use super::*;
+    use crate::allow::Allow;
+    use crate::submission::Submission;
+
+    /// How a submission ends whose program writes these events and ends with this code.
+    fn ends(events: &str, code: i32, has_record: bool) -> State {
+        let place = tempfile::tempdir().unwrap();
+        let store = Arc::new(Store::open(&place.path().join("runs")).unwrap());
+        let program = place.path().join("program");
+        std::fs::write(&program, format!("#!/bin/sh\nprintf '%s\\n' '{events}'\nexit {code}\n")).unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let folder = RunFolder::at(&store.runs().join("one")).unwrap();
+        if has_record {
+            folder.write_record(&sample::record()).unwrap();
+        }
+        let text = r#"{"workload": "hello", "duration": "1s", "warmup": "0s"}"#;
+        let id = store.add(Submission::read(text, &Allow::default(), &Host::this()).unwrap()).unwrap().submitted.id;
+        let queue = Queue::new(Arc::clone(&store), program);
+        let entry = store.get(&id).unwrap();
+        queue.carry_out_one(&entry);
+        let ended = store.get(&id).unwrap().status;
+        assert_eq!(ended.folders, ["one"], "{ended:?}");
+        // A submission that is over is not begun again.
+        queue.carry_out_one(&entry);
+        assert_eq!(store.get(&id).unwrap().status, ended);
+        ended.state
+    }
+
+    #[test]
+    fn a_run_whose_results_were_not_written_came_to_an_outcome_only_with_a_record() {
+        let begins = r#"{"event":"begins","t_s":0.0,"stream_version":1,"folder":"one","name":"hello","repetition":1,"repetitions":1,"warmup_s":0.0,"duration_s":1.0}"#;
+        assert_eq!(ends(begins, NOT_WRITTEN, true), State::Complete);
+        assert_eq!(ends(begins, NOT_WRITTEN, false), State::Failed);
+        assert_eq!(ends(begins, 0, true), State::Complete);
+    }
+}

@@ -305,9 +305,10 @@ impl Store {
             let path = self.folder(id).join(STATUS_FILE);
             write_whole(&path, &json(&status)).map_err(|error| Problem::internal(&error))?;
             entry.status = status;
-            if entry.status.state.is_over() {
-                remove_secrets(&self.folder(id), &entry.submitted).map_err(|error| Problem::internal(&error))?;
-            }
+        }
+        // Also where nothing changed: whoever repeats a change that failed repeats this, too.
+        if entry.status.state.is_over() {
+            remove_secrets(&self.folder(id), &entry.submitted).map_err(|error| Problem::internal(&error))?;
         }
         Ok(Some(entry.clone()))
     }

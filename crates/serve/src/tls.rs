@@ -131,3 +131,27 @@ fn write(path: &Path, text: &str, mode: u32) -> Result<(), TlsError> {
     };
     write().map_err(|source| TlsError::Write { path: path.to_owned(), source })
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    #[test]
+    fn a_certificate_is_made_again_when_its_names_change_and_only_then() {
+        let folder = tempfile::tempdir().unwrap();
+        let made = |names: &[&str]| {
+            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            let tls =
+                acceptor(&TlsChoice::OwnMade, &names, Ipv4Addr::LOCALHOST.into(), folder.path()).unwrap().unwrap();
+            tls.fingerprint.unwrap()
+        };
+        let first = made(&[]);
+        assert_eq!(made(&[]), first);
+        let named = made(&["lab.example"]);
+        assert_ne!(named, first);
+        assert_eq!(made(&["lab.example"]), named);
+    }
+}

@@ -243,7 +243,7 @@ impl Deploy {
         }
         ExitCode::of(exit_code).ok_or_else(|| {
             Failure::new(ExitCode::SystemFailed, format!("the run in the coordinator's pod ended with {exit_code}"))
-                .hint("137 is an end for want of memory: `--coordinator-limit memory=2GB`")
+                .hint("137 means that the container ran out of memory: `--coordinator-limit memory=2GB` gives it more")
         })
     }
 
@@ -257,17 +257,22 @@ impl Deploy {
                  docker compose --project-directory {out} logs --no-log-prefix coordinator > record.json\n"
             ),
             Kind::Kubernetes => {
+                let kubectl = match &self.namespace {
+                    Some(namespace) => format!("kubectl --namespace {namespace}"),
+                    None => "kubectl".to_owned(),
+                };
                 let job = format!("job/{}", deployment.part("coordinator"));
                 let pod = format!(
                     "app.kubernetes.io/instance={},app.kubernetes.io/component=coordinator",
                     deployment.instance
                 );
                 format!(
-                    "\nnext  kubectl create -f {out}/pubmark.yaml\n      \
-                     kubectl wait --for=condition=Ready --timeout=10m pod -l {pod}\n      \
-                     kubectl exec {job} -- pubmark pod send --results {RESULTS} > results.tar\n      \
-                     kubectl exec {job} -- pubmark pod release --results {RESULTS}\n      \
-                     kubectl delete -f {out}/pubmark.yaml\n"
+                    "\nnext  {kubectl} create -f {out}/pubmark.yaml\n      \
+                     {kubectl} wait --for=create --timeout=1m pod -l {pod} && \
+                     {kubectl} wait --for=condition=Ready --timeout=10m pod -l {pod}\n      \
+                     {kubectl} exec {job} -- pubmark pod send --results {RESULTS} > results.tar\n      \
+                     {kubectl} exec {job} -- pubmark pod release --results {RESULTS}\n      \
+                     {kubectl} delete -f {out}/pubmark.yaml\n"
                 )
             }
         });

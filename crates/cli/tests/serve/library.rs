@@ -145,6 +145,25 @@ fn a_history_marks_the_run_that_is_slower() {
 }
 
 #[test]
+fn a_history_has_its_baseline_however_many_runs_came_after_it() {
+    let place = folder();
+    let runs = place.path().join("runs");
+    let first = "20260101-000000-first";
+    save(&runs, first, |_| ());
+    for number in 0..205 {
+        let folder = runs.join(format!("20260102-{number:06}-made"));
+        std::fs::create_dir(&folder).unwrap();
+        std::fs::hard_link(runs.join(first).join("record.json"), folder.join("record.json")).unwrap();
+    }
+    let server = Server::start(place.path(), &[]);
+    let newest = "20260102-000204-made";
+    let found =
+        |query: &str| server.get(&format!("/history?run={newest}{query}")).of(200)["runs"].as_array().unwrap().len();
+    assert_eq!(found(""), 200);
+    assert_eq!(found(&format!("&baseline={first}")), 201);
+}
+
+#[test]
 fn an_export_opens_without_a_server() {
     let place = folder();
     let runs = place.path().join("runs");

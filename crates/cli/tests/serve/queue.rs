@@ -90,6 +90,7 @@ fn repetitions_of_a_run_that_goes_on_cannot_be_deleted_and_all_of_them_are_judge
     assert!(server.runs().join(first).join("record.json").is_file());
     let check = |name: &str| server.post("/check", &format!(r#"{{"run": "{name}", "require": "loss=0"}}"#));
     assert_eq!(check(&id).status, 409, "one of them is under way");
+    assert_eq!(server.get("/doctor").status, 409, "it would disturb the run");
     let believed = |name: &str| check(name).of(200)["checks"][0]["detail"].as_str().unwrap().to_owned();
     assert!(!believed(first).contains("runs"), "one alone is one run: {}", believed(first));
     let entry = server.wait(&id, &["complete"]);
@@ -98,6 +99,20 @@ fn repetitions_of_a_run_that_goes_on_cannot_be_deleted_and_all_of_them_are_judge
     let compared = server.get(&format!("/compare?run={id}")).of(200);
     assert_eq!(compared["runs"].as_array().unwrap().len(), 3, "{compared}");
     delete().of(200);
+    server.get("/doctor").of(200);
+}
+
+#[test]
+fn a_server_that_cannot_listen_makes_no_token() {
+    let place = folder();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let server = std::process::Command::new(env!("CARGO_BIN_EXE_pubmark"))
+        .args(["serve", "--listen", &taken.local_addr().unwrap().to_string()])
+        .current_dir(place.path())
+        .output()
+        .unwrap();
+    assert_eq!(server.status.code(), Some(2), "{server:?}");
+    assert!(!place.path().join("runs/.serve/token").exists(), "it would never be shown");
 }
 
 #[test]

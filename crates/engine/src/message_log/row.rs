@@ -79,8 +79,8 @@ impl Row {
         let write_start = self.write_start_us.unwrap_or(NONE);
         let narrow = [self.kind as u32, self.publisher, self.sequence, self.audience, self.payload_bytes, write_start];
         let wide = [self.due_ns, self.at_ns, self.lag_ns, self.late_ns];
-        // Put together first, by index: words that are added to a vector one by one, and iterators in builds for tests, cost several
-        // times as much.
+        // An array is filled by index and appended once. To append word by word, or to iterate in a build for tests, takes several
+        // times the instructions.
         let mut bytes = [0; ROW_BYTES];
         let (first, second) = bytes.split_at_mut(4 * narrow.len());
         let (first, second) = (first.as_chunks_mut::<4>().0, second.as_chunks_mut::<8>().0);

@@ -25,7 +25,7 @@ pub enum Misreport {
     StampBeforeDue,
     /// A ping was answered that was not asked, or was answered already.
     UnknownPing,
-    /// A message was acknowledged and not called written, while so many others were that it is not remembered any longer.
+    /// The program acknowledged a message and did not report it as written before it acknowledged a thousand others in this way.
     NeverWritten,
 }
 

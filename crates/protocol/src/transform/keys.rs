@@ -1,8 +1,8 @@
-//! Keys of the devices, drawn from the seed of the run.
+//! The steps of one device with its keys, which are drawn from the seed of the run.
 
 use std::fmt;
 
-use pubmark_model::transform::{Cipher, Signature, Step};
+use pubmark_model::transform::{Cipher, Compression, Signature, Step};
 use ring::aead::{self, LessSafeKey, UnboundKey};
 use ring::hmac;
 use ring::signature::Ed25519KeyPair;
@@ -14,36 +14,38 @@ enum Purpose {
     Sign,
 }
 
-/// The keys of one device.
-pub struct Keys {
-    pub(super) cipher: Option<LessSafeKey>,
-    pub(super) signing: Option<SigningKey>,
-}
+/// The steps of one device, in order.
+pub struct KeyedSteps(pub(super) Vec<KeyedStep>);
 
-/// The key of a signature.
-pub(super) enum SigningKey {
+/// A step with what it needs.
+pub(super) enum KeyedStep {
+    Compress(Compression),
+    Encrypt(Box<LessSafeKey>),
     Hmac(hmac::Key),
     Ed25519(Box<Ed25519KeyPair>),
 }
 
-impl fmt::Debug for Keys {
+impl fmt::Debug for KeyedSteps {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("Keys")
+        formatter.write_str("KeyedSteps")
     }
 }
 
-impl Keys {
-    /// What these steps of a publisher need.
-    pub fn of(steps: &[Step], seed: u64, publisher: u32) -> Keys {
-        let mut keys = Keys { cipher: None, signing: None };
-        for step in steps {
-            match step {
-                Step::Compress(_) => {}
-                Step::Encrypt(cipher) => keys.cipher = Some(cipher_key(*cipher, seed, publisher)),
-                Step::Sign(signature) => keys.signing = Some(signing_key(*signature, seed, publisher)),
+impl KeyedSteps {
+    /// The steps of a publisher.
+    pub fn of(steps: &[Step], seed: u64, publisher: u32) -> KeyedSteps {
+        let keyed = |step: &Step| match step {
+            Step::Compress(compression) => KeyedStep::Compress(*compression),
+            Step::Encrypt(cipher) => KeyedStep::Encrypt(Box::new(cipher_key(*cipher, seed, publisher))),
+            Step::Sign(Signature::HmacSha256) => {
+                KeyedStep::Hmac(hmac::Key::new(hmac::HMAC_SHA256, &derive(seed, publisher, Purpose::Sign)))
             }
-        }
-        keys
+            Step::Sign(Signature::Ed25519) => {
+                let seed = derive(seed, publisher, Purpose::Sign);
+                KeyedStep::Ed25519(Box::new(Ed25519KeyPair::from_seed_unchecked(&seed).expect("a seed has 32 bytes")))
+            }
+        };
+        KeyedSteps(steps.iter().map(keyed).collect())
     }
 }
 
@@ -55,16 +57,6 @@ fn cipher_key(cipher: Cipher, seed: u64, publisher: u32) -> LessSafeKey {
     };
     let bytes = derive(seed, publisher, Purpose::Encrypt);
     LessSafeKey::new(UnboundKey::new(algorithm, &bytes[..algorithm.key_len()]).expect("it has the cipher's length"))
-}
-
-fn signing_key(signature: Signature, seed: u64, publisher: u32) -> SigningKey {
-    let bytes = derive(seed, publisher, Purpose::Sign);
-    match signature {
-        Signature::HmacSha256 => SigningKey::Hmac(hmac::Key::new(hmac::HMAC_SHA256, &bytes)),
-        Signature::Ed25519 => {
-            SigningKey::Ed25519(Box::new(Ed25519KeyPair::from_seed_unchecked(&bytes).expect("a seed has 32 bytes")))
-        }
-    }
 }
 
 /// HMAC-SHA256 over publisher and purpose, with the run's seed as key.

@@ -1,7 +1,7 @@
 //! The steps of `transform`: what publishers do with bodies before they send them, and subscribers with those that they received.
 //!
 //! All steps are deterministic: a body that is sent again is made again and is the same. The keys follow from the seed of the run
-//! ([`keys::Keys`]), so every process of it has them; they protect nothing and must not be used elsewhere.
+//! ([`keys::KeyedSteps`]), so every process of it has them; they protect nothing and must not be used elsewhere.
 
 pub mod keys;
 mod steps;
@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use pubmark_model::transform::{MOST_STEPS, Step};
 
 use crate::body::{Body, Filled};
-use keys::Keys;
+use keys::KeyedSteps;
 pub use steps::{Corrupt, MessageName, Transformer};
 
 /// What one step did with one body.
@@ -61,8 +61,7 @@ impl fmt::Debug for Last {
 #[derive(Debug)]
 pub struct TransformedBody {
     plain: Body,
-    steps: Arc<[Step]>,
-    keys: Keys,
+    steps: KeyedSteps,
     shard: Arc<ShardTransformer>,
 }
 
@@ -70,18 +69,12 @@ impl TransformedBody {
     /// Of a publisher, whose bodies are `plain` before the steps.
     pub fn new(
         plain: Body,
-        steps: Arc<[Step]>,
+        steps: &[Step],
         seed: u64,
         publisher: u32,
         shard: Arc<ShardTransformer>,
     ) -> TransformedBody {
-        let keys = Keys::of(&steps, seed, publisher);
-        TransformedBody { plain, steps, keys, shard }
-    }
-
-    /// The bodies before the steps.
-    pub fn plain(&self) -> &Body {
-        &self.plain
+        TransformedBody { plain, steps: KeyedSteps::of(steps, seed, publisher), shard }
     }
 
     /// Makes the body of a message, unless it is the one that was made last.
@@ -106,7 +99,7 @@ impl TransformedBody {
             body.clear();
             self.plain.append(message, 0, message.plain_bytes as usize, body);
             let name = MessageName { publisher: message.publisher, sequence: message.sequence };
-            *costs = transformer.apply(&self.steps, &self.keys, name, body);
+            *costs = transformer.apply(&self.steps, name, body);
             *of = Some(*message);
         }
         look(&last)
@@ -129,7 +122,7 @@ mod tests {
         let steps =
             [Step::Compress(Compression::Zstd(3)), Step::Encrypt(Cipher::Aes256Gcm), Step::Sign(Signature::Ed25519)];
         let text: Arc<[u8]> = b"a text that is shorter than itself once it was compressed, ".repeat(20).into();
-        let body = TransformedBody::new(Body::Document(text), steps.into(), 1, 3, Arc::default());
+        let body = TransformedBody::new(Body::Document(text), &steps, 1, 3, Arc::default());
         let made = body.make(&message(7));
         assert!(made.bytes < 1_000, "{made:?}");
         let whole = |sequence| {

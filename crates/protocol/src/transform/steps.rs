@@ -1,13 +1,13 @@
 //! One body through all steps, and back.
 
 use flate2::{Compress, Decompress, FlushCompress, FlushDecompress, Status};
-use pubmark_model::transform::{CIPHER_BYTES, Compression, MOST_STEPS, Step};
+use pubmark_model::transform::{CIPHER_BYTES, Compression, MOST_STEPS};
 use ring::aead::{Aad, LessSafeKey, NONCE_LEN, Nonce};
 use ring::hmac;
-use ring::signature::{ED25519, KeyPair, UnparsedPublicKey};
+use ring::signature::{ED25519, KeyPair as _, UnparsedPublicKey};
 use zstd_safe::{CCtx, DCtx};
 
-use super::keys::{Keys, SigningKey};
+use super::keys::{KeyedStep, KeyedSteps};
 use super::{StepCost, StepCosts};
 use crate::clock;
 
@@ -49,12 +49,12 @@ pub struct Transformer {
 
 impl Transformer {
     /// Puts a body through the steps, in order.
-    pub fn apply(&mut self, steps: &[Step], keys: &Keys, name: MessageName, body: &mut Vec<u8>) -> StepCosts {
+    pub fn apply(&mut self, steps: &KeyedSteps, name: MessageName, body: &mut Vec<u8>) -> StepCosts {
         let mut costs = [StepCost::default(); MOST_STEPS];
         let mut began_ns = clock::thread_cpu_ns();
-        for (step, cost) in steps.iter().zip(&mut costs) {
+        for (step, cost) in steps.0.iter().zip(&mut costs) {
             let bytes_before = body.len() as u32;
-            self.apply_one(*step, keys, name, body);
+            self.apply_one(step, name, body);
             let ended_ns = clock::thread_cpu_ns();
             *cost = StepCost { cpu_ns: ended_ns - began_ns, bytes_before, bytes_after: body.len() as u32 };
             began_ns = ended_ns;
@@ -68,17 +68,16 @@ impl Transformer {
     /// The body is not what [`Transformer::apply`] made for this message.
     pub fn undo(
         &mut self,
-        steps: &[Step],
-        keys: &Keys,
+        steps: &KeyedSteps,
         name: MessageName,
         most: usize,
         body: &mut Vec<u8>,
     ) -> Result<StepCosts, Corrupt> {
         let mut costs = [StepCost::default(); MOST_STEPS];
         let mut began_ns = clock::thread_cpu_ns();
-        for (place, step) in steps.iter().enumerate().rev() {
+        for (place, step) in steps.0.iter().enumerate().rev() {
             let bytes_before = body.len() as u32;
-            self.undo_one(*step, keys, name, most, body).ok_or(Corrupt { step: place })?;
+            self.undo_one(step, name, most, body).ok_or(Corrupt { step: place })?;
             let ended_ns = clock::thread_cpu_ns();
             costs[place] = StepCost { cpu_ns: ended_ns - began_ns, bytes_before, bytes_after: body.len() as u32 };
             began_ns = ended_ns;
@@ -86,26 +85,26 @@ impl Transformer {
         Ok(costs)
     }
 
-    fn apply_one(&mut self, step: Step, keys: &Keys, name: MessageName, body: &mut Vec<u8>) {
-        match (step, &keys.cipher, &keys.signing) {
-            (Step::Compress(Compression::Zlib(level)), ..) => self.compress_zlib(level, body),
-            (Step::Compress(Compression::Zstd(level)), ..) => self.compress_zstd(level, body),
-            (Step::Encrypt(_), Some(key), _) => encrypt(key, name, &mut self.other, body),
-            (Step::Sign(_), _, Some(key)) => sign(key, name, body),
-            (Step::Encrypt(_), None, _) | (Step::Sign(_), _, None) => unreachable!("keys are made from the same steps"),
+    fn apply_one(&mut self, step: &KeyedStep, name: MessageName, body: &mut Vec<u8>) {
+        match step {
+            KeyedStep::Compress(Compression::Zlib(level)) => self.compress_zlib(*level, body),
+            KeyedStep::Compress(Compression::Zstd(level)) => self.compress_zstd(*level, body),
+            KeyedStep::Encrypt(key) => encrypt(key, name, &mut self.other, body),
+            KeyedStep::Hmac(key) => return sign(name, body, |text| hmac::sign(key, text)),
+            KeyedStep::Ed25519(pair) => return sign(name, body, |text| pair.sign(text)),
         }
-        if matches!(step, Step::Compress(_) | Step::Encrypt(_)) {
-            std::mem::swap(&mut self.other, body);
-        }
+        std::mem::swap(&mut self.other, body);
     }
 
-    fn undo_one(&mut self, step: Step, keys: &Keys, name: MessageName, most: usize, body: &mut Vec<u8>) -> Option<()> {
-        match (step, &keys.cipher, &keys.signing) {
-            (Step::Compress(Compression::Zlib(_)), ..) => self.expand_zlib(most, body),
-            (Step::Compress(Compression::Zstd(_)), ..) => self.expand_zstd(most, body),
-            (Step::Encrypt(_), Some(key), _) => decrypt(key, name, body),
-            (Step::Sign(_), _, Some(key)) => verify(key, name, body),
-            (Step::Encrypt(_), None, _) | (Step::Sign(_), _, None) => None,
+    fn undo_one(&mut self, step: &KeyedStep, name: MessageName, most: usize, body: &mut Vec<u8>) -> Option<()> {
+        match step {
+            KeyedStep::Compress(Compression::Zlib(_)) => self.expand_zlib(most, body),
+            KeyedStep::Compress(Compression::Zstd(_)) => self.expand_zstd(most, body),
+            KeyedStep::Encrypt(key) => decrypt(key, name, body),
+            KeyedStep::Hmac(key) => verify::<HMAC_BYTES>(name, body, |text, tag| hmac::verify(key, text, tag).is_ok()),
+            KeyedStep::Ed25519(pair) => verify::<ED25519_BYTES>(name, body, |text, signature| {
+                UnparsedPublicKey::new(&ED25519, pair.public_key().as_ref()).verify(text, signature).is_ok()
+            }),
         }
     }
 
@@ -143,7 +142,7 @@ impl Transformer {
         self.other.clear();
         self.other.reserve(zstd_safe::compress_bound(body.len()));
         let zstd = self.zstd.get_or_insert_with(CCtx::create);
-        // It fails for want of room or of memory alone, and the room is there.
+        // The buffer is large enough, so that only memory can be missing, as for every allocation.
         zstd.compress(&mut self.other, body, level.into()).expect("memory for zstd");
     }
 
@@ -184,49 +183,35 @@ fn decrypt(key: &LessSafeKey, name: MessageName, body: &mut Vec<u8>) -> Option<(
     Some(())
 }
 
-/// A signature of the body and of whose it is, behind the body.
-fn sign(key: &SigningKey, name: MessageName, body: &mut Vec<u8>) {
+/// Appends a signature of the body and of whose it is.
+fn sign<Signature: AsRef<[u8]>>(name: MessageName, body: &mut Vec<u8>, sign: impl FnOnce(&[u8]) -> Signature) {
     let plain = body.len();
     body.extend_from_slice(&name.bytes());
-    match key {
-        SigningKey::Hmac(key) => {
-            let tag = hmac::sign(key, body);
-            body.truncate(plain);
-            body.extend_from_slice(tag.as_ref());
-        }
-        SigningKey::Ed25519(pair) => {
-            let signature = pair.sign(body);
-            body.truncate(plain);
-            body.extend_from_slice(signature.as_ref());
-        }
-    }
+    let signature = sign(body);
+    body.truncate(plain);
+    body.extend_from_slice(signature.as_ref());
 }
 
-fn verify(key: &SigningKey, name: MessageName, body: &mut Vec<u8>) -> Option<()> {
-    let bytes = match key {
-        SigningKey::Hmac(_) => HMAC_BYTES,
-        SigningKey::Ed25519(_) => ED25519_BYTES,
-    };
-    let plain = body.len().checked_sub(bytes)?;
-    let mut signature = [0; ED25519_BYTES];
-    let signature = &mut signature[..bytes];
+/// Takes off a signature of so many bytes.
+fn verify<const BYTES: usize>(
+    name: MessageName,
+    body: &mut Vec<u8>,
+    is_right: impl FnOnce(&[u8], &[u8]) -> bool,
+) -> Option<()> {
+    let plain = body.len().checked_sub(BYTES)?;
+    let mut signature = [0; BYTES];
     signature.copy_from_slice(&body[plain..]);
     body.truncate(plain);
     body.extend_from_slice(&name.bytes());
-    match key {
-        SigningKey::Hmac(key) => hmac::verify(key, body, signature).ok()?,
-        SigningKey::Ed25519(pair) => {
-            UnparsedPublicKey::new(&ED25519, pair.public_key().as_ref()).verify(body, signature).ok()?;
-        }
-    }
+    let is_right = is_right(body, &signature);
     body.truncate(plain);
-    Some(())
+    is_right.then_some(())
 }
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use pubmark_model::transform::{Cipher, Signature};
+    use pubmark_model::transform::{Cipher, Signature, Step};
 
     use super::*;
 
@@ -255,18 +240,18 @@ mod tests {
         fn what_was_done_is_undone(
             steps in any_steps(), body in proptest::collection::vec(0..4u8, 0..3_000), seed in any::<u64>(),
         ) {
-            let keys = Keys::of(&steps, seed, NAME.publisher);
+            let keyed = KeyedSteps::of(&steps, seed, NAME.publisher);
             let (mut publisher, mut subscriber) = (Transformer::default(), Transformer::default());
             // Twice: what is left of one body is not in the next.
             for body in [&body[..], &body[..body.len() / 2]] {
                 let mut sent = body.to_vec();
-                let costs = publisher.apply(&steps, &keys, NAME, &mut sent);
+                let costs = publisher.apply(&keyed, NAME, &mut sent);
                 prop_assert_eq!(costs[0].bytes_before as usize, body.len());
                 prop_assert_eq!(costs[steps.len() - 1].bytes_after as usize, sent.len());
                 let mut received = sent.clone();
                 // Between the steps it may be larger than in the end: a signature under a compression.
                 let most = body.len() + 28 + 64;
-                let undone = subscriber.undo(&steps, &keys, NAME, most, &mut received);
+                let undone = subscriber.undo(&keyed, NAME, most, &mut received);
                 prop_assert_eq!(&received[..], body);
                 let undone = undone.expect("it was not changed");
                 prop_assert!((0..steps.len()).all(|step| undone[step].bytes_after == costs[step].bytes_before));
@@ -277,16 +262,16 @@ mod tests {
         fn nothing_that_arrives_changed_is_accepted_or_panics(
             steps in any_steps(), at in any::<proptest::sample::Index>(), bit in 0..8u8, cut in any::<bool>(),
         ) {
-            let keys = Keys::of(&steps, 1, NAME.publisher);
+            let keyed = KeyedSteps::of(&steps, 1, NAME.publisher);
             let body: Vec<u8> = (0..=255).collect();
             let mut sent = body.clone();
-            Transformer::default().apply(&steps, &keys, NAME, &mut sent);
+            Transformer::default().apply(&keyed, NAME, &mut sent);
             let mut received = sent.clone();
             match cut {
                 true => received.truncate(at.index(sent.len())),
                 false => received[at.index(sent.len())] ^= 1 << bit,
             }
-            let undone = Transformer::default().undo(&steps, &keys, NAME, body.len() * 2, &mut received);
+            let undone = Transformer::default().undo(&keyed, NAME, body.len() * 2, &mut received);
             let compresses = |step: &Step| matches!(step, Step::Compress(_));
             // Some bits of a compressed stream do not matter: then what comes out is what was meant. zstd alone has no checksum.
             let is_the_same = !cut && steps.last().is_some_and(compresses) && (received == body || steps.len() == 1);
@@ -297,29 +282,28 @@ mod tests {
     #[test]
     fn a_body_of_another_message_or_device_is_corrupt() {
         for step in &STEPS[2..] {
-            let steps = [*step];
+            let keyed = |seed, publisher| KeyedSteps::of(&[*step], seed, publisher);
             let mut sent = b"a body".to_vec();
             let mut transformer = Transformer::default();
-            transformer.apply(&steps, &Keys::of(&steps, 1, 3), NAME, &mut sent);
-            let mut undo = |keys: &Keys, name| transformer.undo(&steps, keys, name, 100, &mut sent.clone());
-            assert!(undo(&Keys::of(&steps, 1, 3), NAME).is_ok());
+            transformer.apply(&keyed(1, 3), NAME, &mut sent);
+            let mut undo = |keyed: &KeyedSteps, name| transformer.undo(keyed, name, 100, &mut sent.clone());
+            assert!(undo(&keyed(1, 3), NAME).is_ok());
             let other = MessageName { sequence: 8, ..NAME };
-            assert_eq!(undo(&Keys::of(&steps, 1, 3), other), Err(Corrupt { step: 0 }), "{step}: other message");
-            assert_eq!(undo(&Keys::of(&steps, 1, 4), NAME), Err(Corrupt { step: 0 }), "{step}: other device");
-            assert_eq!(undo(&Keys::of(&steps, 2, 3), NAME), Err(Corrupt { step: 0 }), "{step}: other seed");
+            assert_eq!(undo(&keyed(1, 3), other), Err(Corrupt { step: 0 }), "{step}: other message");
+            assert_eq!(undo(&keyed(1, 4), NAME), Err(Corrupt { step: 0 }), "{step}: other device");
+            assert_eq!(undo(&keyed(2, 3), NAME), Err(Corrupt { step: 0 }), "{step}: other seed");
         }
     }
 
     #[test]
     fn a_body_that_expands_without_end_is_corrupt() {
         for step in &STEPS[..2] {
-            let steps = [*step];
-            let keys = Keys::of(&steps, 1, 3);
+            let keyed = KeyedSteps::of(&[*step], 1, 3);
             let mut bomb = vec![0; 10 << 20];
             let mut transformer = Transformer::default();
-            transformer.apply(&steps, &keys, NAME, &mut bomb);
+            transformer.apply(&keyed, NAME, &mut bomb);
             assert!(bomb.len() < 20_000, "{}", bomb.len());
-            assert_eq!(transformer.undo(&steps, &keys, NAME, 4_096, &mut bomb), Err(Corrupt { step: 0 }));
+            assert_eq!(transformer.undo(&keyed, NAME, 4_096, &mut bomb), Err(Corrupt { step: 0 }));
         }
     }
 }

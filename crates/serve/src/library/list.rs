@@ -211,10 +211,38 @@ fn latency(entry: &RunEntry, quantile: fn(&TrialQuantiles) -> Option<f64>) -> Op
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use pubmark_record::sample;
+    use pubmark_record::store::RunFolder;
+
     use super::*;
+    use crate::library::Library;
 
     fn criteria(filter: &str) -> Result<Criteria, Problem> {
         Criteria::of(&ListQuery { filter: Some(filter.to_owned()), ..ListQuery::default() })
+    }
+
+    #[test]
+    fn each_order_can_be_turned() {
+        let names = ["20260301-090507-one", "20260302-090507-two", "20260303-090507-three"];
+        let order = |by: Sort, reverse: bool| -> Vec<String> {
+            let root = tempfile::tempdir().unwrap();
+            for name in names {
+                let mut record = sample::record();
+                record.run.name = name.to_owned();
+                record.run.started_at = format!("2026-03-{}T09:05:07Z", &name[6..8]);
+                RunFolder::at(&root.path().join(name)).unwrap().write_record(&record).unwrap();
+            }
+            let found = Library::default().list(root.path()).unwrap().results;
+            let mut entries: Vec<RunEntry> = found.iter().map(|one| RunEntry::of_folder(one)).collect();
+            sort(&mut entries, by, reverse);
+            entries.into_iter().map(|entry| entry.id).collect()
+        };
+        let turned: Vec<&str> = names.into_iter().rev().collect();
+        for (by, straight) in [(Sort::Oldest, &names[..]), (Sort::Newest, &turned)] {
+            assert_eq!(order(by, false), straight, "{by:?}");
+            let other: Vec<&str> = straight.iter().rev().copied().collect();
+            assert_eq!(order(by, true), other, "{by:?} turned");
+        }
     }
 
     #[test]

@@ -237,6 +237,16 @@ mod tests {
     }
 
     #[test]
+    fn a_note_that_cannot_be_read_hides_no_result() {
+        let root = tempfile::tempdir().unwrap();
+        save(root.path(), "20260301-090507-one", |_| ());
+        fs::write(root.path().join("20260301-090507-one").join(NOTE_FILE), "no note").unwrap();
+        let found = Library::default().list(root.path()).unwrap();
+        assert!(found.unreadable.is_empty() && found.results[0].note.is_empty(), "{found:?}");
+        assert!(found.results[0].note_problem.as_ref().unwrap().contains(NOTE_FILE), "{found:?}");
+    }
+
+    #[test]
     fn a_record_that_cannot_be_read_is_named() {
         let root = tempfile::tempdir().unwrap();
         save(root.path(), "20260301-090507-good", |_| ());

@@ -218,6 +218,9 @@ fn row(entry: &RunEntry) -> Markup {
 
 fn note(entry: &RunEntry) -> Markup {
     let Some(note) = &entry.note else { return html! { (MISSING) } };
+    if let Some(problem) = &entry.note_problem {
+        return html! { (problem) };
+    }
     let Note { text, tags } = note;
     html! {
         @for tag in tags {
