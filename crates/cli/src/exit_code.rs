@@ -1,6 +1,6 @@
 //! What the process answers when it ends: one table for the code, the help and the documentation.
 
-use crate::wrapping::wrap;
+use pubmark_report::wrapping::wrap;
 
 /// How a call of `pubmark` ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,24 +5,14 @@
 use pubmark_protocols as protocols;
 
 mod arguments;
-mod capacity_dry_run;
-mod catalogue;
 mod check;
-mod choose_dry_run;
 mod commands;
-mod doctor;
-mod dry_run;
 mod events;
 mod exit_code;
-mod experiment_dry_run;
 mod failure;
-mod figures;
-mod glossary;
 mod host;
 mod live;
 mod metrics;
-mod past_runs;
-mod placement_dry_run;
 mod printer;
 mod progress;
 mod rendering;
@@ -30,7 +20,6 @@ mod signals;
 mod sitting;
 mod values;
 mod watching;
-mod wrapping;
 
 use std::process::ExitCode;
 
@@ -63,7 +52,7 @@ fn unread(error: &clap::Error) -> ExitCode {
         let text = if printer.colours_messages() { text.ansi().to_string() } else { text.to_string() };
         // clap calls a hint a tip.
         let text = text.replace("\n  tip: ", "\nhint: ");
-        printer.note(wrapping::wrap_lines(&text).trim_end());
+        printer.note(pubmark_report::wrapping::wrap_lines(&text).trim_end());
         return exit_code::ExitCode::Usage.into();
     }
     let text = if printer.colours_result() { text.ansi().to_string() } else { text.to_string() };

@@ -7,10 +7,10 @@ use std::io::{self, IsTerminal as _, Write as _};
 
 use pubmark_record::plain;
 use pubmark_report::terminal::TerminalOptions;
+use pubmark_report::wrapping::{COLUMNS, wrap_lines};
 
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
-use crate::wrapping::{COLUMNS, wrap_lines};
 
 /// Where text goes, and whether it may carry colour.
 #[derive(Clone, Debug)]

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use pubmark_engine::progress::Totals;
+use pubmark_experiment::experiment::pace::seconds;
 use pubmark_protocol::clock;
 use pubmark_report::numbers;
 use pubmark_runner::stream::PhaseWord;
 use pubmark_runner::{LiveInterval, LiveLatency, Phase, RunEvent, RunObserver, RunProgress};
 
 use crate::printer::Printer;
-use crate::values::seconds;
 
 /// Time between two drawings.
 const REDRAW: Duration = Duration::from_millis(200);

@@ -8,6 +8,7 @@ use pubmark_experiment::experiment::pace::about;
 use pubmark_experiment::experiment::planning::{Plan, absolute};
 use pubmark_experiment::{End, Event, Machines, Observer, RunPlace};
 use pubmark_model::experiment::Experiment;
+use pubmark_preflight::dry_run;
 use pubmark_record::by_reason::named;
 use pubmark_record::experiment::{CellFailure, ExperimentRecord, FailureKind};
 use pubmark_record::record::VerdictStatus;
@@ -22,7 +23,7 @@ use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
 use crate::progress::Progress;
 use crate::watching::Watching;
-use crate::{experiment_dry_run, host, signals};
+use crate::{host, signals};
 
 /// How an experiment is carried out, and what is printed.
 #[derive(Clone, Debug)]
@@ -52,7 +53,7 @@ pub fn begin(experiment: Experiment, folder: Option<&Path>, options: &Options, p
     let machines = &options.machines;
     if options.dry_run {
         let plan = Plan::new(experiment, &absolute(folder)?, &host, machines)?;
-        printer.result(&experiment_dry_run::text(&plan, machines, &host.stop)?)?;
+        printer.result(&dry_run::experiment::text(&plan, machines, &host.stop)?)?;
         return Ok(ExitCode::Ok);
     }
     options.watching.during(&options.events, options.json, printer, |stream, watchers| {

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-pub use pubmark_experiment::experiment::pace::seconds;
 use pubmark_model::adjust::LARGEST_RATE_FACTOR;
 use pubmark_model::units;
 use pubmark_record::message_log::LogFormat;
@@ -75,8 +74,6 @@ mod tests {
         assert_eq!(duration("1.5s"), Ok(Duration::from_millis(1_500)));
         assert!(duration("10").expect_err("no unit").contains("10"));
         assert!(positive_duration("0s").is_err());
-        assert_eq!(seconds(Duration::from_millis(2_500)), "2.5 s");
-        assert_eq!(seconds(Duration::from_secs(10)), "10 s");
     }
 
     #[test]

@@ -15,3 +15,4 @@ pub mod plot;
 pub mod table;
 pub mod terminal;
 pub mod words;
+pub mod wrapping;

@@ -1,7 +1,7 @@
 //! Checks for people: one line each.
 
-use crate::wrapping::wrap;
 use pubmark_record::check::{Checked, Kind, Outcome, Row};
+use pubmark_report::wrapping::wrap;
 
 /// Columns that the name of a check takes at least, so that details of short ones line up.
 const NAME: usize = 18;

@@ -4,6 +4,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use pubmark_experiment::capacity::objectives;
+use pubmark_experiment::capacity::planning::{self, Outline, Range};
+use pubmark_experiment::capacity::search::Bounds;
+use pubmark_experiment::capacity::trial::Trials;
+use pubmark_preflight::dry_run;
 use pubmark_record::capacity::{CapacityLimit, CapacityRecord, Knob};
 use pubmark_record::record::Status;
 use pubmark_record::store::RunFolder;
@@ -22,11 +27,7 @@ use crate::printer::Printer;
 use crate::sitting::Watcher;
 use crate::values::{duration, positive_duration, rate_factor};
 use crate::watching::{Watchers, Watching};
-use crate::{capacity_dry_run, host, signals};
-use pubmark_experiment::capacity::objectives;
-use pubmark_experiment::capacity::planning::{self, Outline, Range};
-use pubmark_experiment::capacity::search::Bounds;
-use pubmark_experiment::capacity::trial::Trials;
+use crate::{host, signals};
 
 /// Find the highest load that a system carries within objectives.
 ///
@@ -180,7 +181,7 @@ impl Capacity {
         let first = planning::first_trial(trials, bounds)?;
         first.notes().iter().for_each(|note| printer.note(note));
         let (objectives, within, knob) = (self.slo.as_str(), self.within, trials.knob);
-        printer.result(&capacity_dry_run::text(&Outline { objectives, within, bounds, knob, first: &first })?)?;
+        printer.result(&dry_run::capacity::text(&Outline { objectives, within, bounds, knob, first: &first })?)?;
         Ok(ExitCode::Ok)
     }
 

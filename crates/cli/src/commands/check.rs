@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use pubmark_model::builtin;
 use pubmark_model::fleet::Fleet;
+use pubmark_preflight::dry_run;
 use pubmark_record::check::{Checked, Demands, Outcome as CheckOutcome, Subject, judge};
 use pubmark_record::threshold::{Conditions, Objectives};
 use pubmark_runner::RunSpec;
@@ -14,7 +15,7 @@ use crate::check::{self, json, junit, text};
 use crate::exit_code::{ExitCode, Undecided};
 use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
-use crate::{dry_run, rendering};
+use crate::rendering;
 
 /// Hold a run or an experiment against limits and a baseline.
 ///
@@ -109,7 +110,7 @@ impl Check {
         let subscribers = counted(fleet.subscribers().len(), "subscriber");
         let variant = workload.variant.as_str();
         let mut text = format!("  workload  {}, {variant}: {devices}, {subscribers}\n", workload.name);
-        match dry_run::links(&workload) {
+        match dry_run::run::links(&workload) {
             links if links.is_empty() => text.push_str("  links     none\n"),
             links => text.push_str(&links),
         }

@@ -9,6 +9,7 @@ use pubmark_choose::record::State;
 use pubmark_choose::requirements::{CandidateSettings, CandidateSpec};
 use pubmark_choose::{Choice, Race, Requirements};
 use pubmark_model::link::choice::LinkChoice;
+use pubmark_preflight::dry_run;
 use pubmark_record::record::Status;
 use pubmark_record::store::RunFolder;
 use pubmark_runner::save::{self, no_folder};
@@ -23,7 +24,7 @@ use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
 use crate::sitting::Watcher;
 use crate::values::{duration, limits, payload_bytes, positive_duration, rate_factor, setting};
-use crate::{choose_dry_run, host, signals};
+use crate::{host, signals};
 
 const REQUIRED: &str = "What is required";
 const WHO: &str = "Candidates";
@@ -193,7 +194,7 @@ impl Choose {
         let candidates = candidate::all(&requirements, &host)?;
         self.check_required(&candidates)?;
         if self.dry_run {
-            printer.result(&choose_dry_run::text(&requirements, &objectives, &candidates))?;
+            printer.result(&dry_run::choose::text(&requirements, &objectives, &candidates))?;
             return Ok(ExitCode::Ok);
         }
         let name = format!("choose-{}", workload.name);

@@ -6,11 +6,11 @@ use clap::{Args, Subcommand};
 use pubmark_cluster::credentials::{self, COORDINATOR_FOLDER, MOST_VALID_DAYS, NODE_FOLDER, Role, VALID_DAYS};
 use pubmark_cluster::{ClusterError, Credentials};
 use pubmark_record::time::UtcTime;
+use pubmark_runner as runner;
 
 use crate::exit_code::ExitCode;
 use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
-use pubmark_runner as runner;
 
 /// Prepare runs on several machines
 #[derive(Debug, Args)]

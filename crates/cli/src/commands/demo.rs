@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use clap::Args;
 
+use pubmark_preflight::doctor::kernel;
+
 use crate::commands::run_arguments::Run;
-use crate::doctor::kernel;
 use crate::failure::Outcome;
 use crate::printer::Printer;
 use crate::values::positive_duration;

@@ -2,10 +2,10 @@
 
 use clap::Args;
 
-use crate::doctor::{self, Fitness};
 use crate::exit_code::ExitCode;
 use crate::failure::Outcome;
 use crate::printer::Printer;
+use pubmark_preflight::doctor::{self, Fitness};
 
 /// Check whether this machine is fit to measure, and say what to change.
 ///

@@ -3,7 +3,10 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use pubmark_experiment::Machines;
+use pubmark_experiment::experiment::definition;
 use pubmark_model::experiment::{Changes, OnlyError};
+use pubmark_runner::suggestion;
 
 use crate::commands::lengths::Lengths;
 use crate::commands::machines::{MachineOptions, labelled_endpoint};
@@ -13,9 +16,6 @@ use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
 use crate::sitting::{self, Options};
 use crate::watching::Watching;
-use pubmark_experiment::Machines;
-use pubmark_experiment::experiment::definition;
-use pubmark_runner::suggestion;
 
 /// Run an experiment: every combination of what it varies, repeated in random order.
 ///

@@ -1,15 +1,15 @@
 //! `pubmark explain`: the page behind a code of a verdict or a warning, a word that is printed, a thing that is built in.
 
 use clap::Args;
+use pubmark_catalogue::glossary;
 use pubmark_record::codes;
+use pubmark_report::wrapping::{COLUMNS, wrap};
 use pubmark_runner::suggestion;
 
 use crate::commands::list;
 use crate::exit_code::ExitCode;
 use crate::failure::{Failure, Outcome};
-use crate::glossary;
 use crate::printer::Printer;
-use crate::wrapping::{COLUMNS, wrap};
 
 /// Explain a code, a word that pubmark prints, or something that is built in.
 ///

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use clap::{ArgGroup, Args};
+use pubmark_experiment::experiment::definition;
 use pubmark_model::experiment::{
     Axes, Experiment, Generator, LARGEST_SEED, MOST_REPETITIONS, Pins, Quick, QuietMachine, SystemChoice, Word,
 };
@@ -16,7 +17,6 @@ use crate::commands::machines::labelled_endpoint;
 use crate::commands::setup::{Netem, Reading, protocol_names};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
-use pubmark_experiment::experiment::definition;
 
 use crate::values::{duration, payload_bytes, positive_duration, rate_factor, setting};
 

@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
+use pubmark_runner::readiness;
+use pubmark_runner::target::definition;
 use pubmark_systems::install::{self, InstallError, Installed};
 use pubmark_systems::{Definition, StartOptions, programs};
 
@@ -11,8 +13,6 @@ use crate::exit_code::ExitCode;
 use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
 use crate::{protocols, signals};
-use pubmark_runner::readiness;
-use pubmark_runner::target::definition;
 
 /// Install systems that pubmark can start, and see whether they work.
 ///

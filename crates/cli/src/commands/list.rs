@@ -1,14 +1,14 @@
 //! `pubmark list`: what is built in.
 
 use clap::{Args, ValueEnum};
-use pubmark_runner::suggestion;
+use pubmark_catalogue as catalogue;
+use pubmark_report::wrapping::wrap;
+use pubmark_runner::{RunError, suggestion};
 
-use crate::catalogue;
 use crate::exit_code;
 use crate::exit_code::ExitCode;
 use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
-use crate::wrapping::wrap;
 
 /// Show what is built in: workloads, systems, protocols, experiments, links.
 ///
@@ -49,7 +49,7 @@ pub enum Table {
 const NAMED: [Table; 5] = [Table::Workloads, Table::Systems, Table::Protocols, Table::Experiments, Table::Links];
 
 impl Table {
-    fn text(self) -> Result<String, Failure> {
+    fn text(self) -> Result<String, RunError> {
         match self {
             Table::Workloads => catalogue::workloads::text(),
             Table::Systems => catalogue::systems::text(),
@@ -61,7 +61,7 @@ impl Table {
     }
 
     /// What it has.
-    fn names(self) -> Result<Vec<String>, Failure> {
+    fn names(self) -> Result<Vec<String>, RunError> {
         match self {
             Table::Workloads => catalogue::workloads::names(),
             Table::Systems => catalogue::systems::names(),
@@ -73,7 +73,7 @@ impl Table {
     }
 
     /// One of it in detail; `None` if there is none of that name.
-    fn details(self, name: &str) -> Result<Option<String>, Failure> {
+    fn details(self, name: &str) -> Result<Option<String>, RunError> {
         match self {
             Table::Workloads => catalogue::workloads::details(name),
             Table::Systems => catalogue::systems::details(name),
@@ -86,14 +86,14 @@ impl Table {
 
     /// The table as a page of the reference.
     pub fn markdown(self) -> Result<String, Failure> {
-        match self {
-            Table::Workloads => catalogue::workloads::markdown(),
-            Table::Systems => catalogue::systems::markdown(),
-            Table::Protocols => Ok(catalogue::protocols::markdown()),
-            Table::Experiments => catalogue::experiments::markdown(),
-            Table::Links => catalogue::links::markdown(),
-            Table::ExitCodes => Ok(exit_code::markdown()),
-        }
+        Ok(match self {
+            Table::Workloads => catalogue::workloads::markdown()?,
+            Table::Systems => catalogue::systems::markdown()?,
+            Table::Protocols => catalogue::protocols::markdown(),
+            Table::Experiments => catalogue::experiments::markdown()?,
+            Table::Links => catalogue::links::markdown()?,
+            Table::ExitCodes => exit_code::markdown(),
+        })
     }
 
     /// The word on the command line.
@@ -162,7 +162,7 @@ fn one(table: Table, name: &str) -> Result<String, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wrapping::COLUMNS;
+    use pubmark_report::wrapping::COLUMNS;
 
     #[test]
     fn everything_that_is_named_has_details_that_fit_a_terminal() {

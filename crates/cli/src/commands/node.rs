@@ -9,6 +9,8 @@ use pubmark_cluster::credentials::Role;
 use pubmark_cluster::node::{self, Happening, InterfaceReading, MachineReading, NodeCounts, NodeSettings, Whereabouts};
 use pubmark_cluster::{ClusterError, Credentials, Objection};
 use pubmark_model::placement;
+use pubmark_runner as runner;
+use pubmark_runner::workers;
 use pubmark_systems::awake::Awake;
 use pubmark_systems::node_exporter::{Snapshot, interface_with};
 use pubmark_systems::{descriptors, environment};
@@ -17,8 +19,6 @@ use crate::exit_code::ExitCode;
 use crate::failure::{Failure, Outcome};
 use crate::metrics::{Metrics, Scraped};
 use crate::printer::Printer;
-use pubmark_runner as runner;
-use pubmark_runner::workers;
 
 use crate::signals;
 

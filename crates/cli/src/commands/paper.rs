@@ -10,6 +10,7 @@ use pubmark_experiment::experiment::planning::{Plan, absolute};
 use pubmark_experiment::{Machines, Observer};
 use pubmark_model::experiment::Changes;
 use pubmark_paper::{Progress, Repetition, Selection, definition};
+use pubmark_preflight::dry_run;
 use pubmark_record::by_reason::{by_reason, named};
 use pubmark_report::numbers::counted;
 use pubmark_runner::stream::EventStream;
@@ -19,7 +20,6 @@ use crate::commands::experiment::key_value;
 use crate::commands::lengths::Lengths;
 use crate::events::{self, Events};
 use crate::exit_code::ExitCode;
-use crate::experiment_dry_run;
 use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
 use crate::sitting::Watcher;
@@ -130,7 +130,7 @@ fn dry_run(repetition: &Repetition, host: &Host) -> Result<String, Failure> {
     for experiment in repetition.experiments() {
         let plan = Plan::new(experiment.clone(), &absolute(None)?, host, &Machines::default())?;
         let runs = plan.runs().count() as u64;
-        let time = experiment_dry_run::least(&plan);
+        let time = dry_run::experiment::least(&plan);
         all += time;
         let possible = plan.cells.iter().filter(|cell| cell.run.is_ok()).count();
         text.push_str(&format!(

@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Command};
 use pubmark_record::store;
+use pubmark_report::wrapping::COLUMNS;
 
 use crate::commands::list::Table;
 use crate::commands::schema::Of;
 use crate::exit_code::ExitCode;
 use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
-use crate::wrapping::COLUMNS;
 
 /// Write the generated pages of docs/reference.
 #[derive(Debug, Args)]

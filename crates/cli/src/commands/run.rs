@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 use pubmark_experiment::end::has_lost;
 use pubmark_model::schedule;
 use pubmark_model::workload::Workload;
+use pubmark_preflight::dry_run;
 use pubmark_protocol::events::ANSWERED;
 use pubmark_record::objectives::ObjectiveOutcome;
 use pubmark_record::record::{Record, Status, VerdictStatus};
@@ -23,7 +24,7 @@ use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
 use crate::progress::Progress;
 use crate::watching::{Watchers, Watching};
-use crate::{dry_run, events, host, protocols, rendering, signals};
+use crate::{events, host, protocols, rendering, signals};
 
 impl Run {
     /// Runs, or does what was asked for instead.
@@ -49,7 +50,7 @@ impl Run {
         let checked = spec.check_loaded(workload, &host)?;
         checked.notes().iter().for_each(|note| printer.note(note));
         if self.dry_run {
-            printer.result(&dry_run::text(&checked, true)?)?;
+            printer.result(&dry_run::run::text(&checked, true)?)?;
             return Ok(ExitCode::Ok);
         }
         watchers.start(&host.stop, printer)?;

@@ -6,10 +6,10 @@ use clap::Args;
 use pubmark_record::headline::RunList;
 use pubmark_record::past_runs::filter::{Filter, FilterError};
 use pubmark_record::past_runs::{DEFAULT_FOLDER, moment, search};
+use pubmark_report::terminal::past_runs as text;
 
 use crate::exit_code::ExitCode;
 use crate::failure::{Failure, Outcome};
-use crate::past_runs as text;
 use crate::printer::Printer;
 
 /// Entries shown unless more are asked for.

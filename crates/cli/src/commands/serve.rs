@@ -10,12 +10,12 @@ use pubmark_serve::allow::{Allow, Right};
 use pubmark_serve::tls::TlsChoice;
 use pubmark_serve::{DoctorRow, Options, Ready, ServeError, Server};
 
-use crate::doctor::{self, Fitness};
-use crate::dry_run;
 use crate::exit_code::ExitCode;
 use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
 use crate::signals;
+use pubmark_preflight::doctor::{self, Fitness};
+use pubmark_preflight::dry_run;
 
 /// Take runs over HTTP, carry them out one after the other, and show them.
 ///
@@ -101,7 +101,7 @@ impl Serve {
             hosts: self.host,
             program,
             doctor,
-            dry_run: dry_run::text,
+            dry_run: dry_run::run::text,
         })
         .map_err(failed)?;
         printer.result(&ready(server.ready()))?;

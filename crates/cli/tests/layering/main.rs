@@ -28,6 +28,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("serve", &["experiment", "protocols", "record", "report", "runner", "systems"]),
     ("paper", &["experiment", "record", "report", "runner"]),
     ("choose", &["experiment", "protocols", "record", "report", "runner", "systems"]),
+    ("preflight", &["choose", "engine", "experiment", "links", "record", "report", "runner", "systems"]),
+    ("catalogue", &["experiment", "protocol", "protocols", "record", "report", "runner", "systems"]),
     ("experiment", &["protocols", "record", "report", "runner", "systems"]),
     ("runner", &["cluster", "engine", "links", "metrics", "protocol", "protocols", "record", "report", "systems"]),
 ];

@@ -101,4 +101,10 @@ mod tests {
             assert_eq!(about(s(seconds)), shown);
         }
     }
+
+    #[test]
+    fn seconds_have_no_digits_that_say_nothing() {
+        assert_eq!(seconds(Duration::from_millis(2_500)), "2.5 s");
+        assert_eq!(seconds(s(10)), "10 s");
+    }
 }

@@ -5,6 +5,7 @@ mod comparison;
 mod experiment;
 mod latency_breakdown;
 pub mod layout;
+pub mod past_runs;
 mod run;
 
 pub use capacity::{capacity, trial_line};

@@ -3,8 +3,8 @@
 use pubmark_model::qos::Qos;
 use pubmark_protocol::capabilities::{Capabilities, SentMeans};
 
-use crate::protocols::{PROTOCOLS, Protocol};
-use crate::wrapping::wrap;
+use pubmark_protocols::{PROTOCOLS, Protocol};
+use pubmark_report::wrapping::wrap;
 
 /// Columns before a value.
 const INDENT: usize = 23;

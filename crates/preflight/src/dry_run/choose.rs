@@ -10,8 +10,8 @@ use pubmark_record::by_reason::{by_reason, named};
 use pubmark_record::threshold::Objectives;
 use pubmark_runner::PreparedRun;
 
-use crate::values::seconds;
-use crate::wrapping::wrap;
+use pubmark_experiment::experiment::pace::seconds;
+use pubmark_report::wrapping::wrap;
 
 /// The plan as text.
 pub fn text(requirements: &Requirements, objectives: &Objectives, candidates: &[Candidate]) -> String {

@@ -5,7 +5,7 @@ use pubmark_model::workload::Workload;
 use pubmark_report::numbers::counted;
 use pubmark_runner::local_name;
 
-use crate::wrapping::wrap;
+use pubmark_report::wrapping::wrap;
 
 /// Most groups that are listed.
 const GROUPS: usize = 40;

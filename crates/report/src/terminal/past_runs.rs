@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
+use crate::numbers::{self, MISSING, TimeUnit, counted};
+use crate::words::verdict_word;
 use pubmark_record::capacity::{TrialLatency, TrialQuantiles};
 use pubmark_record::headline::{Headline, Kind, RunList};
 use pubmark_record::record::Status;
-use pubmark_report::numbers::{self, MISSING, TimeUnit, counted};
-use pubmark_report::words::verdict_word;
 
 use crate::wrapping::{COLUMNS, wrap, wrap_lines};
 

@@ -6,7 +6,7 @@ pub mod kernel;
 mod limits;
 mod programs;
 
-use crate::wrapping::wrap;
+use pubmark_report::wrapping::wrap;
 
 /// How a check came out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

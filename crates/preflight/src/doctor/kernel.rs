@@ -6,10 +6,10 @@ use std::os::fd::AsRawFd as _;
 use std::time::{Duration, Instant};
 
 use pubmark_engine::precision::{self, Precision};
+use pubmark_report::numbers::three_digits;
 use pubmark_systems::awake::Awake;
 
 use super::{Finding, read};
-use crate::figures::three_digits;
 
 /// A governor that changes the frequency with the load makes an idle system look slow.
 pub fn governor() -> Finding {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use pubmark_engine::calibration::{self, Calibration};
 use pubmark_engine::precision::{self, Precision};
+use pubmark_experiment::experiment::pace::seconds;
 use pubmark_model::fault::Occurrence;
 use pubmark_model::fleet::Fleet;
 use pubmark_model::payload::Body;
@@ -11,14 +12,13 @@ use pubmark_model::placement::NodeLabels;
 use pubmark_model::plan::{Machine, Plan, PlanOptions, Traffic, Unit, Verdict};
 use pubmark_model::transform;
 use pubmark_model::workload::Workload;
+use pubmark_report::numbers::{bytes, count, three_digits};
+use pubmark_report::wrapping::wrap;
 use pubmark_runner::{CheckedRun, ErrorKind, RunError};
 use pubmark_systems::{descriptors, environment};
 
+use super::placement;
 use crate::doctor::kernel;
-use crate::figures::{bytes, count, three_digits};
-use crate::placement_dry_run;
-use crate::values::seconds;
-use crate::wrapping::wrap;
 
 /// Works the plan out; with `on_machine`, judges it against this machine, which takes two seconds.
 pub fn text(run: &CheckedRun, on_machine: bool) -> Result<String, RunError> {
@@ -45,7 +45,7 @@ pub fn text(run: &CheckedRun, on_machine: bool) -> Result<String, RunError> {
     field("time", format!("{} warm-up, {} measured, up to {} for stragglers", times[0], times[1], times[2]));
     text.push('\n');
     text.push_str(&needs(&plan));
-    text.push_str(&placement_dry_run::text(workload, nodes));
+    text.push_str(&placement::text(workload, nodes));
     text.push_str(&transforms(workload));
     text.push_str(&links(workload));
     text.push_str(&faults(workload, &run.faults));
@@ -133,14 +133,14 @@ fn needs(plan: &Plan) -> String {
     if let Some(availability) = plan.availability.filter(|share| *share < 1.0) {
         line("devices online", format!("{:.1} % of the time", availability * 100.0));
     }
-    line("largest payload", bytes(plan.largest_payload_bytes.into()));
+    line("largest payload", bytes(Some(plan.largest_payload_bytes.into())));
     line(
         "streams",
         format!(
             "{}; {} for message accounting, {} in all",
             count(plan.streams),
-            bytes(plan.node.book_bytes as f64),
-            bytes(plan.node.generator_bytes as f64)
+            bytes(Some(plan.node.book_bytes as f64)),
+            bytes(Some(plan.node.generator_bytes as f64))
         ),
     );
     if plan.overlapping_streams > 0 {
@@ -160,7 +160,7 @@ fn flow(traffic: Option<&Traffic>) -> String {
     match traffic {
         None => "as much as it takes".to_owned(),
         Some(traffic) => {
-            let (messages, rate) = (three_digits(traffic.messages_per_s), bytes(traffic.bytes_per_s));
+            let (messages, rate) = (three_digits(traffic.messages_per_s), bytes(Some(traffic.bytes_per_s)));
             let mean = three_digits(traffic.mean_messages_per_s);
             let peak = three_digits(traffic.peak_messages_per_s);
             let peak = (peak != messages).then(|| format!("{peak} msg/s at peak"));
@@ -213,8 +213,8 @@ const WIDE: f64 = 1_000.0;
 fn amount(unit: Unit, value: f64) -> String {
     match unit {
         Unit::Count => count(value.round() as u64),
-        Unit::Bytes => bytes(value),
-        Unit::BytesPerSecond => format!("{}/s", bytes(value)),
+        Unit::Bytes => bytes(Some(value)),
+        Unit::BytesPerSecond => format!("{}/s", bytes(Some(value))),
         Unit::MessagesPerSecond => format!("{}/s", three_digits(value)),
         Unit::Share => format!("{} s/s", three_digits(value)),
     }
@@ -275,10 +275,10 @@ fn faults(workload: &Workload, occurrences: &[Occurrence]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wrapping::COLUMNS;
     use pubmark_model::fault::{self, choice::FaultChoice};
     use pubmark_model::link::choice::LinkChoice;
     use pubmark_model::load::{self, LoadOptions};
+    use pubmark_report::wrapping::COLUMNS;
 
     fn machine() -> Machine {
         Machine {

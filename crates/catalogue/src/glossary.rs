@@ -3,7 +3,7 @@
 use pubmark_record::delivery::Delivery;
 use pubmark_report::words;
 
-use crate::wrapping::wrap;
+use pubmark_report::wrapping::wrap;
 
 /// A word as it is printed, further spellings of it, and what it means.
 type Entry = (&'static str, &'static [&'static str], &'static str);

@@ -1,17 +1,17 @@
 //! The table of built-in experiments.
 
 use pubmark_model::experiment::{self, Experiment, Listed};
+use pubmark_runner::{ErrorKind, RunError};
 
-use crate::exit_code::ExitCode;
-use crate::failure::Failure;
-use crate::values::seconds;
-use crate::wrapping::wrap;
 use pubmark_experiment::experiment::definition;
+use pubmark_experiment::experiment::pace::seconds;
 use pubmark_experiment::experiment::pace::{self, about};
+use pubmark_report::wrapping::wrap;
 
-fn rows() -> Result<Vec<Listed>, Failure> {
-    experiment::all()
-        .map_err(|error| Failure::from_error(ExitCode::Internal, &error).during("failed to load a built-in experiment"))
+fn rows() -> Result<Vec<Listed>, RunError> {
+    experiment::all().map_err(|error| {
+        RunError::from_error(ErrorKind::Internal, &error).during("failed to load a built-in experiment")
+    })
 }
 
 /// Time that it takes if every cell can be run.
@@ -20,7 +20,7 @@ fn time(cells: usize, experiment: &Experiment) -> String {
 }
 
 /// For the terminal: a line of figures each, then what it is.
-pub fn text() -> Result<String, Failure> {
+pub fn text() -> Result<String, RunError> {
     let mut text = String::new();
     let rows = rows()?;
     let width = rows.iter().map(|row| row.name.len()).max().unwrap_or(0);
@@ -34,12 +34,12 @@ pub fn text() -> Result<String, Failure> {
 }
 
 /// Their names.
-pub fn names() -> Result<Vec<String>, Failure> {
+pub fn names() -> Result<Vec<String>, RunError> {
     Ok(rows()?.into_iter().map(|row| row.name.to_string()).collect())
 }
 
 /// One experiment: what it varies, how often, how long that takes.
-pub fn details(name: &str) -> Result<Option<String>, Failure> {
+pub fn details(name: &str) -> Result<Option<String>, RunError> {
     let Some(row) = rows()?.into_iter().find(|row| row.name == name) else { return Ok(None) };
     let experiment = &row.experiment;
     let quick = time(row.cells, &experiment.clone().quickly());
@@ -65,7 +65,7 @@ pub fn details(name: &str) -> Result<Option<String>, Failure> {
 }
 
 /// The page `docs/reference/experiments.md`.
-pub fn markdown() -> Result<String, Failure> {
+pub fn markdown() -> Result<String, RunError> {
     let mut text = String::from(
         "# Built-in experiments\n\n\
          `pubmark experiment NAME` runs one; the files in `experiments/` hold all settings. Times are those of a quiet \

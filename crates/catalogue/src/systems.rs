@@ -2,16 +2,12 @@
 
 use std::thread;
 
+use pubmark_protocols as protocols;
+use pubmark_protocols::known::{self, KNOWN};
+use pubmark_report::wrapping::wrap;
+use pubmark_runner::{ErrorKind, RunError};
 use pubmark_systems::definition::{Change, Offer, TestedBy};
 use pubmark_systems::{Definition, install, programs};
-
-use crate::exit_code::ExitCode;
-use crate::failure::Failure;
-use crate::protocols::{
-    self,
-    known::{self, KNOWN},
-};
-use crate::wrapping::wrap;
 
 /// Columns before what is said of a system.
 const INDENT: usize = 14;
@@ -20,12 +16,12 @@ const HERE: usize = 16;
 /// Columns of what tests it.
 const TESTED: usize = 13;
 
-fn rows() -> Result<Vec<Definition>, Failure> {
-    Definition::embedded().map_err(|error| Failure::from_error(ExitCode::Internal, &error))
+fn rows() -> Result<Vec<Definition>, RunError> {
+    Definition::embedded().map_err(|error| RunError::from_error(ErrorKind::Internal, &error))
 }
 
 /// For the terminal, at most 80 columns wide: whether each is here, and what it speaks.
-pub fn text() -> Result<String, Failure> {
+pub fn text() -> Result<String, RunError> {
     let systems = rows()?;
     let mut text = format!("{:<INDENT$}{:<HERE$}{:<TESTED$}speaks\n", "system", "here", "tested");
     for (system, here) in systems.iter().zip(here(&systems)) {
@@ -46,12 +42,12 @@ pub fn text() -> Result<String, Failure> {
 }
 
 /// Their names.
-pub fn names() -> Result<Vec<String>, Failure> {
+pub fn names() -> Result<Vec<String>, RunError> {
     Ok(rows()?.into_iter().map(|system| system.name).collect())
 }
 
 /// One system: what it is, what it offers, whether it is here.
-pub fn details(name: &str) -> Result<Option<String>, Failure> {
+pub fn details(name: &str) -> Result<Option<String>, RunError> {
     let Some(system) = rows()?.into_iter().find(|system| system.name == name) else { return Ok(None) };
     let ranked = if system.ranked { "" } else { " (never ranked)" };
     let mut text = format!("{:<INDENT$}{}{ranked}\n", system.name, system.title);
@@ -182,7 +178,7 @@ fn here(systems: &[Definition]) -> Vec<Option<Option<Here>>> {
 }
 
 /// The page `docs/reference/systems.md`. The same on every machine.
-pub fn markdown() -> Result<String, Failure> {
+pub fn markdown() -> Result<String, RunError> {
     let mut text = String::from(
         "# Systems\n\nWhat pubmark can start by itself, and what it knows of systems without a broker. Each is one file in \
          `systems/`; `--system path/to/file.yaml` takes another. `pubmark list systems` says which are installed here.\n",

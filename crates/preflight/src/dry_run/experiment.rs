@@ -7,20 +7,19 @@ use std::time::Duration;
 use pubmark_experiment::Machines;
 use pubmark_experiment::experiment::outline::{self, Outline};
 use pubmark_experiment::experiment::pace::about;
+use pubmark_experiment::experiment::pace::seconds;
 use pubmark_experiment::experiment::planning::Plan;
 use pubmark_experiment::experiment::quiet;
 use pubmark_model::plan::{Plan as RunPlan, PlanOptions};
-use pubmark_runner::PreparedRun;
+use pubmark_runner::{PreparedRun, RunError};
 
-use crate::dry_run;
-use crate::failure::Failure;
-use crate::values::seconds;
+use super::run;
 
 /// What the probes of a run's links take.
 const PROBING: Duration = Duration::from_secs(2);
 
 /// The plan as text, whether the machine is busy, and whether it can carry the loads; each takes a second to find out.
-pub fn text(plan: &Plan, machines: &Machines, stop: &AtomicBool) -> Result<String, Failure> {
+pub fn text(plan: &Plan, machines: &Machines, stop: &AtomicBool) -> Result<String, RunError> {
     // Before anything that uses the machine.
     let share = quiet::share(stop);
     let outline = Outline {
@@ -86,7 +85,7 @@ fn linked_runs(plan: &Plan) -> u32 {
 }
 
 /// Whether this machine can carry each load: once for cells with the same one.
-fn machine(plan: &Plan, machines: &Machines) -> Result<String, Failure> {
+fn machine(plan: &Plan, machines: &Machines) -> Result<String, RunError> {
     let mut seen = BTreeSet::new();
     let runs: Vec<(&str, &PreparedRun)> = plan
         .cells
@@ -97,7 +96,7 @@ fn machine(plan: &Plan, machines: &Machines) -> Result<String, Failure> {
     if runs.is_empty() {
         return Ok("\n  nothing of it can be run here\n".to_owned());
     }
-    let machine = dry_run::this_machine()?;
+    let machine = run::this_machine()?;
     let mut text = String::from("\n");
     for (label, run) in runs {
         let options = PlanOptions {

@@ -2,20 +2,17 @@
 
 use pubmark_model::listing::{self, Listed};
 use pubmark_model::workload::Variant;
-use pubmark_report::numbers::counted;
+use pubmark_report::numbers::{bytes, count, counted, missing, three_digits};
+use pubmark_report::wrapping::wrap;
+use pubmark_runner::{ErrorKind, RunError};
 
-use crate::exit_code::ExitCode;
-use crate::failure::Failure;
-use crate::figures::{bytes_per_s, count, three_digits};
-use crate::wrapping::wrap;
-
-fn rows() -> Result<Vec<Listed>, Failure> {
+fn rows() -> Result<Vec<Listed>, RunError> {
     listing::list()
-        .map_err(|error| Failure::from_error(ExitCode::Internal, &error).during("failed to load a built-in workload"))
+        .map_err(|error| RunError::from_error(ErrorKind::Internal, &error).during("failed to load a built-in workload"))
 }
 
 /// For the terminal: a line of figures each, then what it is, unless it only scales the one above.
-pub fn text() -> Result<String, Failure> {
+pub fn text() -> Result<String, RunError> {
     let mut text = String::new();
     let mut above = String::new();
     for row in rows()? {
@@ -38,12 +35,12 @@ pub fn text() -> Result<String, Failure> {
 }
 
 /// Their names.
-pub fn names() -> Result<Vec<String>, Failure> {
+pub fn names() -> Result<Vec<String>, RunError> {
     Ok(rows()?.into_iter().map(|row| row.name.to_owned()).collect())
 }
 
 /// One workload with what can be set.
-pub fn details(name: &str) -> Result<Option<String>, Failure> {
+pub fn details(name: &str) -> Result<Option<String>, RunError> {
     let Some(row) = rows()?.into_iter().find(|row| row.name == name) else { return Ok(None) };
     let mut text = format!("{}\n{}", row.name, wrap("  ", 2, &row.description));
     let readings: Vec<&str> = row.variants.iter().map(|variant| variant.as_str()).collect();
@@ -75,7 +72,7 @@ pub fn details(name: &str) -> Result<Option<String>, Failure> {
 }
 
 /// The page `docs/reference/workloads.md`.
-pub fn markdown() -> Result<String, Failure> {
+pub fn markdown() -> Result<String, RunError> {
     let mut text = String::from(
         "# Built-in workloads\n\n\
          Devices, messages and payload bytes a second are those of one copy while all devices are online, in the reading \
@@ -90,7 +87,7 @@ pub fn markdown() -> Result<String, Failure> {
             row.name,
             count(row.devices),
             count(row.subscribers),
-            row.messages_per_s.map_or_else(|| "—".to_owned(), three_digits),
+            row.messages_per_s.map_or_else(missing, three_digits),
             bytes_per_s(row.bytes_per_s),
             readings.join(", "),
             row.description,
@@ -106,8 +103,13 @@ pub fn markdown() -> Result<String, Failure> {
     Ok(text)
 }
 
+/// Bytes a second; `—` where there are none.
+fn bytes_per_s(value: Option<f64>) -> String {
+    value.map_or_else(missing, |value| format!("{}/s", bytes(Some(value))))
+}
+
 fn rate(messages_per_s: Option<f64>) -> String {
-    messages_per_s.map_or_else(|| "—".to_owned(), |rate| format!("{} msg/s", three_digits(rate)))
+    messages_per_s.map_or_else(missing, |rate| format!("{} msg/s", three_digits(rate)))
 }
 
 #[cfg(test)]
@@ -124,6 +126,6 @@ mod tests {
                 assert!(details.contains(&typed), "{}: {typed} is missing", row.name);
             }
         }
-        assert!(text.lines().all(|line| line.chars().count() <= crate::wrapping::COLUMNS), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= pubmark_report::wrapping::COLUMNS), "{text}");
     }
 }

@@ -1,32 +1,31 @@
 //! The table of links that need no definition.
 
 use pubmark_model::link::{Link, presets};
+use pubmark_runner::{ErrorKind, RunError};
 
-use crate::exit_code::ExitCode;
-use crate::failure::Failure;
-use crate::wrapping::wrap;
+use pubmark_report::wrapping::wrap;
 
-fn rows() -> Result<Vec<Link>, Failure> {
+fn rows() -> Result<Vec<Link>, RunError> {
     presets::all()
-        .map_err(|error| Failure::from_error(ExitCode::Internal, &error).during("failed to load the built-in links"))
+        .map_err(|error| RunError::from_error(ErrorKind::Internal, &error).during("failed to load the built-in links"))
 }
 
 /// Columns before what a link does.
 const INDENT: usize = 28;
 
 /// For the terminal: what each does to packets.
-pub fn text() -> Result<String, Failure> {
+pub fn text() -> Result<String, RunError> {
     let line = |link: &Link| wrap(&format!("{:<INDENT$}", link.name), INDENT, &link.lines().join("; "));
     Ok(rows()?.iter().map(line).collect())
 }
 
 /// Their names.
-pub fn names() -> Result<Vec<String>, Failure> {
+pub fn names() -> Result<Vec<String>, RunError> {
     Ok(rows()?.into_iter().map(|link| link.name).collect())
 }
 
 /// One link, with where its figures are from.
-pub fn details(name: &str) -> Result<Option<String>, Failure> {
+pub fn details(name: &str) -> Result<Option<String>, RunError> {
     Ok(find(name)?.as_ref().map(one))
 }
 
@@ -43,12 +42,12 @@ pub fn one(link: &Link) -> String {
 }
 
 /// The preset of that name.
-pub fn find(name: &str) -> Result<Option<Link>, Failure> {
+pub fn find(name: &str) -> Result<Option<Link>, RunError> {
     Ok(rows()?.into_iter().find(|link| link.name == name))
 }
 
 /// The page `docs/reference/links.md`.
-pub fn markdown() -> Result<String, Failure> {
+pub fn markdown() -> Result<String, RunError> {
     let mut text = String::from(
         "# Built-in links\n\n\
          `link: NAME` in a workload or `--link NAME` puts groups behind one ([guide](../how-to/emulate-a-network.md)). Times are one way. \
@@ -65,7 +64,7 @@ pub fn markdown() -> Result<String, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wrapping::COLUMNS;
+    use pubmark_report::wrapping::COLUMNS;
 
     #[test]
     fn the_table_names_every_preset_and_fits_a_terminal_and_details_have_the_source() {

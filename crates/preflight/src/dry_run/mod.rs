@@ -1,0 +1,7 @@
+//! What would be done, what it would need and how long it would take; at most 80 columns wide.
+
+pub mod capacity;
+pub mod choose;
+pub mod experiment;
+mod placement;
+pub mod run;
