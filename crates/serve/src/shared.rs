@@ -1,13 +1,17 @@
 //! What all requests share.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
+use pubmark_experiment::experiment::planning::Plan;
 use pubmark_runner::{CheckedRun, Host, RunError};
 use schemars::JsonSchema;
 use serde::Serialize;
 use tokio::sync::Semaphore;
 
 use crate::allow::Allow;
+use crate::following::Following;
 use crate::guard::Guard;
 use crate::library::Library;
 use crate::live::Views;
@@ -31,6 +35,9 @@ pub struct DoctorRow {
 /// Says what a run needs, in the words of `pubmark run --dry-run`; with `true` what this machine has, too, which takes two seconds.
 pub type WorkOut = fn(&CheckedRun, bool) -> Result<String, RunError>;
 
+/// Says what an experiment needs and whether this machine can give it, in the words of `pubmark experiment --dry-run`; takes some seconds.
+pub type WorkOutExperiment = fn(&Plan, &AtomicBool) -> Result<String, RunError>;
+
 /// What all requests share.
 pub struct Shared {
     /// Submissions.
@@ -47,10 +54,14 @@ pub struct Shared {
     pub doctor: fn() -> Vec<DoctorRow>,
     /// Works a run out.
     pub dry_run: WorkOut,
+    /// Works an experiment out, on this machine.
+    pub experiment_dry_run: WorkOutExperiment,
     /// What pages show.
     pub views: Views,
     /// What is exposed of the run under way.
     pub latest: Latest,
+    /// Nodes of the run under way, with their addresses.
+    pub nodes: Following<BTreeMap<String, Option<String>>>,
     /// Who may ask.
     pub guard: Guard,
     /// One export goes on at once.

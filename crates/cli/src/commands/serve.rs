@@ -6,16 +6,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::{Args, ValueEnum};
+use pubmark_experiment::Machines;
+use pubmark_experiment::experiment::planning::Plan;
+use pubmark_runner::{ErrorKind, RunError};
 use pubmark_serve::allow::{Allow, Right};
 use pubmark_serve::tls::TlsChoice;
 use pubmark_serve::{DoctorRow, Options, Ready, ServeError, Server};
 
 use crate::doctor::{self, Fitness};
-use crate::dry_run;
 use crate::exit_code::ExitCode;
 use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
-use crate::signals;
+use crate::{dry_run, experiment_dry_run, signals};
 
 /// Take runs over HTTP, carry them out one after the other, and show them.
 ///
@@ -102,6 +104,7 @@ impl Serve {
             program,
             doctor,
             dry_run: dry_run::text,
+            experiment_dry_run,
         })
         .map_err(failed)?;
         printer.result(&ready(server.ready()))?;
@@ -145,6 +148,13 @@ fn ready(ready: &Ready) -> String {
         text.push_str(&format!("certificate {}\n  SHA-256 {fingerprint}\n", file.display()));
     }
     text
+}
+
+fn experiment_dry_run(plan: &Plan, stop: &AtomicBool) -> Result<String, RunError> {
+    experiment_dry_run::text(plan, &Machines::default(), stop).map_err(|failure| {
+        let Failure { chain, hint, diagnostic, .. } = failure;
+        RunError { kind: ErrorKind::Internal, chain, hint, diagnostic }
+    })
 }
 
 fn doctor() -> Vec<DoctorRow> {

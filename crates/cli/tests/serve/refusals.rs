@@ -80,8 +80,20 @@ fn by_default_nothing_foreign_is_started() {
         let refused = server.get(query).of(400);
         assert!(refused["error"].as_str().is_some_and(|error| error.contains("query")), "{query}: {refused}");
     }
+    for query in ["/runs?limit=0", "/runs?limit=501", "/nodes?limit=0", "/nodes?limit=501"] {
+        let refused = server.get(query).of(400);
+        assert!(refused["error"].as_str().unwrap().contains("`limit` is 1 to 500"), "{query}: {refused}");
+    }
     let allowing = folder();
+    // The form says the same, before anything is refused.
+    let field = |server: &Server| {
+        let form = server.get("/new").body;
+        let begin = form.find(r#"id="endpoint""#).expect("a field");
+        form[begin..].split_once("</div>").unwrap().0.to_owned()
+    };
+    assert!(field(&server).contains(" disabled") && field(&server).contains("--allow endpoints"), "{}", field(&server));
     let server = Server::start(allowing.path(), &["--allow", "endpoints"]);
+    assert!(!field(&server).contains(" disabled") && !field(&server).contains("--allow"), "{}", field(&server));
     let id = server.submit(r#"{"workload": "hello", "endpoint": "mqtt://127.0.0.1:9", "duration": "1s"}"#);
     let failed = server.wait(&id, &["failed"]);
     assert!(failed["error"]["chain"][0].as_str().unwrap().contains("127.0.0.1:9"), "{failed}");

@@ -256,6 +256,10 @@ pub struct Progress {
     pub expected: u64,
     /// Deliveries that came.
     pub delivered: u64,
+    /// Deliveries that have not come yet: `expected` less `delivered`. Messages on their way are among them: what is lost of them is known
+    /// at the end (`counted` of `ends`). `null` in lines of an older version.
+    #[serde(default)]
+    pub outstanding: Option<u64>,
     /// Messages of the measured window written.
     #[serde(default)]
     pub measured_sent: u64,

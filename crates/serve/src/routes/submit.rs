@@ -1,6 +1,7 @@
 //! `POST /runs`, `POST /validate`.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use aide::OperationOutput;
 use aide::generate::GenContext;
@@ -9,9 +10,12 @@ use axum::Json;
 use axum::extract::{Query, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use pubmark_experiment::experiment::outline::{self, Outline};
+use pubmark_experiment::experiment::pace::about;
+use pubmark_experiment::experiment::planning::Plan;
 use pubmark_record::headline::Kind;
 use pubmark_report::words::command_line;
-use pubmark_runner::CheckedRun;
+use pubmark_runner::{CheckedRun, RunError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -20,7 +24,7 @@ use super::lookup;
 use crate::entry::RunEntry;
 use crate::problem::Problem;
 use crate::shared::Shared;
-use crate::submission::{Planned, Submission, SubmissionBody};
+use crate::submission::{Planned, Rows, Submission, SubmissionBody};
 
 /// What was taken in: 202, with its address.
 pub struct Accepted(RunEntry);
@@ -70,8 +74,8 @@ pub struct Validated {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DryRunQuery {
-    /// Measure this machine, too, for two seconds, and hold what the run needs against what there is; of a search its first trial. Not
-    /// for experiments.
+    /// Measure this machine, too, for two seconds, and hold what the run needs against what there is; of a search its first trial, of an
+    /// experiment each load.
     #[serde(default)]
     machine: bool,
 }
@@ -79,8 +83,8 @@ pub struct DryRunQuery {
 /// What was worked out.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct DryRun {
-    /// Of a run what it needs, as `pubmark run --dry-run` prints it; of an experiment how many runs it makes, and how long they take; of a
-    /// search what it tries, and what the first trial needs.
+    /// Of a run what it needs, as `pubmark run --dry-run` prints it; of an experiment how many runs it makes, how long they take, and which
+    /// combinations cannot be run on this machine, with the reason; of a search what it tries, and what the first trial needs.
     text: String,
 }
 
@@ -117,39 +121,63 @@ pub async fn dry_run(
 ) -> Result<Json<DryRun>, Problem> {
     let used = Arc::clone(&shared);
     lookup::slowly(&shared, move || {
-        let (rows, run) = match Submission::plan(&body.text, &used.allow, &used.host)? {
-            Planned::Run(run) => (vec![], Some(run)),
-            Planned::Rows(rows, run) => (rows, run),
+        let text = match Submission::plan(&body.text, &used.allow, &used.host)? {
+            Planned::Run(run) => run_worked_out(&used, &run, query.machine)?,
+            Planned::Search(rows, first) => {
+                let first = run_worked_out(&used, &first, query.machine)?;
+                format!("{}\nThe first trial:\n\n{first}", lines(&rows))
+            }
+            Planned::Experiment(plan) if query.machine => {
+                let (work_out, stop) = (used.experiment_dry_run, AtomicBool::new(false));
+                on_quiet_machine(&used, || work_out(&plan, &stop))?
+            }
+            Planned::Experiment(plan) => cells_worked_out(&plan),
         };
-        let mut text: String =
-            rows.iter().map(|(head, words)| format!("  {head:<12}{words}").trim_end().to_owned() + "\n").collect();
-        match run {
-            Some(run) => {
-                if !text.is_empty() {
-                    text.push_str("\nThe first trial:\n\n");
-                }
-                text.push_str(&worked_out(&used, &run, query.machine)?);
-            }
-            None if query.machine => {
-                let problem = "an experiment is not held against the machine here";
-                return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, problem)
-                    .hint("`pubmark experiment --dry-run` does that, and says which of its runs are not possible"));
-            }
-            None => {}
-        }
         Ok(Json(DryRun { text }))
     })
     .await
 }
 
-fn worked_out(shared: &Shared, run: &CheckedRun, on_machine: bool) -> Result<String, Problem> {
+fn run_worked_out(shared: &Shared, run: &CheckedRun, on_machine: bool) -> Result<String, Problem> {
     let work_out = shared.dry_run;
-    if !on_machine {
-        return Ok(work_out(run, false)?);
+    match on_machine {
+        true => on_quiet_machine(shared, || work_out(run, true)),
+        false => Ok(work_out(run, false)?),
     }
-    let measured = shared.queue.between_runs(|| work_out(run, true)).ok_or_else(|| {
+}
+
+/// Measures the machine, which no run may go on beside.
+fn on_quiet_machine(shared: &Shared, measure: impl FnOnce() -> Result<String, RunError>) -> Result<String, Problem> {
+    let measured = shared.queue.between_runs(measure).ok_or_else(|| {
         Problem::new(StatusCode::CONFLICT, "a run is under way: measuring the machine would disturb it")
             .hint("wait for its end, or leave `machine` out")
     })?;
     Ok(measured?)
+}
+
+fn lines(rows: &Rows) -> String {
+    rows.iter().map(|(head, words)| format!("  {head:<12}{words}").trim_end().to_owned() + "\n").collect()
+}
+
+/// An experiment with its cells; those that cannot be run here with the reason, as on the command line.
+fn cells_worked_out(plan: &Plan) -> String {
+    let runs = plan.runs().count() as u32;
+    let outline = Outline {
+        experiment: &plan.experiment,
+        reading: plan.reading(),
+        machines: None,
+        cells: plan.cells.len(),
+        refused: plan.cells.iter().filter(|cell| cell.run.is_err()).count(),
+        runs,
+        time: format!("about {}", about(outline::least(&plan.experiment, runs))),
+    };
+    let mut text = lines(&outline.rows()) + "\n";
+    for cell in &plan.cells {
+        text.push_str(&match &cell.run {
+            Ok(_) => format!("✓ {}\n", cell.planned.label),
+            Err(refusal) => format!("✗ {}\n  {}: {}\n", cell.planned.label, refusal.kind.words(), refusal.text),
+        });
+    }
+    plan.cautions.iter().for_each(|caution| text.push_str(&format!("\n{caution}\n")));
+    text
 }

@@ -10,6 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use axum::http::StatusCode;
+use pubmark_experiment::experiment::planning::Plan;
 use pubmark_model::secret::Secret;
 use pubmark_record::headline::Kind;
 use pubmark_runner::spec::file::document;
@@ -76,8 +77,10 @@ pub type Rows = Vec<(&'static str, String)>;
 pub enum Planned {
     /// A run.
     Run(Box<CheckedRun>),
-    /// Lines of an experiment or a search; and the first run of a search.
-    Rows(Rows, Option<Box<CheckedRun>>),
+    /// An experiment.
+    Experiment(Box<Plan>),
+    /// Lines of a search, and its first trial.
+    Search(Rows, Box<CheckedRun>),
 }
 
 /// How the child process is called.
@@ -134,12 +137,14 @@ impl Submission {
         let head: Head = document(text)?;
         Ok(match head {
             Head { experiment: Some(_), .. } => {
-                Planned::Rows(document::<ExperimentSubmission>(text)?.rows(allow)?, None)
+                Planned::Experiment(Box::new(document::<ExperimentSubmission>(text)?.planned(allow, host)?))
             }
-            Head { axes: Some(_), .. } => Planned::Rows(ExperimentSubmission::of_text(text).rows(allow)?, None),
+            Head { axes: Some(_), .. } => {
+                Planned::Experiment(Box::new(ExperimentSubmission::of_text(text).planned(allow, host)?))
+            }
             Head { capacity: Some(_), .. } => {
                 let (rows, first) = document::<CapacitySubmission>(text)?.rows(allow, host)?;
-                Planned::Rows(rows, Some(Box::new(first)))
+                Planned::Search(rows, Box::new(first))
             }
             _ => Planned::Run(Box::new(checked(document(text)?, allow, host)?)),
         })
