@@ -37,9 +37,9 @@ fn an_experiment_is_worked_out_and_said_as_a_command() {
 fn what_of_an_experiment_this_machine_cannot_run_is_said_before_it_begins() {
     let place = folder();
     let server = Server::start(place.path(), &["--allow", "systems"]);
-    // NATS has no QoS 2, whether its server is installed or not.
+    // Redis has no QoS 2, whether it is installed or not.
     let text = "name: t\ntitle: T\nworkload: hello\nduration: 8s\nwarmup: 0s\nrepeat: 2\n\
-                axes: {system: [{system: builtin, label: ours}, {system: nats, label: theirs}], qos: [0, 2]}\n";
+                axes: {system: [{system: builtin, label: ours}, {system: redis, label: theirs}], qos: [0, 2]}\n";
     for path in ["/dry-run", "/dry-run?machine=true"] {
         let plan = server.post(path, text).of(200);
         let plan = text_of(&plan);

@@ -31,7 +31,12 @@ fn what_was_read_is_not_lost(place: &Path) {
     let server = Server::start(place, &[]);
     let index = server.runs().join(".serve/headlines.jsonl");
     let (port, token) = (server.port, server.token.clone());
-    let listing = std::thread::spawn(move || call::raw(port, format!("GET /runs HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\nauthorization: Bearer {token}\r\n\r\n").as_bytes()));
+    let listing = std::thread::spawn(move || {
+        call::raw(
+            port,
+            format!("GET /runs HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\nauthorization: Bearer {token}\r\n\r\n").as_bytes(),
+        )
+    });
     wait_for("what was read to be noted", || index.is_file().then_some(()));
     server.kill();
     listing.join().unwrap();

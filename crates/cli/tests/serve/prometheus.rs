@@ -129,7 +129,8 @@ fn the_dashboard_shows_the_run(prometheus: &Prometheus) {
     let queries = dashboard();
     assert!(queries.len() >= 16, "{queries:?}");
     for query in queries {
-        let range = format!("start={}&end={now_s}&step=1", now_s - 120);
+        // To the next whole second: losses came with the last scrape.
+        let range = format!("start={}&end={}&step=1", now_s - 120, now_s + 1);
         let path = format!("/api/v1/query_range?query={}&{range}", encoded(&query));
         let found = call::request(prometheus.port, "GET", &path, None, "").of(200);
         let series = found["data"]["result"].as_array().unwrap_or_else(|| panic!("{query}: {found}"));
