@@ -42,6 +42,25 @@ fn what_cannot_be_meant_is_refused_with_its_place() {
     );
     assert!(refused("workload: smart-home\nprotocol: mqtt7\n")["error"].as_str().unwrap().contains("mqtt7"));
     assert_eq!(server.post("/validate", SHORT).of(200)["kind"], "run");
+    for (body, message, hint) in [
+        ("", "the body is empty", "/openapi.json"),
+        (" \n", "the body is empty", "/openapi.json"),
+        ("hello", "line 1, column 1", r#"{"workload": "smart-home"}"#),
+        ("[]", "line 1, column 1", r#"{"workload": "smart-home"}"#),
+        (r#"{"system": "mosquitto"}"#, "missing field `workload`", r#"{"workload": "smart-home"}"#),
+        (r#"{"experiment": "broker"}"#, "there is no experiment `broker`", "did you mean `brokers`?"),
+    ] {
+        let found = refused(body);
+        assert!(found["error"].as_str().unwrap().contains(message), "{body}: {found}");
+        assert!(found["hint"].as_str().unwrap().contains(hint), "{body}: {found}");
+    }
+    // A wrong query and a wrong path are refused in the same form.
+    let query = server.post("/dry-run?maschine=true", SHORT).of(400);
+    let message = "the query cannot be used: maschine: unknown field `maschine`, expected `machine`";
+    assert_eq!(query["error"], message, "{query}");
+    for (path, status) in [("/run", 404), ("/systems", 405)] {
+        assert!(server.post(path, SHORT).of(status)["hint"].as_str().unwrap().contains("/openapi.json"), "{path}");
+    }
     assert_eq!(server.get("/runs").of(200)["total"], 0, "nothing was taken in");
 }
 

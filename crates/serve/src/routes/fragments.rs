@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use axum::extract::{Query, State};
-use axum::http::StatusCode;
 
 use super::files::{Content, HtmlText};
 use super::lookup;
+use super::query::unusable;
 use crate::entry::RunEntry;
 use crate::library::list::{self, ListQuery};
 use crate::pages;
@@ -18,9 +18,7 @@ pub async fn list(
     State(shared): State<Arc<Shared>>,
     query: Result<Query<ListQuery>, axum::extract::rejection::QueryRejection>,
 ) -> Result<Content<HtmlText>, Problem> {
-    let Query(query) = query.map_err(|rejection| {
-        Problem::new(StatusCode::BAD_REQUEST, rejection.body_text()).hint("`/` shows all results")
-    })?;
+    let Query(query) = query.map_err(|rejection| unusable(&rejection).hint("`/` shows all results"))?;
     let used = Arc::clone(&shared);
     lookup::listing(&shared, move || {
         let page = list::page(&used, &query)?;

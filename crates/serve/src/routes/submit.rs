@@ -7,7 +7,7 @@ use aide::OperationOutput;
 use aide::generate::GenContext;
 use aide::openapi::{Operation, Response as ApiResponse, StatusCode as ApiStatus};
 use axum::Json;
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use pubmark_experiment::experiment::outline::{self, Outline};
@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use super::body::Text;
 use super::lookup;
+use super::query::Query;
 use crate::entry::RunEntry;
 use crate::problem::Problem;
 use crate::shared::Shared;

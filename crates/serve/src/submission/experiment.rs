@@ -98,7 +98,10 @@ impl ExperimentSubmission {
             }
             None => {
                 return Err(Problem::from(RunError::input(format!("there is no experiment `{}`", self.experiment)))
-                    .hint("`GET /experiments` lists those built in; send the `text` of another"));
+                    .hint(format!(
+                        "{}; send the `text` of another",
+                        suggestion::choices(&self.experiment, model::names())
+                    )));
             }
         };
         if let Some(repeat) = self.repeat.filter(|repeat| !(1..=MOST_REPETITIONS).contains(repeat)) {
