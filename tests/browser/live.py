@@ -1,10 +1,11 @@
 """The live view of `--live` in a real browser: Debian's Chromium, driven by Selenium.
 
-    target/clients/browser/bin/python3 tests/browser/live.py PUBMARK
+    target/clients/browser/bin/python3 tests/browser/live.py PUBMARK AXE_FILE
 
 A run is watched until its page has become its report; another one is stopped from its page; a comparison is watched run after run. Each page
-is looked at on a telephone.
+is looked at on a telephone, and by axe-core.
 """
+import pathlib
 import random
 import socket
 import subprocess
@@ -15,7 +16,7 @@ from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
-PUBMARK = sys.argv[1]
+PUBMARK, AXE = sys.argv[1], pathlib.Path(sys.argv[2]).read_text()
 # Longest wait for anything, s.
 LIMIT_S = 40
 
@@ -60,6 +61,16 @@ def shows(driver, selector, text):
     return any(text in one.text for one in driver.find_elements(By.CSS_SELECTOR, selector))
 
 
+def keeps_nobody_out(driver):
+    """Nothing that axe-core calls serious."""
+    driver.execute_script(AXE)
+    found = driver.execute_async_script(
+        "var done = arguments[arguments.length - 1];"
+        "axe.run(document, { resultTypes: ['violations'] }).then(function (found) { done(found.violations); });")
+    serious = [f"{one['id']}: {node['html'][:160]}" for one in found if one["impact"] in ("serious", "critical") for node in one["nodes"]]
+    assert not serious, "\n".join(serious)
+
+
 def became_the_report(driver, kind="PUBMARK RUN"):
     wait(driver, lambda _: shows(driver, ".kind", kind), "the report")
     wide = driver.execute_script("return document.documentElement.scrollWidth - document.documentElement.clientWidth")
@@ -83,6 +94,7 @@ def is_stopped_from_its_page(driver):
     # One that is stopped while its system starts has measured nothing, and has no report.
     wait(driver, lambda _: shows(driver, ".tile .name", "Delivered messages"), "the tiles")
     button = wait(driver, lambda _: [one for one in driver.find_elements(By.ID, "stop") if one.is_displayed()], "the button")[0]
+    keeps_nobody_out(driver)
     button.click()
     driver.switch_to.alert.accept()
     became_the_report(driver)

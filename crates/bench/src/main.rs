@@ -38,6 +38,7 @@ fn main() -> ExitCode {
     let result = match words.as_slice() {
         ["child", kind, order] => serve(kind, order),
         ["loop", messages] => count_loop(messages, |messages| Ok(memory_loop::run(messages))),
+        ["watched-loop", messages] => count_loop(messages, |messages| Ok(memory_loop::run_watched(messages))),
         ["logged-loop", messages] => count_loop(messages, memory_loop::run_logged),
         // Asked by the systems that are started from here: see `pubmark_systems::supervisor`.
         ["supervisor"] => pubmark_systems::supervisor::serve().map_err(|error| error.to_string()),

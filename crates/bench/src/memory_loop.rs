@@ -1,6 +1,7 @@
 //! The path of a message without a socket: encode → frame → decode → books → histograms. What CI counts instructions of.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use pubmark_engine::announced::Announced;
 use pubmark_engine::figures::Figures;
@@ -10,6 +11,7 @@ use pubmark_engine::message_log::writer::{LogWriter, Logged, ShardLog};
 use pubmark_engine::progress::Progress;
 use pubmark_engine::receiver::{Audience, Receiver};
 use pubmark_engine::window::Window;
+use pubmark_engine::window_latency::WindowWatch;
 use pubmark_model::fleet::Heard;
 use pubmark_model::qos::Qos;
 use pubmark_model::random::Stream;
@@ -119,18 +121,38 @@ pub fn books_cost(streams: u32, deliveries: u32) -> (f64, f64) {
 pub fn run_logged(messages: u32) -> Result<u64, String> {
     let files = LogFiles::create(&std::env::temp_dir()).map_err(|error| error.to_string())?;
     let writer = LogWriter::start(&files.file(0)).map_err(|error| error.to_string())?;
-    let (delivered, log) = send(messages, Some(writer.shard()));
+    let (delivered, log) = send(messages, Some(writer.shard()), false);
     let logged = log.map(ShardLog::finish).unwrap_or_default();
     if logged == Logged::default() { Ok(delivered) } else { Err(format!("the log lacks rows: {logged:?}")) }
 }
 
 /// Sends `messages` messages of 100 B through codec and books; returns how many arrived.
 pub fn run(messages: u32) -> u64 {
-    send(messages, None).0
+    send(messages, None, false).0
 }
 
-fn send(messages: u32, log: Option<ShardLog>) -> (u64, Option<ShardLog>) {
+/// The same while another thread reads what `--metrics` and `--live` show, a fixed number of times.
+pub fn run_watched(messages: u32) -> u64 {
+    send(messages, None, true).0
+}
+
+/// How often it reads: more often than once a second in any run of the loop.
+const LOOKS: u32 = 50;
+
+/// Reads the counters and the latencies of all shards, as the thread of a run does that sends no messages.
+fn watch(progress: &Progress) -> u64 {
+    let mut window = WindowWatch::default();
+    let look = |_| {
+        std::thread::sleep(Duration::from_millis(1));
+        window.last(progress).upper.deliveries.iter().sum::<u64>() + progress.totals().delivered
+    };
+    (0..LOOKS).map(look).max().unwrap_or(0)
+}
+
+fn send(messages: u32, log: Option<ShardLog>, is_watched: bool) -> (u64, Option<ShardLog>) {
     let mut books = Books::new(64, 8);
+    let progress = books.figures.live.as_ref().filter(|_| is_watched).map(|(progress, _)| Arc::clone(progress));
+    let watching = progress.map(|progress| std::thread::spawn(move || watch(&progress)));
     books.figures.log = log.map(Box::new);
     let mut buffer = Vec::new();
     let head = mqtt::PublishHead {
@@ -159,6 +181,10 @@ fn send(messages: u32, log: Option<ShardLog>) -> (u64, Option<ShardLog>) {
         {
             books.enter(publish.payload, due_ns + 50_000 + u64::from(index % 1_000));
         }
+    }
+    // What it saw is of no interest, that it came to its end is.
+    if let Some(watching) = watching {
+        watching.join().expect("it reads counters alone");
     }
     (books.delivered(), books.figures.log.take().map(|log| *log))
 }

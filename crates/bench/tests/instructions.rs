@@ -42,6 +42,23 @@ fn a_message_costs_as_many_instructions_as_before() {
     );
 }
 
+/// Largest difference that may come with `--metrics`, as a share of what a message costs without: what callgrind itself varies by.
+const MOST_FOR_METRICS: f64 = 0.002;
+
+#[test]
+fn whoever_reads_metrics_adds_no_instructions_to_a_message() {
+    if Command::new("valgrind").arg("--version").output().is_err() {
+        pubmark_testing::skip("valgrind is not installed (`apt-get install valgrind`)");
+        return;
+    }
+    // As many looks with few messages as with many: they cancel out, and what each message costs more would not.
+    let (without, with) = (per_message("loop"), per_message("watched-loop"));
+    let share = with / without - 1.0;
+    println!("{without:.1} instructions a message, {with:.1} while another thread reads: {:+.2} %", share * 100.0);
+    assert!(count("watched-loop", MESSAGES.0) > count("loop", MESSAGES.0), "nobody read");
+    assert!(share.abs() <= MOST_FOR_METRICS, "a message costs {:+.2} % more while another thread reads", share * 100.0);
+}
+
 /// Most that a message log may add, as a share of what a message costs without: noting it on both sides, and writing both rows.
 const MOST_FOR_LOG: f64 = 0.15;
 

@@ -53,7 +53,7 @@ pub fn begin(experiment: Experiment, folder: Option<&Path>, options: &Options, p
     let machines = &options.machines;
     if options.dry_run {
         let plan = Plan::new(experiment, &absolute(folder)?, &host, machines)?;
-        printer.result(&dry_run::experiment::text(&plan, machines, &host.stop)?)?;
+        printer.result(&dry_run::experiment::on_this_machine(&plan, machines, &host.stop)?)?;
         return Ok(ExitCode::Ok);
     }
     options.watching.during(&options.events, options.json, printer, |stream, watchers| {

@@ -49,6 +49,11 @@ pub struct NotAllowed {
 }
 
 impl NotAllowed {
+    /// What it needs.
+    pub fn right(&self) -> Right {
+        self.right
+    }
+
     /// What whoever started the server can do.
     pub fn hint(&self) -> String {
         format!("whoever starts the server allows it with `pubmark serve --allow {}`", self.right.word())

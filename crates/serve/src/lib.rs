@@ -9,6 +9,7 @@
 pub mod allow;
 pub mod beside;
 mod entry;
+mod following;
 mod guard;
 mod library;
 pub mod listener;
@@ -29,4 +30,3 @@ mod token;
 
 pub use openapi::document;
 pub use server::{Options, Ready, ServeError, Server};
-pub use shared::{DoctorRow, WorkOut};

@@ -11,6 +11,10 @@ use pubmark_runner::{ErrorKind, RunError};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+/// What to do about a body that cannot be read.
+pub const DESCRIBED: &str =
+    "send the fields of an object as JSON or YAML; `GET /openapi.json` describes those of each path";
+
 /// Why a request was refused or failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ProblemBody {
@@ -91,9 +95,7 @@ impl From<RunError> for Problem {
 impl From<DocumentError> for Problem {
     fn from(error: DocumentError) -> Problem {
         let place = error.place.map(|(line, column)| Place { file: None, line, column });
-        let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, error.to_string()).hint(
-            "`GET /openapi.json` describes what can be submitted; `pubmark schema run` prints the schema of a run",
-        );
+        let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, error.to_string()).hint(DESCRIBED);
         Problem { body: ProblemBody { place, ..problem.body }, ..problem }
     }
 }

@@ -203,7 +203,12 @@ impl Queue {
         let folders: Vec<String> = found.folders.into_iter().filter(is_there).collect();
         // Its results were not written, or not all: without a record it came to no outcome.
         let has_record = folders.iter().any(|name| holds_results(&self.store.runs().join(name)));
-        let state = if exit == Some(NOT_WRITTEN) && !has_record { State::Failed } else { state };
+        let state = match state {
+            _ if exit == Some(NOT_WRITTEN) && !has_record => State::Failed,
+            // It was over before the request to end reached it.
+            State::Cancelled | State::Interrupted if found.is_complete && has_record => State::Complete,
+            state => state,
+        };
         self.finish(id, |status| {
             status.state = state;
             status.exit_code = exit;
@@ -285,37 +290,43 @@ fn words(entry: &Entry, folder: &Path, runs: &Path) -> Vec<std::ffi::OsString> {
     words
 }
 
-/// What a child wrote of folders and failures.
+/// What a child wrote of folders, failures and its end.
 #[derive(Default)]
 struct Reported {
     folders: Vec<String>,
     failure: Option<Failure>,
+    /// Is the repetition that began last the last one?
+    is_last: bool,
+    /// Did it come to its end, with nothing left out?
+    is_complete: bool,
 }
 
 impl Reported {
+    /// Reads it piece by piece: an experiment of days writes more than memory should hold.
     fn read(path: &Path) -> Reported {
         let mut reported = Reported::default();
-        let text = match std::fs::read(path) {
-            Ok(text) => text,
-            // It never began.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return reported,
-            Err(error) => {
-                let chain = vec!["failed to read the events of the run".to_owned(), error.to_string()];
-                reported.failure = Some(Failure { chain, hint: None });
-                return reported;
-            }
-        };
-        for line in text.split(|byte| *byte == b'\n') {
-            // The last line of a child that was killed may be cut.
-            match serde_json::from_slice(line) {
-                Ok(StreamEvent::Begins(begins)) => reported.folders.extend(folder_name(&begins.folder)),
-                Ok(StreamEvent::Failed(failed)) => {
-                    reported.failure = Some(Failure { chain: failed.chain, hint: failed.hint });
-                }
-                _ => {}
-            }
+        // The last line of a child that was killed may be cut: it counts for nothing.
+        let read = Tail::of(path.to_owned()).each_event(|event| reported.add(event));
+        if let Err(error) = read {
+            let chain = vec!["failed to read the events of the run".to_owned(), error.to_string()];
+            reported.failure = Some(Failure { chain, hint: None });
         }
         reported
+    }
+
+    fn add(&mut self, event: StreamEvent) {
+        match event {
+            StreamEvent::Begins(begins) => {
+                self.folders.extend(folder_name(&begins.folder));
+                self.is_last = begins.repetition >= begins.repetitions;
+            }
+            StreamEvent::Ends(ends) => self.is_complete = self.is_last && ends.status == "complete",
+            StreamEvent::Failed(failed) => {
+                self.failure = Some(Failure { chain: failed.chain, hint: failed.hint });
+                self.is_complete = false;
+            }
+            _ => {}
+        }
     }
 }
 
@@ -375,6 +386,52 @@ mod tests {
         queue.carry_out_one(&entry);
         assert_eq!(store.get(&id).unwrap().status, ended);
         ended.state
+    }
+
+    /// How a submission ends that is cancelled when its program has written these events.
+    fn ends_cancelled(events: &str, then: &str) -> State {
+        let place = tempfile::tempdir().unwrap();
+        let store = Arc::new(Store::open(&place.path().join("runs")).unwrap());
+        let program = place.path().join("program");
+        // The signal comes when the last event is written, so that all of them are read.
+        let text = format!("#!/bin/sh\ntrap '{then}' INT\nprintf '%s\\n' '{events}'\nwhile :; do sleep 0.02; done\n");
+        std::fs::write(&program, text).unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        RunFolder::at(&store.runs().join("one")).unwrap().write_record(&sample::record()).unwrap();
+        let text = r#"{"workload": "hello", "duration": "1s", "warmup": "0s"}"#;
+        let id = store.add(Submission::read(text, &Allow::default(), &Host::this()).unwrap()).unwrap().submitted.id;
+        let queue = Queue::new(Arc::clone(&store), program);
+        let entry = store.get(&id).unwrap();
+        std::thread::scope(|scope| {
+            let carried = scope.spawn(|| queue.carry_out_one(&entry));
+            while store.get(&id).unwrap().status.folders.is_empty() {
+                assert!(!carried.is_finished(), "it ended before it was cancelled");
+                std::thread::sleep(LOOK);
+            }
+            queue.cancel(&id).unwrap();
+        });
+        store.get(&id).unwrap().status.state
+    }
+
+    #[test]
+    fn one_that_was_over_before_it_could_be_cancelled_is_complete() {
+        let begins = |repetitions: u32| {
+            format!(
+                r#"{{"event":"begins","t_s":0.0,"stream_version":1,"folder":"one","name":"hello","repetition":1,"repetitions":{repetitions},"warmup_s":0.0,"duration_s":1.0}}"#
+            )
+        };
+        let ended = |status: &str| {
+            format!(r#"{{"event":"ends","t_s":1.0,"folder":"one","status":"{status}","verdict":"valid"}}"#)
+        };
+        let whole = format!("{}\n{}", begins(1), ended("complete"));
+        assert_eq!(ends_cancelled(&whole, "exit 0"), State::Complete);
+        for (what, events) in [
+            ("it has not ended", begins(1)),
+            ("it was interrupted", format!("{}\n{}", begins(1), ended("interrupted"))),
+            ("a repetition is missing", format!("{}\n{}", begins(2), ended("complete"))),
+        ] {
+            assert_eq!(ends_cancelled(&events, "exit 0"), State::Cancelled, "{what}");
+        }
     }
 
     #[test]

@@ -13,6 +13,7 @@ use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 
 use crate::allow::Allow;
+use crate::following::Following;
 use crate::guard::{Guard, Of};
 use crate::library::Library;
 use crate::library::removal::{self, REMOVED_FOLDER};
@@ -21,7 +22,7 @@ use crate::live::Views;
 use crate::metrics::Latest;
 use crate::queue::Queue;
 use crate::routes;
-use crate::shared::{DoctorRow, Shared, WorkOut};
+use crate::shared::Shared;
 use crate::store::{Store, StoreError};
 use crate::tls::{self, TlsChoice};
 use crate::token::Token;
@@ -30,7 +31,9 @@ use crate::token::Token;
 const THREADS: usize = 2;
 /// Threads for work that takes long: reading records, checking submissions.
 const SLOW_THREADS: usize = 2;
-/// Niceness of both kinds, the largest.
+/// Threads for looks at files that take a moment.
+const BRIEF_THREADS: usize = 2;
+/// Niceness of all kinds, the largest.
 const NICENESS: libc::c_int = 19;
 /// Time between two looks at the request to stop.
 const LOOK: Duration = Duration::from_millis(100);
@@ -54,10 +57,6 @@ pub struct Options {
     pub hosts: Vec<String>,
     /// The `pubmark` that makes runs.
     pub program: PathBuf,
-    /// Looks at this machine.
-    pub doctor: fn() -> Vec<DoctorRow>,
-    /// Works a run out.
-    pub dry_run: WorkOut,
 }
 
 /// What whoever starts a server has to know.
@@ -175,10 +174,9 @@ impl Server {
             queue,
             allow: options.allow,
             host: Host::with_program(options.program),
-            doctor: options.doctor,
-            dry_run: options.dry_run,
             views: Views::default(),
             latest: Latest::default(),
+            nodes: Following::default(),
             guard,
             exports: Arc::new(Semaphore::new(1)),
             slow: Semaphore::new(SLOW_THREADS),
@@ -206,7 +204,8 @@ impl Server {
             .map_err(ServeError::Threads)?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(THREADS)
-            .max_blocking_threads(SLOW_THREADS + 2)
+            // One export goes on beside all others.
+            .max_blocking_threads(SLOW_THREADS + BRIEF_THREADS + 1)
             .thread_name("serve")
             .on_thread_start(be_nice)
             .enable_io()

@@ -9,11 +9,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use pubmark_record::headline::Kind;
+use pubmark_record::headline::{Kind, Unreadable};
 use pubmark_record::store::write_whole;
 use pubmark_record::time::UtcTime;
 use pubmark_runner::now;
 use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::problem::Problem;
@@ -164,6 +165,7 @@ pub struct Entry {
 pub struct Store {
     runs: PathBuf,
     entries: Mutex<BTreeMap<String, Entry>>,
+    unreadable: Vec<Unreadable>,
     /// Locked while this server lives.
     _lock: File,
 }
@@ -210,13 +212,18 @@ impl Store {
             Err(TryLockError::WouldBlock) => return Err(StoreError::InUse(runs)),
             Err(TryLockError::Error(source)) => return Err(failed("lock", &lock, source)),
         }
-        let entries = read_all(&queue).map_err(|source| failed("read", &queue, source))?;
-        Ok(Store { runs, entries: Mutex::new(entries), _lock: held })
+        let (entries, unreadable) = read_all(&queue).map_err(|source| failed("read", &queue, source))?;
+        Ok(Store { runs, entries: Mutex::new(entries), unreadable, _lock: held })
     }
 
     /// The folder of results.
     pub fn runs(&self) -> &Path {
         &self.runs
+    }
+
+    /// Submissions that the server found and cannot read: they are not carried out, and stay as they are.
+    pub fn unreadable(&self) -> &[Unreadable] {
+        &self.unreadable
     }
 
     /// The server's folder in it.
@@ -378,25 +385,34 @@ fn create_whole(folder: &Path, files: &[(&str, Vec<u8>)]) -> io::Result<()> {
     written
 }
 
-/// All that are whole. What was never finished is removed; one whose files cannot be read stays, and is left out.
-fn read_all(queue: &Path) -> io::Result<BTreeMap<String, Entry>> {
-    let mut found = BTreeMap::new();
+/// All that are whole, and those whose files cannot be read, which stay as they are. What was never finished is removed.
+fn read_all(queue: &Path) -> io::Result<(BTreeMap<String, Entry>, Vec<Unreadable>)> {
+    let (mut found, mut unreadable) = (BTreeMap::new(), Vec::new());
     for entry in fs::read_dir(queue)? {
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();
-        if name.starts_with('.') {
-            fs::remove_dir_all(entry.path())?;
+        let folder = entry.path();
+        if !entry.file_type()?.is_dir() {
+            // None of ours.
             continue;
         }
-        let folder = entry.path();
-        if let Some(entry) = read_one(&folder) {
-            if entry.status.state.is_over() {
-                remove_secrets(&folder, &entry.submitted)?;
+        if name.starts_with('.') {
+            fs::remove_dir_all(folder)?;
+            continue;
+        }
+        match read_one(&folder) {
+            Ok(entry) => {
+                if entry.status.state.is_over() {
+                    remove_secrets(&folder, &entry.submitted)?;
+                }
+                found.insert(name, entry);
             }
-            found.insert(name, entry);
+            Err(error) => unreadable
+                .push(Unreadable { folder: format!("{SERVE_FOLDER}/queue/{name}"), reason: error.to_string() }),
         }
     }
-    Ok(found)
+    unreadable.sort_by(|one, other| one.folder.cmp(&other.folder));
+    Ok((found, unreadable))
 }
 
 /// Removes what nobody needs once a submission is over, and what may hold passwords: the file of its own, and the text that was
@@ -411,10 +427,14 @@ fn remove_secrets(folder: &Path, submitted: &Submitted) -> io::Result<()> {
     Ok(())
 }
 
-fn read_one(folder: &Path) -> Option<Entry> {
-    let submitted = serde_json::from_slice(&fs::read(folder.join(SUBMISSION_FILE)).ok()?).ok()?;
-    let status = serde_json::from_slice(&fs::read(folder.join(STATUS_FILE)).ok()?).ok()?;
-    Some(Entry { submitted, status })
+fn read_one(folder: &Path) -> io::Result<Entry> {
+    Ok(Entry { submitted: read_json(&folder.join(SUBMISSION_FILE))?, status: read_json(&folder.join(STATUS_FILE))? })
+}
+
+fn read_json<Value: DeserializeOwned>(path: &Path) -> io::Result<Value> {
+    let failed = |error: &dyn std::fmt::Display| format!("failed to read `{}`: {error}", path.display());
+    let text = fs::read(path).map_err(|error| io::Error::new(error.kind(), failed(&error)))?;
+    serde_json::from_slice(&text).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, failed(&error)))
 }
 
 #[cfg(test)]
@@ -448,6 +468,26 @@ mod tests {
         let store = Store::open(folder.path()).unwrap();
         assert_eq!(store.get(&ids[0]).unwrap().status.state, State::Complete);
         assert!(!store.folder(".20260101-000000-x").exists());
+    }
+
+    #[test]
+    fn a_submission_that_cannot_be_read_is_named_and_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let ids = {
+            let store = Store::open(folder.path()).unwrap();
+            [(); 3].map(|()| store.add(submission()).unwrap().submitted.id)
+        };
+        let queue = folder.path().join(SERVE_FOLDER).join("queue");
+        fs::write(queue.join(&ids[1]).join(STATUS_FILE), "{").unwrap();
+        // Neither a file of a file system nor one of an editor keeps the server from starting.
+        fs::write(queue.join(".nfs0001"), "").unwrap();
+        let store = Store::open(folder.path()).unwrap();
+        let read: Vec<String> = store.all().into_iter().map(|entry| entry.submitted.id).collect();
+        assert_eq!(read, [ids[0].clone(), ids[2].clone()]);
+        let [one] = store.unreadable() else { panic!("{:?}", store.unreadable()) };
+        assert_eq!(one.folder, format!(".serve/queue/{}", ids[1]));
+        assert!(one.reason.contains(STATUS_FILE), "{one:?}");
+        assert!(queue.join(&ids[1]).is_dir(), "it is there for whoever mends it");
     }
 
     #[test]

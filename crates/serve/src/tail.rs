@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
+use pubmark_runner::stream::StreamEvent;
+
 /// Bytes that are read at once, at most.
 const PIECE: u64 = 64 << 10;
 
@@ -47,7 +49,14 @@ impl Tail {
         };
         let mut end = self.read - self.rest.len() as u64;
         file.seek(SeekFrom::Start(self.read))?;
-        self.read += file.take(PIECE).read_to_end(&mut self.rest)? as u64;
+        // Until there is a whole line: one may be longer than a piece.
+        loop {
+            let read = file.by_ref().take(PIECE).read_to_end(&mut self.rest)?;
+            self.read += read as u64;
+            if read == 0 || self.rest[self.rest.len() - read..].contains(&b'\n') {
+                break;
+            }
+        }
         let Some(last) = self.rest.iter().rposition(|byte| *byte == b'\n') else { return Ok(vec![]) };
         let whole: Vec<u8> = self.rest.drain(..=last).collect();
         let line = |bytes: &[u8]| {
@@ -55,6 +64,22 @@ impl Tail {
             Line { end, text: String::from_utf8_lossy(&bytes[..bytes.len() - 1]).into_owned() }
         };
         Ok(whole.split_inclusive(|byte| *byte == b'\n').map(line).collect())
+    }
+}
+
+impl Tail {
+    /// Takes all events that are there and were not given before. Lines of another version, which cannot be read, change nothing.
+    ///
+    /// # Errors
+    /// The file cannot be read: what came before counts.
+    pub fn each_event(&mut self, mut take: impl FnMut(StreamEvent)) -> io::Result<()> {
+        loop {
+            let lines = self.lines()?;
+            if lines.is_empty() {
+                return Ok(());
+            }
+            lines.iter().filter_map(|line| serde_json::from_str(&line.text).ok()).for_each(&mut take);
+        }
     }
 }
 
@@ -106,6 +131,23 @@ mod tests {
         assert!(tail.lines().unwrap().is_empty());
         file.write_all(b"o\nthree\n").unwrap();
         assert_eq!(texts(&mut tail), ["two", "three"]);
+    }
+
+    #[test]
+    fn a_line_longer_than_what_is_read_at_once_is_one_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("events.jsonl");
+        let long = "x".repeat(3 * PIECE as usize);
+        std::fs::write(&path, format!("one\n{long}\nthree\n")).unwrap();
+        let mut tail = Tail::of(path);
+        let mut found = Vec::new();
+        loop {
+            match texts(&mut tail) {
+                none if none.is_empty() => break,
+                some => found.extend(some),
+            }
+        }
+        assert_eq!(found, ["one", &long, "three"]);
     }
 
     #[test]

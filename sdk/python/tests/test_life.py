@@ -203,5 +203,5 @@ def test_what_is_built_in_is_listed(client: pubmark.Client) -> None:
     for rows in (client.experiments(), client.protocols(), client.links(), client.doctor()):
         assert all(row["name"] for row in rows)
         assert rows
-    assert client.nodes() == {"run": None, "nodes": []}
+    assert client.nodes() == {"run": None, "total": 0, "offset": 0, "nodes": []}
     assert client.validate(json.dumps({"workload": "hello"}))["kind"] == "run"

@@ -181,7 +181,8 @@ impl Capacity {
         let first = planning::first_trial(trials, bounds)?;
         first.notes().iter().for_each(|note| printer.note(note));
         let (objectives, within, knob) = (self.slo.as_str(), self.within, trials.knob);
-        printer.result(&dry_run::capacity::text(&Outline { objectives, within, bounds, knob, first: &first })?)?;
+        let rows = Outline { objectives, within, bounds, knob, first: &first }.rows();
+        printer.result(&dry_run::capacity::text(&rows, &first, true)?)?;
         Ok(ExitCode::Ok)
     }
 

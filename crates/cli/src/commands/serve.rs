@@ -8,14 +8,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use clap::{Args, ValueEnum};
 use pubmark_serve::allow::{Allow, Right};
 use pubmark_serve::tls::TlsChoice;
-use pubmark_serve::{DoctorRow, Options, Ready, ServeError, Server};
+use pubmark_serve::{Options, Ready, ServeError, Server};
 
 use crate::exit_code::ExitCode;
 use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
 use crate::signals;
-use pubmark_preflight::doctor::{self, Fitness};
-use pubmark_preflight::dry_run;
 
 /// Take runs over HTTP, carry them out one after the other, and show them.
 ///
@@ -100,8 +98,6 @@ impl Serve {
             tls,
             hosts: self.host,
             program,
-            doctor,
-            dry_run: dry_run::run::text,
         })
         .map_err(failed)?;
         printer.result(&ready(server.ready()))?;
@@ -145,17 +141,4 @@ fn ready(ready: &Ready) -> String {
         text.push_str(&format!("certificate {}\n  SHA-256 {fingerprint}\n", file.display()));
     }
     text
-}
-
-fn doctor() -> Vec<DoctorRow> {
-    let row = |(name, check): &doctor::Check| {
-        let finding = check();
-        let fitness = match finding.fitness {
-            Fitness::Good => "good",
-            Fitness::Limited => "limited",
-            Fitness::Bad => "bad",
-        };
-        DoctorRow { name: (*name).to_owned(), fitness: fitness.to_owned(), text: finding.text, fix: finding.fix }
-    };
-    doctor::CHECKS.iter().map(row).collect()
 }

@@ -25,7 +25,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("report", &["record", "metrics"]),
     ("protocols", &["adapters", "engine", "protocol"]),
     ("deploy", &["cluster", "record", "runner", "systems"]),
-    ("serve", &["experiment", "protocols", "record", "report", "runner", "systems"]),
+    ("serve", &["experiment", "preflight", "protocols", "record", "report", "runner", "systems"]),
     ("paper", &["experiment", "record", "report", "runner"]),
     ("choose", &["experiment", "protocols", "record", "report", "runner", "systems"]),
     ("preflight", &["choose", "engine", "experiment", "links", "record", "report", "runner", "systems"]),

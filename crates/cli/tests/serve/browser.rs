@@ -38,7 +38,7 @@ fn pages_work_in_a_browser() {
     save_three(&runs);
     save_other_kinds(&runs);
     save(&runs, HARM, |record| record.workload.schedule_hash = "a third".to_owned());
-    let server = Server::start(place.path(), &[]);
+    let server = Server::start(place.path(), &["--allow", "endpoints"]);
     let mut command = Command::new("timeout");
     command.args(["--kill-after=5", LIMIT_S]).arg(libraries.join("bin/python3"));
     command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/browser/pages.py"));
@@ -58,7 +58,8 @@ fn a_run_is_watched_and_stopped_in_a_browser() {
     let mut command = Command::new("timeout");
     command.args(["--kill-after=5", LIMIT_S]).arg(libraries.join("bin/python3"));
     command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/browser/live.py"));
-    command.arg(env!("CARGO_BIN_EXE_pubmark")).current_dir(place.path()).env("HOME", place.path());
+    command.arg(env!("CARGO_BIN_EXE_pubmark")).arg(libraries.join("node_modules/axe-core/axe.min.js"));
+    command.current_dir(place.path()).env("HOME", place.path());
     let done = command.output().unwrap();
     let [out, errors] = [&done.stdout, &done.stderr].map(|bytes| String::from_utf8_lossy(bytes));
     assert!(done.status.success(), "{}: {out}{errors}", done.status);

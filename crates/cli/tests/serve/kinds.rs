@@ -27,10 +27,30 @@ fn an_experiment_is_worked_out_and_said_as_a_command() {
     assert!(plan.contains("time        about 30 s"), "{plan}");
     let whole = server.post("/dry-run", DEFINITION).of(200);
     assert!(text_of(&whole).contains("4: 2 repetitions") && text_of(&whole).contains("about 40 s"), "{whole}");
-    let refused = server.post("/dry-run?machine=true", DEFINITION).of(422);
-    assert!(refused["hint"].as_str().unwrap().contains("pubmark experiment --dry-run"), "{refused}");
+    let judged = server.post("/dry-run?machine=true", DEFINITION).of(200);
+    assert!(text_of(&judged).contains("this machine can"), "{judged}");
     let built_in = server.post("/validate", r#"{"experiment": "brokers", "quick": true}"#);
     assert!(built_in.of(403)["hint"].as_str().unwrap().contains("--allow systems"), "{built_in:?}");
+}
+
+#[test]
+fn what_of_an_experiment_this_machine_cannot_run_is_said_before_it_begins() {
+    let place = folder();
+    let server = Server::start(place.path(), &["--allow", "systems"]);
+    // Redis has no QoS 2, whether it is installed or not.
+    let text = "name: t\ntitle: T\nworkload: hello\nduration: 8s\nwarmup: 0s\nrepeat: 2\n\
+                axes: {system: [{system: builtin, label: ours}, {system: redis, label: theirs}], qos: [0, 2]}\n";
+    for path in ["/dry-run", "/dry-run?machine=true"] {
+        let plan = server.post(path, text).of(200);
+        let plan = text_of(&plan);
+        let refused: Vec<&str> = plan.lines().filter(|line| line.starts_with('✗')).collect();
+        assert!(refused.iter().any(|line| line.contains("theirs, QoS 2")), "{path}: {plan}");
+        assert!(plan.lines().any(|line| line.starts_with("✓ ours, QoS 0")), "{path}: {plan}");
+        let (reason, of) = (plan.contains("QoS 2"), format!("4, {} of them not possible", refused.len()));
+        assert!(reason && plan.contains(&of), "{path}: {plan}");
+        // Runs of the cells that are left.
+        assert!(plan.contains(&format!("{}: 2 repetitions", (4 - refused.len()) * 2)), "{path}: {plan}");
+    }
 }
 
 #[test]

@@ -74,6 +74,21 @@ fn results_are_deleted_by_name_and_nothing_else() {
 }
 
 #[test]
+fn deletions_of_one_result_at_once_are_no_fault_of_the_server() {
+    let place = folder();
+    save_three(&place.path().join("runs"));
+    let server = Server::start(place.path(), &[]);
+    for name in [ONE, SLOW, OTHER] {
+        let found = std::thread::scope(|scope| {
+            let all = [(); 8].map(|()| scope.spawn(|| delete_results(&server, name).status));
+            all.map(|one| one.join().unwrap())
+        });
+        assert!(found.contains(&200) && found.iter().all(|status| matches!(status, 200 | 404 | 409)), "{found:?}");
+        assert!(!server.runs().join(name).exists());
+    }
+}
+
+#[test]
 fn what_is_under_way_is_not_deleted() {
     let place = folder();
     let server = Server::start(place.path(), &[]);

@@ -116,7 +116,7 @@ fn what_is_built_in_is_listed() {
         assert!(rows.as_array().unwrap().iter().all(|row| row["name"].is_string()), "{path}");
         assert!(!rows.as_array().unwrap().is_empty(), "{path}");
     }
-    assert_eq!(server.get("/nodes").of(200), json!({"run": null, "nodes": []}));
+    assert_eq!(server.get("/nodes").of(200), json!({"run": null, "total": 0, "offset": 0, "nodes": []}));
     let description = call::request(server.port, "GET", "/openapi.json", None, "").of(200);
     assert!(description["openapi"].as_str().unwrap().starts_with("3.1"), "{}", description["openapi"]);
     assert!(description["paths"]["/runs/{id}"]["delete"].is_object());

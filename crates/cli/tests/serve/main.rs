@@ -20,3 +20,4 @@ mod refusals;
 mod results;
 mod resume;
 mod server;
+mod tls;

@@ -1,11 +1,12 @@
 //! A library of ten thousand results: how long a list takes, and that nobody else waits for it.
 
 use std::fs;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::call::{self, Events, Response};
 use crate::results::save;
-use crate::server::{LONG, Server, folder};
+use crate::server::{LONG, Server, folder, wait_for};
 
 /// Results of a large library.
 const MANY: usize = 10_000;
@@ -25,6 +26,25 @@ fn timed(server: &Server, path: &str) -> (Duration, Response) {
     (began.elapsed(), response)
 }
 
+/// A server that is killed during its first list has noted what it had read. Leaves nothing for the next one.
+fn what_was_read_is_not_lost(place: &Path) {
+    let server = Server::start(place, &[]);
+    let index = server.runs().join(".serve/headlines.jsonl");
+    let (port, token) = (server.port, server.token.clone());
+    let listing = std::thread::spawn(move || {
+        call::raw(
+            port,
+            format!("GET /runs HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\nauthorization: Bearer {token}\r\n\r\n").as_bytes(),
+        )
+    });
+    wait_for("what was read to be noted", || index.is_file().then_some(()));
+    server.kill();
+    listing.join().unwrap();
+    let lines = fs::read_to_string(&index).unwrap().lines().count();
+    assert!(lines > 100 && lines < MANY, "{lines} lines when it was killed");
+    fs::remove_file(index).unwrap();
+}
+
 #[test]
 fn a_list_of_ten_thousand_is_fast_and_nobody_waits_for_it() {
     let place = folder();
@@ -37,6 +57,7 @@ fn a_list_of_ten_thousand_is_fast_and_nobody_waits_for_it() {
         // One file under all names: the disk need not hold gigabytes.
         fs::hard_link(&record, folder.join("record.json")).unwrap();
     }
+    what_was_read_is_not_lost(place.path());
     let server = Server::start(place.path(), &[]);
     let id = server.submit(LONG);
     server.wait_for_load(&id);

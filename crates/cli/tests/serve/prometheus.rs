@@ -49,9 +49,9 @@ impl Prometheus {
 
     /// The only value of a query; `None` where there is none yet.
     fn value(&self, query: &str) -> Option<f64> {
-        let encoded: String = query.bytes().map(|byte| format!("%{byte:02X}")).collect();
         std::net::TcpStream::connect(("127.0.0.1", self.port)).ok()?;
-        let response = call::request(self.port, "GET", &format!("/api/v1/query?query={encoded}"), None, "");
+        let path = format!("/api/v1/query?query={}", encoded(query));
+        let response = call::request(self.port, "GET", &path, None, "");
         if response.status != 200 {
             return None;
         }
@@ -60,6 +60,22 @@ impl Prometheus {
         assert!(found.len() <= 1, "{query}: {answer}");
         Some(found.first()?["value"][1].as_str().unwrap().parse().unwrap())
     }
+}
+
+/// As it stands in an address.
+fn encoded(query: &str) -> String {
+    query.bytes().map(|byte| format!("%{byte:02X}")).collect()
+}
+
+/// Queries of the dashboard for Grafana, with what Grafana puts in.
+fn dashboard() -> Vec<String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../contrib/grafana/pubmark.json");
+    let dashboard: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+    let panels = dashboard["panels"].as_array().unwrap();
+    let targets = panels.iter().flat_map(|panel| panel["targets"].as_array().unwrap());
+    let query =
+        |target: &Value| target["expr"].as_str().unwrap().replace("$__rate_interval", "1m").replace("$run", ".*");
+    targets.map(query).collect()
 }
 
 impl Drop for Prometheus {
@@ -93,6 +109,7 @@ fn prometheus_has_the_counts_and_the_percentiles_of_the_record() {
     }
     let scrapes = prometheus.value("count_over_time(messaging_client_sent_messages_total[5m])");
     assert!(scrapes > Some(5.0), "seen while it went on: {scrapes:?}");
+    the_dashboard_shows_the_run(&prometheus);
     for (quantile, field) in [("0.5", "p50_us"), ("0.99", "p99_us")] {
         for (bound, name) in
             [("upper", "pubmark_delivery_latency_seconds"), ("lower", "pubmark_delivery_latency_lower_seconds")]
@@ -103,6 +120,21 @@ fn prometheus_has_the_counts_and_the_percentiles_of_the_record() {
             let (found, recorded) = (bucket(found_s), bucket(recorded_us / 1e6));
             assert!(found.abs_diff(recorded) <= 1, "{bound} {field}: {found_s} s, in the record {recorded_us} µs");
         }
+    }
+}
+
+/// Prometheus reads every query of the dashboard, and each had something to show of the run.
+fn the_dashboard_shows_the_run(prometheus: &Prometheus) {
+    let now_s = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
+    let queries = dashboard();
+    assert!(queries.len() >= 16, "{queries:?}");
+    for query in queries {
+        // To the next whole second: losses came with the last scrape.
+        let range = format!("start={}&end={}&step=1", now_s - 120, now_s + 1);
+        let path = format!("/api/v1/query_range?query={}&{range}", encoded(&query));
+        let found = call::request(prometheus.port, "GET", &path, None, "").of(200);
+        let series = found["data"]["result"].as_array().unwrap_or_else(|| panic!("{query}: {found}"));
+        assert!(!series.is_empty(), "nothing to draw for `{query}`");
     }
 }
 

@@ -42,6 +42,25 @@ fn what_cannot_be_meant_is_refused_with_its_place() {
     );
     assert!(refused("workload: smart-home\nprotocol: mqtt7\n")["error"].as_str().unwrap().contains("mqtt7"));
     assert_eq!(server.post("/validate", SHORT).of(200)["kind"], "run");
+    for (body, message, hint) in [
+        ("", "the body is empty", "/openapi.json"),
+        (" \n", "the body is empty", "/openapi.json"),
+        ("hello", "line 1, column 1", r#"{"workload": "smart-home"}"#),
+        ("[]", "line 1, column 1", r#"{"workload": "smart-home"}"#),
+        (r#"{"system": "mosquitto"}"#, "missing field `workload`", r#"{"workload": "smart-home"}"#),
+        (r#"{"experiment": "broker"}"#, "there is no experiment `broker`", "did you mean `brokers`?"),
+    ] {
+        let found = refused(body);
+        assert!(found["error"].as_str().unwrap().contains(message), "{body}: {found}");
+        assert!(found["hint"].as_str().unwrap().contains(hint), "{body}: {found}");
+    }
+    // A wrong query and a wrong path are refused in the same form.
+    let query = server.post("/dry-run?maschine=true", SHORT).of(400);
+    let message = "the query cannot be used: maschine: unknown field `maschine`, expected `machine`";
+    assert_eq!(query["error"], message, "{query}");
+    for (path, status) in [("/run", 404), ("/systems", 405)] {
+        assert!(server.post(path, SHORT).of(status)["hint"].as_str().unwrap().contains("/openapi.json"), "{path}");
+    }
     assert_eq!(server.get("/runs").of(200)["total"], 0, "nothing was taken in");
 }
 
@@ -80,8 +99,20 @@ fn by_default_nothing_foreign_is_started() {
         let refused = server.get(query).of(400);
         assert!(refused["error"].as_str().is_some_and(|error| error.contains("query")), "{query}: {refused}");
     }
+    for query in ["/runs?limit=0", "/runs?limit=501", "/nodes?limit=0", "/nodes?limit=501"] {
+        let refused = server.get(query).of(400);
+        assert!(refused["error"].as_str().unwrap().contains("`limit` is 1 to 500"), "{query}: {refused}");
+    }
     let allowing = folder();
+    // The form says the same, before anything is refused.
+    let field = |server: &Server| {
+        let form = server.get("/new").body;
+        let begin = form.find(r#"id="endpoint""#).expect("a field");
+        form[begin..].split_once("</div>").unwrap().0.to_owned()
+    };
+    assert!(field(&server).contains(" disabled") && field(&server).contains("--allow endpoints"), "{}", field(&server));
     let server = Server::start(allowing.path(), &["--allow", "endpoints"]);
+    assert!(!field(&server).contains(" disabled") && !field(&server).contains("--allow"), "{}", field(&server));
     let id = server.submit(r#"{"workload": "hello", "endpoint": "mqtt://127.0.0.1:9", "duration": "1s"}"#);
     let failed = server.wait(&id, &["failed"]);
     assert!(failed["error"]["chain"][0].as_str().unwrap().contains("127.0.0.1:9"), "{failed}");

@@ -91,3 +91,30 @@ fn a_client_whose_newest_event_is_unknown_or_too_old_is_given_the_current_state(
     assert_eq!(found[0].1["missed"], true);
     assert_eq!(found.len(), 2, "what was missed is not sent");
 }
+
+#[test]
+fn a_file_that_cannot_be_read_now_keeps_nobody_else_waiting() {
+    let place = folder();
+    let server = Server::start(place.path(), &[]);
+    let id = server.submit(SHORT);
+    server.wait(&id, &["complete"]);
+    // As a disk that does not answer: whoever opens a pipe waits until somebody writes to it.
+    let file = server.runs().join(".serve/queue").join(&id).join("events.jsonl");
+    std::fs::remove_file(&file).unwrap();
+    let made = std::process::Command::new("mkfifo").arg(&file).status().unwrap();
+    assert!(made.success(), "{made}");
+    let readers: Vec<_> = ["events", "live"]
+        .map(|what| {
+            let mut stream = call::connect(server.port);
+            let (port, token) = (server.port, &server.token);
+            let head = format!("host: 127.0.0.1:{port}\r\nauthorization: Bearer {token}\r\n\r\n");
+            stream.write_all(format!("GET /runs/{id}/{what} HTTP/1.1\r\n{head}").as_bytes()).unwrap();
+            stream
+        })
+        .into();
+    // Both wait for the pipe by now, or will: every request is answered all the same.
+    for path in ["/openapi.json", "/runs", "/systems", "/nodes", "/openapi.json"] {
+        assert_eq!(server.get(path).status, 200, "{path}");
+    }
+    drop(readers);
+}

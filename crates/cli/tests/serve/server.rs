@@ -1,6 +1,7 @@
 //! A server under test with a folder of its own.
 
 use std::io::{BufRead as _, BufReader};
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -37,16 +38,21 @@ pub fn folder() -> TempDir {
 impl Server {
     /// Starts one over a folder.
     pub fn start(folder: &Path, options: &[&str]) -> Server {
+        Server::listen(Ipv4Addr::LOCALHOST, folder, options)
+    }
+
+    /// Starts one that listens at an address.
+    pub fn listen(host: Ipv4Addr, folder: &Path, options: &[&str]) -> Server {
         // Another process may take a port between the look and the start.
-        let started = || Server::start_at(pubmark_conformance::ports::free().port(), folder, options);
+        let started = || Server::start_at(host, pubmark_conformance::ports::free().port(), folder, options);
         (0..ATTEMPTS).find_map(|_| started()).expect("a server that listens")
     }
 
     /// `None` if it ended before it listened.
-    fn start_at(port: u16, folder: &Path, options: &[&str]) -> Option<Server> {
+    fn start_at(host: Ipv4Addr, port: u16, folder: &Path, options: &[&str]) -> Option<Server> {
         let runs = folder.join("runs");
         let mut command = Command::new(env!("CARGO_BIN_EXE_pubmark"));
-        command.args(["serve", "--listen", &format!("127.0.0.1:{port}"), "--runs"]).arg(&runs).args(options);
+        command.args(["serve", "--listen", &format!("{host}:{port}"), "--runs"]).arg(&runs).args(options);
         command.current_dir(folder).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
         let mut child = command.spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();

@@ -20,6 +20,15 @@ pub enum Fitness {
 }
 
 impl Fitness {
+    /// The word for programs.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Fitness::Good => "good",
+            Fitness::Limited => "limited",
+            Fitness::Bad => "bad",
+        }
+    }
+
     /// The mark at the front of the line.
     pub fn mark(self) -> char {
         match self {

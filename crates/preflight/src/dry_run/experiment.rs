@@ -8,7 +8,7 @@ use pubmark_experiment::Machines;
 use pubmark_experiment::experiment::outline::{self, Outline};
 use pubmark_experiment::experiment::pace::about;
 use pubmark_experiment::experiment::pace::seconds;
-use pubmark_experiment::experiment::planning::Plan;
+use pubmark_experiment::experiment::planning::{Cell, Plan};
 use pubmark_experiment::experiment::quiet;
 use pubmark_model::plan::{Plan as RunPlan, PlanOptions};
 use pubmark_runner::{PreparedRun, RunError};
@@ -18,10 +18,23 @@ use super::run;
 /// What the probes of a run's links take.
 const PROBING: Duration = Duration::from_secs(2);
 
-/// The plan as text, whether the machine is busy, and whether it can carry the loads; each takes a second to find out.
-pub fn text(plan: &Plan, machines: &Machines, stop: &AtomicBool) -> Result<String, RunError> {
+/// The plan as text; nothing is measured.
+pub fn text(plan: &Plan, machines: &Machines) -> String {
+    outline(plan, machines, None) + "\n" + &cells(plan) + &cautions(plan)
+}
+
+/// The plan as text, whether this machine is busy, and whether it can carry the loads; each takes a second to find out.
+///
+/// # Errors
+/// This machine cannot be measured.
+pub fn on_this_machine(plan: &Plan, machines: &Machines, stop: &AtomicBool) -> Result<String, RunError> {
     // Before anything that uses the machine.
     let share = quiet::share(stop);
+    Ok(outline(plan, machines, share) + "\n" + &cells(plan) + &machine(plan, machines)? + &cautions(plan))
+}
+
+/// `share` is what others use of this machine, where it is known.
+fn outline(plan: &Plan, machines: &Machines, share: Option<f64>) -> String {
     let outline = Outline {
         experiment: &plan.experiment,
         reading: plan.reading(),
@@ -31,25 +44,22 @@ pub fn text(plan: &Plan, machines: &Machines, stop: &AtomicBool) -> Result<Strin
         runs: plan.runs().count() as u32,
         time: format!("about {}{}{}", about(least(plan)), busy(plan, share), waiting(plan)),
     };
-    let rows = outline.rows();
-    let mut text: String = rows.iter().map(|(name, value)| format!("  {name:<12}{value}\n")).collect();
-    text.push('\n');
-    for cell in &plan.cells {
+    outline.rows().iter().map(|(name, value)| format!("  {name:<12}{value}\n")).collect()
+}
+
+fn cells(plan: &Plan) -> String {
+    let line = |cell: &Cell| {
+        let label = &cell.planned.label;
         match &cell.run {
-            Ok(run) => {
-                let (label, hash) = (&cell.planned.label, &run.schedule.hash);
-                text.push_str(&format!("✓ {label:<54}schedule {hash}\n"));
-            }
-            Err(refusal) => {
-                text.push_str(&format!("✗ {}\n  {}: {}\n", cell.planned.label, refusal.kind.words(), refusal.text));
-            }
+            Ok(run) => format!("✓ {label:<54}schedule {}\n", run.schedule.hash),
+            Err(refusal) => format!("✗ {label}\n  {}: {}\n", refusal.kind.words(), refusal.text),
         }
-    }
-    text.push_str(&machine(plan, machines)?);
-    for caution in &plan.cautions {
-        text.push_str(&format!("\n{caution}\n"));
-    }
-    Ok(text)
+    };
+    plan.cells.iter().map(line).collect()
+}
+
+fn cautions(plan: &Plan) -> String {
+    plan.cautions.iter().map(|caution| format!("\n{caution}\n")).collect()
 }
 
 /// Time of all runs if nothing that was sent stays missing; behind links with that of their probes.

@@ -256,6 +256,10 @@ pub struct Progress {
     pub expected: u64,
     /// Deliveries that came.
     pub delivered: u64,
+    /// Deliveries that have not come yet: `expected` less `delivered`. Messages on their way are among them: what is lost of them is known
+    /// at the end (`counted` of `ends`). `null` in lines of an older version.
+    #[serde(default)]
+    pub outstanding: Option<u64>,
     /// Messages of the measured window written.
     #[serde(default)]
     pub measured_sent: u64,
@@ -266,9 +270,9 @@ pub struct Progress {
     pub backlog: u64,
     /// Messages that are handed over and not settled.
     pub in_flight: u64,
-    /// Messages written a second, over the last second; `null` in the first of a phase.
+    /// Messages written a second, over the time since the line before; `null` in the first of a phase, and within half a second of it.
     pub sent_per_s: Option<f64>,
-    /// Deliveries a second, over the last second; `null` in the first of a phase.
+    /// Deliveries a second, likewise.
     pub delivered_per_s: Option<f64>,
     /// Latencies of the last seconds, while devices follow their schedule; `null` where other machines measure them.
     pub latency: Option<Latencies>,

@@ -10,6 +10,9 @@ use crate::observer::{RunEvent, RunObserver, RunProgress};
 /// Time between two lines of progress, seconds.
 const EVERY_S: f64 = 1.0;
 
+/// Least time between two lines that gives a rate, seconds: in less, a message more or less is a multiple of it.
+const LEAST_S: f64 = 0.5;
+
 /// A [`RunObserver`] that writes lines.
 pub struct StreamObserver {
     stream: EventStream,
@@ -73,8 +76,8 @@ fn line(t_s: f64, progress: &RunProgress, before: Option<(f64, Totals)>) -> Prog
     let RunProgress { phase, elapsed, length, totals, latency, ref window_latency, usage } = *progress;
     let per_s = |now: u64, then: fn(&Totals) -> u64| {
         let (at_s, before) = before?;
-        // Two lines of one millisecond give no rate.
-        (t_s > at_s).then(|| rounded(now.saturating_sub(then(&before)) as f64 / (t_s - at_s)))
+        // The last line of a phase may come a few milliseconds after the one before.
+        (t_s - at_s >= LEAST_S).then(|| rounded(now.saturating_sub(then(&before)) as f64 / (t_s - at_s)))
     };
     Progress {
         t_s,
@@ -88,6 +91,8 @@ fn line(t_s: f64, progress: &RunProgress, before: Option<(f64, Totals)>) -> Prog
         sent: totals.sent,
         expected: totals.expected,
         delivered: totals.delivered,
+        // Shards go on while the sums are made: a message may be delivered in them and not yet expected.
+        outstanding: Some(totals.expected.saturating_sub(totals.delivered)),
         measured_sent: totals.measured_sent,
         measured_delivered: totals.measured_delivered,
         backlog: totals.backlog,
@@ -128,6 +133,17 @@ mod tests {
         assert_eq!((first.sent_per_s, first.delivered_per_s), (None, None));
         let second = line(4.0, &progress(400), Some((2.0, Totals { sent: 100, ..Totals::default() })));
         assert_eq!((second.sent_per_s, second.delivered_per_s), (Some(150.0), Some(0.0)));
+        let soon = line(2.02, &progress(100), Some((2.0, Totals { sent: 100, ..Totals::default() })));
+        assert_eq!((soon.sent_per_s, soon.delivered_per_s), (None, None), "the load did not stop");
+    }
+
+    #[test]
+    fn what_has_not_come_yet_is_no_loss() {
+        let totals = Totals { expected: 10, delivered: 7, ..Totals::default() };
+        let text = serde_json::to_string(&line(2.0, &RunProgress { totals, ..progress(100) }, None)).unwrap();
+        assert!(text.contains(r#""outstanding":3"#) && !text.contains("lost"), "{text}");
+        let totals = Totals { expected: 7, delivered: 8, ..Totals::default() };
+        assert_eq!(line(2.0, &RunProgress { totals, ..progress(100) }, None).outstanding, Some(0));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::http::StatusCode;
 use flate2::Compression;
@@ -29,6 +29,8 @@ const MOST_FILES: usize = 50_000;
 const PIECE: usize = 64 << 10;
 /// Longest wait for a reader to take a piece.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
+/// Longest time of a whole export: enough for the largest one at 0.6 MB/s. One goes on at once, and others wait for it.
+const LONGEST_EXPORT: Duration = Duration::from_secs(900);
 
 /// What is exported: found and measured, not read yet.
 pub struct Export {
@@ -119,11 +121,26 @@ fn text(archive: &mut Builder<impl Write>, name: &str, text: &str) -> io::Result
 }
 
 /// Hands what is written to a response, a piece at a time. To be used by a thread that may wait.
-pub struct Pieces(pub mpsc::Sender<Result<Vec<u8>, io::Error>>);
+pub struct Pieces {
+    to: mpsc::Sender<Result<Vec<u8>, io::Error>>,
+    /// When it is given up, however fast its reader is.
+    until: Instant,
+}
+
+impl Pieces {
+    /// For an export that begins now.
+    pub fn to(to: mpsc::Sender<Result<Vec<u8>, io::Error>>) -> Pieces {
+        Pieces { to, until: Instant::now() + LONGEST_EXPORT }
+    }
+}
 
 impl Write for Pieces {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let sent = Handle::current().block_on(self.0.send_timeout(Ok(bytes.to_vec()), LONGEST_WAIT));
+        let left = self.until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::Error::new(io::ErrorKind::TimedOut, "the archive was not taken in time"));
+        }
+        let sent = Handle::current().block_on(self.to.send_timeout(Ok(bytes.to_vec()), left.min(LONGEST_WAIT)));
         sent.map_err(|_| io::Error::new(io::ErrorKind::BrokenPipe, "nobody takes the archive any more"))?;
         Ok(bytes.len())
     }
@@ -169,5 +186,27 @@ mod tests {
         let expected: Vec<String> = expected.iter().map(|name| format!("{TOP}/{name}")).collect();
         assert_eq!(names[..5], expected);
         assert_eq!(names.len(), 8, "{names:?}");
+    }
+
+    #[tokio::test]
+    async fn a_reader_that_takes_a_little_now_and_then_does_not_hold_an_export_for_ever() {
+        let (send, mut receive) = mpsc::channel(1);
+        let until = Instant::now() + Duration::from_millis(300);
+        let written = tokio::task::spawn_blocking(move || {
+            let mut pieces = Pieces { to: send, until };
+            // More than is taken in that time.
+            (0..100_000).try_for_each(|_| pieces.write_all(&[0; 8]))
+        });
+        let reading = tokio::spawn(async move {
+            let mut taken = 0;
+            while receive.recv().await.is_some() {
+                taken += 1;
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            taken
+        });
+        let error = written.await.unwrap().unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut, "{error}");
+        assert!(reading.await.unwrap() > 1, "it was taken until then");
     }
 }

@@ -48,17 +48,17 @@ impl Index {
         (Index { file, lines }, known)
     }
 
-    /// Notes what was read of these folders; all that is known is in `known`.
-    pub fn add(&mut self, new: &[String], known: &HashMap<String, Known>) {
+    /// Notes what was read of these folders. All that is known is in `known`, and in `before` where a list has not come to it yet.
+    pub fn add(&mut self, new: &[String], known: &HashMap<String, Known>, before: &HashMap<String, Known>) {
         let rows: Vec<String> = new.iter().filter_map(|name| row(known.get(name)?)).collect();
-        let most = known.len() * 2 + SPARE_LINES;
+        let most = (known.len() + before.len()) * 2 + SPARE_LINES;
         let written = match self.lines {
             Some(_) if rows.is_empty() => return,
             Some(lines) if lines + rows.len() <= most => {
                 append(&self.file, &rows.concat()).map(|()| lines + rows.len())
             }
             _ => {
-                let all: Vec<String> = known.values().filter_map(row).collect();
+                let all: Vec<String> = known.values().chain(before.values()).filter_map(row).collect();
                 let text = format!("{HEAD}\n{}", all.concat());
                 write_whole(&self.file, text.as_bytes()).map(|()| all.len()).map_err(io::Error::other)
             }

@@ -88,7 +88,7 @@ pub struct Page {
     pub offset: usize,
     /// The page.
     pub runs: Vec<RunEntry>,
-    /// Folders whose record cannot be read.
+    /// Folders whose record cannot be read, and submissions that cannot, as `.serve/queue/ID`.
     pub unreadable: Vec<Unreadable>,
 }
 
@@ -122,17 +122,27 @@ fn unusable(message: String) -> Problem {
     Problem::new(StatusCode::BAD_REQUEST, message)
 }
 
+/// Entries of a page, by what a query says of it.
+///
+/// # Errors
+/// So many are on no page.
+pub fn limit(given: Option<usize>) -> Result<usize, Problem> {
+    let limit = given.unwrap_or(PAGE);
+    match (1..=MOST).contains(&limit) {
+        true => Ok(limit),
+        false => Err(unusable(format!("`limit` is 1 to {MOST}, not {limit}"))),
+    }
+}
+
 /// The page that a query asks for.
 ///
 /// # Errors
 /// The query cannot be used, or the folder of results cannot be read.
 pub fn page(shared: &Shared, query: &ListQuery) -> Result<Page, Problem> {
     let criteria = Criteria::of(query)?;
-    let limit = query.limit.unwrap_or(PAGE);
-    if !(1..=MOST).contains(&limit) {
-        return Err(unusable(format!("`limit` is 1 to {MOST}")));
-    }
-    let found = shared.library.list(shared.store.runs()).map_err(|error| Problem::internal(&error))?;
+    let limit = limit(query.limit)?;
+    let mut found = shared.library.list(shared.store.runs()).map_err(|error| Problem::internal(&error))?;
+    found.unreadable.extend(shared.store.unreadable().iter().cloned());
     let matching: Vec<&Arc<Listed>> = found.results.iter().filter(|one| criteria.matches(one)).collect();
     let mut entries = entries(shared, &matching, criteria.is_empty());
     entries.retain(|entry| query.state.is_none_or(|state| entry.state == state));

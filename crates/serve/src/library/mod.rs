@@ -30,6 +30,9 @@ use note::{NOTE_FILE, Note};
 /// Files that make a folder one of results, in the order in which they are looked for.
 const RECORDS: [&str; 3] = [ExperimentRecord::FILE, CapacityRecord::FILE, Record::FILE];
 
+/// Records that are read before the file of the index says so.
+const NOTED_TOGETHER: usize = 500;
+
 /// A folder of results.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Listed {
@@ -91,9 +94,9 @@ impl Library {
         for name in names {
             let folder = root.join(&name);
             let name = name.to_string_lossy().into_owned();
-            let before = before.remove(&name);
-            let was = before.as_ref().map(|known| known.stamps);
-            let now = Known::of(&folder, before);
+            let one = before.remove(&name);
+            let was = one.as_ref().map(|known| known.stamps);
+            let now = Known::of(&folder, one);
             if was != Some(now.stamps) {
                 new.push(name.clone());
             }
@@ -105,8 +108,13 @@ impl Library {
                 }
             }
             known.insert(name, now);
+            // A server that is ended during a long first list need not begin it again.
+            if new.len() >= NOTED_TOGETHER {
+                self.note_in_index(&new, &known, &before);
+                new.clear();
+            }
         }
-        self.note_in_index(&new, &known);
+        self.note_in_index(&new, &known, &HashMap::new());
         *self.known() = known;
         Ok(found)
     }
@@ -121,14 +129,14 @@ impl Library {
         let mut known = self.known();
         known.insert(name.to_owned(), now);
         if is_new {
-            self.note_in_index(&[name.to_owned()], &known);
+            self.note_in_index(&[name.to_owned()], &known, &HashMap::new());
         }
         found
     }
 
-    fn note_in_index(&self, new: &[String], known: &HashMap<String, Known>) {
+    fn note_in_index(&self, new: &[String], known: &HashMap<String, Known>, before: &HashMap<String, Known>) {
         if let Some(index) = self.index.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
-            index.add(new, known);
+            index.add(new, known, before);
         }
     }
 

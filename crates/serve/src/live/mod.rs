@@ -27,7 +27,8 @@ struct View {
 }
 
 impl Views {
-    /// What is shown of a submission now; the same for all who ask within a second. `None` if there is none.
+    /// What is shown of a submission now; the same for all who ask within a second. `None` if there is none. Reads a file and draws: no work
+    /// for a thread that others wait for.
     pub fn show(&self, store: &Store, id: &str) -> Option<Arc<Shown>> {
         let entry = store.get(id)?;
         let view = {
@@ -58,15 +59,7 @@ impl View {
             return Arc::clone(shown);
         }
         // A file that cannot be read shows what was there before.
-        while let Ok(lines) = self.tail.lines() {
-            if lines.is_empty() {
-                break;
-            }
-            lines
-                .iter()
-                .filter_map(|line| serde_json::from_str(&line.text).ok())
-                .for_each(|event| self.gathered.add(event));
-        }
+        let _ = self.tail.each_event(|event| self.gathered.add(event));
         let shown = Arc::new(self.gathered.shown(&subject(entry)));
         self.drawn = Some((Instant::now(), Arc::clone(&shown)));
         shown

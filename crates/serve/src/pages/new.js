@@ -16,7 +16,8 @@
     run: function (fields) {
       var out = {}, load = {};
       out.workload = fields.workload.value || { file_name: 'workload.yaml', text: at('text').value };
-      copyTexts(fields, out, { system: 'system', protocol: 'protocol', warmup: 'warmup', duration: 'duration', slo: 'slo' });
+      copyTexts(fields, out, { system: 'system', endpoint: 'endpoint', protocol: 'protocol', warmup: 'warmup', duration: 'duration',
+        slo: 'slo' });
       ['scale', 'rate'].forEach(function (name) {
         // What is no number is sent as it is: the server says what is wrong with it.
         if (fields[name].value !== fields[name].dataset.usual) load[name] = number(fields[name]);
@@ -40,7 +41,7 @@
     },
     capacity: function (fields) {
       var out = { capacity: fields.workload.value };
-      copyTexts(fields, out, { system: 'system', protocol: 'protocol', slo: 'objectives', within: 'within', duration: 'trial',
+      copyTexts(fields, out, { system: 'system', endpoint: 'endpoint', protocol: 'protocol', slo: 'objectives', within: 'within', duration: 'trial',
         warmup: 'trial-warmup' });
       if (fields.vary.value !== 'rate') out.vary = fields.vary.value;
       if (fields.qos.value) out.qos = Number(fields.qos.value);
@@ -52,8 +53,8 @@
 
   function copyTexts(fields, out, names) {
     Object.keys(names).forEach(function (name) {
-      var value = fields[names[name]].value.trim();
-      if (value) out[name] = value;
+      var field = fields[names[name]], value = field.value.trim();
+      if (value && !field.disabled) out[name] = value;
     });
   }
 
@@ -68,6 +69,8 @@
   }
 
   function changed() {
+    // What runs already is not started.
+    form().elements.system.disabled = form().elements.endpoint.value.trim() !== '';
     at('run').disabled = true;
     at('measure').disabled = true;
     clearTimeout(timer);

@@ -7,6 +7,7 @@ use pubmark_protocols::PROTOCOLS;
 use pubmark_report::numbers::counted;
 use pubmark_systems::Definition;
 
+use crate::allow::NotAllowed;
 use crate::problem::Problem;
 use crate::shared::Shared;
 
@@ -72,6 +73,7 @@ pub fn form(shared: &Shared) -> Result<String, Problem> {
             fieldset data-for="run capacity" {
                 legend { "System" }
                 (choice("system", "System", &system_list))
+                (endpoint(shared.allow.names("hello", None, Some("mqtt://host")).err().as_ref()))
                 (choice("protocol", "Protocol", &protocol_list))
                 (choice("qos", "QoS", &html! { option value="" { "the workload's" } option { "0" } option { "1" } option { "2" } }))
                 label.check data-for="run" { input type="checkbox" name="tls"; " Encrypt connections (TLS)" }
@@ -169,6 +171,23 @@ fn editor(name: &str, example: &str) -> Markup {
     }
 }
 
+/// The address of a system that runs already; where it may not be given, why.
+fn endpoint(refused: Option<&NotAllowed>) -> Markup {
+    html! {
+        div.field {
+            label for="endpoint" { "Or the endpoint of one that runs already" }
+            input id="endpoint" name="endpoint" placeholder="mqtt://broker.example:1883" autocomplete="off" spellcheck="false"
+                inputmode="url" disabled[refused.is_some()] aria-describedby="endpoint-hint";
+            p.hint id="endpoint-hint" {
+                @match refused {
+                    Some(refused) => { "Needs " code { "--allow " (refused.right().word()) } " at the start of the server." }
+                    None => { "Nothing is started then. Only test what is yours." }
+                }
+            }
+        }
+    }
+}
+
 fn choice(name: &str, words: &str, options: &Markup) -> Markup {
     html! { div.field { label for=(name) { (words) } select id=(name) name=(name) { (options) } } }
 }
@@ -199,7 +218,7 @@ fn outcome() -> Markup {
             ul #notes {}
             div.buttons {
                 button #run .primary type="submit" disabled { "Start" }
-                button #measure type="button" disabled data-for="run capacity" { "Compare with this machine" }
+                button #measure type="button" disabled { "Compare with this machine" }
             }
             h2 { "What it needs" }
             pre #plan tabindex="0" aria-label="What it needs" {}

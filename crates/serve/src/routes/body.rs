@@ -10,7 +10,7 @@ use axum::extract::{FromRequest, Request};
 use axum::http::StatusCode;
 use schemars::JsonSchema;
 
-use crate::problem::Problem;
+use crate::problem::{DESCRIBED, Problem};
 
 /// Largest body of a request, bytes.
 pub const BODY_BYTES: usize = 2 << 20;
@@ -32,9 +32,15 @@ impl<State: Send + Sync, Described> FromRequest<State> for Text<Described> {
             Problem::new(StatusCode::REQUEST_TIMEOUT, format!("the body did not come within {} s", LIMIT.as_secs()))
         })?;
         match text {
+            Ok(text) if text.trim().is_empty() => {
+                Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "the body is empty").hint(DESCRIBED))
+            }
             Ok(text) => Ok(Text { text, described: PhantomData }),
             Err(rejection) if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE => {
                 Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, format!("the body is larger than {} B", BODY_BYTES)))
+            }
+            Err(rejection) if rejection.status() == StatusCode::BAD_REQUEST => {
+                Err(Problem::new(StatusCode::BAD_REQUEST, "the body is no text in UTF-8").hint(DESCRIBED))
             }
             Err(rejection) => Err(Problem::new(rejection.status(), rejection.body_text())),
         }

@@ -15,7 +15,7 @@ use pubmark_report::html;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::files::Content;
+use super::files::{Content, HtmlText};
 use super::lookup;
 use super::selection::Selection;
 use crate::pages;
@@ -80,7 +80,7 @@ pub async fn compared(
         let records = records(&used, &selection.run)?;
         let comparison = compare(&records).map_err(|error| refused(&error))?;
         Ok(if is_page {
-            Content::page(html::comparison(&comparison)).into_response()
+            Content::<HtmlText>::of(html::comparison(&comparison)).into_response()
         } else {
             Json(shown(&comparison)).into_response()
         })

@@ -97,18 +97,25 @@ pub async fn events(
     resume: Resume,
 ) -> Result<Events, Problem> {
     let (send, receive) = mpsc::channel(16);
-    match lookup::find(&shared, &id)? {
+    let used = Arc::clone(&shared);
+    let begun = lookup::briefly(move || match lookup::find(&used, &id)? {
         Found::Submission(entry) => {
-            let file = shared.store.folder(&entry.submitted.id).join(EVENTS_FILE);
+            let file = used.store.folder(&entry.submitted.id).join(EVENTS_FILE);
             let (tail, current) = begin(file, &entry, resume).map_err(|error| Problem::internal(&error))?;
+            Ok(Some((entry.submitted.id, tail, current)))
+        }
+        // What was made without the server left no events.
+        Found::Folder(_) => Ok(None),
+    });
+    match begun.await? {
+        Some((id, tail, current)) => {
             // There is room for it: nothing was sent yet.
             if let Some(current) = current {
                 drop(send.send(Ok(current)).await);
             }
-            tokio::spawn(follow(shared, entry.submitted.id, tail, send));
+            tokio::spawn(follow(shared, id, tail, send));
         }
-        // What was made without the server left no events.
-        Found::Folder(_) => drop(send.send(Ok(end("complete"))).await),
+        None => drop(send.send(Ok(end("complete"))).await),
     }
     Ok(Events(ReceiverStream::new(receive)))
 }
@@ -132,9 +139,16 @@ fn begin(file: PathBuf, entry: &Entry, resume: Resume) -> io::Result<(Tail, Opti
 
 async fn follow(shared: Arc<Shared>, id: String, mut tail: Tail, send: mpsc::Sender<Result<Event, Infallible>>) {
     loop {
-        // Before the file: what is written after it is over would be missed.
-        let Some(entry) = shared.store.get(&id) else { return };
-        let Ok(lines) = tail.lines() else { return };
+        let (used, name) = (Arc::clone(&shared), id.clone());
+        let read = lookup::briefly(move || {
+            // Before the file: what is written after it is over would be missed.
+            let entry = used.store.get(&name).ok_or_else(|| Problem::not_found("run", &name))?;
+            let lines = tail.lines().map_err(|error| Problem::internal(&error))?;
+            Ok((tail, entry.status.state, lines))
+        });
+        // It was deleted, or its file cannot be read.
+        let Ok((same, state, lines)) = read.await else { return };
+        tail = same;
         let is_quiet = lines.is_empty();
         for line in lines {
             // A reader that went away ends it.
@@ -142,8 +156,8 @@ async fn follow(shared: Arc<Shared>, id: String, mut tail: Tail, send: mpsc::Sen
                 return;
             }
         }
-        if is_quiet && entry.status.state.is_over() {
-            drop(send.send(Ok(end(entry.status.state.word()))).await);
+        if is_quiet && state.is_over() {
+            drop(send.send(Ok(end(state.word()))).await);
             return;
         }
         if is_quiet {

@@ -1,6 +1,8 @@
 //! `GET /export`: a selection of results as an archive that opens without a server.
 
+use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use aide::OperationOutput;
 use aide::generate::GenContext;
@@ -11,6 +13,7 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use pubmark_report::html::IndexRow;
 use tokio::sync::mpsc;
+use tokio_stream::StreamExt as _;
 use tokio_stream::wrappers::ReceiverStream;
 
 use super::lookup;
@@ -25,7 +28,11 @@ use crate::shared::Shared;
 const WAITING: usize = 4;
 
 /// An archive, written while it is sent.
-pub struct ArchiveResponse(ReceiverStream<Result<Vec<u8>, std::io::Error>>);
+pub struct ArchiveResponse {
+    pieces: mpsc::Receiver<io::Result<Vec<u8>>>,
+    /// Set by the writer before it lets go of the other end.
+    is_whole: Arc<AtomicBool>,
+}
 
 impl IntoResponse for ArchiveResponse {
     fn into_response(self) -> Response {
@@ -33,7 +40,7 @@ impl IntoResponse for ArchiveResponse {
             (header::CONTENT_TYPE, "application/gzip"),
             (header::CONTENT_DISPOSITION, "attachment; filename=\"pubmark-results.tar.gz\""),
         ];
-        (heads, Body::from_stream(self.0)).into_response()
+        (heads, body(self)).into_response()
     }
 }
 
@@ -67,13 +74,44 @@ pub async fn export(State(shared): State<Arc<Shared>>, selection: Selection) -> 
     })
     .await?;
     let (send, receive) = mpsc::channel(WAITING);
-    // Beside the other slow work: it takes as long as its reader.
+    let is_whole = Arc::new(AtomicBool::new(false));
+    let whole = Arc::clone(&is_whole);
+    // Beside the other slow work: it takes as long as its reader, within limits.
     tokio::task::spawn_blocking(move || {
-        if let Err(error) = export.write(Pieces(send.clone())) {
-            // The connection is cut, so that what came does not pass for the whole.
-            drop(send.blocking_send(Err(error)));
-        }
+        let is_written = export.write(Pieces::to(send.clone())).is_ok();
+        whole.store(is_written, Ordering::Release);
+        // Behind it: the reader looks when there is no sender any more.
+        drop(send);
         drop(permit);
     });
-    Ok(ArchiveResponse(ReceiverStream::new(receive)))
+    Ok(ArchiveResponse { pieces: receive, is_whole })
+}
+
+/// The pieces as they come, then an error if something is missing: the connection is cut, so that what came does not pass for the whole.
+fn body(archive: ArchiveResponse) -> Body {
+    let ArchiveResponse { pieces, is_whole } = archive;
+    let cut = move || {
+        let is_cut = !is_whole.swap(true, Ordering::AcqRel);
+        is_cut.then(|| Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the archive was not written to its end")))
+    };
+    // Asked for when there is no further piece: the writer has ended.
+    Body::from_stream(ReceiverStream::new(pieces).chain(tokio_stream::iter(std::iter::from_fn(cut))))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn an_archive_that_was_not_written_to_its_end_is_an_error() {
+        for (is_whole, is_good) in [(true, true), (false, false)] {
+            let (send, pieces) = mpsc::channel(WAITING);
+            send.send(Ok(b"piece".to_vec())).await.unwrap();
+            drop(send);
+            let archive = ArchiveResponse { pieces, is_whole: Arc::new(AtomicBool::new(is_whole)) };
+            let read = axum::body::to_bytes(body(archive), 100).await;
+            assert_eq!(read.is_ok(), is_good);
+        }
+    }
 }

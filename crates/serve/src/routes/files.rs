@@ -1,5 +1,6 @@
 //! `GET /runs/{id}/record|report|table|notes`: files of a folder of results, by fixed names.
 
+use std::marker::PhantomData;
 use std::path::Path as FilePath;
 use std::sync::Arc;
 
@@ -26,58 +27,98 @@ use crate::store::MESSAGES_FILE;
 /// The page may run its own script and style, and load nothing.
 const PAGE_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; frame-ancestors 'none'; sandbox allow-scripts";
 
-/// A text of a type.
-pub struct Content {
-    kind: &'static str,
-    text: String,
-    policy: Option<&'static str>,
+/// Kinds of texts.
+pub trait Kind {
+    /// Their media type.
+    const TYPE: &'static str;
+    /// What a browser may do with them, beside what it may with all.
+    const POLICY: Option<&'static str> = None;
 }
 
-impl Content {
-    /// A page of the reports.
-    pub fn page(text: String) -> Content {
-        Content { kind: "text/html; charset=utf-8", text, policy: Some(PAGE_POLICY) }
+/// JSON of ours.
+pub struct JsonText;
+/// A page of the reports, or a part of one.
+pub struct HtmlText;
+/// A table.
+pub struct CsvText;
+/// Words for people.
+pub struct PlainText;
+
+impl Kind for JsonText {
+    const TYPE: &'static str = "application/json";
+}
+
+impl Kind for HtmlText {
+    const TYPE: &'static str = "text/html; charset=utf-8";
+    const POLICY: Option<&'static str> = Some(PAGE_POLICY);
+}
+
+impl Kind for CsvText {
+    const TYPE: &'static str = "text/csv; charset=utf-8";
+}
+
+impl Kind for PlainText {
+    const TYPE: &'static str = "text/plain; charset=utf-8";
+}
+
+/// A text of a kind.
+pub struct Content<K> {
+    text: String,
+    kind: PhantomData<K>,
+}
+
+impl<K: Kind> Content<K> {
+    /// Of its text.
+    pub fn of(text: String) -> Content<K> {
+        Content { text, kind: PhantomData }
     }
 }
 
-impl IntoResponse for Content {
+impl<K: Kind> IntoResponse for Content<K> {
     fn into_response(self) -> Response {
-        let mut response = ([(header::CONTENT_TYPE, self.kind)], self.text).into_response();
-        if let Some(policy) = self.policy {
+        let mut response = ([(header::CONTENT_TYPE, K::TYPE)], self.text).into_response();
+        if let Some(policy) = K::POLICY {
             response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, header::HeaderValue::from_static(policy));
         }
         response
     }
 }
 
-impl OperationOutput for Content {
-    type Inner = Content;
+impl<K: Kind> OperationOutput for Content<K> {
+    type Inner = Content<K>;
 
     fn inferred_responses(_: &mut GenContext, _: &mut Operation) -> Vec<(Option<ApiStatus>, ApiResponse)> {
-        let content = [("*/*".to_owned(), MediaType::default())].into_iter().collect();
+        let bare = K::TYPE.split(';').next().unwrap_or_default().to_owned();
+        let content = [(bare, MediaType::default())].into_iter().collect();
         let response = ApiResponse { description: "The text.".to_owned(), content, ..ApiResponse::default() };
         vec![(Some(ApiStatus::Code(200)), response)]
     }
 }
 
 /// `record.json`, `experiment.json` or `capacity.json`.
-pub async fn record(State(shared): State<Arc<Shared>>, Path(Id { id }): Path<Id>) -> Result<Content, Problem> {
+pub async fn record(
+    State(shared): State<Arc<Shared>>,
+    Path(Id { id }): Path<Id>,
+) -> Result<Content<JsonText>, Problem> {
     let used = Arc::clone(&shared);
     lookup::slowly(&shared, move || {
         let folder = lookup::results(&used, &id)?;
         let text = of_kind(&folder, store::to_json, store::to_json, store::to_json)?;
         let text = text.map_err(|error| Problem::internal(&error))?;
-        Ok(Content { kind: "application/json", text, policy: None })
+        Ok(Content::of(text))
     })
     .await
 }
 
 /// The report, made from the record by this version.
-pub async fn report(State(shared): State<Arc<Shared>>, Path(Id { id }): Path<Id>) -> Result<Content, Problem> {
+pub async fn report(
+    State(shared): State<Arc<Shared>>,
+    Path(Id { id }): Path<Id>,
+) -> Result<Content<HtmlText>, Problem> {
     let used = Arc::clone(&shared);
     lookup::slowly(&shared, move || {
         let text = of_kind(&lookup::results(&used, &id)?, html::run, html::experiment, html::capacity)?;
-        Ok(Content::page(text))
+        Ok(Content::of(text))
     })
     .await
 }
@@ -95,13 +136,13 @@ pub async fn table(
     State(shared): State<Arc<Shared>>,
     Path(Id { id }): Path<Id>,
     Query(query): Query<TableQuery>,
-) -> Result<Content, Problem> {
+) -> Result<Content<CsvText>, Problem> {
     let used = Arc::clone(&shared);
     lookup::slowly(&shared, move || {
         let of_run = |record: &Record| csv_of(record, query.table.as_deref());
         let folder = lookup::results(&used, &id)?;
         let text = of_kind(&folder, of_run, |record| Ok(csv::cells(record)), |record| Ok(csv::trials(record)))??;
-        Ok(Content { kind: "text/csv; charset=utf-8", text, policy: None })
+        Ok(Content::of(text))
     })
     .await
 }
@@ -118,7 +159,10 @@ fn csv_of(record: &Record, name: Option<&str>) -> Result<String, Problem> {
 }
 
 /// What the child wrote for people; empty for a folder that no submission made.
-pub async fn notes(State(shared): State<Arc<Shared>>, Path(Id { id }): Path<Id>) -> Result<Content, Problem> {
+pub async fn notes(
+    State(shared): State<Arc<Shared>>,
+    Path(Id { id }): Path<Id>,
+) -> Result<Content<PlainText>, Problem> {
     let used = Arc::clone(&shared);
     lookup::slowly(&shared, move || {
         let text = match lookup::find(&used, &id)? {
@@ -132,7 +176,7 @@ pub async fn notes(State(shared): State<Arc<Shared>>, Path(Id { id }): Path<Id>)
                 }
             }
         };
-        Ok(Content { kind: "text/plain; charset=utf-8", text, policy: None })
+        Ok(Content::of(text))
     })
     .await
 }

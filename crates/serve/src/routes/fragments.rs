@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use axum::extract::{Query, State};
-use axum::http::StatusCode;
 
-use super::files::Content;
+use super::files::{Content, HtmlText};
 use super::lookup;
+use super::query::unusable;
 use crate::entry::RunEntry;
 use crate::library::list::{self, ListQuery};
 use crate::pages;
@@ -17,28 +17,26 @@ use crate::shared::Shared;
 pub async fn list(
     State(shared): State<Arc<Shared>>,
     query: Result<Query<ListQuery>, axum::extract::rejection::QueryRejection>,
-) -> Result<Content, Problem> {
-    let Query(query) = query.map_err(|rejection| {
-        Problem::new(StatusCode::BAD_REQUEST, rejection.body_text()).hint("`/` shows all results")
-    })?;
+) -> Result<Content<HtmlText>, Problem> {
+    let Query(query) = query.map_err(|rejection| unusable(&rejection).hint("`/` shows all results"))?;
     let used = Arc::clone(&shared);
     lookup::listing(&shared, move || {
         let page = list::page(&used, &query)?;
-        Ok(Content::page(pages::library::list(&page, &query)))
+        Ok(Content::<HtmlText>::of(pages::library::list(&page, &query)))
     })
     .await
 }
 
 /// Submissions that wait or are carried out.
-pub async fn queue(State(shared): State<Arc<Shared>>) -> Content {
+pub async fn queue(State(shared): State<Arc<Shared>>) -> Content<HtmlText> {
     let open = shared.store.all().into_iter().filter(|entry| !entry.status.state.is_over());
     let entries: Vec<RunEntry> =
         open.enumerate().map(|(position, entry)| RunEntry::of_submission(entry, Some(position), None)).collect();
-    Content::page(pages::library::queue(&entries))
+    Content::<HtmlText>::of(pages::library::queue(&entries))
 }
 
 /// The form of a new run.
-pub async fn new(State(shared): State<Arc<Shared>>) -> Result<Content, Problem> {
+pub async fn new(State(shared): State<Arc<Shared>>) -> Result<Content<HtmlText>, Problem> {
     let used = Arc::clone(&shared);
-    lookup::slowly(&shared, move || Ok(Content::page(pages::new::form(&used)?))).await
+    lookup::slowly(&shared, move || Ok(Content::<HtmlText>::of(pages::new::form(&used)?))).await
 }

@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse as _, Response};
 
-use super::files::Content;
+use super::files::{Content, HtmlText};
 use super::lookup;
 use crate::library::history::{self, HistoryQuery};
 use crate::pages;
@@ -27,7 +27,7 @@ pub async fn history(
         let folder = lookup::results(&used, &query.run)?;
         let found = history::history(&used, &query, &folder)?;
         Ok(if is_page {
-            Content::page(pages::history::fragment(&found, &query)).into_response()
+            Content::<HtmlText>::of(pages::history::fragment(&found, &query)).into_response()
         } else {
             Json(found).into_response()
         })

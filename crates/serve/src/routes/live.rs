@@ -17,7 +17,8 @@ use crate::shared::Shared;
 /// What is drawn, once a second, until the end.
 pub async fn live(State(shared): State<Arc<Shared>>, Path(Id { id }): Path<Id>) -> Result<Events, Problem> {
     let (send, receive) = mpsc::channel(2);
-    match lookup::find(&shared, &id)? {
+    let used = Arc::clone(&shared);
+    match lookup::briefly(move || lookup::find(&used, &id)).await? {
         Found::Submission(entry) => {
             tokio::spawn(follow(shared, entry.submitted.id, send));
         }
@@ -34,7 +35,8 @@ pub async fn live(State(shared): State<Arc<Shared>>, Path(Id { id }): Path<Id>) 
 async fn follow(shared: Arc<Shared>, id: String, send: mpsc::Sender<Result<Event, Infallible>>) {
     let mut before: Option<Arc<Shown>> = None;
     loop {
-        let Some(shown) = shared.views.show(&shared.store, &id) else { return };
+        let (used, name) = (Arc::clone(&shared), id.clone());
+        let Ok(Some(shown)) = lookup::briefly(move || Ok(used.views.show(&used.store, &name))).await else { return };
         let is_new = before.as_ref().is_none_or(|before| !Arc::ptr_eq(before, &shown) && **before != *shown);
         if is_new && send.send(Ok(event(&shown))).await.is_err() {
             return;

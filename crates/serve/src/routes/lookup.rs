@@ -112,12 +112,23 @@ pub async fn slowly<Value: Send + 'static>(
     shared: &Arc<Shared>,
     work: impl FnOnce() -> Result<Value, Problem> + Send + 'static,
 ) -> Result<Value, Problem> {
-    let failed = |reason: &str| Problem::from(RunError::new(ErrorKind::Internal, reason));
-    let _permit = shared.slow.acquire().await.map_err(|_| failed("the server ends"))?;
-    tokio::task::spawn_blocking(work).await.map_err(|_| failed("a request came to no end"))?
+    let ends = |_| Problem::from(RunError::new(ErrorKind::Internal, "the server ends"));
+    let _permit = shared.slow.acquire().await.map_err(ends)?;
+    briefly(work).await
 }
 
-/// The same for a list of all results, one at once.
+/// Looks at files for a moment, beside slow work: whoever follows a run does not wait for that.
+///
+/// # Errors
+/// What it says, or that it was given up.
+pub async fn briefly<Value: Send + 'static>(
+    work: impl FnOnce() -> Result<Value, Problem> + Send + 'static,
+) -> Result<Value, Problem> {
+    let failed = |_| Problem::from(RunError::new(ErrorKind::Internal, "a request came to no end"));
+    tokio::task::spawn_blocking(work).await.map_err(failed)?
+}
+
+/// Makes a list of all results, one at once.
 ///
 /// # Errors
 /// As [`slowly`].

@@ -50,14 +50,17 @@ pub fn router(shared: Arc<Shared>) -> Router {
         .route("/queue", axum::routing::get(fragments::queue))
         .route("/new", axum::routing::get(fragments::new))
         .route("/runs/{id}/live", axum::routing::get(live::live))
-        .fallback(|| async { Problem::new(axum::http::StatusCode::NOT_FOUND, "there is no such path") })
+        .fallback(|| async { Problem::new(axum::http::StatusCode::NOT_FOUND, "there is no such path").hint(PATHS) })
         .method_not_allowed_fallback(|| async {
-            Problem::new(axum::http::StatusCode::METHOD_NOT_ALLOWED, "the path does not take this method")
+            Problem::new(axum::http::StatusCode::METHOD_NOT_ALLOWED, "the path does not take this method").hint(PATHS)
         })
         .layer(axum::extract::DefaultBodyLimit::max(body::BODY_BYTES))
         .layer(from_fn_with_state(Arc::clone(&shared), who::check))
         .with_state(shared)
 }
+
+/// What to do about a wrong path or method.
+const PATHS: &str = "`GET /openapi.json` lists the paths with their methods";
 
 /// What is said of a submission with several results.
 const NEWEST: &str = "Of a submission with several repetitions that of the newest one; the names in `folders` of `GET /runs/{id}` are \

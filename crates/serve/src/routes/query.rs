@@ -3,6 +3,7 @@
 use aide::OperationInput;
 use aide::generate::GenContext;
 use aide::openapi::Operation;
+use axum::extract::rejection::QueryRejection;
 use axum::extract::{FromRequestParts, Query as Parsed};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
@@ -19,9 +20,16 @@ impl<State: Send + Sync, Fields: DeserializeOwned> FromRequestParts<State> for Q
 
     async fn from_request_parts(parts: &mut Parts, state: &State) -> Result<Query<Fields>, Problem> {
         let read = Parsed::from_request_parts(parts, state).await;
-        let unusable = |text: String| Problem::new(StatusCode::BAD_REQUEST, text);
-        read.map(|Parsed(fields)| Query(fields)).map_err(|rejection| unusable(rejection.body_text()))
+        read.map(|Parsed(fields)| Query(fields)).map_err(|rejection| unusable(&rejection))
     }
+}
+
+/// Its words without those of the library that read it.
+pub fn unusable(rejection: &QueryRejection) -> Problem {
+    let text = rejection.body_text();
+    let reason = text.strip_prefix("Failed to deserialize query string: ").unwrap_or(&text);
+    Problem::new(StatusCode::BAD_REQUEST, format!("the query cannot be used: {reason}"))
+        .hint("`GET /openapi.json` describes the parameters of each path")
 }
 
 impl<Fields: JsonSchema> OperationInput for Query<Fields> {

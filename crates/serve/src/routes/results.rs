@@ -64,7 +64,11 @@ pub async fn delete(State(shared): State<Arc<Shared>>, Path(Id { id }): Path<Id>
         let removed = removable(&used, &id)?;
         let aside = used.store.serve_folder().join(REMOVED_FOLDER);
         for Extent { folder, .. } in &removed.folders {
-            removal::remove(used.store.runs(), folder, &aside).map_err(|error| Problem::internal(&error))?;
+            match removal::remove(used.store.runs(), folder, &aside) {
+                // Another request removes it at the same time.
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                removed => removed.map_err(|error| Problem::internal(&error))?,
+            }
         }
         match &removed.submission {
             Some(submission) => used.store.remove(submission)?,

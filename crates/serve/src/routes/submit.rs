@@ -1,22 +1,26 @@
 //! `POST /runs`, `POST /validate`.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use aide::OperationOutput;
 use aide::generate::GenContext;
 use aide::openapi::{Operation, Response as ApiResponse, StatusCode as ApiStatus};
 use axum::Json;
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use pubmark_experiment::Machines;
+use pubmark_preflight::dry_run;
 use pubmark_record::headline::Kind;
 use pubmark_report::words::command_line;
-use pubmark_runner::CheckedRun;
+use pubmark_runner::RunError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::body::Text;
 use super::lookup;
+use super::query::Query;
 use crate::entry::RunEntry;
 use crate::problem::Problem;
 use crate::shared::Shared;
@@ -70,8 +74,8 @@ pub struct Validated {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DryRunQuery {
-    /// Measure this machine, too, for two seconds, and hold what the run needs against what there is; of a search its first trial. Not
-    /// for experiments.
+    /// Measure this machine, too, for two seconds, and hold what the run needs against what there is; of a search its first trial, of an
+    /// experiment each load.
     #[serde(default)]
     machine: bool,
 }
@@ -79,8 +83,8 @@ pub struct DryRunQuery {
 /// What was worked out.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct DryRun {
-    /// Of a run what it needs, as `pubmark run --dry-run` prints it; of an experiment how many runs it makes, and how long they take; of a
-    /// search what it tries, and what the first trial needs.
+    /// Of a run what it needs, as `pubmark run --dry-run` prints it; of an experiment how many runs it makes, how long they take, and which
+    /// combinations cannot be run on this machine, with the reason; of a search what it tries, and what the first trial needs.
     text: String,
 }
 
@@ -117,37 +121,34 @@ pub async fn dry_run(
 ) -> Result<Json<DryRun>, Problem> {
     let used = Arc::clone(&shared);
     lookup::slowly(&shared, move || {
-        let (rows, run) = match Submission::plan(&body.text, &used.allow, &used.host)? {
-            Planned::Run(run) => (vec![], Some(run)),
-            Planned::Rows(rows, run) => (rows, run),
-        };
-        let mut text: String =
-            rows.iter().map(|(head, words)| format!("  {head:<12}{words}").trim_end().to_owned() + "\n").collect();
-        match run {
-            Some(run) => {
-                if !text.is_empty() {
-                    text.push_str("\nThe first trial:\n\n");
+        let text = match Submission::plan(&body.text, &used.allow, &used.host)? {
+            Planned::Run(run) => worked_out(&used, query.machine, |here| dry_run::run::text(&run, here))?,
+            Planned::Search(rows, first) => {
+                worked_out(&used, query.machine, |here| dry_run::capacity::text(&rows, &first, here))?
+            }
+            Planned::Experiment(plan) => worked_out(&used, query.machine, |here| {
+                let (machines, stop) = (Machines::default(), AtomicBool::new(false));
+                match here {
+                    true => dry_run::experiment::on_this_machine(&plan, &machines, &stop),
+                    false => Ok(dry_run::experiment::text(&plan, &machines)),
                 }
-                text.push_str(&worked_out(&used, &run, query.machine)?);
-            }
-            None if query.machine => {
-                let problem = "an experiment is not held against the machine here";
-                return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, problem)
-                    .hint("`pubmark experiment --dry-run` does that, and says which of its runs are not possible"));
-            }
-            None => {}
-        }
+            })?,
+        };
         Ok(Json(DryRun { text }))
     })
     .await
 }
 
-fn worked_out(shared: &Shared, run: &CheckedRun, on_machine: bool) -> Result<String, Problem> {
-    let work_out = shared.dry_run;
+/// Says what a submission needs; with `on_machine` measures what this machine has, which no run may go on beside.
+fn worked_out(
+    shared: &Shared,
+    on_machine: bool,
+    text: impl FnOnce(bool) -> Result<String, RunError>,
+) -> Result<String, Problem> {
     if !on_machine {
-        return Ok(work_out(run, false)?);
+        return Ok(text(false)?);
     }
-    let measured = shared.queue.between_runs(|| work_out(run, true)).ok_or_else(|| {
+    let measured = shared.queue.between_runs(|| text(true)).ok_or_else(|| {
         Problem::new(StatusCode::CONFLICT, "a run is under way: measuring the machine would disturb it")
             .hint("wait for its end, or leave `machine` out")
     })?;

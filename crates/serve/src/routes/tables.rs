@@ -8,16 +8,19 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use pubmark_model::link::presets;
 use pubmark_model::{experiment, listing};
+use pubmark_preflight::doctor::{self, Finding};
 use pubmark_protocols::PROTOCOLS;
 use pubmark_runner::stream::StreamEvent;
 use pubmark_systems::{Definition, install};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::lookup;
+use crate::library::list;
 use crate::problem::Problem;
-use crate::shared::{DoctorRow, Shared};
-use crate::store::{EVENTS_FILE, State as RunState};
+use crate::routes::query::Query;
+use crate::shared::Shared;
+use crate::store::State as RunState;
 
 /// A system that can be started.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -172,9 +175,26 @@ pub async fn links() -> Result<Json<Vec<LinkRow>>, Problem> {
     Ok(Json(rows.into_iter().map(row).collect()))
 }
 
+/// What `pubmark doctor` found of one thing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct DoctorRow {
+    /// What was looked at.
+    pub name: String,
+    /// `good`, `limited` or `bad`.
+    pub fitness: String,
+    /// What is there.
+    pub text: String,
+    /// What to do, where it is not good.
+    pub fix: Option<String>,
+}
+
 /// Looks at this machine.
 pub async fn doctor(State(shared): State<Arc<Shared>>) -> Result<Json<Vec<DoctorRow>>, Problem> {
-    let look = shared.doctor;
+    let row = |(name, check): &doctor::Check| {
+        let Finding { fitness, text, fix } = check();
+        DoctorRow { name: (*name).to_owned(), fitness: fitness.as_str().to_owned(), text, fix }
+    };
+    let look = move || doctor::CHECKS.iter().map(row).collect();
     let used = Arc::clone(&shared);
     lookup::slowly(&shared, move || {
         used.queue.between_runs(look).map(Json).ok_or_else(|| {
@@ -185,13 +205,27 @@ pub async fn doctor(State(shared): State<Arc<Shared>>) -> Result<Json<Vec<Doctor
     .await
 }
 
+/// Which nodes.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NodesQuery {
+    /// Nodes that are left out at the beginning.
+    #[serde(default)]
+    offset: usize,
+    /// Nodes at most: 1 to 500; 50 if left out.
+    limit: Option<usize>,
+}
+
 /// Who takes part in the run under way.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct NodeList {
     /// The submission that is carried out; `null` where there is none.
     run: Option<String>,
-    /// Nodes that joined it and did not leave. Empty for a run on this machine alone: the server knows nodes only while they take part
-    /// in a run.
+    /// Nodes that joined it and did not leave, on all pages.
+    total: usize,
+    /// Nodes before this page.
+    offset: usize,
+    /// The page, by name.
     nodes: Vec<NodeRow>,
 }
 
@@ -205,24 +239,29 @@ pub struct NodeRow {
 }
 
 /// Nodes of the run under way.
-pub async fn nodes(State(shared): State<Arc<Shared>>) -> Result<Json<NodeList>, Problem> {
+pub async fn nodes(
+    State(shared): State<Arc<Shared>>,
+    Query(query): Query<NodesQuery>,
+) -> Result<Json<NodeList>, Problem> {
+    let limit = list::limit(query.limit)?;
     let used = Arc::clone(&shared);
-    lookup::slowly(&shared, move || {
+    lookup::briefly(move || {
         let under_way = |state: RunState| matches!(state, RunState::Running | RunState::Cancelling);
         let run = used.store.all().into_iter().find(|entry| under_way(entry.status.state));
-        let Some(run) = run else { return Ok(Json(NodeList { run: None, nodes: vec![] })) };
-        let id = run.submitted.id;
-        let text = std::fs::read_to_string(used.store.folder(&id).join(EVENTS_FILE)).unwrap_or_default();
-        let mut nodes: BTreeMap<String, Option<String>> = BTreeMap::new();
-        for line in text.lines() {
-            match serde_json::from_str(line) {
-                Ok(StreamEvent::Node { name, joined: true, address, .. }) => drop(nodes.insert(name, address)),
-                Ok(StreamEvent::Node { name, joined: false, .. }) => drop(nodes.remove(&name)),
-                _ => {}
-            }
-        }
-        let nodes = nodes.into_iter().map(|(name, address)| NodeRow { name, address }).collect();
-        Ok(Json(NodeList { run: Some(id), nodes }))
+        let run = run.map(|entry| entry.submitted.id);
+        let all = run.as_ref().map(|id| used.nodes.now(&used.store, id, add_node)).unwrap_or_default();
+        let (total, offset) = (all.len(), query.offset);
+        let page = all.into_iter().skip(offset).take(limit);
+        let nodes = page.map(|(name, address)| NodeRow { name, address }).collect();
+        Ok(Json(NodeList { run, total, offset, nodes }))
     })
     .await
+}
+
+fn add_node(nodes: &mut BTreeMap<String, Option<String>>, event: StreamEvent) {
+    match event {
+        StreamEvent::Node { name, joined: true, address, .. } => drop(nodes.insert(name, address)),
+        StreamEvent::Node { name, joined: false, .. } => drop(nodes.remove(&name)),
+        _ => {}
+    }
 }

@@ -3,16 +3,17 @@
 use std::path::Path;
 use std::time::Duration;
 
+use pubmark_experiment::Machines;
 use pubmark_experiment::experiment::definition;
-use pubmark_experiment::experiment::outline::Outline;
+use pubmark_experiment::experiment::planning::{self, Plan};
 use pubmark_model::experiment::{self as model, Changes, Experiment, MOST_REPETITIONS, OnlyError};
 use pubmark_record::headline::Kind;
 use pubmark_runner::spec::text::{self, Text as _};
-use pubmark_runner::{RunError, suggestion};
+use pubmark_runner::{Host, RunError, suggestion};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{Rows, Submission, What, refused};
+use super::{Submission, What, refused};
 use crate::allow::Allow;
 use crate::problem::Problem;
 
@@ -75,13 +76,10 @@ impl ExperimentSubmission {
         Ok(Submission { kind: Kind::Experiment, name: experiment.name, systems, what, notes: vec![] })
     }
 
-    /// What is run, how often and how long; then each combination. Whether each can be run here is found out when it is begun.
-    pub(super) fn rows(self, allow: &Allow) -> Result<Rows, Problem> {
+    /// The experiment, worked out for this machine; nothing is started.
+    pub(super) fn planned(self, allow: &Allow, host: &Host) -> Result<Plan, Problem> {
         let experiment = self.changed(allow)?;
-        let mut rows = Outline::of(&experiment).rows();
-        rows.push(("", String::new()));
-        rows.extend(model::cells(&experiment).into_iter().map(|cell| ("cell", cell.label)));
-        Ok(rows)
+        Ok(Plan::new(experiment, &planning::absolute(None)?, host, &Machines::default())?)
     }
 
     /// The experiment as it would be run.
@@ -100,7 +98,10 @@ impl ExperimentSubmission {
             }
             None => {
                 return Err(Problem::from(RunError::input(format!("there is no experiment `{}`", self.experiment)))
-                    .hint("`GET /experiments` lists those built in; send the `text` of another"));
+                    .hint(format!(
+                        "{}; send the `text` of another",
+                        suggestion::choices(&self.experiment, model::names())
+                    )));
             }
         };
         if let Some(repeat) = self.repeat.filter(|repeat| !(1..=MOST_REPETITIONS).contains(repeat)) {

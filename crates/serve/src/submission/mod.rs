@@ -10,13 +10,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use axum::http::StatusCode;
+use pubmark_experiment::experiment::planning::Plan;
 use pubmark_model::secret::Secret;
 use pubmark_record::headline::Kind;
 use pubmark_runner::spec::file::document;
 use pubmark_runner::{CheckedRun, Host, RunSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde::de::IgnoredAny;
+use serde::de::{DeserializeOwned, IgnoredAny};
 
 pub use capacity::CapacitySubmission;
 pub use experiment::ExperimentSubmission;
@@ -76,8 +77,10 @@ pub type Rows = Vec<(&'static str, String)>;
 pub enum Planned {
     /// A run.
     Run(Box<CheckedRun>),
-    /// Lines of an experiment or a search; and the first run of a search.
-    Rows(Rows, Option<Box<CheckedRun>>),
+    /// An experiment.
+    Experiment(Box<Plan>),
+    /// Lines of a search, and its first trial.
+    Search(Rows, Box<CheckedRun>),
 }
 
 /// How the child process is called.
@@ -93,6 +96,9 @@ pub struct Order {
     pub options: Vec<String>,
 }
 
+/// The shortest submissions.
+const SHORTEST: &str = "a run is `{\"workload\": \"smart-home\"}`, an experiment `{\"experiment\": \"brokers\"}`, a search \
+                        `{\"capacity\": \"smart-home\"}`; `GET /openapi.json` describes all fields";
 /// Name of the file of a definition.
 const EXPERIMENT_FILE: &str = "experiment.yaml";
 /// Name of the file of a password.
@@ -104,12 +110,12 @@ impl Submission {
     /// # Errors
     /// It cannot be read, with line and column; may not be made; or cannot be made on this machine.
     pub fn read(text: &str, allow: &Allow, host: &Host) -> Result<Submission, Problem> {
-        let head: Head = document(text)?;
+        let head: Head = described(text)?;
         match head {
-            Head { experiment: Some(_), .. } => document::<ExperimentSubmission>(text)?.judged(allow),
+            Head { experiment: Some(_), .. } => described::<ExperimentSubmission>(text)?.judged(allow),
             Head { axes: Some(_), .. } => ExperimentSubmission::of_text(text).judged(allow),
-            Head { capacity: Some(_), .. } => document::<CapacitySubmission>(text)?.judged(allow, host),
-            _ => Submission::of_run(document::<RunSubmission>(text)?, allow, host),
+            Head { capacity: Some(_), .. } => described::<CapacitySubmission>(text)?.judged(allow, host),
+            _ => Submission::of_run(described::<RunSubmission>(text)?, allow, host),
         }
     }
 
@@ -131,17 +137,19 @@ impl Submission {
     /// # Errors
     /// As [`Submission::read`].
     pub fn plan(text: &str, allow: &Allow, host: &Host) -> Result<Planned, Problem> {
-        let head: Head = document(text)?;
+        let head: Head = described(text)?;
         Ok(match head {
             Head { experiment: Some(_), .. } => {
-                Planned::Rows(document::<ExperimentSubmission>(text)?.rows(allow)?, None)
+                Planned::Experiment(Box::new(described::<ExperimentSubmission>(text)?.planned(allow, host)?))
             }
-            Head { axes: Some(_), .. } => Planned::Rows(ExperimentSubmission::of_text(text).rows(allow)?, None),
+            Head { axes: Some(_), .. } => {
+                Planned::Experiment(Box::new(ExperimentSubmission::of_text(text).planned(allow, host)?))
+            }
             Head { capacity: Some(_), .. } => {
-                let (rows, first) = document::<CapacitySubmission>(text)?.rows(allow, host)?;
-                Planned::Rows(rows, Some(Box::new(first)))
+                let (rows, first) = described::<CapacitySubmission>(text)?.rows(allow, host)?;
+                Planned::Search(rows, Box::new(first))
             }
-            _ => Planned::Run(Box::new(checked(document(text)?, allow, host)?)),
+            _ => Planned::Run(Box::new(checked(described(text)?, allow, host)?)),
         })
     }
 
@@ -190,6 +198,11 @@ impl Submission {
             What::Capacity { options } => Order { verb: "capacity", file: None, password: None, options },
         })
     }
+}
+
+/// What a text says; a mistake with what a submission looks like.
+fn described<Value: DeserializeOwned>(text: &str) -> Result<Value, Problem> {
+    document(text).map_err(|error| Problem::from(error).hint(SHORTEST))
 }
 
 fn checked(submitted: RunSubmission, allow: &Allow, host: &Host) -> Result<CheckedRun, Problem> {

@@ -200,9 +200,10 @@ class Client:
         """Is the server's machine fit to measure?"""
         return cast(list[Finding], self._rows("/doctor"))
 
-    def nodes(self) -> Nodes:
-        """Nodes that joined the run under way."""
-        return cast(Nodes, reading.mapping(self.connection.json("GET", "/nodes"), "the response to /nodes"))
+    def nodes(self, *, offset: int = 0, limit: int = 50) -> Nodes:
+        """Nodes that joined the run under way, by name: `limit` of them, 1 to 500, behind the first `offset`."""
+        page = self.connection.json("GET", "/nodes", query={"offset": str(offset), "limit": str(limit)})
+        return cast(Nodes, reading.mapping(page, "the response to /nodes"))
 
     def masked(self, text: str) -> str:
         """A text of the server for a message: without the token, control characters written out."""

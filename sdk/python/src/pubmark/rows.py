@@ -162,7 +162,9 @@ class Finding(TypedDict):
 
 
 class Nodes(TypedDict):
-    """Nodes of the run under way: `name` and `address` of each."""
+    """Nodes of the run under way: `name` and `address` of each of a page; `total` on all pages."""
 
     run: str | None
+    total: int
+    offset: int
     nodes: list[dict[str, str | None]]
