@@ -8,7 +8,7 @@ PREFIX ?= $(HOME)/.local
 # What the image can do: protocols, nodes, and `serve` for `--metrics` and a server in a container.
 IMAGE_FEATURES := cluster,serve,mqtt,nats,redis,amqp091,amqp10,coap,zeromq
 # Debian packages that the tests drive or measure with.
-TEST_PACKAGES := chromium chromium-driver iproute2 mosquitto mosquitto-clients openssl redis-server libcoap3-bin cyclonedds-dev cyclonedds-tools python3-venv libfastrtps-dev nodejs npm podman runc netavark prometheus prometheus-node-exporter valgrind python3 python3-zmq
+TEST_PACKAGES := binutils chromium chromium-driver iproute2 mosquitto mosquitto-clients openssl redis-server libcoap3-bin cyclonedds-dev cyclonedds-tools python3-venv libfastrtps-dev nodejs npm podman runc netavark openssh-client openssh-server prometheus prometheus-node-exporter valgrind python3 python3-zmq
 # More of them for the systems that start slowly.
 SLOW_PACKAGES := musl-tools podman-compose catatonit rabbitmq-server maven default-jdk-headless
 # Systems that pubmark installs by itself: all tests need them, and those that `make test-all` adds.

@@ -34,7 +34,7 @@ pub enum Verb {
     Cluster(commands::cluster::Cluster),
     Devices(commands::devices::Devices),
     #[cfg(feature = "cluster")]
-    Deploy(Box<commands::deploy::Deploy>),
+    Deploy(Box<commands::deploy_ssh::Deployments>),
     #[cfg(feature = "serve")]
     Serve(commands::serve::Serve),
     Runs(commands::runs::Runs),
@@ -58,6 +58,9 @@ pub enum Verb {
     #[cfg(feature = "cluster")]
     #[command(hide = true)]
     Pod(commands::pod::Pod),
+    #[cfg(feature = "cluster")]
+    #[command(hide = true)]
+    HostedNode(commands::hosted_node::HostedNode),
     #[command(hide = true)]
     Reference(commands::reference::Reference),
 }
@@ -99,6 +102,8 @@ impl Verb {
             Verb::Relay(relay) => relay.perform(),
             #[cfg(feature = "cluster")]
             Verb::Pod(pod) => pod.perform(printer),
+            #[cfg(feature = "cluster")]
+            Verb::HostedNode(node) => node.perform(),
             Verb::Reference(reference) => reference.perform(&mut Arguments::command(), printer),
         }
     }
@@ -115,6 +120,8 @@ impl Verb {
             Verb::Choose(choose) => choose.quiet,
             #[cfg(feature = "cluster")]
             Verb::Node(node) => node.quiet,
+            #[cfg(feature = "cluster")]
+            Verb::Deploy(deployments) => deployments.is_quiet(),
             _ => false,
         }
     }

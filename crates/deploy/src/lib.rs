@@ -10,6 +10,7 @@ mod kubectl;
 mod kubernetes;
 pub mod pod;
 mod pods;
+pub mod ssh;
 mod yaml;
 
 use std::collections::hash_map::RandomState;

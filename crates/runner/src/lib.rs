@@ -70,7 +70,7 @@ pub use cluster::Joined;
 pub use cluster::{observe, unusable};
 pub use error::{ErrorKind, RunError};
 pub use host::Host;
-pub use labels::labels_in_turn;
+pub use labels::{check_nodes as check_node_labels, labels_in_turn};
 pub use message_log::MessageLog;
 pub use nodes::local_name;
 pub use observer::{

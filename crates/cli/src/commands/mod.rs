@@ -11,11 +11,15 @@ pub mod completions;
 pub mod demo;
 #[cfg(feature = "cluster")]
 pub mod deploy;
+#[cfg(feature = "cluster")]
+pub mod deploy_ssh;
 pub mod devices;
 pub mod doctor;
 pub mod experiment;
 pub mod explain;
 pub mod grid;
+#[cfg(feature = "cluster")]
+pub mod hosted_node;
 pub mod install;
 pub mod lengths;
 pub mod list;

@@ -16,7 +16,7 @@ use pubmark_record::reserve::RESERVED_BYTES;
 use pubmark_record::store::{self, RunFolder};
 use pubmark_runner::save::{Saved, no_folder, unwritten};
 use pubmark_runner::stream::EventStream;
-use pubmark_runner::{Host, PreparedRun, RunOutcome, RunSpec, hint_for_cause, now};
+use pubmark_runner::{Host, PreparedRun, RunObserver, RunOutcome, RunSpec, hint_for_cause, now};
 
 use crate::commands::run_arguments::Run;
 use crate::exit_code::{ExitCode, Undecided};
@@ -26,17 +26,31 @@ use crate::progress::Progress;
 use crate::watching::{Watchers, Watching};
 use crate::{events, host, protocols, rendering, signals};
 
+/// Lets the nodes of a prepared run join that the caller starts.
+pub type Gather<'a> = &'a mut dyn FnMut(&mut PreparedRun, &Host, &mut dyn RunObserver) -> Result<(), Failure>;
+
 impl Run {
     /// Runs, or does what was asked for instead.
     pub fn perform(self, printer: &Printer) -> Outcome {
+        self.perform_with(&mut |_, _, _| Ok(()), printer)
+    }
+
+    /// The same, with nodes that `gather` starts once the run is prepared.
+    pub fn perform_with(&self, gather: Gather<'_>, printer: &Printer) -> Outcome {
         let makes_a_run = !self.dry_run && self.dump_schedule.is_none();
         let watching = if makes_a_run { self.watching.clone() } else { Watching::default() };
         watching.during(&self.events, self.json, printer, |stream, watchers| {
-            self.perform_watched(stream, watchers, printer)
+            self.perform_watched(gather, stream, watchers, printer)
         })
     }
 
-    fn perform_watched(&self, stream: Option<&EventStream>, watchers: &mut Watchers, printer: &Printer) -> Outcome {
+    fn perform_watched(
+        &self,
+        gather: Gather<'_>,
+        stream: Option<&EventStream>,
+        watchers: &mut Watchers,
+        printer: &Printer,
+    ) -> Outcome {
         let spec = self.spec()?.self_contained();
         let workload = Arc::new(spec.load()?);
         if let Some(file) = &self.dump_schedule {
@@ -54,8 +68,9 @@ impl Run {
             return Ok(ExitCode::Ok);
         }
         watchers.start(&host.stop, printer)?;
-        let prepared = checked.prepare()?;
+        let mut prepared = checked.prepare()?;
         signals.end_preparation();
+        gather(&mut prepared, &host, &mut (Progress::new(printer), stream.map(EventStream::observer)))?;
         self.measure(prepared, &host, stream, printer)
     }
 

@@ -16,6 +16,7 @@ mod connections;
 mod content;
 mod custom_metrics;
 mod deploy;
+mod deploy_ssh;
 mod dying;
 mod efficiency;
 mod embedding;

@@ -54,8 +54,13 @@ impl Bridge {
 
     /// What begins a command of pubmark on a machine.
     pub fn at(&self, machine: usize) -> Command {
+        self.program_at(machine, PUBMARK)
+    }
+
+    /// The same for another program.
+    pub fn program_at(&self, machine: usize, program: &str) -> Command {
         let mut command = Command::new("ip");
-        command.args(["netns", "exec", &self.names[machine], PUBMARK]);
+        command.args(["netns", "exec", &self.names[machine], program]);
         command
     }
 

@@ -1,0 +1,403 @@
+//! Nodes on hosts that `ssh` reaches: no daemon, no orchestrator, nothing that stays there.
+//!
+//! There is one connection a host for the whole time ([`on_host::command`]): it holds a private folder, supervises the node, and ends both
+//! when it ends. A second one copies the program. Hosts are treated alike at the same time, so that the slowest decides.
+
+pub mod hosts;
+pub mod on_host;
+pub mod program;
+pub mod session;
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::net::{IpAddr, SocketAddr};
+use std::process::Stdio;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::{Duration, Instant};
+
+use pubmark_cluster::credentials::Files;
+use pubmark_runner::{ErrorKind, RunError};
+
+use hosts::Host;
+use on_host::MARK;
+use program::Program;
+use session::{Caller, Session};
+
+/// Longest wait until all hosts have said what they are.
+const CHECK_LIMIT: Duration = Duration::from_secs(30);
+/// Longest wait for the copies: a program of 40 MB over 1 Mbit/s takes five minutes.
+const COPY_LIMIT: Duration = Duration::from_secs(600);
+/// Longest wait for the ends of all nodes and the removal of their folders.
+const END_LIMIT: Duration = Duration::from_secs(10);
+/// Between two looks at all hosts.
+const LOOK: Duration = Duration::from_millis(20);
+/// Longest text of a host in a message, characters.
+const WORDS: usize = 300;
+
+/// Where and how nodes are started.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// How `ssh` is called.
+    pub caller: Caller,
+    /// Folder on hosts in which a private one is made; `TMPDIR` of the host or `/tmp`, if none.
+    pub folder: Option<String>,
+    /// Where nodes join; the address from which a host sees its connection come, if none.
+    pub address: Option<IpAddr>,
+    /// Open files that a node needs.
+    pub files: u64,
+}
+
+/// What a host said of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Facts {
+    folder: String,
+    system: String,
+    machine: String,
+    /// Open files that a process may have; `None` without limit.
+    files: Option<u64>,
+    /// Room for the program, bytes; `None` where `df` does not say.
+    space_bytes: Option<u64>,
+    /// From where it sees the connection come: `SSH_CONNECTION` of ssh(1).
+    seen_from: Option<IpAddr>,
+    is_ready: bool,
+}
+
+impl Facts {
+    /// Takes a line; others than ours are of no interest.
+    fn take(&mut self, line: &str) {
+        let Some((key, value)) = line.strip_prefix(MARK).map(|rest| rest.split_once(' ').unwrap_or((rest, ""))) else {
+            return;
+        };
+        match key {
+            "folder" => self.folder = value.to_owned(),
+            "system" => self.system = value.to_owned(),
+            "machine" => self.machine = value.to_owned(),
+            "files" => self.files = value.parse().ok(),
+            "space" => self.space_bytes = value.parse::<u64>().ok().and_then(|blocks| blocks.checked_mul(1_024)),
+            "connection" => self.seen_from = value.split(' ').next().and_then(|address| address.parse().ok()),
+            "ready" => self.is_ready = true,
+            _ => {}
+        }
+    }
+
+    /// Why a node cannot run there.
+    fn objection(&self, program: &Program, settings: &Settings) -> Option<String> {
+        if !on_host::is_plain(&self.folder) {
+            return Some(format!("its folder `{}` has characters that shells read", shortened(&self.folder)));
+        }
+        if let Some(why) = program.unfit(&shortened(&self.system), &shortened(&self.machine)) {
+            return Some(why);
+        }
+        if let Some(files) = self.files.filter(|files| *files < settings.files) {
+            return Some(format!("a node needs {} open files, its limit is {files} (`ulimit -Hn`)", settings.files));
+        }
+        if let Some(space) = self.space_bytes.filter(|space| *space < program.bytes) {
+            return Some(format!("the program has {} bytes, and there is room for {space}", program.bytes));
+        }
+        (self.seen_from.is_none() && settings.address.is_none())
+            .then(|| "it does not say from where it sees us (SSH_CONNECTION): give `--address`".to_owned())
+    }
+}
+
+/// A host with a private folder on it.
+struct Reached {
+    host: Host,
+    session: Session,
+    facts: Facts,
+    /// Why it cannot be used.
+    objection: Option<String>,
+}
+
+/// Hosts of a run. When they are dropped, everything ends there.
+pub struct Hosts {
+    reached: Vec<Reached>,
+    settings: Settings,
+}
+
+impl Hosts {
+    /// Connects to all, makes a private folder on each, and checks what is needed there. To be called on the thread that keeps them.
+    ///
+    /// # Errors
+    /// All hosts that cannot be used, each with why; or `stop` was set.
+    pub fn reach(
+        hosts: Vec<Host>,
+        program: &Program,
+        settings: Settings,
+        stop: &AtomicBool,
+    ) -> Result<Hosts, RunError> {
+        if let Some(folder) = settings.folder.as_deref().filter(|folder| !on_host::is_plain(folder)) {
+            return Err(RunError::input(format!("`{}` is no folder of hosts", folder.escape_debug()))
+                .hint("an absolute path of letters, digits, `/`, `.`, `_` and `-`, such as `/var/tmp`"));
+        }
+        let command = on_host::command(settings.folder.as_deref());
+        let mut reached = vec![];
+        for host in hosts {
+            let session = settings.caller.start(&host, &command, Stdio::piped())?;
+            reached.push(Reached { host, session, facts: Facts::default(), objection: None });
+        }
+        let mut hosts = Hosts { reached, settings };
+        let deadline = Instant::now() + CHECK_LIMIT;
+        while hosts.reached.iter().any(|one| !one.facts.is_ready && one.objection.is_none()) {
+            hosts.reached.iter_mut().for_each(|one| one.listen(deadline));
+            interrupted(stop, "hosts were reached")?;
+            std::thread::sleep(LOOK);
+        }
+        for one in hosts.reached.iter_mut().filter(|one| one.objection.is_none()) {
+            one.objection = one.facts.objection(program, &hosts.settings);
+        }
+        match hosts.objections("cannot be used") {
+            None => Ok(hosts),
+            Some(error) => {
+                let error = error.hint(
+                    "`ssh -o BatchMode=yes HOST true` must work without a question: an address, a key that the host takes, a host key that is known",
+                );
+                hosts.end();
+                Err(error)
+            }
+        }
+    }
+
+    /// Copies the program to all, and tries it there.
+    ///
+    /// # Errors
+    /// All hosts that did not take it or cannot run it, each with why; or `stop` was set.
+    pub fn copy(&mut self, program: &Program, stop: &AtomicBool) -> Result<(), RunError> {
+        let mut copies = vec![];
+        for one in &self.reached {
+            let file = File::open(&program.path).map_err(|error| {
+                RunError::from_error(ErrorKind::Input, &error)
+                    .during(format!("failed to read the program `{}`", program.path.display()))
+            })?;
+            let command = on_host::copy_command(&one.facts.folder);
+            copies.push(self.settings.caller.start(&one.host, &command, Stdio::from(file))?);
+        }
+        let deadline = Instant::now() + COPY_LIMIT;
+        while copies.iter_mut().any(|copy| copy.ended().is_none()) && Instant::now() < deadline {
+            interrupted(stop, "the program was copied")?;
+            std::thread::sleep(LOOK);
+        }
+        let own = format!("pubmark {}", env!("CARGO_PKG_VERSION"));
+        for (one, copy) in self.reached.iter_mut().zip(&mut copies) {
+            one.objection = match copy.wait_until(deadline) {
+                None => Some(format!("the program was not there within {} s", COPY_LIMIT.as_secs())),
+                Some(status) if !status.success() => Some(format!(
+                    "it does not run the program: {}",
+                    or(copy.last_words(), &format!("`--version` ended with {status}"))
+                )),
+                Some(_) => match copy.line(Duration::ZERO) {
+                    Ok(version) if version == own => None,
+                    other => {
+                        Some(format!("the program says it is `{}`, not `{own}`", shortened(&other.unwrap_or_default())))
+                    }
+                },
+            };
+        }
+        self.objections("cannot run the program").map_or(Ok(()), |error| Err(error.hint(program.hint())))
+    }
+
+    /// The address of this machine that all hosts reach; `None` if they see several.
+    pub fn address(&self) -> Option<IpAddr> {
+        let mut seen = self.reached.iter().filter_map(|one| self.joins_at(one));
+        let first = seen.next()?;
+        seen.all(|other| other == first).then_some(first)
+    }
+
+    /// Must nodes join over IPv6?
+    pub fn over_ipv6(&self) -> bool {
+        self.reached.iter().any(|one| self.joins_at(one).is_some_and(|address| address.is_ipv6()))
+    }
+
+    fn joins_at(&self, one: &Reached) -> Option<IpAddr> {
+        self.settings.address.or(one.facts.seen_from)
+    }
+
+    /// Starts a node on each, which joins at this port with these credentials.
+    ///
+    /// # Errors
+    /// The connection to a host is gone.
+    pub fn start(&mut self, port: u16, credentials: &Files) -> Result<(), RunError> {
+        let files: BTreeMap<&str, &str> = credentials.iter().map(|(name, text)| (*name, text.as_str())).collect();
+        let addresses: Vec<Option<IpAddr>> = self.reached.iter().map(|one| self.joins_at(one)).collect();
+        for (one, address) in self.reached.iter_mut().zip(addresses) {
+            let join = address.map_or_else(|| format!("localhost:{port}"), |ip| SocketAddr::new(ip, port).to_string());
+            let mut words = vec!["--join".to_owned(), join, "--name".to_owned(), one.host.name.clone()];
+            let labels = one.host.labels.iter();
+            words.extend(labels.flat_map(|(key, value)| ["--label".to_owned(), format!("{key}={value}")]));
+            let orders = serde_json::json!([files, words]);
+            one.objection = one
+                .session
+                .write(&format!("start\n{orders}\n"))
+                .err()
+                .map(|error| format!("{error}: {}", or(one.session.last_words(), "the connection is gone")));
+        }
+        self.objections("are gone").map_or(Ok(()), Err)
+    }
+
+    /// What nodes said last, of those that said something: why one did not join is among it.
+    pub fn last_words(&self) -> Vec<String> {
+        let words = |one: &Reached| Some(format!("{}: {}", one.host.name, shortened(&one.session.last_word()?)));
+        self.reached.iter().filter_map(words).collect()
+    }
+
+    /// Ends all nodes and removes what was put on the hosts. Returns where that is not certain, each with why.
+    pub fn end(mut self) -> Vec<String> {
+        let lost: Vec<bool> = self.reached.iter_mut().map(|one| one.session.ended().is_some()).collect();
+        self.reached.iter_mut().for_each(|one| one.session.close());
+        let deadline = Instant::now() + END_LIMIT;
+        let mut uncertain = vec![];
+        for (one, was_lost) in self.reached.iter_mut().zip(lost) {
+            one.session.wait_until(deadline);
+            let lines = || std::iter::from_fn(|| one.session.line(Duration::ZERO).ok());
+            let removed = || lines().any(|line| line == format!("{MARK}removed"));
+            if one.facts.folder.is_empty() || removed() {
+                continue;
+            }
+            let why = if was_lost { "the connection was lost" } else { "it did not answer" };
+            uncertain.push(format!(
+                "{}: {why}; `{}` goes when the host notices that",
+                one.host.name,
+                shortened(&one.facts.folder)
+            ));
+        }
+        uncertain
+    }
+
+    /// All hosts with an objection, as one error.
+    fn objections(&self, verb: &str) -> Option<RunError> {
+        let found: Vec<String> = self
+            .reached
+            .iter()
+            .filter_map(|one| Some(format!("{}: {}", one.host.name, shortened(one.objection.as_deref()?))))
+            .collect();
+        let of_all = self.reached.len();
+        let mut error = match found.len() {
+            0 => return None,
+            count => RunError::new(ErrorKind::Input, format!("{count} of {of_all} {} {verb}", hosts_in_words(of_all))),
+        };
+        error.chain.extend(found);
+        Some(error)
+    }
+}
+
+impl Reached {
+    /// Takes what the host has printed.
+    fn listen(&mut self, deadline: Instant) {
+        while !self.facts.is_ready && self.objection.is_none() {
+            match self.session.line(Duration::ZERO) {
+                Ok(line) => self.facts.take(&line),
+                Err(RecvTimeoutError::Timeout) if Instant::now() < deadline => return,
+                Err(RecvTimeoutError::Timeout) => {
+                    self.objection = Some(format!("it did not answer within {} s", CHECK_LIMIT.as_secs()));
+                }
+                Err(RecvTimeoutError::Disconnected) => {
+                    self.session.wait_until(deadline);
+                    self.objection = Some(or(self.session.last_words(), "`ssh` ended without a word"));
+                }
+            }
+        }
+    }
+}
+
+fn hosts_in_words(count: usize) -> &'static str {
+    if count == 1 { "host" } else { "hosts" }
+}
+
+fn interrupted(stop: &AtomicBool, while_what: &str) -> Result<(), RunError> {
+    match stop.load(Relaxed) {
+        true => Err(RunError::new(ErrorKind::Interrupted, format!("interrupted while {while_what}"))),
+        false => Ok(()),
+    }
+}
+
+fn or(text: String, otherwise: &str) -> String {
+    if text.is_empty() { otherwise.to_owned() } else { text }
+}
+
+/// So much of a host's text as fits a message.
+fn shortened(text: &str) -> String {
+    text.chars().take(WORDS).collect()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    fn facts(lines: &[&str]) -> Facts {
+        let mut facts = Facts::default();
+        lines.iter().for_each(|line| facts.take(line));
+        facts
+    }
+
+    #[test]
+    fn a_host_says_what_it_is_between_other_lines() {
+        let facts = facts(&[
+            "Welcome to edge-1!",
+            "pubmark-host folder /tmp/pubmark.1",
+            "pubmark-host system Linux",
+            "pubmark-host machine x86_64",
+            "pubmark-host files unlimited",
+            "pubmark-host space 2048",
+            "pubmark-host connection 10.0.0.9 40000 10.0.0.1 22",
+            "pubmark-host more than we know",
+            "pubmark-host ready",
+        ]);
+        let wanted = Facts {
+            folder: "/tmp/pubmark.1".to_owned(),
+            system: "Linux".to_owned(),
+            machine: "x86_64".to_owned(),
+            files: None,
+            space_bytes: Some(2 << 20),
+            seen_from: Some(IpAddr::from([10, 0, 0, 9])),
+            is_ready: true,
+        };
+        assert_eq!(facts, wanted);
+    }
+
+    #[test]
+    fn what_a_host_lacks_is_said() {
+        let program = Program { path: "/x".into(), bytes: 1_000_000, machine: Some("x86_64"), is_dynamic: true };
+        let settings = Settings { files: 1_000, ..Settings::default() };
+        let good = [
+            "pubmark-host folder /tmp/p",
+            "pubmark-host system Linux",
+            "pubmark-host machine x86_64",
+            "pubmark-host connection 10.0.0.9 1 10.0.0.1 22",
+        ];
+        assert_eq!(facts(&good).objection(&program, &settings), None);
+        for (line, words) in [
+            ("pubmark-host folder /tmp/p q", "has characters that shells read"),
+            ("pubmark-host machine aarch64", "its processor is aarch64, and the program is for x86_64"),
+            ("pubmark-host system FreeBSD", "it runs FreeBSD"),
+            ("pubmark-host files 256", "a node needs 1000 open files, its limit is 256"),
+            ("pubmark-host space 3", "there is room for 3072"),
+            ("pubmark-host connection", "give `--address`"),
+        ] {
+            let objection = facts(&[&good[..], &[line]].concat()).objection(&program, &settings).unwrap();
+            assert!(objection.contains(words), "{line}: {objection}");
+        }
+    }
+
+    /// The line for a host's shell, run by shells of this machine.
+    #[test]
+    fn the_command_makes_a_private_folder_and_removes_it_when_its_input_ends() {
+        let base = std::env::temp_dir().join(format!("pubmark-deploy-{}", std::process::id()));
+        std::fs::create_dir_all(&base).unwrap();
+        for shell in ["sh", "bash"] {
+            let mut command = Command::new(shell);
+            command.arg("-c").arg(on_host::command(base.to_str())).env("d", "/nowhere");
+            let output = command.stdin(Stdio::null()).output().unwrap();
+            let printed = String::from_utf8(output.stdout).unwrap();
+            let facts = facts(&printed.lines().collect::<Vec<_>>());
+            assert!(output.status.success() && facts.is_ready && facts.system == "Linux", "{shell}: {printed}");
+            assert!(facts.space_bytes.unwrap() > 0 && printed.ends_with("pubmark-host removed\n"), "{printed}");
+            assert_eq!(std::fs::read_dir(&base).unwrap().count(), 0, "{shell} left something");
+        }
+        std::fs::remove_dir(&base).unwrap();
+        let mut command = Command::new("sh");
+        let output = command.arg("-c").arg(on_host::command(base.to_str())).stdin(Stdio::null()).output().unwrap();
+        assert_eq!(output.status.code(), Some(73), "no folder can be made there: {output:?}");
+    }
+}

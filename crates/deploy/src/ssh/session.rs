@@ -1,0 +1,191 @@
+//! One connection of the system's `ssh` to a host, and what comes out of it.
+//!
+//! A session ends with this process whatever happens to it: `ssh` gets a signal of the kernel, and where that is too late, its standard
+//! input closes, which the other end waits for.
+
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::io::{BufRead as _, BufReader, Read, Write as _};
+use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use pubmark_runner::{ErrorKind, RunError, workers};
+
+use super::hosts::Host;
+
+/// Longest line of a host that is read at once, bytes.
+const LONGEST_LINE: u64 = 4 << 10;
+/// Lines of standard error that are kept.
+const KEPT_LINES: usize = 2;
+/// Lines of standard output that wait to be read; more than any host has reason to print.
+const WAITING_LINES: usize = 64;
+/// Between two looks at whether `ssh` has ended.
+const LOOK: Duration = Duration::from_millis(20);
+/// Longest wait for what an `ssh` that has ended has written; a process that it left behind may hold its standard error open.
+const SETTLE: Duration = Duration::from_millis(500);
+
+/// Options of each connection. Host keys are checked as `ssh` is configured, and nothing is asked of a person. A connection that is cut
+/// is noticed after 15 s.
+const OPTIONS: [&str; 8] = [
+    "BatchMode=yes",
+    "ConnectTimeout=10",
+    "ServerAliveInterval=5",
+    "ServerAliveCountMax=3",
+    "ClearAllForwardings=yes",
+    "ForwardAgent=no",
+    "RemoteCommand=none",
+    "EscapeChar=none",
+];
+
+/// How `ssh` is called.
+#[derive(Clone, Debug, Default)]
+pub struct Caller {
+    /// Its configuration; that of the user, if none.
+    pub config: Option<PathBuf>,
+}
+
+impl Caller {
+    /// Starts a command on a host. To be called on a thread that lives as long as the session: the kernel ends `ssh` with it.
+    ///
+    /// # Errors
+    /// There is no `ssh`.
+    pub fn start(&self, host: &Host, command: &str, input: Stdio) -> Result<Session, RunError> {
+        let mut words: Vec<OsString> = vec!["-T".into()];
+        words.extend(self.config.iter().flat_map(|config| ["-F".into(), config.clone().into()]));
+        words.extend(OPTIONS.iter().flat_map(|option| ["-o".into(), option.into()]));
+        words.extend(host.user.iter().flat_map(|user| ["-l".into(), user.into()]));
+        words.extend(host.port.iter().flat_map(|port| ["-p".into(), port.to_string().into()]));
+        let mut ssh = Command::new("ssh");
+        ssh.args(words).arg("--").arg(&host.address).arg(command);
+        // Ctrl-C is for pubmark, which ends its hosts in order.
+        ssh.stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+        workers::end_with_parent(&mut ssh);
+        let child = ssh.spawn().map_err(|error| {
+            RunError::from_error(ErrorKind::NotInstalled, &error)
+                .during("failed to call `ssh`")
+                .hint("`apt-get install openssh-client`, or what your system calls it")
+        })?;
+        Ok(Session::of(child))
+    }
+}
+
+/// A connection.
+pub struct Session {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: Receiver<String>,
+    errors: Arc<Mutex<VecDeque<String>>>,
+    readers: Vec<JoinHandle<()>>,
+}
+
+impl Session {
+    fn of(mut child: Child) -> Session {
+        let (lines, output) = sync_channel(WAITING_LINES);
+        let errors: Arc<Mutex<VecDeque<String>>> = Arc::default();
+        let mut readers = vec![];
+        if let Some(stream) = child.stdout.take() {
+            // What nobody reads is dropped: a host that prints without end is no reason to stop.
+            readers.push(follow(stream, move |line| drop(lines.try_send(line))));
+        }
+        if let Some(stream) = child.stderr.take() {
+            let kept = Arc::clone(&errors);
+            readers.push(follow(stream, move |line| {
+                let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+                if kept.len() == KEPT_LINES {
+                    kept.pop_front();
+                }
+                kept.push_back(line);
+            }));
+        }
+        let input = child.stdin.take();
+        Session { child, input, output, errors, readers }
+    }
+
+    /// The next line that the host prints.
+    ///
+    /// # Errors
+    /// It prints none within `limit`, or no more.
+    pub fn line(&self, limit: Duration) -> Result<String, RecvTimeoutError> {
+        self.output.recv_timeout(limit)
+    }
+
+    /// Writes to the command.
+    ///
+    /// # Errors
+    /// The connection is gone.
+    pub fn write(&mut self, text: &str) -> std::io::Result<()> {
+        match &mut self.input {
+            Some(input) => input.write_all(text.as_bytes()).and_then(|()| input.flush()),
+            None => Err(std::io::ErrorKind::BrokenPipe.into()),
+        }
+    }
+
+    /// Tells the other end that this is over.
+    pub fn close(&mut self) {
+        self.input = None;
+    }
+
+    /// How it ended; `None` while it goes on.
+    pub fn ended(&mut self) -> Option<ExitStatus> {
+        // An error would be that somebody else has waited for it, which nobody can.
+        self.child.try_wait().ok().flatten()
+    }
+
+    /// Waits for its end until `deadline`, and for what it wrote before.
+    pub fn wait_until(&mut self, deadline: Instant) -> Option<ExitStatus> {
+        while self.ended().is_none() && Instant::now() < deadline {
+            thread::sleep(LOOK);
+        }
+        let status = self.ended()?;
+        let settled = Instant::now() + SETTLE;
+        while !self.readers.iter().all(JoinHandle::is_finished) && Instant::now() < settled {
+            thread::sleep(LOOK);
+        }
+        Some(status)
+    }
+
+    /// The last lines of `ssh` and of the host on standard error, as one.
+    pub fn last_words(&self) -> String {
+        let errors = self.errors.lock().unwrap_or_else(PoisonError::into_inner);
+        errors.iter().map(String::as_str).collect::<Vec<_>>().join(" / ")
+    }
+
+    /// The last of them.
+    pub fn last_word(&self) -> Option<String> {
+        self.errors.lock().unwrap_or_else(PoisonError::into_inner).back().cloned()
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.input = None;
+        // It has ended already, or ends now: the other end sees its input close.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Reads a stream line by line until its end, on a thread of its own.
+fn follow(stream: impl Read + Send + 'static, each: impl Fn(String) + Send + 'static) -> JoinHandle<()> {
+    thread::spawn(move || {
+        let mut stream = BufReader::new(stream);
+        loop {
+            let mut line = vec![];
+            match (&mut stream).take(LONGEST_LINE).read_until(b'\n', &mut line) {
+                // An error of a pipe is its end.
+                Ok(0) | Err(_) => return,
+                Ok(_) => {
+                    let line = String::from_utf8_lossy(&line);
+                    if !line.trim().is_empty() {
+                        each(line.trim().to_owned());
+                    }
+                }
+            }
+        }
+    })
+}
