@@ -6,7 +6,7 @@ use pubmark_systems::limits::ResourceLimits;
 use serde_json::{Value, json};
 
 use crate::yaml;
-use crate::{CREDENTIALS, Deployment, File, USER};
+use crate::{CREDENTIALS, Deployment, File, SystemContainer, USER};
 
 /// The file, and folders beside it.
 pub fn files(deployment: &Deployment) -> Vec<File> {
@@ -17,7 +17,7 @@ pub fn files(deployment: &Deployment) -> Vec<File> {
     };
     folder("coordinator", coordinator);
     folder("node", node);
-    if let Some(system) = &deployment.system {
+    if let Some(SystemContainer { rendered: system, .. }) = &deployment.system {
         files.extend(system.files.iter().map(|(name, text)| (format!("system/{name}"), text.clone())));
     }
     files
@@ -40,7 +40,7 @@ fn compose(deployment: &Deployment) -> Value {
         }),
     );
     services.extend(nodes(deployment));
-    if let Some(system) = &deployment.system {
+    if let Some(SystemContainer { rendered: system, limits, .. }) = &deployment.system {
         let mut service = json!({
             "image": system.image,
             "command": system.arguments,
@@ -53,7 +53,7 @@ fn compose(deployment: &Deployment) -> Value {
         if let Some(user) = &system.user {
             service["user"] = json!(user);
         }
-        services.insert("system".to_owned(), with_limits(service, deployment.system_limits.as_ref()));
+        services.insert("system".to_owned(), with_limits(service, limits.as_ref()));
     }
     json!({"name": deployment.name, "services": services})
 }

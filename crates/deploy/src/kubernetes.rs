@@ -4,16 +4,22 @@
 //! this one's. All pods pass Pod Security `restricted`, all but the system's by a read-only root as well.
 
 use pubmark_cluster::credentials::Files;
+use pubmark_runner::POD;
 use pubmark_systems::launch::Rendered;
 use pubmark_systems::limits::ResourceLimits;
 use serde_json::{Map, Value, json};
 
-use crate::{COORDINATOR_PORT, CREDENTIALS, Deployment, File, RESULTS, USER, yaml};
+use crate::{COORDINATOR_PORT, CREDENTIALS, Deployment, File, RESULTS, SystemContainer, USER, yaml};
 
 /// The cluster removes ended Jobs after this time, with their pods and logs.
 const REMOVED_AFTER_S: u64 = 3600;
 /// The coordinator's time from a signal to its end: it ends its run, writes the record and waits for a collector.
 const GRACE_S: u64 = 60;
+/// Whom the observer runs as: nobody else.
+const OBSERVER: u32 = USER - 1;
+/// What the observer may use: it looks four times a second.
+const OBSERVER_CPU: f64 = 0.1;
+const OBSERVER_BYTES: u64 = 128_000_000;
 /// Secrets are read by their pod's group alone.
 const SECRET_MODE: u32 = 0o440;
 
@@ -32,9 +38,10 @@ fn objects(deployment: &Deployment) -> Vec<Value> {
         headless(deployment, "coordinator", &[COORDINATOR_PORT], "TCP"),
     ];
     if let Some(system) = &deployment.system {
-        let protocol = if system.datagrams { "UDP" } else { "TCP" };
-        objects.push(config_map(deployment, "system", &system.files));
-        objects.push(headless(deployment, "system", &system.ports, protocol));
+        let rendered = &system.rendered;
+        let protocol = if rendered.datagrams { "UDP" } else { "TCP" };
+        objects.push(config_map(deployment, "system", &rendered.files));
+        objects.push(headless(deployment, "system", &rendered.ports, protocol));
         objects.push(system_set(deployment, system));
     }
     objects.push(coordinator_job(deployment));
@@ -223,14 +230,15 @@ fn system_files(system: &Rendered) -> Value {
     [folder, shared, temporary].into_iter().chain(system.files.iter().map(file)).collect()
 }
 
-fn system_set(deployment: &Deployment, system: &Rendered) -> Value {
+fn system_container(container: &SystemContainer) -> Value {
+    let system = &container.rendered;
     let mut container = json!({
         "name": "system",
         "image": system.image,
         "args": system.arguments,
         "env": system.environment.iter().map(|(name, value)| json!({"name": name, "value": value})).collect::<Vec<_>>(),
         "ports": system.ports.iter().map(|port| json!({"containerPort": port})).collect::<Vec<_>>(),
-        "resources": resources(deployment.system_limits.as_ref()),
+        "resources": resources(container.limits.as_ref()),
         "securityContext": confined(false),
         "volumeMounts": system_files(system),
     });
@@ -241,17 +249,43 @@ fn system_set(deployment: &Deployment, system: &Rendered) -> Value {
         container["readinessProbe"] =
             json!({"tcpSocket": {"port": system.port}, "periodSeconds": 1, "failureThreshold": 1});
     }
-    let user = system.user.as_ref().and_then(|user| user.parse::<u32>().ok()).unwrap_or(USER);
-    let pod = json!({
+    container
+}
+
+/// Looks at what the system takes, from a container beside it that sees its processes. It has a user of its own, so that neither can touch
+/// the other.
+fn observer_container(deployment: &Deployment) -> Value {
+    let mut words = deployment.join_words(&deployment.part("coordinator"));
+    words.extend(["--name", "observer", "--observe", POD].map(str::to_owned));
+    let limits = deployment.coordinator_limits.as_ref().map(|_| ResourceLimits {
+        asked: String::new(),
+        cpu: Some(OBSERVER_CPU),
+        memory_bytes: Some(OBSERVER_BYTES),
+        cores: None,
+    });
+    let mut container = own_container(deployment, "observer", &words, limits.as_ref());
+    container["securityContext"]["runAsUser"] = json!(OBSERVER);
+    container
+}
+
+fn system_set(deployment: &Deployment, system: &SystemContainer) -> Value {
+    let user = system.rendered.user.as_ref().and_then(|user| user.parse::<u32>().ok()).unwrap_or(USER);
+    let mut pod = json!({
         "automountServiceAccountToken": false,
         "enableServiceLinks": false,
         "securityContext": pod_security(user),
-        "containers": [container],
+        "containers": [system_container(system)],
         "volumes": [
             {"name": "files", "configMap": {"name": deployment.part("system"), "optional": false}},
             {"name": "work", "emptyDir": {}},
         ],
     });
+    if system.observed {
+        pod["shareProcessNamespace"] = json!(true);
+        push(&mut pod["containers"], observer_container(deployment));
+        push(&mut pod["volumes"], volume_of_secret(deployment, "node"));
+        push(&mut pod["volumes"], json!({"name": "tmp", "emptyDir": {}}));
+    }
     object(
         deployment,
         "apps/v1",

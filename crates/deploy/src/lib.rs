@@ -17,12 +17,17 @@ use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher as _, Hasher as _};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use pubmark_cluster::credentials::{self, Files};
 use pubmark_model::load::{has_keys, names_files};
 use pubmark_model::placement::Labels;
-use pubmark_runner::{ErrorKind, RunError, RunSpec, WorkloadSource, labels_in_turn, log_in};
+use pubmark_model::secret::Secret;
+use pubmark_model::workload::Workload;
+use pubmark_record::record::LimitInfo;
+use pubmark_runner::spec::PlacedSystem;
+use pubmark_runner::{ErrorKind, Host, RunError, RunSpec, WorkloadSource, labels_in_turn, log_in};
 use pubmark_systems::Definition;
 use pubmark_systems::launch::Rendered;
 use pubmark_systems::limits::ResourceLimits;
@@ -50,6 +55,19 @@ const COLLECT_LIMIT: Duration = Duration::from_secs(600);
 /// What a repetition may take beside its phases: connecting a large fleet, merging its results, writing them.
 const BESIDE_PHASES: Duration = Duration::from_secs(300);
 
+/// A system as a container of a deployment.
+#[derive(Clone)]
+pub struct SystemContainer {
+    /// Its image, arguments and files.
+    pub rendered: Rendered,
+    /// Its configuration, as recorded: `default` or `tuned`.
+    pub profile: String,
+    /// What it may use.
+    pub limits: Option<ResourceLimits>,
+    /// In a pod, a container beside it looks at what it takes.
+    pub observed: bool,
+}
+
 /// What is placed.
 #[derive(Clone)]
 pub struct Deployment {
@@ -60,9 +78,7 @@ pub struct Deployment {
     /// Namespace of a cluster; the one of `kubectl`, if none.
     pub namespace: Option<String>,
     /// The system; none if it is at an endpoint.
-    pub system: Option<Rendered>,
-    /// What the system may use.
-    pub system_limits: Option<ResourceLimits>,
+    pub system: Option<SystemContainer>,
     /// What each node may use.
     pub node_limits: Option<ResourceLimits>,
     /// What the coordinator may use.
@@ -104,7 +120,7 @@ impl Deployment {
         image: &str,
         nodes: u16,
         spec: &RunSpec,
-        system: Option<Rendered>,
+        system: Option<SystemContainer>,
     ) -> Result<Deployment, RunError> {
         let mut secrets = credentials::fresh(credentials::VALID_DAYS)
             .map_err(|error| RunError::from_error(ErrorKind::Internal, &error))?;
@@ -125,13 +141,23 @@ impl Deployment {
         let instance = format!("{name}-{}", id());
         if let Some(system) = &system {
             let host = if kind == Kind::Kubernetes { format!("{instance}-system") } else { "system".to_owned() };
-            spec.target.endpoint = Some(format!("{}://{host}:{}", system.scheme, system.port));
+            let SystemContainer { rendered, profile, limits, observed } = system;
+            spec.target.endpoint = Some(format!("{}://{host}:{}", rendered.scheme, rendered.port));
+            let limits = limits.as_ref().map(|limits| LimitInfo {
+                asked: limits.asked.clone(),
+                cpu: limits.cpu,
+                memory_bytes: limits.memory_bytes,
+                held_by: "container".to_owned(),
+                ..LimitInfo::default()
+            });
+            spec.target.placed = Some(PlacedSystem { image: rendered.image.clone(), profile: profile.clone(), limits });
+            spec.nodes.observers = (*observed && kind == Kind::Kubernetes).then_some(1);
         }
         // A definition's file is not in the image: the record then has the endpoint alone.
         spec.target.system = spec.target.system.filter(|system| Definition::names().contains(&system.as_str()));
-        // Options for a system that pubmark starts have no meaning for one that is placed.
-        let workload = spec.load()?;
+        let workload = Arc::new(spec.load()?);
         let labels = labels_in_turn(&std::mem::take(&mut spec.nodes.node_labels), &workload, nodes)?;
+        check(&spec, workload)?;
         secrets[0].push((SPEC_FILE, spec.to_yaml_with_passwords()?));
         let window = &spec.window;
         let phases = [window.warmup, window.duration, window.drain, BESIDE_PHASES];
@@ -141,7 +167,6 @@ impl Deployment {
             instance,
             namespace: None,
             system,
-            system_limits: None,
             node_limits: None,
             coordinator_limits: None,
             image: image.to_owned(),
@@ -184,9 +209,9 @@ impl Deployment {
             .map(str::to_owned)
             .to_vec();
         if let Some(system) = &self.system {
-            let address = format!("{}:{}", self.part("system"), system.port);
+            let address = format!("{}:{}", self.part("system"), system.rendered.port);
             words.extend(["--system", &address, "--system-limit", &seconds(SYSTEM_LIMIT)].map(str::to_owned));
-            words.extend(system.datagrams.then(|| "--datagrams".to_owned()));
+            words.extend(system.rendered.datagrams.then(|| "--datagrams".to_owned()));
         }
         words
     }
@@ -197,11 +222,16 @@ impl Deployment {
         ["run", &spec, "--out", "/tmp/runs", "--json", "--quiet"].map(str::to_owned).to_vec()
     }
 
+    /// Arguments of whoever joins.
+    fn join_words(&self, coordinator: &str) -> Vec<String> {
+        let join = format!("{coordinator}:{COORDINATOR_PORT}");
+        ["node", "--join", &join, "--credentials", CREDENTIALS].map(str::to_owned).to_vec()
+    }
+
     /// Arguments of a node.
     fn node_words(&self, coordinator: &str, name: Option<&str>) -> Vec<String> {
-        let join = format!("{coordinator}:{COORDINATOR_PORT}");
-        let words = ["node", "--join", &join, "--credentials", CREDENTIALS, "--once"];
-        let mut words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        let mut words = self.join_words(coordinator);
+        words.push("--once".to_owned());
         words.extend(name.map(|name| ["--name".to_owned(), name.to_owned()]).into_iter().flatten());
         words
     }
@@ -210,6 +240,30 @@ impl Deployment {
 /// Six digits that hardly any other run has; where one has them, the cluster refuses the second.
 fn id() -> String {
     format!("{:06x}", RandomState::new().build_hasher().finish() & 0xff_ffff)
+}
+
+/// What the coordinator would refuse is refused here, but for what only its machine can tell: the names that it can look up.
+fn check(spec: &RunSpec, workload: Arc<Workload>) -> Result<(), RunError> {
+    let mut here = spec.clone();
+    for url in [&mut here.target.endpoint, &mut here.target.subscribe_endpoint].into_iter().flatten() {
+        *url = with_host(url, &Ipv4Addr::LOCALHOST.to_string());
+    }
+    // The password is among the coordinator's secrets by now.
+    here.connection.password_file = None;
+    here.connection.password = here.connection.user.as_ref().map(|_| Secret::new("checked elsewhere"));
+    here.check_loaded(workload, &Host::this()).map(drop)
+}
+
+/// A URL with another host: what stands between its log-in and its port.
+fn with_host(url: &str, host: &str) -> String {
+    let begin = url.find("://").map_or(0, |at| at + 3);
+    let end = url[begin..].find(['/', '?']).map_or(url.len(), |at| begin + at);
+    let begin = url[begin..end].rfind('@').map_or(begin, |at| begin + at + 1);
+    let port = match url[begin..end].rsplit_once(':') {
+        Some((_, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => end - port.len() - 1,
+        _ => end,
+    };
+    format!("{}{host}{}", &url[..begin], &url[port..])
 }
 
 /// Certificates and keys of this machine are not in the coordinator's container.
@@ -247,6 +301,19 @@ fn refuse_local_files(spec: &RunSpec) -> Result<(), RunError> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_host_of_a_url_is_replaced_and_nothing_else() {
+        for (url, expected) in [
+            ("mqtt://mqtt", "mqtt://H"),
+            ("mqtt://mqtt:1883", "mqtt://H:1883"),
+            ("mqtts://ann:w:o@broker.example:8883/x", "mqtts://ann:w:o@H:8883/x"),
+            ("ws://[2001:db8::1]/mqtt", "ws://H/mqtt"),
+            ("ws://[2001:db8::1]:80/mqtt", "ws://H:80/mqtt"),
+        ] {
+            assert_eq!(with_host(url, "H"), expected, "{url}");
+        }
+    }
 
     #[test]
     fn a_file_of_this_machine_is_refused_wherever_it_is_named() {

@@ -22,7 +22,7 @@ use crate::brokerless::Apart;
 use crate::endpoint::Written;
 use crate::error::{ErrorKind, RunError};
 use crate::host::Host;
-use crate::spec::{RunSpec, Transport};
+use crate::spec::{PlacedSystem, RunSpec, Transport};
 use crate::{brokerless, certificates, linked, log_in, offers, pins, sources, suggestion, suitability, unbuilt};
 
 /// System of a run that names none.
@@ -43,6 +43,8 @@ pub enum Wanted {
         unchecked: bool,
         /// What it is said to be.
         definition: Option<Box<Definition>>,
+        /// How it was started, where that is known.
+        placed: Option<Box<PlacedSystem>>,
     },
     /// A system without a broker.
     Brokerless {
@@ -112,8 +114,13 @@ impl Wanted {
     /// Starts what is to be started; `on_nodes` is where clients without a broker find each other on machines that joined.
     pub fn reach(&self, spoken: Spoken, on_nodes: Option<Endpoints>) -> Result<Target, RunError> {
         match self {
-            Wanted::External { endpoint, subscribe_endpoint, unchecked, definition } => {
+            Wanted::External { endpoint, subscribe_endpoint, unchecked, definition, placed } => {
                 let mut target = external_target([endpoint, subscribe_endpoint], *unchecked, definition.as_deref());
+                if let Some(placed) = placed {
+                    target.info.image = Some(placed.image.clone());
+                    target.info.profile = Some(placed.profile.clone());
+                    target.info.limits = placed.limits.clone();
+                }
                 target.info.version = spoken.publish.client_version();
                 Ok(target)
             }
@@ -267,7 +274,8 @@ fn external(
     let definition = spec.target.system.as_deref().map(definition).transpose()?.map(Box::new);
     let endpoint = Box::new(resolved(written, spec, login, host)?);
     let unchecked = spec.connection.tls_insecure;
-    Ok(Wanted::External { endpoint, subscribe_endpoint, unchecked, definition })
+    let placed = spec.target.placed.clone().map(Box::new);
+    Ok(Wanted::External { endpoint, subscribe_endpoint, unchecked, definition, placed })
 }
 
 /// An endpoint with its log-in, its authorities, its name looked up.

@@ -56,6 +56,22 @@ pub fn called(name: &str) -> Vec<u32> {
     roots
 }
 
+/// Ids of what was started from outside of this process's PID namespace, beside it: the roots of the other containers of a pod whose
+/// containers share one (`shareProcessNamespace`). What only holds the namespace open is none of them.
+pub fn beside() -> Vec<u32> {
+    beside_process(&stats(), std::process::id())
+}
+
+fn beside_process(stats: &[Stat], own: u32) -> Vec<u32> {
+    let roots = stats.iter().filter(|stat| stat.ppid == 0 && !(stat.pid == 1 && stat.comm == PAUSE));
+    let children = children(stats);
+    let is_other = |root: &&Stat| !descend(&children, vec![root.pid]).contains(&own);
+    roots.filter(is_other).map(|stat| stat.pid as u32).collect()
+}
+
+/// The program that holds the namespaces of a pod (kubernetes/kubernetes, build/pause).
+const PAUSE: &str = "pause";
+
 /// A name as the kernel keeps it: its first 15 bytes (proc_pid_comm(5)).
 fn truncated(name: &str) -> &str {
     let end = (0..=name.len().min(15)).rev().find(|end| name.is_char_boundary(*end)).unwrap_or(0);
@@ -121,4 +137,26 @@ fn holds_socket(pid: u32, inodes: &HashSet<u64>) -> ProcResult<bool> {
 /// What `/proc` says of every process; one that ends meanwhile is left out.
 fn stats() -> Vec<Stat> {
     all_processes().into_iter().flatten().flatten().filter_map(|process| process.stat().ok()).collect()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use procfs::FromRead as _;
+
+    fn stat(pid: i32, comm: &str, ppid: i32) -> Stat {
+        let rest = "0 ".repeat(48);
+        Stat::from_read(format!("{pid} ({comm}) S {ppid} {rest}").as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn beside_an_observer_are_the_other_containers_of_its_pod() {
+        let pod = [(1, "pause", 0), (7, "mosquitto", 0), (8, "helper", 7), (20, "pubmark", 0), (21, "worker", 20)];
+        let stats = pod.map(|(pid, comm, ppid)| stat(pid, comm, ppid));
+        assert_eq!(beside_process(&stats, 21), [7]);
+        assert_eq!(beside_process(&stats, 8), [20]);
+        // Where the first container's own program holds the namespace, it is the system.
+        assert_eq!(beside_process(&[stat(1, "mosquitto", 0), stat(9, "pubmark", 0)], 9), [1]);
+    }
 }

@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use pubmark_deploy::{Applied, Cluster, Collected, Deployment, RESULTS};
+use pubmark_deploy::{Applied, Cluster, Collected, Deployment, RESULTS, SystemContainer};
 use pubmark_model::placement::keys;
+use pubmark_runner::spec::TargetSpec;
 use pubmark_runner::{RunSpec, brokerless, spoken, target};
 use pubmark_systems::StartOptions;
 use pubmark_systems::launch::{Rendered, rendered};
@@ -82,6 +83,10 @@ pub struct Deploy {
     #[arg(long, value_name = "DIR", default_value = "deploy")]
     pub out: PathBuf,
 
+    /// Put no container beside the system that looks at what it takes; a cluster may refuse one that sees the processes of another
+    #[arg(long)]
+    pub no_observer: bool,
+
     /// Namespace of the cluster; the one that `kubectl` is configured for, if none is given
     #[arg(long, value_name = "NAMESPACE")]
     pub namespace: Option<String>,
@@ -119,6 +124,31 @@ impl From<Kind> for pubmark_deploy::Kind {
             Kind::Kubernetes => pubmark_deploy::Kind::Kubernetes,
         }
     }
+}
+
+/// The first option of `pubmark run` that says what the deployment itself decides, or that concerns this terminal or machine.
+fn own_business(run: &Run) -> Option<&'static str> {
+    let (setup, join) = (&run.setup, &run.join);
+    let given = [
+        ("--dry-run", run.dry_run),
+        ("--dump-schedule", run.dump_schedule.is_some()),
+        ("--out", run.out != Path::new("runs")),
+        ("--json", run.json),
+        ("--events", run.events.events.is_some()),
+        ("--metrics` or `--live", run.watching.is_wanted()),
+        ("--listen", join.listen.is_some()),
+        ("--announce", join.announce),
+        ("--credentials", join.credentials.is_some()),
+        ("--join-limit", join.join_limit.is_some()),
+        ("--observers", run.observers.is_some()),
+        ("--system", setup.system.is_some() && setup.endpoint.is_none()),
+        ("--profile", setup.profile.is_some()),
+        ("--back-end", setup.back_end.is_some()),
+        ("--system-host", setup.system_host.is_some()),
+        ("--image", setup.image.is_some()),
+        ("--limit", setup.limit.is_some()),
+    ];
+    given.into_iter().find_map(|(option, given)| given.then_some(option))
 }
 
 /// Limits for a machine that is not this one.
@@ -184,7 +214,14 @@ impl Deploy {
                 .hint("`pubmark deploy kubernetes … --apply`; for the others, what is printed without `--apply`"));
         }
         let words = std::iter::once(self.workload.clone()).chain(self.options.iter().cloned());
-        let mut spec = Run::read(&words.collect::<Vec<_>>())?.spec()?;
+        let run = Run::read(&words.collect::<Vec<_>>())?;
+        let mut spec = run.spec()?;
+        if let Some(option) = own_business(&run) {
+            return Err(Failure::usage(format!(
+                "`{option}` is not for a run in containers: the deployment decides it"
+            ))
+            .hint("leave it out; options of the deployment stand before `--`"));
+        }
         if spec.nodes.nodes.is_some() || spec.nodes.local_nodes.is_some() {
             return Err(Failure::usage("the number of nodes stands before `--`").hint("`--nodes 5 -- --qos 1`"));
         }
@@ -196,7 +233,10 @@ impl Deploy {
         if spec.target.endpoint.is_some() {
             brokerless::refuse_endpoint(self.nodes, spoken::of(&spec, &workload)?)?;
         } else {
-            spec.target.system = Some(self.system.clone());
+            // What a run.yaml says of a system that pubmark starts, this call says of the one that is placed.
+            let TargetSpec { profile, image, limit, back_end, system_host, .. } = TargetSpec::default();
+            let system = Some(self.system.clone());
+            spec.target = TargetSpec { system, profile, image, limit, back_end, system_host, ..spec.target };
             spec.protocols.protocol = Some(self.protocol.clone());
         }
         Ok(spec)
@@ -204,13 +244,21 @@ impl Deploy {
 
     fn deployment(&self) -> Result<Deployment, Failure> {
         let spec = self.spec()?;
-        let system = if spec.target.endpoint.is_some() { None } else { Some(self.rendered()?) };
+        let system = if spec.target.endpoint.is_some() { None } else { Some(self.container()?) };
         let mut deployment = Deployment::new(self.kind.into(), &self.name, &self.image, self.nodes, &spec, system)?;
         deployment.namespace = self.namespace.clone();
         deployment.coordinator_limits = Some(self.coordinator_limit.clone()).filter(|limits| !limits.is_empty());
-        deployment.system_limits = self.limit.clone().filter(|limits| !limits.is_empty());
         deployment.node_limits = self.node_limit.clone().filter(|limits| !limits.is_empty());
         Ok(deployment)
+    }
+
+    fn container(&self) -> Result<SystemContainer, Failure> {
+        Ok(SystemContainer {
+            rendered: self.rendered()?,
+            profile: self.profile.clone(),
+            limits: self.limit.clone().filter(|limits| !limits.is_empty()),
+            observed: !self.no_observer,
+        })
     }
 
     /// The system as a container.

@@ -54,7 +54,8 @@ pub struct Node {
     #[arg(long, value_name = "KEY=VALUE")]
     pub label: Vec<String>,
 
-    /// Send nothing: look at what this machine takes, and the processes of this name or number, for `pubmark run --observers`
+    /// Send nothing: look at what this machine takes, and the processes of this name or number, for `pubmark run --observers`. `pod:`
+    /// stands for the other containers of a pod that share their processes with this one
     #[arg(long, value_name = "PROCESS", num_args = 0..=1, default_missing_value = "")]
     pub observe: Option<String>,
 

@@ -69,7 +69,12 @@ fn kubernetes_gets_all_that_a_run_needs() {
     assert_eq!((&spec["workload"], &spec["nodes"]["nodes"]), (&"smart-home".into(), &5.into()));
     assert_eq!(spec["target"]["endpoint"], format!("mqtt://{instance}-system:1883"));
     assert_eq!((&spec["load"]["qos"], &spec["window"]["duration"]), (&1.into(), &"10s".into()));
-    let system = &of("StatefulSet", "system")["spec"]["template"]["spec"]["containers"][0];
+    assert_eq!(spec["target"]["placed"]["limits"]["memory_bytes"], 256_000_000);
+    assert_eq!(spec["nodes"]["observers"], 1);
+    let pod = &of("StatefulSet", "system")["spec"]["template"]["spec"];
+    assert_eq!((&pod["shareProcessNamespace"], &pod["containers"][1]["name"]), (&true.into(), &"observer".into()));
+    assert_ne!(pod["containers"][1]["securityContext"]["runAsUser"], pod["securityContext"]["runAsUser"]);
+    let system = &pod["containers"][0];
     assert!(system["image"].as_str().unwrap().contains("eclipse-mosquitto:2"), "{system}");
     assert_eq!(system["resources"]["limits"]["memory"], "256000000");
     assert_eq!(system["readinessProbe"]["tcpSocket"]["port"], 1_883);
@@ -93,6 +98,31 @@ fn kubernetes_gets_all_that_a_run_needs() {
     // What was written is not overwritten: nodes may run with its certificates.
     let again = deploy(&place, &["kubernetes", "smart-home"]);
     assert!(again.code() == 2 && again.errors.contains("is there already"), "{again:?}");
+}
+
+#[test]
+fn what_the_coordinator_would_refuse_is_refused_before_anything_is_written() {
+    let place = Place::new();
+    for (options, said) in [
+        (&["--join-limit", "20s"][..], "`--join-limit` is not for a run in containers"),
+        (&["--observers", "1"], "`--observers` is not for a run in containers"),
+        (&["--dry-run"], "`--dry-run` is not for a run in containers"),
+        (&["--out", "x"], "`--out` is not for a run in containers"),
+        (&["--limit", "cpu=1"], "`--limit` is not for a run in containers"),
+        (&["--topology", "3:bridge"], "`--topology` is for a system that pubmark starts"),
+        (&["--fault", "kill:at=1s"], "kill"),
+        (&["--slo", "p77<1ms"], "p77"),
+        (&["--placement", "nobody=site=edge"], "nobody"),
+    ] {
+        for kind in ["kubernetes", "compose"] {
+            let called = deploy(&place, &[&[kind, "smart-home", "--"], options].concat());
+            assert!(called.code() == 2 && called.errors.contains(said), "{kind} {options:?}: {called:?}");
+            assert!(!place.path().join("deploy").exists(), "{kind} {options:?}: {called:?}");
+        }
+    }
+    let called = deploy(&place, &["kubernetes", "smart-home", "--no-observer"]);
+    assert_eq!(called.code(), 0, "{called:?}");
+    assert!(!read(&place, "deploy/pubmark.yaml").contains("observe"));
 }
 
 const PLACED: &str = "name: placed

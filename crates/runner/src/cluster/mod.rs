@@ -14,6 +14,6 @@ pub use absent::{Joined, Observed, beside};
 #[cfg(feature = "cluster")]
 pub use observed::{Observed, beside};
 #[cfg(feature = "cluster")]
-pub use observer::observe;
+pub use observer::{POD, observe};
 #[cfg(feature = "cluster")]
 pub use present::{Joined, unusable};

@@ -99,11 +99,22 @@ impl Looking {
     }
 }
 
+/// In place of a name: the other containers of this pod.
+pub const POD: &str = "pod:";
+
 /// The roots of the trees that a name or number stands for.
 fn places(process: &str) -> Result<Vec<CostSource>, String> {
     let of = |pid: u32| CostSource { pid, cgroup: None };
     if process.is_empty() {
         return Ok(vec![]);
+    }
+    if process == POD {
+        return match tree::beside() {
+            found if found.is_empty() => {
+                Err("no other container of the pod runs, or they do not share their processes".to_owned())
+            }
+            found => Ok(found.into_iter().map(of).collect()),
+        };
     }
     let found = match process.parse() {
         Ok(pid) if std::path::Path::new(&format!("/proc/{pid}")).exists() => vec![pid],

@@ -58,10 +58,11 @@ impl RunSpec {
         ]
     }
 
-    fn of_running_systems(&self) -> [Given; 7] {
+    fn of_running_systems(&self) -> [Given; 8] {
         let connection = &self.connection;
         [
             ("--node-exporter", self.target.node_exporter.is_some()),
+            ("target.placed", self.target.placed.is_some()),
             ("--subscribe-endpoint", self.target.subscribe_endpoint.is_some()),
             ("--observers", self.nodes.observers.is_some()),
             ("--tls-ca", connection.tls_ca.is_some()),

@@ -12,6 +12,7 @@ use pubmark_model::placement::{LabelsInTurn, Placement, PlacementChoice};
 use pubmark_model::secret::Secret;
 use pubmark_model::topology::Topology;
 use pubmark_model::workload::Variant;
+use pubmark_record::record::LimitInfo;
 use pubmark_systems::BackEndChoice;
 use pubmark_systems::limits::ResourceLimits;
 use schemars::JsonSchema;
@@ -111,6 +112,22 @@ pub struct TargetSpec {
     pub limit: Option<ResourceLimits>,
     /// Leave the system's limits as they are, even if the workload's messages are too large for it.
     pub strict_defaults: bool,
+    /// How the system at `endpoint` was started, where that is known; recorded, not applied.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub placed: Option<PlacedSystem>,
+}
+
+/// How an orchestrator started the system at an endpoint: `pubmark deploy` writes it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct PlacedSystem {
+    /// Image of its container.
+    pub image: String,
+    /// Its configuration: `default` or `tuned`.
+    pub profile: String,
+    /// What its container may use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limits: Option<LimitInfo>,
 }
 
 impl Default for TargetSpec {
@@ -128,6 +145,7 @@ impl Default for TargetSpec {
             topology: None,
             limit: None,
             strict_defaults: false,
+            placed: None,
         }
     }
 }

@@ -15,8 +15,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use groups::{
-    BackEnd, Connection, DevicePlacement, Generator, Load, Netem, Nodes, Protocols, Reading, SubscriberPlacement,
-    TargetSpec, Transport, Window,
+    BackEnd, Connection, DevicePlacement, Generator, Load, Netem, Nodes, PlacedSystem, Protocols, Reading,
+    SubscriberPlacement, TargetSpec, Transport, Window,
 };
 pub use source_addresses::SourceAddresses;
 
