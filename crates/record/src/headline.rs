@@ -194,6 +194,8 @@ struct ReasonHead {
 
 #[derive(Deserialize)]
 struct DeliveryHead {
+    /// Their fields stand among the others of the section.
+    #[serde(flatten)]
     messages: Delivery,
 }
 
@@ -381,6 +383,9 @@ mod tests {
         let file = folder.path().join(Record::FILE);
         let whole = std::fs::read(&file).expect("written");
         let expected = of_folder(folder.path()).expect("readable");
+        let needed =
+            whole.windows(10).position(|part| part == b"\n  \"cost\":").expect("a field behind those that are read");
+        assert!(needed < HEAD_BYTES as usize && whole.len() > 2 * HEAD_BYTES as usize, "{needed} of {}", whole.len());
         // Behind what is read, anything may stand: it was not looked at.
         let broken = [&whole[..HEAD_BYTES as usize], b"?".repeat(100_000).as_slice(), b"\n}\n"].concat();
         std::fs::write(&file, broken).expect("written");

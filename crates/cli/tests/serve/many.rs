@@ -15,7 +15,7 @@ const WARM_LIMIT: Duration = Duration::from_secs(2);
 /// Longest time of a list whose records the server has read before.
 const AGAIN_LIMIT: Duration = Duration::from_secs(2);
 /// Longest time of a first list for which every record is read.
-const COLD_LIMIT: Duration = Duration::from_secs(60);
+const COLD_LIMIT: Duration = Duration::from_secs(20);
 /// Longest time between two events of a run under way, which come once a second, whatever is listed meanwhile.
 const EVENT_LIMIT: Duration = Duration::from_secs(4);
 

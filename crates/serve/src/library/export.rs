@@ -136,11 +136,12 @@ impl Pieces {
 
 impl Write for Pieces {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let left = self.until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
+        let left = || self.until.saturating_duration_since(Instant::now());
+        let wait = left().min(LONGEST_WAIT);
+        let sent = Handle::current().block_on(self.to.send_timeout(Ok(bytes.to_vec()), wait));
+        if left().is_zero() {
             return Err(io::Error::new(io::ErrorKind::TimedOut, "the archive was not taken in time"));
         }
-        let sent = Handle::current().block_on(self.to.send_timeout(Ok(bytes.to_vec()), left.min(LONGEST_WAIT)));
         sent.map_err(|_| io::Error::new(io::ErrorKind::BrokenPipe, "nobody takes the archive any more"))?;
         Ok(bytes.len())
     }
