@@ -16,7 +16,7 @@ TEST_SYSTEMS := mochi nats zeromq zenoh
 SLOW_SYSTEMS := valkey rumqttd aedes artemis hivemq
 
 .DEFAULT_GOAL := help
-.PHONY: help run install image bench bench-write bars build-tests test test-all test-kubernetes test-tenth test-packages test-systems test-clients check check-format check-lints check-docs check-sizes check-licences check-ci crate-map reference
+.PHONY: help run install image bench bench-write bars build-tests test test-all test-kubernetes test-arm64 test-tenth test-packages test-systems test-clients check check-format check-lints check-docs check-sizes check-licences check-ci crate-map reference
 
 help: ## show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -80,6 +80,7 @@ test-all: test ## the same, the systems that start slowly (RabbitMQ, Artemis, Hi
 	$(CARGO) test --workspace --test e2e -- --ignored --nocapture
 	CARGO="$(CARGO)" .ci/kernel-netem target/debug/pubmark
 	$(MAKE) test-kubernetes
+	$(MAKE) test-arm64
 	PUBMARK_FUZZ_S=600 $(CARGO) test --workspace --test fuzz -- --nocapture
 	PUBMARK_HOSTILE=full $(CARGO) test --workspace --test hostile
 	@echo
@@ -88,6 +89,10 @@ test-all: test ## the same, the systems that start slowly (RabbitMQ, Artemis, Hi
 # Its programs are built from source, once: ten minutes. KUBE is the folder for them (target/kubernetes).
 test-kubernetes: build-tests ## deployments on a Kubernetes of one node in namespaces of its own; needs root, cgroup v1 and Go
 	.ci/kubernetes/test target/debug/pubmark
+
+test-arm64: build-tests ## a build for ARM64, under qemu's user emulation
+	@sh .ci/install-packages gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user
+	CARGO="$(CARGO)" .ci/arm64 target/debug/pubmark
 
 test-tenth: build-tests ## a tenth of what `make test-all` adds, another one each day (TENTH=0 to 9 for a certain one)
 	@CARGO="$(CARGO)" .ci/rotating-tenth $(TENTH)
