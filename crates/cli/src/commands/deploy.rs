@@ -205,9 +205,11 @@ impl Deploy {
             return Err(Failure::usage(format!("`{name}` cannot be the name of a deployment"))
                 .hint("up to 40 small letters, digits and `-`, for instance `--name home-qos1`"));
         }
-        if (self.namespace.is_some() || self.context.is_some()) && self.kind != Kind::Kubernetes {
-            return Err(Failure::usage("`--namespace` and `--context` are of a cluster, and Compose has none")
-                .hint("`pubmark deploy kubernetes …`"));
+        if (self.namespace.is_some() || self.context.is_some() || self.no_observer) && self.kind != Kind::Kubernetes {
+            return Err(Failure::usage(
+                "`--namespace`, `--context` and `--no-observer` are of a cluster, and Compose has none",
+            )
+            .hint("`pubmark deploy kubernetes …`"));
         }
         if self.apply && self.kind != Kind::Kubernetes {
             return Err(Failure::usage("`--apply` hands a manifest to `kubectl`, and this makes none")
