@@ -101,7 +101,8 @@ fn headless(deployment: &Deployment, part: &str, ports: &[u16], protocol: &str) 
     let ports: Vec<Value> =
         ports.iter().map(|port| json!({"name": format!("p{port}"), "port": port, "protocol": protocol})).collect();
     let selector = labels(&deployment.instance, part);
-    let spec = json!({"clusterIP": "None", "selector": selector, "ports": ports});
+    // Whether a system takes connections is seen by connecting: an observer that fails beside it must not take its name away.
+    let spec = json!({"clusterIP": "None", "publishNotReadyAddresses": true, "selector": selector, "ports": ports});
     object(deployment, "v1", "Service", part, json!({"spec": spec}))
 }
 

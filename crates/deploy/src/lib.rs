@@ -139,6 +139,7 @@ impl Deployment {
         spec.nodes.credentials = Some(CREDENTIALS.into());
         spec.nodes.join_limit = Some(JOIN_LIMIT);
         let instance = format!("{name}-{}", id());
+        let mut is_observed = false;
         if let Some(system) = &system {
             let host = if kind == Kind::Kubernetes { format!("{instance}-system") } else { "system".to_owned() };
             let SystemContainer { rendered, profile, limits, observed } = system;
@@ -151,8 +152,9 @@ impl Deployment {
                 ..LimitInfo::default()
             });
             spec.target.placed = Some(PlacedSystem { image: rendered.image.clone(), profile: profile.clone(), limits });
-            spec.nodes.observers = (*observed && kind == Kind::Kubernetes).then_some(1);
+            is_observed = *observed && kind == Kind::Kubernetes;
         }
+        spec.nodes.observers = is_observed.then_some(1);
         // A definition's file is not in the image: the record then has the endpoint alone.
         spec.target.system = spec.target.system.filter(|system| Definition::names().contains(&system.as_str()));
         let workload = Arc::new(spec.load()?);

@@ -179,7 +179,7 @@ impl Server {
             nodes: Following::default(),
             guard,
             exports: Arc::new(Semaphore::new(1)),
-            slow: Semaphore::new(SLOW_THREADS),
+            slow: Arc::new(Semaphore::new(SLOW_THREADS)),
             lists: Semaphore::new(1),
         });
         Ok(Server { shared, listener, tls: tls.map(|tls| tls.acceptor), ready })

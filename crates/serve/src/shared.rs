@@ -38,7 +38,7 @@ pub struct Shared {
     /// One export goes on at once.
     pub exports: Arc<Semaphore>,
     /// Limits how many requests do slow work at once.
-    pub slow: Semaphore,
+    pub slow: Arc<Semaphore>,
     /// One list is made at once: the first one may read thousands of records, and other requests do not wait for it.
     pub lists: Semaphore,
 }

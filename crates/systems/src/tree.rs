@@ -63,14 +63,17 @@ pub fn beside() -> Vec<u32> {
 }
 
 fn beside_process(stats: &[Stat], own: u32) -> Vec<u32> {
-    let roots = stats.iter().filter(|stat| stat.ppid == 0 && !(stat.pid == 1 && stat.comm == PAUSE));
+    let holds = |stat: &Stat| stat.pid == 1 && PAUSES.contains(&stat.comm.as_str());
+    let is_held = stats.iter().any(holds);
+    // A program that puts itself in the background goes to the first process.
+    let roots = stats.iter().filter(|stat| !holds(stat) && (stat.ppid == 0 || (is_held && stat.ppid == 1)));
     let children = children(stats);
     let is_other = |root: &&Stat| !descend(&children, vec![root.pid]).contains(&own);
     roots.filter(is_other).map(|stat| stat.pid as u32).collect()
 }
 
-/// The program that holds the namespaces of a pod (kubernetes/kubernetes, build/pause).
-const PAUSE: &str = "pause";
+/// Programs that hold the namespaces of a pod: Kubernetes's own (kubernetes/kubernetes, build/pause), and podman's.
+const PAUSES: [&str; 2] = ["pause", "catatonit"];
 
 /// A name as the kernel keeps it: its first 15 bytes (proc_pid_comm(5)).
 fn truncated(name: &str) -> &str {
@@ -156,6 +159,9 @@ mod tests {
         let stats = pod.map(|(pid, comm, ppid)| stat(pid, comm, ppid));
         assert_eq!(beside_process(&stats, 21), [7]);
         assert_eq!(beside_process(&stats, 8), [20]);
+        let mut with_a_daemon = stats.to_vec();
+        with_a_daemon.push(stat(30, "epmd", 1));
+        assert_eq!(beside_process(&with_a_daemon, 21), [7, 30]);
         // Where the first container's own program holds the namespace, it is the system.
         assert_eq!(beside_process(&[stat(1, "mosquitto", 0), stat(9, "pubmark", 0)], 9), [1]);
     }

@@ -147,6 +147,10 @@ fn own_business(run: &Run) -> Option<&'static str> {
         ("--system-host", setup.system_host.is_some()),
         ("--image", setup.image.is_some()),
         ("--limit", setup.limit.is_some()),
+        ("--tls", setup.tls && setup.endpoint.is_none()),
+        ("--topology", setup.topology.is_some() && setup.endpoint.is_none()),
+        ("--transport", setup.transport.is_some() && setup.endpoint.is_none()),
+        ("--strict-defaults", setup.strict_defaults && setup.endpoint.is_none()),
     ];
     given.into_iter().find_map(|(option, given)| given.then_some(option))
 }
@@ -218,6 +222,10 @@ impl Deploy {
         let words = std::iter::once(self.workload.clone()).chain(self.options.iter().cloned());
         let run = Run::read(&words.collect::<Vec<_>>())?;
         let mut spec = run.spec()?;
+        if spec.target.placed.take().is_some() {
+            // The run.yaml of a deployment: its system is gone with it.
+            spec.target.endpoint = None;
+        }
         if let Some(option) = own_business(&run) {
             return Err(Failure::usage(format!(
                 "`{option}` is not for a run in containers: the deployment decides it"

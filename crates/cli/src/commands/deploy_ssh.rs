@@ -1,12 +1,16 @@
 //! `pubmark deploy ssh`: nodes on hosts that `ssh` reaches, for one run that this machine leads.
 
+use std::collections::hash_map::RandomState;
 use std::fs::{self, DirBuilder, OpenOptions};
+use std::hash::{BuildHasher as _, Hasher as _};
 use std::io::Write as _;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use pubmark_cluster::credentials::{self, Files};
@@ -26,6 +30,8 @@ use crate::printer::Printer;
 
 /// Port of the coordinator, if nothing else is said.
 const PORT: u16 = 7700;
+/// Between two looks at whether a node has ended.
+const LOOK: Duration = Duration::from_millis(50);
 /// Open files of a node besides one for each client.
 const OTHER_FILES: u64 = 64;
 
@@ -139,7 +145,7 @@ impl Ssh {
             ))
             .hint(format!("leave it out; `{}` says which hosts there are", self.hosts.display())));
         }
-        if run.observers.is_some() {
+        if run.spec()?.nodes.observers.is_some() {
             return Err(Failure::usage("`--observers` waits for nodes that this does not start")
                 .hint("`--node-exporter URL` for a system on another machine; or `pubmark run --nodes`, and start nodes by hand"));
         }
@@ -174,7 +180,13 @@ impl Ssh {
             && prepared.spec.target.system_host.is_none()
         {
             options.host = match hosts.address() {
-                Some(IpAddr::V4(address)) => address,
+                Some(IpAddr::V4(address)) if UdpSocket::bind((address, 0)).is_ok() => address,
+                Some(IpAddr::V4(address)) => {
+                    return Err(Failure::usage(format!(
+                        "{address} is no address of this machine, and the system is to listen there"
+                    ))
+                    .hint("`-- --system-host ADDRESS`, with one of this machine"));
+                }
                 Some(IpAddr::V6(_)) => {
                     return Err(Failure::usage(
                         "hosts join over IPv6, and a system that pubmark starts listens over IPv4",
@@ -205,16 +217,39 @@ fn join(
     prepared.spec.nodes.listen.get_or_insert(SocketAddr::new(any, PORT));
     let folder = Keys::write(&coordinator)?;
     let nodes = pubmark_runner::spec::Nodes { credentials: Some(folder.0.clone()), ..prepared.spec.nodes.clone() };
+    let is_joined: Arc<AtomicBool> = Arc::default();
+    let watch = watch_ends(hosts.over(), Arc::clone(&machine.stop), Arc::clone(&is_joined));
     let mut starting = Starting { observer, hosts, folder: Some(folder), node, stop: &machine.stop, failed: None };
     let joined = Joined::of(&nodes, &machine.stop, &mut starting);
-    if let Some(error) = starting.failed {
+    let failed = starting.failed.take();
+    is_joined.store(true, Ordering::Relaxed);
+    let has_ended = watch.join().unwrap_or_default();
+    if let Some(error) = failed {
         return Err(error.into());
     }
-    let joined = joined.map_err(|mut error| {
+    let joined = joined.map_err(|error| {
+        let mut error = match has_ended {
+            true => RunError::new(ErrorKind::Input, "a node ended before it had joined"),
+            false => error,
+        };
         error.chain.extend(hosts.last_words());
-        error
+        error.hint("each host connects to this machine: is the port open (`--listen` behind `--` takes another), and the address the right one (`--address`)?")
     })?;
     joined.map_or(Ok(()), |joined| Ok(prepared.use_nodes(&Arc::new(joined))?))
+}
+
+/// Stops the wait for nodes when the connection to one is over; says whether that was so.
+fn watch_ends(over: Vec<Arc<AtomicBool>>, stop: Arc<AtomicBool>, is_joined: Arc<AtomicBool>) -> JoinHandle<bool> {
+    thread::spawn(move || {
+        while !is_joined.load(Ordering::Relaxed) {
+            if over.iter().any(|one| one.load(Ordering::Relaxed)) {
+                stop.store(true, Ordering::Relaxed);
+                return true;
+            }
+            thread::sleep(LOOK);
+        }
+        false
+    })
 }
 
 /// Starts the nodes as soon as the coordinator listens.
@@ -244,7 +279,8 @@ struct Keys(PathBuf);
 
 impl Keys {
     fn write(files: &Files) -> Result<Keys, RunError> {
-        let folder = std::env::temp_dir().join(format!("pubmark-keys-{}", std::process::id()));
+        let id = RandomState::new().build_hasher().finish();
+        let folder = std::env::temp_dir().join(format!("pubmark-keys-{id:016x}"));
         let failed = |error: std::io::Error| {
             RunError::from_error(ErrorKind::Internal, &error)
                 .during(format!("failed to write keys to `{}`", folder.display()))

@@ -173,6 +173,18 @@ impl Run {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pubmark_runner::spec::PlacedSystem;
+
+    #[test]
+    fn another_endpoint_is_not_the_system_that_was_placed() {
+        let mut spec = RunSpec::new("hello");
+        spec.target.placed = Some(PlacedSystem::default());
+        Run::of("hello").setup.apply(&mut spec);
+        assert!(spec.target.placed.is_some());
+        let words = ["hello", "--endpoint", "mqtt://localhost"].map(str::to_owned);
+        Run::read(&words).expect("an endpoint").setup.apply(&mut spec);
+        assert_eq!(spec.target.placed, None);
+    }
 
     #[test]
     fn what_run_does_not_take_is_said_in_its_words() {

@@ -370,6 +370,10 @@ impl Setup {
     pub fn apply(self, spec: &mut RunSpec) {
         let target = &mut spec.target;
         replace_some(&mut target.system, self.system);
+        if self.endpoint.is_some() {
+            // It is of the endpoint that was there before.
+            target.placed = None;
+        }
         replace_some(&mut target.endpoint, self.endpoint);
         replace_some(&mut target.subscribe_endpoint, self.subscribe_endpoint);
         replace_some(&mut target.node_exporter, self.node_exporter);

@@ -86,6 +86,12 @@ fn kubernetes_gets_all_that_a_run_needs() {
     for side in ["coordinator", "node"] {
         assert!(of("Secret", side)["stringData"]["key.pem"].as_str().unwrap().contains("PRIVATE KEY"));
     }
+    // The specification of a deployment can be deployed again: with a system of its own.
+    let text = of("Secret", "coordinator")["stringData"]["run.yaml"].as_str().unwrap();
+    place.write("again.yaml", text);
+    assert_eq!(deploy(&place, &["kubernetes", "again.yaml", "--out", "again"]).code(), 0);
+    let again = read(&place, "again/pubmark.yaml");
+    assert!(!again.contains(&instance), "the endpoint is that of the run before: {again}");
     // No other run has these names.
     assert_eq!(deploy(&place, &["kubernetes", "smart-home", "--out", "other"]).code(), 0);
     let other = documents(&read(&place, "other/pubmark.yaml"));
@@ -109,7 +115,8 @@ fn what_the_coordinator_would_refuse_is_refused_before_anything_is_written() {
         (&["--dry-run"], "`--dry-run` is not for a run in containers"),
         (&["--out", "x"], "`--out` is not for a run in containers"),
         (&["--limit", "cpu=1"], "`--limit` is not for a run in containers"),
-        (&["--topology", "3:bridge"], "`--topology` is for a system that pubmark starts"),
+        (&["--topology", "3:bridge"], "`--topology` is not for a run in containers"),
+        (&["--tls"], "`--tls` is not for a run in containers"),
         (&["--fault", "kill:at=1s"], "kill"),
         (&["--slo", "p77<1ms"], "p77"),
         (&["--placement", "nobody=site=edge"], "nobody"),

@@ -339,3 +339,15 @@ fn what_a_run_on_nodes_cannot_have_is_refused_before_any_host_is_touched() {
     let planned = place.call(&["deploy", "ssh", "hosts.txt", "smart-home", "--", "--dry-run"]);
     assert!(planned.code() == 0 && planned.printed.contains("node"), "{planned:?}");
 }
+
+#[test]
+fn a_folder_that_is_not_a_nodes_own_is_never_removed() {
+    let place = Place::new();
+    for folder in ["victim", "pubmark.victim"] {
+        fs::create_dir(place.path().join(folder)).unwrap();
+        place.write(&format!("{folder}/file"), "precious");
+        let called = place.call(&["hosted-node", folder]);
+        assert!(called.code() == 2 && called.errors.contains("is not the folder"), "{called:?}");
+        assert_eq!(fs::read_to_string(place.path().join(folder).join("file")).unwrap(), "precious");
+    }
+}

@@ -151,6 +151,25 @@ fn slow_readers(server: &Server) {
     drop(readers);
 }
 
+/// Work that nobody waits for any more is stopped: the cells of this experiment take minutes each.
+fn abandoned_work(server: &Server) {
+    let cells = r#"{"version": 1, "name": "large", "title": "large", "axes": {"workload": ["smart-home"], "scale": [20, 30, 40, 50]}, "duration": "240h"}"#;
+    let (port, token) = (server.port, &server.token);
+    let head = format!("POST /dry-run HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\nauthorization: Bearer {token}\r\n");
+    for _ in 0..8 {
+        let mut stream = connect(server.port);
+        stream.write_all(format!("{head}content-length: {}\r\n\r\n{cells}", cells.len()).as_bytes()).unwrap();
+        stream.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+        let mut answer = [0; 64];
+        let read = stream.read(&mut answer);
+        assert!(read.is_err(), "it was answered at once: {}", String::from_utf8_lossy(&answer));
+    }
+    let began = Instant::now();
+    assert_eq!(server.get("/runs").status, 200);
+    assert_eq!(server.post("/validate", r#"{"workload": "smart-home"}"#).status, 200);
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+}
+
 /// A body that comes a byte a second is given up.
 fn slow_body(server: &Server) {
     let mut stream = connect(server.port);

@@ -10,8 +10,9 @@ pub mod session;
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::process::Stdio;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
@@ -20,7 +21,6 @@ use pubmark_cluster::credentials::Files;
 use pubmark_runner::{ErrorKind, RunError};
 
 use hosts::Host;
-use on_host::MARK;
 use program::Program;
 use session::{Caller, Session};
 
@@ -64,11 +64,9 @@ struct Facts {
 }
 
 impl Facts {
-    /// Takes a line; others than ours are of no interest.
+    /// Takes a line for us.
     fn take(&mut self, line: &str) {
-        let Some((key, value)) = line.strip_prefix(MARK).map(|rest| rest.split_once(' ').unwrap_or((rest, ""))) else {
-            return;
-        };
+        let (key, value) = line.split_once(' ').unwrap_or((line, ""));
         match key {
             "folder" => self.folder = value.to_owned(),
             "system" => self.system = value.to_owned(),
@@ -95,8 +93,15 @@ impl Facts {
         if let Some(space) = self.space_bytes.filter(|space| *space < program.bytes) {
             return Some(format!("the program has {} bytes, and there is room for {space}", program.bytes));
         }
-        (self.seen_from.is_none() && settings.address.is_none())
-            .then(|| "it does not say from where it sees us (SSH_CONNECTION): give `--address`".to_owned())
+        match self.seen_from {
+            _ if settings.address.is_some() => None,
+            None => Some("it does not say from where it sees us (SSH_CONNECTION): give `--address`".to_owned()),
+            // A jump host's, or a router's.
+            Some(address) if UdpSocket::bind((address, 0)).is_err() => Some(format!(
+                "it sees us at {address}, which is no address of this machine: `--address` says where its node joins"
+            )),
+            Some(_) => None,
+        }
     }
 }
 
@@ -149,10 +154,10 @@ impl Hosts {
         match hosts.objections("cannot be used") {
             None => Ok(hosts),
             Some(error) => {
-                let error = error.hint(
+                let mut error = error.hint(
                     "`ssh -o BatchMode=yes HOST true` must work without a question: an address, a key that the host takes, a host key that is known",
                 );
-                hosts.end();
+                error.chain.extend(hosts.end());
                 Err(error)
             }
         }
@@ -177,7 +182,7 @@ impl Hosts {
             interrupted(stop, "the program was copied")?;
             std::thread::sleep(LOOK);
         }
-        let own = format!("pubmark {}", env!("CARGO_PKG_VERSION"));
+        let own = format!("version pubmark {}", env!("CARGO_PKG_VERSION"));
         for (one, copy) in self.reached.iter_mut().zip(&mut copies) {
             one.objection = match copy.wait_until(deadline) {
                 None => Some(format!("the program was not there within {} s", COPY_LIMIT.as_secs())),
@@ -188,7 +193,8 @@ impl Hosts {
                 Some(_) => match copy.line(Duration::ZERO) {
                     Ok(version) if version == own => None,
                     other => {
-                        Some(format!("the program says it is `{}`, not `{own}`", shortened(&other.unwrap_or_default())))
+                        let said = shortened(other.as_deref().unwrap_or("nothing"));
+                        Some(format!("the program says `{said}`, not `{own}`"))
                     }
                 },
             };
@@ -236,8 +242,13 @@ impl Hosts {
 
     /// What nodes said last, of those that said something: why one did not join is among it.
     pub fn last_words(&self) -> Vec<String> {
-        let words = |one: &Reached| Some(format!("{}: {}", one.host.name, shortened(&one.session.last_word()?)));
+        let words = |one: &Reached| Some(format!("{}: {}", one.host.name, shortened(&one.session.last_error()?)));
         self.reached.iter().filter_map(words).collect()
+    }
+
+    /// Set for each host when its connection is over.
+    pub fn over(&self) -> Vec<Arc<AtomicBool>> {
+        self.reached.iter().map(|one| one.session.over()).collect()
     }
 
     /// Ends all nodes and removes what was put on the hosts. Returns where that is not certain, each with why.
@@ -249,7 +260,7 @@ impl Hosts {
         for (one, was_lost) in self.reached.iter_mut().zip(lost) {
             one.session.wait_until(deadline);
             let lines = || std::iter::from_fn(|| one.session.line(Duration::ZERO).ok());
-            let removed = || lines().any(|line| line == format!("{MARK}removed"));
+            let removed = || lines().any(|line| line == "removed");
             if one.facts.folder.is_empty() || removed() {
                 continue;
             }
@@ -285,6 +296,9 @@ impl Reached {
     fn listen(&mut self, deadline: Instant) {
         while !self.facts.is_ready && self.objection.is_none() {
             match self.session.line(Duration::ZERO) {
+                Ok(_) if Instant::now() >= deadline => {
+                    self.objection = Some("it says more than there is to say".to_owned());
+                }
                 Ok(line) => self.facts.take(&line),
                 Err(RecvTimeoutError::Timeout) if Instant::now() < deadline => return,
                 Err(RecvTimeoutError::Timeout) => {
@@ -327,14 +341,13 @@ mod tests {
 
     fn facts(lines: &[&str]) -> Facts {
         let mut facts = Facts::default();
-        lines.iter().for_each(|line| facts.take(line));
+        lines.iter().filter_map(|line| line.strip_prefix(on_host::MARK)).for_each(|line| facts.take(line));
         facts
     }
 
     #[test]
-    fn a_host_says_what_it_is_between_other_lines() {
+    fn a_host_says_what_it_is() {
         let facts = facts(&[
-            "Welcome to edge-1!",
             "pubmark-host folder /tmp/pubmark.1",
             "pubmark-host system Linux",
             "pubmark-host machine x86_64",
@@ -364,7 +377,7 @@ mod tests {
             "pubmark-host folder /tmp/p",
             "pubmark-host system Linux",
             "pubmark-host machine x86_64",
-            "pubmark-host connection 10.0.0.9 1 10.0.0.1 22",
+            "pubmark-host connection 127.0.0.1 1 10.0.0.1 22",
         ];
         assert_eq!(facts(&good).objection(&program, &settings), None);
         for (line, words) in [
@@ -374,6 +387,8 @@ mod tests {
             ("pubmark-host files 256", "a node needs 1000 open files, its limit is 256"),
             ("pubmark-host space 3", "there is room for 3072"),
             ("pubmark-host connection", "give `--address`"),
+            // A documentation address (RFC 5737), which no machine has.
+            ("pubmark-host connection 192.0.2.1 1 10.0.0.1 22", "no address of this machine: `--address`"),
         ] {
             let objection = facts(&[&good[..], &[line]].concat()).objection(&program, &settings).unwrap();
             assert!(objection.contains(words), "{line}: {objection}");

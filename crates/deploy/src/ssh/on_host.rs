@@ -40,7 +40,7 @@ pub fn command(base: Option<&str>) -> String {
     let base = base.unwrap_or("${TMPDIR:-/tmp}");
     let steps = [
         "umask 077; d=",
-        "clean() { if [ -n \"$d\" ]; then rm -rf \"$d\"; d=; echo pubmark-host removed; fi; }",
+        "clean() { if [ -n \"$d\" ]; then rm -rf \"$d\" && echo pubmark-host removed; d=; fi; }",
         "trap clean EXIT; trap \"exit 129\" HUP; trap \"exit 130\" INT; trap \"exit 141\" PIPE; trap \"exit 143\" TERM",
         &format!("d=$(mktemp -d \"{base}/pubmark.XXXXXXXXXX\") || exit 73"),
         "echo pubmark-host folder \"$d\"; echo pubmark-host system $(uname -s); echo pubmark-host machine $(uname -m)",
@@ -55,7 +55,8 @@ pub fn command(base: Option<&str>) -> String {
 /// The command that takes the program from standard input, and tries it.
 pub fn copy_command(folder: &str) -> String {
     format!(
-        "sh -c 'umask 077; cat > {folder}/{PROGRAM} && chmod 700 {folder}/{PROGRAM} && {folder}/{PROGRAM} --version'"
+        "sh -c 'umask 077; cat > {folder}/{PROGRAM} && chmod 700 {folder}/{PROGRAM} && v=$({folder}/{PROGRAM} --version) && \
+         echo pubmark-host version $v'"
     )
 }
 
@@ -70,12 +71,26 @@ pub fn is_plain(path: &str) -> bool {
 /// # Errors
 /// The orders cannot be read, the folder cannot be written, or the node cannot be started.
 pub fn attend(folder: &Path, stop: &AtomicBool) -> Result<i32, RunError> {
+    refuse_another_folder(folder)?;
     let attended = read_orders().and_then(|orders| supervise(folder, &orders, stop));
     let removed = match fs::remove_dir_all(folder) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed("remove the node's folder", &error)),
         _ => Ok(()),
     };
     attended.and_then(|code| removed.map(|()| code))
+}
+
+/// The folder is removed at the end: it must be the one that [`command`] made and this program was copied into.
+fn refuse_another_folder(folder: &Path) -> Result<(), RunError> {
+    let is_named = folder.file_name().is_some_and(|name| name.to_string_lossy().starts_with("pubmark."));
+    let same = |program: std::path::PathBuf| Ok(fs::canonicalize(folder.join(PROGRAM))? == fs::canonicalize(program)?);
+    match std::env::current_exe().and_then(same) {
+        Ok(true) if is_named => Ok(()),
+        _ => {
+            Err(RunError::input(format!("`{}` is not the folder that this program was copied into", folder.display()))
+                .hint("`pubmark deploy ssh` calls this on hosts; nobody else need"))
+        }
+    }
 }
 
 fn failed(what: &str, error: &io::Error) -> RunError {

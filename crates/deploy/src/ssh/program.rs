@@ -9,7 +9,7 @@ use pubmark_runner::{ErrorKind, RunError};
 /// Bytes of a header that are read: an ELF header of 64 bytes and its program headers follow at once in what linkers write.
 const HEADER: u64 = 8 << 10;
 /// `e_machine` of the processors that hosts may have, with what `uname -m` calls them.
-const MACHINES: [(u16, &str); 4] = [(62, "x86_64"), (183, "aarch64"), (243, "riscv64"), (22, "s390x")];
+const MACHINES: [(u16, &str); 3] = [(62, "x86_64"), (183, "aarch64"), (243, "riscv64")];
 /// Program header that names a dynamic linker.
 const PT_INTERP: u32 = 3;
 

@@ -9,6 +9,7 @@ use std::io::{BufRead as _, BufReader, Read, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -17,12 +18,15 @@ use std::time::{Duration, Instant};
 use pubmark_runner::{ErrorKind, RunError, workers};
 
 use super::hosts::Host;
+use super::on_host::MARK;
 
 /// Longest line of a host that is read at once, bytes.
 const LONGEST_LINE: u64 = 4 << 10;
 /// Lines of standard error that are kept.
-const KEPT_LINES: usize = 2;
-/// Lines of standard output that wait to be read; more than any host has reason to print.
+const KEPT_LINES: usize = 12;
+/// Of them, those that are shown where the last ones say enough.
+const SHOWN_LINES: usize = 2;
+/// Lines for pubmark that wait to be read; more than any host has reason to print.
 const WAITING_LINES: usize = 64;
 /// Between two looks at whether `ssh` has ended.
 const LOOK: Duration = Duration::from_millis(20);
@@ -31,7 +35,7 @@ const SETTLE: Duration = Duration::from_millis(500);
 
 /// Options of each connection. Host keys are checked as `ssh` is configured, and nothing is asked of a person. A connection that is cut
 /// is noticed after 15 s.
-const OPTIONS: [&str; 8] = [
+const OPTIONS: [&str; 9] = [
     "BatchMode=yes",
     "ConnectTimeout=10",
     "ServerAliveInterval=5",
@@ -40,6 +44,8 @@ const OPTIONS: [&str; 8] = [
     "ForwardAgent=no",
     "RemoteCommand=none",
     "EscapeChar=none",
+    // One that is there is used; none is left behind, and none is ended that others use.
+    "ControlMaster=no",
 ];
 
 /// How `ssh` is called.
@@ -81,16 +87,24 @@ pub struct Session {
     output: Receiver<String>,
     errors: Arc<Mutex<VecDeque<String>>>,
     readers: Vec<JoinHandle<()>>,
+    over: Arc<AtomicBool>,
 }
 
 impl Session {
     fn of(mut child: Child) -> Session {
         let (lines, output) = sync_channel(WAITING_LINES);
         let errors: Arc<Mutex<VecDeque<String>>> = Arc::default();
+        let over: Arc<AtomicBool> = Arc::default();
         let mut readers = vec![];
         if let Some(stream) = child.stdout.take() {
-            // What nobody reads is dropped: a host that prints without end is no reason to stop.
-            readers.push(follow(stream, move |line| drop(lines.try_send(line))));
+            // Other lines than ours, such as a greeting, are of no interest; what nobody reads is dropped.
+            let ends = SetWhenDropped(Arc::clone(&over));
+            readers.push(follow(stream, move |line| {
+                let _until_the_end = &ends;
+                if let Some(line) = line.strip_prefix(MARK) {
+                    drop(lines.try_send(line.to_owned()));
+                }
+            }));
         }
         if let Some(stream) = child.stderr.take() {
             let kept = Arc::clone(&errors);
@@ -103,10 +117,10 @@ impl Session {
             }));
         }
         let input = child.stdin.take();
-        Session { child, input, output, errors, readers }
+        Session { child, input, output, errors, readers, over }
     }
 
-    /// The next line that the host prints.
+    /// The next line that the host prints for pubmark, without its mark.
     ///
     /// # Errors
     /// It prints none within `limit`, or no more.
@@ -152,12 +166,30 @@ impl Session {
     /// The last lines of `ssh` and of the host on standard error, as one.
     pub fn last_words(&self) -> String {
         let errors = self.errors.lock().unwrap_or_else(PoisonError::into_inner);
-        errors.iter().map(String::as_str).collect::<Vec<_>>().join(" / ")
+        let shown = errors.iter().skip(errors.len().saturating_sub(SHOWN_LINES));
+        shown.map(String::as_str).collect::<Vec<_>>().join(" / ")
     }
 
-    /// The last of them.
-    pub fn last_word(&self) -> Option<String> {
-        self.errors.lock().unwrap_or_else(PoisonError::into_inner).back().cloned()
+    /// The last error that the node reported, or what was said last; `None` if nothing was said.
+    pub fn last_error(&self) -> Option<String> {
+        let errors = self.errors.lock().unwrap_or_else(PoisonError::into_inner);
+        let begin = errors.iter().rposition(|line| line.starts_with("error:"));
+        let begin = begin.unwrap_or(errors.len().saturating_sub(1));
+        let words: Vec<&str> = errors.iter().skip(begin).map(String::as_str).collect();
+        (!words.is_empty()).then(|| words.join(" "))
+    }
+
+    /// Set when the host prints no more: the connection is over.
+    pub fn over(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.over)
+    }
+}
+
+struct SetWhenDropped(Arc<AtomicBool>);
+
+impl Drop for SetWhenDropped {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
     }
 }
 
@@ -188,4 +220,34 @@ fn follow(stream: impl Read + Send + 'static, each: impl Fn(String) + Send + 'st
             }
         }
     })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn session(script: &str) -> Session {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Session::of(command.spawn().unwrap())
+    }
+
+    #[test]
+    fn a_long_greeting_loses_no_line_for_us() {
+        let mut session = session("seq 1000; echo pubmark-host folder /tmp/x; seq 1000; echo pubmark-host ready");
+        session.wait_until(Instant::now() + Duration::from_secs(20));
+        let lines: Vec<String> = std::iter::from_fn(|| session.line(Duration::ZERO).ok()).collect();
+        assert_eq!(lines, ["folder /tmp/x", "ready"]);
+        assert!(session.over().load(Relaxed));
+    }
+
+    #[test]
+    fn the_last_error_is_shown_from_its_first_line_on() {
+        let script = "echo waiting >&2; echo 'error: the node is' >&2; echo '  of another cluster' >&2; echo hint: x >&2";
+        let mut session = session(script);
+        session.wait_until(Instant::now() + Duration::from_secs(20));
+        assert_eq!(session.last_error().unwrap(), "error: the node is of another cluster hint: x");
+        assert_eq!(session.last_words(), "of another cluster / hint: x");
+    }
 }

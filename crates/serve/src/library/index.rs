@@ -48,6 +48,13 @@ impl Index {
         (Index { file, lines }, known)
     }
 
+    /// Notes what was read of one folder; while a list goes on, nobody else knows all that is in the file.
+    pub fn add_one(&mut self, known: &Known) {
+        if let (Some(lines), Some(row)) = (self.lines, row(known)) {
+            self.lines = append(&self.file, &row).map(|()| lines + 1).ok();
+        }
+    }
+
     /// Notes what was read of these folders. All that is known is in `known`, and in `before` where a list has not come to it yet.
     pub fn add(&mut self, new: &[String], known: &HashMap<String, Known>, before: &HashMap<String, Known>) {
         let rows: Vec<String> = new.iter().filter_map(|name| row(known.get(name)?)).collect();

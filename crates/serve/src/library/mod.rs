@@ -126,11 +126,10 @@ impl Library {
         let now = Known::of(&root.join(name), before);
         let found = now.read.as_ref().ok().cloned().flatten();
         let is_new = was != Some(now.stamps);
-        let mut known = self.known();
-        known.insert(name.to_owned(), now);
-        if is_new {
-            self.note_in_index(&[name.to_owned()], &known, &HashMap::new());
+        if is_new && let Some(index) = self.index.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
+            index.add_one(&now);
         }
+        self.known().insert(name.to_owned(), now);
         found
     }
 

@@ -113,8 +113,13 @@ pub async fn slowly<Value: Send + 'static>(
     work: impl FnOnce() -> Result<Value, Problem> + Send + 'static,
 ) -> Result<Value, Problem> {
     let ends = |_| Problem::from(RunError::new(ErrorKind::Internal, "the server ends"));
-    let _permit = shared.slow.acquire().await.map_err(ends)?;
-    briefly(work).await
+    let permit = Arc::clone(&shared.slow).acquire_owned().await.map_err(ends)?;
+    // Held by the work, which goes on when whoever asked is gone.
+    briefly(move || {
+        let _permit = permit;
+        work()
+    })
+    .await
 }
 
 /// Looks at files for a moment, beside slow work: whoever follows a run does not wait for that.

@@ -1,7 +1,7 @@
 //! `POST /runs`, `POST /validate`.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use aide::OperationOutput;
 use aide::generate::GenContext;
@@ -14,7 +14,7 @@ use pubmark_experiment::Machines;
 use pubmark_preflight::dry_run;
 use pubmark_record::headline::Kind;
 use pubmark_report::words::command_line;
-use pubmark_runner::RunError;
+use pubmark_runner::{Host, RunError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -120,16 +120,19 @@ pub async fn dry_run(
     body: Text<SubmissionBody>,
 ) -> Result<Json<DryRun>, Problem> {
     let used = Arc::clone(&shared);
+    // Set when nobody waits for it any more: the cells of an experiment may take minutes.
+    let stop = StopWhenDropped(Arc::default());
+    let host = Host { stop: Arc::clone(&stop.0), ..used.host.clone() };
     lookup::slowly(&shared, move || {
-        let text = match Submission::plan(&body.text, &used.allow, &used.host)? {
+        let text = match Submission::plan(&body.text, &used.allow, &host)? {
             Planned::Run(run) => worked_out(&used, query.machine, |here| dry_run::run::text(&run, here))?,
             Planned::Search(rows, first) => {
                 worked_out(&used, query.machine, |here| dry_run::capacity::text(&rows, &first, here))?
             }
             Planned::Experiment(plan) => worked_out(&used, query.machine, |here| {
-                let (machines, stop) = (Machines::default(), AtomicBool::new(false));
+                let machines = Machines::default();
                 match here {
-                    true => dry_run::experiment::on_this_machine(&plan, &machines, &stop),
+                    true => dry_run::experiment::on_this_machine(&plan, &machines, &host.stop),
                     false => Ok(dry_run::experiment::text(&plan, &machines)),
                 }
             })?,
@@ -137,6 +140,15 @@ pub async fn dry_run(
         Ok(Json(DryRun { text }))
     })
     .await
+}
+
+/// Stops the work of a request.
+struct StopWhenDropped(Arc<AtomicBool>);
+
+impl Drop for StopWhenDropped {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 /// Says what a submission needs; with `on_machine` measures what this machine has, which no run may go on beside.
