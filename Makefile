@@ -16,7 +16,7 @@ TEST_SYSTEMS := mochi nats zeromq zenoh
 SLOW_SYSTEMS := valkey rumqttd aedes artemis hivemq
 
 .DEFAULT_GOAL := help
-.PHONY: help run install image bench bench-write bars build-tests test test-all test-kubernetes test-arm64 test-tenth test-packages test-systems test-clients check check-format check-lints check-docs check-sizes check-licences check-ci crate-map reference
+.PHONY: help run install image bench bench-write bars build-tests test test-all test-kubernetes test-slurm test-arm64 test-tenth test-packages test-systems test-clients check check-format check-lints check-docs check-sizes check-licences check-ci crate-map reference
 
 help: ## show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -72,7 +72,7 @@ test-clients:
 test-systems: build-tests
 	@sh .ci/install-systems target/debug/pubmark $(TEST_SYSTEMS)
 
-test-all: test ## the same, the systems that start slowly (RabbitMQ, Artemis, HiveMQ), a hundred runs on busy machines, a Compose file run by podman, a Kubernetes of one node, links by the kernel in a virtual machine, ten minutes of fuzzing a parser, the long form of the hostile suite
+test-all: test ## the same, the systems that start slowly (RabbitMQ, Artemis, HiveMQ), a hundred runs on busy machines, a Compose file run by podman, a Kubernetes of one node, a Slurm of four, links by the kernel in a virtual machine, ten minutes of fuzzing a parser, the long form of the hostile suite
 	@sh .ci/install-packages $(SLOW_PACKAGES)
 	@sh .ci/install-systems target/debug/pubmark $(SLOW_SYSTEMS)
 	$(CARGO) test --workspace --no-fail-fast --test slow_systems --test rabbitmq --test amqp10 --test zenoh --test dds_peers -- --ignored
@@ -80,6 +80,7 @@ test-all: test ## the same, the systems that start slowly (RabbitMQ, Artemis, Hi
 	$(CARGO) test --workspace --test e2e -- --ignored --nocapture
 	CARGO="$(CARGO)" .ci/kernel-netem target/debug/pubmark
 	$(MAKE) test-kubernetes
+	$(MAKE) test-slurm
 	$(MAKE) test-arm64
 	PUBMARK_FUZZ_S=600 $(CARGO) test --workspace --test fuzz -- --nocapture
 	PUBMARK_HOSTILE=full $(CARGO) test --workspace --test hostile
@@ -89,6 +90,10 @@ test-all: test ## the same, the systems that start slowly (RabbitMQ, Artemis, Hi
 # Its programs are built from source, once: ten minutes. KUBE is the folder for them (target/kubernetes).
 test-kubernetes: build-tests ## deployments on a Kubernetes of one node in namespaces of its own; needs root, cgroup v1 and Go
 	.ci/kubernetes/test target/debug/pubmark
+
+test-slurm: build-tests ## jobs on a Slurm of four nodes on this machine; needs root
+	@sh .ci/install-packages slurmctld slurmd slurm-client munge mosquitto
+	.ci/slurm/test target/debug/pubmark
 
 test-arm64: build-tests ## a build for ARM64, under qemu's user emulation
 	@sh .ci/install-packages gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user
