@@ -12,18 +12,20 @@ use pubmark_model::topology::TopologyMode;
 use pubmark_model::workload::{Credentials, DeviceGroup, Workload};
 use pubmark_protocol::client_program::Hello;
 use pubmark_protocol::clock;
-use pubmark_protocol::endpoint::{Endpoint, Identity, Tls, Upgrade};
-use pubmark_protocol::tls::TlsSetup;
+use pubmark_protocol::endpoint::{Endpoint, Tls, Upgrade};
 use pubmark_protocols::{self as protocols, Protocol, Spoken};
-use pubmark_record::record::{BackEndKind, Deviation, SystemInfo};
+use pubmark_record::record::{Deviation, SystemInfo};
 use pubmark_systems::{Definition, RunningSystem, StartOptions, SystemError};
 
 use crate::brokerless::Apart;
-use crate::endpoint::Written;
 use crate::error::{ErrorKind, RunError};
 use crate::host::Host;
 use crate::spec::{PlacedSystem, RunSpec, Transport};
-use crate::{brokerless, certificates, linked, log_in, offers, pins, sources, suggestion, suitability, unbuilt};
+use crate::{brokerless, linked, log_in, offers, pins, sources, suggestion, suitability, unbuilt};
+
+mod external;
+
+use external::{external, external_target};
 
 /// System of a run that names none.
 const DEFAULT_SYSTEM: &str = "builtin";
@@ -215,123 +217,6 @@ fn keep_trying(
 /// Each broker to the next, and the last to the first: everyone is heard and hears.
 fn crossings(brokers: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..brokers).map(move |from| (from, (from + 1) % brokers)).filter(|(from, to)| from != to)
-}
-
-/// A system that runs already; with `--system` it has that system's name and may be ranked as that.
-fn external(
-    url: &str,
-    spec: &RunSpec,
-    spoken: Spoken,
-    login: Option<Credentials>,
-    host: &Host,
-) -> Result<Wanted, RunError> {
-    let written = Written::parse(url, &spoken.publish.capabilities)?;
-    let second = spec.target.subscribe_endpoint.as_deref();
-    if second.is_none() && spoken.second().is_none() && spoken.subscribe.capabilities.features.two_ports {
-        let can = &spoken.subscribe.capabilities;
-        let scheme = can.schemes.first().unwrap_or(&"");
-        return Err(RunError::input(format!(
-            "`{}` is one port of a system that has two over {}",
-            written.shown(),
-            can.name
-        ))
-        .hint(format!(
-            "`--endpoint` says where devices connect, `--subscribe-endpoint {scheme}://…` where subscribers do"
-        )));
-    }
-    let subscribe = match second {
-        Some(url) => Written::parse(url, &spoken.subscribe.capabilities)?,
-        None => Written::parse(url, &spoken.subscribe.capabilities).map_err(|error| match spoken.second() {
-            Some(protocol) => RunError::from(error).hint(format!(
-                "subscribers speak {}: `--subscribe-endpoint {}://…` says where",
-                protocol.capabilities.name,
-                protocol.capabilities.schemes.first().unwrap_or(&"")
-            )),
-            None => RunError::from(error),
-        })?,
-    };
-    let connection = &spec.connection;
-    let checks = connection.tls_ca.is_some() || connection.tls_insecure || connection.tls_cert.is_some();
-    if connection.tls_cert.is_some() && spoken.publish.program.is_some() {
-        return Err(RunError::unsupported("`--tls-cert` is given, and a client program shows no certificate")
-            .hint("leave `--tls-cert` and `--tls-key` out, or `--client` for pubmark's own clients"));
-    }
-    if checks && !written.encrypted && !subscribe.encrypted {
-        let can = &spoken.publish.capabilities;
-        let over = can.features.websocket.filter(|_| written.upgrade.is_some());
-        let encrypted = over.map(|over| over.schemes[1]).or(can.tls_schemes.first().copied()).unwrap_or("");
-        let what = if connection.tls_cert.is_some() { "asked for" } else { "checked" };
-        return Err(RunError::input(format!("`{}` is not encrypted, so no certificate is {what}", written.shown()))
-            .hint(format!("`--endpoint {encrypted}://{}`", written.host)));
-    }
-    for (written, protocol) in [(&written, spoken.publish), (&subscribe, spoken.subscribe)] {
-        if (login.is_some() || written.credentials.is_some()) && !protocol.capabilities.features.log_in {
-            let name = protocol.capabilities.name;
-            return Err(RunError::input(format!("a log-in is given, and {name} has none")).hint("leave it out"));
-        }
-    }
-    let subscribe_endpoint = Box::new(resolved(subscribe, spec, login.clone(), host)?);
-    let definition = spec.target.system.as_deref().map(definition).transpose()?.map(Box::new);
-    let endpoint = Box::new(resolved(written, spec, login, host)?);
-    let unchecked = spec.connection.tls_insecure;
-    let placed = spec.target.placed.clone().map(Box::new);
-    Ok(Wanted::External { endpoint, subscribe_endpoint, unchecked, definition, placed })
-}
-
-/// An endpoint with its log-in, its authorities, its name looked up.
-fn resolved(
-    mut written: Written,
-    spec: &RunSpec,
-    login: Option<Credentials>,
-    host: &Host,
-) -> Result<Endpoint, RunError> {
-    if written.credentials.is_some() && login.is_some() {
-        return Err(RunError::input("the log-in is given twice: in `--endpoint` and with `--user`"));
-    }
-    written.credentials = written.credentials.or(login);
-    let authorities = match &spec.connection.tls_ca {
-        Some(file) if written.encrypted => Some(file.clone()),
-        None if written.encrypted && !spec.connection.tls_insecure => Some(certificates::of_machine(&written.shown())?),
-        _ => None,
-    };
-    let identity = spec.connection.tls_cert.clone().zip(spec.connection.tls_key.clone());
-    let identity = identity.map(|(certificate, key)| Identity { certificate, key });
-    let endpoint = written.resolve(authorities, identity, host.relay.as_deref())?;
-    if let Some(tls) = &endpoint.tls {
-        // What cannot be read is said before anything else begins.
-        TlsSetup::new(tls).map_err(|error| certificates::unusable(&error))?;
-    }
-    Ok(endpoint)
-}
-
-fn external_target(
-    [endpoint, subscribe_endpoint]: [&Endpoint; 2],
-    unchecked: bool,
-    definition: Option<&Definition>,
-) -> Target {
-    let deviation = Deviation {
-        name: "tls-unchecked".to_owned(),
-        detail: "the server's certificate was not checked (--tls-insecure): anybody could have answered".to_owned(),
-    };
-    Target {
-        publish_at: Endpoints::one(endpoint.clone()),
-        subscribe_at: Endpoints::one(subscribe_endpoint.clone()),
-        info: SystemInfo {
-            name: definition.map_or("external", |definition| &definition.name).to_owned(),
-            version: None,
-            back_end: match definition {
-                Some(definition) if brokerless::has_no_broker(definition) => BackEndKind::Brokerless,
-                _ => BackEndKind::External,
-            },
-            profile: None,
-            endpoint: endpoint.shown.clone(),
-            ranked: definition.is_none_or(|definition| definition.ranked),
-            papers: definition.map(|definition| definition.papers.clone()).unwrap_or_default(),
-            ..SystemInfo::default()
-        },
-        deviations: unchecked.then_some(deviation).into_iter().collect(),
-        running: None,
-    }
 }
 
 fn started(

@@ -24,6 +24,7 @@ fn a_run_goes_on_while_clients_mean_harm() {
     large_bodies(&server);
     many_connections(&server);
     slow_heads(&server);
+    abandoned_work(&server);
     slow_body(&server);
     slow_readers(&server);
     assert_eq!(server.entry(&id)["state"], "running");
@@ -153,7 +154,7 @@ fn slow_readers(server: &Server) {
 
 /// Work that nobody waits for any more is stopped: the cells of this experiment take minutes each.
 fn abandoned_work(server: &Server) {
-    let cells = r#"{"version": 1, "name": "large", "title": "large", "axes": {"workload": ["smart-home"], "scale": [20, 30, 40, 50]}, "duration": "240h"}"#;
+    let cells = r#"{"version": 1, "name": "large", "title": "large", "axes": {"workload": ["smart-home"], "qos": [0, 1], "payload": [20, 30, 40]}, "scale": 50, "duration": "240h"}"#;
     let (port, token) = (server.port, &server.token);
     let head = format!("POST /dry-run HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\nauthorization: Bearer {token}\r\n");
     for _ in 0..8 {

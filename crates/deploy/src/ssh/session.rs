@@ -244,7 +244,8 @@ mod tests {
 
     #[test]
     fn the_last_error_is_shown_from_its_first_line_on() {
-        let script = "echo waiting >&2; echo 'error: the node is' >&2; echo '  of another cluster' >&2; echo hint: x >&2";
+        let script =
+            "echo waiting >&2; echo 'error: the node is' >&2; echo '  of another cluster' >&2; echo hint: x >&2";
         let mut session = session(script);
         session.wait_until(Instant::now() + Duration::from_secs(20));
         assert_eq!(session.last_error().unwrap(), "error: the node is of another cluster hint: x");
