@@ -223,8 +223,9 @@ impl Deploy {
         let run = Run::read(&words.collect::<Vec<_>>())?;
         let mut spec = run.spec()?;
         if spec.target.placed.take().is_some() {
-            // The run.yaml of a deployment: its system is gone with it.
+            // The run.yaml of a deployment: its system is gone with it, and who looked at that.
             spec.target.endpoint = None;
+            spec.nodes.observers = None;
         }
         if let Some(option) = own_business(&run) {
             return Err(Failure::usage(format!(
@@ -232,7 +233,7 @@ impl Deploy {
             ))
             .hint("leave it out; options of the deployment stand before `--`"));
         }
-        if spec.nodes.nodes.is_some() || spec.nodes.local_nodes.is_some() {
+        if run.join.nodes.is_some() || spec.nodes.local_nodes.is_some() {
             return Err(Failure::usage("the number of nodes stands before `--`").hint("`--nodes 5 -- --qos 1`"));
         }
         let workload = spec.load()?;

@@ -89,7 +89,8 @@ fn kubernetes_gets_all_that_a_run_needs() {
     // The specification of a deployment can be deployed again: with a system of its own.
     let text = of("Secret", "coordinator")["stringData"]["run.yaml"].as_str().unwrap();
     place.write("again.yaml", text);
-    assert_eq!(deploy(&place, &["kubernetes", "again.yaml", "--out", "again"]).code(), 0);
+    let called = deploy(&place, &["kubernetes", "again.yaml", "--out", "again"]);
+    assert_eq!(called.code(), 0, "{called:?}");
     let again = read(&place, "again/pubmark.yaml");
     assert!(!again.contains(&instance), "the endpoint is that of the run before: {again}");
     // No other run has these names.
@@ -280,7 +281,7 @@ fn what_cannot_be_placed_is_said() {
             &["kubernetes", "smart-home", "--", "--endpoint", "mqtts://broker", "--tls-ca", "ca.pem"],
             "names a file of this machine",
         ),
-        (&["kubernetes", "smart-home", "--", "--tls"], "`--tls` is for a system that pubmark starts"),
+        (&["kubernetes", "smart-home", "--", "--tls"], "`--tls` is not for a run in containers"),
     ] {
         let called = deploy(&place, words);
         assert!(called.code() == 2 && called.errors.contains(said), "{words:?}: {called:?}");

@@ -154,7 +154,8 @@ fn slow_readers(server: &Server) {
 
 /// Work that nobody waits for any more is stopped: the cells of this experiment take minutes each.
 fn abandoned_work(server: &Server) {
-    let cells = r#"{"version": 1, "name": "large", "title": "large", "axes": {"workload": ["smart-home"], "qos": [0, 1], "payload": [20, 30, 40]}, "scale": 50, "duration": "240h"}"#;
+    let cells = "name: large\ntitle: Large\nworkload: smart-home\nduration: 240h\nwarmup: 0s\nrepeat: 1\n\
+                 axes: {system: builtin, protocol: mqtt5, qos: [0, 1], scale: [20, 30]}\n";
     let (port, token) = (server.port, &server.token);
     let head = format!("POST /dry-run HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\nauthorization: Bearer {token}\r\n");
     for _ in 0..8 {
