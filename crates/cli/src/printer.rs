@@ -81,6 +81,11 @@ impl Printer {
         }
     }
 
+    /// Prints what somebody has to look after, even when quiet.
+    pub fn warning(&self, text: &str) {
+        self.message(text);
+    }
+
     /// Prints why the call failed.
     pub fn failure(&self, failure: &Failure) {
         self.message(&self.failure_text(failure));

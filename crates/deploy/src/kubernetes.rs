@@ -15,9 +15,9 @@ use crate::{COORDINATOR_PORT, CREDENTIALS, Deployment, File, RESULTS, SystemCont
 const REMOVED_AFTER_S: u64 = 3600;
 /// The coordinator's time from a signal to its end: it ends its run, writes the record and waits for a collector.
 const GRACE_S: u64 = 60;
-/// Whom the observer runs as: nobody else.
+/// User that the observer runs as; no other container has it.
 const OBSERVER: u32 = USER - 1;
-/// What the observer may use: it looks four times a second.
+/// Limits of the observer, which takes four samples a second.
 const OBSERVER_CPU: f64 = 0.1;
 const OBSERVER_BYTES: u64 = 128_000_000;
 /// Secrets are read by their pod's group alone.
@@ -253,8 +253,8 @@ fn system_container(container: &SystemContainer) -> Value {
     container
 }
 
-/// Looks at what the system takes, from a container beside it that sees its processes. It has a user of its own, so that neither can touch
-/// the other.
+/// A container that measures CPU and memory of the system beside it, whose processes it sees. It has a user of its own, so that neither
+/// container can signal the other.
 fn observer_container(deployment: &Deployment) -> Value {
     let mut words = deployment.join_words(&deployment.part("coordinator"));
     words.extend(["--name", "observer", "--observe", POD].map(str::to_owned));

@@ -64,7 +64,7 @@ pub struct SystemContainer {
     pub profile: String,
     /// What it may use.
     pub limits: Option<ResourceLimits>,
-    /// In a pod, a container beside it looks at what it takes.
+    /// In a pod, an observer container beside it measures its CPU and memory.
     pub observed: bool,
 }
 
@@ -224,7 +224,7 @@ impl Deployment {
         ["run", &spec, "--out", "/tmp/runs", "--json", "--quiet"].map(str::to_owned).to_vec()
     }
 
-    /// Arguments of whoever joins.
+    /// Arguments of a node or an observer.
     fn join_words(&self, coordinator: &str) -> Vec<String> {
         let join = format!("{coordinator}:{COORDINATOR_PORT}");
         ["node", "--join", &join, "--credentials", CREDENTIALS].map(str::to_owned).to_vec()
@@ -244,7 +244,7 @@ fn id() -> String {
     format!("{:06x}", RandomState::new().build_hasher().finish() & 0xff_ffff)
 }
 
-/// What the coordinator would refuse is refused here, but for what only its machine can tell: the names that it can look up.
+/// Refuses what the coordinator would refuse, except host names that cannot be resolved: only its machine knows which ones can.
 fn check(spec: &RunSpec, workload: Arc<Workload>) -> Result<(), RunError> {
     let mut here = spec.clone();
     for url in [&mut here.target.endpoint, &mut here.target.subscribe_endpoint].into_iter().flatten() {

@@ -393,7 +393,7 @@ fn read_all(queue: &Path) -> io::Result<(BTreeMap<String, Entry>, Vec<Unreadable
         let name = entry.file_name().to_string_lossy().into_owned();
         let folder = entry.path();
         if !entry.file_type()?.is_dir() {
-            // None of ours.
+            // A stray file is no submission.
             continue;
         }
         if name.starts_with('.') {

@@ -56,8 +56,8 @@ pub fn called(name: &str) -> Vec<u32> {
     roots
 }
 
-/// Ids of what was started from outside of this process's PID namespace, beside it: the roots of the other containers of a pod whose
-/// containers share one (`shareProcessNamespace`). What only holds the namespace open is none of them.
+/// Ids of the root processes of the other containers in this pod, whose containers share a PID namespace (`shareProcessNamespace`). The
+/// pause process, which holds the namespace, is not among them.
 pub fn beside() -> Vec<u32> {
     beside_process(&stats(), std::process::id())
 }

@@ -83,7 +83,7 @@ pub struct Deploy {
     #[arg(long, value_name = "DIR", default_value = "deploy")]
     pub out: PathBuf,
 
-    /// Put no container beside the system that looks at what it takes; a cluster may refuse one that sees the processes of another
+    /// Start no observer container, which measures CPU and memory of the system; for clusters that refuse `shareProcessNamespace`
     #[arg(long)]
     pub no_observer: bool,
 
@@ -126,8 +126,8 @@ impl From<Kind> for pubmark_deploy::Kind {
     }
 }
 
-/// The first option of `pubmark run` that says what the deployment itself decides, or that concerns this terminal or machine.
-fn own_business(run: &Run) -> Option<&'static str> {
+/// The first given option of `pubmark run` that the deployment sets itself, or that concerns this terminal or machine.
+fn set_by_deployment(run: &Run) -> Option<&'static str> {
     let (setup, join) = (&run.setup, &run.join);
     let given = [
         ("--dry-run", run.dry_run),
@@ -223,13 +223,13 @@ impl Deploy {
         let run = Run::read(&words.collect::<Vec<_>>())?;
         let mut spec = run.spec()?;
         if spec.target.placed.take().is_some() {
-            // The run.yaml of a deployment: its system is gone with it, and who looked at that.
+            // The run.yaml of a deployment names a system and an observer that no longer exist.
             spec.target.endpoint = None;
             spec.nodes.observers = None;
         }
-        if let Some(option) = own_business(&run) {
+        if let Some(option) = set_by_deployment(&run) {
             return Err(Failure::usage(format!(
-                "`{option}` is not for a run in containers: the deployment decides it"
+                "`{option}` cannot be used for a run in containers: the deployment sets it, or it is for a local run"
             ))
             .hint("leave it out; options of the deployment stand before `--`"));
         }

@@ -101,7 +101,7 @@ impl Deployments {
         }
     }
 
-    /// Was it asked to say nothing but the result?
+    /// Is `--quiet` among the options?
     pub fn is_quiet(&self) -> bool {
         let quiet = |ssh: &Ssh| ssh.options.iter().any(|option| option == "--quiet" || option == "-q");
         matches!(&self.by, Some(By::Ssh(ssh)) if quiet(ssh))
@@ -124,7 +124,7 @@ impl Ssh {
             printer,
         );
         for uncertain in reached.map(Hosts::end).unwrap_or_default() {
-            printer.note(&uncertain);
+            printer.warning(&format!("warning: {uncertain}"));
         }
         outcome
     }

@@ -111,13 +111,13 @@ fn kubernetes_gets_all_that_a_run_needs() {
 fn what_the_coordinator_would_refuse_is_refused_before_anything_is_written() {
     let place = Place::new();
     for (options, said) in [
-        (&["--join-limit", "20s"][..], "`--join-limit` is not for a run in containers"),
-        (&["--observers", "1"], "`--observers` is not for a run in containers"),
-        (&["--dry-run"], "`--dry-run` is not for a run in containers"),
-        (&["--out", "x"], "`--out` is not for a run in containers"),
-        (&["--limit", "cpu=1"], "`--limit` is not for a run in containers"),
-        (&["--topology", "3:bridge"], "`--topology` is not for a run in containers"),
-        (&["--tls"], "`--tls` is not for a run in containers"),
+        (&["--join-limit", "20s"][..], "`--join-limit` cannot be used for a run in containers"),
+        (&["--observers", "1"], "`--observers` cannot be used for a run in containers"),
+        (&["--dry-run"], "`--dry-run` cannot be used for a run in containers"),
+        (&["--out", "x"], "`--out` cannot be used for a run in containers"),
+        (&["--limit", "cpu=1"], "`--limit` cannot be used for a run in containers"),
+        (&["--topology", "3:bridge"], "`--topology` cannot be used for a run in containers"),
+        (&["--tls"], "`--tls` cannot be used for a run in containers"),
         (&["--fault", "kill:at=1s"], "kill"),
         (&["--slo", "p77<1ms"], "p77"),
         (&["--placement", "nobody=site=edge"], "nobody"),
@@ -281,7 +281,7 @@ fn what_cannot_be_placed_is_said() {
             &["kubernetes", "smart-home", "--", "--endpoint", "mqtts://broker", "--tls-ca", "ca.pem"],
             "names a file of this machine",
         ),
-        (&["kubernetes", "smart-home", "--", "--tls"], "`--tls` is not for a run in containers"),
+        (&["kubernetes", "smart-home", "--", "--tls"], "`--tls` cannot be used for a run in containers"),
     ] {
         let called = deploy(&place, words);
         assert!(called.code() == 2 && called.errors.contains(said), "{words:?}: {called:?}");

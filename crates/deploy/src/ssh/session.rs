@@ -22,9 +22,9 @@ use super::on_host::MARK;
 
 /// Longest line of a host that is read at once, bytes.
 const LONGEST_LINE: u64 = 4 << 10;
-/// Lines of standard error that are kept.
-const KEPT_LINES: usize = 12;
-/// Of them, those that are shown where the last ones say enough.
+/// A session stores the last lines of standard error, so many of them.
+const STORED_LINES: usize = 12;
+/// An error message of a connection shows the last of them.
 const SHOWN_LINES: usize = 2;
 /// Lines for pubmark that wait to be read; more than any host has reason to print.
 const WAITING_LINES: usize = 64;
@@ -33,7 +33,7 @@ const LOOK: Duration = Duration::from_millis(20);
 /// Longest wait for what an `ssh` that has ended has written; a process that it left behind may hold its standard error open.
 const SETTLE: Duration = Duration::from_millis(500);
 
-/// Options of each connection. Host keys are checked as `ssh` is configured, and nothing is asked of a person. A connection that is cut
+/// Options of each connection. `ssh` checks host keys as it is configured, and never prompts. A connection that is cut
 /// is noticed after 15 s.
 const OPTIONS: [&str; 9] = [
     "BatchMode=yes",
@@ -107,13 +107,13 @@ impl Session {
             }));
         }
         if let Some(stream) = child.stderr.take() {
-            let kept = Arc::clone(&errors);
+            let stored = Arc::clone(&errors);
             readers.push(follow(stream, move |line| {
-                let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-                if kept.len() == KEPT_LINES {
-                    kept.pop_front();
+                let mut stored = stored.lock().unwrap_or_else(PoisonError::into_inner);
+                if stored.len() == STORED_LINES {
+                    stored.pop_front();
                 }
-                kept.push_back(line);
+                stored.push_back(line);
             }));
         }
         let input = child.stdin.take();
@@ -123,7 +123,7 @@ impl Session {
     /// The next line that the host prints for pubmark, without its mark.
     ///
     /// # Errors
-    /// It prints none within `limit`, or no more.
+    /// The host prints no line within `limit`, or its output has ended.
     pub fn line(&self, limit: Duration) -> Result<String, RecvTimeoutError> {
         self.output.recv_timeout(limit)
     }
@@ -179,7 +179,7 @@ impl Session {
         (!words.is_empty()).then(|| words.join(" "))
     }
 
-    /// Set when the host prints no more: the connection is over.
+    /// Set when the output of the host ends: the connection is over.
     pub fn over(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.over)
     }

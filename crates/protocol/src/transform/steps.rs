@@ -192,7 +192,7 @@ fn sign<Signature: AsRef<[u8]>>(name: MessageName, body: &mut Vec<u8>, sign: imp
     body.extend_from_slice(signature.as_ref());
 }
 
-/// Takes off a signature of so many bytes.
+/// Removes the signature at the end of a body, `BYTES` long, and verifies it; `None` if it is wrong or missing.
 fn verify<const BYTES: usize>(
     name: MessageName,
     body: &mut Vec<u8>,

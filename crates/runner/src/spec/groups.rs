@@ -112,7 +112,7 @@ pub struct TargetSpec {
     pub limit: Option<ResourceLimits>,
     /// Leave the system's limits as they are, even if the workload's messages are too large for it.
     pub strict_defaults: bool,
-    /// How the system at `endpoint` was started, where that is known; recorded, not applied.
+    /// How an orchestrator started the system at `endpoint`. It goes into the record and changes nothing else.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub placed: Option<PlacedSystem>,
 }

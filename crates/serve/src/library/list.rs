@@ -122,10 +122,10 @@ fn unusable(message: String) -> Problem {
     Problem::new(StatusCode::BAD_REQUEST, message)
 }
 
-/// Entries of a page, by what a query says of it.
+/// Number of entries on a page: the `limit` of a query, or the default.
 ///
 /// # Errors
-/// So many are on no page.
+/// `limit` is out of range.
 pub fn limit(given: Option<usize>) -> Result<usize, Problem> {
     let limit = given.unwrap_or(PAGE);
     match (1..=MOST).contains(&limit) {

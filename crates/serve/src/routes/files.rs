@@ -35,7 +35,7 @@ pub trait Kind {
     const POLICY: Option<&'static str> = None;
 }
 
-/// JSON of ours.
+/// A document that pubmark writes as JSON.
 pub struct JsonText;
 /// A page of the reports, or a part of one.
 pub struct HtmlText;
