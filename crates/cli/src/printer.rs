@@ -82,8 +82,9 @@ impl Printer {
     }
 
     /// Prints what somebody has to look after, even when quiet.
+    #[cfg(feature = "cluster")]
     pub fn warning(&self, text: &str) {
-        self.message(text);
+        self.message(&format!("warning: {text}"));
     }
 
     /// Prints why the call failed.

@@ -124,7 +124,7 @@ impl Ssh {
             printer,
         );
         for uncertain in reached.map(Hosts::end).unwrap_or_default() {
-            printer.warning(&format!("warning: {uncertain}"));
+            printer.warning(&uncertain);
         }
         outcome
     }
