@@ -43,3 +43,10 @@ pub const BURST: u32 = 100;
 pub const PAIR: u32 = 2;
 /// Longest wait for an answer before the next question of a burst.
 pub const ANSWER: Duration = Duration::from_millis(20);
+
+/// A text without what is beyond [`WORDS`].
+pub fn short(mut text: String) -> String {
+    let end = (0..=WORDS.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
+    text.truncate(end.unwrap_or(0));
+    text
+}

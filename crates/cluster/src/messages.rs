@@ -1,7 +1,7 @@
 //! What coordinator and nodes say to each other. Tags are never used again for something else; `Join` is understood by every version.
 
 /// Number of this protocol; both ends have to have the same.
-pub const SCHEMA: u32 = 6;
+pub const SCHEMA: u32 = 7;
 
 /// Largest message that either end takes, bytes: a piece of the tunnel and what surrounds it.
 pub const LARGEST_BYTES: usize = 1 << 20;
@@ -131,6 +131,12 @@ pub struct Join {
     /// Its labels, KEY=VALUE.
     #[prost(string, repeated, tag = "14")]
     pub labels: Vec<String>,
+    /// Why links cannot be emulated on its machine; empty if they can.
+    #[prost(string, tag = "15")]
+    pub no_links: String,
+    /// The same of links by the kernel's netem.
+    #[prost(string, tag = "16")]
+    pub no_kernel_netem: String,
 }
 
 /// The coordinator takes a node.
@@ -275,7 +281,7 @@ pub struct Report {
     /// The clock's part; none where there is one clock.
     #[prost(message, optional, tag = "2")]
     pub clock: Option<Clock>,
-    /// Processor time of the worker and of the node, while nothing was watched, ns.
+    /// Processor time of the worker while nothing was watched, ns.
     #[prost(uint64, tag = "3")]
     pub cpu_ns: u64,
     /// How long that was, ns; 0 if the run never came to it.
@@ -287,6 +293,24 @@ pub struct Report {
     /// The whole machine meanwhile; none where its kernel does not say.
     #[prost(message, optional, tag = "6")]
     pub machine: Option<MachineUsage>,
+    /// Processor time of the node itself meanwhile, whose workers share it, ns.
+    #[prost(uint64, tag = "7")]
+    pub node_cpu_ns: u64,
+}
+
+impl Report {
+    /// What a run came to with another worker of the same node.
+    pub fn and(self, other: &Report) -> Report {
+        Report {
+            cpu_ns: self.cpu_ns.saturating_add(other.cpu_ns),
+            node_cpu_ns: self.node_cpu_ns.max(other.node_cpu_ns),
+            measured_ns: self.measured_ns.max(other.measured_ns),
+            peak_rss_bytes: self.peak_rss_bytes.saturating_add(other.peak_rss_bytes),
+            clock: self.clock.or(other.clock),
+            machine: self.machine.or(other.machine),
+            number: self.number,
+        }
+    }
 }
 
 /// What a whole machine took while a run measured.

@@ -37,6 +37,8 @@ fn settings(folder: &Path, join: &str, name: String) -> NodeSettings {
         join: Whereabouts::At(join.to_owned()),
         credentials: Credentials::read(&folder.join(NODE_FOLDER), None).unwrap(),
         labels: Labels::from([("name".to_owned(), name.clone())]),
+        no_links: None,
+        no_kernel_netem: None,
         name,
         version: VERSION.to_owned(),
         host: "test".to_owned(),

@@ -61,6 +61,20 @@ impl Endpoints {
         fits.then(|| Endpoints { endpoints: endpoints.into(), independent: false, dealt: Dealt::ByNode(nodes) })
     }
 
+    /// The same brokers, reached in another way: each endpoint is replaced.
+    ///
+    /// # Errors
+    /// The first that `replace` returns.
+    pub fn replaced<E>(&self, replace: impl FnMut(&Endpoint) -> Result<Endpoint, E>) -> Result<Endpoints, E> {
+        let endpoints = self.endpoints.iter().map(replace).collect::<Result<_, E>>()?;
+        Ok(Endpoints { endpoints, ..self.clone() })
+    }
+
+    /// The first of them, for people.
+    pub fn shown(&self) -> &str {
+        self.endpoints.first().map_or("", |endpoint| &endpoint.shown)
+    }
+
     /// Their endpoints.
     pub fn endpoints(&self) -> &Arc<[Endpoint]> {
         &self.endpoints

@@ -50,9 +50,14 @@ pub enum EngineError {
     /// The files of the message log cannot be made or read.
     #[error("failed to keep the message log")]
     MessageLog(#[source] std::io::Error),
-    /// A worker process failed.
-    #[error("a worker process failed: {0}")]
-    Worker(String),
+    /// A worker process could not begin.
+    #[error("a worker process failed: {why}")]
+    Worker {
+        /// Number of its node; 0 in a run without nodes.
+        node: u16,
+        /// Why.
+        why: String,
+    },
     /// The plan asks for something that the engine cannot do.
     #[error("{0}")]
     Unsupported(String),

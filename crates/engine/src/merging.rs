@@ -132,6 +132,7 @@ pub(crate) fn put_together(plan: &RunPlan, shards: Vec<(usize, ShardOutcome)>, w
     Outcome {
         pairs: pairs(&mut books, latencies),
         lost: vec![],
+        access: vec![],
         books,
         requests,
         times,

@@ -10,6 +10,7 @@ use crate::faults::outcome::FaultOutcome;
 pub use crate::followed::{Arrived, Followed};
 use crate::message_log::Log;
 pub use crate::ramp::Ramp;
+use crate::remote::AccessReport;
 use crate::request_outcome::RequestOutcome;
 pub use crate::shard_outcome::Counters;
 use crate::shard_outcome::{Times, TypeTimes};
@@ -100,6 +101,8 @@ pub struct Outcome {
     pub pairs: Vec<NodePair>,
     /// Shards of worker processes that were lost: what they had measured is missing everywhere else.
     pub lost: Vec<LostShard>,
+    /// What access networks of worker processes carried.
+    pub access: Vec<AccessReport>,
     /// What sessions carried, by connection group: [`pubmark_model::connection_groups`].
     pub traffic: Vec<GroupTraffic>,
     /// Deliveries of messages that are followed.

@@ -410,6 +410,7 @@ impl RunDriver<'_> {
             log.logged.why.get_or_insert_with(|| format!("the worker of `{}` was lost", lost.name));
         }
         outcome.lost = finished.lost;
+        outcome.access = finished.access;
         outcome.started_at_ns = started_at_ns;
         outcome.drain_ns = drain_ns;
         outcome.probed = self.probed;

@@ -14,6 +14,7 @@ use crate::message_log;
 use crate::outcome::LostShard;
 use crate::plan::RunPlan;
 use crate::progress::Progress;
+use crate::remote::AccessReport;
 use crate::remote::launcher::Launcher;
 use crate::remote::process::Process;
 use crate::setup;
@@ -77,6 +78,8 @@ pub struct Finished {
     pub outcomes: Vec<(usize, ShardOutcome)>,
     /// Those of worker processes that were lost.
     pub lost: Vec<LostShard>,
+    /// What access networks of worker processes carried.
+    pub access: Vec<AccessReport>,
 }
 
 /// Running shards.
@@ -231,6 +234,7 @@ impl Worker {
                 },
             }
         }
+        finished.access = self.processes.iter_mut().filter_map(Process::access).collect();
         failure.map_or(Ok(finished), Err)
     }
 }

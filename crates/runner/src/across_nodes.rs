@@ -197,6 +197,8 @@ mod tests {
             observes: false,
             labels: pubmark_model::placement::Labels::new(),
             clients_at: address.ip(),
+            no_links: String::new(),
+            no_kernel_netem: String::new(),
         }
     }
 

@@ -23,6 +23,12 @@ pub fn carried_out(workload: &Workload, wanted: &Wanted, spoken: Spoken, spec: &
                 "`--system NAME` in place of `--endpoint`, a protocol with a broker, or `--link none`",
             );
         }
+        Wanted::Brokerless { .. } if spec.nodes.nodes.is_some() => {
+            return refused(
+                "behind links of their node, clients that meet without a broker do not reach those of other nodes",
+                "`--local-nodes` in place of `--nodes`, a system with a broker, or `--link none`",
+            );
+        }
         Wanted::Started { .. } | Wanted::Brokerless { .. } | Wanted::External { .. } => {}
     }
     if spec.load.netem == Netem::Kernel && matches!(wanted, Wanted::Brokerless { .. }) {

@@ -33,12 +33,6 @@ pub fn carried_out(spec: &RunSpec, workload: &Workload) -> Result<(), RunError> 
             None => Ok(()),
         };
     }
-    if nodes.nodes.is_some() && !workload.links_in_use().is_empty() {
-        return Err(RunError::unsupported(
-            "links are emulated on the machine that leads the run, its nodes are elsewhere",
-        )
-        .hint("`--local-nodes` instead of `--nodes`; or `--link none`, and the nodes' own networks"));
-    }
     if nodes.nodes.is_some() && spec.message_log.is_some() {
         return Err(RunError::unsupported(
             "the message log is written on the machine that leads the run, its nodes are elsewhere",

@@ -95,7 +95,7 @@ impl RunSpec {
     /// # Errors
     /// What this machine lacks, or observers, which would have to reach this process.
     pub fn claim_links(&self, workload: &Workload, mut host: Host) -> Result<Host, RunError> {
-        if !linked::leaves_network(workload) {
+        if !linked::are_here(self, workload) || !linked::leaves_network() {
             return Ok(host);
         }
         if self.nodes.observers.is_some() {
@@ -107,7 +107,7 @@ impl RunSpec {
         if self.target.endpoint.is_some() {
             host.relay = Some(Arc::new(RelayProcess::start(host.program.as_deref())?));
         }
-        linked::claim(workload).map(|()| host)
+        linked::claim().map(|()| host)
     }
 
     /// Checks everything that can be checked without counting the fleet out; starts nothing.
@@ -230,7 +230,7 @@ impl CheckedRun {
     /// The machine is too small, the protocols cannot carry this fleet, or it was stopped.
     pub fn prepare(self) -> Result<PreparedRun, RunError> {
         let CheckedRun { spec, workload, spoken, wanted, faults, objectives, metrics, host } = self;
-        if spec.load.netem == Netem::Kernel && linked::any(&workload) {
+        if spec.load.netem == Netem::Kernel && linked::are_here(&spec, &workload) {
             linked::by_kernel(&workload)?;
         }
         let known = labels::sites_are_known(&spec, &workload);
@@ -288,7 +288,7 @@ pub(crate) fn counted_out(
 
 /// Has this machine the open files and the ports for so many connections?
 fn room(spec: &RunSpec, workload: &Workload, fleet: &Fleet, wanted: &Wanted) -> Result<(), RunError> {
-    let is_relayed = matches!(wanted, Wanted::External { .. }) && linked::any(workload);
+    let is_relayed = matches!(wanted, Wanted::External { .. }) && linked::are_here(spec, workload);
     let sockets = wanted.sockets(fleet).div_ceil(spec.node_count().into());
     // The relay to a system that runs already is a process of its own, with two for each connection.
     raise_descriptors(if is_relayed { 2 * sockets } else { sockets })?;

@@ -15,7 +15,7 @@ use pubmark_engine::remote::Launcher;
 use pubmark_engine::run::{self, Sides};
 use pubmark_engine::sections;
 use pubmark_model::connection_groups::ConnectionGroups;
-use pubmark_model::fault::Occurrence;
+use pubmark_model::fault::{Occurrence, Scope};
 use pubmark_model::fleet::Fleet;
 use pubmark_model::metric::MetricProgram;
 use pubmark_model::placement::{GroupNodes, Labels, NodeLabels};
@@ -43,11 +43,12 @@ use crate::faults::{self, Conductor, FaultProgress};
 use crate::host::Host;
 use crate::latency_breakdown;
 use crate::life::Life;
-use crate::linked::Linked;
+use crate::linked::{self, Extent, Linked, LinksOnNodes, Reported};
 use crate::message_log::MessageLog;
 use crate::nodes;
 use crate::observer::RunObserver;
 use crate::recording::{self, Surroundings};
+use crate::relay::RelayProcess;
 use crate::relayed::{self, Relayed};
 use crate::sampling::{Sampled, Sampling};
 use crate::spec::RunSpec;
@@ -170,6 +171,9 @@ impl PreparedRun {
     /// Places the fleet on the nodes that joined, by the labels that they have.
     fn place(&mut self) -> Result<(), RunError> {
         let Some(joined) = self.driven() else { return Ok(()) };
+        if linked::any(&self.workload) {
+            joined.check_links(self.spec.node_count(), self.spec.load.netem)?;
+        }
         let nodes = joined.labels(self.spec.node_count());
         labels::check_nodes(&self.workload, &nodes)?;
         self.node_labels = nodes.into_iter().map(|(_, labels)| labels).collect();
@@ -234,33 +238,47 @@ impl PreparedRun {
 
     /// Makes it behind links, if it has some.
     fn repeat_on_links(&self, number: u32, name: &str, observer: &mut dyn RunObserver) -> Result<RunOutcome, RunError> {
-        let Some(mut linked) =
-            Linked::start(&self.workload, self.spec.load.seed, self.spec.load.netem.into(), self.spec.node_count())?
-        else {
+        let (load, extent) = (&self.spec.load, Extent::All { nodes: self.spec.node_count() });
+        let linked = match self.driven() {
+            Some(_) => None,
+            None => Linked::start(&self.workload, load.seed, load.netem.into(), extent)?,
+        };
+        let Some(mut linked) = linked else {
             return self.measure(number, name, observer, None).map(|(measured, _)| measured);
         };
-        if let Some(endpoints) = self.wanted.external_endpoints() {
+        if let Some([publish_at, subscribe_at]) = self.wanted.external_endpoints() {
             let node_exporter = self.spec.target.node_exporter.as_deref();
-            linked.lead_to(Relayed::of(endpoints, self.spoken, node_exporter, linked.core(), &self.host)?);
+            let start = || RelayProcess::start(self.host.program.as_deref()).map(Arc::new);
+            let relay = self.host.relay.clone().map_or_else(start, Ok)?;
+            let [publish_at, subscribe_at] = [publish_at, subscribe_at].map(|at| Endpoints::one(at.clone()));
+            let connects = linked::connect(self.spoken);
+            let sides = [&publish_at, &subscribe_at];
+            linked.lead_to(Relayed::of(sides, connects, node_exporter, linked.core(), relay)?);
         }
         let (mut measured, crossed) = linked.within(|| self.measure(number, name, observer, Some(&linked)))?;
         let networks = linked.networks();
         let (edges, held_ns) = crossed.carried;
-        let carried = linked.figures(edges, held_ns)?;
+        let (report, seen) = linked.finish(edges, held_ns)?;
         let (workload, fleet) = (&self.workload, &self.fleet);
         let sampling = self.followed();
         // Where several nodes have networks, one number of a network means several.
-        let seen = carried.seen.as_ref().filter(|_| self.spec.node_count() == 1);
+        let seen = seen.filter(|_| self.spec.node_count() == 1);
         let breakdown =
-            seen.map(|seen| latency_breakdown::figures(workload, fleet, &networks, sampling, &crossed.followed, seen));
-        recording::add_links(&mut measured.record, carried, breakdown);
+            seen.map(|seen| latency_breakdown::figures(workload, fleet, &networks, sampling, &crossed.followed, &seen));
+        recording::add_links(&mut measured.record, &[report]);
+        recording::add_breakdown(&mut measured.record, breakdown);
         Ok(measured)
     }
 
     /// What the user wrote cannot be used, or pubmark itself failed.
     fn not_carried_out(&self, error: EngineError) -> RunError {
         match (&error, self.driven()) {
-            (EngineError::Lost(_) | EngineError::Launch { .. } | EngineError::Worker(_), Some(joined)) => {
+            (EngineError::Worker { node, why }, Some(_)) => {
+                let names = self.node_names();
+                let name = names.get(usize::from(*node)).map_or("a node", String::as_str);
+                RunError::new(ErrorKind::System, format!("`{name}` could not begin: {why}"))
+            }
+            (EngineError::Lost(_) | EngineError::Launch { .. }, Some(joined)) => {
                 let mut failure = RunError::from_error(ErrorKind::NodeLost, &error);
                 failure.chain.extend(joined.lost(self.spec.node_count()));
                 failure.hint("the node's own output says what ended it; run again with all nodes")
@@ -298,13 +316,17 @@ impl PreparedRun {
         let mut target = self.wanted.reach(self.spoken, self.places_on_nodes()?)?;
         let relay = linked.and_then(Linked::relayed);
         if let Some(relayed) = relay {
-            target.deviations.push(relayed.deviation());
-            [target.publish_at, target.subscribe_at] = relayed.endpoints().map(Endpoints::one);
+            target.deviations.push(relayed::deviation(target.publish_at.shown(), "this machine"));
+            [target.publish_at, target.subscribe_at] = relayed.endpoints();
         }
         let node_exporter = relay.map_or(&self.spec.target.node_exporter, |relayed| &relayed.node_exporter);
         let plan = self.plan(&target, linked);
+        let on_nodes = self.driven().and_then(|_| LinksOnNodes::of(&plan, self.spoken, self.spec.load.netem));
+        if on_nodes.is_some() {
+            target.deviations.push(relayed::deviation(target.publish_at.shown(), "their node"));
+        }
         let started = Workers::default();
-        let launcher = self.launcher(&plan, linked, &started);
+        let launcher = self.launcher(&plan, linked, on_nodes, &started);
         if let (Some(linked), Some(sampling)) = (linked, plan.follows) {
             linked.follow(latency_breakdown::orders(&plan, sampling));
         }
@@ -313,8 +335,10 @@ impl PreparedRun {
         let sides = Sides { publish: self.spoken.publish.shard, subscribe: self.spoken.subscribe.shard };
         let ports = ports_started(&target);
         let life = Life::new(&target, &self.workload, &self.faults);
-        let (outcome, done, carried, held, mut life, pressure) = thread::scope(|scope| {
-            let conductor = Conductor::start(scope, &self.workload, &self.faults, target.running.as_mut(), linked);
+        let (outcome, mut done, carried, held, mut life, pressure) = thread::scope(|scope| {
+            let is_here = |fault: &Occurrence| on_nodes.is_none() || fault.kind.scope() != Scope::Links;
+            let running = target.running.as_mut();
+            let conductor = Conductor::start(scope, &self.workload, &self.faults, is_here, running, linked);
             let mut watch = Watch {
                 observer,
                 sampling: &sampling,
@@ -345,8 +369,11 @@ impl PreparedRun {
         environment.load_after = environment::load();
         let mut outcome = outcome.map_err(|error| self.not_carried_out(error))?;
         // What the relay held is none of the system's; a run that ended early did not say.
+        let reported = on_nodes.map(|_| Reported::read(&outcome.access, &self.node_names(), self.faults.len()));
         let is_unknown = relay.is_some() && carried.0[1].is_none();
-        outcome.lower_by(if is_unknown { u64::MAX } else { carried.1 }, relayed::passes(&self.workload));
+        let held_here_ns = if is_unknown { u64::MAX } else { carried.1 };
+        let held_ns = reported.as_ref().map_or(held_here_ns, Reported::held_ns);
+        outcome.lower_by(held_ns, relayed::passes(&self.workload));
         let window_ns = outcome.window_ns;
         let known = target.running.as_mut().and_then(|running| life.reported_end(running, !outcome.unreachable));
         let end = life.end(known, (window_ns.0 > 0).then_some(window_ns.0));
@@ -359,6 +386,10 @@ impl PreparedRun {
         recording::add_held(&mut record, held);
         recording::add_contention(&mut record, pressure, plan.on_nodes);
         recording::add_end(&mut record, end);
+        if let Some(reported) = &reported {
+            reported.add_done(&self.faults, &mut done);
+            recording::add_links_of_nodes(&mut record, &reported.links);
+        }
         if let Some(faults) = faults::figures(&plan, &outcome, &self.faults, &done) {
             recording::add_faults(&mut record, faults);
         }
@@ -377,15 +408,28 @@ impl PreparedRun {
         (!self.metrics.is_empty()).then(|| CustomMetrics { programs: self.metrics.clone(), objectives, stop })
     }
 
+    /// Names of the nodes that send and receive.
+    fn node_names(&self) -> Vec<String> {
+        let of =
+            |joined: &Arc<Joined>| joined.labels(self.spec.node_count()).into_iter().map(|(name, _)| name).collect();
+        self.driven().map(of).unwrap_or_default()
+    }
+
     /// Lets observers look, where there are some.
     fn observe(&self) -> Result<Option<Observed>, RunError> {
         self.joined.as_ref().map_or(Ok(None), |joined| joined.observe())
     }
 
     /// What starts processes of their own for clients, where the plan wants some.
-    fn launcher(&self, plan: &RunPlan, linked: Option<&Linked>, started: &Workers) -> Option<Box<dyn Launcher>> {
+    fn launcher(
+        &self,
+        plan: &RunPlan,
+        linked: Option<&Linked>,
+        on_nodes: Option<LinksOnNodes>,
+        started: &Workers,
+    ) -> Option<Box<dyn Launcher>> {
         if let Some(joined) = self.driven() {
-            return Some(joined.launcher(workers::words(self.spoken)));
+            return Some(joined.launcher(workers::words(self.spoken), on_nodes));
         }
         let has_isolated = ConnectionGroups::of(&plan.workload).has_isolated();
         (plan.by_network || plan.nodes > 1 || has_isolated).then(|| {
@@ -407,6 +451,7 @@ impl PreparedRun {
         let largest = largest.max(self.workload.largest_answer_bytes()) as usize;
         let (generator, connection) = (&self.spec.generator, &self.spec.connection);
         let nodes = self.spec.node_count();
+        let are_linked = linked::any(&self.workload);
         let shards = |sessions: usize| usize::from(generator.shards).min(sessions).max(1);
         let sources: Option<Arc<[IpAddr]>> = connection.source_addresses.as_ref().map(|sources| Arc::clone(&sources.0));
         RunPlan {
@@ -418,20 +463,25 @@ impl PreparedRun {
             drain_limit: self.spec.window.drain,
             publish_at: target.publish_at.clone(),
             subscribe_at: target.subscribe_at.clone(),
-            networks: linked.map_or_else(Networks::none, Linked::networks),
+            networks: match (linked, self.driven()) {
+                (Some(linked), _) => linked.networks(),
+                (None, Some(_)) => linked::networks_elsewhere(&self.workload),
+                (None, None) => Networks::none(),
+            },
             nodes,
             node_labels: self.node_labels.clone(),
             on_nodes: self.driven().is_some(),
             probes: self.spoken.is_brokerless() && nodes > 1,
-            by_network: linked.is_some() && (nodes > 1 || workers::are_needed(self.spoken)),
+            // Processes of nodes on this machine are inside their networks.
+            by_network: are_linked && (workers::are_needed(self.spoken) || (nodes > 1 && linked.is_some())),
             follows: linked.filter(|linked| linked.shows_packets() && nodes == 1).map(|_| self.followed()),
             message_log: self.spec.message_log.map(|_| self.host.scratch.clone()),
             sources: sources.unwrap_or_else(|| [].into()),
             publisher_shards: shards(self.fleet.devices().len()),
             subscriber_shards: shards(self.fleet.subscribers().len()),
             connects_per_s: CONNECTS_PER_S,
-            connect_limit: if linked.is_some() { LINKED_CONNECT_LIMIT } else { CONNECT_LIMIT },
-            hopeless_after: if linked.is_some() { LINKED_CONNECT_LIMIT } else { HOPELESS_AFTER },
+            connect_limit: if are_linked { LINKED_CONNECT_LIMIT } else { CONNECT_LIMIT },
+            hopeless_after: if are_linked { LINKED_CONNECT_LIMIT } else { HOPELESS_AFTER },
             realtime: generator.realtime,
             pacing: Pacing { pace: generator.pace, at_most: self.longest_quantum() },
             handicap: generator.handicap,

@@ -14,8 +14,9 @@ use pubmark_model::schedule::Summary;
 use pubmark_model::workload;
 use pubmark_record::conditions::RunConditions;
 use pubmark_record::connections::Connections;
-use pubmark_record::cost::{Contention, Cost, ResourceRow};
+use pubmark_record::cost::{Contention, Cost, ResourceRow, Usage};
 use pubmark_record::distribution;
+use pubmark_record::efficiency::PacketCounts;
 use pubmark_record::faults::FaultFigures;
 use pubmark_record::latency_breakdown::LatencyBreakdown;
 use pubmark_record::nodes::NodeRow;
@@ -31,7 +32,7 @@ use pubmark_systems::awake::Awake;
 
 use crate::command_line;
 use crate::identities;
-use crate::linked::Carried;
+use crate::linked::{self, LinkReport};
 use pubmark_protocol::capabilities;
 use pubmark_protocols::Spoken;
 
@@ -184,20 +185,49 @@ pub fn judge(record: &mut Record) {
     verdict::assess(record);
 }
 
+/// Adds where messages were on their way.
+pub fn add_breakdown(record: &mut Record, breakdown: Option<LatencyBreakdown>) {
+    record.latency.breakdown = breakdown.filter(|breakdown| !breakdown.rows.is_empty());
+}
+
+/// Adds what links on nodes carried, by process with the number of its node.
+pub fn add_links_of_nodes(record: &mut Record, reports: &[(u16, LinkReport)]) {
+    for (node, report) in reports {
+        let row = record.tables.nodes.get_mut(usize::from(*node));
+        if let Some(usage) = row.and_then(|row| row.generator.as_mut()) {
+            take_off(usage, report.cpu_ns.unwrap_or(0));
+        }
+    }
+    add_links(record, &reports.iter().map(|(_, report)| report.clone()).collect::<Vec<_>>());
+}
+
+/// Takes the emulator's processor time off that of a generator.
+fn take_off(usage: &mut Usage, emulator_ns: u64) {
+    if usage.cpu_seconds > 0.0 {
+        let own = (usage.cpu_seconds - emulator_ns as f64 / 1e9).max(0.0);
+        usage.cores *= own / usage.cpu_seconds;
+        usage.cpu_seconds = own;
+    }
+}
+
 /// Adds what links carried. The emulator's processor time is told apart from the generator's.
-pub fn add_links(record: &mut Record, carried: Carried, breakdown: Option<LatencyBreakdown>) {
-    let Carried { figures: mut links, packets, .. } = carried;
+pub fn add_links(record: &mut Record, reports: &[LinkReport]) {
+    let mut links = linked::figures(reports);
     if let Some(own) = &record.settings.congestion_control {
         links.congestion_control = format!("{own} at clients and {} at the system", links.congestion_control);
     }
-    record.latency.breakdown = breakdown.filter(|breakdown| !breakdown.rows.is_empty());
     if let Some(efficiency) = &mut record.cost.efficiency {
-        packets.into_iter().for_each(|(group, window, set_up)| efficiency.count(&group, window, set_up));
+        // A group's own, whichever nodes its clients are on.
+        let mut packets: BTreeMap<&str, [PacketCounts; 2]> = BTreeMap::new();
+        for (group, window, set_up) in reports.iter().flat_map(|report| &report.packets) {
+            let known = packets.entry(group).or_default();
+            known[0].add(window);
+            known[1].add(set_up);
+        }
+        packets.into_iter().for_each(|(group, [window, set_up])| efficiency.count(group, window, set_up));
     }
-    if let Some(usage) = record.cost.generator.as_mut().filter(|usage| usage.cpu_seconds > 0.0) {
-        let own = (usage.cpu_seconds - links.cpu_s.unwrap_or(0.0)).max(0.0);
-        usage.cores *= own / usage.cpu_seconds;
-        usage.cpu_seconds = own;
+    if let Some(usage) = &mut record.cost.generator {
+        take_off(usage, reports.iter().filter_map(|report| report.cpu_ns).sum());
     }
     record.conditions.links = Some(links);
 }

@@ -1,26 +1,24 @@
 //! The way from emulated links to a system that runs already: where clients find it, what the relay on the way counted.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
+use pubmark_engine::endpoints::Endpoints;
 use pubmark_links::addresses::CORE_V4;
-use pubmark_links::lateness::Lateness;
 use pubmark_links::namespace::Namespace;
 use pubmark_links::relay::{self, Carried, Counts, Relay, RelayError};
-use pubmark_metrics::distribution::{Distribution, Precision};
 use pubmark_model::qos::Qos;
 use pubmark_model::workload::Workload;
 use pubmark_protocol::endpoint::Endpoint;
-use pubmark_protocols::Spoken;
-use pubmark_record::distribution;
-use pubmark_record::links::{RelayFigures, RelayTraffic};
 use pubmark_record::record::Deviation;
 use pubmark_systems::descriptors;
 
 use crate::endpoint;
 use crate::error::{ErrorKind, RunError};
-use crate::host::Host;
+use crate::linked::{RelayReport, WayReport};
 use crate::relay::RelayProcess;
 
 /// The port of a URL without one.
@@ -37,6 +35,15 @@ pub fn serve() -> std::io::Result<()> {
     relay::serve(channel, |host, port| endpoint::address_of(host, port).map_err(|error| error.to_string()))
 }
 
+/// What differs in a run to this system from one without a relay on `machine` ("this machine").
+pub fn deviation(system: &str, machine: &str) -> Deviation {
+    let detail = format!(
+        "clients' connections end at a relay on {machine}, which opens its own to `{system}`: acknowledgements, windows and \
+         congestion control of TCP are those of the links on one side and of {machine}'s network on the other"
+    );
+    Deviation { name: "relayed".to_owned(), detail }
+}
+
 /// How often a message passes the relay: to the system and on; at QoS 2 twice as often, as a broker may forward a message when its
 /// sender has released it (MQTT 5.0 §4.3.3).
 pub fn passes(workload: &Workload) -> u64 {
@@ -48,7 +55,7 @@ pub fn passes(workload: &Workload) -> u64 {
 pub struct Relayed {
     process: Arc<RelayProcess>,
     /// Where devices connect, and subscribers.
-    endpoints: [Endpoint; 2],
+    endpoints: [Endpoints; 2],
     /// Where the exporter of the system's machine answers.
     pub node_exporter: Option<String>,
     /// Connections and refusals when the run began.
@@ -56,36 +63,40 @@ pub struct Relayed {
 }
 
 impl Relayed {
-    /// Lets clients in the network of `core` reach a system that runs already, at these endpoints of devices and of subscribers.
+    /// Lets clients in the network of `core` reach a system that runs already, at these endpoints of devices and of subscribers; where
+    /// they open connections (`connects`), each endpoint is tried.
     ///
     /// # Errors
-    /// The relay cannot be started, the system does not take connections, or the exporter's host is not found.
+    /// The relay is gone, the system does not take connections, or the exporter's host is not found.
     pub fn of(
-        [endpoint, subscribe_endpoint]: [&Endpoint; 2],
-        spoken: Spoken,
+        sides: [&Endpoints; 2],
+        connects: [bool; 2],
         node_exporter: Option<&str>,
         core: &Namespace,
-        host: &Host,
+        process: Arc<RelayProcess>,
     ) -> Result<Relayed, RunError> {
-        let start = || RelayProcess::start(host.program.as_deref()).map(Arc::new);
-        let process = host.relay.clone().map_or_else(start, Ok)?;
         let failed = |error: RelayError| {
             RunError::from_error(ErrorKind::Internal, &error).during("failed to lead links to the endpoint")
         };
         let relay = process.relay().map_err(failed)?;
         relay.forget().map_err(failed)?;
-        for (side, to) in [(spoken.publish, endpoint), (spoken.subscribe, subscribe_endpoint)] {
-            if !side.capabilities.features.datagrams {
-                relay.try_connect(to.address).map_err(|error| unreachable(&error, to))?;
-            }
+        for to in
+            sides.iter().zip(connects).filter(|(_, connects)| *connects).flat_map(|(side, _)| side.endpoints().iter())
+        {
+            relay.try_connect(to.address).map_err(|error| unreachable(&error, to))?;
         }
         let listen = |to: SocketAddr| relay.listen(core, CORE_V4.into(), to).map_err(failed);
-        let publish_at = Endpoint { address: listen(endpoint.address)?, ..endpoint.clone() };
-        let subscribe_at = match subscribe_endpoint.address == endpoint.address {
-            true => publish_at.address,
-            false => listen(subscribe_endpoint.address)?,
+        // Both sides of one protocol connect to one place.
+        let mut known: HashMap<SocketAddr, SocketAddr> = HashMap::new();
+        let mut lead = |to: &Endpoint| -> Result<Endpoint, RunError> {
+            let address = match known.entry(to.address) {
+                Entry::Occupied(entry) => *entry.get(),
+                Entry::Vacant(entry) => *entry.insert(listen(to.address)?),
+            };
+            Ok(Endpoint { address, ..to.clone() })
         };
-        let subscribe_at = Endpoint { address: subscribe_at, ..subscribe_endpoint.clone() };
+        let [publish_at, subscribe_at] = sides;
+        let endpoints = [publish_at.replaced(&mut lead)?, subscribe_at.replaced(&mut lead)?];
         let through = |url: &str| -> Result<String, RunError> {
             let [before, name, behind] = parts(url);
             let (name, port) = host_and_port(name);
@@ -94,22 +105,12 @@ impl Relayed {
         let node_exporter = node_exporter.map(through).transpose()?;
         let counts = relay.counts().map_err(failed)?;
         let before = (counts.connections, counts.refused);
-        Ok(Relayed { process: Arc::clone(&process), endpoints: [publish_at, subscribe_at], node_exporter, before })
+        Ok(Relayed { process: Arc::clone(&process), endpoints, node_exporter, before })
     }
 
     /// Where devices find the system, and where subscribers do.
-    pub fn endpoints(&self) -> [Endpoint; 2] {
+    pub fn endpoints(&self) -> [Endpoints; 2] {
         self.endpoints.clone()
-    }
-
-    /// What differs from a run without the relay.
-    pub fn deviation(&self) -> Deviation {
-        let detail = format!(
-            "clients' connections end at a relay on this machine, which opens its own to `{}`: acknowledgements, windows and \
-             congestion control of TCP are those of the links on one side and of this machine's network on the other",
-            self.endpoints[0].shown
-        );
-        Deviation { name: "relayed".to_owned(), detail }
     }
 
     /// What the relay has counted; `Err` says why nothing is known of it.
@@ -117,33 +118,28 @@ impl Relayed {
         self.process.relay().and_then(Relay::counts).map_err(|error| error.to_string())
     }
 
-    /// For the record: what it carried between two counts.
-    pub fn figures(
+    /// What it carried between two counts; `Err` says why nothing is known of it.
+    ///
+    /// # Errors
+    /// It had ended before the run did.
+    pub fn report(
         &self,
         before: &Result<Counts, String>,
         after: &Result<Counts, String>,
         held_ns: u64,
-    ) -> RelayFigures {
-        let (before, after) = match (before, after) {
-            (Ok(_), Ok(_)) if held_ns == u64::MAX => {
-                let gone = Some("it ended while stragglers were waited for".to_owned());
-                return RelayFigures { gone, ..RelayFigures::default() };
-            }
-            (Ok(before), Ok(after)) => (before, after),
-            (Err(why), _) | (_, Err(why)) => {
-                return RelayFigures { gone: Some(why.clone()), ..RelayFigures::default() };
-            }
-        };
-        RelayFigures {
+    ) -> Result<RelayReport, String> {
+        let (before, after) = (before.as_ref().map_err(Clone::clone)?, after.as_ref().map_err(Clone::clone)?);
+        if held_ns == u64::MAX {
+            return Err("it ended while stragglers were waited for".to_owned());
+        }
+        Ok(RelayReport {
             connections: after.connections - self.before.0,
             refused: after.refused - self.before.1,
-            up: traffic(&before.up, &after.up),
-            down: traffic(&before.down, &after.down),
-            longest_held_us: held_ns as f64 / 1e3,
-            cpu_s: (after.cpu_ns - before.cpu_ns) as f64 / 1e9,
+            up: way(&before.up, &after.up),
+            down: way(&before.down, &after.down),
+            cpu_ns: after.cpu_ns - before.cpu_ns,
             realtime: after.realtime,
-            gone: None,
-        }
+        })
     }
 }
 
@@ -154,21 +150,12 @@ fn unreachable(error: &RelayError, to: &Endpoint) -> RunError {
         .hint("start the system, or check host and port of `--endpoint`")
 }
 
-fn traffic(before: &Carried, after: &Carried) -> RelayTraffic {
-    RelayTraffic {
+fn way(before: &Carried, after: &Carried) -> WayReport {
+    WayReport {
         bytes: after.bytes - before.bytes,
-        added: distribution::summary(&times(&after.added.since(&before.added))),
+        added: after.added.since(&before.added).buckets().collect(),
         dropped: after.dropped - before.dropped,
     }
-}
-
-/// A histogram of the links as the record's figures are made from: a value of a bucket is at most 1/32 too large.
-pub fn times(lateness: &Lateness) -> Distribution {
-    let mut times = Distribution::new(Precision::Total);
-    for (ns, count) in lateness.buckets() {
-        times.record_many(ns, count);
-    }
-    times
 }
 
 /// Of a URL: what stands before the host, host and port, what follows.

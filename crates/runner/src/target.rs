@@ -278,7 +278,7 @@ fn started(
 
 /// Address at which a started system listens.
 fn listening_address(spec: &RunSpec, workload: &Workload) -> Result<Ipv4Addr, RunError> {
-    match (linked::any(workload), spec.target.system_host) {
+    match (linked::are_here(spec, workload), spec.target.system_host) {
         (true, None) => Ok(CORE_V4),
         (true, Some(_)) => Err(RunError::input("behind links a system has an address of the emulated network")
             .hint("leave `--system-host` out, or `--link none`")),

@@ -12,7 +12,7 @@ use std::sync::atomic::AtomicBool;
 
 use pubmark_engine::plan::RunPlan;
 use pubmark_engine::progress::Progress;
-use pubmark_engine::remote::{self, Launcher, Started};
+use pubmark_engine::remote::{self, AccessNetwork, Launcher, Service, Started};
 use pubmark_engine::run::{ShardRun, Sides};
 use pubmark_engine::shares::WorkerLocation;
 use pubmark_links::namespace::Namespace;
@@ -21,6 +21,7 @@ use pubmark_protocol::capabilities::SentMeans;
 use pubmark_systems::meter;
 
 use crate::host::Host;
+use crate::linked::NodeLinks;
 
 use pubmark_protocols::{self as protocols, Protocol, Spoken};
 
@@ -161,9 +162,15 @@ pub fn ends() -> io::Result<(UnixStream, OwnedFd)> {
 /// Serves the run at the other end of standard input, with standard output as the memory, until that end closes.
 pub fn serve() -> io::Result<()> {
     let (control, memory) = ends()?;
-    let sides =
-        |[publish, subscribe]: &[String; 2]| Ok(Sides { publish: shard(publish)?, subscribe: shard(subscribe)? });
-    remote::serve(control, memory, sides, end)
+    remote::serve(control, memory, Service { sides, access, gone: end })
+}
+
+fn sides([publish, subscribe]: &[String; 2]) -> Result<Sides, String> {
+    Ok(Sides { publish: shard(publish)?, subscribe: shard(subscribe)? })
+}
+
+fn access(order: &[u8]) -> Result<Box<dyn AccessNetwork>, String> {
+    NodeLinks::new(order).map(|links| Box::new(links) as Box<dyn AccessNetwork>)
 }
 
 /// Ends this process at once: whoever drove it is gone, and a library's threads may take their time.

@@ -142,6 +142,7 @@ impl Node {
             Failure::usage(format!("{why} (--label)")).hint("`--label site=edge-1`, once for each key")
         })?;
         let machine = environment::read();
+        let [no_links, no_kernel_netem] = runner::linked::missing();
         let credentials = Credentials::read(&self.credentials, self.token.as_deref())
             .and_then(|credentials| credentials.check(Role::Node).map(|()| credentials))
             .map_err(|error| runner::unusable(&error, &self.credentials))?;
@@ -158,6 +159,8 @@ impl Node {
             observes: self.observe.is_some(),
             address,
             labels,
+            no_links,
+            no_kernel_netem,
             machine: read_machine,
             counts: self.metrics.is_wanted(),
             once: self.once,

@@ -30,6 +30,7 @@ mod isolation;
 mod kills;
 mod latency_breakdown;
 mod links;
+mod links_on_nodes;
 mod lost_workers;
 mod machines;
 mod message_log;

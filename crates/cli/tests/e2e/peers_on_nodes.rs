@@ -7,8 +7,8 @@ use pubmark_testing::{assert_count, assert_count_eq};
 use serde_json::Value;
 
 use crate::experiment::{assert_accounted, assert_ended_well};
+use crate::support::bed::Bed;
 use crate::support::books::{assert_closed, assert_delivered_once, check, count};
-use crate::support::bridge::Bridge;
 use crate::support::cluster::{Cluster, ORPHANED, stop, worker_of};
 use crate::support::place::{Call, Called};
 use crate::support::processes::{is_there, wait_for};
@@ -33,36 +33,15 @@ const SYSTEMS: [(&[&str], &str); 5] = [
 /// Nothing is sent before the window: what clients that have not met would lose is in the accounts.
 const TIMES: [&str; 6] = ["--duration", "1s", "--warmup", "0s", "--seed", "5"];
 
-/// Machines with a node each, whose coordinator is on the first.
-struct Bed {
-    cluster: Cluster,
-    bridge: Bridge,
-    listen: String,
-}
-
-impl Bed {
-    fn new(machines: usize) -> Option<Bed> {
-        let bridge = Bridge::new(machines)?;
-        let cluster = Cluster::new();
-        cluster.place.write("pairs.yaml", WORKLOAD);
-        let listen = format!("{}:{}", Bridge::address(0), cluster.listen.port());
-        Some(Bed { cluster, bridge, listen })
-    }
-
-    fn node(&self, machine: usize, join: &str, options: &[&str]) -> Call {
-        let name = format!("edge-{}", machine + 1);
-        let words = [&["node", "--join", join, "--name", &name][..], options].concat();
-        self.cluster.place.start_by(self.bridge.at(machine), &words)
-    }
-
-    fn run(&self, words: &[&str]) -> Call {
-        self.cluster.place.start_by(self.bridge.at(0), &[&["run"], words, &["--json", "--quiet"]].concat())
-    }
+fn bed(machines: usize) -> Option<Bed> {
+    let bed = Bed::new(machines)?;
+    bed.cluster.place.write("pairs.yaml", WORKLOAD);
+    Some(bed)
 }
 
 /// Runs each system on this number of machines, one after the other with the same nodes.
 fn everything_arrives(machines: usize) {
-    let Some(bed) = Bed::new(machines) else { return };
+    let Some(bed) = bed(machines) else { return };
     let nodes: Vec<Call> = (0..machines).map(|machine| bed.node(machine, &bed.listen, &[])).collect();
     let nodes_wanted = machines.to_string();
     for (system, workload) in SYSTEMS {
@@ -126,7 +105,7 @@ fn on_five_machines_every_pair_meets_and_everything_arrives() {
 /// What DDS finds others by gets through seconds after its clients have come up.
 #[test]
 fn a_run_waits_until_clients_have_found_each_other() {
-    let Some(bed) = Bed::new(2) else { return };
+    let Some(bed) = bed(2) else { return };
     if !(0..2).all(|machine| bed.bridge.holds_datagrams(machine, true)) {
         return pubmark_testing::skip("`ip rule` cannot hold datagrams on this kernel");
     }
@@ -152,7 +131,7 @@ fn a_run_waits_until_clients_have_found_each_other() {
 #[test]
 fn a_machine_that_is_cut_off_is_lost() {
     for system in ["zeromq-peers", "dds"] {
-        let Some(bed) = Bed::new(2) else { return };
+        let Some(bed) = bed(2) else { return };
         let near = bed.node(0, &bed.listen, &["--once"]);
         let mut far = bed.node(1, &bed.listen, &["--once"]);
         let run = ["pairs.yaml", "--nodes", "2", "--listen", &bed.listen, "--system", system];
@@ -183,7 +162,7 @@ fn words(called: &Called) -> String {
 
 #[test]
 fn a_node_with_an_address_that_others_do_not_reach_is_told_to_take_another() {
-    let Some(bed) = Bed::new(2) else { return };
+    let Some(bed) = bed(2) else { return };
     let port = bed.cluster.listen.port();
     let far = bed.node(1, &bed.listen, &[]);
     let run = ["pairs.yaml", "--nodes", "2", "--listen", &format!("0.0.0.0:{port}"), "--system", "zeromq-peers"];

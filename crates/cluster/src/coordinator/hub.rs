@@ -45,6 +45,10 @@ pub struct NodeInfo {
     pub labels: Labels,
     /// Where clients of other machines reach its clients: as it says, otherwise where it joined from.
     pub clients_at: IpAddr,
+    /// Why links cannot be emulated there; empty if they can.
+    pub no_links: String,
+    /// The same of links by the kernel's netem.
+    pub no_kernel_netem: String,
 }
 
 impl NodeInfo {
@@ -66,6 +70,8 @@ impl NodeInfo {
             observes: join.observes,
             labels,
             clients_at,
+            no_links: join.no_links,
+            no_kernel_netem: join.no_kernel_netem,
         }
     }
 }

@@ -331,8 +331,12 @@ impl Cluster {
         self.hub.wait(REPORTS, all_there);
         self.hub.change(|state| {
             let runs = std::mem::take(&mut state.runs);
-            let of =
-                |node: &NodeInfo| runs.values().find(|run| run.node == node.name).and_then(|run| run.report.clone());
+            let of = |node: &NodeInfo| {
+                let its = runs.values().filter(|run| run.node == node.name);
+                // Of one that was lost nothing is known, and of its node but a part.
+                let all: Option<Vec<Report>> = its.map(|run| run.report.clone()).collect();
+                all?.into_iter().reduce(|one, other| one.and(&other))
+            };
             state.order.iter().map(of).collect()
         })
     }
@@ -415,6 +419,8 @@ mod tests {
             observes: false,
             address: None,
             labels: Labels::new(),
+            no_links: None,
+            no_kernel_netem: None,
             machine: |_| None,
             counts: false,
             once: true,

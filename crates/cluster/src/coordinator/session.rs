@@ -19,7 +19,7 @@ use crate::address::for_clients;
 use crate::credentials::is_same;
 use crate::error::Refusal;
 use crate::lanes::{Lanes, lanes};
-use crate::limits;
+use crate::limits::{self, short};
 use crate::machine;
 use crate::messages::{
     CoordinatorMessage, FreePorts, FromNode, Join, NodeMessage, Piece, SCHEMA, Time, ToNode, Welcome,
@@ -87,7 +87,17 @@ impl Control for Service {
 impl Service {
     /// Its labels, if it may join.
     fn check(&self, join: &Join) -> Result<Labels, (Code, String)> {
-        let texts = [&join.version, &join.host, &join.kernel, &join.boot, &join.discipline, &join.token, &join.address];
+        let texts = [
+            &join.version,
+            &join.host,
+            &join.kernel,
+            &join.boot,
+            &join.discipline,
+            &join.token,
+            &join.address,
+            &join.no_links,
+            &join.no_kernel_netem,
+        ];
         if texts.iter().any(|text| text.len() > limits::WORDS) {
             return Err((Code::InvalidArgument, format!("it says more than {} bytes of itself", limits::WORDS)));
         }
@@ -169,11 +179,6 @@ async fn listen(hub: &Hub, name: &str, mut inbound: Streaming<FromNode>, lanes: 
             Some(NodeMessage::Join(_)) | None => return "it said something that no node says".to_owned(),
         }
     }
-}
-
-/// Only so much of a text is kept.
-fn short(text: String) -> String {
-    if text.len() <= limits::WORDS { text } else { text.chars().take(limits::WORDS).collect() }
 }
 
 /// Hands a piece to whoever drives the worker. While that takes its time the node is not listened to, but it is told that somebody is

@@ -123,6 +123,8 @@ fn introduction(settings: &NodeSettings) -> Join {
         awake: settings.awake,
         address: settings.address.map(|address| address.to_string()).unwrap_or_default(),
         labels: settings.labels.iter().map(|(key, value)| format!("{key}={value}")).collect(),
+        no_links: limits::short(settings.no_links.clone().unwrap_or_default()),
+        no_kernel_netem: limits::short(settings.no_kernel_netem.clone().unwrap_or_default()),
     }
 }
 

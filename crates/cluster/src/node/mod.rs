@@ -94,6 +94,10 @@ pub struct NodeSettings {
     pub address: Option<IpAddr>,
     /// Its labels, by which groups are placed.
     pub labels: Labels,
+    /// Why links cannot be emulated on its machine, if they cannot.
+    pub no_links: Option<String>,
+    /// The same of links by the kernel's netem.
+    pub no_kernel_netem: Option<String>,
     /// Reads what its machine has taken, and what the interface with this address has carried; `None` where the kernel does not say.
     pub machine: fn(Option<IpAddr>) -> Option<MachineReading>,
     /// It tells its counts once a second, as [`Happening::Counts`].
@@ -111,9 +115,9 @@ pub enum Happening {
     Waits(String),
     /// It joined the coordinator at this address.
     Joined(String),
-    /// It runs a worker.
+    /// It runs the first worker of a run.
     Began,
-    /// A worker has ended.
+    /// The last worker of a run has ended.
     Ended,
     /// What its clients have come to.
     Counts(Box<NodeCounts>),

@@ -125,6 +125,8 @@ impl<'a> Session<'a> {
         self.lanes.say(FromNode { message: Some(NodeMessage::Goodbye(words.to_owned())) });
         for worker in self.workers.values_mut() {
             worker.end().await;
+        }
+        if !self.workers.is_empty() {
             seen(&Happening::Ended);
         }
         sleep(limits::FAREWELL).await;
@@ -222,7 +224,7 @@ impl<'a> Session<'a> {
             Ok(()) => String::new(),
             Err(why) => why,
         };
-        if failure.is_empty() {
+        if failure.is_empty() && self.workers.len() == 1 {
             seen(&Happening::Began);
         }
         self.lanes.say(FromNode { message: Some(NodeMessage::Began(Began { number: begin.number, failure })) });
@@ -297,7 +299,9 @@ impl<'a> Session<'a> {
         if let Some(counts) = &mut self.counts {
             seen(&Happening::Counts(Box::new(counts.now())));
         }
-        seen(&Happening::Ended);
+        if self.workers.is_empty() {
+            seen(&Happening::Ended);
+        }
         self.over.push(Report { number: run.number, ..worker.usage() });
         self.burst = limits::BURST;
     }

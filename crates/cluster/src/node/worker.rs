@@ -33,8 +33,8 @@ pub(super) struct Worker {
     /// Closed to end it.
     to_worker: Option<Sender<Vec<u8>>>,
     /// Processor time of it and of the node when what is measured began, ns, what its machine had taken, and when that was.
-    measures_since: Option<(u64, Option<MachineReading>, Instant)>,
-    measured: (u64, Option<MachineUsage>, Duration),
+    measures_since: Option<([u64; 2], Option<MachineReading>, Instant)>,
+    measured: ([u64; 2], Option<MachineUsage>, Duration),
     peak_rss_bytes: u64,
     heartbeat: HeartbeatWatch,
     /// Why it was killed, if it was frozen.
@@ -73,7 +73,7 @@ impl Worker {
             child,
             to_worker: Some(to_worker),
             measures_since: None,
-            measured: (0, None, Duration::ZERO),
+            measured: ([0; 2], None, Duration::ZERO),
             peak_rss_bytes: 0,
         })
     }
@@ -102,23 +102,24 @@ impl Worker {
     /// What is measured begins or ends now, when its machine has taken this.
     pub fn measures(&mut self, on: bool, machine: Option<MachineReading>) {
         let id = self.child.id();
-        let cpu_ns = machine::own_cpu_ns() + machine::cpu_ns_of(id).unwrap_or(0);
+        let cpu_ns = [machine::cpu_ns_of(id).unwrap_or(0), machine::own_cpu_ns()];
         self.peak_rss_bytes = machine::peak_rss_of(id).unwrap_or(self.peak_rss_bytes);
         match (on, self.measures_since.take()) {
             (true, _) => self.measures_since = Some((cpu_ns, machine, Instant::now())),
             (false, Some((before_ns, before, since))) => {
                 let machine = before.zip(machine).map(|(before, after)| before.until(&after));
-                self.measured = (cpu_ns.saturating_sub(before_ns), machine, since.elapsed());
+                let spent = [0, 1].map(|of| cpu_ns[of].saturating_sub(before_ns[of]));
+                self.measured = (spent, machine, since.elapsed());
             }
             (false, None) => {}
         }
     }
 
-    /// Processor time while it measured, for how long, what the machine took, and the largest resident set.
+    /// Processor time of it and of the node while it measured, for how long, what the machine took, and the largest resident set.
     pub fn usage(&self) -> Report {
-        let (cpu_ns, machine, measured) = self.measured;
+        let ([cpu_ns, node_cpu_ns], machine, measured) = self.measured;
         let measured_ns = measured.as_nanos() as u64;
-        Report { cpu_ns, measured_ns, peak_rss_bytes: self.peak_rss_bytes, machine, ..Report::default() }
+        Report { cpu_ns, node_cpu_ns, measured_ns, peak_rss_bytes: self.peak_rss_bytes, machine, ..Report::default() }
     }
 
     /// Ends it: by closing its channel, and by force if that does not help.

@@ -27,6 +27,13 @@ pub trait Launcher: Debug + Send + Sync {
 
     /// What devices speak, and what subscribers do, in words that [`serve()`](super::serve())'s caller understands.
     fn speaks(&self) -> [String; 2];
+
+    /// The access network that a process at this place is to make for its clients, in words that the caller of
+    /// [`serve()`](super::serve()) understands; `None` if it makes none.
+    fn access(&self, place: WorkerLocation) -> Option<Vec<u8>> {
+        let _ = place;
+        None
+    }
 }
 
 /// A worker process that was started.

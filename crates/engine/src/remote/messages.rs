@@ -26,4 +26,6 @@ pub(super) enum FromWorker {
     Ended,
     /// What a shard found out.
     Outcome { shard: u32, outcome: Box<ShardOutcome> },
+    /// What the access network carried that the process made; before the last outcome.
+    Access(Vec<u8>),
 }

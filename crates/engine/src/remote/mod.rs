@@ -4,6 +4,7 @@
 //! A worker process works out the same shards from the same plan and runs those that it was given, so that where a device runs
 //! changes nothing about what it does, and its outcome is what a thread's would have been. See docs/explanation/engine.md.
 
+mod access;
 mod allowance;
 pub(crate) mod bounded;
 mod frames;
@@ -14,6 +15,7 @@ mod order;
 pub(crate) mod process;
 mod serve;
 
+pub use access::{AccessNetwork, AccessReport, LARGEST_REPORT, Service};
 pub use heartbeat::{HeartbeatWatch, beat};
 pub use launcher::{Launcher, Started};
 pub use serve::{follow_clock, serve};

@@ -17,6 +17,8 @@ pub(super) struct Order {
     pub speaks: [String; 2],
     /// Its shards, by their index in the run.
     pub shards: Vec<u32>,
+    /// The access network that it is to make first.
+    pub access: Option<Vec<u8>>,
     plan: RunPlan,
     /// Copies of each group in the plan's fleet.
     copies: Copies,
@@ -34,8 +36,8 @@ impl Network for Entered {
 
 impl Order {
     /// For these shards of a plan.
-    pub fn new(plan: &RunPlan, speaks: [String; 2], shards: Vec<u32>) -> Order {
-        Order { speaks, shards, plan: plan.clone(), copies: plan.fleet.copies().clone() }
+    pub fn new(plan: &RunPlan, speaks: [String; 2], shards: Vec<u32>, access: Option<Vec<u8>>) -> Order {
+        Order { speaks, shards, access, plan: plan.clone(), copies: plan.fleet.copies().clone() }
     }
 
     /// The plan, as it was where the run is led: its fleet counted out, its networks those that this process is in.

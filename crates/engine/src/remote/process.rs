@@ -10,6 +10,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use super::access::{AccessReport, LARGEST_REPORT};
 use super::allowance::allowance;
 use super::frames;
 use super::heartbeat::{HeartbeatWatch, START_LIMIT};
@@ -42,6 +43,9 @@ pub(crate) struct Process {
     failed: Arc<AtomicBool>,
     /// Of a process of this machine.
     heartbeat: Option<HeartbeatWatch>,
+    location: WorkerLocation,
+    /// What its access network carried.
+    access: Option<Vec<u8>>,
     /// Why it was given up, if it was.
     given_up: Option<String>,
     reader: Option<JoinHandle<()>>,
@@ -74,11 +78,16 @@ impl Process {
             early: VecDeque::new(),
             failed: Arc::new(AtomicBool::new(false)),
             heartbeat,
+            location: place,
+            access: None,
             given_up: None,
             reader: None,
         };
-        let mut heard = Heard { allowed: allowance(plan, shards.len()), outcomes: shards.clone() };
-        let order = ToWorker::Order(Box::new(Order::new(plan, launcher.speaks(), shards)));
+        let access = launcher.access(place);
+        let of_access = if access.is_some() { LARGEST_REPORT as u64 } else { 0 };
+        let allowed = allowance(plan, shards.len()).saturating_add(of_access);
+        let mut heard = Heard { allowed, outcomes: shards.clone(), access: access.is_some() };
+        let order = ToWorker::Order(Box::new(Order::new(plan, launcher.speaks(), shards, access)));
         let (from, failed) = (process.control.try_clone()?, Arc::clone(&process.failed));
         let converse = move || {
             // An order is large, and a process that was stopped does not read it: this thread waits for that, and is woken up when
@@ -104,9 +113,9 @@ impl Process {
         while !stop.load(Relaxed) {
             match self.next(until) {
                 Ok(Some(FromWorker::Opened)) => return Ok(()),
-                Ok(Some(FromWorker::Failed(why))) => return Err(EngineError::Worker(why)),
+                Ok(Some(FromWorker::Failed(why))) => return Err(EngineError::Worker { node: self.location.node, why }),
                 Ok(None) => {}
-                Ok(Some(FromWorker::Ended | FromWorker::Outcome { .. })) => {
+                Ok(Some(FromWorker::Ended | FromWorker::Outcome { .. } | FromWorker::Access(_))) => {
                     self.give_up("it was not ready and said something else".to_owned());
                     return Ok(());
                 }
@@ -169,10 +178,17 @@ impl Process {
             let limit = if stop.load(Relaxed) { STOPPED_LIMIT } else { ANSWER_LIMIT };
             match self.next(began + limit) {
                 Ok(Some(FromWorker::Outcome { shard, outcome })) => self.early.push_back((shard, outcome)),
+                Ok(Some(FromWorker::Access(report))) => self.access = Some(report),
                 Ok(Some(FromWorker::Ended | FromWorker::Opened) | None) => {}
                 Ok(Some(FromWorker::Failed(why))) | Err(why) => return Err(why),
             }
         }
+    }
+
+    /// What its access network carried, once its shards have ended; `None` if it made none, or was lost.
+    pub fn access(&mut self) -> Option<AccessReport> {
+        let report = self.access.take()?;
+        Some(AccessReport { location: self.location, report })
     }
 
     /// What it says next; `None` if nothing came since the last look.
@@ -236,14 +252,21 @@ struct Heard {
     allowed: u64,
     /// Shards whose outcome has not come.
     outcomes: Vec<u32>,
+    /// A report of its access network is to come.
+    access: bool,
 }
 
 impl Heard {
-    /// One outcome of each of its own shards is enough.
+    /// One outcome of each of its own shards is enough, and one report of its access network.
     fn is_wanted(&mut self, message: &FromWorker) -> bool {
-        let FromWorker::Outcome { shard, .. } = message else { return true };
-        let place = self.outcomes.iter().position(|waited| waited == shard);
-        place.map(|place| self.outcomes.swap_remove(place)).is_some()
+        match message {
+            FromWorker::Outcome { shard, .. } => {
+                let place = self.outcomes.iter().position(|waited| waited == shard);
+                place.map(|place| self.outcomes.swap_remove(place)).is_some()
+            }
+            FromWorker::Access(report) => std::mem::take(&mut self.access) && report.len() <= LARGEST_REPORT,
+            FromWorker::Opened | FromWorker::Failed(_) | FromWorker::Ended => true,
+        }
     }
 }
 
@@ -284,7 +307,7 @@ mod tests {
         let (letters, inbox) = mpsc::channel();
         let failed = AtomicBool::new(false);
         // The other end stays open: nothing that was announced is waited for.
-        listen(ours, &mut Heard { allowed, outcomes: vec![0] }, &letters, &failed);
+        listen(ours, &mut Heard { allowed, outcomes: vec![0], access: false }, &letters, &failed);
         assert!(failed.load(Relaxed));
         drop(letters);
         inbox.iter().collect()

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use pubmark_protocol::clock;
 
+use super::access::{AccessNetwork, Service};
 use super::frames;
 use super::heartbeat::beat;
 use super::messages::{FromWorker, ToWorker};
@@ -19,24 +20,17 @@ use crate::message_log;
 use crate::progress::Progress;
 use crate::setup;
 use crate::shares::{Side, shares};
-use crate::sides::Sides;
 use crate::worker::Worker;
 
 /// Time between two looks at whether a shard has ended by itself.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Runs shards as the other end of `control` says, with counters in `memory`, until that end closes. `sides` finds what devices and
-/// subscribers speak by the words of [`super::Launcher::speaks`]; `gone` is called on a thread of its own when the other end has closed
-/// while this one works, and should end the process.
+/// Runs shards as the other end of `control` says, with counters in `memory`, until that end closes. To be called while the process has
+/// no other thread.
 ///
 /// # Errors
 /// The other end broke off within a message.
-pub fn serve(
-    control: UnixStream,
-    memory: OwnedFd,
-    sides: impl FnOnce(&[String; 2]) -> Result<Sides, String>,
-    gone: fn(),
-) -> io::Result<()> {
+pub fn serve(control: UnixStream, memory: OwnedFd, service: Service) -> io::Result<()> {
     let mut from = control.try_clone()?;
     let to = Mutex::new(control);
     let say = |message: &FromWorker| {
@@ -50,8 +44,8 @@ pub fn serve(
         say(&FromWorker::Failed("it was told something before what to do".to_owned()));
         return Ok(());
     };
-    let mut worker = match start(&order, memory, sides, gone) {
-        Ok(worker) => worker,
+    let Started { mut worker, mut access } = match start(&order, memory, service) {
+        Ok(started) => started,
         Err(why) => {
             say(&FromWorker::Failed(why));
             return Ok(());
@@ -66,19 +60,39 @@ pub fn serve(
                 return;
             }
         }
-        gone();
+        (service.gone)();
     })?;
     let mut has_ended = false;
+    let mut unfinished = order.shards.len();
+    let mut window_ns = None;
     loop {
         match inbox.recv_timeout(LOOK) {
             Ok((shard, command)) => {
                 let Some(place) = order.shards.iter().position(|own| *own == shard) else { continue };
                 match command {
-                    Command::Finish => match worker.finish_one(place) {
-                        Ok(outcome) => say(&FromWorker::Outcome { shard, outcome: Box::new(outcome) }),
-                        Err(error) => say(&FromWorker::Failed(words(&error))),
-                    },
-                    command => worker.command(command, |index| index == place),
+                    Command::Finish => {
+                        let outcome = worker.finish_one(place);
+                        unfinished = unfinished.saturating_sub(1);
+                        if let Some(mut access) = access.take_if(|_| unfinished == 0) {
+                            say(&FromWorker::Access(access.finish()));
+                        }
+                        match outcome {
+                            Ok(outcome) => say(&FromWorker::Outcome { shard, outcome: Box::new(outcome) }),
+                            Err(error) => say(&FromWorker::Failed(words(&error))),
+                        }
+                    }
+                    command => {
+                        match (command, &mut access, window_ns) {
+                            (Command::Prepare { start_ns }, ..) => window_ns = Some(start_ns),
+                            (Command::Begin, Some(access), Some(start_ns)) => {
+                                access.begin(start_ns);
+                                // Once for all shards.
+                                window_ns = None;
+                            }
+                            _ => {}
+                        }
+                        worker.command(command, |index| index == place);
+                    }
                 }
             }
             Err(RecvTimeoutError::Timeout) => {
@@ -92,23 +106,29 @@ pub fn serve(
     }
 }
 
-fn start(
-    order: &Order,
-    memory: OwnedFd,
-    sides: impl FnOnce(&[String; 2]) -> Result<Sides, String>,
-    gone: fn(),
-) -> Result<Worker, String> {
+/// Shards at work, and the access network that was made for them.
+struct Started {
+    worker: Worker,
+    access: Option<Box<dyn AccessNetwork>>,
+}
+
+fn start(order: &Order, memory: OwnedFd, service: Service) -> Result<Started, String> {
+    let mut access = order.access.as_deref().map(service.access).transpose()?;
     let progress = Progress::of_run(memory).map_err(|error| error.to_string())?;
     let progress = Arc::new(progress);
     // Before anything that takes its time: counting out a large fleet, opening a library.
     beat(&progress, order.shards.first().map_or(0, |shard| *shard as usize)).map_err(|error| error.to_string())?;
-    let sides = sides(&order.speaks)?;
+    let sides = (service.sides)(&order.speaks)?;
     let plan = order.plan();
     let shares = shares(&plan);
     if progress.shards().len() != shares.len() {
         return Err(format!("memory for {} shards in a run of {}", progress.shards().len(), shares.len()));
     }
-    follow_clock(&progress, gone).map_err(|error| error.to_string())?;
+    follow_clock(&progress, service.gone).map_err(|error| error.to_string())?;
+    let plan = match &mut access {
+        Some(access) => access.connect(plan)?,
+        None => plan,
+    };
     let own = |index: usize| u32::try_from(index).is_ok_and(|index| order.shards.contains(&index));
     let mut setups = setup::shards(&plan, &progress, own);
     message_log::attach(&mut setups, &plan).map_err(|error| format!("failed to keep the message log: {error}"))?;
@@ -116,7 +136,8 @@ fn start(
         Side::Publish => (setup, sides.publish),
         Side::Subscribe => (setup, sides.subscribe),
     });
-    Worker::start(setups.collect(), progress).map_err(|error| words(&error))
+    let worker = Worker::start(setups.collect(), progress).map_err(|error| words(&error))?;
+    Ok(Started { worker, access })
 }
 
 /// Longest silence of the node that keeps the run's clock: it is frozen or gone, and nobody could end this process any more.

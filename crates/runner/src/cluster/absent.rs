@@ -16,8 +16,9 @@ use pubmark_record::nodes::NodeRow;
 use pubmark_systems::Definition;
 
 use crate::error::RunError;
+use crate::linked::LinksOnNodes;
 use crate::observer::RunObserver;
-use crate::spec::Nodes;
+use crate::spec::{Netem, Nodes};
 
 /// Nodes that joined: there are none.
 #[derive(Debug)]
@@ -40,6 +41,11 @@ impl Joined {
 
     /// Never called.
     pub(crate) fn check_reach(&self, _: Option<Ipv4Addr>) -> Result<(), RunError> {
+        match *self {}
+    }
+
+    /// Never called.
+    pub(crate) fn check_links(&self, _: u16, _: Netem) -> Result<(), RunError> {
         match *self {}
     }
 
@@ -69,7 +75,7 @@ impl Joined {
     }
 
     /// Never called.
-    pub(crate) fn launcher(self: &Arc<Joined>, _: [String; 2]) -> Box<dyn Launcher> {
+    pub(crate) fn launcher(self: &Arc<Joined>, _: [String; 2], _: Option<LinksOnNodes>) -> Box<dyn Launcher> {
         match **self {}
     }
 

@@ -26,8 +26,9 @@ use pubmark_systems::{Definition, environment};
 use super::Observed;
 use crate::across_nodes;
 use crate::error::{ErrorKind, RunError};
+use crate::linked::LinksOnNodes;
 use crate::observer::{RunEvent, RunObserver};
-use crate::spec::Nodes;
+use crate::spec::{Netem, Nodes};
 
 /// Where nodes join, if nothing else is said.
 const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 7700);
@@ -96,6 +97,26 @@ impl Joined {
                 far.address.ip()
             ))
             .hint("`--system-host ADDRESS` with an address of this machine that nodes reach; or `--endpoint`")),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses nodes, of the first ones, on which links cannot be emulated in the way that is asked for.
+    pub(crate) fn check_links(&self, first: u16, netem: Netem) -> Result<(), RunError> {
+        let missing = |node: &NodeInfo| match netem {
+            Netem::User => node.no_links.clone(),
+            Netem::Kernel => node.no_kernel_netem.clone(),
+        };
+        match self.nodes(first).into_iter().find(|node| !missing(node).is_empty()) {
+            Some(node) => Err(RunError::unsupported(format!(
+                "`{}` cannot emulate the links of its clients: {}",
+                node.name,
+                missing(&node)
+            ))
+            .hint(match netem {
+                Netem::User => "`pubmark doctor` there says more; `--link none` runs the workload without links",
+                Netem::Kernel => "leave `--netem kernel` out: links are then emulated in user space",
+            })),
             None => Ok(()),
         }
     }
@@ -182,8 +203,8 @@ impl Joined {
     }
 
     /// What starts workers on them for clients that speak this.
-    pub(crate) fn launcher(self: &Arc<Joined>, speaks: [String; 2]) -> Box<dyn Launcher> {
-        Box::new(OnNodes { joined: Arc::clone(self), speaks })
+    pub(crate) fn launcher(self: &Arc<Joined>, speaks: [String; 2], links: Option<LinksOnNodes>) -> Box<dyn Launcher> {
+        Box::new(OnNodes { joined: Arc::clone(self), speaks, links })
     }
 
     /// Where the clients of a system without a broker find each other on the first of these nodes ([`across_nodes::places`]).
@@ -261,7 +282,7 @@ fn clock_of(report: &Report, discipline: &str) -> Option<NodeClock> {
 }
 
 fn usage_of(report: &Report) -> Option<Usage> {
-    let cpu_seconds = report.cpu_ns as f64 / 1e9;
+    let cpu_seconds = report.cpu_ns.saturating_add(report.node_cpu_ns) as f64 / 1e9;
     (report.measured_ns > 0).then(|| Usage {
         cpu_seconds,
         cores: cpu_seconds / (report.measured_ns as f64 / 1e9),
@@ -299,6 +320,7 @@ pub fn unusable(error: &ClusterError, folder: &Path) -> RunError {
 struct OnNodes {
     joined: Arc<Joined>,
     speaks: [String; 2],
+    links: Option<LinksOnNodes>,
 }
 
 impl Launcher for OnNodes {
@@ -315,5 +337,9 @@ impl Launcher for OnNodes {
 
     fn speaks(&self) -> [String; 2] {
         self.speaks.clone()
+    }
+
+    fn access(&self, place: WorkerLocation) -> Option<Vec<u8>> {
+        self.links.as_ref().and_then(|links| links.order(place))
     }
 }

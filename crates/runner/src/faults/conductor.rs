@@ -9,11 +9,12 @@ use pubmark_model::fault::{Fault, FaultKind, Occurrence};
 use pubmark_model::workload::Workload;
 use pubmark_protocol::clock;
 use pubmark_systems::RunningSystem;
+use serde::{Deserialize, Serialize};
 
 use crate::linked::Linked;
 
 /// What was done of a fault; times are ns of `CLOCK_MONOTONIC`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Done {
     /// When it was begun.
     pub done_ns: Option<u64>,
@@ -21,6 +22,19 @@ pub struct Done {
     pub ended_ns: Option<u64>,
     /// What went wrong.
     pub failure: Option<String>,
+}
+
+impl Done {
+    /// What was done by several threads, each at its own links: the latest of each time, and what went wrong first. Nothing was done where
+    /// one of them did nothing.
+    pub fn and(self, other: &Done) -> Done {
+        let latest = |one: Option<u64>, other: Option<u64>| Some(one?.max(other?));
+        Done {
+            done_ns: latest(self.done_ns, other.done_ns),
+            ended_ns: latest(self.ended_ns, other.ended_ns),
+            failure: self.failure.or_else(|| other.failure.clone()),
+        }
+    }
 }
 
 /// The running thread.
@@ -31,18 +45,21 @@ pub struct Conductor<'scope> {
 }
 
 impl<'scope> Conductor<'scope> {
-    /// Starts it; it waits for the start of the measured window to be told.
+    /// Starts it for the faults that are `meant`; it waits for the start of the measured window to be told.
     pub fn start<'env>(
         scope: &'scope Scope<'scope, 'env>,
         workload: &'env Workload,
         occurrences: &'env [Occurrence],
+        meant: impl Fn(&Occurrence) -> bool,
         system: Option<&'env mut RunningSystem>,
         linked: Option<&'env Linked>,
     ) -> Conductor<'scope> {
         let (begin, told) = mpsc::channel();
         let faults = occurrences.len();
-        let work = move || Breaker { workload, system, linked, told }.carry_out(occurrences);
-        let thread = (faults > 0).then(|| scope.spawn(work));
+        let meant: Vec<bool> = occurrences.iter().map(meant).collect();
+        let has_work = meant.contains(&true);
+        let work = move || Breaker { workload, system, linked, told }.carry_out(occurrences, &meant);
+        let thread = has_work.then(|| scope.spawn(work));
         Conductor { begin, thread, faults }
     }
 
@@ -51,11 +68,14 @@ impl<'scope> Conductor<'scope> {
         self.begin.clone()
     }
 
-    /// Ends it, and says what was done. What was broken and not put right is put right first.
+    /// Ends it, and says what was done of each fault. What was broken and not put right is put right first.
     pub fn finish(self) -> Vec<Done> {
         drop(self.begin);
-        let nothing = vec![Done { failure: Some("its thread failed".to_owned()), ..Done::default() }; self.faults];
-        self.thread.map_or_else(Vec::new, |thread| thread.join().unwrap_or(nothing))
+        let failed = || vec![Done { failure: Some("its thread failed".to_owned()), ..Done::default() }; self.faults];
+        match self.thread {
+            Some(thread) => thread.join().unwrap_or_else(|_| failed()),
+            None => vec![Done::default(); self.faults],
+        }
     }
 }
 
@@ -77,10 +97,10 @@ struct Breaker<'env> {
 }
 
 impl Breaker<'_> {
-    fn carry_out(mut self, occurrences: &[Occurrence]) -> Vec<Done> {
+    fn carry_out(mut self, occurrences: &[Occurrence], meant: &[bool]) -> Vec<Done> {
         let mut all = vec![Done::default(); occurrences.len()];
         let Ok(start_ns) = self.told.recv() else { return all };
-        for (occurrence, done) in occurrences.iter().zip(&mut all) {
+        for ((occurrence, done), _) in occurrences.iter().zip(&mut all).zip(meant).filter(|(_, meant)| **meant) {
             let fault = &self.workload.faults[occurrence.fault];
             if self.wait(start_ns.saturating_add(occurrence.at_ns)) == Waited::Over {
                 break;

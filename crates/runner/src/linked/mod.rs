@@ -1,0 +1,354 @@
+//! Emulated links of a run: networks of their own for the groups behind links, probed before the run, counted while it
+//! measures. The system runs in the core's network, and so does everything that reaches it without a link.
+
+mod behind;
+mod on_node;
+mod on_nodes;
+mod report;
+
+use std::sync::Arc;
+
+use pubmark_engine::plan::Networks;
+use pubmark_links::error::LinkError;
+use pubmark_links::namespace::Namespace;
+use pubmark_links::netem;
+use pubmark_links::network::{BackEnd, Network, Settings};
+use pubmark_links::relay::Counts;
+use pubmark_links::star::Snapshot;
+use pubmark_links::verify::{self, Verification};
+use pubmark_links::watch::{Orders, Seen, Watch};
+use pubmark_links::{Way, privilege, sockets};
+use pubmark_model::fault::Fault;
+use pubmark_model::link::Link;
+use pubmark_model::workload::Workload;
+use pubmark_protocol::network;
+use pubmark_protocols::Spoken;
+use pubmark_record::efficiency::PacketCounts;
+use pubmark_record::links::{LinkBackEnd, LinkGroup};
+use serde::{Deserialize, Serialize};
+
+use crate::error::{ErrorKind, RunError};
+use crate::nodes;
+use crate::relayed::Relayed;
+use crate::spec::RunSpec;
+
+use behind::Behind;
+pub use behind::{Places, places};
+pub use on_node::{NodeLinks, NodeOrder, NodeReport};
+pub use on_nodes::{LinksOnNodes, Reported};
+pub use report::{LinkReport, RelayReport, WayReport, figures};
+
+/// Is any group behind a link?
+pub fn any(workload: &Workload) -> bool {
+    !Behind::of(workload).members.is_empty()
+}
+
+/// Which networks of a workload a process makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Extent {
+    /// Those of all groups, for each of so many nodes of this machine.
+    All {
+        /// How many, ≥ 1.
+        nodes: u16,
+    },
+    /// The one of this number.
+    One(u16),
+}
+
+/// The links of a run, at work.
+pub struct Linked {
+    network: Network,
+    /// Of the groups of one node: its number among the workload's, and its name. Networks are numbered through these, then through
+    /// nodes.
+    members: Vec<(usize, String)>,
+    nodes: u16,
+    networks: Networks,
+    found: Vec<Verification>,
+    /// What probes had carried before anything else came.
+    probed: Snapshot,
+    congestion_control: String,
+    watch: Watch,
+    /// The way to a system that runs already.
+    relayed: Option<Relayed>,
+}
+
+/// What links, and the relay behind them, have carried by now.
+pub struct CarriedNow {
+    links: Snapshot,
+    relay: Option<Result<Counts, String>>,
+}
+
+impl CarriedNow {
+    /// The longest that a relay held a byte since it was asked before, ns; 0 without one, and `u64::MAX` where it is gone.
+    pub fn held_ns(&self) -> u64 {
+        match &self.relay {
+            None => 0,
+            Some(Ok(counts)) => counts.longest_held_ns,
+            Some(Err(_)) => u64::MAX,
+        }
+    }
+}
+
+fn failed(error: &LinkError) -> RunError {
+    RunError::from_error(ErrorKind::Input, error)
+        .during("failed to make the workload's links")
+        .hint("`pubmark doctor` says what is missing for them; `--link none` runs the workload without")
+}
+
+/// The links' own failure, with what to type where only the kernel's emulation is missing or cannot do something.
+fn not_made(error: &LinkError, back_end: BackEnd) -> RunError {
+    match (error, back_end) {
+        (LinkError::Impossible { .. } | LinkError::NotByKernel { .. }, BackEnd::KernelNetem) => {
+            RunError::from_error(ErrorKind::Unsupported, error)
+                .hint("leave `--netem kernel` out: links are then emulated in user space, which needs no netem")
+        }
+        _ => failed(error),
+    }
+}
+
+/// Refuses what the kernel's emulation cannot do, and a kernel that does not have it, before anything starts.
+///
+/// # Errors
+/// What is missing, and what to type instead.
+pub fn by_kernel(workload: &Workload) -> Result<(), RunError> {
+    let behind = Behind::of(workload);
+    let links: Vec<Link> = behind.members.iter().map(|member| member.link.clone()).collect();
+    let not_made = |error| not_made(&error, BackEnd::KernelNetem);
+    netem::refuse(&links).map_err(not_made)?;
+    privilege::probe().kernel_netem.map_err(|missing| not_made(LinkError::Impossible { missing }))
+}
+
+/// Does the process that leads a run make its links? Where machines join, those that clients run on make them.
+pub fn are_here(spec: &RunSpec, workload: &Workload) -> bool {
+    spec.nodes.nodes.is_none() && any(workload)
+}
+
+/// Why links cannot be emulated on this machine, in user space and by the kernel, if they cannot.
+pub fn missing() -> [Option<String>; 2] {
+    let found = privilege::probe();
+    [found.missing(), found.kernel_netem.err()]
+}
+
+/// Would making links take this process off the machine's network?
+pub fn leaves_network() -> bool {
+    !privilege::is_administrator()
+}
+
+/// Lets a plain user make links, as root of a user namespace: from then on this process and what it starts are in a network of their own,
+/// where the system has to be, too. To be called before any thread is started; does nothing for root.
+///
+/// # Errors
+/// What this machine lacks.
+pub fn claim() -> Result<(), RunError> {
+    privilege::claim().map(|_| ()).map_err(|error| failed(&error))
+}
+
+/// Do devices open connections, and subscribers?
+pub fn connect(spoken: Spoken) -> [bool; 2] {
+    [spoken.publish, spoken.subscribe].map(|side| !side.capabilities.features.datagrams)
+}
+
+/// Networks of the groups that are behind links which others make: none can be entered here.
+pub fn networks_elsewhere(workload: &Workload) -> Networks {
+    Behind::of(workload).networks()
+}
+
+impl Linked {
+    /// Makes networks of a workload, and probes its links, about two seconds long; `None` where no group is behind one.
+    ///
+    /// # Errors
+    /// What this machine lacks.
+    pub fn start(
+        workload: &Workload,
+        seed: u64,
+        back_end: BackEnd,
+        extent: Extent,
+    ) -> Result<Option<Linked>, RunError> {
+        let behind = Behind::of(workload);
+        let (nodes, only) = match extent {
+            Extent::All { nodes } => (nodes, None),
+            Extent::One(number) => (1, Some(usize::from(number))),
+        };
+        let all = behind.members.iter().enumerate().filter(|(number, _)| only.is_none_or(|only| only == *number));
+        let (members, links): (Vec<_>, Vec<_>) =
+            all.map(|(number, member)| ((number, member.name.to_owned()), member.link.clone())).unzip();
+        if members.is_empty() {
+            return Ok(None);
+        }
+        let links = (0..nodes).flat_map(|_| links.clone()).collect();
+        let settings = Settings { back_end, ..Settings::new(links, seed) };
+        let watch = Watch::new();
+        let network = Network::start_observed(settings, watch.watcher()).map_err(|error| not_made(&error, back_end))?;
+        let congestion_control = sockets::default_congestion_control(network.core()).map_err(|error| failed(&error))?;
+        let found = verify::verify(&network).map_err(|error| failed(&error))?;
+        let all = (0..network.groups()).filter_map(|group| {
+            network.group(group).map(|namespace| Arc::new(namespace.clone()) as Arc<dyn network::Network>)
+        });
+        Ok(Some(Linked {
+            networks: Networks { all: all.collect(), ..behind.networks() },
+            probed: network.snapshot(),
+            members,
+            nodes,
+            network,
+            found,
+            congestion_control,
+            watch,
+            relayed: None,
+        }))
+    }
+
+    /// Namespaces of the groups, in the order of [`Linked::networks`], those of the first node first.
+    pub fn namespaces(&self) -> Vec<Namespace> {
+        (0..self.network.groups()).filter_map(|group| self.network.group(group).cloned()).collect()
+    }
+
+    /// Networks of the groups.
+    pub fn networks(&self) -> Networks {
+        self.networks.clone()
+    }
+
+    /// Does `work` where the system runs: what it starts and connects belongs there.
+    ///
+    /// # Errors
+    /// The kernel does not let this thread in, or not back.
+    pub fn within<T>(&self, work: impl FnOnce() -> Result<T, RunError>) -> Result<T, RunError> {
+        self.network.core().enter(work).map_err(|error| failed(&error))?
+    }
+
+    /// Where the system runs, and the relay to one that runs elsewhere listens.
+    pub fn core(&self) -> &Namespace {
+        self.network.core()
+    }
+
+    /// Leads the links to a system that runs already.
+    pub fn lead_to(&mut self, relayed: Relayed) {
+        self.relayed = Some(relayed);
+    }
+
+    /// The way to a system that runs already.
+    pub fn relayed(&self) -> Option<&Relayed> {
+        self.relayed.as_ref()
+    }
+
+    /// Can messages be found on their way? Not where the kernel carries the packets.
+    pub fn shows_packets(&self) -> bool {
+        self.network.back_end() == BackEnd::UserSpace
+    }
+
+    /// What messages to look for on their way.
+    pub fn follow(&self, orders: Orders) {
+        self.watch.order(orders);
+    }
+
+    /// Steps of series count from this time of `CLOCK_MONOTONIC`, the start of the measured window.
+    pub fn begin(&self, start_ns: u64) {
+        // An emulator that is gone carries nothing: the run shows it, and `figures` says why.
+        let _ = self.network.begin(start_ns);
+        self.watch.begin(start_ns);
+    }
+
+    /// Cuts those off that a fault means, or lets them back: a group, or all behind a link.
+    pub fn cut(&self, workload: &Workload, fault: &Fault, cut: bool) -> Result<(), String> {
+        let behind = Behind::of(workload);
+        for (at, (number, _)) in self.members.iter().enumerate() {
+            let is_group = fault.group.as_deref().is_some_and(|group| behind.is_of(workload, *number, group));
+            if is_group || fault.link.as_ref() == Some(&behind.members[*number].link.name) {
+                let mut of_nodes = (at..self.network.groups()).step_by(self.members.len());
+                of_nodes.try_for_each(|number| self.network.cut(number, cut)).map_err(|error| error.to_string())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What they have carried by now.
+    pub fn carried(&self) -> CarriedNow {
+        CarriedNow { links: self.network.snapshot(), relay: self.relayed.as_ref().map(Relayed::counts) }
+    }
+
+    /// What they carried between the edges of the window, with packets seen on their way; `None` where the back end shows none. Ends them.
+    ///
+    /// # Errors
+    /// The emulator had stopped before.
+    pub fn finish(
+        self,
+        carried: [Option<CarriedNow>; 2],
+        held_ns: u64,
+    ) -> Result<(LinkReport, Option<Seen>), RunError> {
+        let links = self.network.links().to_vec();
+        let names: Vec<String> = (0..links.len()).map(|number| self.name(number)).collect();
+        let emulated = self.network.back_end() == BackEnd::UserSpace;
+        let counts = |now: &Option<CarriedNow>| now.as_ref().and_then(|now| now.relay.clone());
+        let relay = match (&self.relayed, counts(&carried[0]), counts(&carried[1])) {
+            (Some(relayed), Some(before), Some(after)) => Some(relayed.report(&before, &after, held_ns)),
+            _ => None,
+        };
+        let [before, after] = carried.map(|now| now.map(|now| now.links));
+        let packets = match (&before, &after) {
+            (Some(before), Some(after)) => self.packets([&self.probed, before, after]),
+            _ => vec![],
+        };
+        let end = self.network.stop().map_err(|error| RunError::from_error(ErrorKind::Internal, &error))?;
+        // A run that was stopped before its window has measured nothing.
+        let before = before.as_ref().unwrap_or(&end.snapshot);
+        let after = after.as_ref().unwrap_or(&end.snapshot);
+        let group = |number: usize| LinkGroup {
+            group: names[number].clone(),
+            link: links[number].name.clone(),
+            source: links[number].source.clone(),
+            up: report::direction(&links[number], number, Way::Up, &self.found, [before, after], emulated),
+            down: report::direction(&links[number], number, Way::Down, &self.found, [before, after], emulated),
+        };
+        let all = end.snapshot.links.iter().flat_map(|link| [&link.up, &link.down]);
+        let overflowed: u64 = all.map(|counters| counters.overflowed.packets).sum();
+        let strays = &end.snapshot.strays;
+        let report = LinkReport {
+            back_end: if emulated { LinkBackEnd::UserSpace } else { LinkBackEnd::KernelNetem },
+            realtime: end.snapshot.realtime,
+            congestion_control: self.congestion_control.clone(),
+            groups: (0..links.len()).map(group).collect(),
+            differences: if emulated { vec![] } else { report::differences(&links) },
+            relay,
+            relay_held_ns: held_ns,
+            lateness: after.lateness.since(&before.lateness).buckets().collect(),
+            cpu_ns: emulated.then(|| after.cpu_ns - before.cpu_ns),
+            queue_drops: end.unasked_drops() - overflowed,
+            overflowed: emulated.then_some(overflowed),
+            strays: emulated.then_some(strays.unroutable + strays.malformed),
+            packets,
+        };
+        Ok((report, emulated.then(|| self.watch.take())))
+    }
+
+    /// By group: packets between the second and the third of these, and between the first and the second. What a group sent counts
+    /// where it came to the link, what it received where that left it.
+    fn packets(&self, [start, before, after]: [&Snapshot; 3]) -> Vec<(String, PacketCounts, PacketCounts)> {
+        let counts = |from: &Snapshot, to: &Snapshot, group: usize| {
+            let up = to.links[group].up.since(&from.links[group].up).arrived;
+            let down = to.links[group].down.since(&from.links[group].down).delivered;
+            PacketCounts {
+                sent_packets: up.packets,
+                sent_bytes: up.bytes,
+                received_packets: down.packets,
+                received_bytes: down.bytes,
+            }
+        };
+        // A group's own, whichever nodes its clients are on.
+        let sum = |from: &Snapshot, to: &Snapshot, group: usize| {
+            let of_nodes = (group..self.network.groups()).step_by(self.members.len());
+            let mut sum = PacketCounts::default();
+            of_nodes.for_each(|number| sum.add(&counts(from, to, number)));
+            sum
+        };
+        let groups = self.members.iter().enumerate();
+        groups.map(|(group, (_, name))| (name.clone(), sum(before, after, group), sum(start, before, group))).collect()
+    }
+
+    /// Name of a network, by its number.
+    fn name(&self, number: usize) -> String {
+        let (_, name) = &self.members[number % self.members.len()];
+        match self.nodes {
+            1 => name.clone(),
+            _ => format!("{name} at {}", nodes::local_name((number / self.members.len()) as u16)),
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! Links of clients on a node. The worker process there makes them for its own clients, leads them to the system through a relay of its
+//! own, breaks them when faults want it, and reports what they carried. The coordinator says nothing to it in the measured window.
+
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use pubmark_engine::plan::RunPlan;
+use pubmark_engine::remote::AccessNetwork;
+use pubmark_model::fault::{Occurrence, Scope};
+use pubmark_model::workload::Workload;
+use pubmark_protocol::clock;
+use serde::{Deserialize, Serialize};
+
+use super::{CarriedNow, Extent, LinkReport, Linked};
+use crate::error::RunError;
+use crate::faults::{self, Conductor, Done};
+use crate::relay::RelayProcess;
+use crate::relayed::Relayed;
+use crate::spec::Netem;
+
+/// What a worker process is to make.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeOrder {
+    /// Which of the workload's networks.
+    pub extent: Extent,
+    /// What emulates their links.
+    pub netem: Netem,
+    /// Do devices open connections, and subscribers, so that the system can be tried before the run?
+    pub connects: [bool; 2],
+}
+
+/// What its links carried, and what was done of each of the run's faults.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct NodeReport {
+    /// What links carried.
+    pub links: LinkReport,
+    /// By fault of the run, in order of time: what was done; nothing of those that are not of links.
+    pub done: Vec<Done>,
+}
+
+/// The links of a worker process on a node.
+pub struct NodeLinks {
+    order: NodeOrder,
+    relay: Arc<RelayProcess>,
+    made: Option<Made>,
+    watch: Option<Watch>,
+}
+
+/// Links at work.
+struct Made {
+    linked: Arc<Linked>,
+    workload: Arc<Workload>,
+    faults: Arc<[Occurrence]>,
+    duration_ns: u64,
+}
+
+/// The thread that follows the window.
+struct Watch {
+    /// Dropped when the run is over.
+    running: Sender<()>,
+    thread: JoinHandle<Watched>,
+}
+
+#[derive(Default)]
+struct Watched {
+    carried: [Option<CarriedNow>; 2],
+    done: Vec<Done>,
+}
+
+fn words(error: &RunError) -> String {
+    let mut text = error.chain.join(": ");
+    if let Some(hint) = &error.hint {
+        text.push_str(&format!(" ({hint})"));
+    }
+    text
+}
+
+impl NodeLinks {
+    /// Prepares this process to make them: it becomes root of a user namespace where it is not root, so that it must not have a second
+    /// thread yet. The relay stays on the machine's network.
+    ///
+    /// # Errors
+    /// The order cannot be read, or this machine lacks something.
+    pub fn new(order: &[u8]) -> Result<NodeLinks, String> {
+        let order = serde_json::from_slice(order).map_err(|error| format!("no order for links: {error}"))?;
+        let relay = RelayProcess::start(None).map_err(|error| words(&error))?;
+        super::claim().map_err(|error| words(&error))?;
+        Ok(NodeLinks { order, relay: Arc::new(relay), made: None, watch: None })
+    }
+
+    fn make(&mut self, plan: RunPlan) -> Result<RunPlan, RunError> {
+        let workload = Arc::clone(&plan.workload);
+        // Each process of the run draws for itself.
+        let seed = plan.seed ^ u64::from(std::process::id()).rotate_left(32);
+        let linked = Linked::start(&workload, seed, self.order.netem.into(), self.order.extent)?;
+        let Some(mut linked) = linked else { return Ok(plan) };
+        let endpoints = [&plan.publish_at, &plan.subscribe_at];
+        let relayed = Relayed::of(endpoints, self.order.connects, None, linked.core(), Arc::clone(&self.relay))?;
+        let [publish_at, subscribe_at] = relayed.endpoints();
+        linked.lead_to(relayed);
+        let inside = match self.order.extent {
+            // Sockets are made in the network of their group, and others reach the relay from where the links meet.
+            Extent::All { .. } => linked.core().clone(),
+            // A library opens sockets where its threads are.
+            Extent::One(_) => linked.namespaces().swap_remove(0),
+        };
+        inside.stay().map_err(|error| super::failed(&error))?;
+        let networks = match self.order.extent {
+            Extent::All { .. } => linked.networks(),
+            Extent::One(_) => plan.networks.clone(),
+        };
+        let faults = faults::occurrences(&workload, plan.seed, Duration::from_nanos(plan.timeline.duration_ns))?;
+        let duration_ns = plan.timeline.duration_ns;
+        self.made = Some(Made { linked: Arc::new(linked), workload, faults, duration_ns });
+        Ok(RunPlan { networks, publish_at, subscribe_at, ..plan })
+    }
+
+    fn report(&mut self) -> Option<NodeReport> {
+        let made = self.made.take()?;
+        let watched = match self.watch.take() {
+            Some(Watch { running, thread }) => {
+                drop(running);
+                thread.join().ok()?
+            }
+            None => Watched::default(),
+        };
+        let drained = made.linked.carried().held_ns();
+        let held_ns = watched.carried[1].as_ref().map_or(u64::MAX, |end| end.held_ns().max(drained));
+        // The thread that had it too is over.
+        let linked = Arc::into_inner(made.linked)?;
+        let (links, _) = linked.finish(watched.carried, held_ns).ok()?;
+        Some(NodeReport { links, done: watched.done })
+    }
+}
+
+impl AccessNetwork for NodeLinks {
+    fn connect(&mut self, plan: RunPlan) -> Result<RunPlan, String> {
+        self.make(plan).map_err(|error| words(&error))
+    }
+
+    fn begin(&mut self, start_ns: u64) {
+        let Some(made) = &self.made else { return };
+        // Links have this machine's clock, the run has the coordinator's; what the two gain on each other within a window is far below
+        // what a link's step is exact to.
+        let ahead_ns = pubmark_systems::clock::monotonic_ns().wrapping_sub(clock::monotonic_ns());
+        made.linked.begin(start_ns.wrapping_add(ahead_ns));
+        let (running, over) = mpsc::channel();
+        let (linked, workload, faults) =
+            (Arc::clone(&made.linked), Arc::clone(&made.workload), Arc::clone(&made.faults));
+        let end_ns = start_ns.saturating_add(made.duration_ns);
+        let follow = move || {
+            let wait = |until_ns: u64| {
+                let left = Duration::from_nanos(until_ns.saturating_sub(clock::monotonic_ns()));
+                matches!(over.recv_timeout(left), Err(RecvTimeoutError::Timeout))
+            };
+            let of_links = |fault: &Occurrence| fault.kind.scope() == Scope::Links;
+            thread::scope(|scope| {
+                let conductor = Conductor::start(scope, &workload, &faults, of_links, None, Some(&linked));
+                // Nobody listens in a run without such faults.
+                let _ = conductor.begin().send(start_ns);
+                let mut carried = [None, None];
+                if wait(start_ns) {
+                    carried[0] = Some(linked.carried());
+                    // A run that is stopped has no second edge.
+                    carried[1] = wait(end_ns).then(|| linked.carried());
+                    // Until the run is over: the end of a fault may be that of the window.
+                    let _ = over.recv();
+                }
+                Watched { carried, done: conductor.finish() }
+            })
+        };
+        let thread = thread::Builder::new().name("links-watch".to_owned()).spawn(follow);
+        // Without the thread the report says that nothing is known.
+        self.watch = thread.ok().map(|thread| Watch { running, thread });
+    }
+
+    fn finish(&mut self) -> Vec<u8> {
+        serde_json::to_vec(&self.report()).unwrap_or_default()
+    }
+}

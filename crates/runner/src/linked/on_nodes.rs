@@ -1,0 +1,123 @@
+//! Links of clients on nodes, as the coordinator of a run sees them: what each worker process there is to make, and what they reported.
+
+use pubmark_engine::plan::RunPlan;
+use pubmark_engine::remote::AccessReport;
+use pubmark_engine::shares::WorkerLocation;
+use pubmark_model::fault::{Occurrence, Scope};
+use pubmark_protocols::Spoken;
+
+use super::{Extent, LinkReport, NodeOrder, NodeReport};
+use crate::faults::Done;
+use crate::spec::Netem;
+
+/// Links that nodes make for their clients.
+#[derive(Clone, Copy, Debug)]
+pub struct LinksOnNodes {
+    netem: Netem,
+    connects: [bool; 2],
+    /// A process for each network, inside it.
+    by_network: bool,
+}
+
+impl LinksOnNodes {
+    /// Those of a plan whose clients speak this; `None` if no group is behind a link.
+    pub fn of(plan: &RunPlan, spoken: Spoken, netem: Netem) -> Option<LinksOnNodes> {
+        let connects = super::connect(spoken);
+        super::any(&plan.workload).then_some(LinksOnNodes { netem, connects, by_network: plan.by_network })
+    }
+
+    /// What a process at this place is to make; `None` for one whose clients are behind no link.
+    pub fn order(&self, place: WorkerLocation) -> Option<Vec<u8>> {
+        let extent = match (self.by_network, place.network) {
+            (true, None) => return None,
+            (true, Some(network)) => Extent::One(network),
+            (false, _) => Extent::All { nodes: 1 },
+        };
+        serde_json::to_vec(&NodeOrder { extent, netem: self.netem, connects: self.connects }).ok()
+    }
+}
+
+/// What nodes reported.
+#[derive(Debug)]
+pub struct Reported {
+    /// What links carried, by process, with the number of its node.
+    pub links: Vec<(u16, LinkReport)>,
+    /// By fault of the run: what was done; of those that are not of links, nothing.
+    pub done: Vec<Done>,
+}
+
+impl Reported {
+    /// What worker processes of a run with these nodes and so many faults said.
+    pub fn read(access: &[AccessReport], names: &[String], faults: usize) -> Reported {
+        let mut links = vec![];
+        let mut done: Option<Vec<Done>> = None;
+        for access in access {
+            let node = access.location.node;
+            let name = names.get(usize::from(node)).map_or("", String::as_str);
+            let report: Option<NodeReport> = serde_json::from_slice(&access.report).ok().flatten();
+            let Some(mut report) = report else {
+                let why = format!("`{name}` did not say what its links carried");
+                links.push((
+                    node,
+                    LinkReport { relay: Some(Err(why)), relay_held_ns: u64::MAX, ..LinkReport::default() },
+                ));
+                continue;
+            };
+            if names.len() > 1 {
+                report.links.groups.iter_mut().for_each(|group| group.group = format!("{} at {name}", group.group));
+            }
+            links.push((node, report.links));
+            report.done.resize(faults, Done::default());
+            done = Some(match done {
+                None => report.done,
+                Some(known) => known.into_iter().zip(&report.done).map(|(one, other)| one.and(other)).collect(),
+            });
+        }
+        Reported { links, done: done.unwrap_or_else(|| vec![Done::default(); faults]) }
+    }
+
+    /// Longest that a relay held a byte, ns; `u64::MAX` if that is not known of one.
+    pub fn held_ns(&self) -> u64 {
+        self.links.iter().map(|(_, report)| report.relay_held_ns).max().unwrap_or(u64::MAX)
+    }
+
+    /// Puts what nodes did into what the coordinator did.
+    pub fn add_done(&self, faults: &[Occurrence], done: &mut [Done]) {
+        let of_links =
+            faults.iter().zip(done).zip(&self.done).filter(|((fault, _), _)| fault.kind.scope() == Scope::Links);
+        of_links.for_each(|((_, done), theirs)| done.clone_from(theirs));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(node: u16, done_ns: u64) -> AccessReport {
+        let done = vec![Done::default(), Done { done_ns: Some(done_ns), ended_ns: Some(done_ns + 9), failure: None }];
+        let group = pubmark_record::links::LinkGroup { group: "cameras".to_owned(), ..Default::default() };
+        let links = LinkReport { groups: vec![group], relay_held_ns: done_ns, ..LinkReport::default() };
+        let location = WorkerLocation { node, network: None, group: None };
+        AccessReport { location, report: serde_json::to_vec(&Some(NodeReport { links, done })).unwrap_or_default() }
+    }
+
+    #[test]
+    fn reports_of_nodes_are_told_apart_and_the_latest_act_counts() {
+        let names = ["edge-1".to_owned(), "edge-2".to_owned()];
+        let reported = Reported::read(&[report(0, 5), report(1, 7)], &names, 2);
+        let groups: Vec<&str> =
+            reported.links.iter().flat_map(|(_, links)| &links.groups).map(|group| group.group.as_str()).collect();
+        assert_eq!(groups, ["cameras at edge-1", "cameras at edge-2"]);
+        assert_eq!(reported.held_ns(), 7);
+        assert_eq!(reported.done, [Done::default(), Done { done_ns: Some(7), ended_ns: Some(16), failure: None }]);
+    }
+
+    #[test]
+    fn what_cannot_be_read_leaves_nothing_known() {
+        let broken = AccessReport { report: b"null".to_vec(), ..report(1, 7) };
+        let reported = Reported::read(&[report(0, 5), broken], &["a".to_owned(), "b".to_owned()], 2);
+        assert_eq!(reported.held_ns(), u64::MAX);
+        let why = reported.links[1].1.relay.clone();
+        assert_eq!(why, Some(Err("`b` did not say what its links carried".to_owned())));
+    }
+}

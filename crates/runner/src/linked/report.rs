@@ -1,0 +1,211 @@
+//! What links carried, as the process that made them reports it, and what the record says of all of them together.
+
+use pubmark_links::Way;
+use pubmark_links::direction::Counters;
+use pubmark_links::netem;
+use pubmark_links::star::Snapshot;
+use pubmark_links::verify::{self, Outcome, Verification};
+use pubmark_metrics::distribution::{Distribution, Precision};
+use pubmark_model::link::{Link, Step};
+use pubmark_record::distribution;
+use pubmark_record::efficiency::PacketCounts;
+use pubmark_record::latency::Summary;
+use pubmark_record::links::{
+    LinkBackEnd, LinkCheck, LinkDirection, LinkFigures, LinkGroup, LinkTraffic, RelayFigures, RelayTraffic,
+};
+use serde::{Deserialize, Serialize};
+
+/// Pairs of a time, ns, and how often it occurred: a histogram of a report.
+pub type Times = Vec<(u64, u64)>;
+
+/// What the links of one process carried.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LinkReport {
+    /// [`LinkFigures::back_end`].
+    pub back_end: LinkBackEnd,
+    /// [`LinkFigures::realtime`].
+    pub realtime: bool,
+    /// [`LinkFigures::congestion_control`].
+    pub congestion_control: String,
+    /// [`LinkFigures::groups`].
+    pub groups: Vec<LinkGroup>,
+    /// [`LinkFigures::differences`].
+    pub differences: Vec<String>,
+    /// The relay behind them; `Err` says why nothing is known of it.
+    pub relay: Option<Result<RelayReport, String>>,
+    /// Longest that the relay held a byte since the window began, ns; `u64::MAX` if that is not known.
+    pub relay_held_ns: u64,
+    /// [`LinkFigures::lateness`].
+    pub lateness: Times,
+    /// CPU time of the emulator in the window, ns; `None` for the kernel's.
+    pub cpu_ns: Option<u64>,
+    /// [`LinkFigures::queue_drops`].
+    pub queue_drops: u64,
+    /// [`LinkFigures::overflowed`].
+    pub overflowed: Option<u64>,
+    /// [`LinkFigures::strays`].
+    pub strays: Option<u64>,
+    /// By group: packets of the measured window, and of what was before it; none where it was not lived through.
+    pub packets: Vec<(String, PacketCounts, PacketCounts)>,
+}
+
+/// What a relay carried in the measured window.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RelayReport {
+    /// [`RelayFigures::connections`].
+    pub connections: u64,
+    /// [`RelayFigures::refused`].
+    pub refused: u64,
+    /// [`RelayFigures::up`].
+    pub up: WayReport,
+    /// [`RelayFigures::down`].
+    pub down: WayReport,
+    /// CPU time in the window, ns.
+    pub cpu_ns: u64,
+    /// [`RelayFigures::realtime`].
+    pub realtime: bool,
+}
+
+/// One way through a relay.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct WayReport {
+    /// [`RelayTraffic::bytes`].
+    pub bytes: u64,
+    /// [`RelayTraffic::added`].
+    pub added: Times,
+    /// [`RelayTraffic::dropped`].
+    pub dropped: u64,
+}
+
+/// What the record says of the links of all processes. Nothing is known of the relays together if nothing is known of one.
+pub fn figures(reports: &[LinkReport]) -> LinkFigures {
+    let sum = |of: fn(&LinkReport) -> Option<u64>| reports.iter().map(of).sum::<Option<u64>>();
+    let distinct = |words: Vec<String>| {
+        let mut words = words;
+        words.sort_unstable();
+        words.dedup();
+        words
+    };
+    let first = reports.first();
+    LinkFigures {
+        back_end: first.map(|report| report.back_end).unwrap_or_default(),
+        realtime: reports.iter().all(|report| report.realtime),
+        congestion_control: distinct(reports.iter().map(|report| report.congestion_control.clone()).collect())
+            .join(" and "),
+        groups: reports.iter().flat_map(|report| report.groups.clone()).collect(),
+        differences: distinct(reports.iter().flat_map(|report| report.differences.clone()).collect()),
+        relay: relay(reports),
+        lateness: summary(reports.iter().map(|report| &report.lateness)),
+        cpu_s: sum(|report| report.cpu_ns).map(|ns| ns as f64 / 1e9),
+        queue_drops: reports.iter().map(|report| report.queue_drops).sum(),
+        overflowed: sum(|report| report.overflowed),
+        strays: sum(|report| report.strays),
+    }
+}
+
+fn relay(reports: &[LinkReport]) -> Option<RelayFigures> {
+    let relays: Vec<_> = reports.iter().filter_map(|report| report.relay.as_ref()).collect();
+    let gone = relays.iter().find_map(|relay| relay.as_ref().err());
+    if let Some(why) = gone {
+        return Some(RelayFigures { gone: Some(why.clone()), ..RelayFigures::default() });
+    }
+    let relays: Vec<&RelayReport> = relays.into_iter().filter_map(|relay| relay.as_ref().ok()).collect();
+    let held_ns = reports.iter().map(|report| report.relay_held_ns).max().unwrap_or(0);
+    let way = |of: fn(&RelayReport) -> &WayReport| RelayTraffic {
+        bytes: relays.iter().map(|relay| of(relay).bytes).sum(),
+        added: summary(relays.iter().map(|relay| &of(relay).added)),
+        dropped: relays.iter().map(|relay| of(relay).dropped).sum(),
+    };
+    (!relays.is_empty()).then(|| RelayFigures {
+        connections: relays.iter().map(|relay| relay.connections).sum(),
+        refused: relays.iter().map(|relay| relay.refused).sum(),
+        up: way(|relay| &relay.up),
+        down: way(|relay| &relay.down),
+        longest_held_us: held_ns as f64 / 1e3,
+        cpu_s: relays.iter().map(|relay| relay.cpu_ns).sum::<u64>() as f64 / 1e9,
+        realtime: relays.iter().all(|relay| relay.realtime),
+        gone: None,
+    })
+}
+
+/// Of histograms of the links, together: a value of a bucket is at most 1/32 too large.
+fn summary<'a>(all: impl Iterator<Item = &'a Times>) -> Option<Summary> {
+    let mut times = Distribution::new(Precision::Total);
+    all.flatten().for_each(|(ns, count)| times.record_many(*ns, *count));
+    distribution::summary(&times)
+}
+
+/// One direction of a group's link between two snapshots.
+pub(super) fn direction(
+    link: &Link,
+    group: usize,
+    way: Way,
+    found: &[Verification],
+    [before, after]: [&Snapshot; 2],
+    emulated: bool,
+) -> LinkDirection {
+    let steps = match way {
+        Way::Up => &link.up,
+        Way::Down => &link.down,
+    };
+    let traffic = if emulated { traffic } else { traffic_of_kernel };
+    let counters = after.links[group].of(way).since(before.links[group].of(way));
+    let found = found.iter().find(|found| (found.group, found.way) == (group, way));
+    LinkDirection {
+        asked: steps.iter().map(step).collect(),
+        checks: found.map(|found| found.checks.iter().map(check).collect()).unwrap_or_default(),
+        traffic: traffic(&counters),
+    }
+}
+
+fn step(step: &Step) -> String {
+    let words = step.conditions.words();
+    if step.at_ns == 0 { words } else { format!("from {} s: {words}", step.at_ns as f64 / 1e9) }
+}
+
+fn check(found: &verify::Check) -> LinkCheck {
+    let [name, asked, measured] = found.words();
+    let (measured, kept) = match &found.outcome {
+        Outcome::Met => (measured, Some(true)),
+        Outcome::Missed => (measured, Some(false)),
+        Outcome::Unverified(why) => (why.clone(), None),
+    };
+    LinkCheck { name, asked, measured, as_asked: kept }
+}
+
+fn traffic(counters: &Counters) -> LinkTraffic {
+    LinkTraffic {
+        entered_packets: counters.arrived.packets,
+        entered_bytes: counters.arrived.bytes,
+        lost: counters.lost.packets,
+        lost_down: Some(counters.lost_down.packets),
+        queue_full: Some(counters.queue_dropped.packets),
+        duplicated: Some(counters.duplicated.packets),
+        sent_ahead: Some(counters.sent_ahead),
+        out_of_order: Some(counters.out_of_order),
+        left_packets: counters.delivered.packets,
+        left_bytes: counters.delivered.bytes,
+        queue_peak_bytes: Some(counters.queue_high_water_bytes),
+    }
+}
+
+/// The same of the kernel's netem, which does not tell more.
+fn traffic_of_kernel(counters: &Counters) -> LinkTraffic {
+    LinkTraffic {
+        entered_packets: counters.arrived.packets,
+        entered_bytes: counters.arrived.bytes,
+        lost: counters.lost.packets,
+        left_packets: counters.delivered.packets,
+        left_bytes: counters.delivered.bytes,
+        ..LinkTraffic::default()
+    }
+}
+
+/// What the kernel's netem does in another way, each once.
+pub(super) fn differences(links: &[Link]) -> Vec<String> {
+    let steps = links.iter().flat_map(|link| link.up.iter().chain(&link.down));
+    let mut found: Vec<&str> = steps.flat_map(|step| netem::differences(&step.conditions)).collect();
+    found.sort_unstable();
+    found.dedup();
+    found.into_iter().map(str::to_owned).collect()
+}
