@@ -2,11 +2,12 @@
 
 use pubmark_cluster::credentials::Files;
 use pubmark_model::placement::Labels;
+use pubmark_runner::spec::Netem;
 use pubmark_systems::limits::ResourceLimits;
 use serde_json::{Value, json};
 
 use crate::yaml;
-use crate::{CREDENTIALS, Deployment, File, SystemContainer, USER};
+use crate::{CREDENTIALS, Deployment, File, LINK_CAPABILITIES, SystemContainer, TUNNELS, USER};
 
 /// The file, and folders beside it.
 pub fn files(deployment: &Deployment) -> Vec<File> {
@@ -71,7 +72,7 @@ fn nodes(deployment: &Deployment) -> Vec<(String, Value)> {
     let service = |(number, (labels, count)): (usize, (&Labels, u16))| {
         let mut words = deployment.node_words("coordinator", None);
         words.extend(labels.iter().flat_map(|(key, value)| ["--label".to_owned(), format!("{key}={value}")]));
-        let service = json!({
+        let mut service = json!({
             "image": deployment.image,
             "command": words,
             "user": USER.to_string(),
@@ -82,6 +83,13 @@ fn nodes(deployment: &Deployment) -> Vec<(String, Value)> {
             "depends_on": ["coordinator"],
             "deploy": {"replicas": count},
         });
+        if let Some(netem) = deployment.links {
+            service["user"] = json!(format!("0:{USER}"));
+            service["cap_add"] = json!(LINK_CAPABILITIES);
+            if netem == Netem::User {
+                service["devices"] = json!([TUNNELS]);
+            }
+        }
         let name = if is_one { "node".to_owned() } else { format!("node-{}", number + 1) };
         (name, with_limits(service, deployment.node_limits.as_ref()))
     };

@@ -1,15 +1,18 @@
 //! Kubernetes: a Job that leads, an indexed Job of nodes that keep away from each other, and the system as a StatefulSet behind a Service.
 //!
 //! Every name begins with the instance, which no other run has, so that two runs share nothing and no result of an earlier one is taken for
-//! this one's. All pods pass Pod Security `restricted`, all but the system's by a read-only root as well.
+//! this one's. All pods pass Pod Security `restricted`, all but the system's by a read-only root as well; nodes that emulate links do not.
 
 use pubmark_cluster::credentials::Files;
 use pubmark_runner::POD;
+use pubmark_runner::spec::Netem;
 use pubmark_systems::launch::Rendered;
 use pubmark_systems::limits::ResourceLimits;
 use serde_json::{Map, Value, json};
 
-use crate::{COORDINATOR_PORT, CREDENTIALS, Deployment, File, RESULTS, SystemContainer, USER, yaml};
+use crate::{
+    COORDINATOR_PORT, CREDENTIALS, Deployment, File, LINK_CAPABILITIES, RESULTS, SystemContainer, TUNNELS, USER, yaml,
+};
 
 /// The cluster removes ended Jobs after this time, with their pods and logs.
 const REMOVED_AFTER_S: u64 = 3600;
@@ -124,6 +127,12 @@ fn confined(read_only: bool) -> Value {
     json!({"allowPrivilegeEscalation": false, "readOnlyRootFilesystem": read_only, "capabilities": {"drop": ["ALL"]}})
 }
 
+/// What a node may that emulates links: Pod Security `privileged` alone lets it. Its group reads the credentials.
+fn link_security() -> Value {
+    json!({"runAsNonRoot": false, "runAsUser": 0, "runAsGroup": USER, "readOnlyRootFilesystem": true,
+           "capabilities": {"drop": ["ALL"], "add": LINK_CAPABILITIES}})
+}
+
 /// Requests are the limits, so that nobody else is promised what a container needs.
 fn resources(limits: Option<&ResourceLimits>) -> Value {
     let Some(limits) = limits else { return json!({}) };
@@ -214,7 +223,15 @@ fn node_job(deployment: &Deployment) -> Value {
             "fieldPath": "metadata.annotations['batch.kubernetes.io/job-completion-index']"}}},
         {"name": "MACHINE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
     ]);
+    if deployment.links.is_some() {
+        container["securityContext"] = link_security();
+    }
     let mut pod = own_pod(deployment, "node", "OnFailure", container);
+    if deployment.links == Some(Netem::User) {
+        let tunnels = json!({"name": "tunnels", "hostPath": {"path": TUNNELS, "type": "CharDevice"}});
+        push(&mut pod["containers"][0]["volumeMounts"], json!({"name": "tunnels", "mountPath": TUNNELS}));
+        push(&mut pod["volumes"], tunnels);
+    }
     pod["affinity"] = json!({"podAntiAffinity": {
         "preferredDuringSchedulingIgnoredDuringExecution": [away_from("node"), away_from("system")]}});
     let count = deployment.nodes;

@@ -26,7 +26,7 @@ use pubmark_model::placement::Labels;
 use pubmark_model::secret::Secret;
 use pubmark_model::workload::Workload;
 use pubmark_record::record::LimitInfo;
-use pubmark_runner::spec::PlacedSystem;
+use pubmark_runner::spec::{Netem, PlacedSystem};
 use pubmark_runner::{ErrorKind, Host, RunError, RunSpec, WorkloadSource, labels_in_turn, log_in};
 use pubmark_systems::Definition;
 use pubmark_systems::launch::Rendered;
@@ -44,6 +44,10 @@ const SPEC_FILE: &str = "run.yaml";
 const PASSWORD_FILE: &str = "password";
 /// Whom our own containers run as: nobody that a machine knows.
 const USER: u32 = 65_532;
+/// What a node needs to emulate links: namespaces, interfaces in them, and real-time priority for the emulator.
+const LINK_CAPABILITIES: [&str; 3] = ["NET_ADMIN", "SYS_ADMIN", "SYS_NICE"];
+/// What the emulator in user space takes its packets from.
+const TUNNELS: &str = "/dev/net/tun";
 /// Where the coordinator's results are in its pod.
 pub const RESULTS: &str = "/pubmark/results";
 /// Longest wait of the coordinator for nodes: images are fetched meanwhile.
@@ -89,6 +93,8 @@ pub struct Deployment {
     pub nodes: u16,
     /// Labels of each, which the placement of groups looks at.
     labels: Vec<Labels>,
+    /// What emulates links on nodes; `None` if no client is behind a link.
+    links: Option<Netem>,
     /// The coordinator's secrets, its specification among them, and those of nodes.
     secrets: [Files; 2],
     /// Time of all repetitions.
@@ -159,6 +165,7 @@ impl Deployment {
         spec.target.system = spec.target.system.filter(|system| Definition::names().contains(&system.as_str()));
         let workload = Arc::new(spec.load()?);
         let labels = labels_in_turn(&std::mem::take(&mut spec.nodes.node_labels), &workload, nodes)?;
+        let links = (!workload.links_in_use().is_empty()).then_some(spec.load.netem);
         check(&spec, workload)?;
         secrets[0].push((SPEC_FILE, spec.to_yaml_with_passwords()?));
         let window = &spec.window;
@@ -174,6 +181,7 @@ impl Deployment {
             image: image.to_owned(),
             nodes,
             labels,
+            links,
             secrets,
             length: repetition.saturating_mul(spec.repetitions),
             kind,

@@ -219,8 +219,6 @@ fn what_cannot_be_is_said_before_anybody_waits() {
     let join = place.call(&["node", "--join", "somewhere"]);
     assert!(join.code() == 2 && join.errors.contains("`somewhere:7700`"), "{join:?}");
     assert_eq!(place.call(&["cluster", "init"]).code(), 0);
-    let links = place.call(&["run", "spread.yaml", "--nodes", "2", "--link", "meter=lte"]);
-    assert!(links.code() == 2 && links.errors.contains("--local-nodes"), "{links:?}");
     let taken = ports::listen();
     let listen = taken.local_addr().unwrap().to_string();
     let taken = place.call(&["run", "spread.yaml", "--nodes", "2", "--listen", &listen]);

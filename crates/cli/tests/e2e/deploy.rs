@@ -133,6 +133,38 @@ fn what_the_coordinator_would_refuse_is_refused_before_anything_is_written() {
     assert!(!read(&place, "deploy/pubmark.yaml").contains("observe"));
 }
 
+#[test]
+fn nodes_get_what_links_need_and_nobody_else_does() {
+    let place = Place::new();
+    let link = ["--", "--link", "lte"];
+    assert_eq!(deploy(&place, &[&["kubernetes", "smart-home", "--out", "k"], &link[..]].concat()).code(), 0);
+    let objects = documents(&read(&place, "k/pubmark.yaml"));
+    let pods = || objects.iter().map(|object| &object["spec"]["template"]["spec"]).filter(|pod| pod.is_object());
+    let containers: Vec<&Value> = pods().flat_map(|pod| pod["containers"].as_array().unwrap()).collect();
+    assert_eq!(containers.len(), 4, "coordinator, node, system, observer");
+    for container in containers {
+        let added = &container["securityContext"]["capabilities"]["add"];
+        match container["name"] == "node" {
+            true => assert_eq!(*added, json!(["NET_ADMIN", "SYS_ADMIN", "SYS_NICE"]), "{container}"),
+            false => assert!(added.is_null() && container["securityContext"]["runAsUser"] != 0, "{container}"),
+        }
+    }
+    let devices: Vec<&Value> = pods()
+        .flat_map(|pod| pod["volumes"].as_array().unwrap())
+        .map(|volume| &volume["hostPath"])
+        .filter(|path| path.is_object())
+        .collect();
+    assert_eq!(devices, [&json!({"path": "/dev/net/tun", "type": "CharDevice"})]);
+    for (out, netem, device) in [("c", "user", json!(["/dev/net/tun"])), ("n", "kernel", Value::Null)] {
+        let words = [&["compose", "smart-home", "--out", out][..], &link, &["--netem", netem]].concat();
+        assert_eq!(deploy(&place, &words).code(), 0);
+        let services = &documents(&read(&place, &format!("{out}/compose.yaml")))[0]["services"];
+        assert_eq!(services["node"]["cap_add"], json!(["NET_ADMIN", "SYS_ADMIN", "SYS_NICE"]));
+        assert_eq!(services["node"]["devices"], device);
+        assert!(services["coordinator"]["cap_add"].is_null() && services["system"]["cap_add"].is_null(), "{services}");
+    }
+}
+
 const PLACED: &str = "name: placed
 devices: [{name: cameras, every: 1s, payload: 30B, topic: c}]
 subscribers: [{name: screens, filters: [c]}]

@@ -9,6 +9,7 @@ use std::time::Duration;
 use pubmark_testing::assert_count;
 use serde_json::Value;
 
+use crate::links::can_be_made;
 use crate::support::books::{assert_closed, assert_delivered_once};
 use crate::support::bridge::Bridge;
 use crate::support::place::{Call, Called, PUBMARK, Place};
@@ -191,6 +192,27 @@ fn a_run_on_three_hosts_delivers_everything_and_leaves_nothing_there() {
 }
 
 #[test]
+fn links_are_made_on_the_hosts_and_nothing_of_them_is_left() {
+    if !can_be_made() {
+        return;
+    }
+    let Some(edge) = Edge::new(2) else { return };
+    let called = edge.deploy(&[], &["--link", "{delay: 20ms}", "--duration", "3s", "--json", "--quiet"]).wait();
+    assert!(matches!(called.code(), 0 | 5), "{called:?}");
+    let record = called.json();
+    assert_closed(&record);
+    assert_delivered_once(&record);
+    // Devices and subscribers are behind links: each message crosses two.
+    assert!(record["latency"]["total"]["upper"]["min_us"].as_f64() >= Some(40_000.0), "{}", record["latency"]["total"]);
+    let groups = record["conditions"]["links"]["groups"].as_array().unwrap();
+    for host in ["edge-1", "edge-2"] {
+        let its = groups.iter().filter(|group| group["group"].as_str().unwrap().ends_with(&format!(" at {host}")));
+        assert_count!(its.count() * 2 == groups.len(), "{groups:?}");
+    }
+    edge.assert_nothing_is_left(Duration::ZERO);
+}
+
+#[test]
 fn ctrl_c_ends_the_nodes_and_writes_a_record() {
     let Some(edge) = Edge::new(3) else { return };
     let call = edge.long_run();
@@ -331,7 +353,8 @@ fn what_a_run_on_nodes_cannot_have_is_refused_before_any_host_is_touched() {
         assert!(words(&called).contains(said), "{words_of_call:?}: {called:?}");
     }
     // Word for word what a run on nodes is refused with.
-    for options in [&["--link", "lte"][..], &["--message-log"], &["--isolate", "all"], &["--system", "nosuch"]] {
+    let peers_behind_links = ["--link", "lte", "--system", "zenoh-peers", "--qos", "0"];
+    for options in [&peers_behind_links[..], &["--message-log"], &["--isolate", "all"], &["--system", "nosuch"]] {
         let by_ssh = place.call(&[&["deploy", "ssh", "hosts.txt", "smart-home", "--"][..], options].concat());
         let by_hand = place.call(&[&["run", "smart-home", "--nodes", "2"][..], options].concat());
         assert_eq!((by_ssh.code(), &by_ssh.errors), (2, &by_hand.errors), "{options:?}");

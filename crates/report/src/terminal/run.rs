@@ -288,12 +288,16 @@ fn requests(page: &mut Page, record: &Record) {
 
 fn links(page: &mut Page, record: &Record, most: usize) {
     let Some(links) = &record.conditions.links else { return };
-    for (number, group) in links.groups.iter().take(most).enumerate() {
-        page.field(if number == 0 { "links" } else { "" }, &words::link(group), 2);
+    let lines = words::links(links);
+    for (number, line) in lines.iter().take(most).enumerate() {
+        page.field(if number == 0 { "links" } else { "" }, line, 3);
     }
-    match links.groups.len().saturating_sub(most) {
+    match lines.len().saturating_sub(most) {
         0 => {}
-        left if most == 0 => page.field("links", &format!("{left} groups behind links: see the report"), 1),
+        _ if most == 0 => {
+            let groups = counted(links.groups.len() as u64, "group behind a link", "groups behind links");
+            page.field("links", &format!("{groups}: see the report"), 1);
+        }
         left => page.field("", &format!("and {left} more in the report"), 1),
     }
     page.field("", &words::emulator(links), 2);

@@ -1,11 +1,45 @@
 //! Emulated links in words.
 
-use pubmark_record::links::{LinkDirection, LinkFigures, LinkGroup, RelayFigures, RelayTraffic};
+use pubmark_record::links::{LinkDirection, LinkFigures, LinkGroup, LinkTraffic, RelayFigures, RelayTraffic};
 
 use crate::numbers::{count, counted, share, time};
 
-/// A group's link in one line: what it is, what went through.
-pub fn link(group: &LinkGroup) -> String {
+/// Links in one line each: what they are, what went through. Groups behind equal links share one.
+pub fn links(links: &LinkFigures) -> Vec<String> {
+    let mut alike: Vec<(LinkGroup, usize)> = vec![];
+    for group in &links.groups {
+        let is_equal = |known: &LinkGroup| {
+            let asked = |group: &LinkGroup| [group.up.asked.clone(), group.down.asked.clone()];
+            known.link == group.link && asked(known) == asked(group)
+        };
+        match alike.iter_mut().find(|(known, _)| is_equal(known)) {
+            Some((known, count)) => {
+                *count += 1;
+                add(&mut known.up, &group.up);
+                add(&mut known.down, &group.down);
+            }
+            None => alike.push((group.clone(), 1)),
+        }
+    }
+    let named = |(group, count): (LinkGroup, usize)| match count {
+        1 => link(&group),
+        _ => link(&LinkGroup { group: counted(count as u64, "group", "groups"), ..group }),
+    };
+    alike.into_iter().map(named).collect()
+}
+
+/// Adds what one line says of a direction.
+fn add(sum: &mut LinkDirection, other: &LinkDirection) {
+    sum.checks.extend(other.checks.iter().cloned());
+    sum.traffic = LinkTraffic {
+        entered_packets: sum.traffic.entered_packets + other.traffic.entered_packets,
+        lost: sum.traffic.gone() + other.traffic.gone(),
+        ..LinkTraffic::default()
+    };
+}
+
+/// A group's link in one line.
+fn link(group: &LinkGroup) -> String {
     let side = |name: &str, side: &LinkDirection| {
         let gone = side.traffic.gone();
         let packets = side.traffic.entered_packets;
