@@ -137,6 +137,9 @@ pub struct Join {
     /// The same of links by the kernel's netem.
     #[prost(string, tag = "16")]
     pub no_kernel_netem: String,
+    /// It neither sends nor listens: it starts systems that a run wants on its machine.
+    #[prost(bool, tag = "17")]
+    pub starts_systems: bool,
 }
 
 /// The coordinator takes a node.

@@ -17,7 +17,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use pubmark_cluster::credentials::{self, COORDINATOR_FOLDER, NODE_FOLDER};
-use pubmark_cluster::node::{self, NodeSettings, Whereabouts};
+use pubmark_cluster::node::{self, NodeKind, NodeSettings, Whereabouts};
 use pubmark_cluster::{Cluster, ClusterError, Credentials, NodesRequired};
 use pubmark_engine::progress::Progress;
 use pubmark_engine::remote;
@@ -46,7 +46,7 @@ fn settings(folder: &Path, join: &str, name: String) -> NodeSettings {
         cores: 1,
         memory_bytes: 0,
         awake: false,
-        observes: false,
+        kind: NodeKind::Clients,
         address: None,
         machine: |_| None,
         counts: false,
@@ -110,7 +110,9 @@ impl Bed {
         };
         let began = Instant::now();
         let processes = (0..nodes).step_by(in_one).map(start).collect();
-        cluster.gather(NodesRequired { nodes, observers: 0 }, LIMIT, &AtomicBool::new(false), &mut |_| {}).unwrap();
+        cluster
+            .gather(NodesRequired { nodes, ..NodesRequired::default() }, LIMIT, &AtomicBool::new(false), &mut |_| {})
+            .unwrap();
         Bed { cluster, processes, _folder: folder, joined_in: began.elapsed() }
     }
 
@@ -302,8 +304,9 @@ fn another_version_is_refused_and_both_sides_say_why() {
     settings.labels = Labels::from([("site".to_owned(), "a b".to_owned())]);
     let labels = attend(&settings).to_string();
     assert!(labels.contains("`site=a b` is no label"), "{labels}");
-    let missing =
-        cluster.gather(NodesRequired { nodes: 1, observers: 0 }, Duration::ZERO, &stop, &mut |_| {}).unwrap_err();
+    let missing = cluster
+        .gather(NodesRequired { nodes: 1, ..NodesRequired::default() }, Duration::ZERO, &stop, &mut |_| {})
+        .unwrap_err();
     let ClusterError::Missing { refused, .. } = missing else { panic!("{missing}") };
     let said: Vec<String> = refused.iter().map(ToString::to_string).collect();
     assert!(said[0].contains("`old` at 127.0.0.1") && said[0].contains("pubmark 1.2.3"), "{said:?}");

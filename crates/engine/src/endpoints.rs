@@ -70,6 +70,32 @@ impl Endpoints {
         Ok(Endpoints { endpoints, ..self.clone() })
     }
 
+    /// All of this, log-ins included, for another process.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn to_bytes(&self) -> Result<Vec<u8>, String> {
+        postcard::to_allocvec(self).map_err(|error| error.to_string())
+    }
+
+    /// What [`Endpoints::to_bytes`] wrote.
+    ///
+    /// # Errors
+    /// It is something else, or has no endpoint for a client.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Endpoints, String> {
+        let read: Endpoints = postcard::from_bytes(bytes).map_err(|error| error.to_string())?;
+        let last = read.endpoints.len();
+        let places = match &read.dealt {
+            Dealt::InTurn => vec![],
+            Dealt::ByGroup(groups) => groups.concat(),
+            Dealt::ByNode(nodes) => nodes.clone(),
+        };
+        match last == 0 || places.iter().any(|place| usize::from(*place) >= last) {
+            true => Err("it has no endpoint for a client".to_owned()),
+            false => Ok(read),
+        }
+    }
+
     /// The first of them, for people.
     pub fn shown(&self) -> &str {
         self.endpoints.first().map_or("", |endpoint| &endpoint.shown)

@@ -14,6 +14,8 @@ pub struct Machines {
     pub nodes: Nodes,
     /// Address of this machine at which systems that are started listen.
     pub system_host: Option<Ipv4Addr>,
+    /// Node that starts systems of which the experiment does not name another.
+    pub system_node: Option<String>,
 }
 
 impl Machines {
@@ -32,7 +34,9 @@ impl Machines {
             ("--announce", nodes.announce),
             ("--system-host", self.system_host.is_some()),
         ];
-        match given.iter().find(|(_, is_given)| *is_given && self.count().is_none()) {
+        // A node that starts systems, or observes one, joins by itself, too.
+        let joins = self.count().is_some() || self.system_node.is_some() || nodes.observers.is_some();
+        match given.iter().find(|(_, is_given)| *is_given && !joins) {
             Some((option, _)) => {
                 Err(RunError::input(format!("`{option}` is for machines that join, and the experiment wants none"))
                     .hint("`--nodes N` runs it on N machines"))
@@ -49,7 +53,9 @@ impl Machines {
             nodes.listen.map(|address| format!("--listen {address}")),
             nodes.credentials.as_ref().map(|folder| format!("--credentials {}", folder.display())),
             nodes.announce.then(|| "--announce".to_owned()),
+            nodes.observers.map(|count| format!("--observers {count}")),
             self.system_host.map(|host| format!("--system-host {host}")),
+            self.system_node.as_ref().map(|node| format!("--system-node {node}")),
         ];
         words.into_iter().flatten().map(|word| format!(" {word}")).collect()
     }

@@ -26,6 +26,9 @@ pub struct SystemInfo {
     /// Image of its container.
     #[serde(default)]
     pub image: Option<String>,
+    /// Node that started it, of a run whose coordinator did not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
     /// Brokers and how they are connected; `null` for a single one.
     #[serde(default)]
     pub topology: Option<TopologyInfo>,

@@ -94,7 +94,8 @@ pub fn system(record: &Record) -> String {
     let profile = system.profile.as_ref().map_or_else(String::new, |profile| format!(", {profile} profile"));
     let tls = if record.settings.tls { " over TLS" } else { "" };
     let caution = if system.ranked { "" } else { ": a demonstration, not a result to quote" };
-    format!("{name}{profile}, {}{tls} at {}{caution}", record.protocol, system.endpoint)
+    let node = system.node.as_ref().map_or_else(String::new, |node| format!(" on node `{node}`"));
+    format!("{name}{profile}, {}{tls} at {}{node}{caution}", record.protocol, system.endpoint)
 }
 
 /// Phases with their lengths, seed and schedule.

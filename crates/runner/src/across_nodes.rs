@@ -194,7 +194,7 @@ mod tests {
             memory_bytes: 0,
             discipline: String::new(),
             awake: false,
-            observes: false,
+            kind: pubmark_cluster::node::NodeKind::Clients,
             labels: pubmark_model::placement::Labels::new(),
             clients_at: address.ip(),
             no_links: String::new(),

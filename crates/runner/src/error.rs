@@ -4,9 +4,10 @@ use std::error::Error;
 use std::fmt;
 
 use pubmark_model::fleet::TooLarge;
+use serde::{Deserialize, Serialize};
 
 /// What was in the way. Whoever drives a run decides by this, never by the words of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ErrorKind {
     /// The specification, or a file that it names, cannot be used as written.
     Input,

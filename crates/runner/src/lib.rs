@@ -67,7 +67,7 @@ pub mod workers;
 pub use certificates::hint_for_cause;
 pub use cluster::Joined;
 #[cfg(feature = "cluster")]
-pub use cluster::{POD, observe, unusable};
+pub use cluster::{POD, host_system, observe, unusable};
 pub use error::{ErrorKind, RunError};
 pub use host::Host;
 pub use labels::{check_nodes as check_node_labels, labels_in_turn};

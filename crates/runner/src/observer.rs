@@ -40,6 +40,8 @@ pub enum RunEvent {
         nodes: usize,
         /// Nodes that observe the system's machines.
         observers: usize,
+        /// Nodes that start systems.
+        system_hosts: usize,
         /// Where they join.
         address: SocketAddr,
     },
@@ -77,8 +79,8 @@ pub enum RunEvent {
 impl fmt::Display for RunEvent {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            RunEvent::WaitsForNodes { nodes, observers, address } => {
-                write!(formatter, "waiting for {} at {address}", nodes_in_words(*nodes, *observers))
+            RunEvent::WaitsForNodes { nodes, observers, system_hosts, address } => {
+                write!(formatter, "waiting for {} at {address}", nodes_in_words([*nodes, *observers, *system_hosts]))
             }
             RunEvent::NodeJoined { name, address } => write!(formatter, "`{name}` joined from {address}"),
             RunEvent::NodeRefused { reason } => write!(formatter, "refused {reason}"),
@@ -89,13 +91,17 @@ impl fmt::Display for RunEvent {
     }
 }
 
-fn nodes_in_words(nodes: usize, observers: usize) -> String {
+fn nodes_in_words([nodes, observers, system_hosts]: [usize; 3]) -> String {
     let words = |count: usize, one: &str, several: &str| match count {
         0 => None,
         1 => Some(format!("1 {one}")),
         _ => Some(format!("{count} {several}")),
     };
-    let kinds = [words(nodes, "node", "nodes"), words(observers, "observer", "observers")];
+    let kinds = [
+        words(nodes, "node", "nodes"),
+        words(observers, "observer", "observers"),
+        words(system_hosts, "node that starts systems", "nodes that start systems"),
+    ];
     kinds.into_iter().flatten().collect::<Vec<_>>().join(" and ")
 }
 

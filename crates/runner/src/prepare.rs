@@ -218,6 +218,8 @@ impl CheckedRun {
     /// What is missing, of kind [`ErrorKind::NotInstalled`].
     pub fn check_installed(&self) -> Result<(), RunError> {
         match &self.wanted {
+            // The node finds out.
+            Wanted::Started { .. } if self.spec.target.node.is_some() => Ok(()),
             Wanted::Started { definition, options } => offers::check_installed(definition, options),
             Wanted::External { .. } | Wanted::Brokerless { .. } => Ok(()),
         }

@@ -36,7 +36,7 @@ use pubmark_systems::sampler::LiveUsage;
 
 use crate::certificates;
 use crate::client_program;
-use crate::cluster::{Joined, Observed};
+use crate::cluster::{Hosted, Joined, Observed};
 use crate::custom_metrics::CustomMetrics;
 use crate::error::{ErrorKind, RunError};
 use crate::faults::{self, Conductor, FaultProgress};
@@ -54,7 +54,7 @@ use crate::sampling::{Sampled, Sampling};
 use crate::spec::RunSpec;
 use crate::target::{Target, Wanted};
 use crate::watch::{CarriedAtEdges, Watch};
-use crate::{labels, pins, prepare, sockets, workers};
+use crate::{labels, log_in, pins, prepare, sockets, workers};
 use pubmark_protocols::Spoken;
 
 /// Connections started a second, at most: what small brokers accept without refusing.
@@ -162,10 +162,20 @@ impl PreparedRun {
     pub fn gather(&mut self, observer: &mut dyn RunObserver) -> Result<(), RunError> {
         match &self.joined {
             Some(joined) => joined.gather(observer, &self.host.stop)?,
-            None => self.joined = Joined::of(&self.spec.nodes, &self.host.stop, observer)?.map(Arc::new),
+            None => {
+                let system_hosts = usize::from(self.spec.target.node.is_some());
+                let joined = Joined::of(&self.spec.nodes, system_hosts, &self.host.stop, observer)?;
+                self.joined = joined.map(Arc::new);
+            }
         }
-        self.joined.as_ref().map_or(Ok(()), |joined| joined.check_reach(self.wanted.listens_at()))?;
+        self.check_reach()?;
         self.place()
+    }
+
+    /// Refuses a system of this machine that nodes do not reach.
+    fn check_reach(&self) -> Result<(), RunError> {
+        let listens_at = self.wanted.listens_at().filter(|_| self.spec.target.node.is_none());
+        self.joined.as_ref().map_or(Ok(()), |joined| joined.check_reach(listens_at))
     }
 
     /// Places the fleet on the nodes that joined, by the labels that they have.
@@ -193,15 +203,20 @@ impl PreparedRun {
     /// # Errors
     /// It wants more than there are, or starts a system that they do not reach.
     pub fn use_nodes(&mut self, joined: &Arc<Joined>) -> Result<(), RunError> {
-        if self.spec.nodes.nodes.is_none() && self.spec.nodes.observers.is_none() {
+        if !self.wants_nodes() {
             return Ok(());
         }
         if !joined.has(&self.spec.nodes) {
             return Err(RunError::input(format!("the run wants {} nodes, and fewer joined", self.spec.node_count())));
         }
-        joined.check_reach(self.wanted.listens_at())?;
         self.joined = Some(Arc::clone(joined));
+        self.check_reach()?;
         self.place()
+    }
+
+    fn wants_nodes(&self) -> bool {
+        let nodes = &self.spec.nodes;
+        nodes.nodes.is_some() || nodes.observers.is_some() || self.spec.target.node.is_some()
     }
 
     /// Nodes that joined, for other runs to [use](PreparedRun::use_nodes).
@@ -215,7 +230,7 @@ impl PreparedRun {
     /// The system could not be started or reached, the machine lacks something, or a node was lost before there was anything to
     /// record. What goes wrong later is in the record.
     pub fn repeat(&self, number: u32, name: &str, observer: &mut dyn RunObserver) -> Result<RunOutcome, RunError> {
-        if self.joined.is_none() && (self.spec.nodes.nodes.is_some() || self.spec.nodes.observers.is_some()) {
+        if self.joined.is_none() && self.wants_nodes() {
             return Err(RunError::input("the run has nodes, and nobody has waited for them")
                 .hint("`PreparedRun::gather` before each repetition, or `PreparedRun::run`"));
         }
@@ -313,7 +328,11 @@ impl PreparedRun {
         linked: Option<&Linked>,
     ) -> Result<(RunOutcome, Crossed), RunError> {
         let spec = self.spec.to_yaml(&self.workload.secret_parameters)?;
-        let mut target = self.wanted.reach(self.spoken, self.places_on_nodes()?)?;
+        let mut hosted = self.start_on_node()?;
+        let mut target = match &hosted {
+            Some(hosted) => hosted.target(),
+            None => self.wanted.reach(self.spoken, self.places_on_nodes()?)?,
+        };
         let relay = linked.and_then(Linked::relayed);
         if let Some(relayed) = relay {
             target.deviations.push(relayed::deviation(target.publish_at.shown(), "this machine"));
@@ -331,12 +350,18 @@ impl PreparedRun {
             linked.follow(latency_breakdown::orders(&plan, sampling));
         }
         let mut environment = environment::read();
-        let sampling = Sampling::start(&target, node_exporter.as_deref(), self.observe()?, started, linked.is_none())?;
+        let mut sampling =
+            Sampling::start(&target, node_exporter.as_deref(), self.observe()?, started, linked.is_none())?;
         let sides = Sides { publish: self.spoken.publish.shard, subscribe: self.spoken.subscribe.shard };
         let ports = ports_started(&target);
         let life = Life::new(&target, &self.workload, &self.faults);
+        let is_hosted = hosted.is_some();
         let (outcome, mut done, carried, held, mut life, pressure) = thread::scope(|scope| {
-            let is_here = |fault: &Occurrence| on_nodes.is_none() || fault.kind.scope() != Scope::Links;
+            let is_here = |fault: &Occurrence| match fault.kind.scope() {
+                Scope::Links => on_nodes.is_none(),
+                Scope::System => !is_hosted,
+                Scope::Connections => true,
+            };
             let running = target.running.as_mut();
             let conductor = Conductor::start(scope, &self.workload, &self.faults, is_here, running, linked);
             let mut watch = Watch {
@@ -348,6 +373,7 @@ impl PreparedRun {
                 busy_cores: None,
                 life,
                 linked,
+                hosted: hosted.as_ref(),
                 carried: [None, None],
                 relay_held_ns: 0,
                 ports,
@@ -375,13 +401,25 @@ impl PreparedRun {
         let held_ns = reported.as_ref().map_or(held_here_ns, Reported::held_ns);
         outcome.lower_by(held_ns, relayed::passes(&self.workload));
         let window_ns = outcome.window_ns;
+        let finished = hosted.as_mut().map(|hosted| hosted.finish(window_ns, outcome.drain_ns));
         let known = target.running.as_mut().and_then(|running| life.reported_end(running, !outcome.unreachable));
         let end = life.end(known, (window_ns.0 > 0).then_some(window_ns.0));
         // Connections that the relay took with it say nothing of the system.
         let end = end.filter(|_| relay.is_none_or(|relayed| relayed.counts().is_ok()));
-        let log_of = |running: &RunningSystem| format!("; its log ends with:\n{}", running.log_tail());
-        let system_ended =
-            end.as_ref().map(|end| format!("{}{}", end.how, target.running.as_ref().map(log_of).unwrap_or_default()));
+        let end_of_hosted = finished.as_ref().and_then(|finished| finished.end.clone());
+        let log = match &end_of_hosted {
+            Some((_, log)) => Some(log.clone()).filter(|log| !log.is_empty()),
+            None => target.running.as_ref().map(RunningSystem::log_tail),
+        };
+        let end = end.or(end_of_hosted.map(|(end, _)| end));
+        let log = log.map(|log| format!("; its log ends with:\n{log}")).unwrap_or_default();
+        let system_ended = end.as_ref().map(|end| format!("{}{log}", end.how));
+        if let Some(finished) = finished {
+            let of_system = self.faults.iter().zip(&mut done).zip(&finished.done);
+            let of_system = of_system.filter(|((fault, _), _)| fault.kind.scope() == Scope::System);
+            of_system.for_each(|((_, done), theirs)| done.clone_from(theirs));
+            sampling.measured_elsewhere(finished);
+        }
         let mut record = self.record(&plan, &outcome, &target, environment, sampling, number, name);
         recording::add_held(&mut record, held);
         recording::add_contention(&mut record, pressure, plan.on_nodes);
@@ -415,9 +453,17 @@ impl PreparedRun {
         self.driven().map(of).unwrap_or_default()
     }
 
+    /// Starts the system on the node that the run names; `None` if it names none.
+    fn start_on_node(&self) -> Result<Option<Hosted>, RunError> {
+        let (Some(name), Some(joined)) = (&self.spec.target.node, &self.joined) else { return Ok(None) };
+        let login = log_in::of(&self.spec.connection)?;
+        joined.start_system(name, &self.spec, login, &self.host.stop).map(Some)
+    }
+
     /// Lets observers look, where there are some.
     fn observe(&self) -> Result<Option<Observed>, RunError> {
-        self.joined.as_ref().map_or(Ok(None), |joined| joined.observe())
+        let joined = self.joined.as_ref().filter(|_| self.spec.nodes.observers.is_some());
+        joined.map_or(Ok(None), |joined| joined.observe())
     }
 
     /// What starts processes of their own for clients, where the plan wants some.

@@ -8,7 +8,7 @@ use pubmark_systems::meter::Workers;
 use pubmark_systems::node_exporter::{HostWatch, ScrapeError, Scraper};
 use pubmark_systems::sampler::{LiveUsage, Sampler};
 
-use crate::cluster::{self, Observed};
+use crate::cluster::{self, FinishedSystem, Observed};
 use crate::error::{ErrorKind, RunError};
 use crate::target::Target;
 
@@ -27,6 +27,7 @@ pub struct Sampling {
     sampler: Sampler,
     host: Option<HostWatch>,
     observed: Option<Observed>,
+    elsewhere: Option<FinishedSystem>,
 }
 
 impl Sampling {
@@ -49,7 +50,7 @@ impl Sampling {
         let sampler = Sampler::start(&places, &ports, workers, sees_clients).map_err(|error| {
             RunError::from_error(ErrorKind::Internal, &error).during("failed to sample processor time and memory")
         })?;
-        Ok(Sampling { sampler, host, observed })
+        Ok(Sampling { sampler, host, observed, elsewhere: None })
     }
 
     /// An edge of the measured window is now.
@@ -58,6 +59,11 @@ impl Sampling {
         if let Some(host) = &self.host {
             host.read_soon();
         }
+    }
+
+    /// What the system took was measured where a node started it.
+    pub fn measured_elsewhere(&mut self, system: FinishedSystem) {
+        self.elsewhere = Some(system);
     }
 
     /// What both sides use now.
@@ -86,6 +92,11 @@ impl Sampling {
         let host = readings.map(|readings| readings.usage(start_ns, end_ns));
         let mut rows = if end_ns > start_ns { samples.rows(start_ns, end_ns) } else { vec![] };
         let resources = Cost { host, ..samples.resources(start_ns, end_ns) };
+        if let Some(FinishedSystem { cost, rows: theirs, drain_wait_ns, .. }) = self.elsewhere {
+            cluster::beside(&mut rows, &theirs);
+            let Cost { system, limits, host, .. } = cost;
+            return Sampled { resources: Cost { system, limits, host, ..resources }, rows, drain_wait_ns };
+        }
         let Some(observed) = self.observed else { return Sampled { resources, rows, drain_wait_ns } };
         let seen = observed.finish((start_ns, end_ns));
         cluster::beside(&mut rows, &seen.rows);

@@ -12,7 +12,7 @@ use pubmark_engine::window_latency::WindowLatency;
 use pubmark_systems::environment::{self, CpuTimes};
 use pubmark_systems::sampler::LiveUsage;
 
-use crate::cluster::Joined;
+use crate::cluster::{Hosted, Joined};
 use crate::faults::FaultProgress;
 use crate::life::Life;
 use crate::linked::{CarriedNow, Linked};
@@ -33,6 +33,8 @@ pub struct Watch<'a> {
     pub busy_cores: Option<f64>,
     pub life: Life,
     pub linked: Option<&'a Linked>,
+    /// The system, if a node started it.
+    pub hosted: Option<&'a Hosted>,
     /// What links had carried at the edges of the window.
     pub carried: [Option<CarriedNow>; 2],
     /// The longest that a relay held a byte since the window began, ns.
@@ -104,6 +106,7 @@ impl Observer for Watch<'_> {
     fn schedule_begins(&mut self, start_ns: u64) {
         self.life.schedule_begins();
         self.linked.inspect(|linked| linked.begin(start_ns));
+        self.hosted.inspect(|hosted| hosted.begin(start_ns));
         // Nobody listens in a run without faults.
         let _ = self.breaker.send(start_ns);
     }

@@ -91,7 +91,9 @@ impl Allow {
         self.files(spec)?;
         self.metrics(spec)?;
         let nodes = &spec.nodes;
-        if nodes.nodes.is_some() || nodes.observers.is_some() || nodes.listen.is_some() || nodes.announce {
+        let others =
+            [nodes.nodes.is_some(), nodes.observers.is_some(), nodes.listen.is_some(), spec.target.node.is_some()];
+        if others.contains(&true) || nodes.announce {
             self.need(Right::Endpoints, || "a run over other machines".to_owned())?;
         }
         Ok(())

@@ -149,6 +149,10 @@ impl Ssh {
             return Err(Failure::usage("`--observers` waits for nodes that this does not start")
                 .hint("`--node-exporter URL` for a system on another machine; or `pubmark run --nodes`, and start nodes by hand"));
         }
+        if run.spec()?.target.node.is_some() {
+            return Err(Failure::usage("`--system-node` waits for a node that this does not start")
+                .hint("leave it out: the system runs on this machine; or `--endpoint` for one that runs on another"));
+        }
         run.join.nodes = Some(hosts.len() as u16);
         let named: Vec<_> = hosts.iter().map(|host| (host.name.clone(), host.labels.clone())).collect();
         check_node_labels(&run.spec()?.load()?, &named)?;
@@ -220,7 +224,7 @@ fn join(
     let is_joined: Arc<AtomicBool> = Arc::default();
     let watch = watch_ends(hosts.over(), Arc::clone(&machine.stop), Arc::clone(&is_joined));
     let mut starting = Starting { observer, hosts, folder: Some(folder), node, stop: &machine.stop, failed: None };
-    let joined = Joined::of(&nodes, &machine.stop, &mut starting);
+    let joined = Joined::of(&nodes, 0, &machine.stop, &mut starting);
     let failed = starting.failed.take();
     is_joined.store(true, Ordering::Relaxed);
     let has_ended = watch.join().unwrap_or_default();

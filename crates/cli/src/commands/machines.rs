@@ -23,6 +23,11 @@ pub struct JoinOptions {
           help_heading = "Nodes", hide_short_help = true)]
     pub nodes: Option<u16>,
 
+    /// Look at what a system at an endpoint takes on its own machines, once N nodes have joined with `pubmark node --observe`
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=100),
+          help_heading = "Nodes", hide_short_help = true)]
+    pub observers: Option<u16>,
+
     /// Where nodes join [default: 0.0.0.0:7700]
     #[arg(long, value_name = "ADDRESS", help_heading = "Nodes", hide_short_help = true)]
     pub listen: Option<SocketAddr>,
@@ -45,6 +50,7 @@ impl JoinOptions {
     /// Puts the options that were given into a specification.
     pub fn apply(&self, nodes: &mut Nodes) {
         replace_some(&mut nodes.nodes, self.nodes);
+        replace_some(&mut nodes.observers, self.observers);
         replace_some(&mut nodes.listen, self.listen);
         replace(&mut nodes.announce, self.announce.then_some(true));
         replace_some(&mut nodes.credentials, self.credentials.clone());
@@ -61,13 +67,17 @@ pub struct MachineOptions {
     /// Address of this machine at which systems that pubmark starts listen, for nodes on others [default: 127.0.0.1]
     #[arg(long, value_name = "ADDRESS", help_heading = "Nodes", hide_short_help = true)]
     pub system_host: Option<Ipv4Addr>,
+
+    /// Node that starts the systems, by its name: it joined with `pubmark node --start-systems`
+    #[arg(long, value_name = "NAME", help_heading = "Nodes", hide_short_help = true)]
+    pub system_node: Option<String>,
 }
 
 impl From<&MachineOptions> for Machines {
     fn from(options: &MachineOptions) -> Machines {
         let mut nodes = Nodes::default();
         options.join.apply(&mut nodes);
-        Machines { nodes, system_host: options.system_host }
+        Machines { nodes, system_host: options.system_host, system_node: options.system_node.clone() }
     }
 }
 

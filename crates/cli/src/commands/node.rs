@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use clap::Args;
 use pubmark_cluster::address::for_clients;
 use pubmark_cluster::credentials::Role;
-use pubmark_cluster::node::{self, Happening, InterfaceReading, MachineReading, NodeCounts, NodeSettings, Whereabouts};
+use pubmark_cluster::node::{
+    self, Happening, InterfaceReading, MachineReading, NodeCounts, NodeKind, NodeSettings, Whereabouts,
+};
 use pubmark_cluster::{ClusterError, Credentials, Objection};
 use pubmark_model::placement;
 use pubmark_runner as runner;
@@ -58,6 +60,11 @@ pub struct Node {
     /// stands for the other containers of a pod that share their processes with this one
     #[arg(long, value_name = "PROCESS", num_args = 0..=1, default_missing_value = "")]
     pub observe: Option<String>,
+
+    /// Send nothing: start systems here that a run wants (`pubmark run --system-node NAME`), and measure what they take. Only systems that
+    /// are built in, with the rights of this process
+    #[arg(long, conflicts_with = "observe")]
+    pub start_systems: bool,
 
     /// Keep this machine's cores from sleeping while a run uses it: what is due is several times less late, above all in virtual machines
     #[arg(long)]
@@ -119,6 +126,7 @@ impl Node {
         let launch = |control, memory| {
             let mut command = workers::command(None, control, memory)?;
             command.args(self.observe.iter().flat_map(|process| ["--observe", process]));
+            command.args(self.start_systems.then_some("--start-system"));
             command.args(self.awake.then_some("--awake"));
             workers::end_with_parent(&mut command);
             command.spawn()
@@ -156,7 +164,11 @@ impl Node {
             cores: machine.cores,
             memory_bytes: machine.memory_bytes,
             awake: self.awake,
-            observes: self.observe.is_some(),
+            kind: match (self.start_systems, &self.observe) {
+                (true, _) => NodeKind::SystemHost,
+                (false, Some(_)) => NodeKind::Observer,
+                (false, None) => NodeKind::Clients,
+            },
             address,
             labels,
             no_links,

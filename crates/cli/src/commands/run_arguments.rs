@@ -80,11 +80,6 @@ pub struct Run {
     #[command(flatten)]
     pub join: JoinOptions,
 
-    /// Look at what the system takes on its own machines, once N nodes have joined with `pubmark node --observe`
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=100),
-          help_heading = "Nodes", hide_short_help = true)]
-    pub observers: Option<u16>,
-
     /// Write the schedule to FILE, or to standard output: a line for each message
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-", conflicts_with = "json",
           help_heading = "Instead of running", hide_short_help = true)]
@@ -145,7 +140,6 @@ impl Run {
         spec.metrics.retain(|metric| self.metric.iter().all(|own| own.name != metric.name));
         spec.metrics.extend(self.metric.iter().cloned());
         self.join.apply(&mut spec.nodes);
-        replace_some(&mut spec.nodes.observers, self.observers);
         Ok(spec)
     }
 

@@ -79,6 +79,10 @@ pub struct Setup {
     #[arg(long, value_name = "ADDRESS", help_heading = "What is measured", hide_short_help = true)]
     pub system_host: Option<Ipv4Addr>,
 
+    /// Node that starts the system, by its name: it joined with `pubmark node --start-systems`
+    #[arg(long, value_name = "NAME", help_heading = "What is measured", hide_short_help = true)]
+    pub system_node: Option<String>,
+
     /// Image of the container, in place of the system's own
     #[arg(long, value_name = "IMAGE", help_heading = "What is measured", hide_short_help = true)]
     pub image: Option<String>,
@@ -381,6 +385,7 @@ impl Setup {
         replace(&mut target.transport, self.transport);
         replace_some(&mut target.back_end, self.back_end);
         replace_some(&mut target.system_host, self.system_host);
+        replace_some(&mut target.node, self.system_node);
         replace_some(&mut target.image, self.image);
         replace_some(&mut target.topology, self.topology);
         replace_some(&mut target.limit, self.limit);

@@ -15,6 +15,11 @@ pub struct Worker {
     #[arg(long, value_name = "PROCESS")]
     pub observe: Option<String>,
 
+    /// Start a system and measure what it takes, instead
+    #[cfg(feature = "cluster")]
+    #[arg(long)]
+    pub start_system: bool,
+
     /// Keep the machine's cores from sleeping meanwhile
     #[arg(long)]
     pub awake: bool,
@@ -35,6 +40,10 @@ impl Worker {
         #[cfg(feature = "cluster")]
         if let Some(process) = &self.observe {
             return pubmark_runner::observe(process);
+        }
+        #[cfg(feature = "cluster")]
+        if self.start_system {
+            return pubmark_runner::host_system();
         }
         workers::serve()
     }

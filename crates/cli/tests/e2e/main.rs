@@ -55,6 +55,7 @@ mod source_addresses;
 mod starvation;
 mod supermarket;
 mod support;
+mod system_node;
 mod tls;
 mod transform;
 mod websocket;

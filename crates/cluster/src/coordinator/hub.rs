@@ -15,6 +15,7 @@ use crate::address::for_clients;
 use crate::error::Refusal;
 use crate::lanes::Lanes;
 use crate::messages::{CoordinatorMessage, FreePorts, Join, Report, ToNode};
+use crate::node::NodeKind;
 
 /// A node that joined.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,8 +40,8 @@ pub struct NodeInfo {
     pub discipline: String,
     /// Its machine is kept awake while a worker runs.
     pub awake: bool,
-    /// It looks at what a system takes on its machine, and neither sends nor listens.
-    pub observes: bool,
+    /// What it is there for.
+    pub kind: NodeKind,
     /// Its labels, by which groups are placed.
     pub labels: Labels,
     /// Where clients of other machines reach its clients: as it says, otherwise where it joined from.
@@ -56,6 +57,7 @@ impl NodeInfo {
     pub(super) fn of(join: Join, labels: Labels, address: SocketAddr) -> NodeInfo {
         let named = join.address.parse().ok().and_then(|address| for_clients(address).ok());
         let clients_at = named.unwrap_or_else(|| address.ip().to_canonical());
+        let kind = NodeKind::of(&join);
         NodeInfo {
             name: join.name,
             address,
@@ -67,7 +69,7 @@ impl NodeInfo {
             memory_bytes: join.memory_bytes,
             discipline: join.discipline,
             awake: join.awake,
-            observes: join.observes,
+            kind,
             labels,
             clients_at,
             no_links: join.no_links,
@@ -103,6 +105,18 @@ pub struct NodesRequired {
     pub nodes: usize,
     /// Nodes that look at what a system takes.
     pub observers: usize,
+    /// Nodes that start systems.
+    pub system_hosts: usize,
+}
+
+impl NodesRequired {
+    fn of(&self, kind: NodeKind) -> usize {
+        match kind {
+            NodeKind::Clients => self.nodes,
+            NodeKind::Observer => self.observers,
+            NodeKind::SystemHost => self.system_hosts,
+        }
+    }
 }
 
 /// A worker on a node.
@@ -126,6 +140,8 @@ pub(super) struct State {
     pub order: Vec<NodeInfo>,
     /// Observers of the run, in the order of their names.
     pub observers: Vec<NodeInfo>,
+    /// Nodes that start its systems, likewise.
+    pub system_hosts: Vec<NodeInfo>,
     pub lost: BTreeMap<String, String>,
     /// Nodes that are there and whose newest worker they had to end; why.
     pub without_worker: BTreeMap<String, String>,
@@ -190,13 +206,19 @@ impl Hub {
             if state.nodes.contains_key(&name) {
                 return Err((format!("there is a node `{name}` already: give this one another --name"), false));
             }
-            if !state.wants(slot.info.observes) {
-                let why = match (slot.info.observes, state.wanted.observers) {
-                    (false, _) => "the run has all nodes that it wants",
-                    (true, 0) => "the run wants no observers: `pubmark run --observers 1` does",
-                    (true, _) => "the run has all observers that it wants",
+            let kind = slot.info.kind;
+            if state.count(kind) >= state.wanted.of(kind) {
+                let why = match (kind, state.wanted.of(kind)) {
+                    (NodeKind::Observer, 0) => {
+                        "the run wants no observers: `pubmark run --observers 1` does".to_owned()
+                    }
+                    (NodeKind::SystemHost, 0) => {
+                        "the run starts its system elsewhere: `pubmark run --system-node NAME` starts it here"
+                            .to_owned()
+                    }
+                    _ => format!("the run has all {} that it wants", kind.plural()),
                 };
-                return Err((why.to_owned(), true));
+                return Err((why, true));
             }
             state.lost.remove(&name);
             state.tell(Event::Joined(slot.info.clone()));
@@ -242,21 +264,17 @@ impl Hub {
 }
 
 impl State {
-    /// How many are there that observe, or that do not.
-    pub fn count(&self, observe: bool) -> usize {
-        self.nodes.values().filter(|slot| slot.info.observes == observe).count()
+    /// How many of a kind are there.
+    pub fn count(&self, kind: NodeKind) -> usize {
+        self.nodes.values().filter(|slot| slot.info.kind == kind).count()
     }
 
     /// Of what too few are there: how many are wanted, what, and the names of those that came.
     pub fn missing(&self) -> Option<(usize, &'static str, Vec<String>)> {
-        let kinds = [(false, self.wanted.nodes, "nodes"), (true, self.wanted.observers, "observers")];
-        let (observe, wanted, what) = kinds.into_iter().find(|(observe, wanted, _)| self.count(*observe) < *wanted)?;
-        let came = self.nodes.values().filter(|slot| slot.info.observes == observe);
-        Some((wanted, what, came.map(|slot| slot.info.name.clone()).collect()))
-    }
-
-    fn wants(&self, observes: bool) -> bool {
-        self.count(observes) < if observes { self.wanted.observers } else { self.wanted.nodes }
+        let kinds = [NodeKind::Clients, NodeKind::Observer, NodeKind::SystemHost];
+        let kind = kinds.into_iter().find(|kind| self.count(*kind) < self.wanted.of(*kind))?;
+        let came = self.nodes.values().filter(|slot| slot.info.kind == kind);
+        Some((self.wanted.of(kind), kind.plural(), came.map(|slot| slot.info.name.clone()).collect()))
     }
 
     fn tell(&mut self, event: Event) {

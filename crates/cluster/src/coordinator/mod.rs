@@ -30,6 +30,7 @@ use crate::credentials::Credentials;
 use crate::error::ClusterError;
 use crate::limits;
 use crate::messages::{Begin, CoordinatorMessage, LARGEST_BYTES, Report, ToNode, WantedPorts};
+use crate::node::NodeKind;
 use crate::stubs::control_server::ControlServer;
 use hub::{Hub, Run};
 
@@ -154,7 +155,10 @@ impl Cluster {
         self.hub.change(|state| {
             let mut all: Vec<NodeInfo> = state.nodes.values().map(|slot| slot.info.clone()).collect();
             all.sort_by(|one, other| by_name(&one.name, &other.name));
-            (state.observers, state.order) = all.into_iter().partition(|node| node.observes);
+            let of = |kind: NodeKind| all.iter().filter(|node| node.kind == kind).cloned().collect();
+            state.order = of(NodeKind::Clients);
+            state.observers = of(NodeKind::Observer);
+            state.system_hosts = of(NodeKind::SystemHost);
         });
         Ok(())
     }
@@ -167,6 +171,11 @@ impl Cluster {
     /// The observers, in the order of their names.
     pub fn observers(&self) -> Vec<NodeInfo> {
         self.hub.state().observers.clone()
+    }
+
+    /// The nodes that start systems, in the order of their names.
+    pub fn system_hosts(&self) -> Vec<NodeInfo> {
+        self.hub.state().system_hosts.clone()
     }
 
     /// Name of a node by its number.
@@ -239,11 +248,11 @@ impl Cluster {
         }
     }
 
-    /// Starts what an observer looks with; what is written into the stream that comes back reaches it, dropping it ends it.
+    /// Starts what a node does its work with that has no clients, an observer or one that starts systems; what is written into the stream that comes back reaches it, dropping it ends it.
     ///
     /// # Errors
-    /// The observer is gone, or cannot start it.
-    pub fn observe(&self, name: &str) -> Result<UnixStream, ClusterError> {
+    /// The node is gone, or cannot start it.
+    pub fn begin_without_clients(&self, name: &str) -> Result<UnixStream, ClusterError> {
         let progress =
             Progress::new(1).map_err(|source| ClusterError::System { doing: "make room for counters", source })?;
         self.begin_on(name.to_owned(), &[], &Arc::new(progress), &AtomicBool::new(false))
@@ -416,7 +425,7 @@ mod tests {
             cores: 1,
             memory_bytes: 0,
             awake: false,
-            observes: false,
+            kind: NodeKind::Clients,
             address: None,
             labels: Labels::new(),
             no_links: None,
@@ -438,7 +447,7 @@ mod tests {
             stop.store(true, Relaxed);
             joins.join().unwrap()
         });
-        let wanted = NodesRequired { nodes: 1, observers: 0 };
+        let wanted = NodesRequired { nodes: 1, ..NodesRequired::default() };
         let missing = cluster.gather(wanted, Duration::ZERO, &AtomicBool::new(false), &mut |_| {}).unwrap_err();
         let ClusterError::Missing { refused, .. } = missing else { panic!("{missing}") };
         let said = refused.first().map(ToString::to_string).unwrap_or_default();

@@ -3,7 +3,7 @@
 use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
 use tonic::{Code, Status, Streaming};
 
-use super::{NodeSettings, Whereabouts};
+use super::{NodeKind, NodeSettings, Whereabouts};
 use crate::announcement;
 use crate::coordinator::words;
 use crate::credentials::{COORDINATOR, Credentials};
@@ -119,7 +119,8 @@ fn introduction(settings: &NodeSettings) -> Join {
         memory_bytes: settings.memory_bytes,
         boot: if settings.clock_error.is_some() { String::new() } else { machine::boot() },
         discipline: machine::discipline(),
-        observes: settings.observes,
+        observes: settings.kind == NodeKind::Observer,
+        starts_systems: settings.kind == NodeKind::SystemHost,
         awake: settings.awake,
         address: settings.address.map(|address| address.to_string()).unwrap_or_default(),
         labels: settings.labels.iter().map(|(key, value)| format!("{key}={value}")).collect(),

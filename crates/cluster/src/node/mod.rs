@@ -21,6 +21,7 @@ use tokio::time::sleep;
 use crate::credentials::Credentials;
 use crate::error::ClusterError;
 use crate::limits;
+use crate::messages::Join;
 
 pub use counts::NodeCounts;
 
@@ -67,6 +68,38 @@ impl std::fmt::Display for Whereabouts {
     }
 }
 
+/// What a node is there for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum NodeKind {
+    /// Clients send and listen on it.
+    #[default]
+    Clients,
+    /// It looks at what a system takes on its machine.
+    Observer,
+    /// It starts systems on its machine, and looks at what they take.
+    SystemHost,
+}
+
+impl NodeKind {
+    /// Of what it says of itself.
+    pub(crate) fn of(join: &Join) -> NodeKind {
+        match (join.starts_systems, join.observes) {
+            (true, _) => NodeKind::SystemHost,
+            (false, true) => NodeKind::Observer,
+            (false, false) => NodeKind::Clients,
+        }
+    }
+
+    /// Several of them, in words.
+    pub(crate) fn plural(self) -> &'static str {
+        match self {
+            NodeKind::Clients => "nodes",
+            NodeKind::Observer => "observers",
+            NodeKind::SystemHost => "nodes that start systems",
+        }
+    }
+}
+
 /// A node.
 #[derive(Clone, Debug)]
 pub struct NodeSettings {
@@ -88,8 +121,8 @@ pub struct NodeSettings {
     pub memory_bytes: u64,
     /// Its machine is kept awake while a worker runs.
     pub awake: bool,
-    /// It is there to look at what a system takes on its machine, not to send and listen.
-    pub observes: bool,
+    /// What it is there for.
+    pub kind: NodeKind,
     /// Where clients of other machines reach its clients; `None`: the address from which it joins.
     pub address: Option<IpAddr>,
     /// Its labels, by which groups are placed.

@@ -51,8 +51,13 @@ pub fn of(
     generator.pin = experiment.pin.words();
     match machines.count() {
         Some(all) => spec.nodes = Nodes { nodes: Some(settings.nodes.unwrap_or(all)), ..machines.nodes.clone() },
-        None => spec.nodes.local_nodes = settings.nodes.filter(|nodes| *nodes != 1),
+        None => {
+            spec.nodes = machines.nodes.clone();
+            spec.nodes.local_nodes = settings.nodes.filter(|nodes| *nodes != 1);
+        }
     }
+    // They stand beside a system that runs already.
+    spec.nodes.observers = machines.nodes.observers.filter(|_| settings.endpoint.is_some());
     let window = &mut spec.window;
     (window.warmup, window.duration, window.drain) = (experiment.warmup, experiment.duration, experiment.drain);
     Ok(spec)
@@ -75,7 +80,8 @@ fn started(
     target.limit = limit.map_err(|error| RunError::from_error(ErrorKind::TooLarge, &error))?;
     target.topology = (settings.topology != Topology::ONE).then_some(settings.topology);
     target.strict_defaults = experiment.strict_defaults;
-    target.system_host = machines.system_host;
+    target.node = settings.node.clone().or_else(|| machines.system_node.clone());
+    target.system_host = machines.system_host.filter(|_| target.node.is_none());
     spec.connection.tls = settings.tls;
     Ok(())
 }
@@ -148,12 +154,13 @@ mod tests {
                     endpoint: 'mqtts://host', user: ann, password_env: PW, tls_ca: ca.pem}}}";
         let experiment = parse("t.yaml", text, &|_, _| Ok(())).unwrap();
         let mut machines = Machines { system_host: Some([10, 0, 0, 1].into()), ..Machines::default() };
-        machines.nodes.nodes = Some(5);
+        (machines.nodes.nodes, machines.nodes.observers) = (Some(5), Some(1));
         let (settings, folder) = (&cells(&experiment)[0].settings, Path::new("/folder"));
         let spec = of(&experiment, settings, "mqtt5", folder, &machines).unwrap();
         let target = &spec.target;
         assert_eq!((target.system.as_deref(), target.endpoint.as_deref()), (Some("emqx"), Some("mqtts://host")));
         assert!(target.system_host.is_none() && !target.strict_defaults, "nothing is started");
+        assert_eq!((spec.nodes.observers, &target.node), (Some(1), &None), "nor by a node");
         let connection = &spec.connection;
         assert_eq!((connection.user.as_deref(), connection.password_env.as_deref()), (Some("ann"), Some("PW")));
         assert_eq!(connection.tls_ca.as_deref(), Some(Path::new("/folder/ca.pem")));
@@ -161,5 +168,12 @@ mod tests {
         let all = Settings { nodes: None, endpoint: None, ..settings.clone() };
         let spec = of(&experiment, &all, "mqtt5", folder, &machines).unwrap();
         assert_eq!((spec.nodes.nodes, spec.target.system_host), (Some(5), machines.system_host));
+        assert_eq!(spec.nodes.observers, None, "what is started is measured where it runs");
+        machines.system_node = Some("broker-1".to_owned());
+        let by_node = of(&experiment, &all, "mqtt5", folder, &machines).unwrap().target;
+        assert_eq!((by_node.node.as_deref(), by_node.system_host), (Some("broker-1"), None));
+        let of_its_own = Settings { node: Some("broker-2".to_owned()), ..all };
+        let by_node = of(&experiment, &of_its_own, "mqtt5", folder, &machines).unwrap().target;
+        assert_eq!(by_node.node.as_deref(), Some("broker-2"));
     }
 }

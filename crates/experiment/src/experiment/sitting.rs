@@ -1,5 +1,6 @@
 //! A sitting: an experiment from its definition to its results, or one that was stopped and goes on.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -50,7 +51,7 @@ impl Sitting {
         let runs = plan.cells.iter().filter_map(|cell| cell.run.as_ref().ok());
         let secrets: Vec<String> = runs.flat_map(|run| run.workload.secret_parameters.iter().cloned()).collect();
         kept.refuse_passwords(&secrets)?;
-        let joined = join(machines, host, observer)?;
+        let joined = join(&plan, machines, host, observer)?;
         let made = RunFolder::create(out, &kept.experiment.name, now()).map_err(|error| save::no_folder(&error))?;
         kept.write(made.path())?;
         let mut plan = Plan::new(kept.experiment, &planning::absolute(Some(made.path()))?, host, machines)?;
@@ -78,7 +79,7 @@ impl Sitting {
         refuse_other_machines(journal.planned().nodes, machines, folder)?;
         let mut plan = Plan::new(experiment, &planning::absolute(Some(folder))?, host, machines)?;
         refuse_if_changed(&plan, journal.planned(), folder)?;
-        let joined = join(machines, host, observer)?;
+        let joined = join(&plan, machines, host, observer)?;
         share(&mut plan, joined.as_ref())?;
         Ok(Sitting { plan, folder: ExperimentFolder::at(folder), journal, host: host.clone(), joined })
     }
@@ -109,9 +110,24 @@ impl Sitting {
     }
 }
 
-/// Waits for the machines that all runs share; `None` if all clients are on this one.
-fn join(machines: &Machines, host: &Host, observer: &mut dyn Observer) -> Result<Option<Arc<Joined>>, RunError> {
-    Ok(Joined::of(&machines.nodes, &host.stop, &mut NodeEvents(observer))?.map(Arc::new))
+/// Waits for the machines that all runs share; `None` if everything is on this one.
+fn join(
+    plan: &Plan,
+    machines: &Machines,
+    host: &Host,
+    observer: &mut dyn Observer,
+) -> Result<Option<Arc<Joined>>, RunError> {
+    let runs = || plan.cells.iter().filter_map(|cell| cell.run.as_ref().ok());
+    let endpoints: BTreeSet<&str> = runs().filter_map(|run| run.spec.target.endpoint.as_deref()).collect();
+    if machines.nodes.observers.is_some() && endpoints.len() != 1 {
+        return Err(RunError::input(format!(
+            "observers stand beside one system at an endpoint, and the experiment has {}",
+            endpoints.len()
+        ))
+        .hint("leave `--observers` out, or compare one endpoint at a time"));
+    }
+    let system_hosts: BTreeSet<&str> = runs().filter_map(|run| run.spec.target.node.as_deref()).collect();
+    Ok(Joined::of(&machines.nodes, system_hosts.len(), &host.stop, &mut NodeEvents(observer))?.map(Arc::new))
 }
 
 /// Lets every run use them.

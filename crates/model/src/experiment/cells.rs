@@ -40,6 +40,8 @@ pub struct Settings {
     pub limit: Option<String>,
     /// `process` or `container`; the definition's first if `None`.
     pub back_end: Option<String>,
+    /// Node that starts it; the machine of the coordinator, or that of all systems, if `None`.
+    pub node: Option<String>,
     /// Image of the container; the definition's if `None`.
     pub image: Option<String>,
     /// Multiplier of device counts.
@@ -169,6 +171,7 @@ fn choose(settings: &mut Settings, choice: &SystemChoice) {
     settings.topology = choice.topology.unwrap_or(Topology::ONE);
     settings.tls = choice.tls.unwrap_or(false);
     settings.back_end.clone_from(&choice.back_end);
+    settings.node.clone_from(&choice.node);
     settings.image.clone_from(&choice.image);
 }
 
@@ -190,6 +193,7 @@ pub fn cells(experiment: &Experiment) -> Vec<PlannedCell> {
         topology: Topology::ONE,
         limit: None,
         back_end: None,
+        node: None,
         image: None,
         scale: 1,
         rate: 1.0,

@@ -184,6 +184,8 @@ pub struct SystemChoice {
     pub tls: Option<bool>,
     /// `process` or `container`.
     pub back_end: Option<String>,
+    /// Node that starts it.
+    pub node: Option<String>,
     /// Image of its container.
     pub image: Option<String>,
 }

@@ -232,6 +232,8 @@ pub(crate) struct RawSystem {
     pub tls: Option<Text<SwitchText>>,
     /// How it is run: `process` or `container`.
     pub back_end: Option<Text<AnyText>>,
+    /// Node that starts it (`pubmark node --start-systems`), by its name.
+    pub node: Option<Text<AnyText>>,
     /// Image of its container.
     pub image: Option<Text<AnyText>>,
     /// Of an endpoint: where subscribers connect, if that is another place.

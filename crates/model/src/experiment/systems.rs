@@ -49,13 +49,14 @@ fn span<K>(text: &Option<Text<K>>) -> Option<Span> {
 }
 
 /// What only a system that is started has.
-fn of_started(raw: &RawSystem) -> [Given; 6] {
+fn of_started(raw: &RawSystem) -> [Given; 7] {
     [
         ("profile", span(&raw.profile)),
         ("limit", span(&raw.limit)),
         ("topology", span(&raw.topology)),
         ("tls", span(&raw.tls)),
         ("back_end", span(&raw.back_end)),
+        ("node", span(&raw.node)),
         ("image", span(&raw.image)),
     ]
 }
@@ -118,6 +119,7 @@ fn system(full: &Spanned<RawSystem>, axes: &RawAxes, judge: Judge<'_>) -> Result
         topology: raw.topology.as_ref().map(topology).transpose()?,
         tls: raw.tls.as_ref().map(switch).transpose()?,
         back_end: text(&raw.back_end),
+        node: text(&raw.node),
         image: text(&raw.image),
     })
 }

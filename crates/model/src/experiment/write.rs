@@ -105,6 +105,7 @@ fn system(choice: &SystemChoice) -> String {
         ("limit", choice.limit.as_ref()),
         ("topology", topology.as_ref()),
         ("back_end", choice.back_end.as_ref()),
+        ("node", choice.node.as_ref()),
         ("image", choice.image.as_ref()),
         ("tls", tls.as_ref()),
     ];

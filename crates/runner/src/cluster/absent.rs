@@ -9,16 +9,19 @@ use pubmark_engine::remote::Launcher;
 use pubmark_engine::run::Phase;
 use pubmark_model::fleet::Fleet;
 use pubmark_model::placement::{Labels, NodeLabels};
-use pubmark_model::workload::Workload;
+use pubmark_model::workload::{Credentials, Workload};
 use pubmark_protocol::capabilities::Capabilities;
-use pubmark_record::cost::{HostUsage, ResourceRow, Usage};
+use pubmark_record::cost::{Cost, HostUsage, ResourceRow, Usage};
 use pubmark_record::nodes::NodeRow;
+use pubmark_record::record::SystemEnd;
 use pubmark_systems::Definition;
 
 use crate::error::RunError;
+use crate::faults::Done;
 use crate::linked::LinksOnNodes;
 use crate::observer::RunObserver;
-use crate::spec::{Netem, Nodes};
+use crate::spec::{Netem, Nodes, RunSpec};
+use crate::target::Target;
 
 /// Nodes that joined: there are none.
 #[derive(Debug)]
@@ -26,9 +29,14 @@ pub enum Joined {}
 
 impl Joined {
     /// None, or why there cannot be any.
-    pub fn of(nodes: &Nodes, _: &AtomicBool, _: &mut dyn RunObserver) -> Result<Option<Joined>, RunError> {
+    pub fn of(
+        nodes: &Nodes,
+        system_hosts: usize,
+        _: &AtomicBool,
+        _: &mut dyn RunObserver,
+    ) -> Result<Option<Joined>, RunError> {
         match (nodes.nodes, nodes.observers) {
-            (None, None) => Ok(None),
+            (None, None) if system_hosts == 0 => Ok(None),
             _ => Err(RunError::input("this build of pubmark has no runs on several machines")
                 .hint("`make install` builds one that has; or `--local-nodes` for processes of this machine")),
         }
@@ -70,6 +78,17 @@ impl Joined {
     }
 
     /// Never called.
+    pub(crate) fn start_system(
+        &self,
+        _: &str,
+        _: &RunSpec,
+        _: Option<Credentials>,
+        _: &AtomicBool,
+    ) -> Result<Hosted, RunError> {
+        match *self {}
+    }
+
+    /// Never called.
     pub(crate) fn observe(&self) -> Result<Option<Observed>, RunError> {
         match *self {}
     }
@@ -103,6 +122,37 @@ impl Joined {
 
     /// Never called.
     pub(crate) fn rows(&self) -> Vec<NodeRow> {
+        match *self {}
+    }
+}
+
+/// A system that a node starts: there is none.
+#[derive(Debug)]
+pub enum Hosted {}
+
+/// What it would have come to.
+#[derive(Default)]
+pub struct FinishedSystem {
+    pub cost: Cost,
+    pub rows: Vec<ResourceRow>,
+    pub drain_wait_ns: Option<u64>,
+    pub done: Vec<Done>,
+    pub end: Option<(SystemEnd, String)>,
+}
+
+impl Hosted {
+    /// Never called.
+    pub fn target(&self) -> Target {
+        match *self {}
+    }
+
+    /// Never called.
+    pub fn begin(&self, _: u64) {
+        match *self {}
+    }
+
+    /// Never called.
+    pub fn finish(&mut self, _: (u64, u64), _: u64) -> FinishedSystem {
         match *self {}
     }
 }

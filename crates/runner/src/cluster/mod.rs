@@ -3,17 +3,27 @@
 #[cfg(not(feature = "cluster"))]
 mod absent;
 #[cfg(feature = "cluster")]
+mod channel;
+#[cfg(feature = "cluster")]
+mod hosted;
+#[cfg(feature = "cluster")]
 mod observed;
 #[cfg(feature = "cluster")]
 mod observer;
 #[cfg(feature = "cluster")]
 mod present;
+#[cfg(feature = "cluster")]
+mod system_host;
 
 #[cfg(not(feature = "cluster"))]
-pub use absent::{Joined, Observed, beside};
+pub use absent::{FinishedSystem, Hosted, Joined, Observed, beside};
+#[cfg(feature = "cluster")]
+pub use hosted::Hosted;
 #[cfg(feature = "cluster")]
 pub use observed::{Observed, beside};
 #[cfg(feature = "cluster")]
 pub use observer::{POD, observe};
 #[cfg(feature = "cluster")]
 pub use present::{Joined, unusable};
+#[cfg(feature = "cluster")]
+pub use system_host::{FinishedSystem, host_system};

@@ -1,17 +1,16 @@
 //! What nodes that observe saw of a system, at the coordinator.
 
-use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
-use std::os::unix::net::UnixStream;
+use std::io;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use pubmark_cluster::Cluster;
 use pubmark_record::cost::{HostUsage, ResourceRow, Usage};
 
+use super::channel::Channel;
 use super::observer::{Said, Seen, Window};
 use crate::error::{ErrorKind, RunError};
 
-/// Longest answer, bytes: four samples a second of two days.
-const LONGEST_ANSWER: u64 = 256 << 20;
 /// Longest wait for an answer.
 const ANSWER_LIMIT: Duration = Duration::from_secs(10);
 
@@ -24,7 +23,7 @@ pub struct Observed {
 #[derive(Debug)]
 struct Observer {
     name: String,
-    channel: BufReader<UnixStream>,
+    channel: Channel,
 }
 
 impl Observed {
@@ -35,9 +34,9 @@ impl Observed {
     pub fn begin(cluster: &Cluster) -> Result<Observed, RunError> {
         let begin = |name: &str| -> Result<Observer, RunError> {
             let lost = |error: &io::Error| unable(name, &error.to_string());
-            let channel = cluster.observe(name).map_err(|error| RunError::from_error(ErrorKind::System, &error))?;
-            channel.set_read_timeout(Some(ANSWER_LIMIT)).map_err(|error| lost(&error))?;
-            let mut observer = Observer { name: name.to_owned(), channel: BufReader::new(channel) };
+            let channel =
+                cluster.begin_without_clients(name).map_err(|error| RunError::from_error(ErrorKind::System, &error))?;
+            let mut observer = Observer { name: name.to_owned(), channel: Channel::new(channel) };
             match observer.hear() {
                 Ok(Said::Looks) => Ok(observer),
                 Ok(Said::Unable(why)) => Err(unable(name, &why)
@@ -69,9 +68,7 @@ fn unable(name: &str, why: &str) -> RunError {
 
 impl Observer {
     fn ask(&mut self, window: Window) -> io::Result<Seen> {
-        let mut line = serde_json::to_vec(&window)?;
-        line.push(b'\n');
-        self.channel.get_ref().write_all(&line)?;
+        self.channel.say(&window)?;
         match self.hear()? {
             Said::Saw(seen) => {
                 let host = seen.host.map(|host| HostUsage { url: format!("`{}`", self.name), ..host });
@@ -83,14 +80,7 @@ impl Observer {
     }
 
     fn hear(&mut self) -> io::Result<Said> {
-        let mut line = String::new();
-        if (&mut self.channel).take(LONGEST_ANSWER).read_line(&mut line)? == 0 {
-            return Err(io::Error::other("it is gone"));
-        }
-        if !line.ends_with('\n') {
-            return Err(io::Error::other(format!("it said {} bytes and no end", line.len())));
-        }
-        Ok(serde_json::from_str(&line)?)
+        self.channel.hear_within(ANSWER_LIMIT, &AtomicBool::new(false))
     }
 }
 

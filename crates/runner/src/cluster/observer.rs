@@ -1,7 +1,7 @@
 //! The process with which a node that observes looks at what a system takes on its machine. The coordinator says when it begins, by
 //! starting it, and afterwards which window was measured; in between it says nothing.
 
-use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::io;
 use std::sync::Arc;
 
 use pubmark_engine::progress::Progress;
@@ -15,6 +15,7 @@ use pubmark_systems::sampler::Sampler;
 use pubmark_systems::{environment, tree};
 use serde::{Deserialize, Serialize};
 
+use super::channel::Channel;
 use crate::workers;
 
 /// What was measured, ns of the run's time.
@@ -52,21 +53,14 @@ pub fn observe(process: &str) -> io::Result<()> {
     let progress = Arc::new(Progress::of_run(memory)?);
     remote::beat(&progress, 0)?;
     remote::follow_clock(&progress, workers::end)?;
-    let say = |said: &Said| -> io::Result<()> {
-        let mut line = serde_json::to_vec(said)?;
-        line.push(b'\n');
-        (&control).write_all(&line)
-    };
+    let mut channel = Channel::new(control);
     let looking = match Looking::begin(process) {
         Ok(looking) => looking,
-        Err(why) => return say(&Said::Unable(why)),
+        Err(why) => return channel.say(&Said::Unable(why)),
     };
-    say(&Said::Looks)?;
-    let mut line = String::new();
-    if BufReader::new(&control).read_line(&mut line)? == 0 {
-        return Ok(());
-    }
-    say(&Said::Saw(Box::new(looking.finish(serde_json::from_str(&line)?))))
+    channel.say(&Said::Looks)?;
+    let Some(window) = channel.hear()? else { return Ok(()) };
+    channel.say(&Said::Saw(Box::new(looking.finish(window))))
 }
 
 /// Goes on while a run does.

@@ -17,18 +17,18 @@ use pubmark_engine::run::Phase;
 use pubmark_engine::shares::WorkerLocation;
 use pubmark_model::fleet::Fleet;
 use pubmark_model::placement::{Labels, NodeLabels};
-use pubmark_model::workload::Workload;
+use pubmark_model::workload::{Credentials as Login, Workload};
 use pubmark_protocol::capabilities::Capabilities;
 use pubmark_record::cost::Usage;
 use pubmark_record::nodes::{ControlBytes, MachineUsage, NodeClock, NodeMachine, NodeRow};
 use pubmark_systems::{Definition, environment};
 
-use super::Observed;
+use super::{Hosted, Observed};
 use crate::across_nodes;
 use crate::error::{ErrorKind, RunError};
 use crate::linked::LinksOnNodes;
 use crate::observer::{RunEvent, RunObserver};
-use crate::spec::{Netem, Nodes};
+use crate::spec::{Netem, Nodes, RunSpec};
 
 /// Where nodes join, if nothing else is said.
 const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 7700);
@@ -48,13 +48,18 @@ pub struct Joined {
 }
 
 impl Joined {
-    /// Listens for nodes and waits until all are there; `None` if none are wanted.
+    /// Listens for nodes, so many of them for systems, and waits until all are there; `None` if none are wanted.
     ///
     /// # Errors
     /// Nobody can join, too few joined in time, or `stop` was set.
-    pub fn of(nodes: &Nodes, stop: &AtomicBool, observer: &mut dyn RunObserver) -> Result<Option<Joined>, RunError> {
+    pub fn of(
+        nodes: &Nodes,
+        system_hosts: usize,
+        stop: &AtomicBool,
+        observer: &mut dyn RunObserver,
+    ) -> Result<Option<Joined>, RunError> {
         let wanted = [nodes.nodes, nodes.observers].map(|count| usize::from(count.unwrap_or(0)));
-        let wanted = NodesRequired { nodes: wanted[0], observers: wanted[1] };
+        let wanted = NodesRequired { nodes: wanted[0], observers: wanted[1], system_hosts };
         if wanted == NodesRequired::default() {
             return Ok(None);
         }
@@ -81,6 +86,7 @@ impl Joined {
         observer.event(&RunEvent::WaitsForNodes {
             nodes: wanted.nodes,
             observers: wanted.observers,
+            system_hosts: wanted.system_hosts,
             address: joined.cluster.address(),
         });
         joined.gather(observer, stop)?;
@@ -195,6 +201,17 @@ impl Joined {
     /// Are there nodes that send and listen?
     pub(crate) fn drives(&self) -> bool {
         self.wanted.nodes > 0
+    }
+
+    /// Starts the system of a run on the node of this name.
+    pub(crate) fn start_system(
+        &self,
+        name: &str,
+        spec: &RunSpec,
+        login: Option<Login>,
+        stop: &AtomicBool,
+    ) -> Result<Hosted, RunError> {
+        Hosted::start(&self.cluster, name, spec, login, stop)
     }
 
     /// Lets observers look from now on; `None` if the run has none.

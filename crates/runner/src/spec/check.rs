@@ -43,13 +43,14 @@ impl RunSpec {
         self.check_pairs()
     }
 
-    fn of_started_systems(&self) -> [Given; 9] {
+    fn of_started_systems(&self) -> [Given; 10] {
         let target = &self.target;
         [
             ("--profile", target.profile != DEFAULT_PROFILE),
             ("--transport", target.transport != Transport::default()),
             ("--back-end", target.back_end.is_some()),
             ("--system-host", target.system_host.is_some()),
+            ("--system-node", target.node.is_some()),
             ("--image", target.image.is_some()),
             ("--topology", target.topology.is_some()),
             ("--limit", target.limit.is_some()),
@@ -84,7 +85,10 @@ impl RunSpec {
             [("--nodes", self.nodes.nodes.is_some()), ("--local-nodes", self.nodes.local_nodes.is_some())];
         let [observers, node_exporter] =
             [("--observers", self.nodes.observers.is_some()), ("--node-exporter", self.target.node_exporter.is_some())];
+        let [host, node] =
+            [("--system-host", self.target.system_host.is_some()), ("--system-node", self.target.node.is_some())];
         let exclude = [
+            (host, node),
             (password, env),
             (password, file),
             (env, file),

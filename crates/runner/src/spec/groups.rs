@@ -99,6 +99,9 @@ pub struct TargetSpec {
     /// Address of this machine at which it listens; 127.0.0.1 if left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system_host: Option<Ipv4Addr>,
+    /// Node that starts it (`pubmark node --start-systems`), by its name; this machine if left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
     /// Image of its container, in place of the definition's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
@@ -141,6 +144,7 @@ impl Default for TargetSpec {
             transport: Transport::default(),
             back_end: None,
             system_host: None,
+            node: None,
             image: None,
             topology: None,
             limit: None,

@@ -186,6 +186,7 @@ fn info(plan: &Plan, brokers: &[Broker], version: Option<String>) -> SystemInfo 
         endpoint: brokers[0].endpoint.to_string(),
         ranked: plan.definition.ranked,
         configuration: brokers[0].configuration.clone(),
+        node: None,
         image: match &plan.back_end {
             BackEnd::Container { image, .. } => Some(image.clone()),
             BackEnd::Process { .. } => None,

@@ -1,0 +1,207 @@
+//! Systems that a node starts: the coordinator's machine needs none, and what a system takes is measured where it runs.
+
+use std::time::Duration;
+
+use pubmark_testing::{assert_count, assert_count_eq};
+use serde_json::Value;
+
+use crate::experiment::{assert_accounted, assert_ended_well};
+use crate::support::bed::Bed;
+use crate::support::books::{assert_closed, assert_delivered_once, count};
+use crate::support::bridge::Bridge;
+use crate::support::cluster::{Cluster, stop};
+use crate::support::mosquitto;
+use crate::support::place::{Call, Called};
+use crate::support::processes::{children_of, family_of, signal, wait_for};
+
+const TIMES: [&str; 4] = ["--duration", "3s", "--warmup", "1s"];
+const LIMIT: Duration = Duration::from_secs(60);
+
+fn words(called: &Called) -> String {
+    called.errors.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Four machines: the coordinator, two nodes with clients, one that starts systems.
+struct Four {
+    bed: Bed,
+    nodes: Vec<Call>,
+    host: Call,
+}
+
+impl Four {
+    fn new() -> Option<Four> {
+        if !mosquitto::is_installed() {
+            return None;
+        }
+        let bed = Bed::new(4)?;
+        let nodes = [1, 2].map(|machine| bed.node(machine, &bed.listen, &[]));
+        let host = bed.node(3, &bed.listen, &["--start-systems"]);
+        Some(Four { bed, nodes: nodes.into(), host })
+    }
+
+    fn start(&self, options: &[&str]) -> Call {
+        let run = ["spread.yaml", "--nodes", "2", "--listen", &self.bed.listen, "--system", "mosquitto"];
+        self.bed.run(&[&run[..], &["--system-node", "edge-4"], options].concat())
+    }
+
+    fn end(self) {
+        for node in self.nodes.into_iter().chain([self.host]) {
+            assert_eq!(stop(node).code(), 0);
+        }
+    }
+}
+
+/// The broker that a node started, while it runs.
+fn mosquitto_of(host: &Call) -> Option<u32> {
+    let is_broker =
+        |pid: &u32| std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name == "mosquitto\n");
+    family_of(host.pid()).into_iter().find(is_broker)
+}
+
+#[test]
+fn a_node_starts_the_system_and_measures_what_it_takes() {
+    let Some(four) = Four::new() else { return };
+    let called = four.start(&TIMES).wait();
+    assert!(matches!(called.code(), 0 | 5), "{called:?}");
+    let record = called.json();
+    assert_closed(&record);
+    assert_delivered_once(&record);
+    assert_count!(count(&record, "delivered") > 0 && count(&record, "lost") == 0);
+    let system = &record["system"];
+    assert_eq!((&system["node"], &system["back_end"]), (&"edge-4".into(), &"process".into()));
+    assert!(system["endpoint"].as_str().unwrap().contains(&Bridge::address(3)), "{system}");
+    assert!(
+        system["version"].is_string() && system["configuration"].is_string() && system["ended"].is_null(),
+        "{system}"
+    );
+    let cost = &record["cost"];
+    assert!(cost["system"]["cpu_seconds"].as_f64() > Some(0.0) && cost["system"]["threads"].is_u64(), "{cost}");
+    assert!(cost["system"]["run_queue_wait_share"].is_f64() && cost["host"]["url"].is_string(), "{cost}");
+    let rows = record["tables"]["resource_series"].as_array().unwrap();
+    assert!(rows.iter().any(|row| row["system_cores"].is_f64()), "{rows:?}");
+    assert_count_eq!(record["tables"]["nodes"].as_array().unwrap().len(), 2, "it sends and receives nothing");
+    wait_for("the end of the system", LIMIT, || mosquitto_of(&four.host).is_none());
+    four.end();
+}
+
+#[test]
+fn a_fault_breaks_the_system_where_it_runs() {
+    let Some(four) = Four::new() else { return };
+    let fault = ["--fault", "kill:at=1s,for=1s", "--duration", "5s", "--warmup", "1s"];
+    let called = four.start(&fault).wait();
+    assert!(matches!(called.code(), 0 | 5), "{called:?}");
+    let record = called.json();
+    assert_closed(&record);
+    let row = &record["conditions"]["faults"]["faults"][0];
+    let at = |name: &str| row[name].as_f64().unwrap_or_else(|| panic!("no {name} in {row}"));
+    assert!((1.0..1.3).contains(&at("done_at_s")) && (2.0..2.5).contains(&at("ended_at_s")), "{row}");
+    assert!(row["failure"].is_null() && row["connections"]["broken"] != 0, "{row}");
+    assert!(record["system"]["ended"].is_null(), "the fault ended it: {}", record["system"]);
+    four.end();
+}
+
+#[test]
+fn a_system_that_dies_on_its_node_is_named() {
+    let Some(four) = Four::new() else { return };
+    let run = four.start(&["--duration", "4s", "--warmup", "0s", "--events", "events"]);
+    let events = four.bed.cluster.place.path().join("events");
+    let measures =
+        || std::fs::read_to_string(&events).is_ok_and(|text| text.contains(r#""phase":"measure","elapsed_s":1"#));
+    wait_for("the measured window", LIMIT, measures);
+    signal(mosquitto_of(&four.host).expect("a broker"), libc::SIGKILL);
+    let called = run.wait();
+    assert_eq!(called.code(), 6, "{called:?}");
+    let record = four.bed.cluster.place.only_record();
+    let ended = &record["system"]["ended"];
+    assert_eq!(ended["signal"], libc::SIGKILL, "{ended}");
+    assert!((0.5..3.5).contains(&ended["at_s"].as_f64().unwrap()), "{ended}");
+    four.end();
+}
+
+#[test]
+fn a_node_that_is_killed_takes_its_system_with_it() {
+    let Some(four) = Four::new() else { return };
+    let run = four.start(&["--duration", "4s", "--warmup", "0s", "--events", "events"]);
+    let events = four.bed.cluster.place.path().join("events");
+    let measures =
+        || std::fs::read_to_string(&events).is_ok_and(|text| text.contains(r#""phase":"measure","elapsed_s":1"#));
+    wait_for("the measured window", LIMIT, measures);
+    let broker = mosquitto_of(&four.host).expect("a broker");
+    family_of(four.host.pid()).into_iter().filter(|pid| *pid != broker).for_each(|pid| signal(pid, libc::SIGKILL));
+    let called = run.wait();
+    assert_eq!(called.code(), 6, "{called:?}");
+    let record = four.bed.cluster.place.only_record();
+    assert!(record["system"]["ended"]["how"].as_str().unwrap().contains("`edge-4` was lost"), "{}", record["system"]);
+    wait_for("the end of the system", LIMIT, || !std::path::Path::new(&format!("/proc/{broker}")).exists());
+    four.host.wait();
+    for node in four.nodes {
+        assert_eq!(stop(node).code(), 0);
+    }
+}
+
+#[test]
+fn systems_are_compared_on_the_nodes_that_start_them() {
+    if !mosquitto::is_installed() {
+        return;
+    }
+    let cluster = Cluster::new();
+    let (place, listen) = (&cluster.place, cluster.listen.to_string());
+    place.write(
+        "two.yaml",
+        "name: two\nworkload: hello\nduration: 1s\nwarmup: 0s\ndrain: 2s\nrepeat: 2\nquiet_machine: {within: 0s}\naxes:\n  \
+         system: [{system: mosquitto, node: one}, {system: mosquitto, label: other, node: two}]\n",
+    );
+    let hosts = ["one", "two"].map(|name| cluster.node(name, &["--start-systems"]));
+    let node = cluster.node("edge-1", &[]);
+    let experiment = ["experiment", "two.yaml", "--nodes", "1", "--listen", &listen, "--json", "--quiet"];
+    let called = place.call(&experiment);
+    assert_ended_well(&called);
+    let record = called.json();
+    for (cell, on) in [("mosquitto", "one"), ("other", "two")] {
+        assert_accounted(&record, cell, 2);
+        let folders = place.path().join("runs/latest").read_dir().unwrap().map(|entry| entry.unwrap().path());
+        let its = folders.filter(|path| path.file_name().unwrap().to_str().unwrap().contains(cell));
+        for folder in its.filter(|path| path.join("record.json").exists()) {
+            let run: Value =
+                serde_json::from_str(&std::fs::read_to_string(folder.join("record.json")).unwrap()).unwrap();
+            assert_eq!(run["system"]["node"], on);
+            assert!(run["cost"]["system"]["cpu_seconds"].as_f64() > Some(0.0), "{}", run["cost"]);
+        }
+    }
+    for call in hosts.into_iter().chain([node]) {
+        assert_eq!(stop(call).code(), 0);
+    }
+}
+
+#[test]
+fn what_a_node_cannot_start_is_said() {
+    let cluster = Cluster::new();
+    let place = &cluster.place;
+    place.write("own.yaml", "name: own\n");
+    for (options, said) in [
+        (&["--system", "zenoh-peers", "--qos", "0"][..], "there is no broker that `far` could start"),
+        (&["--system", definition], "`far` starts built-in systems, not the definition"),
+        (&["--system", "mosquitto", "--link", "lte"], "links of this machine lead to a system of this machine"),
+        (&["--endpoint", "mqtt://host"], "`--system-node` is for a system that pubmark starts"),
+        (&["--system-host", "10.0.0.1"], "`--system-host` and `--system-node` exclude each other"),
+    ] {
+        let called = place.call(&[&["run", "spread.yaml", "--system-node", "far", "--dry-run"], options].concat());
+        assert_eq!(called.code(), 2, "{options:?}: {called:?}");
+        assert!(words(&called).contains(said), "{options:?}: {called:?}");
+    }
+    // Another node than the one that is named.
+    let near = cluster.node("near", &["--start-systems", "--once"]);
+    let listen = cluster.listen.to_string();
+    let run = ["run", "spread.yaml", "--system-node", "far", "--listen", &listen, "--quiet"];
+    let called = place.call(&[&run[..], &TIMES].concat());
+    assert_eq!(called.code(), 2, "{called:?}");
+    assert!(words(&called).contains("no node `far` starts systems: `near` joined for that"), "{called:?}");
+    near.wait();
+    // A program that is not there.
+    let near = cluster.node("near", &["--start-systems", "--once"]);
+    let run = ["run", "spread.yaml", "--system-node", "near", "--listen", &listen, "--system", "verne", "--quiet"];
+    let called = place.call(&[&run[..], &TIMES].concat());
+    assert_eq!(called.code(), 2, "{called:?}");
+    assert!(children_of(near.pid()).is_empty());
+    stop(near);
+}

@@ -1,0 +1,134 @@
+//! A system that a node starts, at the coordinator.
+
+use std::net::IpAddr;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use pubmark_cluster::Cluster;
+use pubmark_engine::endpoints::Endpoints;
+use pubmark_model::workload::Credentials;
+
+use super::channel::Channel;
+use super::system_host::{FinishedSystem, Request, Said, StartedSystem, SystemOrder};
+use crate::error::{ErrorKind, RunError};
+use crate::spec::RunSpec;
+use crate::target::Target;
+
+/// Longest wait for a system to start: images are fetched meanwhile.
+const START_LIMIT: Duration = Duration::from_secs(600);
+/// Longest wait for what it came to: a program may take its time to end.
+const FINISH_LIMIT: Duration = Duration::from_secs(30);
+
+/// A system that a node started. It is stopped when this is dropped.
+#[derive(Debug)]
+pub struct Hosted {
+    name: String,
+    channel: Channel,
+    publish_at: Endpoints,
+    subscribe_at: Endpoints,
+    target: Box<(pubmark_record::record::SystemInfo, Vec<pubmark_record::record::Deviation>)>,
+}
+
+impl Hosted {
+    /// Starts the system of a run on the node of this name.
+    ///
+    /// # Errors
+    /// No such node joined, it has no address that clients reach, or the system does not start there.
+    pub fn start(
+        cluster: &Cluster,
+        name: &str,
+        spec: &RunSpec,
+        login: Option<Credentials>,
+        stop: &AtomicBool,
+    ) -> Result<Hosted, RunError> {
+        let hosts = cluster.system_hosts();
+        let Some(host) = hosts.iter().find(|host| host.name == name) else {
+            let names = hosts.iter().map(|host| format!("`{}`", host.name)).collect::<Vec<_>>().join(", ");
+            return Err(RunError::input(format!("no node `{name}` starts systems: {names} joined for that")).hint(
+                format!("`pubmark node --start-systems --name {name}`, or `--system-node` with the name that joined"),
+            ));
+        };
+        let IpAddr::V4(address) = host.clients_at else {
+            return Err(RunError::unsupported(format!(
+                "clients would reach a system on `{name}` at {}, and systems listen at IPv4 addresses",
+                host.clients_at
+            ))
+            .hint(format!("`pubmark node --address IPV4` on `{name}`")));
+        };
+        // Addresses of one machine alone lead nowhere from others.
+        if address.is_loopback()
+            && let Some(far) = cluster.nodes().into_iter().find(|node| !node.address.ip().is_loopback())
+        {
+            return Err(RunError::input(format!(
+                "a system on `{name}` at {address} is out of reach for `{}`",
+                far.name
+            ))
+            .hint(format!("`pubmark node --address IPV4` on `{name}`, with an address that other nodes reach")));
+        }
+        let stream =
+            cluster.begin_without_clients(name).map_err(|error| RunError::from_error(ErrorKind::NodeLost, &error))?;
+        let login = login.map(|login| (login.user, login.password.expose().to_owned()));
+        let order = SystemOrder { spec: spec.to_yaml_with_passwords()?, login, address };
+        let mut channel = Channel::new(stream);
+        let lost = |error: &std::io::Error| {
+            RunError::from_error(ErrorKind::NodeLost, error).during(format!("`{name}` did not start the system"))
+        };
+        channel.say(&Request::Start(Box::new(order))).map_err(|error| lost(&error))?;
+        match channel.hear_within(START_LIMIT, stop).map_err(|error| lost(&error))? {
+            Said::Started(started) => Hosted::of(name, channel, *started),
+            Said::Failed(refusal) => Err(RunError::from(refusal).during(format!("on `{name}`"))),
+            Said::Finished(_) => Err(lost(&std::io::Error::other("it said something else"))),
+        }
+    }
+
+    fn of(name: &str, channel: Channel, started: StartedSystem) -> Result<Hosted, RunError> {
+        let endpoints = |bytes: &[u8]| {
+            Endpoints::from_bytes(bytes).map_err(|why| RunError::new(ErrorKind::NodeLost, format!("`{name}`: {why}")))
+        };
+        let [publish_at, subscribe_at] = &started.endpoints;
+        let mut info = started.info;
+        info.node = Some(name.to_owned());
+        Ok(Hosted {
+            name: name.to_owned(),
+            publish_at: endpoints(publish_at)?,
+            subscribe_at: endpoints(subscribe_at)?,
+            channel,
+            target: Box::new((info, started.deviations)),
+        })
+    }
+
+    /// The system as clients find it.
+    pub fn target(&self) -> Target {
+        let (info, deviations) = self.target.as_ref().clone();
+        let (publish_at, subscribe_at) = (self.publish_at.clone(), self.subscribe_at.clone());
+        Target { publish_at, subscribe_at, info, deviations, running: None }
+    }
+
+    /// Devices follow their schedule from now on; the measured window starts at this time of the run's clock, ns.
+    pub fn begin(&self, start_ns: u64) {
+        // If it is gone, its figures are missing at the end.
+        let _ = self.channel.say(&Request::Begin { start_ns });
+    }
+
+    /// What it came to. Where the node is lost by now, nothing is known.
+    pub fn finish(&mut self, window_ns: (u64, u64), drain_ns: u64) -> FinishedSystem {
+        // A run that was stopped waits for it, too.
+        let stop = AtomicBool::new(false);
+        let asked = self.channel.say(&Request::Finish { window_ns, drain_ns });
+        let heard = asked.and_then(|()| self.channel.hear_within(FINISH_LIMIT, &stop));
+        match heard {
+            Ok(Said::Finished(finished)) => *finished,
+            Ok(Said::Started(_) | Said::Failed(_)) => self.lost("it said something else"),
+            Err(error) => self.lost(&error.to_string()),
+        }
+    }
+
+    fn lost(&self, why: &str) -> FinishedSystem {
+        use pubmark_record::record::SystemEnd;
+        let how = format!("its node `{}` was lost: {why}", self.name);
+        FinishedSystem {
+            end: Some((SystemEnd { how, ..SystemEnd::default() }, String::new())),
+            ..FinishedSystem::default()
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! The process with which a node starts a system for a run, measures what it takes, and breaks it when faults want it. The coordinator
+//! speaks to it before the schedule and after the drain, never in between.
+
+use std::io;
+use std::net::Ipv4Addr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use pubmark_engine::progress::Progress;
+use pubmark_engine::remote;
+use pubmark_model::fault::{Occurrence, Scope};
+use pubmark_model::secret::Secret;
+use pubmark_protocol::clock;
+use pubmark_record::cost::{Cost, ResourceRow};
+use pubmark_record::record::{Deviation, SystemEnd, SystemInfo};
+use pubmark_systems::environment;
+use pubmark_systems::meter::Workers;
+use pubmark_systems::node_exporter::HostWatch;
+use serde::{Deserialize, Serialize};
+
+use super::channel::Channel;
+use crate::error::{ErrorKind, RunError};
+use crate::faults::{Conductor, Done};
+use crate::host::Host;
+use crate::life::Life;
+use crate::prepare::CheckedRun;
+use crate::sampling::{Sampled, Sampling};
+use crate::spec::{Nodes, RunSpec};
+use crate::target::Target;
+use crate::workers;
+
+/// Time between two looks at whether the system has ended.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// What is asked of the process.
+#[derive(Serialize, Deserialize)]
+pub enum Request {
+    /// Start the system.
+    Start(Box<SystemOrder>),
+    /// Devices follow their schedule from now on; the measured window starts at this time of the run's clock, ns.
+    Begin { start_ns: u64 },
+    /// Say what it took in this window, and in the drain of this length after it.
+    Finish { window_ns: (u64, u64), drain_ns: u64 },
+}
+
+/// The system of a run.
+#[derive(Serialize, Deserialize)]
+pub struct SystemOrder {
+    /// The specification of the run, as YAML.
+    pub spec: String,
+    /// The log-in of clients, which the specification does not hold.
+    pub login: Option<(String, String)>,
+    /// Address of this machine at which clients reach it.
+    pub address: Ipv4Addr,
+}
+
+/// What the process says.
+#[derive(Serialize, Deserialize)]
+pub enum Said {
+    /// The system is ready.
+    Started(Box<StartedSystem>),
+    /// It could not be started.
+    Failed(Refusal),
+    /// What it came to.
+    Finished(Box<FinishedSystem>),
+}
+
+/// An error of another process.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Refusal {
+    pub kind: ErrorKind,
+    pub chain: Vec<String>,
+    pub hint: Option<String>,
+}
+
+impl From<RunError> for Refusal {
+    fn from(error: RunError) -> Refusal {
+        Refusal { kind: error.kind, chain: error.chain, hint: error.hint }
+    }
+}
+
+impl From<Refusal> for RunError {
+    fn from(refusal: Refusal) -> RunError {
+        RunError { kind: refusal.kind, chain: refusal.chain, hint: refusal.hint, diagnostic: None }
+    }
+}
+
+/// A system that is ready.
+#[derive(Serialize, Deserialize)]
+pub struct StartedSystem {
+    /// Where devices connect, and subscribers ([`pubmark_engine::endpoints::Endpoints::to_bytes`]).
+    pub endpoints: [Vec<u8>; 2],
+    pub info: SystemInfo,
+    pub deviations: Vec<Deviation>,
+}
+
+/// What a system came to.
+#[derive(Default, Serialize, Deserialize)]
+pub struct FinishedSystem {
+    /// Of it: what the system took, what its limits did, what its machine took.
+    pub cost: Cost,
+    /// The system over time.
+    pub rows: Vec<ResourceRow>,
+    /// Time that its threads waited for a processor during the drain, ns.
+    pub drain_wait_ns: Option<u64>,
+    /// By fault of the run: what was done; nothing of those that are not of the system.
+    pub done: Vec<Done>,
+    /// How it ended, if it did, and the end of its log.
+    pub end: Option<(SystemEnd, String)>,
+}
+
+/// Serves one run, until the other end of standard input closes; then the system is stopped.
+///
+/// # Errors
+/// The other end says what it should not.
+pub fn host_system() -> io::Result<()> {
+    let (control, memory) = workers::ends()?;
+    let progress = Arc::new(Progress::of_run(memory)?);
+    remote::beat(&progress, 0)?;
+    remote::follow_clock(&progress, workers::end)?;
+    let mut channel = Channel::new(control);
+    let order = match channel.hear()? {
+        Some(Request::Start(order)) => order,
+        Some(Request::Begin { .. } | Request::Finish { .. }) => return Err(io::Error::other("no system was started")),
+        None => return Ok(()),
+    };
+    let (run, mut target) = match start(*order) {
+        Ok(started) => started,
+        Err(error) => return channel.say(&Said::Failed(error.into())),
+    };
+    match started(&target) {
+        Ok(started) => channel.say(&Said::Started(Box::new(started)))?,
+        Err(error) => return channel.say(&Said::Failed(error.into())),
+    }
+    serve(&run, &mut target, &mut channel)
+}
+
+/// The run without what is not the system's. Its clients stay on nodes, which make their links.
+fn of_system(order: SystemOrder) -> Result<RunSpec, RunError> {
+    let mut spec = RunSpec::parse(&order.spec)?;
+    let Nodes { nodes, local_nodes, .. } = spec.nodes;
+    spec.nodes = Nodes { nodes, local_nodes, ..Nodes::default() };
+    spec.target.node = None;
+    spec.target.system_host = Some(order.address);
+    spec.generator.pin.retain(|pin| pin.starts_with("system"));
+    if let Some((user, password)) = order.login {
+        let connection = &mut spec.connection;
+        (connection.user, connection.password) = (Some(user), Some(Secret::new(password)));
+        (connection.password_env, connection.password_file) = (None, None);
+    }
+    Ok(spec)
+}
+
+fn start(order: SystemOrder) -> Result<(CheckedRun, Target), RunError> {
+    let run = of_system(order)?.check(&Host::this())?;
+    run.check_installed()?;
+    let target = run.wanted.reach(run.spoken, None)?;
+    Ok((run, target))
+}
+
+fn started(target: &Target) -> Result<StartedSystem, RunError> {
+    let bytes = |endpoints: &pubmark_engine::endpoints::Endpoints| {
+        endpoints.to_bytes().map_err(|error| RunError::new(ErrorKind::Internal, error))
+    };
+    Ok(StartedSystem {
+        endpoints: [bytes(&target.publish_at)?, bytes(&target.subscribe_at)?],
+        info: target.info.clone(),
+        deviations: target.deviations.clone(),
+    })
+}
+
+fn serve(run: &CheckedRun, target: &mut Target, channel: &mut Channel) -> io::Result<()> {
+    let sampling = Sampling::start(target, None, None, Workers::default(), true).map_err(io::Error::other)?;
+    let machine = HostWatch::own(&environment::host_name()).ok();
+    let life = Mutex::new(Life::new(target, &run.workload, &run.faults));
+    // ns of the run's clock; 0 before the schedule begins.
+    let (window_ns, over) = (AtomicU64::new(0), AtomicBool::new(false));
+    let duration_ns = run.spec.window.duration.as_nanos() as u64;
+    let mut ended = None;
+    thread::scope(|scope| {
+        let of_system = |fault: &Occurrence| fault.kind.scope() == Scope::System;
+        let running = target.running.as_mut();
+        let conductor = Conductor::start(scope, &run.workload, &run.faults, of_system, running, None);
+        let follow = || {
+            let mut edges = 0;
+            while !over.load(Relaxed) {
+                life.lock().unwrap_or_else(PoisonError::into_inner).has_ended();
+                let start_ns = window_ns.load(Relaxed);
+                let edge_ns = start_ns + edges * duration_ns;
+                if start_ns > 0 && edges < 2 && clock::monotonic_ns() >= edge_ns {
+                    sampling.edge();
+                    machine.iter().for_each(HostWatch::read_soon);
+                    edges += 1;
+                }
+                thread::sleep(LOOK);
+            }
+        };
+        let follower = scope.spawn(follow);
+        let heard = loop {
+            match channel.hear()? {
+                Some(Request::Begin { start_ns }) => {
+                    life.lock().unwrap_or_else(PoisonError::into_inner).schedule_begins();
+                    window_ns.store(start_ns, Relaxed);
+                    // Nobody listens in a run without such faults.
+                    let _ = conductor.begin().send(start_ns);
+                }
+                Some(Request::Finish { window_ns, drain_ns }) => break Some((window_ns, drain_ns)),
+                Some(Request::Start(_)) => break None,
+                None => break None,
+            }
+        };
+        over.store(true, Relaxed);
+        let done = conductor.finish();
+        // It panics no more than the loop above.
+        let _ = follower.join();
+        ended = heard.map(|heard| (heard, done));
+        Ok::<(), io::Error>(())
+    })?;
+    let Some(((window_ns, drain_ns), done)) = ended else { return Ok(()) };
+    let mut life = life.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let known = target.running.as_mut().and_then(|running| life.reported_end(running, true));
+    let end = life.end(known, (window_ns.0 > 0).then_some(window_ns.0));
+    let log = target.running.as_ref().map(|running| running.log_tail()).unwrap_or_default();
+    // Samples have this machine's clock. What the two gain on each other within a window is far below what lies between two samples.
+    let ahead_ns = pubmark_systems::clock::monotonic_ns().wrapping_sub(clock::monotonic_ns());
+    let [start_ns, end_ns] = [window_ns.0, window_ns.1].map(|run_ns| run_ns.wrapping_add(ahead_ns));
+    sampling.drained();
+    let Sampled { resources, rows, drain_wait_ns } = sampling.finish((start_ns, end_ns), drain_ns);
+    let host = machine.and_then(HostWatch::finish).map(|readings| readings.usage(start_ns, end_ns));
+    // What this process takes itself is nobody's cost.
+    let cost = Cost { generator: None, host, ..resources };
+    let rows = rows.into_iter().map(|row| ResourceRow { generator_cores: None, generator_rss_bytes: None, ..row });
+    let end = end.map(|end| (end, log));
+    let finished = FinishedSystem { cost, rows: rows.collect(), drain_wait_ns, done, end };
+    channel.say(&Said::Finished(Box::new(finished)))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_system_order_has_nothing_of_the_clients() {
+        let mut spec = RunSpec::new("hello");
+        (spec.nodes.nodes, spec.nodes.announce) = (Some(3), true);
+        spec.target.node = Some("broker-1".to_owned());
+        spec.generator.pin = vec!["system=0".to_owned(), "generator=1".to_owned()];
+        let login = Some(("ann".to_owned(), "word".to_owned()));
+        let order = SystemOrder { spec: spec.to_yaml(&[]).unwrap(), login, address: Ipv4Addr::new(10, 0, 0, 9) };
+        let found = of_system(order).unwrap();
+        assert_eq!((found.nodes, found.target.node), (Nodes { nodes: Some(3), ..Nodes::default() }, None));
+        assert_eq!(found.target.system_host, Some(Ipv4Addr::new(10, 0, 0, 9)));
+        assert_eq!(found.generator.pin, ["system=0"]);
+        assert!(found.connection.password.is_some());
+    }
+}
