@@ -6,8 +6,7 @@ use pubmark_model::placement::{self, Labels, LabelsInTurn, NodeLabels, Placement
 use pubmark_model::workload::Workload;
 
 use crate::error::RunError;
-use crate::nodes::local_name;
-use crate::spec::RunSpec;
+use crate::spec::{RunSpec, local_name};
 
 /// Refuses what can be refused before any node has joined.
 ///

@@ -9,12 +9,10 @@ use pubmark_model::placement::Labels;
 use pubmark_model::workload::Workload;
 use pubmark_record::cost::Usage;
 use pubmark_record::nodes::{LostWorker, NodeRow, ReceivedPerSecond};
-use pubmark_systems::Definition;
 
-use crate::brokerless;
 use crate::cluster::Joined;
 use crate::error::RunError;
-use crate::spec::RunSpec;
+use crate::spec::{RunSpec, local_name};
 
 /// Refuses what nodes cannot have, before anything starts.
 ///
@@ -35,7 +33,6 @@ pub fn carried_out(spec: &RunSpec, workload: &Workload) -> Result<(), RunError> 
             None => Ok(()),
         };
     }
-    check_system_node(spec, workload)?;
     if nodes.nodes.is_some() && spec.message_log.is_some() {
         return Err(RunError::unsupported(
             "the message log is written on the machine that leads the run, its nodes are elsewhere",
@@ -49,32 +46,6 @@ pub fn carried_out(spec: &RunSpec, workload: &Workload) -> Result<(), RunError> 
         .hint("`--local-nodes` instead of `--nodes`; or without `--isolate`, and `isolate: none` in the workload"));
     }
     Ok(())
-}
-
-/// A node starts what is built in, for clients that reach it over the network.
-fn check_system_node(spec: &RunSpec, workload: &Workload) -> Result<(), RunError> {
-    let Some(node) = &spec.target.node else { return Ok(()) };
-    let named = spec.target.system.as_deref();
-    if let Some(path) = named.filter(|name| !Definition::names().contains(name)) {
-        return Err(RunError::unsupported(format!("`{node}` starts built-in systems, not the definition `{path}`"))
-            .hint("`pubmark list systems`; or start the system there, and `--endpoint`"));
-    }
-    if named.is_some_and(|name| Definition::load(name).is_ok_and(|found| brokerless::has_no_broker(&found))) {
-        return Err(RunError::unsupported(format!(
-            "there is no broker that `{node}` could start: clients meet without one"
-        ))
-        .hint("leave `--system-node` out, or a system with a broker (`pubmark list systems`)"));
-    }
-    if spec.nodes.nodes.is_none() && !workload.links_in_use().is_empty() {
-        return Err(RunError::unsupported("links of this machine lead to a system of this machine, or to an endpoint")
-            .hint("`--nodes`, whose nodes make the links of their clients; or `--link none`"));
-    }
-    Ok(())
-}
-
-/// Name of a worker process that stands for a node, by its number.
-pub fn local_name(node: u16) -> String {
-    format!("local {}", node + 1)
 }
 
 /// The nodes of a run; none if it had but this process.

@@ -23,7 +23,7 @@ use crate::spec::{Netem, RunSpec, WorkloadSource};
 use crate::target::Wanted;
 use crate::{
     brokerless, custom_metrics, faults, identities, labels, linked, links, message_log, nodes, objectives, offers,
-    pins, sockets, sources, spoken, suitability,
+    pins, sockets, sources, spoken, suitability, system_node,
 };
 
 /// Descriptors that pubmark needs besides its connections.
@@ -126,6 +126,7 @@ impl RunSpec {
     pub fn check_loaded(&self, workload: Arc<Workload>, host: &Host) -> Result<CheckedRun, RunError> {
         let spoken = spoken::of(self, &workload)?;
         nodes::carried_out(self, &workload)?;
+        system_node::check(self, &workload)?;
         labels::check(self, &workload)?;
         let wanted = Wanted::of(self, spoken, &workload, host)?;
         suitability::lacking(&workload, spoken).map_or(Ok(()), |lacks| Err(unsuitable(lacks)))?;

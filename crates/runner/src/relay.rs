@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use pubmark_links::relay::{self, Relay, RelayError};
 
+use crate::child_process;
 use crate::error::{ErrorKind, RunError};
-use crate::workers;
 
 /// Time to end in order, once nobody asks any more.
 const ENDS_WITHIN: Duration = Duration::from_secs(2);
@@ -80,6 +80,6 @@ fn spawn(program: Option<&Path>, channel: OwnedFd) -> std::io::Result<Child> {
     command.arg("relay").stdin(Stdio::from(channel)).stdout(Stdio::null());
     // An interruption from the terminal is for the run, which ends it.
     std::os::unix::process::CommandExt::process_group(&mut command, 0);
-    workers::end_with_parent(&mut command);
+    child_process::end_with_parent(&mut command);
     command.spawn()
 }

@@ -15,10 +15,10 @@ use pubmark_model::workload::Workload;
 use pubmark_protocol::endpoint::Endpoint;
 use pubmark_record::record::Deviation;
 use pubmark_systems::descriptors;
+use serde::{Deserialize, Serialize};
 
 use crate::endpoint;
 use crate::error::{ErrorKind, RunError};
-use crate::linked::{RelayReport, WayReport};
 use crate::relay::RelayProcess;
 
 /// The port of a URL without one.
@@ -48,6 +48,37 @@ pub fn deviation(system: &str, machine: &str) -> Deviation {
 /// sender has released it (MQTT 5.0 §4.3.3).
 pub fn passes(workload: &Workload) -> u64 {
     if workload.devices.iter().any(|group| group.qos == Qos::ExactlyOnce) { 4 } else { 2 }
+}
+
+/// Pairs of a time, ns, and how often it occurred: a histogram of a report.
+pub type Times = Vec<(u64, u64)>;
+
+/// What a relay carried in the measured window.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RelayReport {
+    /// [`pubmark_record::links::RelayFigures::connections`].
+    pub connections: u64,
+    /// [`pubmark_record::links::RelayFigures::refused`].
+    pub refused: u64,
+    /// [`pubmark_record::links::RelayFigures::up`].
+    pub up: WayReport,
+    /// [`pubmark_record::links::RelayFigures::down`].
+    pub down: WayReport,
+    /// CPU time in the window, ns.
+    pub cpu_ns: u64,
+    /// [`pubmark_record::links::RelayFigures::realtime`].
+    pub realtime: bool,
+}
+
+/// One way through a relay.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct WayReport {
+    /// [`pubmark_record::links::RelayTraffic::bytes`].
+    pub bytes: u64,
+    /// [`pubmark_record::links::RelayTraffic::added`].
+    pub added: Times,
+    /// [`pubmark_record::links::RelayTraffic::dropped`].
+    pub dropped: u64,
 }
 
 /// A system behind a relay, as clients in the links' networks find it.

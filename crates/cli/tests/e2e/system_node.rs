@@ -14,6 +14,14 @@ use crate::support::mosquitto;
 use crate::support::place::{Call, Called};
 use crate::support::processes::{children_of, family_of, signal, wait_for};
 
+/// A load that a broker carries beside all that a busy machine does.
+const WORKLOAD: &str = "\
+name: steady
+devices:
+  - {name: meter, count: 10, every: 100ms, payload: 100B, topic: 'steady/{index}', qos: 1}
+subscribers:
+  - {name: reader, count: 2, filters: ['steady/#'], qos: 1}
+";
 const TIMES: [&str; 4] = ["--duration", "3s", "--warmup", "1s"];
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -34,13 +42,14 @@ impl Four {
             return None;
         }
         let bed = Bed::new(4)?;
+        bed.cluster.place.write("steady.yaml", WORKLOAD);
         let nodes = [1, 2].map(|machine| bed.node(machine, &bed.listen, &[]));
         let host = bed.node(3, &bed.listen, &["--start-systems"]);
         Some(Four { bed, nodes: nodes.into(), host })
     }
 
     fn start(&self, options: &[&str]) -> Call {
-        let run = ["spread.yaml", "--nodes", "2", "--listen", &self.bed.listen, "--system", "mosquitto"];
+        let run = ["steady.yaml", "--nodes", "2", "--listen", &self.bed.listen, "--system", "mosquitto"];
         self.bed.run(&[&run[..], &["--system-node", "edge-4"], options].concat())
     }
 
@@ -177,7 +186,7 @@ fn systems_are_compared_on_the_nodes_that_start_them() {
 fn what_a_node_cannot_start_is_said() {
     let cluster = Cluster::new();
     let place = &cluster.place;
-    place.write("own.yaml", "name: own\n");
+    let definition = concat!(env!("CARGO_MANIFEST_DIR"), "/../../systems/mosquitto.yaml");
     for (options, said) in [
         (&["--system", "zenoh-peers", "--qos", "0"][..], "there is no broker that `far` could start"),
         (&["--system", definition], "`far` starts built-in systems, not the definition"),

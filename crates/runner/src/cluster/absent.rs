@@ -18,7 +18,7 @@ use pubmark_systems::Definition;
 
 use crate::error::RunError;
 use crate::faults::Done;
-use crate::linked::LinksOnNodes;
+use crate::node_links::LinksOnNodes;
 use crate::observer::RunObserver;
 use crate::spec::{Netem, Nodes, RunSpec};
 use crate::target::Target;

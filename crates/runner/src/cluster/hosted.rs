@@ -53,7 +53,7 @@ impl Hosted {
                 "clients would reach a system on `{name}` at {}, and systems listen at IPv4 addresses",
                 host.clients_at
             ))
-            .hint(format!("`pubmark node --address IPV4` on `{name}`")));
+            .hint(format!("`pubmark node --address IP` on `{name}`, with an IPv4 address")));
         };
         // Addresses of one machine alone lead nowhere from others.
         if address.is_loopback()
@@ -63,7 +63,7 @@ impl Hosted {
                 "a system on `{name}` at {address} is out of reach for `{}`",
                 far.name
             ))
-            .hint(format!("`pubmark node --address IPV4` on `{name}`, with an address that other nodes reach")));
+            .hint(format!("`pubmark node --address IP` on `{name}`, with an IPv4 address that other nodes reach")));
         }
         let stream =
             cluster.begin_without_clients(name).map_err(|error| RunError::from_error(ErrorKind::NodeLost, &error))?;

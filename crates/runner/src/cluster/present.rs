@@ -26,7 +26,7 @@ use pubmark_systems::{Definition, environment};
 use super::{Hosted, Observed};
 use crate::across_nodes;
 use crate::error::{ErrorKind, RunError};
-use crate::linked::LinksOnNodes;
+use crate::node_links::LinksOnNodes;
 use crate::observer::{RunEvent, RunObserver};
 use crate::spec::{Netem, Nodes, RunSpec};
 

@@ -2,8 +2,6 @@
 //! measures. The system runs in the core's network, and so does everything that reaches it without a link.
 
 mod behind;
-mod on_node;
-mod on_nodes;
 mod report;
 
 use std::sync::Arc;
@@ -28,15 +26,12 @@ use pubmark_record::links::{LinkBackEnd, LinkGroup};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{ErrorKind, RunError};
-use crate::nodes;
 use crate::relayed::Relayed;
-use crate::spec::RunSpec;
+use crate::spec::{self, RunSpec};
 
 use behind::Behind;
 pub use behind::{Places, places};
-pub use on_node::{NodeLinks, NodeOrder, NodeReport};
-pub use on_nodes::{LinksOnNodes, Reported};
-pub use report::{LinkReport, RelayReport, WayReport, figures};
+pub use report::{LinkReport, figures};
 
 /// Is any group behind a link?
 pub fn any(workload: &Workload) -> bool {
@@ -89,7 +84,7 @@ impl CarriedNow {
     }
 }
 
-fn failed(error: &LinkError) -> RunError {
+pub(crate) fn failed(error: &LinkError) -> RunError {
     RunError::from_error(ErrorKind::Input, error)
         .during("failed to make the workload's links")
         .hint("`pubmark doctor` says what is missing for them; `--link none` runs the workload without")
@@ -348,7 +343,7 @@ impl Linked {
         let (_, name) = &self.members[number % self.members.len()];
         match self.nodes {
             1 => name.clone(),
-            _ => format!("{name} at {}", nodes::local_name((number / self.members.len()) as u16)),
+            _ => format!("{name} at {}", spec::local_name((number / self.members.len()) as u16)),
         }
     }
 }

@@ -15,8 +15,7 @@ use pubmark_record::links::{
 };
 use serde::{Deserialize, Serialize};
 
-/// Pairs of a time, ns, and how often it occurred: a histogram of a report.
-pub type Times = Vec<(u64, u64)>;
+use crate::relayed::{RelayReport, Times, WayReport};
 
 /// What the links of one process carried.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -47,34 +46,6 @@ pub struct LinkReport {
     pub strays: Option<u64>,
     /// By group: packets of the measured window, and of what was before it; none where it was not lived through.
     pub packets: Vec<(String, PacketCounts, PacketCounts)>,
-}
-
-/// What a relay carried in the measured window.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct RelayReport {
-    /// [`RelayFigures::connections`].
-    pub connections: u64,
-    /// [`RelayFigures::refused`].
-    pub refused: u64,
-    /// [`RelayFigures::up`].
-    pub up: WayReport,
-    /// [`RelayFigures::down`].
-    pub down: WayReport,
-    /// CPU time in the window, ns.
-    pub cpu_ns: u64,
-    /// [`RelayFigures::realtime`].
-    pub realtime: bool,
-}
-
-/// One way through a relay.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct WayReport {
-    /// [`RelayTraffic::bytes`].
-    pub bytes: u64,
-    /// [`RelayTraffic::added`].
-    pub added: Times,
-    /// [`RelayTraffic::dropped`].
-    pub dropped: u64,
 }
 
 /// What the record says of the links of all processes. Nothing is known of the relays together if nothing is known of one.

@@ -279,6 +279,11 @@ impl Default for Generator {
     }
 }
 
+/// Name of a worker process that stands for a node, by its number.
+pub fn local_name(node: u16) -> String {
+    format!("local {}", node + 1)
+}
+
 /// Over which nodes the fleet is dealt out.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]

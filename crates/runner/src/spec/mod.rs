@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 pub use groups::{
     BackEnd, Connection, DevicePlacement, Generator, Load, Netem, Nodes, PlacedSystem, Protocols, Reading,
-    SubscriberPlacement, TargetSpec, Transport, Window,
+    SubscriberPlacement, TargetSpec, Transport, Window, local_name,
 };
 pub use source_addresses::SourceAddresses;
 

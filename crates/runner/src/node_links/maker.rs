@@ -11,34 +11,13 @@ use pubmark_engine::remote::AccessNetwork;
 use pubmark_model::fault::{Occurrence, Scope};
 use pubmark_model::workload::Workload;
 use pubmark_protocol::clock;
-use serde::{Deserialize, Serialize};
 
-use super::{CarriedNow, Extent, LinkReport, Linked};
+use super::{NodeOrder, NodeReport};
 use crate::error::RunError;
 use crate::faults::{self, Conductor, Done};
+use crate::linked::{self, CarriedNow, Extent, Linked};
 use crate::relay::RelayProcess;
 use crate::relayed::Relayed;
-use crate::spec::Netem;
-
-/// What a worker process is to make.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NodeOrder {
-    /// Which of the workload's networks.
-    pub extent: Extent,
-    /// What emulates their links.
-    pub netem: Netem,
-    /// Do devices open connections, and subscribers, so that the system can be tried before the run?
-    pub connects: [bool; 2],
-}
-
-/// What its links carried, and what was done of each of the run's faults.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct NodeReport {
-    /// What links carried.
-    pub links: LinkReport,
-    /// By fault of the run, in order of time: what was done; nothing of those that are not of links.
-    pub done: Vec<Done>,
-}
 
 /// The links of a worker process on a node.
 pub struct NodeLinks {
@@ -86,7 +65,7 @@ impl NodeLinks {
     pub fn new(order: &[u8]) -> Result<NodeLinks, String> {
         let order = serde_json::from_slice(order).map_err(|error| format!("no order for links: {error}"))?;
         let relay = RelayProcess::start(None).map_err(|error| words(&error))?;
-        super::claim().map_err(|error| words(&error))?;
+        linked::claim().map_err(|error| words(&error))?;
         Ok(NodeLinks { order, relay: Arc::new(relay), made: None, watch: None })
     }
 
@@ -106,7 +85,7 @@ impl NodeLinks {
             // A library opens sockets where its threads are.
             Extent::One(_) => linked.namespaces().swap_remove(0),
         };
-        inside.stay().map_err(|error| super::failed(&error))?;
+        inside.stay().map_err(|error| linked::failed(&error))?;
         let networks = match self.order.extent {
             Extent::All { .. } => linked.networks(),
             Extent::One(_) => plan.networks.clone(),

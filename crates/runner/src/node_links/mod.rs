@@ -1,14 +1,39 @@
 //! Links of clients on nodes, as the coordinator of a run sees them: what each worker process there is to make, and what they reported.
 
+mod maker;
+
 use pubmark_engine::plan::RunPlan;
 use pubmark_engine::remote::AccessReport;
 use pubmark_engine::shares::WorkerLocation;
 use pubmark_model::fault::{Occurrence, Scope};
 use pubmark_protocols::Spoken;
+use serde::{Deserialize, Serialize};
 
-use super::{Extent, LinkReport, NodeOrder, NodeReport};
 use crate::faults::Done;
+use crate::linked::{self, Extent, LinkReport};
 use crate::spec::Netem;
+
+pub use maker::NodeLinks;
+
+/// What a worker process is to make.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeOrder {
+    /// Which of the workload's networks.
+    pub extent: Extent,
+    /// What emulates their links.
+    pub netem: Netem,
+    /// Do devices open connections, and subscribers, so that the system can be tried before the run?
+    pub connects: [bool; 2],
+}
+
+/// What its links carried, and what was done of each of the run's faults.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct NodeReport {
+    /// What links carried.
+    pub links: LinkReport,
+    /// By fault of the run, in order of time: what was done; nothing of those that are not of links.
+    pub done: Vec<Done>,
+}
 
 /// Links that nodes make for their clients.
 #[derive(Clone, Copy, Debug)]
@@ -22,8 +47,8 @@ pub struct LinksOnNodes {
 impl LinksOnNodes {
     /// Those of a plan whose clients speak this; `None` if no group is behind a link.
     pub fn of(plan: &RunPlan, spoken: Spoken, netem: Netem) -> Option<LinksOnNodes> {
-        let connects = super::connect(spoken);
-        super::any(&plan.workload).then_some(LinksOnNodes { netem, connects, by_network: plan.by_network })
+        let connects = linked::connect(spoken);
+        linked::any(&plan.workload).then_some(LinksOnNodes { netem, connects, by_network: plan.by_network })
     }
 
     /// What a process at this place is to make; `None` for one whose clients are behind no link.
