@@ -5,7 +5,6 @@
 use pubmark_protocols as protocols;
 
 mod arguments;
-mod check;
 mod commands;
 mod events;
 mod exit_code;

@@ -66,7 +66,6 @@ pub mod unbuilt;
 mod watch;
 pub mod workers;
 
-pub use certificates::hint_for_cause;
 pub use cluster::Joined;
 #[cfg(feature = "cluster")]
 pub use cluster::{POD, host_system, observe, unusable};

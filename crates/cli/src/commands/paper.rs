@@ -18,7 +18,7 @@ use pubmark_runner::{Host, suggestion};
 
 use crate::commands::experiment::key_value;
 use crate::commands::lengths::Lengths;
-use crate::events::{self, Events};
+use crate::events::Events;
 use crate::exit_code::ExitCode;
 use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
@@ -82,18 +82,11 @@ impl Paper {
             return Ok(ExitCode::Ok);
         }
         self.events.during(self.json, None, printer, |stream| {
-            events::write_begin(stream, &folder, &self.paper, None);
+            stream.begins(&folder, &self.paper);
             let mut progress = Shown { printer, watcher: Watcher { printer, stream }, stream, stopped: false };
             let record = repetition.perform(&host, &mut progress)?;
-            events::write_end(stream, &folder, record.status, None);
-            if self.json {
-                let text = serde_json::to_string_pretty(&record)
-                    .map_err(|error| Failure::from_error(ExitCode::Internal, &error))?;
-                printer.result(&text)?;
-            } else if !self.events.take_output() {
-                let shown = folder.display().to_string();
-                printer.result(&pubmark_paper::summary(&record, &printer.summary_options(Some(&shown))))?;
-            }
+            stream.ends(&folder, record.status);
+            self.events.show(self.json, (&record, &folder), pubmark_paper::summary, printer)?;
             Ok(match (record.is_complete(), record.has_measured()) {
                 // What stopped by itself would stop again.
                 (false, _) if progress.stopped => ExitCode::InvalidRun,
@@ -157,7 +150,7 @@ fn dry_run(repetition: &Repetition, host: &Host) -> Result<String, Failure> {
 struct Shown<'a> {
     printer: &'a Printer,
     watcher: Watcher<'a>,
-    stream: Option<&'a EventStream>,
+    stream: &'a EventStream,
     /// An experiment made no progress.
     stopped: bool,
 }
@@ -165,7 +158,7 @@ struct Shown<'a> {
 impl Shown<'_> {
     fn note(&self, text: String) {
         self.printer.note(&text);
-        events::write_note(self.stream, text);
+        self.stream.note(text);
     }
 }
 
