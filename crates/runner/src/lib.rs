@@ -47,6 +47,7 @@ mod offers;
 mod pins;
 mod prepare;
 mod prepared;
+pub mod progress_text;
 pub mod readiness;
 mod recording;
 mod relay;
