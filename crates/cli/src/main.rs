@@ -2,8 +2,6 @@
 //!
 //! Start with [`arguments`] (the verbs) and `commands/<verb>.rs` (what each does). Nothing but [`printer`] prints.
 
-use pubmark_protocols as protocols;
-
 mod arguments;
 mod commands;
 mod events;

@@ -6,8 +6,8 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
-use pubmark_deploy::{Applied, Cluster, Collected, Deployment, RESULTS, SystemContainer};
+use clap::Args;
+use pubmark_deploy::{Applied, Cluster, Collected, Deployment, Kind, RESULTS, SystemContainer};
 use pubmark_model::placement::keys;
 use pubmark_runner::spec::TargetSpec;
 use pubmark_runner::{RunSpec, brokerless, spoken, target};
@@ -19,7 +19,7 @@ use crate::commands::run_arguments::Run;
 use crate::exit_code::ExitCode;
 use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
-use crate::values::positive_duration;
+use crate::values::{Word, one_of, positive_duration};
 use crate::{rendering, signals};
 
 /// Longest wait for the end of a run that was applied, if nothing else is said.
@@ -33,7 +33,7 @@ const APPLY_LIMIT: Duration = Duration::from_secs(3600);
 #[command(max_term_width = 80)]
 pub struct Deploy {
     /// What reads the files
-    #[arg(value_enum)]
+    #[arg(value_parser = one_of(KINDS))]
     pub kind: Kind,
 
     /// A built-in workload, the path of a workload file, or the run.yaml of a run
@@ -109,22 +109,10 @@ pub struct Deploy {
 }
 
 /// What reads the files.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Kind {
-    /// `docker compose` or `podman-compose`: all on one machine
-    Compose,
-    /// `kubectl create`
-    Kubernetes,
-}
-
-impl From<Kind> for pubmark_deploy::Kind {
-    fn from(kind: Kind) -> pubmark_deploy::Kind {
-        match kind {
-            Kind::Compose => pubmark_deploy::Kind::Compose,
-            Kind::Kubernetes => pubmark_deploy::Kind::Kubernetes,
-        }
-    }
-}
+const KINDS: &[Word<Kind>] = &[
+    ("compose", "`docker compose` or `podman-compose`: all on one machine", Kind::Compose),
+    ("kubernetes", "`kubectl create`", Kind::Kubernetes),
+];
 
 /// The first given option of `pubmark run` that the deployment sets itself, or that concerns this terminal or machine.
 fn set_by_deployment(run: &Run) -> Option<&'static str> {
@@ -257,7 +245,7 @@ impl Deploy {
     fn deployment(&self) -> Result<Deployment, Failure> {
         let spec = self.spec()?;
         let system = if spec.target.endpoint.is_some() { None } else { Some(self.container()?) };
-        let mut deployment = Deployment::new(self.kind.into(), &self.name, &self.image, self.nodes, &spec, system)?;
+        let mut deployment = Deployment::new(self.kind, &self.name, &self.image, self.nodes, &spec, system)?;
         deployment.namespace = self.namespace.clone();
         deployment.coordinator_limits = Some(self.coordinator_limit.clone()).filter(|limits| !limits.is_empty());
         deployment.node_limits = self.node_limit.clone().filter(|limits| !limits.is_empty());

@@ -11,14 +11,14 @@ use pubmark_model::experiment::{
 use pubmark_model::fault::choice::FaultChoice;
 use pubmark_model::link::choice::LinkChoice;
 use pubmark_model::topology::Topology;
-use pubmark_runner::spec;
+use pubmark_runner::spec::{Netem, Reading};
 
 use crate::commands::machines::labelled_endpoint;
-use crate::commands::setup::{Netem, Reading, protocol_names};
+use crate::commands::setup::{NETEMS, READINGS, protocol_names};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 
-use crate::values::{duration, payload_bytes, positive_duration, rate_factor, setting};
+use crate::values::{duration, one_of, payload_bytes, positive_duration, rate_factor, setting};
 
 /// Values of the axis `link`.
 #[derive(Clone, Debug)]
@@ -121,7 +121,7 @@ pub struct Grid {
     pub set: Vec<(String, String)>,
 
     /// Reading of a published workload
-    #[arg(long, value_enum, default_value = "corrected", requires = "compared",
+    #[arg(long, value_parser = one_of(READINGS), default_value = "corrected", requires = "compared",
           help_heading = LOAD, hide_short_help = true)]
     pub variant: Reading,
 
@@ -169,7 +169,7 @@ pub struct Grid {
     pub awake: bool,
 
     /// What emulates links: pubmark itself in user space, or the kernel's netem, where the kernel has it
-    #[arg(long, value_enum, default_value = "user", requires = "compared", help_heading = LOAD, hide_short_help = true)]
+    #[arg(long, value_parser = one_of(NETEMS), default_value = "user", requires = "compared", help_heading = LOAD, hide_short_help = true)]
     pub netem: Netem,
 
     /// Leave limits of the systems as they are, even if the workload's messages are too large for them
@@ -205,7 +205,7 @@ impl Grid {
             title: format!("{} on {}", listed(&systems), SystemChoice::named(workload).label),
             description: String::new(),
             workload: workload.to_owned(),
-            variant: spec::Reading::from(self.variant).into(),
+            variant: self.variant.into(),
             set: self.set.clone(),
             seed: self.seed,
             order_seed: self.seed,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
+use pubmark_protocols as protocols;
 use pubmark_runner::readiness;
 use pubmark_runner::target::definition;
 use pubmark_systems::install::{self, InstallError, Installed};
@@ -12,7 +13,7 @@ use pubmark_systems::{Definition, StartOptions, programs};
 use crate::exit_code::ExitCode;
 use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
-use crate::{protocols, signals};
+use crate::signals;
 
 /// Install systems that pubmark can start, and see whether they work.
 ///

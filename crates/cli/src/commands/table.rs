@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use pubmark_record::capacity::CapacityRecord;
 use pubmark_record::experiment::ExperimentRecord;
 use pubmark_record::record::Record;
@@ -13,6 +13,7 @@ use crate::exit_code::ExitCode;
 use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
 use crate::rendering;
+use crate::values::{Word, one_of};
 
 /// Print runs as a table for other programs: one row a run.
 ///
@@ -27,20 +28,16 @@ pub struct Table {
     pub runs: Vec<PathBuf>,
 
     /// How the table is written; what was not measured is empty in CSV, null in NDJSON, a dash in Markdown
-    #[arg(long, value_name = "FORMAT", default_value = "csv")]
-    pub format: TableFormat,
+    #[arg(long, value_name = "FORMAT", value_parser = one_of(FORMATS), default_value = "csv")]
+    pub format: Format,
 }
 
 /// How a table is written.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum TableFormat {
-    /// Comma-separated, with a header
-    Csv,
-    /// A JSON object a line
-    Ndjson,
-    /// A table of Markdown
-    Markdown,
-}
+const FORMATS: &[Word<Format>] = &[
+    ("csv", "Comma-separated, with a header", Format::Csv),
+    ("ndjson", "A JSON object a line", Format::Ndjson),
+    ("markdown", "A table of Markdown", Format::Markdown),
+];
 
 impl Table {
     /// Prints the table.
@@ -56,12 +53,7 @@ impl Table {
                 records.push(rendering::load(&folder)?);
             }
         }
-        let format = match self.format {
-            TableFormat::Csv => Format::Csv,
-            TableFormat::Ndjson => Format::Ndjson,
-            TableFormat::Markdown => Format::Markdown,
-        };
-        printer.result(&table::table(&records, format))?;
+        printer.result(&table::table(&records, self.format))?;
         Ok(ExitCode::Ok)
     }
 }
