@@ -33,6 +33,7 @@ mod error;
 pub mod faults;
 mod host;
 mod identities;
+pub mod installing;
 mod labels;
 mod latency_breakdown;
 mod life;
