@@ -25,7 +25,7 @@ use crate::watching::{Watchers, Watching};
 use crate::{host, rendering, signals};
 
 /// Lets the nodes of a prepared run join that the caller starts.
-pub type Gather<'a> = &'a mut dyn FnMut(&mut PreparedRun, &Host, &mut dyn RunObserver) -> Result<(), Failure>;
+pub type Gather<'a> = &'a mut dyn FnMut(&mut PreparedRun, &Host, &mut dyn RunObserver) -> Result<(), RunError>;
 
 impl Run {
     /// Runs, or does what was asked for instead.
