@@ -41,6 +41,8 @@ pub mod linked;
 mod links;
 pub mod log_in;
 mod message_log;
+#[cfg(feature = "cluster")]
+pub mod node_machine;
 mod nodes;
 pub mod objectives;
 mod observer;
