@@ -28,7 +28,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("serve", &["experiment", "preflight", "protocols", "record", "report", "runner", "systems"]),
     ("paper", &["experiment", "record", "report", "runner"]),
     ("choose", &["experiment", "protocols", "record", "report", "runner", "systems"]),
-    ("preflight", &["choose", "engine", "experiment", "links", "record", "report", "runner", "systems"]),
+    ("preflight", &["choose", "engine", "experiment", "links", "paper", "record", "report", "runner", "systems"]),
     ("catalogue", &["experiment", "protocol", "protocols", "record", "report", "runner", "systems"]),
     ("experiment", &["protocols", "record", "report", "runner", "systems"]),
     ("runner", &["cluster", "engine", "links", "metrics", "protocol", "protocols", "record", "report", "systems"]),
