@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use pubmark_model::builtin;
-use pubmark_model::fleet::Fleet;
 use pubmark_preflight::dry_run;
 use pubmark_record::check::{Demands, Subject, judge};
 use pubmark_record::conclusion::Conclusion;
@@ -101,18 +100,7 @@ impl Check {
             return Err(Failure::usage(format!("`{name}` is a workload, and limits are for runs of it"))
                 .hint(format!("`pubmark run {name}` first; `pubmark check {name}` alone checks the file")));
         }
-        let workload = RunSpec::new(name).load()?;
-        let fleet = Fleet::new(&workload, 1);
-        let counted = |number: usize, one: &str| format!("{number} {one}{}", if number == 1 { "" } else { "s" });
-        let devices = counted(fleet.device_count(), "device");
-        let subscribers = counted(fleet.subscribers().len(), "subscriber");
-        let variant = workload.variant.as_str();
-        let mut text = format!("  workload  {}, {variant}: {devices}, {subscribers}\n", workload.name);
-        match dry_run::run::links(&workload) {
-            links if links.is_empty() => text.push_str("  links     none\n"),
-            links => text.push_str(&links),
-        }
-        printer.result(&text)?;
+        printer.result(&dry_run::workload::text(&RunSpec::new(name).load()?))?;
         Ok(ExitCode::Ok)
     }
 

@@ -6,3 +6,4 @@ pub mod experiment;
 pub mod paper;
 mod placement;
 pub mod run;
+pub mod workload;
