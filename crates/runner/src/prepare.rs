@@ -134,8 +134,8 @@ impl RunSpec {
         let message_log = custom_metrics::log_format(self.message_log, &metrics);
         message_log::check(message_log)?;
         links::carried_out(&workload, &wanted, spoken, self)?;
-        sockets::carried_out(&self.connection, spoken, &wanted)?;
-        faults::carried_out(&workload, spoken, &wanted)?;
+        sockets::validate(&self.connection, spoken, &wanted)?;
+        faults::validate(&workload, spoken, &wanted)?;
         if let (deaf, true) = heard_by(&workload) {
             return Err(nobody_hears(&workload, &deaf));
         }
