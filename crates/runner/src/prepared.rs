@@ -47,7 +47,7 @@ use crate::linked::{self, Extent, Linked, LinksOnNodes, Reported};
 use crate::message_log::MessageLog;
 use crate::nodes;
 use crate::observer::RunObserver;
-use crate::recording::{self, Surroundings};
+use crate::recording::{self, RecordInputs};
 use crate::relay::RelayProcess;
 use crate::relayed::{self, Relayed};
 use crate::sampling::{Sampled, Sampling};
@@ -558,7 +558,7 @@ impl PreparedRun {
         recording::record(
             plan,
             outcome,
-            Surroundings {
+            RecordInputs {
                 command: self.host.command.clone(),
                 run: run.to_owned(),
                 spoken: self.spoken,
