@@ -118,8 +118,8 @@ pub struct RunOutcome {
     pub system_ended: Option<String>,
 }
 
-/// What a run behind links hands over besides.
-struct Crossed {
+/// What was observed of the links of a run.
+struct LinkObservations {
     /// What links had carried at the edges of the window.
     carried: CarriedAtEdges,
     /// Deliveries of the messages that were followed.
@@ -270,16 +270,16 @@ impl PreparedRun {
             let sides = [&publish_at, &subscribe_at];
             linked.lead_to(Relayed::of(sides, connects, node_exporter, linked.core(), relay)?);
         }
-        let (mut measured, crossed) = linked.within(|| self.measure(number, name, observer, Some(&linked)))?;
+        let (mut measured, observed) = linked.within(|| self.measure(number, name, observer, Some(&linked)))?;
         let networks = linked.networks();
-        let (edges, held_ns) = crossed.carried;
+        let (edges, held_ns) = observed.carried;
         let (report, seen) = linked.finish(edges, held_ns)?;
         let (workload, fleet) = (&self.workload, &self.fleet);
         let sampling = self.followed();
         // Where several nodes have networks, one number of a network means several.
         let seen = seen.filter(|_| self.spec.node_count() == 1);
-        let breakdown =
-            seen.map(|seen| latency_breakdown::figures(workload, fleet, &networks, sampling, &crossed.followed, &seen));
+        let breakdown = seen
+            .map(|seen| latency_breakdown::figures(workload, fleet, &networks, sampling, &observed.followed, &seen));
         recording::add_links(&mut measured.record, &[report]);
         recording::add_breakdown(&mut measured.record, breakdown);
         Ok(measured)
@@ -319,14 +319,14 @@ impl PreparedRun {
         joined.places(definition, can, profile, run, (nodes, &*self.host.stop)).map(Some)
     }
 
-    /// The same where the system is to run; with what it takes to say what crossed the links.
+    /// The same where the system is to run; with what was observed of the links.
     fn measure(
         &self,
         number: u32,
         name: &str,
         observer: &mut dyn RunObserver,
         linked: Option<&Linked>,
-    ) -> Result<(RunOutcome, Crossed), RunError> {
+    ) -> Result<(RunOutcome, LinkObservations), RunError> {
         let spec = self.spec.to_yaml(&self.workload.secret_parameters)?;
         let mut hosted = self.start_on_node()?;
         let mut target = match &hosted {
@@ -435,10 +435,10 @@ impl PreparedRun {
         let log = outcome.log.take().zip(self.spec.message_log);
         let message_log = log.map(|(log, format)| MessageLog::new(log, &plan, format, outcome.window_ns.0));
         record.message_log = message_log.as_ref().map(MessageLog::info);
-        let crossed = Crossed { carried, followed: std::mem::take(&mut outcome.followed) };
+        let observed = LinkObservations { carried, followed: std::mem::take(&mut outcome.followed) };
         let unreachable = outcome.unreachable;
         let custom = self.custom_metrics();
-        Ok((RunOutcome { spec, record, histograms, message_log, custom, unreachable, system_ended }, crossed))
+        Ok((RunOutcome { spec, record, histograms, message_log, custom, unreachable, system_ended }, observed))
     }
 
     fn custom_metrics(&self) -> Option<CustomMetrics> {
