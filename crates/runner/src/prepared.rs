@@ -286,7 +286,7 @@ impl PreparedRun {
     }
 
     /// What the user wrote cannot be used, or pubmark itself failed.
-    fn not_carried_out(&self, error: EngineError) -> RunError {
+    fn engine_failure(&self, error: EngineError) -> RunError {
         match (&error, self.driven()) {
             (EngineError::Worker { node, why }, Some(_)) => {
                 let names = self.node_names();
@@ -310,7 +310,7 @@ impl PreparedRun {
     }
 
     /// Where clients without a broker find each other on the nodes that joined; `None` where they do not.
-    fn places_on_nodes(&self) -> Result<Option<Endpoints>, RunError> {
+    fn endpoints_on_nodes(&self) -> Result<Option<Endpoints>, RunError> {
         let Some(joined) = self.driven() else { return Ok(None) };
         let Wanted::Brokerless { definition, profile, .. } = &self.wanted else { return Ok(None) };
         let can = &self.spoken.subscribe.capabilities;
@@ -331,7 +331,7 @@ impl PreparedRun {
         let mut hosted = self.start_on_node()?;
         let mut target = match &hosted {
             Some(hosted) => hosted.target(),
-            None => self.wanted.reach(self.spoken, self.places_on_nodes()?)?,
+            None => self.wanted.reach(self.spoken, self.endpoints_on_nodes()?)?,
         };
         let relay = linked.and_then(Linked::relayed);
         if let Some(relayed) = relay {
@@ -393,7 +393,7 @@ impl PreparedRun {
             (outcome, conductor.finish(), carried, held, life, pressure)
         });
         environment.load_after = environment::load();
-        let mut outcome = outcome.map_err(|error| self.not_carried_out(error))?;
+        let mut outcome = outcome.map_err(|error| self.engine_failure(error))?;
         // What the relay held is none of the system's; a run that ended early did not say.
         let reported = on_nodes.map(|_| Reported::read(&outcome.access, &self.node_names(), self.faults.len()));
         let is_unknown = relay.is_some() && carried.0[1].is_none();
