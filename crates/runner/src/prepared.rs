@@ -378,7 +378,7 @@ impl PreparedRun {
                 relay_held_ns: 0,
                 ports,
                 held: None,
-                breaker: conductor.begin(),
+                fault_start: conductor.begin(),
                 joined: self.driven().map(Arc::as_ref),
                 faults: FaultProgress::new(&self.workload, &self.faults),
                 latency: None,
