@@ -136,8 +136,8 @@ impl RunSpec {
         links::carried_out(&workload, &wanted, spoken, self)?;
         sockets::validate(&self.connection, spoken, &wanted)?;
         faults::validate(&workload, spoken, &wanted)?;
-        if let (deaf, true) = heard_by(&workload) {
-            return Err(nobody_hears(&workload, &deaf));
+        if let (unmatched, true) = unmatched_subscribers(&workload) {
+            return Err(no_subscriber_matches(&workload, &unmatched));
         }
         let faults = faults::occurrences(&workload, self.load.seed, self.window.duration)?;
         let objectives = objectives::of(self, &workload, &metrics)?;
@@ -172,29 +172,29 @@ impl RunSpec {
 }
 
 /// Clients of fleets in which every topic is held against every filter before the run: more take seconds, and `--dry-run` names their
-/// groups that hear nothing.
+/// groups that no topic matches.
 const MATCHED_CLIENTS: u64 = 2_000;
 
 /// Subscriber groups that no device's topic reaches, and whether those are all. With wills nothing is said: they have topics of their
 /// own, which are sent to when a device dies.
-fn heard_by(workload: &Workload) -> (Vec<String>, bool) {
+fn unmatched_subscribers(workload: &Workload) -> (Vec<String>, bool) {
     let devices = workload.devices.iter().map(|group| u64::from(group.count));
     let clients: u64 = devices.chain(workload.subscribers.iter().map(|group| u64::from(group.count))).sum();
     if clients > MATCHED_CLIENTS || workload.devices.iter().any(|group| group.will.is_some()) {
         return (vec![], false);
     }
-    let deaf = Plan::new(workload, &PlanOptions::default()).deaf_subscribers;
-    let all = !deaf.is_empty() && deaf.len() == workload.subscribers.len();
-    (deaf, all)
+    let unmatched = Plan::new(workload, &PlanOptions::default()).deaf_subscribers;
+    let all = !unmatched.is_empty() && unmatched.len() == workload.subscribers.len();
+    (unmatched, all)
 }
 
-/// Every subscriber would wait in vain.
-fn nobody_hears(workload: &Workload, deaf: &[String]) -> RunError {
+/// No filter of any subscriber matches a topic.
+fn no_subscriber_matches(workload: &Workload, unmatched: &[String]) -> RunError {
     let topics = workload.devices.iter().map(|group| format!("`{}`", group.topic.0)).collect::<Vec<_>>();
-    RunError::input(no_topic(workload, &deaf[0])).hint(format!("devices publish to {}", topics.join(", ")))
+    RunError::input(no_topic(workload, &unmatched[0])).hint(format!("devices publish to {}", topics.join(", ")))
 }
 
-/// What a group that hears nothing asked for, in a sentence.
+/// What a group asked for that no topic matches, in a sentence.
 fn no_topic(workload: &Workload, group: &str) -> String {
     let asked = workload.subscribers.iter().find(|subscribers| subscribers.name == group);
     let filters = asked.map_or_else(String::new, |subscribers| {
@@ -206,9 +206,9 @@ fn no_topic(workload: &Workload, group: &str) -> String {
 impl CheckedRun {
     /// What a reader should know of choices that the specification did not make.
     pub fn notes(&self) -> Vec<String> {
-        let deaf = heard_by(&self.workload).0;
+        let unmatched = unmatched_subscribers(&self.workload).0;
         let mut notes = spoken::notes(&self.spec, &self.workload, self.spoken);
-        notes.extend(deaf.iter().map(|group| no_topic(&self.workload, group)));
+        notes.extend(unmatched.iter().map(|group| no_topic(&self.workload, group)));
         notes
     }
 

@@ -42,7 +42,7 @@ pub struct Watch<'a> {
     /// Ports of a system that was started here, and what its kernel held for clients when the drain was over.
     pub ports: BTreeSet<u16>,
     pub held: Option<u64>,
-    /// Told when the window starts.
+    /// Gets the start of the window.
     pub fault_start: Sender<u64>,
     pub joined: Option<&'a Joined>,
     pub faults: FaultProgress,
