@@ -236,7 +236,7 @@ impl CheckedRun {
             linked::by_kernel(&workload)?;
         }
         let known = labels::sites_are_known(&spec, &workload);
-        let fleet = counted_out(&spec, &workload, spoken, &wanted, spec.fleet(&workload)?, known)?;
+        let fleet = checked_fleet(&spec, &workload, spoken, &wanted, spec.fleet(&workload)?, known)?;
         if let Some(sentence) =
             suitability::too_many_messages(&workload, spec.window.warmup.saturating_add(spec.window.duration))
         {
@@ -268,7 +268,7 @@ impl CheckedRun {
 
 /// A fleet that its protocols carry, that this machine holds, and whose clients are told apart. How many clients are at sites of nodes
 /// that have not joined is not known: then the last is left for [`PreparedRun::gather`].
-pub(crate) fn counted_out(
+pub(crate) fn checked_fleet(
     spec: &RunSpec,
     workload: &Workload,
     spoken: Spoken,
@@ -277,7 +277,7 @@ pub(crate) fn counted_out(
     sites_are_known: bool,
 ) -> Result<Arc<Fleet>, RunError> {
     let fleet = suitability::fleet(workload, spoken, fleet).map_err(unsuitable)?;
-    room(spec, workload, &fleet, wanted)?;
+    check_capacity(spec, workload, &fleet, wanted)?;
     if !sites_are_known {
         return Ok(fleet);
     }
@@ -289,7 +289,7 @@ pub(crate) fn counted_out(
 }
 
 /// Has this machine the open files and the ports for so many connections?
-fn room(spec: &RunSpec, workload: &Workload, fleet: &Fleet, wanted: &Wanted) -> Result<(), RunError> {
+fn check_capacity(spec: &RunSpec, workload: &Workload, fleet: &Fleet, wanted: &Wanted) -> Result<(), RunError> {
     let is_relayed = matches!(wanted, Wanted::External { .. }) && linked::are_here(spec, workload);
     let sockets = wanted.sockets(fleet).div_ceil(spec.node_count().into());
     // The relay to a system that runs already is a process of its own, with two for each connection.

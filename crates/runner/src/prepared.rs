@@ -192,7 +192,7 @@ impl PreparedRun {
         if *self.fleet.copies() != copies || !labels::sites_are_known(&self.spec, &self.workload) {
             // Subscribers alone depend on how many sites there are: the schedule is the same.
             let fleet = Fleet::of_copies(&self.workload, &copies);
-            self.fleet = prepare::counted_out(&self.spec, &self.workload, self.spoken, &self.wanted, fleet, true)?;
+            self.fleet = prepare::checked_fleet(&self.spec, &self.workload, self.spoken, &self.wanted, fleet, true)?;
         }
         Ok(())
     }
