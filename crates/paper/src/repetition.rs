@@ -285,7 +285,7 @@ fn begun(folder: &Path) -> Result<Vec<Begun>, RunError> {
 
 /// A definition as its folder holds it.
 fn written(experiment: &Experiment) -> String {
-    definition::kept(experiment.clone(), Path::new("")).experiment.to_yaml()
+    definition::bundle(experiment.clone(), Path::new("")).experiment.to_yaml()
 }
 
 impl PaperRecord {
