@@ -93,6 +93,27 @@ fn no_crate_uses_another_that_the_architecture_does_not_name() {
     assert!(wrong.is_empty(), "arrows that the architecture does not have: {wrong:#?}");
 }
 
+/// Lines of the binary at most, tests aside: it has arguments, verbs, the printer and exit codes. What a library user would miss belongs
+/// into the library.
+const LINES_OF_THE_BINARY: usize = 6_000;
+
+#[test]
+fn the_binary_has_nothing_that_a_library_user_would_miss() {
+    let mut folders = vec![std::path::PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/src"))];
+    let mut lines = 0;
+    while let Some(folder) = folders.pop() {
+        for path in std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()) {
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                let text = std::fs::read_to_string(&path).unwrap();
+                lines += text.lines().take_while(|line| *line != "#[cfg(test)]").count();
+            }
+        }
+    }
+    assert!((1_000..=LINES_OF_THE_BINARY).contains(&lines), "{lines} lines in crates/cli/src");
+}
+
 #[test]
 fn what_must_stay_independent_is() {
     for (user, used, _) in arrows() {
