@@ -4,9 +4,9 @@ use pubmark_model::experiment::{self, Experiment, Listed};
 use pubmark_runner::{ErrorKind, RunError};
 
 use pubmark_experiment::experiment::definition;
-use pubmark_experiment::experiment::pace::seconds;
 use pubmark_experiment::experiment::pace::{self, about};
 use pubmark_report::wrapping::wrap;
+use pubmark_runner::progress_text::seconds;
 
 fn rows() -> Result<Vec<Listed>, RunError> {
     experiment::all().map_err(|error| {

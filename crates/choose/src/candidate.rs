@@ -6,7 +6,7 @@ use pubmark_model::fault::choice::FaultChoice;
 use pubmark_model::secret::without_password;
 use pubmark_protocols::{self as protocols, Protocol};
 use pubmark_runner::spec::text::Text as _;
-use pubmark_runner::{ErrorKind, Host, PreparedRun, RunError, RunSpec, target, unbuilt};
+use pubmark_runner::{ErrorKind, Host, PreparedRun, RunError, RunSpec, suggestion, target, unbuilt};
 use pubmark_systems::Definition;
 
 use crate::record::State;
@@ -49,6 +49,19 @@ impl Runs {
     /// Protocol of its clients.
     pub fn protocol(&self) -> &'static str {
         self.race.spoken.publish.capabilities.name
+    }
+}
+
+/// Refuses a candidate that has to qualify and is none.
+///
+/// # Errors
+/// None has this label.
+pub fn check_required(candidates: &[Candidate], label: &str) -> Result<(), RunError> {
+    let labels = || candidates.iter().map(|candidate| candidate.label.as_str());
+    match labels().any(|one| one == label) {
+        true => Ok(()),
+        false => Err(RunError::input(format!("`--require {label}` names no candidate"))
+            .hint(suggestion::choices(label, labels()))),
     }
 }
 

@@ -1,7 +1,8 @@
 //! The record of a choice: what was required, what each candidate's runs said, and what follows.
 
+use pubmark_record::conclusion::Conclusion;
 use pubmark_record::experiment::{Contest, Grade};
-use pubmark_record::objectives::Objective;
+use pubmark_record::objectives::{Objective, Undecided};
 use pubmark_record::record::{Environment, Status, SystemInfo, VerdictStatus};
 use pubmark_record::schema1::Step;
 use pubmark_record::store::Stored;
@@ -174,6 +175,29 @@ pub struct Recommendation {
     pub text: String,
 }
 
+impl Choice {
+    /// What it came to: of the candidate that has to qualify, or of all.
+    pub fn conclusion(&self, required: Option<&str>, undecided: Option<Undecided>) -> Conclusion {
+        if self.status == Status::Interrupted {
+            return Conclusion::Interrupted;
+        }
+        let meant = self.candidates.iter().filter(|one| required.is_none_or(|label| label == one.label));
+        let states: Vec<&State> = meant.map(|candidate| &candidate.state).collect();
+        let any = |is_one: fn(&State) -> bool| states.iter().any(|state| is_one(state));
+        if any(|state| *state == State::Qualifies) {
+            Conclusion::Done
+        } else if any(|state| matches!(state, State::Undecided { .. })) {
+            Conclusion::of_undecided(undecided)
+        } else if any(|state| matches!(state, State::Broken { .. }))
+            && !any(|state| matches!(state, State::Fails { .. }))
+        {
+            Conclusion::SystemFailed
+        } else {
+            Conclusion::ThresholdMissed
+        }
+    }
+}
+
 impl Stored for Choice {
     const FILE: &'static str = CHOICE_FILE;
     const VERSION: u32 = CHOICE_SCHEMA_VERSION;
@@ -186,4 +210,25 @@ pub fn schema() -> String {
     let mut text = serde_json::to_string_pretty(&schemars::schema_for!(Choice)).expect("a schema is plain JSON");
     text.push('\n');
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+
+    #[test]
+    fn a_choice_is_concluded_by_the_candidate_that_has_to_qualify_or_by_the_best() {
+        let mut choice = sample::choice(1);
+        let of = |label| sample::choice(1).conclusion(Some(label), None);
+        assert_eq!(choice.conclusion(None, None), Conclusion::Done);
+        assert_eq!((of("small"), of("noisy")), (Conclusion::Done, Conclusion::Undecided));
+        assert_eq!((of("capped"), of("plain")), (Conclusion::ThresholdMissed, Conclusion::ThresholdMissed));
+        assert_eq!(of("absent"), Conclusion::SystemFailed);
+        assert_eq!(choice.conclusion(Some("noisy"), Some(Undecided::Pass)), Conclusion::Done);
+        choice.candidates.remove(0);
+        assert_eq!(choice.conclusion(None, Some(Undecided::Fail)), Conclusion::ThresholdMissed);
+        choice.status = Status::Interrupted;
+        assert_eq!(choice.conclusion(None, None), Conclusion::Interrupted);
+    }
 }

@@ -1,5 +1,6 @@
 //! What the process answers when it ends: one table for the code, the help and the documentation.
 
+use pubmark_record::conclusion::Conclusion;
 use pubmark_report::wrapping::wrap;
 
 /// How a call of `pubmark` ended.
@@ -27,22 +28,17 @@ pub enum ExitCode {
     Interrupted = 130,
 }
 
-/// What a limit comes to that lies between both bounds of its figure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Undecided {
-    /// Kept.
-    Pass,
-    /// Missed.
-    Fail,
-}
-
-impl Undecided {
-    /// The code of a call in which a limit is undecided, and none was missed.
-    pub fn exit(choice: Option<Undecided>) -> ExitCode {
-        match choice {
-            None => ExitCode::Undecided,
-            Some(Undecided::Pass) => ExitCode::Ok,
-            Some(Undecided::Fail) => ExitCode::ThresholdMissed,
+impl From<Conclusion> for ExitCode {
+    fn from(conclusion: Conclusion) -> ExitCode {
+        match conclusion {
+            Conclusion::Done => ExitCode::Ok,
+            Conclusion::ThresholdMissed => ExitCode::ThresholdMissed,
+            Conclusion::Regression => ExitCode::Regression,
+            Conclusion::Invalid => ExitCode::InvalidRun,
+            Conclusion::SystemFailed => ExitCode::SystemFailed,
+            Conclusion::NotWritten => ExitCode::NotWritten,
+            Conclusion::Undecided => ExitCode::Undecided,
+            Conclusion::Interrupted => ExitCode::Interrupted,
         }
     }
 }
@@ -75,16 +71,16 @@ impl ExitCode {
     /// What it means, for help and documentation.
     pub fn meaning(self) -> &'static str {
         match self {
-            ExitCode::Ok => "done",
+            ExitCode::Ok => Conclusion::Done.words(),
             ExitCode::Internal => "internal error",
             ExitCode::Usage => "usage or configuration error",
-            ExitCode::ThresholdMissed => "a threshold was missed",
-            ExitCode::Regression => "a regression was found",
-            ExitCode::InvalidRun => "the run is invalid",
-            ExitCode::SystemFailed => "the system under test failed",
-            ExitCode::NotWritten => "the results were not, or not all, written",
-            ExitCode::Undecided => "a threshold is undecided",
-            ExitCode::Interrupted => "interrupted",
+            ExitCode::ThresholdMissed => Conclusion::ThresholdMissed.words(),
+            ExitCode::Regression => Conclusion::Regression.words(),
+            ExitCode::InvalidRun => Conclusion::Invalid.words(),
+            ExitCode::SystemFailed => Conclusion::SystemFailed.words(),
+            ExitCode::NotWritten => Conclusion::NotWritten.words(),
+            ExitCode::Undecided => Conclusion::Undecided.words(),
+            ExitCode::Interrupted => Conclusion::Interrupted.words(),
         }
     }
 

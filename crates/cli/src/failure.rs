@@ -2,6 +2,7 @@
 
 use std::error::Error;
 
+use pubmark_runner::stream::EventStream;
 use pubmark_runner::{ErrorKind, RunError};
 
 use crate::exit_code::ExitCode;
@@ -54,6 +55,11 @@ impl Failure {
     /// The message of an error and of everything that caused it.
     pub fn from_error(exit: ExitCode, error: &(dyn Error + 'static)) -> Failure {
         Failure { exit, ..RunError::from_error(ErrorKind::Internal, error).into() }
+    }
+
+    /// Writes it for programs.
+    pub fn write(&self, stream: &EventStream) {
+        stream.fails(self.exit.number(), &self.chain, self.hint.as_deref());
     }
 
     /// Puts what was being done in front.

@@ -2,10 +2,7 @@
 //!
 //! Start with [`arguments`] (the verbs) and `commands/<verb>.rs` (what each does). Nothing but [`printer`] prints.
 
-use pubmark_protocols as protocols;
-
 mod arguments;
-mod check;
 mod commands;
 mod events;
 mod exit_code;

@@ -8,6 +8,7 @@ use std::io::{self, IsTerminal as _, Write as _};
 use pubmark_record::plain;
 use pubmark_report::terminal::TerminalOptions;
 use pubmark_report::wrapping::{COLUMNS, wrap_lines};
+use serde::Serialize;
 
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
@@ -72,6 +73,13 @@ impl Printer {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Prints a value as JSON.
+    pub fn json(&self, value: &impl Serialize) -> Result<(), Failure> {
+        let text =
+            serde_json::to_string_pretty(value).map_err(|error| Failure::from_error(ExitCode::Internal, &error))?;
+        self.result(&text)
     }
 
     /// Prints what is going on; silent when quiet.

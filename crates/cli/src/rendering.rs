@@ -1,6 +1,6 @@
 //! Records on disk, and what is made from them.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use pubmark_record::record::Record;
 use pubmark_record::store::{self, StoreError, Stored};
@@ -23,20 +23,7 @@ pub fn load_as<Kind: Stored>(run: &Path) -> Result<Kind, Failure> {
 
 /// A record that cannot be read.
 pub fn unreadable(error: StoreError) -> Failure {
-    let failure = Failure::from_error(ExitCode::Usage, &error);
-    match error {
-        StoreError::NotFound { .. } => failure.hint("give the folder of a run, for instance `runs/latest`"),
-        StoreError::OtherVersion { .. } => failure.hint("use the pubmark that wrote it, or run again"),
-        _ => failure.hint("give the folder of another run; `pubmark run` makes one"),
-    }
-}
-
-/// The folder that a run's path names.
-pub fn folder_of(run: &Path) -> PathBuf {
-    if run.is_dir() {
-        return run.to_owned();
-    }
-    run.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned()
+    Failure::from_error(ExitCode::Usage, &error).hint(error.reading_hint())
 }
 
 /// Writes a file, whole or not at all.

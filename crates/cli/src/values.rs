@@ -2,14 +2,34 @@
 
 use std::time::Duration;
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use pubmark_model::adjust::LARGEST_RATE_FACTOR;
 use pubmark_model::units;
 use pubmark_record::message_log::LogFormat;
+use pubmark_record::objectives::Undecided;
 use pubmark_runner::spec::text::Text;
 use pubmark_systems::limits::{self, ResourceLimits};
 
 /// Largest payload: MQTT's largest packet (MQTT 5.0 §1.5.5) with room for its head.
 const LARGEST_PAYLOAD_BYTES: u32 = 268_000_000;
+
+/// A word, what the help says of it, and its value.
+pub type Word<Value> = (&'static str, &'static str, Value);
+
+/// What a limit counts as that is undecided.
+pub const UNDECIDED: &[Word<Undecided>] = &[("pass", "Kept", Undecided::Pass), ("fail", "Missed", Undecided::Fail)];
+
+/// Reads one of these words.
+pub fn one_of<Value>(words: &'static [Word<Value>]) -> impl TypedValueParser<Value = Value>
+where
+    Value: Copy + Send + Sync + 'static,
+{
+    let shown = words.iter().map(|(word, meaning, _)| PossibleValue::new(*word).help(*meaning));
+    PossibleValuesParser::new(shown).map(|text| {
+        let found = words.iter().find(|(word, ..)| *word == text);
+        found.map(|(.., value)| *value).expect("clap has refused all others")
+    })
+}
 
 /// Reads `500ms`, `1.5s`, `2m`, `1h`.
 pub fn duration(text: &str) -> Result<Duration, String> {

@@ -41,7 +41,7 @@ impl Watching {
         events: &Events,
         json: bool,
         printer: &Printer,
-        perform: impl FnOnce(Option<&EventStream>, &mut Watchers) -> Outcome,
+        perform: impl FnOnce(&EventStream, &mut Watchers) -> Outcome,
     ) -> Outcome {
         // Before a run enters a network of its own, where nobody would reach it.
         let mut watchers = Watchers { scraped: self.metrics.bind()?, watched: self.live.bind()? };

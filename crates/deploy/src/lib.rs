@@ -1,16 +1,18 @@
 //! Files by which an orchestrator places a run: who leads it, who sends and receives, and the system.
 //!
-//! A [`Deployment`] holds the specification of the run that its coordinator makes. The specification is one of the coordinator's secrets,
-//! as a workload may have passwords in it.
+//! An [`Order`] and a run make a [`Deployment`], which holds the specification of the run that its coordinator makes. The specification is
+//! one of the coordinator's secrets, as a workload may have passwords in it.
 
 mod apply;
 mod archive;
 mod compose;
 mod kubectl;
 mod kubernetes;
+mod order;
 pub mod pod;
 mod pods;
 pub mod ssh;
+mod writing;
 mod yaml;
 
 use std::collections::hash_map::RandomState;
@@ -34,6 +36,7 @@ use pubmark_systems::limits::ResourceLimits;
 
 pub use apply::{Applied, Collected};
 pub use kubectl::Cluster;
+pub use order::Order;
 
 /// Port of the coordinator.
 const COORDINATOR_PORT: u16 = 7700;
@@ -49,7 +52,7 @@ const LINK_CAPABILITIES: [&str; 3] = ["NET_ADMIN", "SYS_ADMIN", "SYS_NICE"];
 /// What the emulator in user space takes its packets from.
 const TUNNELS: &str = "/dev/net/tun";
 /// Where the coordinator's results are in its pod.
-pub const RESULTS: &str = "/pubmark/results";
+const RESULTS: &str = "/pubmark/results";
 /// Longest wait of the coordinator for nodes: images are fetched meanwhile.
 const JOIN_LIMIT: Duration = Duration::from_secs(600);
 /// Longest wait of the coordinator for the system, for the same reason.
@@ -120,7 +123,7 @@ impl Deployment {
     ///
     /// # Errors
     /// The log-in cannot be read, or the specification cannot be written.
-    pub fn new(
+    pub(crate) fn new(
         kind: Kind,
         name: &str,
         image: &str,

@@ -1,7 +1,7 @@
 //! What a run came to: it counts, or it failed for a reason.
 
 use pubmark_record::experiment::FailureKind;
-use pubmark_record::record::{Record, Status, VerdictStatus};
+use pubmark_record::record::{Record, VerdictStatus};
 use pubmark_record::verdict::rules::{Blame, RULES};
 use pubmark_runner::{ErrorKind, RunError, RunOutcome};
 
@@ -36,8 +36,7 @@ pub fn measured(outcome: &RunOutcome) -> End {
             format!("`{}` ended during the run: {}", record.system.name, one_line(ended)),
         );
     }
-    // A run that lost a node or a worker ended early, too, and nobody stopped it: its verdict says so.
-    if record.run.status == Status::Interrupted && !has_lost(record) {
+    if record.was_stopped() {
         return End::Stopped;
     }
     if outcome.unreachable {
@@ -48,11 +47,6 @@ pub fn measured(outcome: &RunOutcome) -> End {
         VerdictStatus::Invalid => invalid(record),
         status => End::Counts(status),
     }
-}
-
-/// Was a node or a worker lost?
-pub fn has_lost(record: &Record) -> bool {
-    record.tables.nodes.iter().any(|node| node.lost.is_some()) || !record.tables.lost_workers.is_empty()
 }
 
 /// The first reason that made a run invalid, and whether it was ours.
@@ -105,7 +99,7 @@ fn one_line(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use pubmark_record::cost::LimitEffect;
-    use pubmark_record::record::Reason;
+    use pubmark_record::record::{Reason, Status};
     use pubmark_record::sample;
 
     use super::*;

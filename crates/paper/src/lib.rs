@@ -21,7 +21,7 @@ mod words;
 pub use html::html;
 pub use markdown::markdown;
 pub use record::PaperRecord;
-pub use repetition::{Part, Progress, Repetition};
+pub use repetition::{Part, Progress, Repetition, Step};
 pub use selection::Selection;
 pub use terminal::summary;
 

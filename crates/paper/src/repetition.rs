@@ -1,6 +1,7 @@
 //! A publication's experiments, made one after the other in one folder. What is there already is not made again, so that the same call
 //! goes on where the last one stopped.
 
+use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,6 +10,7 @@ use std::sync::atomic::Ordering;
 use pubmark_experiment::experiment::{JOURNAL_FILE, Sitting, definition};
 use pubmark_experiment::{Machines, Observer};
 use pubmark_model::experiment::Experiment;
+use pubmark_record::conclusion::Conclusion;
 use pubmark_record::experiment::ExperimentRecord;
 use pubmark_record::record::Status;
 use pubmark_record::store;
@@ -28,14 +30,56 @@ pub struct Repetition {
     quick: bool,
 }
 
-/// What is shown on the way.
+/// What happens to an experiment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step<'a> {
+    /// It begins, or goes on: the `number`th of `of`.
+    Begins {
+        /// Its name.
+        name: &'a str,
+        /// Its number, from 1.
+        number: usize,
+        /// Experiments that are selected.
+        of: usize,
+        /// Some of its runs were made earlier.
+        goes_on: bool,
+    },
+    /// It is left out.
+    LeftOut {
+        /// Its name.
+        name: &'a str,
+        /// Why.
+        why: &'a str,
+    },
+    /// It ended before all its runs were made: they were invalid, one after the other.
+    Stopped {
+        /// Its name.
+        name: &'a str,
+        /// Why.
+        why: &'a str,
+    },
+}
+
+impl fmt::Display for Step<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Step::Begins { name, number, of, goes_on } => {
+                let what = if *goes_on { "goes on" } else { "begins" };
+                write!(formatter, "experiment {number} of {of}: {name} {what}")
+            }
+            Step::LeftOut { name, why } => write!(formatter, "{name} is left out: {why}"),
+            Step::Stopped { name, why } => write!(
+                formatter,
+                "{name} stopped: every run of its last two blocks was invalid for the same reason: {why}"
+            ),
+        }
+    }
+}
+
+/// Receives what happens.
 pub trait Progress {
-    /// An experiment begins, or goes on: the `number`th of `of`.
-    fn begins(&mut self, name: &str, number: usize, of: usize, goes_on: bool);
-    /// An experiment is left out.
-    fn left_out(&mut self, name: &str, why: &str);
-    /// An experiment ended before all its runs were made.
-    fn stopped(&mut self, name: &str, why: &str);
+    /// Something happened to an experiment.
+    fn step(&mut self, step: Step<'_>);
     /// What happens in the experiment that runs.
     fn observer(&mut self) -> &mut dyn Observer;
 }
@@ -161,7 +205,8 @@ impl Repetition {
     /// Makes what is missing of an experiment.
     fn make(&self, part: &mut Part, number: usize, host: &Host, progress: &mut dyn Progress) -> Result<(), RunError> {
         let name = part.experiment.name.clone();
-        progress.begins(&name, number, self.experiments.len(), part.folder.is_some());
+        let (of, goes_on) = (self.experiments.len(), part.folder.is_some());
+        progress.step(Step::Begins { name: &name, number, of, goes_on });
         let (machines, observer) = (Machines::default(), progress.observer());
         let sitting = match &part.folder {
             Some(folder) => Sitting::resume(&self.folder.join(folder), host, &machines, observer),
@@ -174,7 +219,7 @@ impl Repetition {
                 let reasons = if error.chain.len() > 1 { &error.chain[1..] } else { &error.chain[..] };
                 part.record = Err(reasons.join("; "));
                 part.left_out = true;
-                progress.left_out(&name, &reasons.join("; "));
+                progress.step(Step::LeftOut { name: &name, why: &reasons.join("; ") });
                 return Ok(());
             }
             Err(error) => return Err(error.during(format!("`{name}` cannot be run"))),
@@ -186,7 +231,7 @@ impl Repetition {
         }
         let finished = finished?;
         if let Some(stopped) = &finished.no_progress {
-            progress.stopped(&name, &stopped.reason);
+            progress.step(Step::Stopped { name: &name, why: &stopped.reason });
         }
         finished.unwritten.map_or(Ok(()), Err)
     }
@@ -240,13 +285,24 @@ fn begun(folder: &Path) -> Result<Vec<Begun>, RunError> {
 
 /// A definition as its folder holds it.
 fn written(experiment: &Experiment) -> String {
-    definition::kept(experiment.clone(), Path::new("")).experiment.to_yaml()
+    definition::bundle(experiment.clone(), Path::new("")).experiment.to_yaml()
 }
 
 impl PaperRecord {
     /// Were all runs made that can be made here?
     pub fn is_complete(&self) -> bool {
         self.status == Status::Complete
+    }
+
+    /// What a call came to that wrote it, and in which an experiment [stopped](Step::Stopped) or none did.
+    pub fn conclusion(&self, stopped: bool) -> Conclusion {
+        match (self.is_complete(), self.has_measured()) {
+            // What stopped by itself would stop again.
+            (false, _) if stopped => Conclusion::Invalid,
+            (false, _) => Conclusion::Interrupted,
+            (true, true) => Conclusion::Done,
+            (true, false) => Conclusion::SystemFailed,
+        }
     }
 
     /// Is there a cell with a run that counts, of an experiment whose folder is here?

@@ -71,6 +71,19 @@ pub struct ExperimentRecord {
 }
 
 impl ExperimentRecord {
+    /// Folders of its runs, those that failed included, relative to its own: cell by cell, by repetition.
+    pub fn run_folders(&self) -> Vec<String> {
+        let of_cell = |cell: &Cell| {
+            let failed = cell.failures.iter().filter_map(|failure| Some((failure.repetition, failure.folder.clone()?)));
+            let mut all: Vec<(u32, String)> =
+                cell.runs.iter().map(|run| (run.repetition, run.folder.clone())).chain(failed).collect();
+            all.sort();
+            all.dedup();
+            all.into_iter().map(|(_, folder)| folder)
+        };
+        self.cells.iter().flat_map(of_cell).collect()
+    }
+
     /// The workload, with its variant where there is more than one, or it is not the default.
     pub fn workload_words(&self) -> String {
         match self.has_readings || self.variant == "published" {

@@ -3,13 +3,14 @@
 //! Start with [`record::Record`], which has a field for each group of figures. A value that was not measured is absent (`null`), never 0.
 //! [`verdict`] judges whether it may be believed, [`warnings`] says what a reader should know besides, [`store`] saves it
 //! in a run folder and reads records of schema 1, too ([`schema1`]), [`comparison`] puts several side by side,
-//! [`evaluation`] judges an experiment, [`threshold`] holds a record against limits.
+//! [`evaluation`] judges an experiment, [`threshold`] holds a record against limits, [`conclusion`] says what a command came to.
 
 pub mod by_reason;
 pub mod capacity;
 pub mod check;
 pub mod codes;
 pub mod comparison;
+pub mod conclusion;
 pub mod conditions;
 pub mod connections;
 pub mod content;

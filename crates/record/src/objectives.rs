@@ -37,6 +37,15 @@ impl ObjectiveOutcome {
     }
 }
 
+/// What a limit counts as that lies between both bounds of its figure, where somebody decides that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Undecided {
+    /// Kept.
+    Pass,
+    /// Missed.
+    Fail,
+}
+
 /// A limit, and what became of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Objective {

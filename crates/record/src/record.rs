@@ -82,3 +82,15 @@ pub struct Record {
     /// The machine.
     pub environment: Environment,
 }
+
+impl Record {
+    /// Was a node or a worker lost?
+    pub fn has_lost(&self) -> bool {
+        self.tables.nodes.iter().any(|node| node.lost.is_some()) || !self.tables.lost_workers.is_empty()
+    }
+
+    /// Did somebody stop the run? One that lost a node or a worker ended early, too, and nobody stopped it: its verdict says so.
+    pub fn was_stopped(&self) -> bool {
+        self.run.status == Status::Interrupted && !self.has_lost()
+    }
+}

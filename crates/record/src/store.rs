@@ -98,6 +98,17 @@ pub enum StoreError {
     },
 }
 
+impl StoreError {
+    /// What to type instead, where a record was to be read.
+    pub fn reading_hint(&self) -> &'static str {
+        match self {
+            StoreError::NotFound { .. } => "give the folder of a run, for instance `runs/latest`",
+            StoreError::OtherVersion { .. } => "use the pubmark that wrote it, or run again",
+            _ => "give the folder of another run; `pubmark run` makes one",
+        }
+    }
+}
+
 /// The folder of one run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunFolder {
@@ -235,6 +246,31 @@ pub fn to_json<Kind: Stored>(record: &Kind) -> Result<String, StoreError> {
 /// Does `path` name a record of this kind: a folder that holds one, or its file?
 pub fn is_a<Kind: Stored>(path: &Path) -> bool {
     path.join(Kind::FILE).is_file() || path.is_file() && path.file_name().is_some_and(|name| name == Kind::FILE)
+}
+
+/// The folder of the record that `path` names: the folder itself, or its file.
+pub fn folder_of(path: &Path) -> PathBuf {
+    if path.is_dir() {
+        return path.to_owned();
+    }
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned()
+}
+
+/// Folders with the records of the runs that `path` names: itself, or all that an experiment or a search saved. A run that failed early may
+/// have left logs and no record.
+///
+/// # Errors
+/// The record of the experiment or the search cannot be read.
+pub fn run_folders(path: &Path) -> Result<Vec<PathBuf>, StoreError> {
+    let names = if is_a::<ExperimentRecord>(path) {
+        load_as::<ExperimentRecord>(path)?.run_folders()
+    } else if is_a::<CapacityRecord>(path) {
+        load_as::<CapacityRecord>(path)?.trials.into_iter().filter_map(|trial| trial.folder).collect()
+    } else {
+        return Ok(vec![path.to_owned()]);
+    };
+    let base = folder_of(path);
+    Ok(names.into_iter().map(|name| base.join(name)).filter(|folder| is_a::<Record>(folder)).collect())
 }
 
 /// Reads the record of a run at `path`: a run folder, a link to one, or a file.

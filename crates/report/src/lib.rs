@@ -4,6 +4,7 @@
 //! Start with [`terminal::summary`] and [`exports::EXPORTS`]. Values that were not measured are shown as `—`, never as 0.
 
 pub mod charts;
+pub mod check;
 pub mod columns;
 pub mod csv;
 pub mod experiment;

@@ -39,12 +39,12 @@ pub fn refuse_endpoint(nodes: u16, spoken: Spoken) -> Result<(), RunError> {
     .hint("`--system NAME` in place of `--endpoint`: the clients of each node then use the node's own address"))
 }
 
-/// Where the clients of a system without a broker find each other: one place where all meet, or one for each subscriber. Behind
-/// links each network has a place of its own, or a subscriber listens at its network's address.
+/// Where the clients of a system without a broker find each other: one endpoint where all meet, or one for each subscriber. Behind
+/// links each network has an endpoint of its own, or a subscriber listens at its network's address.
 ///
 /// # Errors
 /// Something was asked for that only a broker could have, or there are not so many free ports.
-pub fn places(
+pub fn meeting_endpoints(
     definition: &Definition,
     protocol: &Capabilities,
     spec: &RunSpec,
@@ -71,20 +71,20 @@ pub fn places(
         let more = ways.across_links.settings.trim();
         add(&mut settings, more);
     }
-    let place = |address: SocketAddr| endpoint(definition, protocol, address, &settings);
+    let at = |address: SocketAddr| endpoint(definition, protocol, address, &settings);
     let endpoints_wanted = addresses.len();
-    let endpoints = addresses.into_iter().map(place).collect();
+    let endpoints = addresses.into_iter().map(at).collect();
     let meet = definition.back_ends.brokerless.as_ref().map(|ways| ways.across_links.meet).unwrap_or_default();
-    let places = match (networks, meet) {
+    let found = match (networks, meet) {
         (Some(_), _) if protocol.features.subscribers_listen => Endpoints::several(endpoints, false),
         (Some(networks), Meet::Everywhere) => Endpoints::by_group(endpoints, [networks.devices, networks.subscribers]),
         (Some(networks), Meet::AtSubscribers) => {
-            let place = networks.of_all_subscribers().ok_or_else(|| no_common_place(protocol.title))?;
-            endpoints.into_iter().nth(usize::from(place)).map(Endpoints::one)
+            let network = networks.of_all_subscribers().ok_or_else(|| no_common_endpoint(protocol.title))?;
+            endpoints.into_iter().nth(usize::from(network)).map(Endpoints::one)
         }
         (None, _) => Endpoints::several(endpoints, false),
     };
-    places.ok_or_else(|| not_so_many(endpoints_wanted))
+    found.ok_or_else(|| not_so_many(endpoints_wanted))
 }
 
 /// What endpoints of a profile say behind their port, where clients are on machines with these addresses; on this one alone if there
@@ -130,7 +130,7 @@ pub(crate) fn endpoint(
     }
 }
 
-fn no_common_place(title: &str) -> RunError {
+fn no_common_endpoint(title: &str) -> RunError {
     RunError::unsupported(format!(
         "over {title} devices meet subscribers at one address, and these are behind several links"
     ))
@@ -147,7 +147,7 @@ pub(crate) fn not_so_many(subscribers: usize) -> RunError {
     RunError::new(ErrorKind::TooLarge, text).hint(hint)
 }
 
-/// Can each of so many subscribers listen at a place of its own?
+/// Can each of so many subscribers listen at an endpoint of its own?
 pub(crate) fn check_listeners(protocol: &Capabilities, subscribers: usize) -> Result<(), RunError> {
     let can = !protocol.features.subscribers_listen || (1..=usize::from(u16::MAX)).contains(&subscribers);
     if can { Ok(()) } else { Err(not_so_many(subscribers)) }
@@ -163,20 +163,20 @@ fn listening_ports(subscribers: usize) -> Result<Vec<u16>, RunError> {
 
 fn meeting_port(definition: &Definition) -> Result<u16, RunError> {
     let found = match definition.back_ends.brokerless.as_ref().and_then(|brokerless| brokerless.ports.as_ref()) {
-        Some(places) => ports::free_to_meet(places),
+        Some(wanted) => ports::free_to_meet(wanted),
         None => ports::free(1).map(|ports| ports.first().copied().unwrap_or_default()),
     };
     found.map_err(|error| RunError::from_error(ErrorKind::System, &error))
 }
 
 /// What the record says of such a system.
-pub fn info(definition: &Definition, profile: &str, places: &Endpoints) -> SystemInfo {
+pub fn info(definition: &Definition, profile: &str, endpoints: &Endpoints) -> SystemInfo {
     SystemInfo {
         name: definition.name.clone(),
         version: None,
         back_end: BackEndKind::Brokerless,
         profile: Some(profile.to_owned()),
-        endpoint: places.endpoints().first().map(|place| place.shown.clone()).unwrap_or_default(),
+        endpoint: endpoints.endpoints().first().map(|first| first.shown.clone()).unwrap_or_default(),
         ranked: definition.ranked,
         papers: definition.papers.clone(),
         ..SystemInfo::default()

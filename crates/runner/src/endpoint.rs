@@ -172,8 +172,8 @@ impl Written {
 
     fn read(text: &str, protocol: &Capabilities) -> Result<Written, EndpointError> {
         let Some((scheme, rest)) = text.split_once("://") else {
-            let place = text.rsplit_once('@').map_or(text, |(_, place)| place);
-            let shown = without_password(&format!("://{place}")).trim_start_matches("://").to_owned();
+            let host_port = text.rsplit_once('@').map_or(text, |(_, host_port)| host_port);
+            let shown = without_password(&format!("://{host_port}")).trim_start_matches("://").to_owned();
             return Err(EndpointError::NoScheme { shown, scheme: protocol.schemes.first().copied().unwrap_or("") });
         };
         let scheme = scheme.to_ascii_lowercase();
@@ -205,19 +205,19 @@ impl Written {
             Some(at) => rest.split_at(at),
             None => (rest, ""),
         };
-        let (login, place) = match rest.rsplit_once('@') {
-            Some((login, place)) => (Some(login), place),
+        let (login, host_port) = match rest.rsplit_once('@') {
+            Some((login, host_port)) => (Some(login), host_port),
             None => (None, rest),
         };
-        let place = place.strip_suffix('/').unwrap_or(place);
+        let host_port = host_port.strip_suffix('/').unwrap_or(host_port);
         let default_port = match over {
             Some(_) => OverWebSocket::PORTS[usize::from(encrypted)],
             None if encrypted => protocol.default_tls_port,
             None => protocol.default_port,
         };
-        let (host, port) = split_place(place)?;
+        let (host, port) = split_host_port(host_port)?;
         if host.is_empty() {
-            return Err(EndpointError::NoHost { shown: format!("{scheme}://{place}"), scheme });
+            return Err(EndpointError::NoHost { shown: format!("{scheme}://{host_port}"), scheme });
         }
         let port = port.map_or(Ok(default_port), read_port)?;
         let credentials = login.map(read_login).transpose()?;
@@ -306,10 +306,10 @@ fn refuses_datagrams(address: SocketAddr) -> bool {
     sent.is_err_and(|error| !matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut))
 }
 
-fn split_place(place: &str) -> Result<(String, Option<&str>), EndpointError> {
-    if let Some(bracketed) = place.strip_prefix('[') {
+fn split_host_port(host_port: &str) -> Result<(String, Option<&str>), EndpointError> {
+    if let Some(bracketed) = host_port.strip_prefix('[') {
         let Some((host, behind)) = bracketed.split_once(']') else {
-            return Err(EndpointError::BadAddress { host: place.to_owned() });
+            return Err(EndpointError::BadAddress { host: host_port.to_owned() });
         };
         if host.parse::<std::net::Ipv6Addr>().is_err() {
             return Err(EndpointError::BadAddress { host: host.to_owned() });
@@ -320,13 +320,13 @@ fn split_place(place: &str) -> Result<(String, Option<&str>), EndpointError> {
             None => Err(EndpointError::Trailing { rest: behind.to_owned() }),
         };
     }
-    if let Some(at) = place.find(['/', '?', '#']) {
-        return Err(EndpointError::Trailing { rest: place[at..].to_owned() });
+    if let Some(at) = host_port.find(['/', '?', '#']) {
+        return Err(EndpointError::Trailing { rest: host_port[at..].to_owned() });
     }
-    match place.split_once(':') {
-        Some((_, port)) if port.contains(':') => Err(EndpointError::BadAddress { host: place.to_owned() }),
+    match host_port.split_once(':') {
+        Some((_, port)) if port.contains(':') => Err(EndpointError::BadAddress { host: host_port.to_owned() }),
         Some((host, port)) => Ok((host.to_owned(), Some(port))),
-        None => Ok((place.to_owned(), None)),
+        None => Ok((host_port.to_owned(), None)),
     }
 }
 

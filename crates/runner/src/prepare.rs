@@ -135,10 +135,10 @@ impl RunSpec {
         let message_log = custom_metrics::log_format(self.message_log, &metrics);
         message_log::check(message_log)?;
         links::carried_out(&workload, &wanted, spoken, self)?;
-        sockets::carried_out(&self.connection, spoken, &wanted)?;
-        faults::carried_out(&workload, spoken, &wanted)?;
-        if let (deaf, true) = heard_by(&workload) {
-            return Err(nobody_hears(&workload, &deaf));
+        sockets::validate(&self.connection, spoken, &wanted)?;
+        faults::validate(&workload, spoken, &wanted)?;
+        if let (unmatched, true) = unmatched_subscribers(&workload) {
+            return Err(no_subscriber_matches(&workload, &unmatched));
         }
         let faults = faults::occurrences(&workload, self.load.seed, self.window.duration)?;
         let objectives = objectives::of(self, &workload, &metrics)?;
@@ -173,29 +173,29 @@ impl RunSpec {
 }
 
 /// Clients of fleets in which every topic is held against every filter before the run: more take seconds, and `--dry-run` names their
-/// groups that hear nothing.
+/// groups that no topic matches.
 const MATCHED_CLIENTS: u64 = 2_000;
 
 /// Subscriber groups that no device's topic reaches, and whether those are all. With wills nothing is said: they have topics of their
 /// own, which are sent to when a device dies.
-fn heard_by(workload: &Workload) -> (Vec<String>, bool) {
+fn unmatched_subscribers(workload: &Workload) -> (Vec<String>, bool) {
     let devices = workload.devices.iter().map(|group| u64::from(group.count));
     let clients: u64 = devices.chain(workload.subscribers.iter().map(|group| u64::from(group.count))).sum();
     if clients > MATCHED_CLIENTS || workload.devices.iter().any(|group| group.will.is_some()) {
         return (vec![], false);
     }
-    let deaf = Plan::new(workload, &PlanOptions::default()).deaf_subscribers;
-    let all = !deaf.is_empty() && deaf.len() == workload.subscribers.len();
-    (deaf, all)
+    let unmatched = Plan::new(workload, &PlanOptions::default()).deaf_subscribers;
+    let all = !unmatched.is_empty() && unmatched.len() == workload.subscribers.len();
+    (unmatched, all)
 }
 
-/// Every subscriber would wait in vain.
-fn nobody_hears(workload: &Workload, deaf: &[String]) -> RunError {
+/// No filter of any subscriber matches a topic.
+fn no_subscriber_matches(workload: &Workload, unmatched: &[String]) -> RunError {
     let topics = workload.devices.iter().map(|group| format!("`{}`", group.topic.0)).collect::<Vec<_>>();
-    RunError::input(no_topic(workload, &deaf[0])).hint(format!("devices publish to {}", topics.join(", ")))
+    RunError::input(no_topic(workload, &unmatched[0])).hint(format!("devices publish to {}", topics.join(", ")))
 }
 
-/// What a group that hears nothing asked for, in a sentence.
+/// What a group asked for that no topic matches, in a sentence.
 fn no_topic(workload: &Workload, group: &str) -> String {
     let asked = workload.subscribers.iter().find(|subscribers| subscribers.name == group);
     let filters = asked.map_or_else(String::new, |subscribers| {
@@ -207,9 +207,9 @@ fn no_topic(workload: &Workload, group: &str) -> String {
 impl CheckedRun {
     /// What a reader should know of choices that the specification did not make.
     pub fn notes(&self) -> Vec<String> {
-        let deaf = heard_by(&self.workload).0;
+        let unmatched = unmatched_subscribers(&self.workload).0;
         let mut notes = spoken::notes(&self.spec, &self.workload, self.spoken);
-        notes.extend(deaf.iter().map(|group| no_topic(&self.workload, group)));
+        notes.extend(unmatched.iter().map(|group| no_topic(&self.workload, group)));
         notes
     }
 
@@ -237,7 +237,7 @@ impl CheckedRun {
             linked::by_kernel(&workload)?;
         }
         let known = labels::sites_are_known(&spec, &workload);
-        let fleet = counted_out(&spec, &workload, spoken, &wanted, spec.fleet(&workload)?, known)?;
+        let fleet = checked_fleet(&spec, &workload, spoken, &wanted, spec.fleet(&workload)?, known)?;
         if let Some(sentence) =
             suitability::too_many_messages(&workload, spec.window.warmup.saturating_add(spec.window.duration))
         {
@@ -269,7 +269,7 @@ impl CheckedRun {
 
 /// A fleet that its protocols carry, that this machine holds, and whose clients are told apart. How many clients are at sites of nodes
 /// that have not joined is not known: then the last is left for [`PreparedRun::gather`].
-pub(crate) fn counted_out(
+pub(crate) fn checked_fleet(
     spec: &RunSpec,
     workload: &Workload,
     spoken: Spoken,
@@ -278,7 +278,7 @@ pub(crate) fn counted_out(
     sites_are_known: bool,
 ) -> Result<Arc<Fleet>, RunError> {
     let fleet = suitability::fleet(workload, spoken, fleet).map_err(unsuitable)?;
-    room(spec, workload, &fleet, wanted)?;
+    check_capacity(spec, workload, &fleet, wanted)?;
     if !sites_are_known {
         return Ok(fleet);
     }
@@ -290,7 +290,7 @@ pub(crate) fn counted_out(
 }
 
 /// Has this machine the open files and the ports for so many connections?
-fn room(spec: &RunSpec, workload: &Workload, fleet: &Fleet, wanted: &Wanted) -> Result<(), RunError> {
+fn check_capacity(spec: &RunSpec, workload: &Workload, fleet: &Fleet, wanted: &Wanted) -> Result<(), RunError> {
     let is_relayed = matches!(wanted, Wanted::External { .. }) && linked::are_here(spec, workload);
     let sockets = wanted.sockets(fleet).div_ceil(spec.node_count().into());
     // The relay to a system that runs already is a process of its own, with two for each connection.

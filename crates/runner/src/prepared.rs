@@ -48,7 +48,7 @@ use crate::message_log::MessageLog;
 use crate::node_links::{LinksOnNodes, Reported};
 use crate::nodes;
 use crate::observer::RunObserver;
-use crate::recording::{self, Surroundings};
+use crate::recording::{self, RecordInputs};
 use crate::relay::RelayProcess;
 use crate::relayed::{self, Relayed};
 use crate::sampling::{Sampled, Sampling};
@@ -119,8 +119,8 @@ pub struct RunOutcome {
     pub system_ended: Option<String>,
 }
 
-/// What a run behind links hands over besides.
-struct Crossed {
+/// What was observed of the links of a run.
+struct LinkObservations {
     /// What links had carried at the edges of the window.
     carried: CarriedAtEdges,
     /// Deliveries of the messages that were followed.
@@ -193,7 +193,7 @@ impl PreparedRun {
         if *self.fleet.copies() != copies || !labels::sites_are_known(&self.spec, &self.workload) {
             // Subscribers alone depend on how many sites there are: the schedule is the same.
             let fleet = Fleet::of_copies(&self.workload, &copies);
-            self.fleet = prepare::counted_out(&self.spec, &self.workload, self.spoken, &self.wanted, fleet, true)?;
+            self.fleet = prepare::checked_fleet(&self.spec, &self.workload, self.spoken, &self.wanted, fleet, true)?;
         }
         Ok(())
     }
@@ -271,23 +271,23 @@ impl PreparedRun {
             let sides = [&publish_at, &subscribe_at];
             linked.lead_to(Relayed::of(sides, connects, node_exporter, linked.core(), relay)?);
         }
-        let (mut measured, crossed) = linked.within(|| self.measure(number, name, observer, Some(&linked)))?;
+        let (mut measured, observed) = linked.within(|| self.measure(number, name, observer, Some(&linked)))?;
         let networks = linked.networks();
-        let (edges, held_ns) = crossed.carried;
+        let (edges, held_ns) = observed.carried;
         let (report, seen) = linked.finish(edges, held_ns)?;
         let (workload, fleet) = (&self.workload, &self.fleet);
         let sampling = self.followed();
         // Where several nodes have networks, one number of a network means several.
         let seen = seen.filter(|_| self.spec.node_count() == 1);
-        let breakdown =
-            seen.map(|seen| latency_breakdown::figures(workload, fleet, &networks, sampling, &crossed.followed, &seen));
+        let breakdown = seen
+            .map(|seen| latency_breakdown::figures(workload, fleet, &networks, sampling, &observed.followed, &seen));
         recording::add_links(&mut measured.record, &[report]);
         recording::add_breakdown(&mut measured.record, breakdown);
         Ok(measured)
     }
 
     /// What the user wrote cannot be used, or pubmark itself failed.
-    fn not_carried_out(&self, error: EngineError) -> RunError {
+    fn engine_failure(&self, error: EngineError) -> RunError {
         match (&error, self.driven()) {
             (EngineError::Worker { node, why }, Some(_)) => {
                 let names = self.node_names();
@@ -311,7 +311,7 @@ impl PreparedRun {
     }
 
     /// Where clients without a broker find each other on the nodes that joined; `None` where they do not.
-    fn places_on_nodes(&self) -> Result<Option<Endpoints>, RunError> {
+    fn endpoints_on_nodes(&self) -> Result<Option<Endpoints>, RunError> {
         let Some(joined) = self.driven() else { return Ok(None) };
         let Wanted::Brokerless { definition, profile, .. } = &self.wanted else { return Ok(None) };
         let can = &self.spoken.subscribe.capabilities;
@@ -320,19 +320,19 @@ impl PreparedRun {
         joined.places(definition, can, profile, run, (nodes, &*self.host.stop)).map(Some)
     }
 
-    /// The same where the system is to run; with what it takes to say what crossed the links.
+    /// The same where the system is to run; with what was observed of the links.
     fn measure(
         &self,
         number: u32,
         name: &str,
         observer: &mut dyn RunObserver,
         linked: Option<&Linked>,
-    ) -> Result<(RunOutcome, Crossed), RunError> {
+    ) -> Result<(RunOutcome, LinkObservations), RunError> {
         let spec = self.spec.to_yaml(&self.workload.secret_parameters)?;
         let mut hosted = self.start_on_node()?;
         let mut target = match &hosted {
             Some(hosted) => hosted.target(),
-            None => self.wanted.reach(self.spoken, self.places_on_nodes()?)?,
+            None => self.wanted.reach(self.spoken, self.endpoints_on_nodes()?)?,
         };
         let relay = linked.and_then(Linked::relayed);
         if let Some(relayed) = relay {
@@ -379,7 +379,7 @@ impl PreparedRun {
                 relay_held_ns: 0,
                 ports,
                 held: None,
-                breaker: conductor.begin(),
+                fault_start: conductor.begin(),
                 joined: self.driven().map(Arc::as_ref),
                 faults: FaultProgress::new(&self.workload, &self.faults),
                 latency: None,
@@ -394,7 +394,7 @@ impl PreparedRun {
             (outcome, conductor.finish(), carried, held, life, pressure)
         });
         environment.load_after = environment::load();
-        let mut outcome = outcome.map_err(|error| self.not_carried_out(error))?;
+        let mut outcome = outcome.map_err(|error| self.engine_failure(error))?;
         // What the relay held is none of the system's; a run that ended early did not say.
         let reported = on_nodes.map(|_| Reported::read(&outcome.access, &self.node_names(), self.faults.len()));
         let is_unknown = relay.is_some() && carried.0[1].is_none();
@@ -436,10 +436,10 @@ impl PreparedRun {
         let log = outcome.log.take().zip(self.spec.message_log);
         let message_log = log.map(|(log, format)| MessageLog::new(log, &plan, format, outcome.window_ns.0));
         record.message_log = message_log.as_ref().map(MessageLog::info);
-        let crossed = Crossed { carried, followed: std::mem::take(&mut outcome.followed) };
+        let observed = LinkObservations { carried, followed: std::mem::take(&mut outcome.followed) };
         let unreachable = outcome.unreachable;
         let custom = self.custom_metrics();
-        Ok((RunOutcome { spec, record, histograms, message_log, custom, unreachable, system_ended }, crossed))
+        Ok((RunOutcome { spec, record, histograms, message_log, custom, unreachable, system_ended }, observed))
     }
 
     fn custom_metrics(&self) -> Option<CustomMetrics> {
@@ -559,7 +559,7 @@ impl PreparedRun {
         recording::record(
             plan,
             outcome,
-            Surroundings {
+            RecordInputs {
                 command: self.host.command.clone(),
                 run: run.to_owned(),
                 spoken: self.spoken,

@@ -36,8 +36,8 @@ use crate::linked::{self, LinkReport};
 use pubmark_protocol::capabilities;
 use pubmark_protocols::Spoken;
 
-/// Everything around the engine's outcome that a record holds.
-pub struct Surroundings {
+/// What a record holds besides the engine's outcome.
+pub struct RecordInputs {
     /// The call, which may have passwords in it.
     pub command: Vec<String>,
     /// Name of the run: its folder's name.
@@ -67,50 +67,50 @@ pub struct Surroundings {
 }
 
 /// Puts the record together; it is to be [judged](judge) when all is in it.
-pub fn record(plan: &RunPlan, outcome: &Outcome, mut around: Surroundings) -> Record {
+pub fn record(plan: &RunPlan, outcome: &Outcome, mut inputs: RecordInputs) -> Record {
     if plan.on_nodes {
         // This process only led: what made the load is elsewhere.
-        around.cost.generator = crate::nodes::generator(&around.nodes);
+        inputs.cost.generator = crate::nodes::generator(&inputs.nodes);
     }
-    let clock_error_ns = sections::clock_error_ns(&around.nodes);
-    let publish = &around.spoken.publish.capabilities;
+    let clock_error_ns = sections::clock_error_ns(&inputs.nodes);
+    let publish = &inputs.spoken.publish.capabilities;
     let leftovers =
-        if around.system.back_end == BackEndKind::External { leftovers(plan, around.spoken) } else { vec![] };
+        if inputs.system.back_end == BackEndKind::External { leftovers(plan, inputs.spoken) } else { vec![] };
     Record {
         schema_version: SCHEMA_VERSION,
         run: RunInfo {
-            name: around.run,
+            name: inputs.run,
             id: plan.run_id,
-            repetition: around.repetition,
-            repetitions: around.repetitions,
+            repetition: inputs.repetition,
+            repetitions: inputs.repetitions,
             started_at: UtcTime::from_unix_seconds(outcome.started_at_ns / 1_000_000_000).rfc3339(),
             status: if outcome.interrupted { Status::Interrupted } else { Status::Complete },
             pubmark_version: env!("CARGO_PKG_VERSION").to_owned(),
-            command: command_line::shown(around.command, &plan.workload.secret_parameters),
+            command: command_line::shown(inputs.command, &plan.workload.secret_parameters),
             files: BTreeMap::new(),
         },
         verdict: Verdict::default(),
         objectives: vec![],
-        workload: workload_info(plan, around.schedule),
-        system: around.system,
+        workload: workload_info(plan, inputs.schedule),
+        system: inputs.system,
         protocol: ProtocolInfo {
             publish: publish.name.to_owned(),
-            subscribe: around.spoken.subscribe.capabilities.name.to_owned(),
+            subscribe: inputs.spoken.subscribe.capabilities.name.to_owned(),
             sent_means: sent_means(publish.sent_means),
         },
         settings: Settings {
-            deviations: [workload_deviations(plan), around.deviations, own_deviations(plan, outcome), leftovers]
+            deviations: [workload_deviations(plan), inputs.deviations, own_deviations(plan, outcome), leftovers]
                 .concat(),
             ..settings(plan, outcome)
         },
-        connections: connections(plan, outcome, around.spoken),
+        connections: connections(plan, outcome, inputs.spoken),
         delivery: DeliveryFigures {
             content: sections::content(plan, outcome, clock_error_ns),
-            ..delivery(around.spoken, outcome, around.drain_wait_ns, clock_error_ns)
+            ..delivery(inputs.spoken, outcome, inputs.drain_wait_ns, clock_error_ns)
         },
         latency: latency(outcome, clock_error_ns),
         throughput: sections::throughput(outcome),
-        cost: cost(around.cost, plan, outcome),
+        cost: cost(inputs.cost, plan, outcome),
         requests: outcome.requests.as_ref().map(|requests| requests.figures.clone()),
         conditions: RunConditions::default(),
         message_log: None,
@@ -118,15 +118,15 @@ pub fn record(plan: &RunPlan, outcome: &Outcome, mut around: Surroundings) -> Re
         tables: Tables {
             by_type: sections::by_type(plan, outcome, clock_error_ns),
             lost_workers: crate::nodes::lost_workers(plan, outcome),
-            by_pair: sections::by_pair(outcome, &around.nodes),
-            by_label: by_label::by_label(outcome, &around.nodes, &placement::keys(&plan.workload)),
-            nodes: around.nodes,
+            by_pair: sections::by_pair(outcome, &inputs.nodes),
+            by_label: by_label::by_label(outcome, &inputs.nodes, &placement::keys(&plan.workload)),
+            nodes: inputs.nodes,
             series: sections::series(&outcome.series, clock_error_ns),
             latency_bins: sections::latency_bins(&outcome.series, clock_error_ns),
-            resource_series: around.resource_series,
+            resource_series: inputs.resource_series,
             curves: sections::curves(outcome, clock_error_ns),
         },
-        environment: around.environment,
+        environment: inputs.environment,
     }
 }
 

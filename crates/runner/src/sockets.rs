@@ -13,7 +13,7 @@ use pubmark_protocols::Spoken;
 /// # Errors
 /// A congestion control that this machine does not have or keeps for administrators, or for sockets that are not TCP's or not ours;
 /// a word on TLS sessions where nothing is encrypted.
-pub fn carried_out(connection: &Connection, spoken: Spoken, wanted: &Wanted) -> Result<(), RunError> {
+pub fn validate(connection: &Connection, spoken: Spoken, wanted: &Wanted) -> Result<(), RunError> {
     if connection.tls_resumption.is_some() && !wanted.is_encrypted() {
         return Err(RunError::input("no connection of this run is encrypted, so there is no TLS session to take up")
             .hint("`--tls` with a system that pubmark starts, or an endpoint with an encrypted scheme (`mqtts://`)"));

@@ -51,7 +51,7 @@ pub enum Wanted {
     /// A system without a broker.
     Brokerless {
         /// Where its clients find each other; `None` on machines that join, whose addresses are known then.
-        places: Option<Endpoints>,
+        endpoints: Option<Endpoints>,
         /// Where its clients are.
         apart: Apart,
         /// Each subscriber listens at one of them, and each device connects to all.
@@ -126,18 +126,18 @@ impl Wanted {
                 target.info.version = spoken.publish.client_version();
                 Ok(target)
             }
-            Wanted::Brokerless { places, apart, definition, profile, .. } => {
-                let places = on_nodes.or_else(|| places.clone());
-                let places =
-                    places.ok_or_else(|| RunError::new(ErrorKind::Internal, "no place for clients to meet"))?;
-                let mut info = brokerless::info(definition, profile, &places);
+            Wanted::Brokerless { endpoints, apart, definition, profile, .. } => {
+                let endpoints = on_nodes.or_else(|| endpoints.clone());
+                let endpoints =
+                    endpoints.ok_or_else(|| RunError::new(ErrorKind::Internal, "no place for clients to meet"))?;
+                let mut info = brokerless::info(definition, profile, &endpoints);
                 // Where clients are all there is, their library is what was measured.
                 info.version = spoken.publish.program.map(str::to_owned).or_else(|| spoken.publish.client_version());
                 Ok(Target {
                     info,
                     deviations: brokerless::deviations(definition, profile, *apart),
-                    publish_at: places.clone(),
-                    subscribe_at: places,
+                    publish_at: endpoints.clone(),
+                    subscribe_at: endpoints,
                     running: None,
                 })
             }
@@ -249,7 +249,7 @@ fn started(
         brokerless::check_settings(&settings, spoken, &spec.target.profile)?;
         let is_here = apart != Apart::Nodes;
         return Ok(Wanted::Brokerless {
-            places: is_here.then(|| brokerless::places(&definition, can, spec, workload)).transpose()?,
+            endpoints: is_here.then(|| brokerless::meeting_endpoints(&definition, can, spec, workload)).transpose()?,
             apart,
             to_each: can.features.subscribers_listen && !can.features.only_requests,
             profile: spec.target.profile.clone(),

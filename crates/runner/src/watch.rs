@@ -42,8 +42,8 @@ pub struct Watch<'a> {
     /// Ports of a system that was started here, and what its kernel held for clients when the drain was over.
     pub ports: BTreeSet<u16>,
     pub held: Option<u64>,
-    /// Told when the window starts.
-    pub breaker: Sender<u64>,
+    /// Gets the start of the window.
+    pub fault_start: Sender<u64>,
     pub joined: Option<&'a Joined>,
     pub faults: FaultProgress,
     pub latency: Option<LiveLatency>,
@@ -108,7 +108,7 @@ impl Observer for Watch<'_> {
         self.linked.inspect(|linked| linked.begin(start_ns));
         self.hosted.inspect(|hosted| hosted.begin(start_ns));
         // Nobody listens in a run without faults.
-        let _ = self.breaker.send(start_ns);
+        let _ = self.fault_start.send(start_ns);
     }
 
     fn window_began(&mut self) {

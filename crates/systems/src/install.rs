@@ -115,6 +115,17 @@ pub fn is_up_to_date(definition: &Definition) -> Option<Installed> {
     (!own || programs::is_own(&here.program)).then_some(here)
 }
 
+/// The shell commands that install these systems, for a script of its own.
+pub fn scripts(definitions: &[Definition]) -> Result<String, InstallError> {
+    let folder =
+        programs::folder().map_or_else(|| "/opt/pubmark/programs".to_owned(), |folder| folder.display().to_string());
+    let mut text = format!("PROGRAMS='{folder}'\n");
+    for definition in definitions {
+        text.push_str(&format!("\n# {}\n{}\n", definition.name, script(definition)?));
+    }
+    Ok(text)
+}
+
 /// The shell commands that install the system.
 pub fn script(definition: &Definition) -> Result<&str, InstallError> {
     back_end(definition).map(|back_end| back_end.install.trim_end())

@@ -3,14 +3,14 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use pubmark_experiment::capacity::objectives;
 use pubmark_experiment::capacity::planning::{self, Outline, Range};
 use pubmark_experiment::capacity::search::Bounds;
 use pubmark_experiment::capacity::trial::Trials;
 use pubmark_preflight::dry_run;
-use pubmark_record::capacity::{CapacityLimit, CapacityRecord, Knob};
-use pubmark_record::record::Status;
+use pubmark_record::capacity::Knob;
+use pubmark_record::conclusion::Conclusion;
 use pubmark_record::store::RunFolder;
 use pubmark_report::terminal;
 use pubmark_runner::save::{self, no_folder};
@@ -20,12 +20,12 @@ use pubmark_runner::{Host, RunSpec, now};
 
 use crate::commands::machines::JoinOptions;
 use crate::commands::setup::Setup;
-use crate::events::{self, Events};
+use crate::events::Events;
 use crate::exit_code::ExitCode;
-use crate::failure::{Failure, Outcome};
+use crate::failure::Outcome;
 use crate::printer::Printer;
 use crate::sitting::Watcher;
-use crate::values::{duration, positive_duration, rate_factor};
+use crate::values::{Word, duration, one_of, positive_duration, rate_factor};
 use crate::watching::{Watchers, Watching};
 use crate::{host, signals};
 
@@ -45,8 +45,8 @@ pub struct Capacity {
     pub slo: String,
 
     /// What is varied: how often devices send, or how many there are
-    #[arg(long, value_enum, default_value = "rate", help_heading = "Search")]
-    pub vary: Vary,
+    #[arg(long, value_parser = one_of(KNOBS), default_value = "rate", help_heading = "Search")]
+    pub vary: Knob,
 
     /// Stop when the answer is known to so many percent
     #[arg(long, value_name = "PERCENT", default_value_t = 3.0, value_parser = percent,
@@ -109,13 +109,10 @@ pub struct Capacity {
 }
 
 /// What a search varies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Vary {
-    /// Messages per second, at the same number of devices
-    Rate,
-    /// Number of devices, at the same rate each
-    Scale,
-}
+const KNOBS: &[Word<Knob>] = &[
+    ("rate", "Messages per second, at the same number of devices", Knob::Rate),
+    ("scale", "Number of devices, at the same rate each", Knob::Scale),
+];
 
 fn percent(text: &str) -> Result<f64, String> {
     match text.trim_end_matches('%').parse::<f64>() {
@@ -131,14 +128,11 @@ impl Capacity {
         watching.during(&self.events, self.json, printer, |stream, watchers| self.search(stream, watchers, printer))
     }
 
-    fn search(&self, stream: Option<&EventStream>, watchers: &mut Watchers, printer: &Printer) -> Outcome {
+    fn search(&self, stream: &EventStream, watchers: &mut Watchers, printer: &Printer) -> Outcome {
         let objectives = objectives("`--slo`", &self.slo)?;
         // Every trial has the same workload, whatever becomes of its file meanwhile.
         let spec = self.spec().self_contained();
-        let knob = match self.vary {
-            Vary::Rate => Knob::Rate,
-            Vary::Scale => Knob::Scale,
-        };
+        let knob = self.vary;
         let range = Range { first: self.first, most: self.most, precision_percent: self.precision };
         let bounds = range.bounds(&spec, knob)?;
         let host = Host { stop: signals::watch()?, scratch: self.out.clone(), ..host::this() };
@@ -150,7 +144,7 @@ impl Capacity {
         // A path's slashes become hyphens in the folder's name.
         let name = format!("capacity-{}", self.workload);
         let folder = RunFolder::create(&self.out, &name, now()).map_err(|error| no_folder(&error))?;
-        events::write_begin(stream, folder.path(), &self.workload, None);
+        stream.begins(folder.path(), &self.workload);
         let capacity = pubmark_experiment::capacity::Capacity {
             trials,
             bounds,
@@ -163,17 +157,9 @@ impl Capacity {
             let _ = std::fs::remove_dir(folder.path());
         })?;
         let unwritten = unwritten.or_else(|| folder.mark_latest().err().map(|error| save::unwritten(&error)));
-        events::write_end(stream, folder.path(), record.status, None);
-        if self.json {
-            let json = serde_json::to_string_pretty(&record)
-                .map_err(|error| Failure::from_error(ExitCode::Internal, &error))?;
-            printer.result(&json)?;
-        } else if !self.events.take_output() {
-            let shown = folder.path().display().to_string();
-            let options = printer.summary_options(Some(&shown));
-            printer.result(&terminal::capacity(&record, &options))?;
-        }
-        unwritten.map_or_else(|| Ok(exit(&record)), |error| Err(error.into()))
+        stream.ends(folder.path(), record.status);
+        self.events.show(self.json, (&record, folder.path()), terminal::capacity, printer)?;
+        unwritten.map_or_else(|| Ok(Conclusion::of_search(&record).into()), |error| Err(error.into()))
     }
 
     /// Prints what would be tried.
@@ -193,15 +179,5 @@ impl Capacity {
         self.join.apply(&mut spec.nodes);
         spec.window = Window { warmup: self.warmup, drain: self.drain, ..Window::default() };
         spec
-    }
-}
-
-/// The code that says most.
-fn exit(record: &CapacityRecord) -> ExitCode {
-    match (record.status, record.answer.holds_per_s, record.answer.limit) {
-        (Status::Interrupted, ..) => ExitCode::Interrupted,
-        (_, Some(_), _) => ExitCode::Ok,
-        (_, None, CapacityLimit::Generator) => ExitCode::InvalidRun,
-        (_, None, _) => ExitCode::ThresholdMissed,
     }
 }

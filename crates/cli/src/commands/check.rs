@@ -4,18 +4,20 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use pubmark_model::builtin;
-use pubmark_model::fleet::Fleet;
 use pubmark_preflight::dry_run;
-use pubmark_record::check::{Checked, Demands, Outcome as CheckOutcome, Subject, judge};
+use pubmark_record::check::{Demands, Subject, judge};
+use pubmark_record::conclusion::Conclusion;
+use pubmark_record::objectives::Undecided;
 use pubmark_record::threshold::{Conditions, Objectives};
+use pubmark_report::check::{json, junit, text};
 use pubmark_runner::RunSpec;
 use pubmark_runner::objectives::unread;
 
-use crate::check::{self, json, junit, text};
-use crate::exit_code::{ExitCode, Undecided};
+use crate::exit_code::ExitCode;
 use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
 use crate::rendering;
+use crate::values::{UNDECIDED, one_of};
 
 /// Hold a run or an experiment against limits and a baseline.
 ///
@@ -45,7 +47,7 @@ pub struct Check {
     pub junit: Option<PathBuf>,
 
     /// What a limit between both bounds of its figure comes to [default: exit code 8]
-    #[arg(long, value_name = "pass|fail")]
+    #[arg(long, value_name = "pass|fail", value_parser = one_of(UNDECIDED))]
     pub undecided: Option<Undecided>,
 
     /// Fail for suspect runs too
@@ -55,17 +57,6 @@ pub struct Check {
     /// Print the checks as JSON
     #[arg(long)]
     pub json: bool,
-}
-
-/// Turns what is undecided into what was asked for.
-fn decide(checked: &mut Checked, choice: Option<Undecided>) {
-    let Some(choice) = choice else { return };
-    for row in checked.rows.iter_mut().filter(|row| row.outcome == CheckOutcome::Undecided) {
-        row.outcome = match choice {
-            Undecided::Pass => CheckOutcome::Warned,
-            Undecided::Fail => CheckOutcome::Failed,
-        };
-    }
 }
 
 impl Check {
@@ -80,13 +71,19 @@ impl Check {
         let baseline = self.baseline.as_deref().map(load).transpose()?;
         let mut checked = judge(&subject, &demands, baseline.as_ref())
             .map_err(|error| Failure::from_error(ExitCode::Usage, &error).hint(error.hint()))?;
-        decide(&mut checked, self.undecided);
+        if let Some(choice) = self.undecided {
+            checked.decide(choice);
+        }
         if let Some(file) = &self.junit {
             let xml = junit::xml(&checked).map_err(|error| Failure::from_error(ExitCode::Internal, &error))?;
             rendering::write(file, &xml)?;
         }
-        printer.result(&self.shown(&checked, printer)?)?;
-        Ok(check::exit(&checked))
+        let exit = ExitCode::from(Conclusion::of_checks(&checked));
+        match self.json {
+            true => printer.json(&json::value(&checked, exit.number()))?,
+            false => printer.result(&text::text(&checked, printer.colours_result()))?,
+        }
+        Ok(exit)
     }
 
     /// The workload that is meant, if it is one: a built-in one, or a file that is no record.
@@ -103,18 +100,7 @@ impl Check {
             return Err(Failure::usage(format!("`{name}` is a workload, and limits are for runs of it"))
                 .hint(format!("`pubmark run {name}` first; `pubmark check {name}` alone checks the file")));
         }
-        let workload = RunSpec::new(name).load()?;
-        let fleet = Fleet::new(&workload, 1);
-        let counted = |number: usize, one: &str| format!("{number} {one}{}", if number == 1 { "" } else { "s" });
-        let devices = counted(fleet.device_count(), "device");
-        let subscribers = counted(fleet.subscribers().len(), "subscriber");
-        let variant = workload.variant.as_str();
-        let mut text = format!("  workload  {}, {variant}: {devices}, {subscribers}\n", workload.name);
-        match dry_run::run::links(&workload) {
-            links if links.is_empty() => text.push_str("  links     none\n"),
-            links => text.push_str(&links),
-        }
-        printer.result(&text)?;
+        printer.result(&dry_run::workload::text(&RunSpec::new(name).load()?))?;
         Ok(ExitCode::Ok)
     }
 
@@ -134,13 +120,5 @@ impl Check {
                 .hint("say what counts as a regression: `--fail-on 'p99>+10%'`")),
             _ => Ok(demands),
         }
-    }
-
-    fn shown(&self, checked: &Checked, printer: &Printer) -> Result<String, Failure> {
-        if !self.json {
-            return Ok(text::text(checked, printer.colours_result()));
-        }
-        serde_json::to_string_pretty(&json::value(checked))
-            .map_err(|error| Failure::from_error(ExitCode::Internal, &error))
     }
 }

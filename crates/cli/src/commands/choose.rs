@@ -4,26 +4,25 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use pubmark_choose::candidate::{self, Candidate};
-use pubmark_choose::record::State;
+use pubmark_choose::candidate;
 use pubmark_choose::requirements::{CandidateSettings, CandidateSpec};
-use pubmark_choose::{Choice, Race, Requirements};
+use pubmark_choose::{Race, Requirements};
 use pubmark_model::link::choice::LinkChoice;
 use pubmark_preflight::dry_run;
-use pubmark_record::record::Status;
+use pubmark_record::objectives::Undecided;
 use pubmark_record::store::RunFolder;
 use pubmark_runner::save::{self, no_folder};
 use pubmark_runner::stream::EventStream;
-use pubmark_runner::{Host, WorkloadSource, now, suggestion};
+use pubmark_runner::{Host, WorkloadSource, now};
 use pubmark_systems::limits::ResourceLimits;
 
 use crate::commands::setup::{protocol_names, replace, replace_some};
-use crate::events::{self, Events};
-use crate::exit_code::{ExitCode, Undecided};
+use crate::events::Events;
+use crate::exit_code::ExitCode;
 use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
 use crate::sitting::Watcher;
-use crate::values::{duration, limits, payload_bytes, positive_duration, rate_factor, setting};
+use crate::values::{UNDECIDED, duration, limits, one_of, payload_bytes, positive_duration, rate_factor, setting};
 use crate::{host, signals};
 
 const REQUIRED: &str = "What is required";
@@ -152,7 +151,7 @@ pub struct Choose {
     pub require: Option<String>,
 
     /// End with 0 (`pass`) or 3 (`fail`) where it is undecided
-    #[arg(long, value_name = "pass|fail", help_heading = "Result", hide_short_help = true)]
+    #[arg(long, value_name = "pass|fail", value_parser = one_of(UNDECIDED), help_heading = "Result", hide_short_help = true)]
     pub undecided: Option<Undecided>,
 
     /// Print who is excluded, what would be run and for how long; start nothing
@@ -181,7 +180,7 @@ impl Choose {
         self.events.during(self.json, None, printer, |stream| self.choose(stream, printer))
     }
 
-    fn choose(&self, stream: Option<&EventStream>, printer: &Printer) -> Outcome {
+    fn choose(&self, stream: &EventStream, printer: &Printer) -> Outcome {
         // Every run has the same workload, whatever becomes of its file meanwhile.
         let requirements = self.requirements()?.self_contained();
         let spec = requirements.spec();
@@ -192,14 +191,16 @@ impl Choose {
         let host = if self.dry_run { host } else { spec.claim_links(&workload, host)? };
         let host = Host { stop: signals::watch()?, scratch: self.out.clone(), ..host };
         let candidates = candidate::all(&requirements, &host)?;
-        self.check_required(&candidates)?;
+        if let Some(label) = &self.require {
+            candidate::check_required(&candidates, label)?;
+        }
         if self.dry_run {
             printer.result(&dry_run::choose::text(&requirements, &objectives, &candidates))?;
             return Ok(ExitCode::Ok);
         }
         let name = format!("choose-{}", workload.name);
         let folder = RunFolder::create(&self.out, &name, now()).map_err(|error| no_folder(&error))?;
-        events::write_begin(stream, folder.path(), &workload.name, None);
+        stream.begins(folder.path(), &workload.name);
         let race = Race {
             requirements: &requirements,
             objectives: &objectives,
@@ -209,16 +210,10 @@ impl Choose {
         };
         let (choice, unwritten) = race.perform(&mut Watcher { printer, stream })?;
         let unwritten = unwritten.or_else(|| folder.mark_latest().err().map(|error| save::unwritten(&error)));
-        events::write_end(stream, folder.path(), choice.status, None);
-        if self.json {
-            let json = serde_json::to_string_pretty(&choice)
-                .map_err(|error| Failure::from_error(ExitCode::Internal, &error))?;
-            printer.result(&json)?;
-        } else if !self.events.take_output() {
-            let shown = folder.path().display().to_string();
-            printer.result(&pubmark_choose::summary(&choice, &printer.summary_options(Some(&shown))))?;
-        }
-        unwritten.map_or_else(|| Ok(self.exit(&choice)), |error| Err(error.into()))
+        stream.ends(folder.path(), choice.status);
+        self.events.show(self.json, (&choice, folder.path()), pubmark_choose::summary, printer)?;
+        let conclusion = choice.conclusion(self.require.as_deref(), self.undecided);
+        unwritten.map_or_else(|| Ok(conclusion.into()), |error| Err(error.into()))
     }
 
     /// What the file says, with the options in its place.
@@ -275,42 +270,5 @@ impl Choose {
         needs.shared_subscriptions |= self.shared_subscriptions;
         needs.persistent_sessions |= self.persistent_sessions;
         needs.tls |= self.tls;
-    }
-
-    /// Is the candidate that has to qualify one of them?
-    fn check_required(&self, candidates: &[Candidate]) -> Result<(), Failure> {
-        let Some(name) = &self.require else { return Ok(()) };
-        let labels = || candidates.iter().map(|candidate| candidate.label.as_str());
-        match labels().any(|label| label == name) {
-            true => Ok(()),
-            false => Err(Failure::usage(format!("`--require {name}` names no candidate"))
-                .hint(suggestion::choices(name, labels()))),
-        }
-    }
-
-    /// The code that says most: of the candidate that has to qualify, or of all.
-    fn exit(&self, choice: &Choice) -> ExitCode {
-        if choice.status == Status::Interrupted {
-            return ExitCode::Interrupted;
-        }
-        let is_meant = |label: &str| self.require.as_ref().is_none_or(|name| name == label);
-        let states: Vec<&State> = choice
-            .candidates
-            .iter()
-            .filter(|candidate| is_meant(&candidate.label))
-            .map(|candidate| &candidate.state)
-            .collect();
-        let any = |is_one: fn(&State) -> bool| states.iter().any(|state| is_one(state));
-        if any(|state| *state == State::Qualifies) {
-            ExitCode::Ok
-        } else if any(|state| matches!(state, State::Undecided { .. })) {
-            Undecided::exit(self.undecided)
-        } else if any(|state| matches!(state, State::Broken { .. }))
-            && !any(|state| matches!(state, State::Fails { .. }))
-        {
-            ExitCode::SystemFailed
-        } else {
-            ExitCode::ThresholdMissed
-        }
     }
 }

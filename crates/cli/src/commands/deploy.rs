@@ -1,25 +1,18 @@
 //! `pubmark deploy`: files by which an orchestrator places a run on several machines.
 
-use std::fs::{DirBuilder, OpenOptions, Permissions};
-use std::io::Write as _;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
-use pubmark_deploy::{Applied, Cluster, Collected, Deployment, RESULTS, SystemContainer};
-use pubmark_model::placement::keys;
-use pubmark_runner::spec::TargetSpec;
-use pubmark_runner::{RunSpec, brokerless, spoken, target};
-use pubmark_systems::StartOptions;
-use pubmark_systems::launch::{Rendered, rendered};
+use clap::Args;
+use pubmark_deploy::{Applied, Cluster, Collected, Deployment, Kind, Order};
+use pubmark_runner::RunSpec;
 use pubmark_systems::limits::{self, Machine, ResourceLimits};
 
 use crate::commands::run_arguments::Run;
 use crate::exit_code::ExitCode;
 use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
-use crate::values::positive_duration;
+use crate::values::{Word, one_of, positive_duration};
 use crate::{rendering, signals};
 
 /// Longest wait for the end of a run that was applied, if nothing else is said.
@@ -33,7 +26,7 @@ const APPLY_LIMIT: Duration = Duration::from_secs(3600);
 #[command(max_term_width = 80)]
 pub struct Deploy {
     /// What reads the files
-    #[arg(value_enum)]
+    #[arg(value_parser = one_of(KINDS))]
     pub kind: Kind,
 
     /// A built-in workload, the path of a workload file, or the run.yaml of a run
@@ -109,22 +102,10 @@ pub struct Deploy {
 }
 
 /// What reads the files.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Kind {
-    /// `docker compose` or `podman-compose`: all on one machine
-    Compose,
-    /// `kubectl create`
-    Kubernetes,
-}
-
-impl From<Kind> for pubmark_deploy::Kind {
-    fn from(kind: Kind) -> pubmark_deploy::Kind {
-        match kind {
-            Kind::Compose => pubmark_deploy::Kind::Compose,
-            Kind::Kubernetes => pubmark_deploy::Kind::Kubernetes,
-        }
-    }
-}
+const KINDS: &[Word<Kind>] = &[
+    ("compose", "`docker compose` or `podman-compose`: all on one machine", Kind::Compose),
+    ("kubernetes", "`kubectl create`", Kind::Kubernetes),
+];
 
 /// The first given option of `pubmark run` that the deployment sets itself, or that concerns this terminal or machine.
 fn set_by_deployment(run: &Run) -> Option<&'static str> {
@@ -165,51 +146,20 @@ fn anywhere(text: &str) -> Result<ResourceLimits, String> {
 impl Deploy {
     /// Writes the files and says what to type next.
     pub fn perform(self, printer: &Printer) -> Outcome {
-        let deployment = self.deployment()?;
-        let files = deployment.files();
-        if let Some((name, _)) = files.iter().find(|(name, _)| self.out.join(name).exists()) {
-            return Err(Failure::usage(format!("`{}` is there already", self.out.join(name).display()))
-                .hint("`--out` names another folder; certificates are made anew each time"));
-        }
-        self.make_folder()?;
-        for (name, text) in &files {
-            // What Compose mounts is read by a container's user, so there the folder keeps others out.
-            let mode = if self.kind == Kind::Compose && name.contains('/') { 0o644 } else { 0o600 };
-            write_with_mode(&self.out.join(name), text, mode)?;
-        }
+        let order = self.order();
+        order.check_name()?;
+        let deployment = order.deployment(self.spec()?)?;
+        let files = deployment.write(&self.out)?;
         if self.apply {
-            return self.apply(&deployment, &self.out.join(&files[0].0), printer);
+            return self.apply(&deployment, &files[0], printer);
         }
-        printer.result(&self.next(&deployment, &files))?;
+        let written: String = files.iter().map(|file| format!("wrote {}\n", file.display())).collect();
+        printer.result(&(written + &deployment.next(&self.out)))?;
         Ok(ExitCode::Ok)
     }
 
-    /// A folder into which nobody else sees. One that is there stays as it is, and is refused if others could read keys in it.
-    fn make_folder(&self) -> Result<(), Failure> {
-        let shown = self.out.display();
-        let failed = |error: std::io::Error| {
-            Failure::from_error(ExitCode::Usage, &error).during(format!("failed to make `{shown}`"))
-        };
-        DirBuilder::new().recursive(true).mode(0o700).create(&self.out).map_err(failed)?;
-        let mode = std::fs::metadata(&self.out).map_err(failed)?.permissions().mode();
-        if self.kind == Kind::Compose && mode & 0o077 != 0 {
-            return Err(Failure::usage(format!(
-                "others can look into `{shown}`, and private keys are to be written there"
-            ))
-            .hint(format!("`chmod 700 {shown}`, or `--out` with a folder that is not there yet")));
-        }
-        Ok(())
-    }
-
-    /// The run, with options that a run takes and a name that an orchestrator takes (RFC 1123).
+    /// The run, if it and the deployment have only options that go together.
     fn spec(&self) -> Result<RunSpec, Failure> {
-        let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-        let edge = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-        let name = &self.name;
-        if name.len() > 40 || !name.chars().all(fits) || !name.starts_with(edge) || !name.ends_with(edge) {
-            return Err(Failure::usage(format!("`{name}` cannot be the name of a deployment"))
-                .hint("up to 40 small letters, digits and `-`, for instance `--name home-qos1`"));
-        }
         if (self.namespace.is_some() || self.context.is_some() || self.no_observer) && self.kind != Kind::Kubernetes {
             return Err(Failure::usage(
                 "`--namespace`, `--context` and `--no-observer` are of a cluster, and Compose has none",
@@ -222,12 +172,7 @@ impl Deploy {
         }
         let words = std::iter::once(self.workload.clone()).chain(self.options.iter().cloned());
         let run = Run::read(&words.collect::<Vec<_>>())?;
-        let mut spec = run.spec()?;
-        if spec.target.placed.take().is_some() {
-            // The run.yaml of a deployment names a system and an observer that no longer exist.
-            spec.target.endpoint = None;
-            spec.nodes.observers = None;
-        }
+        let spec = run.spec()?;
         if let Some(option) = set_by_deployment(&run) {
             return Err(Failure::usage(format!(
                 "`{option}` cannot be used for a run in containers: the deployment sets it, or it is for a local run"
@@ -237,54 +182,25 @@ impl Deploy {
         if run.join.nodes.is_some() || spec.nodes.local_nodes.is_some() {
             return Err(Failure::usage("the number of nodes stands before `--`").hint("`--nodes 5 -- --qos 1`"));
         }
-        let workload = spec.load()?;
-        if self.kind == Kind::Kubernetes && !(spec.nodes.node_labels.is_empty() && keys(&workload).is_empty()) {
-            return Err(Failure::usage("nodes of one Kubernetes Job are alike, and groups are placed by labels of nodes")
-                .hint("`deploy compose -- --node-label site=edge-1,cloud`; or start the nodes with `pubmark node --label`; or `-- --placement none`"));
-        }
-        if spec.target.endpoint.is_some() {
-            brokerless::refuse_endpoint(self.nodes, spoken::of(&spec, &workload)?)?;
-        } else {
-            // What a run.yaml says of a system that pubmark starts, this call says of the one that is placed.
-            let TargetSpec { profile, image, limit, back_end, system_host, .. } = TargetSpec::default();
-            let system = Some(self.system.clone());
-            spec.target = TargetSpec { system, profile, image, limit, back_end, system_host, ..spec.target };
-            spec.protocols.protocol = Some(self.protocol.clone());
-        }
         Ok(spec)
     }
 
-    fn deployment(&self) -> Result<Deployment, Failure> {
-        let spec = self.spec()?;
-        let system = if spec.target.endpoint.is_some() { None } else { Some(self.container()?) };
-        let mut deployment = Deployment::new(self.kind.into(), &self.name, &self.image, self.nodes, &spec, system)?;
-        deployment.namespace = self.namespace.clone();
-        deployment.coordinator_limits = Some(self.coordinator_limit.clone()).filter(|limits| !limits.is_empty());
-        deployment.node_limits = self.node_limit.clone().filter(|limits| !limits.is_empty());
-        Ok(deployment)
-    }
-
-    fn container(&self) -> Result<SystemContainer, Failure> {
-        Ok(SystemContainer {
-            rendered: self.rendered()?,
+    fn order(&self) -> Order {
+        Order {
+            kind: self.kind,
+            name: self.name.clone(),
+            image: self.image.clone(),
+            nodes: self.nodes,
+            system: self.system.clone(),
+            protocol: self.protocol.clone(),
+            system_image: self.system_image.clone(),
             profile: self.profile.clone(),
-            limits: self.limit.clone().filter(|limits| !limits.is_empty()),
             observed: !self.no_observer,
-        })
-    }
-
-    /// The system as a container.
-    fn rendered(&self) -> Result<Rendered, Failure> {
-        let definition = target::definition(&self.system)?;
-        let start = StartOptions {
-            profile: self.profile.clone(),
-            image: self.system_image.clone(),
-            ..StartOptions::new(&self.protocol)
-        };
-        rendered(&definition, &start).map_err(|error| {
-            Failure::from_error(ExitCode::Usage, &error)
-                .hint("`pubmark list systems NAME` says whether one runs in a container; or `-- --endpoint URL`")
-        })
+            system_limits: self.limit.clone(),
+            node_limits: self.node_limit.clone(),
+            coordinator_limits: Some(self.coordinator_limit.clone()),
+            namespace: self.namespace.clone(),
+        }
     }
 
     /// Creates the objects of the manifest, and shows what came of it.
@@ -306,52 +222,4 @@ impl Deploy {
                 .hint("137 means that the container ran out of memory: `--coordinator-limit memory=2GB` gives it more")
         })
     }
-
-    fn next(&self, deployment: &Deployment, files: &[(String, String)]) -> String {
-        let mut text: String =
-            files.iter().map(|(name, _)| format!("wrote {}\n", self.out.join(name).display())).collect();
-        let out = self.out.display();
-        text.push_str(&match self.kind {
-            Kind::Compose => format!(
-                "\nnext  docker compose --project-directory {out} up --abort-on-container-exit\n      \
-                 docker compose --project-directory {out} logs --no-log-prefix coordinator > record.json\n"
-            ),
-            Kind::Kubernetes => {
-                let kubectl = match &self.namespace {
-                    Some(namespace) => format!("kubectl --namespace {namespace}"),
-                    None => "kubectl".to_owned(),
-                };
-                let job = format!("job/{}", deployment.part("coordinator"));
-                let pod = format!(
-                    "app.kubernetes.io/instance={},app.kubernetes.io/component=coordinator",
-                    deployment.instance
-                );
-                format!(
-                    "\nnext  {kubectl} create -f {out}/pubmark.yaml\n      \
-                     {kubectl} wait --for=create --timeout=1m pod -l {pod} && \
-                     {kubectl} wait --for=condition=Ready --timeout=10m pod -l {pod}\n      \
-                     {kubectl} exec {job} -- pubmark pod send --results {RESULTS} > results.tar\n      \
-                     {kubectl} exec {job} -- pubmark pod release --results {RESULTS}\n      \
-                     {kubectl} delete -f {out}/pubmark.yaml\n"
-                )
-            }
-        });
-        text
-    }
-}
-
-/// Writes a new file with these rights, whatever the process's own mask of them; nobody else can open it before it has them.
-fn write_with_mode(path: &Path, text: &str, mode: u32) -> Result<(), Failure> {
-    let failed = |error: &std::io::Error| {
-        Failure::from_error(ExitCode::Usage, error).during(format!("failed to write `{}`", path.display()))
-    };
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder).map_err(|error| failed(&error))?;
-    }
-    let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
-    let written = opened.and_then(|mut file| {
-        file.write_all(text.as_bytes())?;
-        file.set_permissions(Permissions::from_mode(mode))
-    });
-    written.map_err(|error| failed(&error))
 }

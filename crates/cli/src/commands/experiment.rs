@@ -4,12 +4,13 @@ use std::path::PathBuf;
 
 use clap::Args;
 use pubmark_experiment::Machines;
+use pubmark_experiment::experiment::comparison::labelled_endpoint;
 use pubmark_experiment::experiment::definition;
 use pubmark_model::experiment::{Changes, OnlyError};
 use pubmark_runner::suggestion;
 
 use crate::commands::lengths::Lengths;
-use crate::commands::machines::{MachineOptions, labelled_endpoint};
+use crate::commands::machines::MachineOptions;
 use crate::events::Events;
 use crate::exit_code::ExitCode;
 use crate::failure::{Failure, Outcome};

@@ -1,24 +1,20 @@
 //! What `pubmark compare` varies, and the experiment that it makes of it.
 
-use std::path::Path;
 use std::time::Duration;
 
 use clap::{ArgGroup, Args};
-use pubmark_experiment::experiment::definition;
-use pubmark_model::experiment::{
-    Axes, Experiment, Generator, LARGEST_SEED, MOST_REPETITIONS, Pins, Quick, QuietMachine, SystemChoice, Word,
-};
+use pubmark_experiment::experiment::comparison::{comparison, pins};
+use pubmark_model::experiment::{Axes, Experiment, Generator, LARGEST_SEED, MOST_REPETITIONS, QuietMachine};
 use pubmark_model::fault::choice::FaultChoice;
 use pubmark_model::link::choice::LinkChoice;
 use pubmark_model::topology::Topology;
-use pubmark_runner::spec;
+use pubmark_runner::spec::{Netem, Reading};
 
-use crate::commands::machines::labelled_endpoint;
-use crate::commands::setup::{Netem, Reading, protocol_names};
+use crate::commands::setup::{NETEMS, READINGS, protocol_names};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 
-use crate::values::{duration, payload_bytes, positive_duration, rate_factor, setting};
+use crate::values::{duration, one_of, payload_bytes, positive_duration, rate_factor, setting};
 
 /// Values of the axis `link`.
 #[derive(Clone, Debug)]
@@ -121,7 +117,7 @@ pub struct Grid {
     pub set: Vec<(String, String)>,
 
     /// Reading of a published workload
-    #[arg(long, value_enum, default_value = "corrected", requires = "compared",
+    #[arg(long, value_parser = one_of(READINGS), default_value = "corrected", requires = "compared",
           help_heading = LOAD, hide_short_help = true)]
     pub variant: Reading,
 
@@ -169,7 +165,7 @@ pub struct Grid {
     pub awake: bool,
 
     /// What emulates links: pubmark itself in user space, or the kernel's netem, where the kernel has it
-    #[arg(long, value_enum, default_value = "user", requires = "compared", help_heading = LOAD, hide_short_help = true)]
+    #[arg(long, value_parser = one_of(NETEMS), default_value = "user", requires = "compared", help_heading = LOAD, hide_short_help = true)]
     pub netem: Netem,
 
     /// Leave limits of the systems as they are, even if the workload's messages are too large for them
@@ -185,27 +181,8 @@ pub struct Grid {
 impl Grid {
     /// The experiment, its names judged.
     pub fn experiment(&self, workload: &str) -> Result<Experiment, Failure> {
-        let judged = |word: Word, text: &str| {
-            definition::judge(Path::new(""), word, text).map_err(|objection| {
-                let failure = Failure::usage(objection.message);
-                match objection.hint {
-                    Some(hint) => failure.hint(hint),
-                    None => failure,
-                }
-            })
-        };
-        judged(Word::Workload, workload)?;
-        self.systems.iter().try_for_each(|system| judged(Word::System, system))?;
-        let systems = self.compared()?;
-        let limits = self.limit.iter().filter(|limit| *limit != "none");
-        limits.clone().try_for_each(|limit| judged(Word::Limit, limit))?;
-        let pin = self.pins()?;
         let experiment = Experiment {
-            name: format!("compare-{}", file_name_part(workload)),
-            title: format!("{} on {}", listed(&systems), SystemChoice::named(workload).label),
-            description: String::new(),
-            workload: workload.to_owned(),
-            variant: spec::Reading::from(self.variant).into(),
+            variant: self.variant.into(),
             set: self.set.clone(),
             seed: self.seed,
             order_seed: self.seed,
@@ -214,7 +191,6 @@ impl Grid {
             drain: self.drain,
             repeat: self.repeat,
             quiet_machine: QuietMachine { within: self.wait, ..QuietMachine::default() },
-            pin,
             generator: Generator {
                 shards: self.shards,
                 realtime: self.realtime,
@@ -222,10 +198,9 @@ impl Grid {
                 kernel_netem: self.netem == Netem::Kernel,
             },
             strict_defaults: self.strict_defaults,
-            quick: Quick::default(),
-            axes: self.axes(systems),
-            papers: vec![],
+            ..comparison(workload, &self.systems, &self.endpoint, self.axes())?
         };
+        let experiment = Experiment { pin: pins(&self.pin)?, ..experiment };
         experiment.check_values().map_err(|error| Failure::from_error(ExitCode::Usage, &error).hint(error.hint()))?;
         Ok(experiment)
     }
@@ -235,20 +210,8 @@ impl Grid {
         !self.systems.is_empty() || !self.endpoint.is_empty()
     }
 
-    /// Systems to start, then endpoints.
-    fn compared(&self) -> Result<Vec<SystemChoice>, Failure> {
-        let mut found = choices(&self.systems);
-        for text in &self.endpoint {
-            let (label, url) = labelled_endpoint(text)?;
-            found.push(SystemChoice::at(label, url));
-        }
-        Ok(found)
-    }
-
-    fn axes(&self, system: Vec<SystemChoice>) -> Axes {
+    fn axes(&self) -> Axes {
         Axes {
-            workload: vec![],
-            system,
             protocol: self.protocol.clone(),
             profile: self.profile.clone(),
             qos: self.qos.clone(),
@@ -263,46 +226,9 @@ impl Grid {
             tls: self.tls.clone(),
             client: self.clients.clone(),
             set: self.vary.clone(),
+            ..Axes::default()
         }
     }
-
-    fn pins(&self) -> Result<Pins, Failure> {
-        let read = pubmark_systems::affinity::parse_pins(&self.pin);
-        let read = read.map_err(|error| Failure::from_error(ExitCode::Usage, &error))?;
-        let shown = |cores: &[u32]| (!cores.is_empty()).then(|| pubmark_systems::affinity::shown(cores));
-        Ok(Pins { system: shown(&read.system), generator: shown(&read.generator) })
-    }
-}
-
-/// The systems, those named twice told apart by a number: comparing a system with itself shows what noise looks like.
-fn choices(systems: &[String]) -> Vec<SystemChoice> {
-    let mut found: Vec<SystemChoice> = vec![];
-    for system in systems {
-        let mut choice = SystemChoice::named(system);
-        let name = choice.label.clone();
-        let mut number = 2;
-        while found.iter().any(|known| known.label == choice.label) {
-            choice.label = format!("{name}-{number}");
-            number += 1;
-        }
-        found.push(choice);
-    }
-    found
-}
-
-/// `a`, `a and b`, `a, b and c`.
-fn listed(systems: &[SystemChoice]) -> String {
-    let labels: Vec<&str> = systems.iter().map(|choice| choice.label.as_str()).collect();
-    match labels.as_slice() {
-        [] => String::new(),
-        [one] => (*one).to_owned(),
-        [first @ .., last] => format!("{} and {last}", first.join(", ")),
-    }
-}
-
-fn file_name_part(workload: &str) -> String {
-    let safe = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_') { c } else { '-' };
-    SystemChoice::named(workload).label.chars().take(40).map(safe).collect()
 }
 
 fn payload(text: &str) -> Result<String, String> {
@@ -322,21 +248,9 @@ fn varied(text: &str) -> Result<(String, Vec<String>), String> {
 mod tests {
     use super::*;
 
-    fn words(systems: &[&str]) -> Vec<String> {
-        systems.iter().map(|system| (*system).to_owned()).collect()
-    }
-
-    #[test]
-    fn a_system_can_be_compared_with_itself() {
-        let labels: Vec<String> =
-            choices(&words(&["a", "b", "a", "a"])).into_iter().map(|choice| choice.label).collect();
-        assert_eq!(labels, ["a", "b", "a-2", "a-3"]);
-        assert_eq!(listed(&choices(&words(&["a", "a", "x/b.yaml"]))), "a, a-2 and b");
-    }
-
     #[test]
     fn several_values_are_read_from_one_word() {
-        assert_eq!(varied("every=1s, 10s").unwrap(), ("every".to_owned(), words(&["1s", "10s"])));
+        assert_eq!(varied("every=1s, 10s"), Ok(("every".to_owned(), vec!["1s".to_owned(), "10s".to_owned()])));
         for wrong in ["every", "=1s", "every=1s,,2s", "every="] {
             assert!(varied(wrong).is_err(), "{wrong}");
         }

@@ -1,20 +1,17 @@
 //! `pubmark node`: this machine sends and listens for a run that another leads.
 
-use std::net::{IpAddr, UdpSocket};
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::Args;
-use pubmark_cluster::address::for_clients;
+use pubmark_cluster::Credentials;
 use pubmark_cluster::credentials::Role;
-use pubmark_cluster::node::{
-    self, Happening, InterfaceReading, MachineReading, NodeCounts, NodeKind, NodeSettings, Whereabouts,
-};
-use pubmark_cluster::{ClusterError, Credentials, Objection};
+use pubmark_cluster::node::{self, Happening, NodeCounts, NodeKind, NodeSettings, Whereabouts};
 use pubmark_model::placement;
 use pubmark_runner as runner;
+use pubmark_runner::node_machine::{own_address, read_machine, unable};
 use pubmark_runner::workers;
 use pubmark_systems::awake::Awake;
-use pubmark_systems::node_exporter::{Snapshot, interface_with};
 use pubmark_systems::{descriptors, environment};
 
 use crate::exit_code::ExitCode;
@@ -140,7 +137,7 @@ impl Node {
         };
         match node::attend(&settings, &launch, &stop, &mut seen) {
             Ok(()) => Ok(ExitCode::Ok),
-            Err(error) => Err(unable(&error, &self.join)),
+            Err(error) => Err(unable(&error, &self.join).into()),
         }
     }
 
@@ -189,76 +186,5 @@ impl Node {
             Happening::Counts(counts) => format!("delivered {}", counts.totals.delivered),
             Happening::Left(why) => format!("left: {why}"),
         }
-    }
-}
-
-/// An address of this machine at which others reach it.
-fn own_address(address: IpAddr) -> Result<IpAddr, Failure> {
-    let hint = "`ip -brief address` lists those of this machine";
-    let address =
-        for_clients(address).map_err(|why| Failure::usage(format!("{address} {why} (--address)")).hint(hint))?;
-    match UdpSocket::bind((address, 0)) {
-        Ok(_) => Ok(address),
-        Err(error) => {
-            Err(Failure::usage(format!("{address} is not an address of this machine (--address): {error}")).hint(hint))
-        }
-    }
-}
-
-/// What this machine has taken by now, and what the interface with this address has carried.
-fn read_machine(address: Option<IpAddr>) -> Option<MachineReading> {
-    let snapshot = Snapshot::own().ok()?;
-    let interface = address.and_then(interface_with).and_then(|name| {
-        // The loopback is not among them.
-        let (received_bytes, sent_bytes) = (*snapshot.received_bytes.get(&name)?, *snapshot.sent_bytes.get(&name)?);
-        Some(InterfaceReading { name, received_bytes, sent_bytes })
-    });
-    Some(MachineReading {
-        cpu_ns: (snapshot.busy_seconds() * 1e9) as u64,
-        used_bytes: snapshot.used_bytes(),
-        interface,
-    })
-}
-
-fn unable(error: &ClusterError, join: &Whereabouts) -> Failure {
-    let failure = Failure::from_error(ExitCode::Usage, error);
-    match error {
-        ClusterError::Refused { objection: Objection::Token, .. } => {
-            failure.hint("use the node folder that `pubmark cluster init` made for this coordinator, or its `--token`")
-        }
-        ClusterError::Refused { objection: Objection::Version, .. } => {
-            failure.hint("install the same pubmark on all machines: `pubmark --version`")
-        }
-        ClusterError::Refused { objection: Objection::Name, .. } => failure.hint("`--name edge-2`"),
-        ClusterError::Refused { .. } | ClusterError::Unreachable { .. } => {
-            let host = match join {
-                Whereabouts::At(address) => address.rsplit_once(':').map_or(address.as_str(), |(host, _)| host),
-                Whereabouts::Announced => "the coordinator",
-            };
-            failure.hint(format!(
-                "copy the `node` folder that `pubmark cluster init` made on {host} here, and name it with `--credentials`"
-            ))
-        }
-        _ => failure,
-    }
-}
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_address_that_others_cannot_connect_to_is_refused() {
-        for address in ["0.0.0.0", "::", "224.0.0.1", "255.255.255.255", "192.0.2.1"] {
-            assert!(own_address(address.parse().unwrap()).is_err(), "{address}");
-        }
-        assert_eq!(own_address("::ffff:127.0.0.1".parse().unwrap()).unwrap(), IpAddr::from([127, 0, 0, 1]));
-    }
-
-    #[test]
-    fn the_loopback_has_no_figure_of_what_it_carried() {
-        let reading = read_machine(Some(IpAddr::from([127, 0, 0, 1]))).unwrap();
-        assert!(reading.cpu_ns > 0 && reading.interface.is_none(), "{reading:?}");
     }
 }

@@ -1,24 +1,18 @@
 //! `pubmark paper`: a publication's experiments in one call, and its tables with what came out here.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use pubmark_experiment::experiment::pace::about;
-use pubmark_experiment::experiment::planning::{Plan, absolute};
-use pubmark_experiment::{Machines, Observer};
+use pubmark_experiment::Observer;
 use pubmark_model::experiment::Changes;
-use pubmark_paper::{Progress, Repetition, Selection, definition};
+use pubmark_paper::{Progress, Repetition, Selection, Step, definition};
 use pubmark_preflight::dry_run;
-use pubmark_record::by_reason::{by_reason, named};
-use pubmark_report::numbers::counted;
-use pubmark_runner::stream::EventStream;
 use pubmark_runner::{Host, suggestion};
 
 use crate::commands::experiment::key_value;
 use crate::commands::lengths::Lengths;
-use crate::events::{self, Events};
+use crate::events::Events;
 use crate::exit_code::ExitCode;
 use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
@@ -78,29 +72,16 @@ impl Paper {
         let host = Host { stop: signals::watch()?, scratch: folder.clone(), ..host::this() };
         if self.dry_run {
             repetition.check()?;
-            printer.result(&dry_run(&repetition, &host)?)?;
+            printer.result(&dry_run::paper::text(&repetition, &host)?)?;
             return Ok(ExitCode::Ok);
         }
         self.events.during(self.json, None, printer, |stream| {
-            events::write_begin(stream, &folder, &self.paper, None);
-            let mut progress = Shown { printer, watcher: Watcher { printer, stream }, stream, stopped: false };
+            stream.begins(&folder, &self.paper);
+            let mut progress = Shown { watcher: Watcher { printer, stream }, stopped: false };
             let record = repetition.perform(&host, &mut progress)?;
-            events::write_end(stream, &folder, record.status, None);
-            if self.json {
-                let text = serde_json::to_string_pretty(&record)
-                    .map_err(|error| Failure::from_error(ExitCode::Internal, &error))?;
-                printer.result(&text)?;
-            } else if !self.events.take_output() {
-                let shown = folder.display().to_string();
-                printer.result(&pubmark_paper::summary(&record, &printer.summary_options(Some(&shown))))?;
-            }
-            Ok(match (record.is_complete(), record.has_measured()) {
-                // What stopped by itself would stop again.
-                (false, _) if progress.stopped => ExitCode::InvalidRun,
-                (false, _) => ExitCode::Interrupted,
-                (true, true) => ExitCode::Ok,
-                (true, false) => ExitCode::SystemFailed,
-            })
+            stream.ends(&folder, record.status);
+            self.events.show(self.json, (&record, &folder), pubmark_paper::summary, printer)?;
+            Ok(record.conclusion(progress.stopped).into())
         })
     }
 
@@ -122,66 +103,18 @@ impl Paper {
     }
 }
 
-/// What would be run, and for how long.
-fn dry_run(repetition: &Repetition, host: &Host) -> Result<String, Failure> {
-    let paper = repetition.paper();
-    let mut text = format!("  {:<12}{}\n", "paper", paper.title);
-    let mut all = Duration::ZERO;
-    for experiment in repetition.experiments() {
-        let plan = Plan::new(experiment.clone(), &absolute(None)?, host, &Machines::default())?;
-        let runs = plan.runs().count() as u64;
-        let time = dry_run::experiment::least(&plan);
-        all += time;
-        let possible = plan.cells.iter().filter(|cell| cell.run.is_ok()).count();
-        text.push_str(&format!(
-            "\n  {:<26}{possible} of {}, {}, about {}\n",
-            experiment.name,
-            counted(plan.cells.len() as u64, "cell", "cells"),
-            counted(runs, "run", "runs"),
-            about(time)
-        ));
-        let refused =
-            plan.cells.iter().filter_map(|cell| Some((cell.planned.label.as_str(), cell.run.as_ref().err()?)));
-        for (refusal, cells) in by_reason(refused) {
-            text.push_str(&format!("✗ {}: {}: {}\n", named(&cells), refusal.kind.words(), refusal.text));
-        }
-    }
-    text.push_str(&format!("\n  {:<12}about {}\n", "time", about(all)));
-    for one in &paper.not_repeated {
-        text.push_str(&format!("  {:<12}{}: {}\n", "left out", one.what, one.why));
-    }
-    Ok(text)
-}
-
 /// Shows how the experiments go on.
 struct Shown<'a> {
-    printer: &'a Printer,
     watcher: Watcher<'a>,
-    stream: Option<&'a EventStream>,
     /// An experiment made no progress.
     stopped: bool,
 }
 
-impl Shown<'_> {
-    fn note(&self, text: String) {
-        self.printer.note(&text);
-        events::write_note(self.stream, text);
-    }
-}
-
 impl Progress for Shown<'_> {
-    fn begins(&mut self, name: &str, number: usize, of: usize, goes_on: bool) {
-        let what = if goes_on { "goes on" } else { "begins" };
-        self.note(format!("experiment {number} of {of}: {name} {what}"));
-    }
-
-    fn left_out(&mut self, name: &str, why: &str) {
-        self.note(format!("{name} is left out: {why}"));
-    }
-
-    fn stopped(&mut self, name: &str, why: &str) {
-        self.stopped = true;
-        self.note(format!("{name} stopped: every run of its last two blocks was invalid for the same reason: {why}"));
+    fn step(&mut self, step: Step<'_>) {
+        self.stopped |= matches!(step, Step::Stopped { .. });
+        self.watcher.printer.note(&step.to_string());
+        self.watcher.stream.note(step.to_string());
     }
 
     fn observer(&mut self) -> &mut dyn Observer {

@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Command};
+use pubmark_catalogue as catalogue;
 use pubmark_record::store;
 use pubmark_report::wrapping::COLUMNS;
 
-use crate::commands::list::Table;
 use crate::commands::schema::Of;
-use crate::exit_code::ExitCode;
+use crate::exit_code::{self, ExitCode};
 use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
 
@@ -29,12 +29,12 @@ type Page = (&'static str, fn(&mut Command) -> Result<String, Failure>);
 /// The pages. A new one is a row here.
 const PAGES: &[Page] = &[
     ("cli.md", command_line),
-    ("workloads.md", |_| Table::Workloads.markdown()),
-    ("systems.md", |_| Table::Systems.markdown()),
-    ("protocols.md", |_| Table::Protocols.markdown()),
-    ("experiments.md", |_| Table::Experiments.markdown()),
-    ("links.md", |_| Table::Links.markdown()),
-    ("exit-codes.md", |_| Table::ExitCodes.markdown()),
+    ("workloads.md", |_| Ok(catalogue::workloads::markdown()?)),
+    ("systems.md", |_| Ok(catalogue::systems::markdown()?)),
+    ("protocols.md", |_| Ok(catalogue::protocols::markdown())),
+    ("experiments.md", |_| Ok(catalogue::experiments::markdown()?)),
+    ("links.md", |_| Ok(catalogue::links::markdown()?)),
+    ("exit-codes.md", |_| Ok(exit_code::markdown())),
     ("verdicts.md", |_| Ok(pubmark_record::codes::reference())),
     ("workload.schema.json", |_| Ok(Of::Workload.text())),
     ("run.schema.json", |_| Ok(Of::Run.text())),

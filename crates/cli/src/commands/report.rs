@@ -93,7 +93,7 @@ impl Report {
             printer.result(&store::to_json(&record).map_err(|error| save::no_folder(&error))?)?;
             return Ok(ExitCode::Ok);
         }
-        let folder = self.out.clone().unwrap_or_else(|| rendering::folder_of(&self.run));
+        let folder = self.out.clone().unwrap_or_else(|| store::folder_of(&self.run));
         rendering::write_files(&(kind.files)(&record), &folder)?;
         let shown = folder.display().to_string();
         let options = TerminalOptions { verbose: self.verbose, ..printer.summary_options(Some(&shown)) };

@@ -7,13 +7,13 @@ use clap::{Args, FromArgMatches as _};
 use pubmark_model::fault::choice::FaultChoice;
 use pubmark_model::metric::MetricProgram;
 use pubmark_record::message_log::LogFormat;
+use pubmark_record::objectives::Undecided;
 use pubmark_runner::{RunError, RunSpec};
 
 use crate::commands::machines::JoinOptions;
 use crate::commands::setup::{Setup, replace, replace_some};
 use crate::events::Events;
-use crate::exit_code::Undecided;
-use crate::values::{duration, log_format, positive_duration, rate_factor};
+use crate::values::{UNDECIDED, duration, log_format, one_of, positive_duration, rate_factor};
 use crate::watching::Watching;
 
 /// Run a workload against a system and record what happened.
@@ -70,7 +70,7 @@ pub struct Run {
     pub slo: Option<String>,
 
     /// End with 0 (`pass`) or 3 (`fail`) where a limit is undecided
-    #[arg(long, value_name = "pass|fail", help_heading = "Limits", hide_short_help = true)]
+    #[arg(long, value_name = "pass|fail", value_parser = one_of(UNDECIDED), help_heading = "Limits", hide_short_help = true)]
     pub undecided: Option<Undecided>,
 
     /// Print what the run would need, and whether this machine can give it; start nothing

@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use pubmark_record::headline::RunList;
 use pubmark_record::past_runs::filter::{Filter, FilterError};
 use pubmark_record::past_runs::{DEFAULT_FOLDER, moment, search};
 use pubmark_report::terminal::past_runs as text;
@@ -71,12 +70,11 @@ impl Runs {
                 .hint("give the folder that runs were written to: `pubmark runs --folder runs`")
         })?;
         if self.json {
-            let json = serde_json::to_string_pretty(&list);
-            printer.result(&json.map_err(|error| Failure::from_error(ExitCode::Internal, &error))?)?;
+            printer.json(&list)?;
         } else if !list.runs.is_empty() {
             printer.result(&text::list(&list, &self.folder))?;
         }
-        self.notes(&list, &filter, limit).iter().for_each(|note| printer.note(note));
+        text::notes(&list, &self.folder, &filter).iter().for_each(|note| printer.note(note));
         Ok(ExitCode::Ok)
     }
 
@@ -90,33 +88,5 @@ impl Runs {
         }
         filter.since = self.since.clone();
         Ok(filter)
-    }
-
-    /// What the list does not show.
-    fn notes(&self, list: &RunList, filter: &Filter, limit: usize) -> Vec<String> {
-        let folder = self.folder.display();
-        let mut notes = text::unreadable(list);
-        if list.without_record > 0 {
-            notes.push(format!(
-                "{} of `{folder}` without a record: runs that never began, or that are going on",
-                text::folders(list.without_record)
-            ));
-        }
-        if list.read < list.folders {
-            let wanted = if filter.is_empty() { "" } else { " that match" };
-            notes.push(format!(
-                "the newest {limit}{wanted}; {} of {} read, `--all` reads all",
-                list.read,
-                text::folders(list.folders)
-            ));
-        } else if list.runs.is_empty() {
-            let readable = list.read - list.without_record - list.unreadable.len() as u64;
-            notes.push(if readable == 0 {
-                format!("no runs in `{folder}`: `pubmark run smart-home` makes one")
-            } else {
-                format!("none of the {readable} in `{folder}` matches {}", filter.words())
-            });
-        }
-        notes
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use pubmark_serve::allow::{Allow, Right};
 use pubmark_serve::tls::TlsChoice;
 use pubmark_serve::{Options, Ready, ServeError, Server};
@@ -14,6 +14,7 @@ use crate::exit_code::ExitCode;
 use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
 use crate::signals;
+use crate::values::{Word, one_of};
 
 /// Take runs over HTTP, carry them out one after the other, and show them.
 ///
@@ -30,8 +31,8 @@ pub struct Serve {
     pub runs: PathBuf,
 
     /// What submissions may do beside running built-in workloads on the built-in broker
-    #[arg(long, value_enum, value_name = "RIGHTS", value_delimiter = ',')]
-    pub allow: Vec<Allowed>,
+    #[arg(long, value_name = "RIGHTS", value_parser = one_of(RIGHTS), value_delimiter = ',')]
+    pub allow: Vec<Right>,
 
     /// Certificate (PEM, its chain behind it) to encrypt connections with
     #[arg(long, value_name = "FILE", requires = "tls_key", conflicts_with = "tls_self")]
@@ -56,25 +57,11 @@ pub struct Serve {
 }
 
 /// Rights of submissions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Allowed {
-    /// Start systems that `pubmark list systems` names
-    Systems,
-    /// Connect to, or listen for, other machines
-    Endpoints,
-    /// Use definitions, images, files and variables of this machine: they hold commands
-    Commands,
-}
-
-impl From<Allowed> for Right {
-    fn from(allowed: Allowed) -> Right {
-        match allowed {
-            Allowed::Systems => Right::Systems,
-            Allowed::Endpoints => Right::Endpoints,
-            Allowed::Commands => Right::Commands,
-        }
-    }
-}
+const RIGHTS: &[Word<Right>] = &[
+    ("systems", "Start systems that `pubmark list systems` names", Right::Systems),
+    ("endpoints", "Connect to, or listen for, other machines", Right::Endpoints),
+    ("commands", "Use definitions, images, files and variables of this machine: they hold commands", Right::Commands),
+];
 
 impl Serve {
     /// Answers until Ctrl-C.
@@ -94,7 +81,7 @@ impl Serve {
         let server = Server::open(Options {
             listen: self.listen,
             runs: self.runs,
-            allow: Allow(self.allow.into_iter().map(Right::from).collect()),
+            allow: Allow(self.allow.into_iter().collect()),
             tls,
             hosts: self.host,
             program,

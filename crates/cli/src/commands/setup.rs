@@ -4,20 +4,19 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};
-use clap::{Args, ValueEnum};
 use pubmark_model::link::choice::LinkChoice;
 use pubmark_model::pace::Pace;
 use pubmark_model::placement::{LabelsInTurn, PlacementChoice};
 use pubmark_model::secret::Secret;
 use pubmark_model::topology::Topology;
+use pubmark_protocols::{self as protocols, known::KNOWN};
 use pubmark_runner::RunSpec;
-use pubmark_runner::spec;
-use pubmark_runner::spec::SourceAddresses;
+use pubmark_runner::spec::{BackEnd, DevicePlacement, Netem, Reading, SourceAddresses, SubscriberPlacement, Transport};
 use pubmark_systems::limits::ResourceLimits;
 
-use crate::protocols::{self, known::KNOWN};
-use crate::values::{limits, payload_bytes, positive_duration, setting};
+use crate::values::{Word, limits, one_of, payload_bytes, positive_duration, setting};
 
 /// What is measured, by what load, over which connections; how much of the load and how long is the command's own.
 #[derive(Clone, Debug, Args)]
@@ -68,11 +67,11 @@ pub struct Setup {
     pub profile: Option<String>,
 
     /// What carries the protocol to a system that pubmark starts; an endpoint says it with its scheme (`ws://`) [default: tcp]
-    #[arg(long, value_enum, help_heading = "What is measured", hide_short_help = true)]
+    #[arg(long, value_parser = one_of(TRANSPORTS), help_heading = "What is measured", hide_short_help = true)]
     pub transport: Option<Transport>,
 
     /// What runs a system that pubmark starts: a program of this machine, or a container
-    #[arg(long, value_enum, help_heading = "What is measured", hide_short_help = true)]
+    #[arg(long, value_parser = one_of(BACK_ENDS), help_heading = "What is measured", hide_short_help = true)]
     pub back_end: Option<BackEnd>,
 
     /// Address of this machine at which a system that pubmark starts listens, for nodes on others [default: 127.0.0.1]
@@ -110,7 +109,7 @@ pub struct Setup {
     pub qos: Option<u8>,
 
     /// Reading of a published workload: with the errors its figures were made with, or as its text means it [default: corrected]
-    #[arg(long, value_enum, help_heading = "Load", hide_short_help = true)]
+    #[arg(long, value_parser = one_of(READINGS), help_heading = "Load", hide_short_help = true)]
     pub variant: Option<Reading>,
 
     /// Size of every payload, in place of the workload's: `16`, `1KB`
@@ -127,7 +126,7 @@ pub struct Setup {
     pub link: Vec<LinkChoice>,
 
     /// What emulates links: pubmark itself in user space, or the kernel's netem, where the kernel has it [default: user]
-    #[arg(long, value_enum, help_heading = "Load", hide_short_help = true)]
+    #[arg(long, value_parser = one_of(NETEMS), help_heading = "Load", hide_short_help = true)]
     pub netem: Option<Netem>,
 
     /// Seed of the schedule: the same seed and workload give the same schedule [default: 1]
@@ -139,8 +138,8 @@ pub struct Setup {
     pub tls: bool,
 
     /// Each client keeps the TLS session of its last connection and takes it up when it connects again [default: on]
-    #[arg(long, value_enum, value_name = "SWITCH", help_heading = "Connection", hide_short_help = true)]
-    pub tls_resumption: Option<Switch>,
+    #[arg(long, value_name = "SWITCH", value_parser = one_of(SWITCH), help_heading = "Connection", hide_short_help = true)]
+    pub tls_resumption: Option<bool>,
 
     /// Authorities (PEM) that the server's certificate is checked against [default: the machine's]
     #[arg(long, value_name = "FILE", help_heading = "Connection", hide_short_help = true)]
@@ -196,12 +195,12 @@ pub struct Setup {
     pub local_nodes: Option<u16>,
 
     /// On several nodes: deal the devices out, or let every node have all of them [default: the workload's]
-    #[arg(long, value_enum, value_name = "WAY", help_heading = "Nodes", hide_short_help = true)]
-    pub devices: Option<Devices>,
+    #[arg(long, value_name = "WAY", value_parser = one_of(DEVICES), help_heading = "Nodes", hide_short_help = true)]
+    pub devices: Option<DevicePlacement>,
 
     /// On several nodes: each subscriber is there once, or on every node [default: the workload's]
-    #[arg(long, value_enum, value_name = "WAY", help_heading = "Nodes", hide_short_help = true)]
-    pub subscribers: Option<Subscribers>,
+    #[arg(long, value_name = "WAY", value_parser = one_of(SUBSCRIBERS), help_heading = "Nodes", hide_short_help = true)]
+    pub subscribers: Option<SubscriberPlacement>,
 
     /// On several nodes: where a group runs, in place of the workload's placement: on all nodes (`GROUP=split`), on those with a label
     /// (`cameras=site=edge-1`), a copy on every node (`GROUP=replicate`) or, of subscribers, at every site (`'dashboards=each site'`);
@@ -239,121 +238,39 @@ pub struct Setup {
 }
 
 /// Devices on several nodes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Devices {
-    /// Each device is on one node
-    Split,
-    /// Every node has all devices
-    Replicate,
-}
+const DEVICES: &[Word<DevicePlacement>] = &[
+    ("split", "Each device is on one node", DevicePlacement::Split),
+    ("replicate", "Every node has all devices", DevicePlacement::Replicate),
+];
 
 /// Subscribers on several nodes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Subscribers {
-    /// Each subscriber is on one node
-    Once,
-    /// Every node has all subscribers
-    EveryNode,
-}
+const SUBSCRIBERS: &[Word<SubscriberPlacement>] = &[
+    ("once", "Each subscriber is on one node", SubscriberPlacement::Once),
+    ("every-node", "Every node has all subscribers", SubscriberPlacement::EveryNode),
+];
 
 /// On or off.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Switch {
-    /// Yes
-    On,
-    /// No
-    Off,
-}
+const SWITCH: &[Word<bool>] = &[("on", "Yes", true), ("off", "No", false)];
 
 /// What carries a protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Transport {
-    /// TCP alone
-    Tcp,
-    /// WebSocket over TCP
-    Websocket,
-}
+const TRANSPORTS: &[Word<Transport>] =
+    &[("tcp", "TCP alone", Transport::Tcp), ("websocket", "WebSocket over TCP", Transport::Websocket)];
 
 /// What emulates links.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Netem {
-    /// pubmark's emulator
-    User,
-    /// The kernel's netem
-    Kernel,
-}
-
-impl From<Netem> for spec::Netem {
-    fn from(netem: Netem) -> spec::Netem {
-        match netem {
-            Netem::User => spec::Netem::User,
-            Netem::Kernel => spec::Netem::Kernel,
-        }
-    }
-}
+pub const NETEMS: &[Word<Netem>] =
+    &[("user", "pubmark's emulator", Netem::User), ("kernel", "The kernel's netem", Netem::Kernel)];
 
 /// What runs a system.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum BackEnd {
-    /// A program of this machine
-    Process,
-    /// A container, by podman or docker
-    Container,
-}
-
-impl From<BackEnd> for spec::BackEnd {
-    fn from(back_end: BackEnd) -> spec::BackEnd {
-        match back_end {
-            BackEnd::Process => spec::BackEnd::Process,
-            BackEnd::Container => spec::BackEnd::Container,
-        }
-    }
-}
+const BACK_ENDS: &[Word<BackEnd>] = &[
+    ("process", "A program of this machine", BackEnd::Process),
+    ("container", "A container, by podman or docker", BackEnd::Container),
+];
 
 /// Reading of a published workload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Reading {
-    /// With the errors the paper's figures were made with
-    Published,
-    /// As the paper's text means it
-    Corrected,
-}
-
-impl From<Reading> for spec::Reading {
-    fn from(reading: Reading) -> spec::Reading {
-        match reading {
-            Reading::Published => spec::Reading::Published,
-            Reading::Corrected => spec::Reading::Corrected,
-        }
-    }
-}
-
-impl From<Transport> for spec::Transport {
-    fn from(transport: Transport) -> spec::Transport {
-        match transport {
-            Transport::Tcp => spec::Transport::Tcp,
-            Transport::Websocket => spec::Transport::Websocket,
-        }
-    }
-}
-
-impl From<Devices> for spec::DevicePlacement {
-    fn from(devices: Devices) -> spec::DevicePlacement {
-        match devices {
-            Devices::Split => spec::DevicePlacement::Split,
-            Devices::Replicate => spec::DevicePlacement::Replicate,
-        }
-    }
-}
-
-impl From<Subscribers> for spec::SubscriberPlacement {
-    fn from(subscribers: Subscribers) -> spec::SubscriberPlacement {
-        match subscribers {
-            Subscribers::Once => spec::SubscriberPlacement::Once,
-            Subscribers::EveryNode => spec::SubscriberPlacement::EveryNode,
-        }
-    }
-}
+pub const READINGS: &[Word<Reading>] = &[
+    ("published", "With the errors the paper's figures were made with", Reading::Published),
+    ("corrected", "As the paper's text means it", Reading::Corrected),
+];
 
 /// Puts what is given in place of what is there.
 pub fn replace<Value, Given: Into<Value>>(value: &mut Value, given: Option<Given>) {
@@ -405,7 +322,7 @@ impl Setup {
         replace(&mut load.seed, self.seed);
         let connection = &mut spec.connection;
         connection.tls |= self.tls;
-        replace_some(&mut connection.tls_resumption, self.tls_resumption.map(|switch| switch == Switch::On));
+        replace_some(&mut connection.tls_resumption, self.tls_resumption);
         replace_some(&mut connection.tls_ca, self.tls_ca);
         connection.tls_insecure |= self.tls_insecure;
         replace_some(&mut connection.tls_cert, self.tls_cert);

@@ -28,7 +28,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("serve", &["experiment", "preflight", "protocols", "record", "report", "runner", "systems"]),
     ("paper", &["experiment", "record", "report", "runner"]),
     ("choose", &["experiment", "protocols", "record", "report", "runner", "systems"]),
-    ("preflight", &["choose", "engine", "experiment", "links", "record", "report", "runner", "systems"]),
+    ("preflight", &["choose", "engine", "experiment", "links", "paper", "record", "report", "runner", "systems"]),
     ("catalogue", &["experiment", "protocol", "protocols", "record", "report", "runner", "systems"]),
     ("experiment", &["protocols", "record", "report", "runner", "systems"]),
     ("runner", &["cluster", "engine", "links", "metrics", "protocol", "protocols", "record", "report", "systems"]),
@@ -91,6 +91,27 @@ fn no_crate_uses_another_that_the_architecture_does_not_name() {
         }
     }
     assert!(wrong.is_empty(), "arrows that the architecture does not have: {wrong:#?}");
+}
+
+/// Lines of the binary at most, tests aside: it has arguments, verbs, the printer and exit codes. What a library user would miss belongs
+/// into the library.
+const LINES_OF_THE_BINARY: usize = 6_000;
+
+#[test]
+fn the_binary_has_nothing_that_a_library_user_would_miss() {
+    let mut folders = vec![std::path::PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/src"))];
+    let mut lines = 0;
+    while let Some(folder) = folders.pop() {
+        for path in std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()) {
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                let text = std::fs::read_to_string(&path).unwrap();
+                lines += text.lines().take_while(|line| *line != "#[cfg(test)]").count();
+            }
+        }
+    }
+    assert!((1_000..=LINES_OF_THE_BINARY).contains(&lines), "{lines} lines in crates/cli/src");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //! There is one connection a host for the whole time ([`on_host::command`]): it holds a private folder, supervises the node, and ends both
 //! when it ends. A second one copies the program. Hosts are treated alike at the same time, so that the slowest decides.
 
+pub mod hosted_nodes;
 pub mod hosts;
 pub mod on_host;
 pub mod program;

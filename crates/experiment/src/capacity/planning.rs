@@ -6,11 +6,12 @@ use std::time::Duration;
 use pubmark_model::adjust::LARGEST_RATE_FACTOR;
 use pubmark_record::capacity::Knob;
 use pubmark_report::numbers::{self, three_digits};
+use pubmark_runner::progress_text::seconds;
 use pubmark_runner::{CheckedRun, RunError, RunSpec};
 
 use super::search::Bounds;
 use super::trial::Trials;
-use crate::experiment::pace::{self, about, seconds};
+use crate::experiment::pace::{self, about};
 
 /// Messages per second at which a search begins where the workload itself offers less.
 const FIRST_RATE_PER_S: f64 = 1_000.0;

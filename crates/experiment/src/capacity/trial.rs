@@ -151,9 +151,7 @@ impl Trials<'_> {
         let is_missed = judged.iter().any(|judged| matches!(judged.answer, Answer::False | Answer::NotMeasured));
         match (end, complaint) {
             // What it would have sent is missing from the load.
-            (End::Fails { text, .. }, _) if end::has_lost(record) => {
-                (TrialOutcome::GeneratorLimited, Some(text.clone()))
-            }
+            (End::Fails { text, .. }, _) if record.has_lost() => (TrialOutcome::GeneratorLimited, Some(text.clone())),
             (End::Fails { kind: FailureKind::GeneratorLimited, text }, Some(_)) => {
                 (TrialOutcome::GeneratorLimited, Some(text.clone()))
             }

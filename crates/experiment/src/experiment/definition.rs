@@ -1,4 +1,4 @@
-//! Reading an experiment for this program: names are judged by what it knows, and files that it rests on are kept with it.
+//! Reading an experiment for this program: names are judged by what it knows, and files that it rests on are saved with it.
 
 use std::path::{Path, PathBuf};
 
@@ -142,8 +142,8 @@ pub fn workload_words(experiment: &Experiment) -> String {
 /// Folder of workloads in an experiment's.
 const WORKLOADS: &str = "workloads";
 
-/// Files that an experiment rests on, with the names they get in its folder.
-pub struct Kept {
+/// An experiment with the files that it rests on, which its folder gets.
+pub struct Bundle {
     /// The experiment, naming the files as they are in its folder.
     pub experiment: Experiment,
     /// Name in the folder, and where the file is now.
@@ -152,36 +152,35 @@ pub struct Kept {
 
 /// Gives the workload's file and the systems' definitions places beside the experiment, so that its folder is enough to
 /// run it again, whatever becomes of them.
-pub fn kept(mut experiment: Experiment, folder: &Path) -> Kept {
+pub fn bundle(mut experiment: Experiment, folder: &Path) -> Bundle {
     count_settings_from_workload(&mut experiment, folder);
     let mut files: Vec<(String, PathBuf)> = vec![];
-    let mut keep = |name: &mut String, kind: &str| {
+    let mut add = |name: &mut String, kind: &str| {
         if !name.contains('/') && !name.ends_with(".yaml") {
             return;
         }
         let source = folder.join(&*name);
-        let known = files.iter().find(|(_, known)| *known == source).map(|(kept, _)| kept.clone());
-        let kept = known.unwrap_or_else(|| {
+        let known = files.iter().find(|(_, known)| *known == source).map(|(name, _)| name.clone());
+        *name = known.unwrap_or_else(|| {
             let file = source.file_name().unwrap_or_default().to_string_lossy().into_owned();
             let names = std::iter::once(format!("{kind}/{file}")).chain((2..).map(|n| format!("{kind}/{n}/{file}")));
             let mut free = names.filter(|name| files.iter().all(|(taken, _)| taken != name));
-            let kept = free.next().expect("the numbers do not end before the files");
-            files.push((kept.clone(), source));
-            kept
+            let name = free.next().expect("the numbers do not end before the files");
+            files.push((name.clone(), source));
+            name
         });
-        *name = kept;
     };
-    keep(&mut experiment.workload, WORKLOADS);
+    add(&mut experiment.workload, WORKLOADS);
     for workload in &mut experiment.axes.workload {
-        keep(workload, WORKLOADS);
+        add(workload, WORKLOADS);
     }
     for choice in &mut experiment.axes.system {
-        choice.system.iter_mut().for_each(|system| keep(system, "systems"));
+        choice.system.iter_mut().for_each(|system| add(system, "systems"));
         // Keys and passwords stay where they are.
         let files = choice.endpoint.iter_mut().flat_map(EndpointChoice::files_mut);
         files.for_each(|file| *file = folder.join(&*file).display().to_string());
     }
-    Kept { experiment, files }
+    Bundle { experiment, files }
 }
 
 /// Lets files that settings name count from where the workload's file is now.
@@ -200,8 +199,8 @@ fn count_settings_from_workload(experiment: &mut Experiment, folder: &Path) {
     }
 }
 
-impl Kept {
-    /// An experiment's folder is shown and handed on, so a password must not be in what is kept there.
+impl Bundle {
+    /// An experiment's folder is shown and handed on, so a password must not be in what is saved there.
     pub fn refuse_passwords(&self, secret_parameters: &[String]) -> Result<(), RunError> {
         let refused = |place: String| {
             RunError::input(format!(
@@ -279,13 +278,13 @@ mod tests {
         let definition = "{name: t, workload: mine/w.yaml, set: {devices.a.credentials.file: d.csv}, \
                           axes: {system: builtin, set: {devices.a.payload.sizes.file: [x.csv, /y.csv]}}}";
         let read = experiment::parse("t.yaml", definition, &|_, _| Ok(())).unwrap();
-        let kept = kept(read, home.path());
+        let bundle = bundle(read, home.path());
         let mine = |name: &str| home.path().join("mine").join(name).display().to_string();
-        assert_eq!(kept.experiment.set[0].1, mine("d.csv"));
-        assert_eq!(kept.experiment.axes.set[0].1, [mine("x.csv"), "/y.csv".to_owned()]);
+        assert_eq!(bundle.experiment.set[0].1, mine("d.csv"));
+        assert_eq!(bundle.experiment.axes.set[0].1, [mine("x.csv"), "/y.csv".to_owned()]);
         let results = home.path().join("results");
         std::fs::create_dir_all(results.join("workloads")).unwrap();
-        kept.write(&results).unwrap();
+        bundle.write(&results).unwrap();
         let written = std::fs::read_to_string(results.join("workloads/w.yaml")).unwrap();
         assert_eq!(written, text.replace("s.csv", &format!("\"{}\"", mine("s.csv"))));
     }
@@ -295,13 +294,13 @@ mod tests {
         let text = "{name: t, workload: ./w.yaml, axes: {system: [a/mine.yaml, {system: b/mine.yaml, label: other}, \
                     {system: a/mine.yaml, label: again}, mosquitto]}}";
         let read = experiment::parse("t.yaml", text, &|_, _| Ok(())).unwrap();
-        let kept = kept(read, Path::new("/from"));
+        let bundle = bundle(read, Path::new("/from"));
         let systems: Vec<&str> =
-            kept.experiment.axes.system.iter().filter_map(|choice| choice.system.as_deref()).collect();
+            bundle.experiment.axes.system.iter().filter_map(|choice| choice.system.as_deref()).collect();
         assert_eq!(systems, ["systems/mine.yaml", "systems/2/mine.yaml", "systems/mine.yaml", "mosquitto"]);
-        assert_eq!(kept.experiment.workload, "workloads/w.yaml");
-        assert_eq!(kept.files.len(), 3);
-        let labels: Vec<&str> = kept.experiment.axes.system.iter().map(|choice| choice.label.as_str()).collect();
+        assert_eq!(bundle.experiment.workload, "workloads/w.yaml");
+        assert_eq!(bundle.files.len(), 3);
+        let labels: Vec<&str> = bundle.experiment.axes.system.iter().map(|choice| choice.label.as_str()).collect();
         assert_eq!(labels, ["mine", "other", "again", "mosquitto"]);
     }
 

@@ -8,6 +8,7 @@
 //! A cell holds the specification of its runs: an experiment can do what a run can.
 
 mod cell_spec;
+pub mod comparison;
 pub mod definition;
 mod endpoint;
 mod fetching;

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use pubmark_model::experiment::{Experiment, cells};
 use pubmark_report::numbers;
+use pubmark_runner::progress_text::seconds;
 
 use super::definition;
-use super::pace::{self, about, seconds};
+use super::pace::{self, about};
 
 /// What the lines say.
 pub struct Outline<'a> {

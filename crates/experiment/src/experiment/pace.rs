@@ -61,11 +61,6 @@ pub fn about(time: Duration) -> String {
     }
 }
 
-/// Seconds for a sentence: `10 s`, `2.5 s`.
-pub fn seconds(time: Duration) -> String {
-    format!("{} s", (time.as_secs_f64() * 1e3).round() / 1e3)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -100,11 +95,5 @@ mod tests {
         ] {
             assert_eq!(about(s(seconds)), shown);
         }
-    }
-
-    #[test]
-    fn seconds_have_no_digits_that_say_nothing() {
-        assert_eq!(seconds(Duration::from_millis(2_500)), "2.5 s");
-        assert_eq!(seconds(s(10)), "10 s");
     }
 }

@@ -80,7 +80,7 @@ impl Runner<'_> {
         let mut pace = self.pace();
         let turns: Vec<Turn> = self.plan.runs().copied().collect();
         if self.go_through(&turns, &mut pace)? {
-            self.make_up(&mut pace)?;
+            self.rerun_missing(&mut pace)?;
         }
         self.finish()
     }
@@ -132,9 +132,9 @@ impl Runner<'_> {
     }
 
     /// Makes runs in place of those that we or the machine spoilt, in further blocks, as many at most as were planned.
-    fn make_up(&mut self, pace: &mut Pace) -> Result<(), RunError> {
+    fn rerun_missing(&mut self, pace: &mut Pace) -> Result<(), RunError> {
         loop {
-            let turns = self.owed();
+            let turns = self.missing();
             if turns.is_empty() {
                 return Ok(());
             }
@@ -146,9 +146,9 @@ impl Runner<'_> {
         }
     }
 
-    /// The next block of runs to be made in place of others; empty if none are owed. Every run made is done, so that each
+    /// The next block of runs to be made in place of others; empty if none is missing. Every run made is done, so that each
     /// block is returned once.
-    fn owed(&self) -> Vec<Turn> {
+    fn missing(&self) -> Vec<Turn> {
         let (events, planned) = (self.journal.events(), self.plan.experiment.repeat);
         let (done, tallies) = (standing::done(events), standing::tallies(events));
         let is_short = |cell: &Cell| {
@@ -180,7 +180,7 @@ impl Runner<'_> {
     /// Writes what came of it, whole or not.
     fn finish(&self) -> Result<Finished, RunError> {
         let done = standing::done(self.journal.events());
-        let complete = self.plan.runs().all(|turn| done.contains(&self.place(turn))) && self.owed().is_empty();
+        let complete = self.plan.runs().all(|turn| done.contains(&self.place(turn))) && self.missing().is_empty();
         let mut record = result::record(self.plan, &self.journal, self.folder, complete)?;
         let no_progress = self.no_progress()?;
         record.cautions.splice(0..0, no_progress.as_ref().map(NoProgress::caution));
@@ -242,20 +242,20 @@ impl Runner<'_> {
         Ok((!stopped).then_some(took))
     }
 
-    fn measure(&mut self, run: &PreparedRun, place: &Place) -> Result<Made, RunError> {
+    fn measure(&mut self, run: &PreparedRun, place: &Place) -> Result<MadeRun, RunError> {
         let name = ExperimentFolder::run_name(place);
         let run_name = name.rsplit('/').next().unwrap_or(&name);
         let begun = self.folder.begin(place)?;
         let outcome = run.repeat(place.repetition, run_name, &mut *self.observer.run());
         match outcome {
-            Ok(measured) => Ok(Made {
+            Ok(measured) => Ok(MadeRun {
                 folder: Some(begun.save(&measured)?),
                 p99_us: upper(&measured.record.latency.total).and_then(|latency| latency.p99),
                 end: end::measured(&measured),
             }),
             Err(error) => {
                 begun.give_up();
-                Ok(Made { folder: None, p99_us: None, end: end::failed(error)? })
+                Ok(MadeRun { folder: None, p99_us: None, end: end::failed(error)? })
             }
         }
     }
@@ -294,13 +294,13 @@ impl Runner<'_> {
 }
 
 /// A run that was made.
-struct Made {
+struct MadeRun {
     end: End,
     folder: Option<String>,
     p99_us: Option<f64>,
 }
 
-impl Made {
+impl MadeRun {
     fn event(self, place: Place, effort: Effort) -> Event {
         let folder = self.folder;
         match (self.end, folder) {

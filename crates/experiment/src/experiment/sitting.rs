@@ -47,14 +47,14 @@ impl Sitting {
         let from = planning::absolute(folder)?;
         let plan = Plan::new(experiment.clone(), &from, host, machines)?;
         refuse_if_nothing_runs(&plan)?;
-        let kept = definition::kept(experiment, &from);
+        let bundle = definition::bundle(experiment, &from);
         let runs = plan.cells.iter().filter_map(|cell| cell.run.as_ref().ok());
         let secrets: Vec<String> = runs.flat_map(|run| run.workload.secret_parameters.iter().cloned()).collect();
-        kept.refuse_passwords(&secrets)?;
+        bundle.refuse_passwords(&secrets)?;
         let joined = join(&plan, machines, host, observer)?;
-        let made = RunFolder::create(out, &kept.experiment.name, now()).map_err(|error| save::no_folder(&error))?;
-        kept.write(made.path())?;
-        let mut plan = Plan::new(kept.experiment, &planning::absolute(Some(made.path()))?, host, machines)?;
+        let made = RunFolder::create(out, &bundle.experiment.name, now()).map_err(|error| save::no_folder(&error))?;
+        bundle.write(made.path())?;
+        let mut plan = Plan::new(bundle.experiment, &planning::absolute(Some(made.path()))?, host, machines)?;
         share(&mut plan, joined.as_ref())?;
         let at = UtcTime::from_system_time(now()).rfc3339();
         let planned =

@@ -9,8 +9,8 @@ use pubmark_experiment::experiment::pace::{self, about};
 use pubmark_record::by_reason::{by_reason, named};
 use pubmark_record::threshold::Objectives;
 use pubmark_runner::PreparedRun;
+use pubmark_runner::progress_text::seconds;
 
-use pubmark_experiment::experiment::pace::seconds;
 use pubmark_report::wrapping::wrap;
 
 /// The plan as text.

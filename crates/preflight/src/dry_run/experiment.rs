@@ -7,10 +7,10 @@ use std::time::Duration;
 use pubmark_experiment::Machines;
 use pubmark_experiment::experiment::outline::{self, Outline};
 use pubmark_experiment::experiment::pace::about;
-use pubmark_experiment::experiment::pace::seconds;
 use pubmark_experiment::experiment::planning::{Cell, Plan};
 use pubmark_experiment::experiment::quiet;
 use pubmark_model::plan::{Plan as RunPlan, PlanOptions};
+use pubmark_runner::progress_text::seconds;
 use pubmark_runner::{PreparedRun, RunError};
 
 use super::run;

@@ -3,5 +3,7 @@
 pub mod capacity;
 pub mod choose;
 pub mod experiment;
+pub mod paper;
 mod placement;
 pub mod run;
+pub mod workload;

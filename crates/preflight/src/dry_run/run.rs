@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use pubmark_engine::calibration::{self, Calibration};
 use pubmark_engine::precision::{self, Precision};
-use pubmark_experiment::experiment::pace::seconds;
 use pubmark_model::fault::Occurrence;
 use pubmark_model::fleet::Fleet;
 use pubmark_model::payload::Body;
@@ -14,6 +13,7 @@ use pubmark_model::transform;
 use pubmark_model::workload::Workload;
 use pubmark_report::numbers::{bytes, count, three_digits};
 use pubmark_report::wrapping::wrap;
+use pubmark_runner::progress_text::seconds;
 use pubmark_runner::{CheckedRun, ErrorKind, RunError};
 use pubmark_systems::{descriptors, environment};
 

@@ -3,6 +3,8 @@
 mod judging;
 mod subject;
 
+use crate::objectives::Undecided;
+
 pub use judging::{Demands, NotComparable, judge};
 pub use subject::{CellFacts, Subject};
 
@@ -131,6 +133,16 @@ impl Checked {
     pub fn worst(&self) -> Option<Kind> {
         let has = |kind: &Kind| self.rows.iter().any(|row| row.outcome.is_failure() && row.kind == *kind);
         ORDER.into_iter().find(has)
+    }
+
+    /// Turns what is undecided into what was asked for.
+    pub fn decide(&mut self, choice: Undecided) {
+        for row in self.rows.iter_mut().filter(|row| row.outcome == Outcome::Undecided) {
+            row.outcome = match choice {
+                Undecided::Pass => Outcome::Warned,
+                Undecided::Fail => Outcome::Failed,
+            };
+        }
     }
 
     /// Is a check undecided?

@@ -6,6 +6,7 @@ use crate::numbers::{self, MISSING, TimeUnit, counted};
 use crate::words::verdict_word;
 use pubmark_record::capacity::{TrialLatency, TrialQuantiles};
 use pubmark_record::headline::{Headline, Kind, RunList};
+use pubmark_record::past_runs::filter::Filter;
 use pubmark_record::record::Status;
 
 use crate::wrapping::{COLUMNS, wrap, wrap_lines};
@@ -106,8 +107,38 @@ fn latency(latency: Option<&TrialLatency>) -> [String; 2] {
     })
 }
 
+/// What the list of a folder does not show: records that cannot be read, folders without one, and what was not looked at because the list
+/// is full.
+pub fn notes(list: &RunList, folder: &Path, filter: &Filter) -> Vec<String> {
+    let folder = folder.display();
+    let mut notes = unreadable(list);
+    if list.without_record > 0 {
+        notes.push(format!(
+            "{} of `{folder}` without a record: runs that never began, or that are going on",
+            folders(list.without_record)
+        ));
+    }
+    if list.read < list.folders {
+        let wanted = if filter.is_empty() { "" } else { " that match" };
+        notes.push(format!(
+            "the newest {}{wanted}; {} of {} read, `--all` reads all",
+            list.runs.len(),
+            list.read,
+            folders(list.folders)
+        ));
+    } else if list.runs.is_empty() {
+        let readable = list.read - list.without_record - list.unreadable.len() as u64;
+        notes.push(if readable == 0 {
+            format!("no runs in `{folder}`: `pubmark run smart-home` makes one")
+        } else {
+            format!("none of the {readable} in `{folder}` matches {}", filter.words())
+        });
+    }
+    notes
+}
+
 /// The records that cannot be read: a line each, and a count of those that are not named.
-pub fn unreadable(list: &RunList) -> Vec<String> {
+fn unreadable(list: &RunList) -> Vec<String> {
     let named = list.unreadable.iter().take(NAMED);
     let mut lines: Vec<String> = named
         .map(|one| wrap_lines(&format!("left out: `{}`: {}", one.folder, one.reason)).trim_end().to_owned())
@@ -119,7 +150,7 @@ pub fn unreadable(list: &RunList) -> Vec<String> {
 }
 
 /// A number of folders in words.
-pub fn folders(number: u64) -> String {
+fn folders(number: u64) -> String {
     counted(number, "folder", "folders")
 }
 

@@ -22,7 +22,7 @@ use ring::digest::{SHA256, digest};
 use crate::error::RunError;
 use crate::message_log::MessageLog;
 use crate::spec::RunSpec;
-use program::{Given, Ran};
+use program::{ProgramInput, ProgramOutcome};
 
 /// Largest file whose hash enters the record, bytes: larger ones are data, not sources.
 const LARGEST_SOURCE: u64 = 16 << 20;
@@ -115,8 +115,8 @@ impl CustomMetrics {
             metric.failure = Some("not computed: the run has no message log".to_owned());
             return metric;
         };
-        let given = Given { log, log_file: &folder.join(&info.file), record_file: &folder.join(RECORD_FILE) };
-        let Ran { seconds, printed } = program::run(one, &given, &self.stop);
+        let input = ProgramInput { log, log_file: &folder.join(&info.file), record_file: &folder.join(RECORD_FILE) };
+        let ProgramOutcome { seconds, printed } = program::run(one, &input, &self.stop);
         metric.ran_s = seconds;
         match printed.and_then(|printed| output::read(&printed, &one.name)) {
             Ok(values) => {

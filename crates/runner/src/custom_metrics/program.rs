@@ -28,7 +28,7 @@ const LOOK: Duration = Duration::from_millis(10);
 const PIPE_LOOK_MS: i32 = 50;
 
 /// What a program reads.
-pub struct Given<'a> {
+pub struct ProgramInput<'a> {
     /// The message log.
     pub log: &'a MessageLog,
     /// Its file.
@@ -38,7 +38,7 @@ pub struct Given<'a> {
 }
 
 /// What became of a program.
-pub struct Ran {
+pub struct ProgramOutcome {
     /// How long it ran; `None` where it was not started.
     pub seconds: Option<f64>,
     /// What it printed; otherwise why that is of no use.
@@ -54,39 +54,39 @@ enum End {
 }
 
 /// Runs the program of a metric. Whatever it started has ended when this returns.
-pub fn run(metric: &MetricProgram, given: &Given<'_>, stop: &AtomicBool) -> Ran {
-    let mut child = match start(metric, given) {
+pub fn run(metric: &MetricProgram, input: &ProgramInput<'_>, stop: &AtomicBool) -> ProgramOutcome {
+    let mut child = match start(metric, input) {
         Ok(child) => child,
         Err(error) => {
             let why = format!("failed to start `{}`: {error}", metric.command[0]);
-            return Ran { seconds: None, printed: Err(why) };
+            return ProgramOutcome { seconds: None, printed: Err(why) };
         }
     };
     let began = Instant::now();
-    let talked = talk(&mut child, given.log, began + metric.within, stop);
+    let exchanged = exchange(&mut child, input.log, began + metric.within, stop);
     let seconds = Some(began.elapsed().as_secs_f64());
-    let printed = match talked {
+    let printed = match exchanged {
         Err(error) => Err(format!("failed to talk to it: {error}")),
-        Ok(Talk { end, status, printed, errors, fed }) => match (end, fed) {
+        Ok(Exchange { end, status, printed, errors, fed }) => match (end, fed) {
             (End::Exited, Err(error)) if status.success() => Err(format!("the message log could not be read: {error}")),
             (End::Exited, _) if status.success() => Ok(printed),
-            (End::Exited, _) => Err(format!("it ended with {}{}", how(status), said(&errors))),
+            (End::Exited, _) => Err(format!("it ended with {}{}", status_words(status), error_excerpt(&errors))),
             (End::TimedOut, _) => {
                 let within = metric.within.as_secs_f64();
-                Err(format!("it was stopped: it took longer than {within} s{}", said(&errors)))
+                Err(format!("it was stopped: it took longer than {within} s{}", error_excerpt(&errors)))
             }
             (End::Stopped, _) => Err("it was stopped with the run".to_owned()),
             (End::TooMuch, _) => Err(format!("it was stopped: it printed more than {} MiB", MOST_PRINTED >> 20)),
         },
     };
-    Ran { seconds, printed }
+    ProgramOutcome { seconds, printed }
 }
 
-fn start(metric: &MetricProgram, given: &Given<'_>) -> io::Result<Child> {
+fn start(metric: &MetricProgram, input: &ProgramInput<'_>) -> io::Result<Child> {
     let mut command = Command::new(&metric.command[0]);
     command.args(&metric.command[1..]).process_group(0);
-    command.env(LOG_VARIABLE, std::path::absolute(given.log_file)?);
-    command.env(RECORD_VARIABLE, std::path::absolute(given.record_file)?);
+    command.env(LOG_VARIABLE, std::path::absolute(input.log_file)?);
+    command.env(RECORD_VARIABLE, std::path::absolute(input.record_file)?);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let parent = std::process::id();
     // SAFETY: only async-signal-safe calls between fork and exec.
@@ -103,7 +103,7 @@ fn start(metric: &MetricProgram, given: &Given<'_>) -> io::Result<Child> {
 }
 
 /// What was exchanged with a program.
-struct Talk {
+struct Exchange {
     end: End,
     status: ExitStatus,
     printed: Vec<u8>,
@@ -112,7 +112,7 @@ struct Talk {
     fed: io::Result<()>,
 }
 
-fn talk(child: &mut Child, log: &MessageLog, deadline: Instant, stop: &AtomicBool) -> io::Result<Talk> {
+fn exchange(child: &mut Child, log: &MessageLog, deadline: Instant, stop: &AtomicBool) -> io::Result<Exchange> {
     let (input, output, errors) = match pipes(child) {
         Ok(pipes) => pipes,
         Err(error) => {
@@ -123,7 +123,7 @@ fn talk(child: &mut Child, log: &MessageLog, deadline: Instant, stop: &AtomicBoo
     };
     let (over, full) = (AtomicBool::new(false), AtomicBool::new(false));
     thread::scope(|scope| {
-        let feeding = scope.spawn(|| feed(log, Patient { pipe: input, over: &over }));
+        let feeding = scope.spawn(|| feed(log, PollingWriter { pipe: input, over: &over }));
         let output = scope.spawn(|| {
             collect(output, &over, |printed| {
                 if printed.len() > MOST_PRINTED {
@@ -146,7 +146,7 @@ fn talk(child: &mut Child, log: &MessageLog, deadline: Instant, stop: &AtomicBoo
         let fed = feeding.join().map_err(|_| panicked())?;
         let printed = output.join().map_err(|_| panicked())??;
         let errors = errors.join().map_err(|_| panicked())??;
-        Ok(Talk { end: end?, status: status?, printed, errors, fed })
+        Ok(Exchange { end: end?, status: status?, printed, errors, fed })
     })
 }
 
@@ -216,12 +216,12 @@ fn is_ready(pipe: i32, events: i16) -> io::Result<bool> {
 }
 
 /// Writes to a pipe until its reader is gone.
-struct Patient<'a, P> {
+struct PollingWriter<'a, P> {
     pipe: P,
     over: &'a AtomicBool,
 }
 
-impl<P: Write + AsRawFd> Write for Patient<'_, P> {
+impl<P: Write + AsRawFd> Write for PollingWriter<'_, P> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         loop {
             match self.pipe.write(bytes) {
@@ -272,7 +272,7 @@ fn collect(mut pipe: impl Read + AsRawFd, over: &AtomicBool, bound: impl Fn(&mut
 }
 
 /// `exit status 3`, `signal 9`.
-fn how(status: ExitStatus) -> String {
+fn status_words(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("exit status {code}"),
         (None, Some(signal)) => format!("signal {signal}"),
@@ -281,7 +281,7 @@ fn how(status: ExitStatus) -> String {
 }
 
 /// The end of what it wrote to standard error, on one line.
-fn said(errors: &[u8]) -> String {
+fn error_excerpt(errors: &[u8]) -> String {
     let text = String::from_utf8_lossy(errors);
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let line: String = line.chars().filter(|letter| !letter.is_control()).collect();

@@ -51,7 +51,7 @@ pub fn planned(workload: &Workload, occurrences: &[Occurrence]) -> Arc<[PlannedF
 ///
 /// # Errors
 /// A system that is not ours to break, clients whose connections are a library's, a group without a link.
-pub fn carried_out(workload: &Workload, spoken: Spoken, wanted: &Wanted) -> Result<(), RunError> {
+pub fn validate(workload: &Workload, spoken: Spoken, wanted: &Wanted) -> Result<(), RunError> {
     workload.faults.iter().try_for_each(|fault| match fault.kind.scope() {
         Scope::System => of_system(fault, wanted),
         Scope::Connections => of_connections(fault, spoken),

@@ -3,6 +3,7 @@
 
 mod event;
 mod observer;
+mod telling;
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,7 +1,9 @@
 //! Checks for people: one line each.
 
 use pubmark_record::check::{Checked, Kind, Outcome, Row};
-use pubmark_report::wrapping::wrap;
+use pubmark_record::conclusion::Conclusion;
+
+use crate::wrapping::wrap;
 
 /// Columns that the name of a check takes at least, so that details of short ones line up.
 const NAME: usize = 18;
@@ -55,6 +57,6 @@ fn summary(checked: &Checked) -> String {
     match checked.failed() {
         0 if undecided > 0 => format!("{undecided} of {checks} undecided, the others passed"),
         0 => format!("{checks} passed"),
-        failed => format!("{failed} of {checks} failed: {}", super::exit(checked).meaning()),
+        failed => format!("{failed} of {checks} failed: {}", Conclusion::of_checks(checked).words()),
     }
 }

@@ -1,0 +1,34 @@
+//! The page behind a code of a verdict or a warning, a word that is printed, or the name of something that is built in.
+
+use pubmark_record::codes;
+use pubmark_report::wrapping::{COLUMNS, wrap};
+use pubmark_runner::{RunError, suggestion};
+
+use crate::{glossary, table};
+
+/// The codes with their titles, and the words.
+pub fn all() -> String {
+    let codes = codes::pages().iter().map(|page| format!("{}  {}\n", page.code, page.title)).collect::<String>();
+    format!("{codes}\n{}", wrap("words  ", 7, &glossary::names().join(", ")))
+}
+
+/// The page of one.
+///
+/// # Errors
+/// Nothing is called so; the hint has the nearest name.
+pub fn page(word: &str) -> Result<String, RunError> {
+    if let Some(page) = codes::explain(word) {
+        return Ok(page.text(COLUMNS));
+    }
+    if let Some(text) = glossary::explain(word) {
+        return Ok(text);
+    }
+    if let Some(text) = table::find(word)? {
+        return Ok(text);
+    }
+    let known = codes::pages();
+    let names = known.iter().map(|page| page.code).chain(glossary::names());
+    let nearest = suggestion::nearest(word, names).map(|name| format!("did you mean `{name}`? "));
+    Err(RunError::input(format!("there is no code, word or name `{word}`"))
+        .hint(format!("{}`pubmark explain` lists codes and words, `pubmark list` names", nearest.unwrap_or_default())))
+}

@@ -1,0 +1,169 @@
+//! What a deployment is made of, as a person says it; and how a run becomes one that can be placed.
+
+use pubmark_model::placement::keys;
+use pubmark_runner::spec::TargetSpec;
+use pubmark_runner::{ErrorKind, RunError, RunSpec, brokerless, spoken, target};
+use pubmark_systems::StartOptions;
+use pubmark_systems::launch::{Rendered, rendered};
+use pubmark_systems::limits::ResourceLimits;
+
+use crate::{Deployment, Kind, SystemContainer};
+
+/// Longest name of a deployment: objects of a cluster have it with an id and their part behind it, in 63 characters.
+const LONGEST_NAME: usize = 40;
+
+/// What is to be placed around a run.
+#[derive(Clone, Debug)]
+pub struct Order {
+    /// What reads the files.
+    pub kind: Kind,
+    /// Name of the run: small letters, digits and `-`.
+    pub name: String,
+    /// Image of pubmark.
+    pub image: String,
+    /// Nodes.
+    pub nodes: u16,
+    /// The system to run in a container, unless the run has an endpoint.
+    pub system: String,
+    /// Protocol of devices and subscribers, unless the run has an endpoint.
+    pub protocol: String,
+    /// Image of the system, in place of the one that its definition has.
+    pub system_image: Option<String>,
+    /// Configuration of the system.
+    pub profile: String,
+    /// An observer container measures its CPU and memory, where it is in a pod.
+    pub observed: bool,
+    /// What the system may use.
+    pub system_limits: Option<ResourceLimits>,
+    /// What each node may use.
+    pub node_limits: Option<ResourceLimits>,
+    /// What the coordinator may use.
+    pub coordinator_limits: Option<ResourceLimits>,
+    /// Namespace of a cluster; the one of `kubectl`, if none.
+    pub namespace: Option<String>,
+}
+
+impl Order {
+    /// Refuses a name that an orchestrator does not take (RFC 1123).
+    ///
+    /// # Errors
+    /// It is such a name.
+    pub fn check_name(&self) -> Result<(), RunError> {
+        let edge = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+        let fits = |c: char| edge(c) || c == '-';
+        let name = &self.name;
+        if name.len() <= LONGEST_NAME && name.chars().all(fits) && name.starts_with(edge) && name.ends_with(edge) {
+            return Ok(());
+        }
+        Err(RunError::input(format!("`{name}` cannot be the name of a deployment"))
+            .hint(format!("up to {LONGEST_NAME} small letters, digits and `-`, for instance `--name home-qos1`")))
+    }
+
+    /// The deployment of this run.
+    ///
+    /// # Errors
+    /// The run cannot be placed so, or the system not run in a container.
+    pub fn deployment(&self, spec: RunSpec) -> Result<Deployment, RunError> {
+        self.check_name()?;
+        let spec = self.placeable(spec)?;
+        let system = if spec.target.endpoint.is_some() { None } else { Some(self.container()?) };
+        let mut deployment = Deployment::new(self.kind, &self.name, &self.image, self.nodes, &spec, system)?;
+        let some = |limits: &Option<ResourceLimits>| limits.clone().filter(|limits| !limits.is_empty());
+        deployment.namespace = self.namespace.clone();
+        deployment.coordinator_limits = some(&self.coordinator_limits);
+        deployment.node_limits = some(&self.node_limits);
+        Ok(deployment)
+    }
+
+    /// The run as it can be placed: with the system of this order, unless it has an endpoint.
+    fn placeable(&self, mut spec: RunSpec) -> Result<RunSpec, RunError> {
+        if spec.target.placed.take().is_some() {
+            // The run.yaml of a deployment names a system and an observer that no longer exist.
+            spec.target.endpoint = None;
+            spec.nodes.observers = None;
+        }
+        let workload = spec.load()?;
+        if self.kind == Kind::Kubernetes && !(spec.nodes.node_labels.is_empty() && keys(&workload).is_empty()) {
+            return Err(RunError::input("nodes of one Kubernetes Job are alike, and groups are placed by labels of nodes")
+                .hint("`deploy compose -- --node-label site=edge-1,cloud`; or start the nodes with `pubmark node --label`; or `-- --placement none`"));
+        }
+        if spec.target.endpoint.is_some() {
+            brokerless::refuse_endpoint(self.nodes, spoken::of(&spec, &workload)?)?;
+        } else {
+            // What a run.yaml says of a system that pubmark starts, this order says of the one that is placed.
+            let TargetSpec { profile, image, limit, back_end, system_host, .. } = TargetSpec::default();
+            let system = Some(self.system.clone());
+            spec.target = TargetSpec { system, profile, image, limit, back_end, system_host, ..spec.target };
+            spec.protocols.protocol = Some(self.protocol.clone());
+        }
+        Ok(spec)
+    }
+
+    fn container(&self) -> Result<SystemContainer, RunError> {
+        Ok(SystemContainer {
+            rendered: self.rendered()?,
+            profile: self.profile.clone(),
+            limits: self.system_limits.clone().filter(|limits| !limits.is_empty()),
+            observed: self.observed,
+        })
+    }
+
+    /// The system as a container.
+    fn rendered(&self) -> Result<Rendered, RunError> {
+        let definition = target::definition(&self.system)?;
+        let start = StartOptions {
+            profile: self.profile.clone(),
+            image: self.system_image.clone(),
+            ..StartOptions::new(&self.protocol)
+        };
+        rendered(&definition, &start).map_err(|error| {
+            RunError::from_error(ErrorKind::Input, &error)
+                .hint("`pubmark list systems NAME` says whether one runs in a container; or `-- --endpoint URL`")
+        })
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use pubmark_runner::spec::PlacedSystem;
+
+    fn order() -> Order {
+        Order {
+            kind: Kind::Kubernetes,
+            name: "home".to_owned(),
+            image: "pubmark:test".to_owned(),
+            nodes: 2,
+            system: "mosquitto".to_owned(),
+            protocol: "mqtt5".to_owned(),
+            system_image: None,
+            profile: "default".to_owned(),
+            observed: true,
+            system_limits: None,
+            node_limits: None,
+            coordinator_limits: None,
+            namespace: None,
+        }
+    }
+
+    #[test]
+    fn a_name_is_one_that_an_orchestrator_takes() {
+        for (name, fits) in [("home-qos1", true), ("a", true), ("", false), ("-a", false), ("Home", false)] {
+            assert_eq!(Order { name: name.to_owned(), ..order() }.check_name().is_ok(), fits, "{name}");
+        }
+        assert!(Order { name: "a".repeat(41), ..order() }.check_name().is_err());
+    }
+
+    #[test]
+    fn a_run_that_was_placed_is_placed_again_with_the_system_of_the_order() {
+        let mut spec = RunSpec::new("hello");
+        spec.target.placed = Some(PlacedSystem::default());
+        spec.target.endpoint = Some("mqtt://gone:1883".to_owned());
+        spec.nodes.observers = Some(1);
+        let placeable = order().placeable(spec).unwrap();
+        assert_eq!((placeable.target.system.as_deref(), placeable.target.endpoint), (Some("mosquitto"), None));
+        assert_eq!((placeable.target.placed, placeable.nodes.observers), (None, None));
+        assert_eq!(placeable.protocols.protocol.as_deref(), Some("mqtt5"));
+    }
+}

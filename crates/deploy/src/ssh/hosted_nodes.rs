@@ -1,0 +1,233 @@
+//! Nodes of one run, which the hosts of a list make: the hosts are reached when the run is prepared, and their nodes join while it waits.
+
+use std::collections::hash_map::RandomState;
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::hash::{BuildHasher as _, Hasher as _};
+use std::io::Write as _;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use pubmark_cluster::credentials::{self, Files};
+use pubmark_runner::spec::Nodes;
+use pubmark_runner::target::Wanted;
+use pubmark_runner::{ErrorKind, Host as Machine, Joined, PreparedRun, RunError, RunEvent, RunObserver};
+
+use super::hosts::Host;
+use super::program::Program;
+use super::session::Caller;
+use super::{Hosts, Settings};
+
+/// Port of the coordinator, if nothing else is said.
+const PORT: u16 = 7700;
+/// Between two looks at whether a node has ended.
+const LOOK: Duration = Duration::from_millis(50);
+/// Open files of a node besides one for each client.
+const OTHER_FILES: u64 = 64;
+
+/// On which hosts a run has its nodes, and how they are reached.
+pub struct HostedNodes {
+    /// The hosts; each has one node.
+    pub hosts: Vec<Host>,
+    /// What is copied to them.
+    pub program: Program,
+    /// How `ssh` is called.
+    pub caller: Caller,
+    /// Folder on hosts in which a private one is made; `TMPDIR` of the host or `/tmp`, if none.
+    pub folder: Option<String>,
+    /// Where nodes join; the address from which a host sees its connection come, if none.
+    pub address: Option<IpAddr>,
+}
+
+impl HostedNodes {
+    /// Reaches the hosts, starts their nodes and lets the run use them. The hosts are left in `reached`, also where this fails: whoever
+    /// called this [ends](Hosts::end) them. `note` gets what people should know meanwhile.
+    ///
+    /// # Errors
+    /// Hosts cannot be used, the system cannot listen where they reach it, a node did not join, or the run was stopped.
+    pub fn gather(
+        &self,
+        reached: &mut Option<Hosts>,
+        prepared: &mut PreparedRun,
+        machine: &Machine,
+        observer: &mut dyn RunObserver,
+        note: &dyn Fn(&str),
+    ) -> Result<(), RunError> {
+        let hosts = reached.insert(self.reach(prepared, machine, note)?);
+        note(&format!("copying {:.0} MB to each", self.program.bytes as f64 / 1e6));
+        hosts.copy(&self.program, &machine.stop)?;
+        join(hosts, prepared, machine, observer)
+    }
+
+    /// Connects to the hosts, and lets the system listen where they reach it.
+    fn reach(&self, prepared: &mut PreparedRun, machine: &Machine, note: &dyn Fn(&str)) -> Result<Hosts, RunError> {
+        let clients = prepared.fleet.devices().len() + prepared.fleet.subscribers().len();
+        let settings = Settings {
+            caller: self.caller.clone(),
+            folder: self.folder.clone(),
+            address: self.address,
+            files: clients.div_ceil(self.hosts.len()) as u64 + OTHER_FILES,
+        };
+        note(&match self.hosts.len() {
+            1 => "connecting to 1 host".to_owned(),
+            count => format!("connecting to {count} hosts"),
+        });
+        let hosts = Hosts::reach(self.hosts.clone(), &self.program, settings, &machine.stop)?;
+        if let Wanted::Started { options, .. } = &mut prepared.wanted
+            && prepared.spec.target.system_host.is_none()
+        {
+            options.host = own_address(hosts.address())?;
+        }
+        Ok(hosts)
+    }
+}
+
+/// Where a system listens that hosts see at this address; at several, if none.
+fn own_address(seen: Option<IpAddr>) -> Result<Ipv4Addr, RunError> {
+    match seen {
+        Some(IpAddr::V4(address)) if UdpSocket::bind((address, 0)).is_ok() => Ok(address),
+        Some(IpAddr::V4(address)) => {
+            Err(RunError::input(format!("{address} is no address of this machine, and the system is to listen there"))
+                .hint("`-- --system-host ADDRESS`, with one of this machine"))
+        }
+        Some(IpAddr::V6(_)) => {
+            Err(RunError::input("hosts join over IPv6, and a system that pubmark starts listens over IPv4")
+                .hint("`-- --endpoint URL` for one that runs already"))
+        }
+        None => Err(RunError::input("hosts see this machine at several addresses, and the system has one")
+            .hint("`-- --system-host ADDRESS`, with one that all hosts reach")),
+    }
+}
+
+/// Listens, starts the nodes, and waits until they have joined. The coordinator's key is on a disk only until it was read.
+fn join(
+    hosts: &mut Hosts,
+    prepared: &mut PreparedRun,
+    machine: &Machine,
+    observer: &mut dyn RunObserver,
+) -> Result<(), RunError> {
+    let [coordinator, node] = credentials::fresh(credentials::VALID_DAYS)
+        .map_err(|error| RunError::from_error(ErrorKind::Internal, &error))?;
+    let any = if hosts.over_ipv6() { IpAddr::from(Ipv6Addr::UNSPECIFIED) } else { Ipv4Addr::UNSPECIFIED.into() };
+    prepared.spec.nodes.listen.get_or_insert(SocketAddr::new(any, PORT));
+    let folder = Keys::write(&coordinator)?;
+    let nodes = Nodes { credentials: Some(folder.0.clone()), ..prepared.spec.nodes.clone() };
+    let is_joined: Arc<AtomicBool> = Arc::default();
+    let watch = watch_ends(hosts.over(), Arc::clone(&machine.stop), Arc::clone(&is_joined));
+    let mut starting = Starting { observer, hosts, folder: Some(folder), node, stop: &machine.stop, failed: None };
+    let joined = Joined::of(&nodes, 0, &machine.stop, &mut starting);
+    let failed = starting.failed.take();
+    is_joined.store(true, Ordering::Relaxed);
+    let has_ended = watch.join().unwrap_or_default();
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    let joined = joined.map_err(|error| {
+        let mut error = match has_ended {
+            true => RunError::new(ErrorKind::Input, "a node ended before it had joined"),
+            false => error,
+        };
+        error.chain.extend(hosts.last_words());
+        error.hint("each host connects to this machine: is the port open (`--listen` behind `--` takes another), and the address the right one (`--address`)?")
+    })?;
+    joined.map_or(Ok(()), |joined| prepared.use_nodes(&Arc::new(joined)))
+}
+
+/// Stops the wait for nodes when the connection to one is over; says whether that was so.
+fn watch_ends(over: Vec<Arc<AtomicBool>>, stop: Arc<AtomicBool>, is_joined: Arc<AtomicBool>) -> JoinHandle<bool> {
+    thread::spawn(move || {
+        while !is_joined.load(Ordering::Relaxed) {
+            if over.iter().any(|one| one.load(Ordering::Relaxed)) {
+                stop.store(true, Ordering::Relaxed);
+                return true;
+            }
+            thread::sleep(LOOK);
+        }
+        false
+    })
+}
+
+/// Starts the nodes as soon as the coordinator listens.
+struct Starting<'a> {
+    observer: &'a mut dyn RunObserver,
+    hosts: &'a mut Hosts,
+    folder: Option<Keys>,
+    node: Files,
+    stop: &'a AtomicBool,
+    failed: Option<RunError>,
+}
+
+impl RunObserver for Starting<'_> {
+    fn event(&mut self, event: &RunEvent) {
+        if let RunEvent::WaitsForNodes { address, .. } = event {
+            self.folder = None;
+            self.failed = self.hosts.start(address.port(), &self.node).err();
+            // Nodes that were not started are not waited for.
+            self.stop.fetch_or(self.failed.is_some(), Ordering::Relaxed);
+        }
+        self.observer.event(event);
+    }
+}
+
+/// A folder with the coordinator's keys, which goes when this is dropped.
+struct Keys(PathBuf);
+
+impl Keys {
+    fn write(files: &Files) -> Result<Keys, RunError> {
+        let id = RandomState::new().build_hasher().finish();
+        let folder = std::env::temp_dir().join(format!("pubmark-keys-{id:016x}"));
+        let failed = |error: std::io::Error| {
+            RunError::from_error(ErrorKind::Internal, &error)
+                .during(format!("failed to write keys to `{}`", folder.display()))
+        };
+        DirBuilder::new().mode(0o700).create(&folder).map_err(failed)?;
+        let keys = Keys(folder.clone());
+        for (name, text) in files {
+            write(&folder.join(name), text).map_err(failed)?;
+        }
+        Ok(keys)
+    }
+}
+
+fn write(path: &Path, text: &str) -> std::io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(text.as_bytes())
+}
+
+impl Drop for Keys {
+    fn drop(&mut self) {
+        // Nothing can be done about a folder that cannot be removed; only its owner reads it.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_system_listens_where_all_hosts_reach_it() {
+        assert_eq!(own_address(Some(Ipv4Addr::LOCALHOST.into())).unwrap(), Ipv4Addr::LOCALHOST);
+        // A documentation address (RFC 5737), which no machine has.
+        for seen in [Some(IpAddr::from([192, 0, 2, 1])), Some(Ipv6Addr::LOCALHOST.into()), None] {
+            let error = own_address(seen).unwrap_err();
+            assert!(error.hint.is_some_and(|hint| hint.starts_with("`-- --")), "{seen:?}");
+        }
+    }
+
+    #[test]
+    fn keys_are_for_their_owner_alone_and_go() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let keys = Keys::write(&vec![("key.pem", "secret".to_owned())]).unwrap();
+        let folder = keys.0.clone();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&folder), mode(&folder.join("key.pem"))), (0o700, 0o600));
+        drop(keys);
+        assert!(!folder.exists());
+    }
+}

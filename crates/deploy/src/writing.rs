@@ -1,0 +1,89 @@
+//! The files of a deployment on a disk, where private keys are among them, and what to type next.
+
+use std::fs::{self, DirBuilder, OpenOptions, Permissions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use pubmark_runner::{ErrorKind, RunError};
+
+use crate::{Deployment, Kind, RESULTS};
+
+impl Deployment {
+    /// Writes the files into a folder, and returns where they are; the first is what an orchestrator reads.
+    ///
+    /// # Errors
+    /// One is there already, others could read keys in the folder, or it cannot be written.
+    pub fn write(&self, out: &Path) -> Result<Vec<PathBuf>, RunError> {
+        let files = self.files();
+        let paths: Vec<PathBuf> = files.iter().map(|(name, _)| out.join(name)).collect();
+        if let Some(path) = paths.iter().find(|path| path.exists()) {
+            return Err(RunError::input(format!("`{}` is there already", path.display()))
+                .hint("`--out` names another folder; certificates are made anew each time"));
+        }
+        self.make_folder(out)?;
+        for (path, (name, text)) in paths.iter().zip(&files) {
+            // What Compose mounts is read by a container's user, so there the folder keeps others out.
+            let mode = if self.kind == Kind::Compose && name.contains('/') { 0o644 } else { 0o600 };
+            write_with_mode(path, text, mode).map_err(|error| {
+                RunError::from_error(ErrorKind::Input, &error).during(format!("failed to write `{}`", path.display()))
+            })?;
+        }
+        Ok(paths)
+    }
+
+    /// A folder into which nobody else sees. One that is there stays as it is, and is refused if others could read keys in it.
+    fn make_folder(&self, folder: &Path) -> Result<(), RunError> {
+        let shown = folder.display();
+        let failed = |error: io::Error| {
+            RunError::from_error(ErrorKind::Input, &error).during(format!("failed to make `{shown}`"))
+        };
+        DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
+        let mode = fs::metadata(folder).map_err(failed)?.permissions().mode();
+        if self.kind == Kind::Compose && mode & 0o077 != 0 {
+            return Err(RunError::input(format!(
+                "others can look into `{shown}`, and private keys are to be written there"
+            ))
+            .hint(format!("`chmod 700 {shown}`, or `--out` with a folder that is not there yet")));
+        }
+        Ok(())
+    }
+
+    /// What to type to make the run with the files in this folder, and to get its results.
+    pub fn next(&self, out: &Path) -> String {
+        let out = out.display();
+        match self.kind {
+            Kind::Compose => format!(
+                "\nnext  docker compose --project-directory {out} up --abort-on-container-exit\n      \
+                 docker compose --project-directory {out} logs --no-log-prefix coordinator > record.json\n"
+            ),
+            Kind::Kubernetes => {
+                let kubectl = match &self.namespace {
+                    Some(namespace) => format!("kubectl --namespace {namespace}"),
+                    None => "kubectl".to_owned(),
+                };
+                let job = format!("job/{}", self.part("coordinator"));
+                let pod =
+                    format!("app.kubernetes.io/instance={},app.kubernetes.io/component=coordinator", self.instance);
+                format!(
+                    "\nnext  {kubectl} create -f {out}/pubmark.yaml\n      \
+                     {kubectl} wait --for=create --timeout=1m pod -l {pod} && \
+                     {kubectl} wait --for=condition=Ready --timeout=10m pod -l {pod}\n      \
+                     {kubectl} exec {job} -- pubmark pod send --results {RESULTS} > results.tar\n      \
+                     {kubectl} exec {job} -- pubmark pod release --results {RESULTS}\n      \
+                     {kubectl} delete -f {out}/pubmark.yaml\n"
+                )
+            }
+        }
+    }
+}
+
+/// Writes a new file with these rights, whatever the process's own mask of them; nobody else can open it before it has them.
+fn write_with_mode(path: &Path, text: &str, mode: u32) -> io::Result<()> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(text.as_bytes())?;
+    file.set_permissions(Permissions::from_mode(mode))
+}

@@ -1,0 +1,20 @@
+//! A workload alone: its fleet and its links; nothing is started.
+
+use pubmark_model::fleet::Fleet;
+use pubmark_model::workload::Workload;
+
+use super::run;
+
+/// Who is in it, and behind which links.
+pub fn text(workload: &Workload) -> String {
+    let fleet = Fleet::new(workload, 1);
+    let counted = |number: usize, one: &str| format!("{number} {one}{}", if number == 1 { "" } else { "s" });
+    let devices = counted(fleet.device_count(), "device");
+    let subscribers = counted(fleet.subscribers().len(), "subscriber");
+    let variant = workload.variant.as_str();
+    let head = format!("  workload  {}, {variant}: {devices}, {subscribers}\n", workload.name);
+    match run::links(workload) {
+        links if links.is_empty() => head + "  links     none\n",
+        links => head + &links,
+    }
+}

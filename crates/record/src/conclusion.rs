@@ -1,0 +1,153 @@
+//! What a command came to, by its records: it did what it was asked for, or something keeps its figures from being quoted. Front ends make
+//! exit codes and states of it.
+
+use crate::capacity::{CapacityLimit, CapacityRecord};
+use crate::check::{Checked, Kind};
+use crate::experiment::{CellFailure, ExperimentRecord, FailureKind};
+use crate::objectives::{ObjectiveOutcome, Undecided};
+use crate::record::{Record, Status, VerdictStatus};
+
+/// What a command came to. Of two the greater says more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Conclusion {
+    /// It did what it was asked for.
+    Done,
+    /// A threshold lies inside what is known of its figure.
+    Undecided,
+    /// A threshold was missed.
+    ThresholdMissed,
+    /// A comparison found a regression.
+    Regression,
+    /// The figures do not describe the system.
+    Invalid,
+    /// The system could not be started, reached, or kept running.
+    SystemFailed,
+    /// It was stopped before its end.
+    Interrupted,
+    /// Its results were not, or not all, written.
+    NotWritten,
+}
+
+impl Conclusion {
+    /// In a few words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Conclusion::Done => "done",
+            Conclusion::Undecided => "a threshold is undecided",
+            Conclusion::ThresholdMissed => "a threshold was missed",
+            Conclusion::Regression => "a regression was found",
+            Conclusion::Invalid => "the run is invalid",
+            Conclusion::SystemFailed => "the system under test failed",
+            Conclusion::Interrupted => "interrupted",
+            Conclusion::NotWritten => "the results were not, or not all, written",
+        }
+    }
+
+    /// Of something in which a limit is undecided, and none was missed.
+    pub fn of_undecided(choice: Option<Undecided>) -> Conclusion {
+        match choice {
+            None => Conclusion::Undecided,
+            Some(Undecided::Pass) => Conclusion::Done,
+            Some(Undecided::Fail) => Conclusion::ThresholdMissed,
+        }
+    }
+
+    /// Of the limits that a run has to keep.
+    pub fn of_limits(record: &Record, undecided: Option<Undecided>) -> Conclusion {
+        let outcomes = || record.objectives.iter().map(|objective| objective.outcome);
+        if outcomes().any(ObjectiveOutcome::is_failure) {
+            Conclusion::ThresholdMissed
+        } else if outcomes().any(|outcome| outcome == ObjectiveOutcome::Undecided) {
+            Conclusion::of_undecided(undecided)
+        } else {
+            Conclusion::Done
+        }
+    }
+
+    /// Of checks.
+    pub fn of_checks(checked: &Checked) -> Conclusion {
+        match checked.worst() {
+            None if checked.is_undecided() => Conclusion::Undecided,
+            None => Conclusion::Done,
+            Some(Kind::Verdict) => Conclusion::Invalid,
+            Some(Kind::Repetitions) => Conclusion::SystemFailed,
+            Some(Kind::Required | Kind::FailOn) => Conclusion::ThresholdMissed,
+            Some(Kind::Regression) => Conclusion::Regression,
+        }
+    }
+
+    /// Of an experiment: it failed only if no run of it counts wholly.
+    pub fn of_experiment(record: &ExperimentRecord) -> Conclusion {
+        if record.status == Status::Interrupted {
+            return Conclusion::Interrupted;
+        }
+        let verdicts = || record.cells.iter().flat_map(|cell| &cell.runs).map(|run| run.verdict);
+        if verdicts().any(|verdict| verdict != VerdictStatus::Invalid) {
+            return Conclusion::Done;
+        }
+        let is_ours =
+            |failure: &CellFailure| matches!(failure.kind, FailureKind::GeneratorLimited | FailureKind::Invalid);
+        let was_late = verdicts().next().is_some();
+        match was_late || record.cells.iter().flat_map(|cell| &cell.failures).any(is_ours) {
+            true => Conclusion::Invalid,
+            false => Conclusion::SystemFailed,
+        }
+    }
+
+    /// Of a search for capacity.
+    pub fn of_search(record: &CapacityRecord) -> Conclusion {
+        match (record.status, record.answer.holds_per_s, record.answer.limit) {
+            (Status::Interrupted, ..) => Conclusion::Interrupted,
+            (_, Some(_), _) => Conclusion::Done,
+            (_, None, CapacityLimit::Generator) => Conclusion::Invalid,
+            (_, None, _) => Conclusion::ThresholdMissed,
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::threshold::Objectives;
+    use crate::{objectives, sample, sample_experiment};
+
+    #[test]
+    fn limits_are_missed_before_they_are_undecided() {
+        let of = |limits: &str, undecided| {
+            let mut record = sample::record();
+            objectives::assess(&mut record, &Objectives::parse(limits).unwrap());
+            Conclusion::of_limits(&record, undecided)
+        };
+        assert_eq!(of("p50<1s", None), Conclusion::Done);
+        assert_eq!(of("p50<1s,p50<0.28ms", None), Conclusion::Undecided);
+        assert_eq!(of("p50<0.28ms", Some(Undecided::Pass)), Conclusion::Done);
+        assert_eq!(of("p50<0.28ms", Some(Undecided::Fail)), Conclusion::ThresholdMissed);
+        assert_eq!(of("p50<0.28ms,loss>1%", Some(Undecided::Pass)), Conclusion::ThresholdMissed);
+    }
+
+    #[test]
+    fn an_experiment_fails_only_where_no_run_counts() {
+        let mut record = sample_experiment::experiment();
+        record.status = Status::Complete;
+        assert_eq!(Conclusion::of_experiment(&record), Conclusion::Done);
+        for cell in &mut record.cells {
+            cell.runs.iter_mut().for_each(|run| run.verdict = VerdictStatus::Invalid);
+        }
+        assert_eq!(Conclusion::of_experiment(&record), Conclusion::Invalid);
+        for cell in &mut record.cells {
+            cell.runs.clear();
+            cell.failures.iter_mut().for_each(|failure| failure.kind = FailureKind::DidNotStart);
+        }
+        assert_eq!(Conclusion::of_experiment(&record), Conclusion::SystemFailed);
+        record.status = Status::Interrupted;
+        assert_eq!(Conclusion::of_experiment(&record), Conclusion::Interrupted);
+    }
+
+    #[test]
+    fn what_was_not_written_says_most() {
+        let all = [Conclusion::Interrupted, Conclusion::NotWritten, Conclusion::Invalid, Conclusion::SystemFailed];
+        assert_eq!(all.into_iter().max(), Some(Conclusion::NotWritten));
+        assert_eq!(Conclusion::Undecided.max(Conclusion::ThresholdMissed), Conclusion::ThresholdMissed);
+    }
+}

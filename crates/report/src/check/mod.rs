@@ -1,0 +1,5 @@
+//! Checks of a run or an experiment, to read: [`text`] for people, [`json`] for programs, [`junit`] for continuous integration.
+
+pub mod json;
+pub mod junit;
+pub mod text;

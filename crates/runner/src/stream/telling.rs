@@ -1,0 +1,83 @@
+//! What whoever makes runs writes besides what a run tells itself: that something begins, how it ended, what people should know.
+
+use std::path::Path;
+
+use pubmark_record::record::{Record, Status};
+
+use super::{Begins, Counted, Ends, EventStream, Failed, STREAM_VERSION, StreamEvent};
+use crate::repetition::Repetition;
+
+impl EventStream {
+    /// An experiment or a search with a folder begins.
+    pub fn begins(&self, folder: &Path, name: &str) {
+        self.write(&StreamEvent::Begins(self.beginning(folder, name)));
+    }
+
+    /// A run begins.
+    pub fn run_begins(&self, repetition: &Repetition<'_>) {
+        let run = repetition.run();
+        let [warmup_s, duration_s] =
+            [run.spec.window.warmup, run.spec.window.duration].map(|time| Some(time.as_secs_f64()));
+        self.write(&StreamEvent::Begins(Begins {
+            repetition: repetition.number(),
+            repetitions: run.spec.repetitions,
+            system: Some(run.system_name().to_owned()),
+            protocol: Some(run.spoken.publish.capabilities.name.to_owned()),
+            warmup_s,
+            duration_s,
+            ..self.beginning(repetition.folder(), &run.workload.name)
+        }));
+    }
+
+    fn beginning(&self, folder: &Path, name: &str) -> Begins {
+        Begins {
+            t_s: self.now_s(),
+            stream_version: STREAM_VERSION,
+            folder: folder.display().to_string(),
+            name: name.to_owned(),
+            repetition: 1,
+            repetitions: 1,
+            system: None,
+            protocol: None,
+            warmup_s: None,
+            duration_s: None,
+        }
+    }
+
+    /// The folder of an experiment or a search is written.
+    pub fn ends(&self, folder: &Path, status: Status) {
+        self.write(&StreamEvent::Ends(self.end(folder, status)));
+    }
+
+    /// The folder of a run is written.
+    pub fn run_ends(&self, folder: &Path, record: &Record) {
+        let messages = &record.delivery.messages;
+        let (offered, sent) = (messages.offered, messages.sent);
+        self.write(&StreamEvent::Ends(Ends {
+            verdict: Some(record.verdict.status.as_str().to_owned()),
+            counted: Some(Counted { offered, sent, delivered: messages.delivered, lost: messages.lost }),
+            ..self.end(folder, record.run.status)
+        }));
+    }
+
+    fn end(&self, folder: &Path, status: Status) -> Ends {
+        Ends {
+            t_s: self.now_s(),
+            folder: folder.display().to_string(),
+            status: status.as_str().to_owned(),
+            verdict: None,
+            counted: None,
+        }
+    }
+
+    /// A sentence for people.
+    pub fn note(&self, text: String) {
+        self.write(&StreamEvent::Note { t_s: self.now_s(), text });
+    }
+
+    /// It came to no outcome: the code that the command ends with, what was tried and why, what to do.
+    pub fn fails(&self, exit_code: u8, chain: &[String], hint: Option<&str>) {
+        let (chain, hint) = (chain.to_vec(), hint.map(str::to_owned));
+        self.write(&StreamEvent::Failed(Failed { t_s: self.now_s(), exit_code, chain, hint }));
+    }
+}
