@@ -57,7 +57,7 @@ impl RunObserver for Progress<'_> {
 
     /// How it goes. Called often; draws as often as it can be read.
     fn progress(&mut self, progress: &RunProgress) {
-        let RunProgress { phase, elapsed, length, totals, latency, .. } = *progress;
+        let RunProgress { phase, elapsed, length, totals, lost, latency, .. } = *progress;
         // A phase begins a few milliseconds after it was planned to.
         let length = length.map(|length| Duration::from_millis((length.as_millis() as u64 + 50) / 100 * 100));
         let now_ns = clock::monotonic_ns();
@@ -67,7 +67,7 @@ impl RunObserver for Progress<'_> {
             return;
         }
         self.shown_ns = now_ns;
-        let figures = figures(phase, &totals, self.rates);
+        let figures = figures(phase, &totals, lost, self.rates);
         let latencies = latency.as_ref().map(latencies).filter(|words| !words.is_empty());
         match &self.bar {
             Some(bar) => bar.set_message(format!(
@@ -140,20 +140,32 @@ impl Drop for Progress<'_> {
     }
 }
 
-fn figures(phase: Phase, totals: &Totals, rates: Option<Rates>) -> String {
+fn figures(phase: Phase, totals: &Totals, lost: u64, rates: Option<Rates>) -> String {
+    // As far as it is known by now: nothing is said of it before something is.
+    let known_lost = |before: &str, behind: &str| match lost {
+        0 => String::new(),
+        lost => format!("{before}{lost}{behind}"),
+    };
     match phase {
         Phase::Subscribe => format!("{} subscribed, {} failing", totals.subscribed, totals.failing),
         Phase::Connect => format!("{} connected, {} failing", totals.online, totals.failing),
         Phase::WarmUp | Phase::Measure => match rates {
             Some(rates) => format!(
-                "sent {:.0}/s   delivered {:.0}/s   waiting {}",
-                rates.sent_per_s, rates.delivered_per_s, totals.backlog
+                "sent {:.0}/s   delivered {:.0}/s   waiting {}{}",
+                rates.sent_per_s,
+                rates.delivered_per_s,
+                totals.backlog,
+                known_lost("   lost ", "")
             ),
-            None => format!("sent {}   delivered {}   waiting {}", totals.sent, totals.delivered, totals.backlog),
+            None => {
+                let lost = known_lost("   lost ", "");
+                format!("sent {}   delivered {}   waiting {}{lost}", totals.sent, totals.delivered, totals.backlog)
+            }
         },
         Phase::Drain => {
             let missing = totals.expected.saturating_sub(totals.delivered);
-            format!("{} not yet delivered, {} not yet sent", missing, totals.backlog)
+            let lost = known_lost(" (", " lost)");
+            format!("{missing} not yet delivered{lost}, {} not yet sent", totals.backlog)
         }
         Phase::Collect => "closing the message accounting".to_owned(),
     }
@@ -194,10 +206,12 @@ mod tests {
     #[test]
     fn rates_are_shown_once_they_are_known() {
         let totals = Totals { sent: 10, delivered: 9, backlog: 1, expected: 12, ..Totals::default() };
-        assert_eq!(figures(Phase::Measure, &totals, None), "sent 10   delivered 9   waiting 1");
+        assert_eq!(figures(Phase::Measure, &totals, 0, None), "sent 10   delivered 9   waiting 1");
         let rates = Some(Rates { sent_per_s: 99.6, delivered_per_s: 50.0 });
-        assert_eq!(figures(Phase::Measure, &totals, rates), "sent 100/s   delivered 50/s   waiting 1");
-        assert_eq!(figures(Phase::Drain, &totals, None), "3 not yet delivered, 1 not yet sent");
+        assert_eq!(figures(Phase::Measure, &totals, 0, rates), "sent 100/s   delivered 50/s   waiting 1");
+        assert_eq!(figures(Phase::Drain, &totals, 0, None), "3 not yet delivered, 1 not yet sent");
+        assert_eq!(figures(Phase::Measure, &totals, 2, rates), "sent 100/s   delivered 50/s   waiting 1   lost 2");
+        assert_eq!(figures(Phase::Drain, &totals, 2, None), "3 not yet delivered (2 lost), 1 not yet sent");
     }
 
     #[test]

@@ -66,6 +66,8 @@ pub struct LivePoint {
     pub expected: u64,
     /// Deliveries that came.
     pub delivered: u64,
+    /// Deliveries that are lost as far as it is known; `None` where nothing is said of it.
+    pub lost: Option<u64>,
     /// Messages that are due and not handed over.
     pub backlog: u64,
     /// Messages that are handed over and not settled.
@@ -112,13 +114,18 @@ fn tiles(newest: Option<&LivePoint>) -> [Markup; 6] {
     let rate = of(|point| point.delivered_per_s).map(significant);
     let sent = of(|point| point.sent_per_s).map_or(MISSING.to_owned(), significant);
     let missing = newest.map(|point| count(point.expected.saturating_sub(point.delivered)));
+    let lost = match newest.and_then(|point| point.lost) {
+        Some(0) => "none known to be lost".to_owned(),
+        Some(lost) => format!("{} of them lost, at least", count(lost)),
+        None => "on their way, or lost".to_owned(),
+    };
     let waits = newest.map_or(MISSING.to_owned(), |point| count(point.backlog));
     let in_flight = newest.map(|point| count(point.in_flight));
     [
         tile("Delivered messages", rate, "/s", &format!("{sent}/s sent")),
         latency("Latency p50", newest.and_then(|point| point.p50_us)),
         latency("Latency p99", newest.and_then(|point| point.p99_us)),
-        tile("Not delivered yet", missing, "", "on their way, or lost"),
+        tile("Not delivered yet", missing, "", &lost),
         tile("In flight", in_flight, "", &format!("{waits} wait to be sent")),
         usage(newest),
     ]
@@ -263,6 +270,7 @@ mod tests {
             p99_us: (at_s > 1.0).then_some([300.0, 900.0]),
             expected: 500,
             delivered: 497,
+            lost: Some(2),
             system: Some((0.25, 64 << 20)),
             ..LivePoint::default()
         };
@@ -282,6 +290,7 @@ mod tests {
     fn figures_are_shown_and_what_peers_said_is_text() {
         let html = live_view(&view());
         assert!(html.contains("110") && html.contains("168") && html.contains(">3<"), "{html}");
+        assert!(html.contains("2 of them lost, at least"), "{html}");
         assert!(html.contains("&lt;b&gt;pause") && !html.contains("<b>pause"), "{html}");
         assert!(html.contains("band fault"), "{html}");
         assert_eq!(html.matches("<figure").count(), 4);
