@@ -43,13 +43,7 @@ impl Sitting {
         machines: &Machines,
         observer: &mut dyn Observer,
     ) -> Result<Sitting, RunError> {
-        let from = planning::absolute(folder)?;
-        let plan = Plan::new(experiment.clone(), &from, host, machines)?;
-        refuse_if_nothing_runs(&plan)?;
-        let kept = definition::kept(experiment, &from);
-        let runs = plan.cells.iter().filter_map(|cell| cell.run.as_ref().ok());
-        let secrets: Vec<String> = runs.flat_map(|run| run.workload.secret_parameters.iter().cloned()).collect();
-        kept.refuse_passwords(&secrets)?;
+        let kept = judged(experiment, folder, host, machines)?;
         let joined = join(machines, host, observer)?;
         let made = RunFolder::create(out, &kept.experiment.name, now()).map_err(|error| save::no_folder(&error))?;
         kept.write(made.path())?;
@@ -61,6 +55,19 @@ impl Sitting {
         let journal = Journal::create(made.path(), planned).map_err(unusable)?;
         made.mark_latest().map_err(|error| save::no_folder(&error))?;
         Ok(Sitting { plan, folder: ExperimentFolder::at(made.path()), journal, host: host.clone(), joined })
+    }
+
+    /// Says whether [`Sitting::begin`] would begin it, as far as that is known before machines join. Writes nothing.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn check(
+        experiment: Experiment,
+        folder: Option<&Path>,
+        host: &Host,
+        machines: &Machines,
+    ) -> Result<(), RunError> {
+        judged(experiment, folder, host, machines).map(drop)
     }
 
     /// Goes on with the experiment in a folder, on as many machines as before.
@@ -107,6 +114,23 @@ impl Sitting {
         let (plan, folder, stop, joined) = (&plan, &folder, &host.stop, joined.as_deref());
         Runner { plan, folder, journal, observer, stop, joined, has_waited: false }.perform()
     }
+}
+
+/// An experiment as its folder will hold it: some cell of it can be run, and no password is in it.
+fn judged(
+    experiment: Experiment,
+    folder: Option<&Path>,
+    host: &Host,
+    machines: &Machines,
+) -> Result<definition::Kept, RunError> {
+    let from = planning::absolute(folder)?;
+    let plan = Plan::new(experiment.clone(), &from, host, machines)?;
+    refuse_if_nothing_runs(&plan)?;
+    let kept = definition::kept(experiment, &from);
+    let runs = plan.cells.iter().filter_map(|cell| cell.run.as_ref().ok());
+    let secrets: Vec<String> = runs.flat_map(|run| run.workload.secret_parameters.iter().cloned()).collect();
+    kept.refuse_passwords(&secrets)?;
+    Ok(kept)
 }
 
 /// Waits for the machines that all runs share; `None` if all clients are on this one.
