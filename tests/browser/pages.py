@@ -138,7 +138,7 @@ def notes_and_searches(pages):
     look_at(pages, "nothing-matches")
     pages.find("#filter").clear()
     pages.find("#filter").send_keys("sistem=x" + Keys.ENTER)
-    pages.wait_for_text("#problem", "there is no key `sistem`")
+    pages.wait_for_text("#problem", "There is no key sistem")
     pages.no_faults("400")
 
 

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use pubmark_model::experiment::Experiment;
+use pubmark_model::workload::Workload;
 use pubmark_record::by_reason::{by_reason, named};
 use pubmark_record::store::RunFolder;
 use pubmark_record::time::UtcTime;
@@ -13,7 +14,7 @@ use super::definition;
 use super::fetching;
 use super::folder::ExperimentFolder;
 use super::journal::{Journal, JournalError, Planned};
-use super::planning::{self, Plan, Refusal};
+use super::planning::{self, Cell, Plan, Refusal};
 use super::runner::{Finished, Runner};
 use crate::machines::{Machines, NodeEvents};
 use crate::observer::{Event, Observer};
@@ -43,7 +44,11 @@ impl Sitting {
         machines: &Machines,
         observer: &mut dyn Observer,
     ) -> Result<Sitting, RunError> {
-        let kept = judged(experiment, folder, host, machines)?;
+        let from = planning::absolute(folder)?;
+        let plan = Plan::new(experiment.clone(), &from, host, machines)?;
+        refuse_if_nothing_runs(&plan.cells)?;
+        let kept = definition::kept(experiment, &from);
+        kept.refuse_passwords(&secrets(&plan.cells, |run| &run.workload))?;
         let joined = join(machines, host, observer)?;
         let made = RunFolder::create(out, &kept.experiment.name, now()).map_err(|error| save::no_folder(&error))?;
         kept.write(made.path())?;
@@ -57,7 +62,8 @@ impl Sitting {
         Ok(Sitting { plan, folder: ExperimentFolder::at(made.path()), journal, host: host.clone(), joined })
     }
 
-    /// Says whether [`Sitting::begin`] would begin it, as far as that is known before machines join. Writes nothing.
+    /// Says whether [`Sitting::begin`] would begin it, as far as that is known without working schedules out and before machines join. Writes
+    /// nothing.
     ///
     /// # Errors
     /// As there.
@@ -67,7 +73,10 @@ impl Sitting {
         host: &Host,
         machines: &Machines,
     ) -> Result<(), RunError> {
-        judged(experiment, folder, host, machines).map(drop)
+        let from = planning::absolute(folder)?;
+        let cells = planning::check(&experiment, &from, host, machines)?;
+        refuse_if_nothing_runs(&cells)?;
+        definition::kept(experiment, &from).refuse_passwords(&secrets(&cells, |run| &run.workload))
     }
 
     /// Goes on with the experiment in a folder, on as many machines as before.
@@ -107,7 +116,7 @@ impl Sitting {
     pub fn perform(self, observer: &mut dyn Observer) -> Result<Finished, RunError> {
         let Sitting { mut plan, folder, journal, host, joined } = self;
         fetching::images(&mut plan, &folder.path, observer);
-        for (refusal, cells) in refused(&plan) {
+        for (refusal, cells) in refused(&plan.cells) {
             observer.event(&Event::CellsRefused { cells: &cells, refusal });
         }
         plan.cautions.iter().for_each(|caution| observer.event(&Event::Caution(caution)));
@@ -116,21 +125,10 @@ impl Sitting {
     }
 }
 
-/// An experiment as its folder will hold it: some cell of it can be run, and no password is in it.
-fn judged(
-    experiment: Experiment,
-    folder: Option<&Path>,
-    host: &Host,
-    machines: &Machines,
-) -> Result<definition::Kept, RunError> {
-    let from = planning::absolute(folder)?;
-    let plan = Plan::new(experiment.clone(), &from, host, machines)?;
-    refuse_if_nothing_runs(&plan)?;
-    let kept = definition::kept(experiment, &from);
-    let runs = plan.cells.iter().filter_map(|cell| cell.run.as_ref().ok());
-    let secrets: Vec<String> = runs.flat_map(|run| run.workload.secret_parameters.iter().cloned()).collect();
-    kept.refuse_passwords(&secrets)?;
-    Ok(kept)
+/// Parameters that the cells' workloads make passwords of.
+fn secrets<Run>(cells: &[Cell<Run>], workload: impl Fn(&Run) -> &Workload) -> Vec<String> {
+    let runs = cells.iter().filter_map(|cell| cell.run.as_ref().ok());
+    runs.flat_map(|run| workload(run).secret_parameters.iter().cloned()).collect()
 }
 
 /// Waits for the machines that all runs share; `None` if all clients are on this one.
@@ -171,17 +169,17 @@ fn refuse_other_machines(before: Option<u16>, machines: &Machines, folder: &Path
 }
 
 /// Reasons for which cells cannot be run, with their cells.
-fn refused(plan: &Plan) -> Vec<(&Refusal, Vec<&str>)> {
-    by_reason(plan.cells.iter().filter_map(|cell| Some((cell.planned.label.as_str(), cell.run.as_ref().err()?))))
+fn refused<Run>(cells: &[Cell<Run>]) -> Vec<(&Refusal, Vec<&str>)> {
+    by_reason(cells.iter().filter_map(|cell| Some((cell.planned.label.as_str(), cell.run.as_ref().err()?))))
 }
 
 /// Without a cell that can be run there is nothing to do.
-fn refuse_if_nothing_runs(plan: &Plan) -> Result<(), RunError> {
-    if plan.runs().next().is_some() {
+fn refuse_if_nothing_runs<Run>(cells: &[Cell<Run>]) -> Result<(), RunError> {
+    if cells.iter().any(|cell| cell.run.is_ok()) {
         return Ok(());
     }
     let mut error = RunError::new(ErrorKind::NotInstalled, "nothing of this experiment can be run here");
-    error.chain.extend(refused(plan).iter().map(|(refusal, cells)| format!("{}: {}", named(cells), refusal.text)));
+    error.chain.extend(refused(cells).iter().map(|(refusal, cells)| format!("{}: {}", named(cells), refusal.text)));
     Err(error.hint("`pubmark list systems NAME` shows what a system offers and whether it is installed"))
 }
 

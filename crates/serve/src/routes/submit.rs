@@ -91,9 +91,8 @@ pub struct DryRun {
 /// Takes a submission in.
 pub async fn submit(State(shared): State<Arc<Shared>>, body: Text<SubmissionBody>) -> Result<Accepted, Problem> {
     let used = Arc::clone(&shared);
-    let (_stop, host) = stopped_when_dropped(&shared);
     let entry = lookup::slowly(&shared, move || {
-        let submission = Submission::read(&body.text, &used.allow, &host)?;
+        let submission = Submission::read(&body.text, &used.allow, &used.host)?;
         used.store.add(submission)
     })
     .await?;
@@ -108,8 +107,7 @@ pub async fn validate(
     body: Text<SubmissionBody>,
 ) -> Result<Json<Validated>, Problem> {
     let used = Arc::clone(&shared);
-    let (_stop, host) = stopped_when_dropped(&shared);
-    let submission = lookup::slowly(&shared, move || Submission::read(&body.text, &used.allow, &host)).await?;
+    let submission = lookup::slowly(&shared, move || Submission::read(&body.text, &used.allow, &used.host)).await?;
     let (command, run_yaml) = (command_line(&submission.command()), submission.run_yaml()?);
     let Submission { kind, name, systems, notes, .. } = submission;
     Ok(Json(Validated { kind, name, systems, notes, command, run_yaml }))
@@ -122,7 +120,9 @@ pub async fn dry_run(
     body: Text<SubmissionBody>,
 ) -> Result<Json<DryRun>, Problem> {
     let used = Arc::clone(&shared);
-    let (_stop, host) = stopped_when_dropped(&shared);
+    // Set when nobody waits for it any more: the cells of an experiment may take minutes.
+    let stop = StopWhenDropped(Arc::default());
+    let host = Host { stop: Arc::clone(&stop.0), ..used.host.clone() };
     lookup::slowly(&shared, move || {
         let text = match Submission::plan(&body.text, &used.allow, &host)? {
             Planned::Run(run) => worked_out(&used, query.machine, |here| dry_run::run::text(&run, here))?,
@@ -140,13 +140,6 @@ pub async fn dry_run(
         Ok(Json(DryRun { text }))
     })
     .await
-}
-
-/// This machine for the work of one request, which ends when nobody waits for it any more: the cells of an experiment may take minutes.
-fn stopped_when_dropped(shared: &Shared) -> (StopWhenDropped, Host) {
-    let stop = StopWhenDropped(Arc::default());
-    let host = Host { stop: Arc::clone(&stop.0), ..shared.host.clone() };
-    (stop, host)
 }
 
 /// Stops the work of a request.

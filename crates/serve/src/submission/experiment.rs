@@ -68,7 +68,7 @@ impl ExperimentSubmission {
         }
     }
 
-    /// Reads the definition, makes the changes and works its combinations out: one of them at least can be run on this machine.
+    /// Reads the definition, makes the changes and looks at its combinations: one of them at least can be run on this machine.
     pub(super) fn judged(self, allow: &Allow, host: &Host) -> Result<Submission, Problem> {
         let experiment = self.changed(allow)?;
         Sitting::check(experiment.clone(), None, host, &Machines::default())?;
