@@ -36,6 +36,7 @@ impl Streams {
         (Streams::Sparse { rows }, next - base)
     }
 
+    #[inline]
     pub(super) fn find(&self, publisher: u32) -> Option<(u32, u8)> {
         match self {
             Streams::Regular { first, step, base, count } => {
