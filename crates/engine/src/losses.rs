@@ -34,8 +34,13 @@ impl LossWatch {
             self.old = opened;
             self.counts.pop_front();
         }
-        self.old.saturating_sub(totals.gaps_filled.saturating_add(totals.excused))
+        at_least(self.old, totals)
     }
+}
+
+/// Of deliveries that were in gaps until some moment, those that are lost at least, by all that is counted now.
+pub(crate) fn at_least(gaps_opened: u64, totals: &Totals) -> u64 {
+    gaps_opened.saturating_sub(totals.gaps_filled.saturating_add(totals.excused))
 }
 
 #[cfg(test)]

@@ -397,7 +397,9 @@ mod tests {
     #[test]
     fn a_gap_counts_until_it_is_filled_however_late() {
         let mut ledger = Ledger::new(1);
-        [1, 2, 5, 6].map(|number| ledger.enter(0, number));
+        [1, 2, 5, 6].into_iter().for_each(|number| {
+            ledger.enter(0, number);
+        });
         assert_eq!(open(&ledger), 2);
         ledger.enter(0, 4);
         ledger.enter(0, 4);
@@ -415,9 +417,13 @@ mod tests {
         ledger.enter(0, 3);
         assert_eq!(open(&ledger), 0, "under way when the subscriber left");
         ledger.note_presence(0..2, true);
-        [(0, 9), (1, 2), (2, 4)].map(|(stream, number)| ledger.enter(stream, number));
+        [(0, 9), (1, 2), (2, 4)].into_iter().for_each(|(stream, number)| {
+            ledger.enter(stream, number);
+        });
         assert_eq!(open(&ledger), 2, "4 to 8 were sent meanwhile; 2 and 3 of the third stream are lost");
-        [(0, 11), (1, 4)].map(|(stream, number)| ledger.enter(stream, number));
+        [(0, 11), (1, 4)].into_iter().for_each(|(stream, number)| {
+            ledger.enter(stream, number);
+        });
         assert_eq!(open(&ledger), 4, "later gaps count again");
     }
 
@@ -427,7 +433,9 @@ mod tests {
         ledger.leave_gaps_out(1..2);
         ledger.note_presence(0..2, false);
         ledger.note_presence(0..2, true);
-        [(1, 1), (1, 5), (1, 3)].map(|(stream, number)| ledger.enter(stream, number));
+        [(1, 1), (1, 5), (1, 3)].into_iter().for_each(|(stream, number)| {
+            ledger.enter(stream, number);
+        });
         assert_eq!((ledger.gaps().opened, ledger.gaps().filled), (0, 0));
     }
 
