@@ -45,25 +45,27 @@ pub fn check(
     host: &Host,
     machines: &Machines,
 ) -> Result<Vec<Cell<Box<CheckedRun>>>, RunError> {
-    cells(experiment, folder, host, machines, |checked| Ok(Box::new(checked))).map(|(cells, ..)| cells)
+    cells(experiment, folder, host, machines, |checked| Ok(Box::new(checked))).map(|(cells, _)| cells)
 }
 
-/// The cells, each as far as it is wanted; the protocol that those without one of their own have in common, and what a reader should know of
-/// it.
+/// The protocol that cells without one of their own have in common, and what a reader should know of it.
+type Common = (Option<&'static str>, Vec<String>);
+
+/// The cells, each as far as it is wanted.
 fn cells<Run>(
     experiment: &Experiment,
     folder: &Path,
     host: &Host,
     machines: &Machines,
     then: impl Fn(CheckedRun) -> Result<Run, RunError>,
-) -> Result<(Vec<Cell<Run>>, Option<&'static str>, Vec<String>), RunError> {
+) -> Result<(Vec<Cell<Run>>, Common), RunError> {
     machines.check()?;
     refuse_more_nodes(experiment, machines)?;
     let planned = experiment::cells(experiment);
     let (protocol, cautions) = common_protocol(&planned, folder)?;
     let cell = |planned| Cell::new(planned, experiment, protocol, folder, host, machines, &then);
     let cells = planned.into_iter().map(cell).collect::<Result<_, _>>()?;
-    Ok((cells, protocol, cautions))
+    Ok((cells, (protocol, cautions)))
 }
 
 /// Why a cell is not run.
@@ -100,7 +102,7 @@ impl Plan {
     /// # Errors
     /// Something that is in the way of all cells: a file or a setting that cannot be used, more nodes than join.
     pub fn new(experiment: Experiment, folder: &Path, host: &Host, machines: &Machines) -> Result<Plan, RunError> {
-        let (cells, protocol, mut cautions) =
+        let (cells, (protocol, mut cautions)) =
             cells(&experiment, folder, host, machines, |checked| checked.prepare().map(Box::new))?;
         cautions.extend(running_already(&experiment));
         let turns = experiment::order(
@@ -272,7 +274,7 @@ impl Offer {
 
 /// The first protocol that every system offers, of those that have none of their own: what they have in common is compared
 /// fairly. Where they have none in common each speaks its first, and the reader is told.
-fn common_protocol(cells: &[PlannedCell], folder: &Path) -> Result<(Option<&'static str>, Vec<String>), RunError> {
+fn common_protocol(cells: &[PlannedCell], folder: &Path) -> Result<Common, RunError> {
     let mut systems: Vec<&Settings> = vec![];
     for cell in cells.iter().filter(|cell| cell.settings.protocol.is_none()) {
         let is_same =
