@@ -48,7 +48,8 @@ impl Sitting {
         let plan = Plan::new(experiment.clone(), &from, host, machines)?;
         refuse_if_nothing_runs(&plan.cells)?;
         let kept = definition::kept(experiment, &from);
-        kept.refuse_passwords(&secrets(&plan.cells, |run| &run.workload))?;
+        let secrets = secrets(&plan.cells, |run| &run.workload);
+        kept.refuse_passwords(&secrets)?;
         let joined = join(machines, host, observer)?;
         let made = RunFolder::create(out, &kept.experiment.name, now()).map_err(|error| save::no_folder(&error))?;
         kept.write(made.path())?;
@@ -125,12 +126,6 @@ impl Sitting {
     }
 }
 
-/// Parameters that the cells' workloads make passwords of.
-fn secrets<Run>(cells: &[Cell<Run>], workload: impl Fn(&Run) -> &Workload) -> Vec<String> {
-    let runs = cells.iter().filter_map(|cell| cell.run.as_ref().ok());
-    runs.flat_map(|run| workload(run).secret_parameters.iter().cloned()).collect()
-}
-
 /// Waits for the machines that all runs share; `None` if all clients are on this one.
 fn join(machines: &Machines, host: &Host, observer: &mut dyn Observer) -> Result<Option<Arc<Joined>>, RunError> {
     Ok(Joined::of(&machines.nodes, &host.stop, &mut NodeEvents(observer))?.map(Arc::new))
@@ -181,6 +176,12 @@ fn refuse_if_nothing_runs<Run>(cells: &[Cell<Run>]) -> Result<(), RunError> {
     let mut error = RunError::new(ErrorKind::NotInstalled, "nothing of this experiment can be run here");
     error.chain.extend(refused(cells).iter().map(|(refusal, cells)| format!("{}: {}", named(cells), refusal.text)));
     Err(error.hint("`pubmark list systems NAME` shows what a system offers and whether it is installed"))
+}
+
+/// Parameters that the cells' workloads make passwords of.
+fn secrets<Run>(cells: &[Cell<Run>], workload: impl Fn(&Run) -> &Workload) -> Vec<String> {
+    let runs = cells.iter().filter_map(|cell| cell.run.as_ref().ok());
+    runs.flat_map(|run| workload(run).secret_parameters.iter().cloned()).collect()
 }
 
 /// Runs made before and after a change would be averaged.
