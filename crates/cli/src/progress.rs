@@ -67,7 +67,7 @@ impl RunObserver for Progress<'_> {
             return;
         }
         self.shown_ns = now_ns;
-        let figures = figures(phase, &totals, lost, self.rates);
+        let figures = figures(phase, &totals, lost.unwrap_or(0), self.rates);
         let latencies = latency.as_ref().map(latencies).filter(|words| !words.is_empty());
         match &self.bar {
             Some(bar) => bar.set_message(format!(

@@ -94,7 +94,10 @@ impl Observer for Watch<'_> {
             self.usage = (elapsed.as_secs(), self.sampling.usage_now());
         }
         let (latency, usage, window_latency) = (self.latency, self.usage.1, self.window_latency.clone());
-        let (totals, lost) = (*totals, self.losses.look(totals, pubmark_systems::clock::monotonic_ns()));
+        let known = self.losses.look(totals, pubmark_systems::clock::monotonic_ns());
+        // Who measures here says how late messages are, too.
+        let measure_others = matches!(phase, Phase::WarmUp | Phase::Measure) && self.latency.is_none();
+        let (totals, lost) = (*totals, (!measure_others).then_some(known));
         self.observer.progress(&RunProgress { phase, elapsed, length, totals, lost, latency, window_latency, usage });
         while phase == Phase::Measure
             && let Some(event) = self.faults.next(elapsed)

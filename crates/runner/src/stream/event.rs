@@ -262,7 +262,7 @@ pub struct Progress {
     pub outstanding: Option<u64>,
     /// Deliveries that are lost as far as it is known by now: at least two seconds ago a later message of the same stream came, and they did
     /// not. What no message came after, and what was sent while a publisher's connection broke, is counted at the end alone (`counted` of
-    /// `ends`). Warm-up included; `null` in lines of an older version.
+    /// `ends`). Warm-up included; `null` while other machines measure, and in lines of an older version.
     #[serde(default)]
     pub lost: Option<u64>,
     /// Messages of the measured window written.
