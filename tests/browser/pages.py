@@ -1,10 +1,10 @@
 """The pages of `pubmark serve` in a real browser: Debian's Chromium, driven by Selenium; axe-core looks for what keeps people out.
 
-    target/clients/browser/bin/python3 tests/browser/pages.py URL TOKEN_FILE AXE_FILE [PICTURES]
+    target/clients/browser/bin/python3 tests/browser/pages.py URL TOKEN_FILE AXE_FILE EMPTY_URL EMPTY_TOKEN_FILE [PICTURES]
 
 The server's folder of results is that of the test `serve::browser`: `one` and `slow` of one schedule, the second with a regression, `other`
-of another schedule; an experiment and a search for capacity; and a folder whose name means harm. The token is read from its file. With
-PICTURES, each page is saved there as a picture, too.
+of another schedule; an experiment and a search for capacity; and a folder whose name means harm. EMPTY_URL is that of a server without
+results. Tokens are read from their files. With PICTURES, each page is saved there as a picture, too.
 """
 import pathlib
 import re
@@ -16,8 +16,8 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
-URL, TOKEN_FILE, AXE_FILE = sys.argv[1:4]
-PICTURES = pathlib.Path(sys.argv[4]) if len(sys.argv) > 4 else None
+URL, TOKEN_FILE, AXE_FILE, EMPTY_URL, EMPTY_TOKEN_FILE = sys.argv[1:6]
+PICTURES = pathlib.Path(sys.argv[6]) if len(sys.argv) > 6 else None
 # Longest wait for anything, s.
 LIMIT_S = 40
 # Windows: a telephone and a desk.
@@ -96,6 +96,15 @@ def signs_in(pages):
     pages.no_faults("401")
 
 
+def has_nothing_yet(pages):
+    pages.driver.get(EMPTY_URL)
+    pages.find("#token").send_keys(pathlib.Path(EMPTY_TOKEN_FILE).read_text().strip() + Keys.ENTER)
+    pages.wait_for_text("#view", "There are no results yet")
+    look_at(pages, "empty")
+    pages.find("#view a[href='/new']")
+    pages.no_faults("401")
+
+
 def sorts(pages):
     def runs():
         return [name for name in pages.names() if name in (ONE, SLOW)]
@@ -129,7 +138,7 @@ def notes_and_searches(pages):
     look_at(pages, "nothing-matches")
     pages.find("#filter").clear()
     pages.find("#filter").send_keys("sistem=x" + Keys.ENTER)
-    pages.wait_for_text("#problem", "there is no key `sistem`")
+    pages.wait_for_text("#problem", "There is no key sistem")
     pages.no_faults("400")
 
 
@@ -336,7 +345,7 @@ def look_at(pages, name):
     driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
 
 
-STEPS = [signs_in, sorts, notes_and_searches, compares, shows_a_regression, searches_and_experiments, writes_and_starts, watches_and_stops,
+STEPS = [has_nothing_yet, signs_in, sorts, notes_and_searches, compares, shows_a_regression, searches_and_experiments, writes_and_starts, watches_and_stops,
          shows_other_kinds,
          deletes]
 

@@ -19,6 +19,7 @@ mod fault_targets;
 pub mod faults;
 mod followed;
 pub mod live;
+pub mod losses;
 mod merging;
 pub mod message_log;
 pub mod outcome;

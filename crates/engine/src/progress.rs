@@ -36,6 +36,12 @@ pub struct ShardProgress {
     pub measured_sent: AtomicU64,
     /// First copies of them delivered.
     pub measured_delivered: AtomicU64,
+    /// Deliveries that a later message of their stream preceded: [`pubmark_metrics::gaps::Gaps`].
+    pub gaps_opened: AtomicU64,
+    /// Of these, those that came after all.
+    pub gaps_filled: AtomicU64,
+    /// Deliveries whose absence may be no loss, as their message was refused, not written wholly, or not acknowledged.
+    pub excused: AtomicU64,
     /// Messages due but not yet handed over.
     pub backlog: AtomicU64,
     /// Messages handed over and not yet written or not yet acknowledged.
@@ -57,7 +63,7 @@ pub struct ShardProgress {
 }
 
 /// Numbers of a row of counters as it goes between machines.
-pub const ROW: usize = 16;
+pub const ROW: usize = 19;
 
 impl ShardProgress {
     fn counters(&self) -> [&AtomicU64; ROW - 1] {
@@ -73,6 +79,9 @@ impl ShardProgress {
             &self.delivered,
             &self.measured_sent,
             &self.measured_delivered,
+            &self.gaps_opened,
+            &self.gaps_filled,
+            &self.excused,
             &self.backlog,
             &self.in_flight,
             &self.last_event_ns,
@@ -144,6 +153,12 @@ pub struct Totals {
     pub measured_sent: u64,
     /// First copies of them delivered.
     pub measured_delivered: u64,
+    /// Deliveries that a later message of their stream preceded.
+    pub gaps_opened: u64,
+    /// Of these, those that came after all.
+    pub gaps_filled: u64,
+    /// Deliveries whose absence may be no loss.
+    pub excused: u64,
     /// Messages due and not handed over.
     pub backlog: u64,
     /// Messages handed over and not settled.
@@ -166,6 +181,9 @@ impl Totals {
         self.delivered += other.delivered;
         self.measured_sent += other.measured_sent;
         self.measured_delivered += other.measured_delivered;
+        self.gaps_opened += other.gaps_opened;
+        self.gaps_filled += other.gaps_filled;
+        self.excused += other.excused;
         self.backlog += other.backlog;
         self.in_flight += other.in_flight;
         self.last_event_ns = self.last_event_ns.max(other.last_event_ns);
@@ -265,6 +283,9 @@ impl Progress {
             delivered: sum(|shard| &shard.delivered),
             measured_sent: sum(|shard| &shard.measured_sent),
             measured_delivered: sum(|shard| &shard.measured_delivered),
+            gaps_opened: sum(|shard| &shard.gaps_opened),
+            gaps_filled: sum(|shard| &shard.gaps_filled),
+            excused: sum(|shard| &shard.excused),
             backlog: sum(|shard| &shard.backlog),
             in_flight: sum(|shard| &shard.in_flight),
             last_event_ns: self.shards().iter().map(|shard| shard.last_event_ns.load(Relaxed)).max().unwrap_or(0),

@@ -4,10 +4,12 @@
 //! window that is in a range is a late arrival; one that is not is a further copy. Memory: 136 B a stream and 8 B a range.
 
 use std::collections::HashMap;
+use std::ops::Range as Span;
 
 use serde::{Deserialize, Serialize};
 
 use crate::carried::{CarriedLedger, Malformed, demand};
+use crate::gaps::Gaps;
 use crate::holes::{Holes, Range};
 
 /// Sequence numbers that the window holds.
@@ -74,6 +76,8 @@ pub struct Ledger {
     range_limit: usize,
     /// Missing numbers per stream that the limit left no room for: still missing, but no longer known one by one.
     forgotten: HashMap<u32, u64>,
+    /// Not carried: it tells how a run goes, the rest tells how it went.
+    gaps: Gaps,
 }
 
 impl Ledger {
@@ -91,6 +95,27 @@ impl Ledger {
             ranges: 0,
             range_limit,
             forgotten: HashMap::new(),
+            gaps: Gaps::default(),
+        }
+    }
+
+    /// Gaps so far.
+    pub fn gaps(&self) -> &Gaps {
+        &self.gaps
+    }
+
+    /// Counts no gaps of these streams.
+    pub fn leave_gaps_out(&mut self, streams: Span<u32>) {
+        let all = self.heads.len();
+        self.gaps.leave_out(streams, all);
+    }
+
+    /// The subscriber of these streams is absent from now on, or present again: what is sent to nobody leaves a gap that is no loss.
+    pub fn note_presence(&mut self, streams: Span<u32>, is_present: bool) {
+        let all = self.heads.len();
+        match is_present {
+            true => self.gaps.resume(streams, all, |stream| self.heads[stream as usize].next),
+            false => self.gaps.pause(streams, all),
         }
     }
 
@@ -130,6 +155,7 @@ impl Ledger {
                 return Arrival::Duplicate;
             }
             window.set(number, true);
+            self.gaps.fill(stream);
             return Arrival::OutOfOrder;
         }
         let may_split = self.ranges < self.range_limit;
@@ -137,6 +163,7 @@ impl Ledger {
             Some(removed) => {
                 self.ranges = self.ranges.wrapping_add_signed(removed.change);
                 self.forget(stream, removed.given_up);
+                self.gaps.fill(stream);
                 Arrival::OutOfOrder
             }
             None => Arrival::Duplicate,
@@ -154,6 +181,9 @@ impl Ledger {
     /// Moves the window so that `number` is its newest; missing numbers that leave it become holes.
     fn advance(&mut self, stream: u32, number: u32) {
         let first = self.heads[stream as usize].next;
+        if number > first {
+            self.gaps.open(stream, first, number - first);
+        }
         if number - first < WINDOW {
             for step in first..=number {
                 let left_missing = step > WINDOW && !self.windows[stream as usize].bit(step);
@@ -359,6 +389,56 @@ mod tests {
         }
     }
 
+    /// What is counted as missing of one stream.
+    fn open(ledger: &Ledger) -> u64 {
+        ledger.gaps().opened - ledger.gaps().filled
+    }
+
+    #[test]
+    fn a_gap_counts_until_it_is_filled_however_late() {
+        let mut ledger = Ledger::new(1);
+        [1, 2, 5, 6].into_iter().for_each(|number| {
+            ledger.enter(0, number);
+        });
+        assert_eq!(open(&ledger), 2);
+        ledger.enter(0, 4);
+        ledger.enter(0, 4);
+        assert_eq!(open(&ledger), 1, "a further copy fills nothing");
+        ledger.enter(0, 5_000);
+        ledger.enter(0, 3);
+        assert_eq!(open(&ledger), 4_993, "3 came below the window");
+    }
+
+    #[test]
+    fn what_was_sent_into_an_absence_is_no_gap() {
+        let mut ledger = Ledger::new(3);
+        (0..3).for_each(|stream| assert_eq!(ledger.enter(stream, 1), Arrival::InOrder));
+        ledger.note_presence(0..2, false);
+        ledger.enter(0, 3);
+        assert_eq!(open(&ledger), 0, "under way when the subscriber left");
+        ledger.note_presence(0..2, true);
+        [(0, 9), (1, 2), (2, 4)].into_iter().for_each(|(stream, number)| {
+            ledger.enter(stream, number);
+        });
+        assert_eq!(open(&ledger), 2, "4 to 8 were sent meanwhile; 2 and 3 of the third stream are lost");
+        [(0, 11), (1, 4)].into_iter().for_each(|(stream, number)| {
+            ledger.enter(stream, number);
+        });
+        assert_eq!(open(&ledger), 4, "later gaps count again");
+    }
+
+    #[test]
+    fn streams_that_are_left_out_stay_so() {
+        let mut ledger = Ledger::new(2);
+        ledger.leave_gaps_out(1..2);
+        ledger.note_presence(0..2, false);
+        ledger.note_presence(0..2, true);
+        [(1, 1), (1, 5), (1, 3)].into_iter().for_each(|(stream, number)| {
+            ledger.enter(stream, number);
+        });
+        assert_eq!((ledger.gaps().opened, ledger.gaps().filled), (0, 0));
+    }
+
     /// A ledger beside a set of everything seen.
     struct Pair {
         ledger: Ledger,
@@ -406,6 +486,7 @@ mod tests {
                     _ => pair.enter(top.saturating_sub(amount).max(1)),
                 }
             }
+            prop_assert_eq!(open(&pair.ledger), u64::from(pair.newest) - pair.seen.len() as u64);
             let last = pair.newest + 3;
             let Pair { ledger, seen, .. } = pair;
             prop_assert_eq!(total(&ledger.missing(0, 1, last)), u64::from(last) - seen.len() as u64);

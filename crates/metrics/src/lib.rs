@@ -8,6 +8,7 @@ pub mod bounds;
 pub mod carried;
 pub mod distribution;
 pub mod fine;
+pub mod gaps;
 pub mod holes;
 pub mod ledger;
 pub mod series;

@@ -22,6 +22,9 @@ pub struct RunProgress {
     pub length: Option<Duration>,
     /// Counters.
     pub totals: Totals,
+    /// Deliveries that are lost as far as it is known by now, warm-up included: see [`pubmark_engine::losses`]. `None` while other machines
+    /// measure, which send no counts meanwhile.
+    pub lost: Option<u64>,
     /// Latencies of the last seconds, while devices follow their schedule; `None` where other machines measure them.
     pub latency: Option<LiveLatency>,
     /// Latencies of the measured window since its beginning, at most a second old; `None` before it, and where other machines measure

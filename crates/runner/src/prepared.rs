@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use pubmark_engine::endpoints::Endpoints;
 use pubmark_engine::error::EngineError;
+use pubmark_engine::losses::LossWatch;
 use pubmark_engine::outcome::{Followed, Outcome};
 use pubmark_engine::pacing::{self, Pacing};
 use pubmark_engine::plan::{Networks, RunPlan};
@@ -384,6 +385,7 @@ impl PreparedRun {
                 faults: FaultProgress::new(&self.workload, &self.faults),
                 latency: None,
                 window_latency: None,
+                losses: LossWatch::default(),
                 usage: (u64::MAX, LiveUsage::default()),
             };
             let outcome = run::run(&plan, sides, launcher.as_deref(), &self.host.stop, &mut watch);

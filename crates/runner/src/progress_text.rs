@@ -61,26 +61,26 @@ impl ProgressText {
 
     /// The lines of a terminal: all phases with a bar of this one, its figures, and latencies where there are some.
     pub fn redrawn(&self, progress: &RunProgress) -> String {
-        let RunProgress { phase, elapsed, ref totals, ref latency, .. } = *progress;
+        let RunProgress { phase, elapsed, ref latency, .. } = *progress;
         format!(
             "  phases    {}{} {}\n            {}{}",
             self.finished,
             name(phase),
             bar_text(elapsed, whole_tenths(progress.length)),
-            figures(phase, totals, self.rates),
+            figures(progress, self.rates),
             latencies(latency.as_ref()).map(|words| format!("\n            {words}")).unwrap_or_default(),
         )
     }
 
     /// A line of a log.
     pub fn line(&self, progress: &RunProgress) -> String {
-        let RunProgress { phase, elapsed, ref totals, ref latency, .. } = *progress;
+        let RunProgress { phase, elapsed, ref latency, .. } = *progress;
         format!(
             "{} {}{}: {}{}",
             name(phase),
             seconds(Duration::from_secs(elapsed.as_secs())),
             whole_tenths(progress.length).map(|length| format!(" of {}", seconds(length))).unwrap_or_default(),
-            figures(phase, totals, self.rates),
+            figures(progress, self.rates),
             latencies(latency.as_ref()).map(|words| format!("   {words}")).unwrap_or_default(),
         )
     }
@@ -95,20 +95,34 @@ fn whole_tenths(length: Option<Duration>) -> Option<Duration> {
     length.map(|length| Duration::from_millis((length.as_millis() as u64 + 50) / 100 * 100))
 }
 
-fn figures(phase: Phase, totals: &Totals, rates: Option<Rates>) -> String {
-    match phase {
+fn figures(progress: &RunProgress, rates: Option<Rates>) -> String {
+    let totals = &progress.totals;
+    // As far as it is known by now: nothing is said of it before something is.
+    let known_lost = |before: &str, behind: &str| match progress.lost {
+        None | Some(0) => String::new(),
+        Some(lost) => format!("{before}{lost}{behind}"),
+    };
+    match progress.phase {
         Phase::Subscribe => format!("{} subscribed, {} failing", totals.subscribed, totals.failing),
         Phase::Connect => format!("{} connected, {} failing", totals.online, totals.failing),
+        Phase::Measure if progress.lost.is_none() => "nodes send no counts while they measure".to_owned(),
         Phase::WarmUp | Phase::Measure => match rates {
             Some(rates) => format!(
-                "sent {:.0}/s   delivered {:.0}/s   waiting {}",
-                rates.sent_per_s, rates.delivered_per_s, totals.backlog
+                "sent {:.0}/s   delivered {:.0}/s   waiting {}{}",
+                rates.sent_per_s,
+                rates.delivered_per_s,
+                totals.backlog,
+                known_lost("   lost ", "")
             ),
-            None => format!("sent {}   delivered {}   waiting {}", totals.sent, totals.delivered, totals.backlog),
+            None => {
+                let lost = known_lost("   lost ", "");
+                format!("sent {}   delivered {}   waiting {}{lost}", totals.sent, totals.delivered, totals.backlog)
+            }
         },
         Phase::Drain => {
             let missing = totals.expected.saturating_sub(totals.delivered);
-            format!("{} not yet delivered, {} not yet sent", missing, totals.backlog)
+            let lost = known_lost(" (", " lost)");
+            format!("{missing} not yet delivered{lost}, {} not yet sent", totals.backlog)
         }
         Phase::Collect => "closing the message accounting".to_owned(),
     }
@@ -152,6 +166,7 @@ mod tests {
             elapsed: Duration::from_millis(5_900),
             length: Some(Duration::from_millis(9_996)),
             totals,
+            lost: Some(0),
             latency: None,
             window_latency: None,
             usage: LiveUsage::default(),
@@ -179,7 +194,13 @@ mod tests {
         assert!(text.line(&later).contains("sent 210 "), "half a second is too short for a rate");
         text.take(&later, 2_000_000_000);
         assert_eq!(text.line(&later), "measure 5 s of 10 s: sent 100/s   delivered 50/s   waiting 1");
+        let lossy = RunProgress { lost: Some(2), ..later.clone() };
+        assert!(text.line(&lossy).ends_with("waiting 1   lost 2"), "{}", text.line(&lossy));
+        let elsewhere = RunProgress { lost: None, ..later };
+        assert_eq!(text.line(&elsewhere), "measure 5 s of 10 s: nodes send no counts while they measure");
         text.begin(Phase::Drain, 3_000_000_000);
+        let lossy = text.line(&RunProgress { lost: Some(2), ..progress(Phase::Drain, totals) });
+        assert!(lossy.ends_with("3 not yet delivered (2 lost), 1 not yet sent"), "{lossy}");
         let drain = text.redrawn(&progress(Phase::Drain, totals));
         assert!(drain.starts_with("  phases    measure ✓ 3.0 s  drain ━"), "{drain}");
         assert!(drain.ends_with("\n            3 not yet delivered, 1 not yet sent"), "{drain}");

@@ -6,6 +6,7 @@ use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use pubmark_engine::live::LiveLatency;
+use pubmark_engine::losses::LossWatch;
 use pubmark_engine::progress::Totals;
 use pubmark_engine::run::{Observer, Phase};
 use pubmark_engine::window_latency::WindowLatency;
@@ -48,6 +49,7 @@ pub struct Watch<'a> {
     pub faults: FaultProgress,
     pub latency: Option<LiveLatency>,
     pub window_latency: Option<Arc<WindowLatency>>,
+    pub losses: LossWatch,
     /// What was used when this second of a phase began.
     pub usage: (u64, LiveUsage),
 }
@@ -94,8 +96,11 @@ impl Observer for Watch<'_> {
             self.usage = (elapsed.as_secs(), self.sampling.usage_now());
         }
         let (latency, usage, window_latency) = (self.latency, self.usage.1, self.window_latency.clone());
-        let totals = *totals;
-        self.observer.progress(&RunProgress { phase, elapsed, length, totals, latency, window_latency, usage });
+        let known = self.losses.look(totals, pubmark_systems::clock::monotonic_ns());
+        // Who measures here says how late messages are, too.
+        let measure_others = matches!(phase, Phase::WarmUp | Phase::Measure) && self.latency.is_none();
+        let (totals, lost) = (*totals, (!measure_others).then_some(known));
+        self.observer.progress(&RunProgress { phase, elapsed, length, totals, lost, latency, window_latency, usage });
         while phase == Phase::Measure
             && let Some(event) = self.faults.next(elapsed)
         {

@@ -120,11 +120,23 @@ impl Queue {
     fn end_orphans(&self) {
         let under_way = |entry: &Entry| matches!(entry.status.state, State::Running | State::Cancelling);
         for entry in self.store.all().into_iter().filter(under_way) {
-            if let Some(process) = entry.status.process {
-                child::end_orphan(process, ORDERLY);
+            // One that cannot be ended disturbs what is measured beside it: nothing begins meanwhile.
+            while let Err(error) = child::end_orphan(&self.store.folder(&entry.submitted.id), ORDERLY) {
+                self.note_orphan(&entry.submitted.id, &error);
+                if self.is_stopping() {
+                    return;
+                }
+                self.rest();
             }
             self.close(&entry.submitted.id, None, State::Interrupted);
         }
+    }
+
+    /// Says why nothing begins; if that cannot be written, with the next look.
+    fn note_orphan(&self, id: &str, error: &io::Error) {
+        let chain = vec!["failed to end the run of a server that was killed".to_owned(), error.to_string()];
+        let hint = Some("end its processes, or restart the machine".to_owned());
+        let _ = self.store.change(id, |status| status.error = Some(Failure { chain, hint }));
     }
 
     fn carry_out_one(&self, entry: &Entry) {
@@ -166,7 +178,7 @@ impl Queue {
     fn wait(&self, id: &str, running: &mut Running) -> Option<i32> {
         let mut asked: Option<(Instant, u32)> = None;
         let mut events = Tail::of(self.store.folder(id).join(EVENTS_FILE));
-        let mut noted = Noted { process: running.identity(), folders: vec![] };
+        let mut noted = Noted::default();
         loop {
             noted.read(&mut events);
             noted.write(&self.store, id);
@@ -225,7 +237,6 @@ impl Queue {
             .change(id, |status| {
                 change(status);
                 status.ended_at = Some(ended.clone());
-                status.process = None;
             })
             .is_err()
         {
@@ -237,14 +248,14 @@ impl Queue {
     }
 }
 
-/// What a child that is under way has shown of itself and is not written yet. Its folders are: nobody may delete them meanwhile.
+/// Folders that a child under way began and that are not written yet. They are: nobody may delete them meanwhile.
+#[derive(Default)]
 struct Noted {
-    process: Option<(u32, u64)>,
     folders: Vec<String>,
 }
 
 impl Noted {
-    /// Folders that it began. Events that cannot be read now are read later, at the latest when it has ended.
+    /// Reads which it began. Events that cannot be read now are read later, at the latest when it has ended.
     fn read(&mut self, events: &mut Tail) {
         let begun = |line: Line| match serde_json::from_str(&line.text) {
             Ok(StreamEvent::Begins(begins)) => folder_name(&begins.folder),
@@ -255,15 +266,14 @@ impl Noted {
 
     /// Writes it; on a disk that is full again with the next call.
     fn write(&mut self, store: &Store, id: &str) {
-        if self.process.is_none() && self.folders.is_empty() {
+        if self.folders.is_empty() {
             return;
         }
         let written = store.change(id, |status| {
-            status.process = self.process.or(status.process);
             status.folders.extend(self.folders.iter().cloned());
         });
         if written.is_ok() {
-            *self = Noted { process: None, folders: vec![] };
+            self.folders.clear();
         }
     }
 }
@@ -368,9 +378,7 @@ mod tests {
     fn ends(events: &str, code: i32, has_record: bool) -> State {
         let place = tempfile::tempdir().unwrap();
         let store = Arc::new(Store::open(&place.path().join("runs")).unwrap());
-        let program = place.path().join("program");
-        std::fs::write(&program, format!("#!/bin/sh\nprintf '%s\\n' '{events}'\nexit {code}\n")).unwrap();
-        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let program = program(place.path(), &format!("printf '%s\\n' '{events}'\nexit {code}"));
         let folder = RunFolder::at(&store.runs().join("one")).unwrap();
         if has_record {
             folder.write_record(&sample::record()).unwrap();
@@ -392,11 +400,9 @@ mod tests {
     fn ends_cancelled(events: &str, then: &str) -> State {
         let place = tempfile::tempdir().unwrap();
         let store = Arc::new(Store::open(&place.path().join("runs")).unwrap());
-        let program = place.path().join("program");
         // The signal comes when the last event is written, so that all of them are read.
-        let text = format!("#!/bin/sh\ntrap '{then}' INT\nprintf '%s\\n' '{events}'\nwhile :; do sleep 0.02; done\n");
-        std::fs::write(&program, text).unwrap();
-        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let text = format!("trap '{then}' INT\nprintf '%s\\n' '{events}'\nwhile :; do sleep 0.02; done");
+        let program = program(place.path(), &text);
         RunFolder::at(&store.runs().join("one")).unwrap().write_record(&sample::record()).unwrap();
         let text = r#"{"workload": "hello", "duration": "1s", "warmup": "0s"}"#;
         let id = store.add(Submission::read(text, &Allow::default(), &Host::this()).unwrap()).unwrap().submitted.id;
@@ -411,6 +417,53 @@ mod tests {
             queue.cancel(&id).unwrap();
         });
         store.get(&id).unwrap().status.state
+    }
+
+    /// Writes a program that is called like `pubmark`.
+    fn program(place: &Path, text: &str) -> PathBuf {
+        let program = place.join("program");
+        std::fs::write(&program, format!("#!/bin/sh\n{text}\n")).unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        program
+    }
+
+    #[test]
+    fn a_run_whose_server_was_killed_before_it_noted_anything_ends_before_the_next_one_begins() {
+        let place = tempfile::tempdir().unwrap();
+        let store = Arc::new(Store::open(&place.path().join("runs")).unwrap());
+        let log = place.path().join("log");
+        // The first one takes a second to end when it is asked to; the kernel asks when the thread that started it is gone.
+        let written = |words: &str| format!("echo {words} >> {}", log.display());
+        let text = format!(
+            "{}\nif [ ! -e {2} ]; then\n  trap 'sleep 1; {1}; exit 130' TERM\n  touch {2}\n  while :; do sleep 0.02; done\nfi\n{1}",
+            written("begins"),
+            written("ends"),
+            place.path().join("orphan").display()
+        );
+        let program = program(place.path(), &text);
+        let text = r#"{"workload": "hello", "duration": "1s", "warmup": "0s"}"#;
+        let add = || store.add(Submission::read(text, &Allow::default(), &Host::this()).unwrap()).unwrap().submitted.id;
+        let ids = [add(), add()];
+        store.change(&ids[0], |status| status.state = State::Running).unwrap();
+        std::thread::scope(|scope| {
+            let started = || {
+                Running::start(&program, &[], &store.folder(&ids[0])).unwrap();
+                while !place.path().join("orphan").exists() {
+                    std::thread::sleep(LOOK);
+                }
+            };
+            scope.spawn(started);
+        });
+        let queue = Queue::new(Arc::clone(&store), program);
+        std::thread::scope(|scope| {
+            scope.spawn(|| queue.carry_out());
+            while !ids.iter().all(|id| store.get(id).unwrap().status.state.is_over()) {
+                std::thread::sleep(LOOK);
+            }
+            queue.stop();
+        });
+        assert_eq!(std::fs::read_to_string(&log).unwrap(), "begins\nends\nbegins\nends\n");
+        assert_eq!(store.get(&ids[0]).unwrap().status.state, State::Interrupted);
     }
 
     #[test]

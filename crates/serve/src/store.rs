@@ -119,8 +119,6 @@ pub struct Status {
     pub started_at: Option<String>,
     /// When it ended, RFC 3339.
     pub ended_at: Option<String>,
-    /// The child, as its number and its start in ticks of the kernel: a number alone may be another process by now.
-    pub process: Option<(u32, u64)>,
     /// What the child ended with.
     pub exit_code: Option<i32>,
     /// Folders of its results, by name.
@@ -140,15 +138,7 @@ pub struct Failure {
 
 impl Status {
     fn queued() -> Status {
-        Status {
-            state: State::Queued,
-            started_at: None,
-            ended_at: None,
-            process: None,
-            exit_code: None,
-            folders: vec![],
-            error: None,
-        }
+        Status { state: State::Queued, started_at: None, ended_at: None, exit_code: None, folders: vec![], error: None }
     }
 }
 
@@ -165,7 +155,6 @@ pub struct Entry {
 pub struct Store {
     runs: PathBuf,
     entries: Mutex<BTreeMap<String, Entry>>,
-    unreadable: Vec<Unreadable>,
     /// Locked while this server lives.
     _lock: File,
 }
@@ -212,8 +201,8 @@ impl Store {
             Err(TryLockError::WouldBlock) => return Err(StoreError::InUse(runs)),
             Err(TryLockError::Error(source)) => return Err(failed("lock", &lock, source)),
         }
-        let (entries, unreadable) = read_all(&queue).map_err(|source| failed("read", &queue, source))?;
-        Ok(Store { runs, entries: Mutex::new(entries), unreadable, _lock: held })
+        let entries = read_all(&queue).map_err(|source| failed("read", &queue, source))?;
+        Ok(Store { runs, entries: Mutex::new(entries), _lock: held })
     }
 
     /// The folder of results.
@@ -221,9 +210,28 @@ impl Store {
         &self.runs
     }
 
-    /// Submissions that the server found and cannot read: they are not carried out, and stay as they are.
-    pub fn unreadable(&self) -> &[Unreadable] {
-        &self.unreadable
+    /// Submissions that cannot be read now: they are not carried out before the next start, and stay as they are. One that the server has
+    /// read is none: what is in memory counts, and is written with its next change.
+    ///
+    /// # Errors
+    /// The queue cannot be read.
+    pub fn unreadable(&self) -> io::Result<Vec<Unreadable>> {
+        // Before what is known: a submission that comes meanwhile is in the folder first.
+        let names = submissions(&self.serve_folder().join("queue"))?;
+        let known = self.entries();
+        let unknown = names.into_iter().filter(|name| !known.contains_key(name)).collect::<Vec<_>>();
+        drop(known);
+        let reason = |name: String| {
+            let reason = match read_one(&self.folder(&name)) {
+                // Mended by hand, or brought from elsewhere.
+                Ok(_) => "it can be read again: the next start of the server takes it in".to_owned(),
+                Err(error) => error.to_string(),
+            };
+            Unreadable { folder: format!("{SERVE_FOLDER}/queue/{name}"), reason }
+        };
+        // One that was removed meanwhile is none.
+        let is_there = |name: &String| self.folder(name).is_dir() && !self.entries().contains_key(name);
+        Ok(unknown.into_iter().filter(is_there).map(reason).collect())
     }
 
     /// The server's folder in it.
@@ -385,34 +393,39 @@ fn create_whole(folder: &Path, files: &[(&str, Vec<u8>)]) -> io::Result<()> {
     written
 }
 
-/// All that are whole, and those whose files cannot be read, which stay as they are. What was never finished is removed.
-fn read_all(queue: &Path) -> io::Result<(BTreeMap<String, Entry>, Vec<Unreadable>)> {
-    let (mut found, mut unreadable) = (BTreeMap::new(), Vec::new());
+/// Names of the folders of submissions, sorted. A stray file is none, nor is what was never finished or is being removed.
+fn submissions(queue: &Path) -> io::Result<Vec<String>> {
+    let mut names = Vec::new();
     for entry in fs::read_dir(queue)? {
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();
-        let folder = entry.path();
-        if !entry.file_type()?.is_dir() {
-            // A stray file is no submission.
-            continue;
-        }
-        if name.starts_with('.') {
-            fs::remove_dir_all(folder)?;
-            continue;
-        }
-        match read_one(&folder) {
-            Ok(entry) => {
-                if entry.status.state.is_over() {
-                    remove_secrets(&folder, &entry.submitted)?;
-                }
-                found.insert(name, entry);
-            }
-            Err(error) => unreadable
-                .push(Unreadable { folder: format!("{SERVE_FOLDER}/queue/{name}"), reason: error.to_string() }),
+        // One that was removed since it was listed is none either.
+        if !name.starts_with('.') && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            names.push(name);
         }
     }
-    unreadable.sort_by(|one, other| one.folder.cmp(&other.folder));
-    Ok((found, unreadable))
+    names.sort();
+    Ok(names)
+}
+
+/// All that are whole and can be read; the others stay as they are ([`Store::unreadable`]). What was never finished is removed.
+fn read_all(queue: &Path) -> io::Result<BTreeMap<String, Entry>> {
+    for entry in fs::read_dir(queue)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() && entry.file_name().to_string_lossy().starts_with('.') {
+            fs::remove_dir_all(entry.path())?;
+        }
+    }
+    let mut found = BTreeMap::new();
+    for name in submissions(queue)? {
+        let folder = queue.join(&name);
+        let Ok(entry) = read_one(&folder) else { continue };
+        if entry.status.state.is_over() {
+            remove_secrets(&folder, &entry.submitted)?;
+        }
+        found.insert(name, entry);
+    }
+    Ok(found)
 }
 
 /// Removes what nobody needs once a submission is over, and what may hold passwords: the file of its own, and the text that was
@@ -495,9 +508,19 @@ mod tests {
         let store = open_again(folder.path());
         let read: Vec<String> = store.all().into_iter().map(|entry| entry.submitted.id).collect();
         assert_eq!(read, [ids[0].clone(), ids[2].clone()]);
-        let [one] = store.unreadable() else { panic!("{:?}", store.unreadable()) };
+        let unreadable = || store.unreadable().unwrap();
+        let [one] = &unreadable()[..] else { panic!("{:?}", unreadable()) };
         assert_eq!(one.folder, format!(".serve/queue/{}", ids[1]));
         assert!(one.reason.contains(STATUS_FILE), "{one:?}");
+        // What happens to the folder while the server goes on is seen, too.
+        fs::create_dir(queue.join("20260101-000000-copied")).unwrap();
+        fs::copy(queue.join(&ids[0]).join(STATUS_FILE), queue.join(&ids[1]).join(STATUS_FILE)).unwrap();
+        let found = unreadable();
+        assert_eq!(found.len(), 2, "{found:?}");
+        assert!(found[0].folder.ends_with("copied") && found[0].reason.contains(SUBMISSION_FILE), "{found:?}");
+        assert!(found[1].reason.contains("next start"), "{found:?}");
+        fs::remove_dir_all(queue.join("20260101-000000-copied")).unwrap();
+        assert_eq!(unreadable().len(), 1);
         assert!(queue.join(&ids[1]).is_dir(), "it is there for whoever mends it");
     }
 

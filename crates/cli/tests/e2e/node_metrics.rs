@@ -26,7 +26,10 @@ fn what_nodes_expose_adds_up_to_the_record() {
         let port = ports::free().port();
         (cluster.node(name, &["--metrics", &port.to_string()]), port)
     });
-    let called = cluster.run(2, &["--duration", "3s", "--warmup", "1s", "--json", "--quiet"]).wait();
+    let folder = tempfile::tempdir().unwrap();
+    let events = folder.path().join("events.jsonl");
+    let options = ["--duration", "3s", "--warmup", "1s", "--json", "--quiet", "--events", events.to_str().unwrap()];
+    let called = cluster.run(2, &options).wait();
     assert!(matches!(called.code(), 0 | 5), "{called:?}");
     let record = called.json();
     for (name, field) in [
@@ -38,6 +41,11 @@ fn what_nodes_expose_adds_up_to_the_record() {
         let sum: u64 = nodes.iter().map(|(_, port)| scraped(*port, name)).sum();
         assert_count_eq!(sum, count(&record, field), "{name}");
     }
+    // Nodes send no counts while they measure: nothing is said of losses then.
+    let text = std::fs::read_to_string(&events).unwrap();
+    let lines = text.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    let mut measuring = lines.filter(|line| line["event"] == "progress" && line["phase"] == "measure").peekable();
+    assert!(measuring.peek().is_some() && measuring.all(|line| line["lost"].is_null()), "{text}");
     for (node, _) in nodes {
         assert_eq!(stop(node).code(), 0);
     }

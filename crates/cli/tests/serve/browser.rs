@@ -44,6 +44,9 @@ fn pages_work_in_a_browser() {
     command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/browser/pages.py"));
     command.arg(format!("http://127.0.0.1:{}", server.port)).arg(server.runs().join(".serve/token"));
     command.arg(libraries.join("node_modules/axe-core/axe.min.js")).env("HOME", place.path());
+    let without = folder();
+    let empty = Server::start(without.path(), &[]);
+    command.arg(format!("http://127.0.0.1:{}", empty.port)).arg(empty.runs().join(".serve/token"));
     // A folder for pictures of all pages, for whoever wants to look at them.
     command.args(std::env::var_os("PUBMARK_PICTURES"));
     let done = command.output().unwrap();

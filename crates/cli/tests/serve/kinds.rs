@@ -54,6 +54,25 @@ fn what_of_an_experiment_this_machine_cannot_run_is_said_before_it_begins() {
 }
 
 #[test]
+fn an_experiment_of_which_nothing_can_be_run_is_refused_with_the_reasons() {
+    let place = folder();
+    let server = Server::start(place.path(), &["--allow", "systems"]);
+    let text = "name: t\ntitle: T\nworkload: hello\nduration: 8s\nwarmup: 0s\n\
+                axes: {system: [{system: redis, label: theirs}], qos: [2]}\n";
+    for path in ["/validate", "/runs"] {
+        let refused = server.post(path, text).of(422);
+        let chain = refused["chain"].as_array().unwrap();
+        assert_eq!(chain[0], "nothing of this experiment can be run here", "{refused}");
+        assert!(chain[1].as_str().unwrap().contains("grants QoS 0 at most"), "{refused}");
+        assert!(refused["hint"].as_str().unwrap().contains("pubmark list systems"), "{refused}");
+    }
+    // One combination that can be run is enough.
+    let text = text.replace("label: theirs}", "label: theirs}, builtin");
+    assert_eq!(server.post("/validate", &text).of(200)["systems"], json!(["theirs", "builtin"]));
+    assert_eq!(server.get("/runs").of(200)["total"], 0, "nothing was taken in");
+}
+
+#[test]
 fn a_mistake_of_an_experiment_is_said_with_its_place() {
     let place = folder();
     let server = Server::start(place.path(), &[]);

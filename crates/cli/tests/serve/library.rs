@@ -1,7 +1,9 @@
 //! The library of results over HTTP: notes, deletion, comparison, history, export; and what means harm to it.
 
 use std::fs;
+use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::symlink;
+use std::process::{Child, Command, Stdio};
 
 use pubmark_record::record::VerdictStatus;
 use serde_json::{Value, json};
@@ -71,6 +73,41 @@ fn results_are_deleted_by_name_and_nothing_else() {
     }
     assert!(outside.join("record.json").exists() && server.runs().join("20260304-090507-link").is_symlink());
     assert!(server.runs().join(".serve/token").exists() && server.runs().join("20260305-090507-begun").exists());
+}
+
+#[test]
+fn an_experiment_that_the_command_line_goes_on_with_is_not_deleted() {
+    let place = folder();
+    let runs = place.path().join("runs");
+    let definition = place.path().join("levels.yaml");
+    let text = "name: levels\ntitle: Levels\nworkload: hello\nrepeat: 1\nduration: 20s\nwarmup: 0s\n\
+                axes: {system: builtin, protocol: mqtt5, qos: [0, 1]}\n";
+    fs::write(&definition, text).unwrap();
+    let start = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pubmark"));
+        command.arg("experiment").args(arguments).args(["--quiet", "--events", "-"]).current_dir(place.path());
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut events = BufReader::new(child.stdout.take().unwrap()).lines().map(|line| line.unwrap());
+        events.find(|line| line.contains(r#""phase":"measure""#)).expect("a run that measures");
+        (child, events)
+    };
+    let interrupt = |(mut child, events): (Child, _)| {
+        // SAFETY: a signal to a child that has not been waited for.
+        unsafe { libc::kill(child.id() as libc::pid_t, libc::SIGINT) };
+        std::iter::Iterator::for_each(events, drop::<String>);
+        child.wait().unwrap()
+    };
+    interrupt(start(&["levels.yaml", "--wait", "0s", "--out", "runs"]));
+    let name = fs::read_link(runs.join("latest")).unwrap().to_string_lossy().into_owned();
+    assert!(runs.join(&name).join("experiment.json").is_file(), "it was interrupted, and is a result");
+    let server = Server::start(place.path(), &[]);
+    let going = start(&["--resume", runs.join(&name).to_str().unwrap()]);
+    for refused in [delete_results(&server, &name), server.get(&format!("/runs/{name}/results"))] {
+        assert!(refused.of(409)["error"].as_str().unwrap().contains("a command is at work"), "{refused:?}");
+    }
+    interrupt(going);
+    assert_eq!(delete_results(&server, &name).of(200)["folders"][0]["folder"], name);
+    assert!(!runs.join(&name).exists());
 }
 
 #[test]
@@ -188,8 +225,7 @@ fn an_export_opens_without_a_server() {
     let archive = place.path().join("results.tar.gz");
     let bytes = call::bytes(server.port, &format!("/export?run={ONE}&run={SLOW}"), &server.token);
     fs::write(&archive, bytes).unwrap();
-    let unpacked =
-        std::process::Command::new("tar").arg("-xzf").arg(&archive).current_dir(place.path()).output().unwrap();
+    let unpacked = Command::new("tar").arg("-xzf").arg(&archive).current_dir(place.path()).output().unwrap();
     assert!(unpacked.status.success(), "{unpacked:?}");
     let top = place.path().join("pubmark-results");
     let index = fs::read_to_string(top.join("index.html")).unwrap();

@@ -45,6 +45,25 @@ fn a_killed_server_takes_its_run_along_and_the_next_one_goes_on() {
 }
 
 #[test]
+fn a_run_whose_server_is_killed_as_it_starts_it_has_ended_when_the_next_one_begins() {
+    let place = folder();
+    let server = Server::start(place.path(), &[]);
+    let ids = [server.submit(LONG), server.submit(SHORT)];
+    let child = loop {
+        if let Some(child) = child_of(server.pid()) {
+            break child;
+        }
+    };
+    server.kill();
+    let server = Server::start(place.path(), &[]);
+    server.wait(&ids[1], &["running", "complete"]);
+    let stat = std::fs::read_to_string(format!("/proc/{child}/stat")).unwrap_or_default();
+    assert!(stat.is_empty() || stat.contains(") Z "), "it goes on beside the next one: {stat}");
+    assert_eq!(server.entry(&ids[0])["state"], "interrupted");
+    server.wait(&ids[1], &["complete"]);
+}
+
+#[test]
 fn one_that_waits_can_be_cancelled_and_the_order_is_seen() {
     let place = folder();
     let server = Server::start(place.path(), &[]);

@@ -8,6 +8,7 @@ mod content;
 mod fields;
 mod granted;
 mod intervals;
+mod known_losses;
 mod liar;
 mod machine;
 mod million;

@@ -68,6 +68,7 @@ impl Shard {
             Event::Secured(secured) => sessions.secured(session, &secured, totals),
             Event::Connected(connected) => {
                 sessions.connected(session, connected, &mut publishing.publishers, timetable, totals, now_ns);
+                self.note_presence(session);
             }
             Event::Subscribed { index, granted } => self.subscribed(now_ns, session, index, granted),
             Event::Closed(cause) => self.closed(now_ns, session, &cause),
@@ -150,10 +151,21 @@ impl Shard {
         if let Some(are_granted) = are_granted {
             self.publishing.note_replies_granted(session, are_granted, &mut self.sessions);
         }
+        self.note_presence(session);
     }
 
     fn closed(&mut self, now_ns: u64, session: SessionId, cause: &Cause) {
         self.publishing.orphan_requests(session, &self.sessions);
         self.sessions.closed(session, cause, &mut self.timetable, &mut self.totals, now_ns);
+        self.note_presence(session);
+    }
+
+    /// Messages that a subscriber's absence explains are not counted as lost while the run goes on.
+    fn note_presence(&mut self, session: SessionId) {
+        let Some(audience) = self.sessions[session].subscriber.filter(|_| self.timetable.window.is_set()) else {
+            return;
+        };
+        let is_present = self.sessions.presence.is_whole(audience);
+        self.receiving.receiver.note_presence(audience, is_present);
     }
 }

@@ -30,6 +30,7 @@ mod sessions;
 mod settling;
 pub mod setup;
 mod spending;
+mod streams;
 mod subscribing;
 mod tasks;
 mod timers;
@@ -129,6 +130,10 @@ impl Shard {
         let times = &self.totals.figures.times;
         shown.measured_sent.store(times.backpressure.count(), Relaxed);
         shown.measured_delivered.store(times.latency.upper.count(), Relaxed);
+        let gaps = self.receiving.receiver.ledger.gaps();
+        shown.gaps_opened.store(gaps.opened, Relaxed);
+        shown.gaps_filled.store(gaps.filled, Relaxed);
+        shown.excused.store(publishing.excused, Relaxed);
         let thinking = publishing.reactions.thinking() as u64;
         shown.backlog.store(publishing.backlog + thinking, Relaxed);
         shown.in_flight.store(publishing.in_flight + self.requests.in_flight(), Relaxed);
@@ -163,6 +168,7 @@ impl Shard {
             Command::Prepare { start_ns } => {
                 timetable.fix_window(start_ns);
                 self.sessions.presence.begin();
+                self.receiving.receiver.note_absent(&self.sessions.presence);
             }
             Command::Begin => {
                 timetable.plan_window();

@@ -48,6 +48,13 @@ impl Presence {
         }
     }
 
+    /// Does the system hold all filters of an audience?
+    pub fn is_whole(&self, audience: u32) -> bool {
+        let audience = audience as usize;
+        let end = self.audiences.get(audience + 1).map_or(self.held.len(), |(_, first)| *first);
+        self.absent_since[self.audiences[audience].1..end].iter().all(Option::is_none)
+    }
+
     /// Forgets absences that were over before anything was sent.
     pub fn begin(&mut self) {
         self.over.clear();
@@ -80,7 +87,7 @@ mod tests {
         presence.held_from(0, 0, 2);
         presence.begin();
         presence.absent_from(0, 0, 3);
-        assert_eq!(presence.absences(), []);
+        assert_eq!((presence.absences(), presence.is_whole(0)), (vec![], true));
         presence.absent_from(0, 0, 4);
         assert_eq!(presence.absences(), [absence(0, 4, None)]);
         presence.held_from(0, 0, 6);
@@ -95,6 +102,7 @@ mod tests {
         presence.held_from(1, 2, 1);
         presence.begin();
         assert_eq!(presence.absences(), [absence(1, 0, None)]);
+        assert_eq!([0, 1].map(|audience| presence.is_whole(audience)), [true, false]);
         presence.absent_from(1, 0, 3);
         presence.absent_from(1, 2, 3);
         assert_eq!(presence.absences(), [absence(0, 3, None), absence(1, 0, None), absence(2, 3, None)]);

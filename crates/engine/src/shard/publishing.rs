@@ -33,6 +33,8 @@ pub struct Publishing {
     pub(super) offered: u64,
     pub(super) sent: u64,
     pub(super) expected: u64,
+    /// Deliveries whose absence may be no loss: nobody knows yet whether their messages were sent, or the system refused them.
+    pub(super) excused: u64,
     /// Messages due and not handed over; handed over and not settled.
     pub(super) backlog: u64,
     pub(super) in_flight: u64,
@@ -61,6 +63,7 @@ impl Publishing {
             offered: 0,
             sent: 0,
             expected: 0,
+            excused: 0,
             backlog: 0,
             in_flight: 0,
         }

@@ -1,6 +1,6 @@
 //! The receiving side of a shard: which stream a delivery belongs to, whether it is a first copy, how late it is.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use pubmark_metrics::bounds::Bounds;
@@ -11,6 +11,8 @@ use pubmark_protocol::events::Delivery;
 use pubmark_protocol::header::{self, Header};
 
 use super::figures::{Figures, type_row};
+use super::presence::Presence;
+use super::streams::Streams;
 use super::window::Window;
 use crate::announced::Announced;
 use crate::content::counts::{ContentFilter, FirstCopy};
@@ -19,62 +21,6 @@ use crate::plan::LATE_AFTER;
 use crate::probes::{self, Met};
 use crate::shard_outcome::StreamRow;
 use crate::transform::Undoing;
-
-/// Streams of a subscriber by publisher.
-enum Streams {
-    /// Every publisher from `first` on, or every second, third, … (dealt out over brokers), one filter each: the stream is
-    /// a subtraction and a division away.
-    Regular { first: u32, step: u32, base: u32, count: u32 },
-    /// Any others: publisher → (stream, filters).
-    Sparse { rows: HashMap<u32, (u32, u8)> },
-}
-
-impl Streams {
-    fn new(heard: &[Heard], base: u32) -> (Streams, u32) {
-        let step = match heard {
-            [first, second, ..] => second.publisher - first.publisher,
-            _ => 1,
-        };
-        let regular = heard.windows(2).all(|pair| pair[0].publisher + step == pair[1].publisher)
-            && heard.iter().all(|entry| entry.filters == 1);
-        if let (true, Some(first)) = (regular, heard.first()) {
-            let count = heard.len() as u32;
-            return (Streams::Regular { first: first.publisher, step, base, count }, count);
-        }
-        let mut next = base;
-        let mut row = |entry: &Heard| {
-            let filters = u8::try_from(entry.filters).unwrap_or(u8::MAX);
-            let stream = next;
-            next += u32::from(filters);
-            (entry.publisher, (stream, filters))
-        };
-        let rows = heard.iter().map(&mut row).collect();
-        (Streams::Sparse { rows }, next - base)
-    }
-
-    fn find(&self, publisher: u32) -> Option<(u32, u8)> {
-        match self {
-            Streams::Regular { first, step, base, count } => {
-                let distance = publisher.checked_sub(*first)?;
-                let place =
-                    if *step == 1 { distance } else { distance.is_multiple_of(*step).then(|| distance / step)? };
-                (place < *count).then_some((base + place, 1))
-            }
-            Streams::Sparse { rows, .. } => rows.get(&publisher).copied(),
-        }
-    }
-
-    fn rows(&self) -> Vec<(u32, u32, u8)> {
-        match self {
-            Streams::Regular { first, step, base, count } => {
-                (0..*count).map(|place| (first + place * step, base + place, 1)).collect()
-            }
-            Streams::Sparse { rows } => {
-                rows.iter().map(|(publisher, (stream, filters))| (*publisher, *stream, *filters)).collect()
-            }
-        }
-    }
-}
 
 /// Who a message is for once: a subscriber, or the members of a shared group together.
 #[derive(Clone, Debug)]
@@ -98,6 +44,10 @@ pub struct Receiver {
     /// Is it a shared group?
     shared: Vec<bool>,
     streams: Vec<Streams>,
+    /// Where the streams of each begin in the ledger; where the last ones end.
+    begins: Vec<u32>,
+    /// Audiences whose absence the ledger was told.
+    absent: HashSet<u32>,
     /// Books of all their streams.
     pub ledger: Ledger,
     /// Group of each publisher of the fleet.
@@ -131,16 +81,25 @@ impl Receiver {
     ) -> Receiver {
         let mut base = 0;
         let mut streams = Vec::with_capacity(audiences.len());
+        let mut begins = vec![0];
         for audience in audiences {
             let (entry, count) = Streams::new(&audience.heard, base);
             streams.push(entry);
             base += count;
+            begins.push(base);
+        }
+        let mut ledger = Ledger::new(base as usize);
+        // Copies that come for further filters are no promise: one for all of them is as right.
+        for (stream, filters) in streams.iter().flat_map(Streams::overlapping) {
+            ledger.leave_gaps_out(stream + 1..stream + u32::from(filters));
         }
         Receiver {
             numbers: audiences.iter().map(|audience| audience.number).collect(),
             shared: audiences.iter().map(|audience| audience.shared).collect(),
             streams,
-            ledger: Ledger::new(base as usize),
+            begins,
+            absent: HashSet::new(),
+            ledger,
             known: vec![0; if audiences.is_empty() { 0 } else { groups.len() }],
             announced,
             groups,
@@ -166,7 +125,14 @@ impl Receiver {
     }
 
     /// The same with predicates.
-    pub fn with_content(self, content: Option<ContentFilter>) -> Receiver {
+    pub fn with_content(mut self, content: Option<ContentFilter>) -> Receiver {
+        if let Some(content) = &content {
+            // What the system's filter keeps back leaves gaps, and only its sender knows which.
+            let filtered = (0..self.numbers.len()).filter(|audience| content.filtered_for(*audience).is_some());
+            for audience in filtered.collect::<Vec<_>>() {
+                self.ledger.leave_gaps_out(self.begins[audience]..self.begins[audience + 1]);
+            }
+        }
         Receiver { content: content.map(Box::new), ..self }
     }
 
@@ -199,6 +165,22 @@ impl Receiver {
             met.enter(self.groups[header.publisher as usize], stream);
         }
         true
+    }
+
+    /// Does the system hold all that an audience subscribed to? What is sent while it does not is no loss.
+    pub fn note_presence(&mut self, audience: u32, is_present: bool) {
+        let changed = if is_present { self.absent.remove(&audience) } else { self.absent.insert(audience) };
+        if changed {
+            let index = audience as usize;
+            self.ledger.note_presence(self.begins[index]..self.begins[index + 1], is_present);
+        }
+    }
+
+    /// Notes the audiences that are absent when devices begin to send.
+    pub fn note_absent(&mut self, presence: &Presence) {
+        for audience in 0..self.numbers.len() as u32 {
+            self.note_presence(audience, presence.is_whole(audience));
+        }
     }
 
     /// Does anybody listen on this shard?
@@ -462,6 +444,31 @@ mod tests {
         assert_eq!((counters.out_of_order, counters.duplicated), (0, 1));
         let counters = counted(&mut receiver(false), &[1, 3, 2, 1]);
         assert_eq!((counters.out_of_order, counters.duplicated), (1, 1));
+    }
+
+    #[test]
+    fn a_gap_is_counted_unless_the_subscriber_was_absent() {
+        let mut receiver = receiver(false);
+        counted(&mut receiver, &[2]);
+        assert_eq!(receiver.ledger.gaps().opened, 1);
+        receiver.note_presence(0, false);
+        receiver.note_presence(0, true);
+        receiver.announced.announce(0, 9);
+        counted(&mut receiver, &[5, 6, 8, 7]);
+        let gaps = receiver.ledger.gaps();
+        assert_eq!((gaps.opened, gaps.filled), (2, 1), "3 and 4 were sent meanwhile, 7 came after 8");
+    }
+
+    #[test]
+    fn copies_for_further_filters_leave_no_gaps() {
+        let heard: Arc<[Heard]> = [Heard { publisher: 0, filters: 2 }].into();
+        let audience = Audience { number: 5, heard, filters: 2, group: 0, shared: false };
+        let announced = Announced::new(1);
+        announced.begin(0);
+        announced.announce(0, 4);
+        let mut receiver = Receiver::new(&[audience], [0].into(), [SMALLEST].into(), Arc::new(announced), RUN);
+        counted(&mut receiver, &[1, 2, 3, 3]);
+        assert_eq!(receiver.ledger.gaps().opened, 0);
     }
 
     #[test]

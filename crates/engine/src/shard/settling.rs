@@ -89,6 +89,7 @@ impl Publishing {
                 publisher.book.refused.insert(token.sequence);
             }
             self.expected = self.expected.saturating_sub(u64::from(publisher.fan_out));
+            self.excused += u64::from(publisher.fan_out);
             totals.count_cause(format!("message refused: {reason}"));
         }
         // One that no acknowledgement is waited for left when it was written, and can be refused all the same.
@@ -117,6 +118,7 @@ impl Publishing {
         let Some(pending) = sessions.take_pending(session, token) else { return };
         self.in_flight = self.in_flight.saturating_sub(1);
         let publisher = &mut self.publishers[pending.publisher as usize];
+        self.excused += u64::from(publisher.fan_out);
         if pending.measured {
             let book = &mut publisher.book;
             if sessions.finishing { &mut book.stuck } else { &mut book.broken }.push(pending.sequence);
@@ -129,6 +131,7 @@ impl Publishing {
         let index = sessions.publisher_of(session, token);
         let Some(publisher) = self.publishers.get_mut(index as usize) else { return };
         publisher.unacknowledged = publisher.unacknowledged.saturating_sub(1);
+        self.excused += u64::from(publisher.fan_out);
         if publisher.is_measured(token.sequence) {
             publisher.book.unanswered.push(token.sequence);
         }

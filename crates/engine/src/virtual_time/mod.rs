@@ -26,6 +26,7 @@ use pubmark_protocol::endpoint::Endpoint;
 
 use crate::command::Command;
 use crate::endpoints::Endpoints;
+use crate::losses;
 use crate::merging::put_together;
 use crate::outcome::Outcome;
 use crate::pacing::Pacing;
@@ -67,6 +68,8 @@ struct Simulation {
     loops: Vec<EventLoop<ScriptedClients, VirtualClock>>,
     publisher_shards: usize,
     progress: Arc<Progress>,
+    /// Deliveries of numbers that a test has its publishers begin behind: nobody sent them.
+    unused: u64,
 }
 
 /// When the schedule is begun, ns since the measured window began: as a rule before it.
@@ -107,12 +110,14 @@ impl Simulation {
         let publisher_shards = shares::count(&shares::shares(&plan), Side::Publish);
         let mut setups = setup::shards(&plan, &progress, |_| true);
         setups.iter_mut().for_each(change);
+        let publishers = setups.iter().flat_map(|setup| &setup.publishers);
+        let unused = publishers.map(|one| u64::from(one.next_sequence - 1) * u64::from(one.fan_out)).sum();
         let open = |setup| {
             clients::open_with(&broker, || EventLoop::open(setup, VirtualClock(Rc::clone(&broker))))
                 .expect("scripted clients open")
         };
         let loops = setups.into_iter().map(open).collect();
-        Simulation { plan, broker, loops, publisher_shards, progress }
+        Simulation { plan, broker, loops, publisher_shards, progress, unused }
     }
 
     /// Lets the broker do something at a time, ns since the measured window began.
@@ -153,10 +158,14 @@ impl Simulation {
         let executed: Vec<u64> = self.progress.shards().iter().map(|shard| shard.executed.load(Acquire)).collect();
         let commands = 4 + self.rounds();
         assert!(executed.iter().all(|count| *count == commands), "of {commands} commands shards executed {executed:?}");
-        let met = self.progress.totals().met;
+        let totals = self.progress.totals();
+        let (met, known_lost) = (totals.met, losses::at_least(totals.gaps_opened.saturating_sub(self.unused), &totals));
         let at_ns = self.broker.borrow().now_ns;
         let outcomes = self.loops.into_iter().map(EventLoop::finish).enumerate().collect();
         let outcome = put_together(&self.plan, outcomes, (start_ns, end_ns));
+        // Whatever the broker did: while the run went on nothing was called lost that was not.
+        let lost = outcome.books.delivery.lost;
+        assert!(known_lost <= lost, "{known_lost} were called lost, and {lost} are: {totals:?}");
         Ended { outcome, broker: self.broker, at_ns, met, quiet_ns }
     }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use pubmark_model::experiment::{self, Experiment, PlannedCell, Settings, Turn};
 use pubmark_model::workload::Variant;
 use pubmark_record::experiment::{Axis, FailureKind};
-use pubmark_runner::{ErrorKind, Host, PreparedRun, RunError, unbuilt};
+use pubmark_runner::{CheckedRun, ErrorKind, Host, PreparedRun, RunError, unbuilt};
 use pubmark_systems::Definition;
 
 use super::{cell_spec, endpoint};
@@ -28,11 +28,44 @@ pub struct Plan {
 }
 
 /// A combination of settings.
-pub struct Cell {
+pub struct Cell<Run = Box<PreparedRun>> {
     /// Its id, label and values.
     pub planned: PlannedCell,
     /// Its run, or why there is none.
-    pub run: Result<Box<PreparedRun>, Refusal>,
+    pub run: Result<Run, Refusal>,
+}
+
+/// Looks at all cells, as [`Plan::new`] does, but works no schedule out, which takes long where runs do.
+///
+/// # Errors
+/// As there.
+pub fn check(
+    experiment: &Experiment,
+    folder: &Path,
+    host: &Host,
+    machines: &Machines,
+) -> Result<Vec<Cell<Box<CheckedRun>>>, RunError> {
+    cells(experiment, folder, host, machines, |checked| Ok(Box::new(checked))).map(|(cells, _)| cells)
+}
+
+/// The protocol that cells without one of their own have in common, and what a reader should know of it.
+type Common = (Option<&'static str>, Vec<String>);
+
+/// The cells, each as far as it is wanted.
+fn cells<Run>(
+    experiment: &Experiment,
+    folder: &Path,
+    host: &Host,
+    machines: &Machines,
+    then: impl Fn(CheckedRun) -> Result<Run, RunError>,
+) -> Result<(Vec<Cell<Run>>, Common), RunError> {
+    machines.check()?;
+    refuse_more_nodes(experiment, machines)?;
+    let planned = experiment::cells(experiment);
+    let (protocol, cautions) = common_protocol(&planned, folder)?;
+    let cell = |planned| Cell::new(planned, experiment, protocol, folder, host, machines, &then);
+    let cells = planned.into_iter().map(cell).collect::<Result<_, _>>()?;
+    Ok((cells, (protocol, cautions)))
 }
 
 /// Why a cell is not run.
@@ -69,15 +102,9 @@ impl Plan {
     /// # Errors
     /// Something that is in the way of all cells: a file or a setting that cannot be used, more nodes than join.
     pub fn new(experiment: Experiment, folder: &Path, host: &Host, machines: &Machines) -> Result<Plan, RunError> {
-        machines.check()?;
-        refuse_more_nodes(&experiment, machines)?;
-        let planned = experiment::cells(&experiment);
-        let (protocol, mut cautions) = common_protocol(&planned, folder)?;
+        let (cells, (protocol, mut cautions)) =
+            cells(&experiment, folder, host, machines, |checked| checked.prepare().map(Box::new))?;
         cautions.extend(running_already(&experiment));
-        let cells: Vec<Cell> = planned
-            .into_iter()
-            .map(|planned| Cell::new(planned, &experiment, protocol, folder, host, machines))
-            .collect::<Result<_, _>>()?;
         let turns = experiment::order(
             &cells.iter().map(|cell| cell.planned.clone()).collect::<Vec<_>>(),
             // As many blocks again, for runs in place of those that do not count.
@@ -168,7 +195,7 @@ fn running_already(experiment: &Experiment) -> Option<String> {
         .then(|| format!("pubmark does not start afresh for each run what runs already: {}.", running.join(", ")))
 }
 
-impl Cell {
+impl<Run> Cell<Run> {
     fn new(
         mut planned: PlannedCell,
         experiment: &Experiment,
@@ -176,7 +203,8 @@ impl Cell {
         folder: &Path,
         host: &Host,
         machines: &Machines,
-    ) -> Result<Cell, RunError> {
+        then: impl Fn(CheckedRun) -> Result<Run, RunError>,
+    ) -> Result<Cell<Run>, RunError> {
         if let Some(count) = machines.count() {
             planned.values.entry(NODES.to_owned()).or_insert_with(|| count.to_string());
         }
@@ -202,15 +230,15 @@ impl Cell {
         if let Some(text) = endpoint::refusal(&planned, &protocol) {
             return Ok(Cell { planned, run: Err(Refusal { kind: FailureKind::Unsupported, text }) });
         }
-        let prepared = || -> Result<PreparedRun, RunError> {
+        let made = || -> Result<Run, RunError> {
             let spec = cell_spec::of(experiment, &planned.settings, &protocol, folder, machines)?;
             let checked = spec.check(host)?;
             checked.check_installed()?;
-            checked.prepare()
+            then(checked)
         };
         let run =
-            match prepared() {
-                Ok(run) => Ok(Box::new(run)),
+            match made() {
+                Ok(run) => Ok(run),
                 Err(error) => Err(Refusal::of(error)
                     .map_err(|error| error.during(format!("cell `{}` cannot be run", planned.label)))?),
             };
@@ -246,7 +274,7 @@ impl Offer {
 
 /// The first protocol that every system offers, of those that have none of their own: what they have in common is compared
 /// fairly. Where they have none in common each speaks its first, and the reader is told.
-fn common_protocol(cells: &[PlannedCell], folder: &Path) -> Result<(Option<&'static str>, Vec<String>), RunError> {
+fn common_protocol(cells: &[PlannedCell], folder: &Path) -> Result<Common, RunError> {
     let mut systems: Vec<&Settings> = vec![];
     for cell in cells.iter().filter(|cell| cell.settings.protocol.is_none()) {
         let is_same =

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use pubmark_model::experiment::Experiment;
+use pubmark_model::workload::Workload;
 use pubmark_record::by_reason::{by_reason, named};
 use pubmark_record::store::RunFolder;
 use pubmark_record::time::UtcTime;
@@ -14,7 +15,7 @@ use super::definition;
 use super::fetching;
 use super::folder::ExperimentFolder;
 use super::journal::{Journal, JournalError, Planned};
-use super::planning::{self, Plan, Refusal};
+use super::planning::{self, Cell, Plan, Refusal};
 use super::runner::{Finished, Runner};
 use crate::machines::{Machines, NodeEvents};
 use crate::observer::{Event, Observer};
@@ -46,10 +47,9 @@ impl Sitting {
     ) -> Result<Sitting, RunError> {
         let from = planning::absolute(folder)?;
         let plan = Plan::new(experiment.clone(), &from, host, machines)?;
-        refuse_if_nothing_runs(&plan)?;
+        refuse_if_nothing_runs(&plan.cells)?;
         let bundle = definition::bundle(experiment, &from);
-        let runs = plan.cells.iter().filter_map(|cell| cell.run.as_ref().ok());
-        let secrets: Vec<String> = runs.flat_map(|run| run.workload.secret_parameters.iter().cloned()).collect();
+        let secrets = secrets(&plan.cells, |run| &run.workload);
         bundle.refuse_passwords(&secrets)?;
         let joined = join(&plan, machines, host, observer)?;
         let made = RunFolder::create(out, &bundle.experiment.name, now()).map_err(|error| save::no_folder(&error))?;
@@ -62,6 +62,23 @@ impl Sitting {
         let journal = Journal::create(made.path(), planned).map_err(unusable)?;
         made.mark_latest().map_err(|error| save::no_folder(&error))?;
         Ok(Sitting { plan, folder: ExperimentFolder::at(made.path()), journal, host: host.clone(), joined })
+    }
+
+    /// Says whether [`Sitting::begin`] would begin it, as far as that is known without working schedules out and before machines join. Writes
+    /// nothing.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn check(
+        experiment: Experiment,
+        folder: Option<&Path>,
+        host: &Host,
+        machines: &Machines,
+    ) -> Result<(), RunError> {
+        let from = planning::absolute(folder)?;
+        let cells = planning::check(&experiment, &from, host, machines)?;
+        refuse_if_nothing_runs(&cells)?;
+        definition::bundle(experiment, &from).refuse_passwords(&secrets(&cells, |run| &run.workload))
     }
 
     /// Goes on with the experiment in a folder, on as many machines as before.
@@ -101,7 +118,7 @@ impl Sitting {
     pub fn perform(self, observer: &mut dyn Observer) -> Result<Finished, RunError> {
         let Sitting { mut plan, folder, journal, host, joined } = self;
         fetching::images(&mut plan, &folder.path, observer);
-        for (refusal, cells) in refused(&plan) {
+        for (refusal, cells) in refused(&plan.cells) {
             observer.event(&Event::CellsRefused { cells: &cells, refusal });
         }
         plan.cautions.iter().for_each(|caution| observer.event(&Event::Caution(caution)));
@@ -163,18 +180,24 @@ fn refuse_other_machines(before: Option<u16>, machines: &Machines, folder: &Path
 }
 
 /// Reasons for which cells cannot be run, with their cells.
-fn refused(plan: &Plan) -> Vec<(&Refusal, Vec<&str>)> {
-    by_reason(plan.cells.iter().filter_map(|cell| Some((cell.planned.label.as_str(), cell.run.as_ref().err()?))))
+fn refused<Run>(cells: &[Cell<Run>]) -> Vec<(&Refusal, Vec<&str>)> {
+    by_reason(cells.iter().filter_map(|cell| Some((cell.planned.label.as_str(), cell.run.as_ref().err()?))))
 }
 
 /// Without a cell that can be run there is nothing to do.
-fn refuse_if_nothing_runs(plan: &Plan) -> Result<(), RunError> {
-    if plan.runs().next().is_some() {
+fn refuse_if_nothing_runs<Run>(cells: &[Cell<Run>]) -> Result<(), RunError> {
+    if cells.iter().any(|cell| cell.run.is_ok()) {
         return Ok(());
     }
     let mut error = RunError::new(ErrorKind::NotInstalled, "nothing of this experiment can be run here");
-    error.chain.extend(refused(plan).iter().map(|(refusal, cells)| format!("{}: {}", named(cells), refusal.text)));
+    error.chain.extend(refused(cells).iter().map(|(refusal, cells)| format!("{}: {}", named(cells), refusal.text)));
     Err(error.hint("`pubmark list systems NAME` shows what a system offers and whether it is installed"))
+}
+
+/// Parameters that the cells' workloads make passwords of.
+fn secrets<Run>(cells: &[Cell<Run>], workload: impl Fn(&Run) -> &Workload) -> Vec<String> {
+    let runs = cells.iter().filter_map(|cell| cell.run.as_ref().ok());
+    runs.flat_map(|run| workload(run).secret_parameters.iter().cloned()).collect()
 }
 
 /// Runs made before and after a change would be averaged.

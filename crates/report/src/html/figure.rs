@@ -34,7 +34,8 @@ fn drawn(id: &str, chart: &Chart, group: &str, widths: [Width; 2]) -> Markup {
         figure id=(id) data-group=(group) data-at=[plot.map(|plot| places(plot))] data-labels=[plot.map(|plot| labels(plot))] {
             figcaption {
                 h3 { a href={ "#" (id) } { (chart.title) } }
-                p.finding { (chart.finding) }
+                // What is missing is said in its place.
+                @if !matches!(chart.picture, Picture::Missing(_)) { p.finding { (chart.finding) } }
                 p.notes {
                     @for note in &chart.notes { span { (note) } }
                     @if !chart.csv.is_empty() { span { a href=(chart.csv) { (chart.csv) } } }

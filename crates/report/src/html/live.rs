@@ -66,6 +66,8 @@ pub struct LivePoint {
     pub expected: u64,
     /// Deliveries that came.
     pub delivered: u64,
+    /// Deliveries that are lost as far as it is known; `None` where nothing is said of it.
+    pub lost: Option<u64>,
     /// Messages that are due and not handed over.
     pub backlog: u64,
     /// Messages that are handed over and not settled.
@@ -78,12 +80,11 @@ pub struct LivePoint {
 
 /// Tiles, charts and log.
 pub fn live_view(view: &LiveView) -> String {
-    let newest = view.points.last();
     html! {
         @if let Some(run) = &view.among { (among(run)) }
         p.state { (view.state) }
         @if let Some(share) = view.share { progress max="1" value=(format!("{share:.3}")) aria-label="measured window" {} }
-        div.tiles.live { @for one in tiles(newest) { (one) } }
+        div.tiles.live { @for one in tiles(&view.points) { (one) } }
         @if view.points.len() > 1 {
             div.small-charts {
                 @for (id, chart) in charts(view) { (figure::small(id, &chart)) }
@@ -107,18 +108,31 @@ fn among(run: &LiveRun) -> Markup {
     }
 }
 
-fn tiles(newest: Option<&LivePoint>) -> [Markup; 6] {
-    let of = |get: fn(&LivePoint) -> Option<f64>| newest.and_then(get);
-    let rate = of(|point| point.delivered_per_s).map(significant);
-    let sent = of(|point| point.sent_per_s).map_or(MISSING.to_owned(), significant);
+/// Moments that a rate may be old: the first one of a phase has none.
+const RECENT: usize = 3;
+
+fn newest_of(points: &[LivePoint], get: fn(&LivePoint) -> Option<f64>) -> Option<f64> {
+    points.iter().rev().take(RECENT).find_map(get)
+}
+
+fn tiles(points: &[LivePoint]) -> [Markup; 6] {
+    let newest = points.last();
+    let rate = newest_of(points, |point| point.delivered_per_s).map(significant);
+    let sent = newest_of(points, |point| point.sent_per_s)
+        .map_or(MISSING.to_owned(), |rate| format!("{}/s", significant(rate)));
     let missing = newest.map(|point| count(point.expected.saturating_sub(point.delivered)));
+    let lost = match newest.and_then(|point| point.lost) {
+        Some(0) => "none known to be lost".to_owned(),
+        Some(lost) => format!("{} of them lost, at least", count(lost)),
+        None => "on their way, or lost".to_owned(),
+    };
     let waits = newest.map_or(MISSING.to_owned(), |point| count(point.backlog));
     let in_flight = newest.map(|point| count(point.in_flight));
     [
-        tile("Delivered messages", rate, "/s", &format!("{sent}/s sent")),
+        tile("Delivered messages", rate, "/s", &format!("{sent} sent")),
         latency("Latency p50", newest.and_then(|point| point.p50_us)),
         latency("Latency p99", newest.and_then(|point| point.p99_us)),
-        tile("Not delivered yet", missing, "", "on their way, or lost"),
+        tile("Not delivered yet", missing, "", &lost),
         tile("In flight", in_flight, "", &format!("{waits} wait to be sent")),
         usage(newest),
     ]
@@ -149,7 +163,8 @@ fn usage(newest: Option<&LivePoint>) -> Markup {
     let system = newest.and_then(|point| point.system);
     let memory = system.map_or(MISSING.to_owned(), |(_, memory)| bytes(Some(memory as f64)));
     let generator = side(newest.and_then(|point| point.generator));
-    tile("System", system.map(|(used, _)| cores(Some(used))), "of a core", &format!("{memory}; pubmark: {generator}"))
+    let beside = format!("of a core, {memory}; pubmark {generator}");
+    tile("CPU of the system", system.map(|(used, _)| cores(Some(used))), "", &beside)
 }
 
 fn charts(view: &LiveView) -> Vec<(&'static str, Chart)> {
@@ -263,6 +278,7 @@ mod tests {
             p99_us: (at_s > 1.0).then_some([300.0, 900.0]),
             expected: 500,
             delivered: 497,
+            lost: Some(2),
             system: Some((0.25, 64 << 20)),
             ..LivePoint::default()
         };
@@ -282,6 +298,7 @@ mod tests {
     fn figures_are_shown_and_what_peers_said_is_text() {
         let html = live_view(&view());
         assert!(html.contains("110") && html.contains("168") && html.contains(">3<"), "{html}");
+        assert!(html.contains("2 of them lost, at least"), "{html}");
         assert!(html.contains("&lt;b&gt;pause") && !html.contains("<b>pause"), "{html}");
         assert!(html.contains("band fault"), "{html}");
         assert_eq!(html.matches("<figure").count(), 4);
@@ -304,6 +321,7 @@ mod tests {
     #[test]
     fn what_was_not_measured_is_no_zero() {
         let html = live_view(&LiveView { points: vec![LivePoint::default()], ..view() });
+        assert!(html.contains("— sent"), "no unit of nothing: {html}");
         assert!(html.contains(MISSING) && html.contains("Charts begin with the load"), "{html}");
     }
 }

@@ -256,10 +256,15 @@ pub struct Progress {
     pub expected: u64,
     /// Deliveries that came.
     pub delivered: u64,
-    /// Deliveries that have not come yet: `expected` less `delivered`. Messages on their way are among them: what is lost of them is known
-    /// at the end (`counted` of `ends`). `null` in lines of an older version.
+    /// Deliveries that have not come yet: `expected` less `delivered`. Messages on their way are among them. `null` in lines of an older
+    /// version.
     #[serde(default)]
     pub outstanding: Option<u64>,
+    /// Deliveries that are lost as far as it is known by now: at least two seconds ago a later message of the same stream came, and they did
+    /// not. What no message came after, and what was sent while a publisher's connection broke, is counted at the end alone (`counted` of
+    /// `ends`). Warm-up included; `null` while other machines measure, and in lines of an older version.
+    #[serde(default)]
+    pub lost: Option<u64>,
     /// Messages of the measured window written.
     #[serde(default)]
     pub measured_sent: u64,

@@ -73,7 +73,7 @@ impl RunObserver for StreamObserver {
 }
 
 fn line(t_s: f64, progress: &RunProgress, before: Option<(f64, Totals)>) -> Progress {
-    let RunProgress { phase, elapsed, length, totals, latency, ref window_latency, usage } = *progress;
+    let RunProgress { phase, elapsed, length, totals, lost, latency, ref window_latency, usage } = *progress;
     let per_s = |now: u64, then: fn(&Totals) -> u64| {
         let (at_s, before) = before?;
         // The last line of a phase may come a few milliseconds after the one before.
@@ -93,6 +93,7 @@ fn line(t_s: f64, progress: &RunProgress, before: Option<(f64, Totals)>) -> Prog
         delivered: totals.delivered,
         // Shards go on while the sums are made: a message may be delivered in them and not yet expected.
         outstanding: Some(totals.expected.saturating_sub(totals.delivered)),
+        lost,
         measured_sent: totals.measured_sent,
         measured_delivered: totals.measured_delivered,
         backlog: totals.backlog,
@@ -121,6 +122,7 @@ mod tests {
             elapsed: Duration::from_millis(2_500),
             length: Some(Duration::from_secs(4)),
             totals: Totals { sent, ..Totals::default() },
+            lost: Some(0),
             latency: Some(LiveLatency { samples: 7, p50, p99: None }),
             window_latency: None,
             usage: LiveUsage::default(),
@@ -138,10 +140,11 @@ mod tests {
     }
 
     #[test]
-    fn what_has_not_come_yet_is_no_loss() {
+    fn what_has_not_come_yet_is_lost_only_as_far_as_it_is_known() {
         let totals = Totals { expected: 10, delivered: 7, ..Totals::default() };
-        let text = serde_json::to_string(&line(2.0, &RunProgress { totals, ..progress(100) }, None)).unwrap();
-        assert!(text.contains(r#""outstanding":3"#) && !text.contains("lost"), "{text}");
+        let text =
+            serde_json::to_string(&line(2.0, &RunProgress { totals, lost: Some(2), ..progress(100) }, None)).unwrap();
+        assert!(text.contains(r#""outstanding":3,"lost":2"#), "{text}");
         let totals = Totals { expected: 7, delivered: 8, ..Totals::default() };
         assert_eq!(line(2.0, &RunProgress { totals, ..progress(100) }, None).outstanding, Some(0));
     }

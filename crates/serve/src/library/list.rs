@@ -142,7 +142,7 @@ pub fn page(shared: &Shared, query: &ListQuery) -> Result<Page, Problem> {
     let criteria = Criteria::of(query)?;
     let limit = limit(query.limit)?;
     let mut found = shared.library.list(shared.store.runs()).map_err(|error| Problem::internal(&error))?;
-    found.unreadable.extend(shared.store.unreadable().iter().cloned());
+    found.unreadable.extend(shared.store.unreadable().map_err(|error| Problem::internal(&error))?);
     let matching: Vec<&Arc<Listed>> = found.results.iter().filter(|one| criteria.matches(one)).collect();
     let mut entries = entries(shared, &matching, criteria.is_empty());
     entries.retain(|entry| query.state.is_none_or(|state| entry.state == state));

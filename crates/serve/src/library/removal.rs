@@ -1,9 +1,12 @@
 //! Removes results: first moves each folder out of sight, whole, then deletes it. A link is never followed.
 
-use std::fs;
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
+use pubmark_experiment::experiment::JOURNAL_FILE;
+use pubmark_record::reserve::RESERVE_FILE;
 use pubmark_record::store::LATEST;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -12,6 +15,40 @@ use super::files;
 
 /// Folder in the server's for what is being removed.
 pub const REMOVED_FOLDER: &str = "removed";
+
+/// Files whose lock a command holds while it writes into a folder: of a run and of a search until the record is written, of an experiment
+/// until its last run has ended.
+const HELD: [&str; 2] = [RESERVE_FILE, JOURNAL_FILE];
+
+/// Keeps commands from beginning in a folder, as long as it is there.
+pub struct Idle {
+    _locks: Vec<File>,
+}
+
+/// Is no command at work in a folder? Then none can begin while the result is kept; `None` if one is. Requests may ask at once.
+///
+/// # Errors
+/// The files that tell cannot be opened.
+pub fn idle(root: &Path, name: &str) -> io::Result<Option<Idle>> {
+    let folder = real_folder(root, name)?;
+    let mut locks = Vec::new();
+    for file in HELD {
+        // What somebody put in place of such a file is neither followed nor waited for.
+        let opened =
+            OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(folder.join(file));
+        let opened = match opened {
+            Ok(opened) => opened,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(error),
+        };
+        match opened.try_lock_shared() {
+            Ok(()) => locks.push(opened),
+            Err(TryLockError::WouldBlock) => return Ok(None),
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+    }
+    Ok(Some(Idle { _locks: locks }))
+}
 
 /// A folder of results as far as its size.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -38,9 +75,11 @@ pub fn extent(root: &Path, name: &str) -> io::Result<Extent> {
 /// Removes a folder of results, and the link `latest` if it leads there. `aside` is a folder on the same disk.
 ///
 /// # Errors
-/// It is a link, or cannot be removed. What was moved aside already is deleted at the next start of the server.
+/// It is a link, a command is at work there, or it cannot be removed. What was moved aside already is deleted at the next start of the server.
 pub fn remove(root: &Path, name: &str, aside: &Path) -> io::Result<()> {
     let folder = real_folder(root, name)?;
+    let _idle =
+        idle(root, name)?.ok_or_else(|| io::Error::new(io::ErrorKind::ResourceBusy, "a command is at work there"))?;
     fs::create_dir_all(aside)?;
     let hidden = aside.join(name);
     fs::rename(&folder, &hidden)?;
@@ -94,6 +133,29 @@ mod tests {
         remove(&root, "one", &root.join(".aside")).unwrap();
         assert!(!root.join("one").exists() && fs::symlink_metadata(root.join(LATEST)).is_err());
         assert!(outside.join("mine").exists() && root.join("link").exists());
+    }
+
+    #[test]
+    fn a_folder_in_which_a_command_is_at_work_stays() {
+        for file in HELD {
+            let place = tempfile::tempdir().unwrap();
+            fs::create_dir_all(place.path().join("one")).unwrap();
+            let path = place.path().join("one").join(file);
+            let held = File::create(&path).unwrap();
+            held.lock().unwrap();
+            assert!(idle(place.path(), "one").unwrap().is_none(), "{file}");
+            let refused = remove(place.path(), "one", &place.path().join(".aside")).unwrap_err();
+            assert_eq!(refused.kind(), io::ErrorKind::ResourceBusy, "{file}");
+            drop(held);
+            let both = [(); 2].map(|()| idle(place.path(), "one").unwrap());
+            assert!(both.iter().all(Option::is_some), "requests do not keep each other out: {file}");
+            assert!(File::open(&path).unwrap().try_lock().is_err(), "nothing begins meanwhile: {file}");
+            drop(both);
+            // Nothing that leads elsewhere is opened.
+            fs::remove_file(&path).unwrap();
+            symlink("/etc/passwd", &path).unwrap();
+            assert!(idle(place.path(), "one").is_err(), "{file}");
+        }
     }
 
     #[test]

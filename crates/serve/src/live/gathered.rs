@@ -197,6 +197,7 @@ impl Gathered {
             p99_us: bounds(latency.and_then(|latency| latency.p99)),
             expected: progress.expected,
             delivered: progress.delivered,
+            lost: progress.lost,
             backlog: progress.backlog,
             in_flight: progress.in_flight,
             system: used(progress.system),

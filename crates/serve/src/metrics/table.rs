@@ -91,6 +91,13 @@ pub const METRICS: &[Metric] = &[
         "Deliveries of written messages that have not come yet, warm-up included: what is under way, and what is lost.",
         |shown| of_run(shown, |run| Some(Reading::Level(run.counts.as_ref()?.outstanding? as f64))),
     ),
+    gauge(
+        "pubmark_known_lost_deliveries",
+        "",
+        "Of these, deliveries that are lost as far as it is known: at least two seconds ago a later message of the same stream came. What \
+         no message came after is counted at the end alone.",
+        |shown| of_run(shown, |run| Some(Reading::Level(run.counts.as_ref()?.known_lost? as f64))),
+    ),
     gauge("pubmark_backlog_messages", "", "Messages that are due and not handed over to their clients.", |shown| {
         level(shown, |counts| counts.backlog)
     }),

@@ -42,6 +42,8 @@ pub struct Counts {
     pub delivered: u64,
     /// Deliveries to come, warm-up included; a node does not know those of messages that others send.
     pub outstanding: Option<u64>,
+    /// Of them, those that are known to be lost; likewise.
+    pub known_lost: Option<u64>,
     /// Due and not handed over.
     pub backlog: u64,
     /// Handed over and not settled.
@@ -61,6 +63,7 @@ impl Counts {
             sent: progress.measured_sent,
             delivered: progress.measured_delivered,
             outstanding: Some(progress.expected.saturating_sub(progress.delivered)),
+            known_lost: progress.lost,
             backlog: progress.backlog,
             in_flight: progress.in_flight,
             online: progress.online,
@@ -75,6 +78,7 @@ impl Counts {
             sent: totals.measured_sent,
             delivered: totals.measured_delivered,
             outstanding: None,
+            known_lost: None,
             backlog: totals.backlog,
             in_flight: totals.in_flight,
             online: totals.online,

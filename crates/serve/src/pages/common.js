@@ -20,6 +20,14 @@ var pubmark = (function () {
     at('token').focus();
   }
 
+  // What is wrong, as sentences. Below its first line a reason may have a drawing for terminals.
+  function firstLine(reason) { return reason.split('\n')[0]; }
+  function capital(text) { return text.charAt(0).toUpperCase() + text.slice(1); }
+  function sentences(problem) {
+    var reasons = (problem.chain || [problem.error]).map(firstLine).join(': ');
+    return [reasons, problem.hint].filter(Boolean).map(capital).join('. ');
+  }
+
   // A response that is good; otherwise an error that has what the server answered.
   function request(path, options) {
     var shown = token();
@@ -33,7 +41,7 @@ var pubmark = (function () {
       return response.json().catch(function () {
         return { error: 'The server answered ' + response.status + '.' };
       }).then(function (problem) {
-        var error = new Error(problem.hint ? problem.error + '. ' + problem.hint : problem.error);
+        var error = new Error(sentences(problem));
         error.problem = problem;
         error.status = response.status;
         if (response.status === 401) needToken(shown !== '');
@@ -44,8 +52,21 @@ var pubmark = (function () {
 
   // Shows a message, or the error of a request; one without the token has been answered by the form.
   function report(message) {
-    if (message instanceof Error) message = message.status === 401 ? at('problem').textContent : message.message;
-    at('problem').textContent = message;
+    // The form has said what is wrong with a token.
+    if (message instanceof Error && message.status === 401) return;
+    say(at('problem'), message instanceof Error ? message.message : message);
+  }
+
+  // Puts a text in an element; what stands between backticks is code.
+  function say(element, text) {
+    var parts = text.split('`');
+    if (parts.length % 2 === 0) parts = [text];
+    element.replaceChildren.apply(element, parts.map(function (part, place) {
+      if (place % 2 === 0) return part;
+      var code = document.createElement('code');
+      code.textContent = part;
+      return code;
+    }));
   }
 
   function announce(text) { at('announced').textContent = text; }
@@ -99,5 +120,5 @@ var pubmark = (function () {
     open();
   });
 
-  return { at: at, request: request, report: report, announce: announce, drawn: drawn, put: put, download: download, start: start };
+  return { at: at, request: request, report: report, say: say, firstLine: firstLine, announce: announce, drawn: drawn, put: put, download: download, start: start };
 })();

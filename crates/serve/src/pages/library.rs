@@ -57,7 +57,7 @@ pub fn content() -> Markup {
                 textarea #note-text name="text" rows="6" maxlength=(LONGEST_TEXT) {}
                 label for="note-tags" { "Tags, with spaces between" }
                 input #note-tags name="tags" autocomplete="off" spellcheck="false";
-                div.buttons { button value="no" formnovalidate { "Cancel" } button value="yes" { "Save" } }
+                div.buttons { button value="no" formnovalidate { "Cancel" } button.primary value="yes" { "Save" } }
             }
         }
     }
@@ -87,13 +87,16 @@ pub fn queue(entries: &[RunEntry]) -> String {
 /// A page of the list.
 pub fn list(page: &Page, query: &ListQuery) -> String {
     html! {
-        p.total { (total(page, query)) }
-        @if page.runs.is_empty() {
-            p.missing {
-                @if page.total > 0 || query.filter.is_some() { "Nothing matches. " a href="/" data-stay { "Show all results" } }
-                @else { "There are no results yet. " a href="/new" { "Start a run" } }
+        @if is_empty(page, query) {
+            div.missing.nothing {
+                p { "There are no results yet. What " code { "pubmark run" } " saves in the server's folder is listed here, too." }
+                a.primary href="/new" { "Start a run" }
             }
+        } @else if page.runs.is_empty() {
+            p.total { (total(page, query)) }
+            p.missing { "Nothing matches. " a href="/" data-stay { "Show all results" } }
         } @else {
+            p.total { (total(page, query)) }
             (actions())
             (table(page, query))
             (turning(page, query))
@@ -101,6 +104,12 @@ pub fn list(page: &Page, query: &ListQuery) -> String {
         (unreadable(page))
     }
     .into_string()
+}
+
+/// Is there nothing at all to list?
+fn is_empty(page: &Page, query: &ListQuery) -> bool {
+    let asks = query.filter.is_some() || query.state.is_some() || query.kind.is_some() || query.since.is_some();
+    page.total == 0 && !asks
 }
 
 fn total(page: &Page, query: &ListQuery) -> String {

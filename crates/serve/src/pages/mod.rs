@@ -16,6 +16,9 @@ use pubmark_report::html::{LIVE_STYLE, SCRIPT, STYLE};
 const COMMON_SCRIPT: &str = include_str!("common.js");
 const PAGE_STYLE: &str = include_str!("pages.css");
 
+/// Pages that every page leads to.
+const MAIN: [(&str, &str); 2] = [("/", "Results"), ("/new", "New run")];
+
 /// Where a command shows the one run that it makes.
 pub const RUN_ALONE: &str = "/runs/this";
 
@@ -110,11 +113,10 @@ impl Page {
                 body {
                     @if others { nav.pages aria-label="Pages" {
                         a.name href="/" { "pubmark" }
-                        a href="/" { "Results" }
-                        a href="/new" { "New run" }
+                        @for (path, words) in MAIN { a href=(path) aria-current=[(self.is_at)(path).then_some("page")] { (words) } }
                     } }
                     p #announced .unseen role="status" aria-live="polite" {}
-                    p #problem .caution role="alert" {}
+                    p #problem role="alert" {}
                     (login(others))
                     div #page hidden {
                         header { h1 #title { (self.title) } }
@@ -139,7 +141,7 @@ fn login(of_server: bool) -> Markup {
             input type="text" name="username" autocomplete="username" value="pubmark" hidden;
             label for="token" { "Token" }
             input #token name="token" type="password" autocomplete="current-password" required;
-            button type="submit" { "Show" }
+            button.primary type="submit" { "Sign in" }
             @if !of_server { p.hint { "It is part of the address that the command printed." } }
             @else { p.hint {
                 "It was printed when the server was started first, and is in " code { ".serve/token" }

@@ -108,11 +108,11 @@
   function wrong(error) {
     var place = error.problem.place, inText = isText() && place && place.file;
     // What is wrong at its place; that the text was read is known.
-    var reason = error.problem.chain[error.problem.chain.length - 1], hint = error.problem.hint;
+    var reason = pubmark.firstLine(error.problem.chain[error.problem.chain.length - 1]), hint = error.problem.hint;
     var words = inText ? 'Line ' + place.line + ', column ' + place.column + ': ' + reason + (hint ? '; ' + hint : '') : '';
     mark(inText ? place.line : null, words);
     at('judgement').className = 'bad';
-    at('judgement').textContent = inText ? 'The text cannot be used.' : error.message;
+    pubmark.say(at('judgement'), inText ? 'The text cannot be used.' : error.message);
     notes([]);
     ['plan', 'command', 'run-yaml'].forEach(function (name) { at(name).textContent = '—'; });
   }
@@ -136,7 +136,7 @@
     numbers.replaceChildren.apply(numbers, out);
     numbers.scrollTop = text.scrollTop;
     text.setAttribute('aria-invalid', wrongLine !== null);
-    at(text.id + '-problem').textContent = message;
+    pubmark.say(at(text.id + '-problem'), message);
   }
 
   // Shows what belongs to the kind that is chosen, and the text where it counts.

@@ -67,16 +67,16 @@ pub fn form(shared: &Shared) -> Result<String, Problem> {
             (kinds())
             fieldset.wide data-for="run capacity" {
                 legend { "Workload" }
-                (choice("workload", "Which", &html! { (workload_list) option value="" { "the text below" } }))
+                (choice("workload", "Devices and subscribers", &html! { (workload_list) option value="" { "the text below" } }))
                 div.own hidden { (editor("text", WORKLOAD)) }
             }
             fieldset data-for="run capacity" {
                 legend { "System" }
-                (choice("system", "System", &system_list))
+                (choice("system", "Started for the run", &system_list))
                 (endpoint(shared.allow.names("hello", None, Some("mqtt://host")).err().as_ref()))
                 (choice("protocol", "Protocol", &protocol_list))
                 (choice("qos", "QoS", &html! { option value="" { "the workload's" } option { "0" } option { "1" } option { "2" } }))
-                label.check data-for="run" { input type="checkbox" name="tls"; " Encrypt connections (TLS)" }
+                label.check data-for="run" { input type="checkbox" name="tls"; span { "Encrypt connections (TLS)" } }
             }
             (load())
             fieldset data-for="run" {
@@ -98,7 +98,7 @@ fn kinds() -> Markup {
         fieldset.wide {
             legend { "What" }
             @for (kind, words) in KINDS {
-                label.check { input type="radio" name="kind" value=(kind) checked[kind == "run"]; " " (words) }
+                label.check { input type="radio" name="kind" value=(kind) checked[kind == "run"]; span { (words) } }
             }
         }
     }
@@ -130,7 +130,7 @@ fn search() -> Markup {
         fieldset data-for="capacity" {
             legend { "How long" }
             (text("within", "No trial begins after", "10m", ""))
-            (text("trial", "Window of each trial", "", "3s, longer where few messages are sent"))
+            (text("trial", "Window of each trial", "", "3s or longer"))
             (text("trial-warmup", "Warm-up of each trial", "1s", ""))
         }
     }
@@ -140,12 +140,12 @@ fn of_experiment(list: &Markup) -> Markup {
     html! {
         fieldset.wide data-for="experiment" {
             legend { "Experiment" }
-            (choice("experiment", "Which", &html! { option value="" selected { "the text below" } (list) }))
+            (choice("experiment", "Definition", &html! { option value="" selected { "the text below" } (list) }))
             div.own { (editor("definition", EXPERIMENT)) }
         }
         fieldset data-for="experiment" {
             legend { "Which part of it" }
-            label.check { input type="checkbox" name="quick"; " Short runs and few repetitions" }
+            label.check { input type="checkbox" name="quick"; span { "Short runs and few repetitions" } }
             (text("only", "Only these values of axes", "", "system=builtin qos=0,1"))
             (text("repeat", "Repetitions", "", "the experiment's"))
         }
@@ -167,7 +167,7 @@ fn editor(name: &str, example: &str) -> Markup {
             textarea id=(name) rows="12" spellcheck="false" autocapitalize="off" wrap="off"
                 aria-describedby={ (name) "-problem" } data-example=(example) {}
         }
-        p.caution.text-problem id={ (name) "-problem" } role="status" {}
+        p.text-problem id={ (name) "-problem" } role="status" {}
     }
 }
 

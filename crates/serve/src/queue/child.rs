@@ -1,9 +1,13 @@
 //! A child process: started so that it does not outlive the server, ended with signals.
+//!
+//! Whoever measures holds the lock on a file in its submission's folder, from before its program begins: it goes with the last process
+//! that inherited it, whatever ends the server meanwhile, so that the next server knows when the machine is free again.
 
 use std::ffi::OsString;
-use std::fs::OpenOptions;
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -13,6 +17,10 @@ use crate::store::{EVENTS_FILE, MESSAGES_FILE};
 
 /// Time between two looks at an orphan.
 const LOOK: Duration = Duration::from_millis(50);
+/// Longest time from the kill of an orphan to its end.
+const KILLED: Duration = Duration::from_secs(5);
+/// File in a submission's folder whose lock the child and its own children hold.
+const LOCK_FILE: &str = "measures";
 
 /// A child under way.
 pub struct Running {
@@ -28,11 +36,16 @@ impl Running {
         command.args(words).stdin(Stdio::null()).stdout(file(EVENTS_FILE)?).stderr(file(MESSAGES_FILE)?);
         // A Ctrl-C in the server's terminal is for the server.
         command.process_group(0);
-        let server = std::process::id();
-        // SAFETY: between fork and exec only prctl and getppid are called, which are async-signal-safe.
+        // Ours is closed when this returns, the child's when it and all that it starts have ended.
+        let lock = file(LOCK_FILE)?;
+        lock.try_lock()?;
+        let (server, held) = (std::process::id(), lock.as_raw_fd());
+        // SAFETY: between fork and exec only prctl, getppid and fcntl are called, which are async-signal-safe; the descriptor is open
+        // until the child is another program.
         unsafe {
             command.pre_exec(move || {
-                if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM) == -1 {
+                if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM) == -1 || libc::fcntl(held, libc::F_SETFD, 0) == -1
+                {
                     return Err(io::Error::last_os_error());
                 }
                 // The server may have died before the request was made.
@@ -42,13 +55,9 @@ impl Running {
                 Ok(())
             });
         }
-        Ok(Running { child: command.spawn()? })
-    }
-
-    /// Number and start of the process.
-    pub fn identity(&self) -> Option<(u32, u64)> {
-        let pid = self.child.id();
-        Some((pid, start_ticks(pid)?))
+        let child = command.spawn()?;
+        drop(lock);
+        Ok(Running { child })
     }
 
     /// Has it ended? With what: `None` in it for a signal.
@@ -63,29 +72,58 @@ impl Running {
     }
 }
 
-/// Waits for the child of a server that died, which the kernel has asked to end; after `limit` it is killed.
-pub fn end_orphan((pid, start): (u32, u64), limit: Duration) {
-    let began = Instant::now();
-    while start_ticks(pid) == Some(start) {
-        if began.elapsed() >= limit {
-            // SAFETY: as above; the process is the one that was started, by its start.
-            unsafe { libc::kill(pid as libc::pid_t, libc::SIGKILL) };
-            return;
+/// Waits for the child of a server that died, if it came to start one for the submission in `folder`. The kernel has asked it to end; after
+/// `limit` it is killed, and all that it started.
+///
+/// # Errors
+/// Processes of it are still there, or it cannot be known.
+pub fn end_orphan(folder: &Path, limit: Duration) -> io::Result<()> {
+    let path = folder.join(LOCK_FILE);
+    let lock = match File::open(&path) {
+        Ok(lock) => lock,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    if is_free_within(&lock, limit)? {
+        return Ok(());
+    }
+    let killed = Instant::now();
+    while !is_free_within(&lock, LOOK)? {
+        if killed.elapsed() >= KILLED {
+            return Err(io::Error::other("the run of a server before goes on, though its processes were killed"));
         }
-        std::thread::sleep(LOOK);
+        for process in holders(&lock)? {
+            // SAFETY: as above; a process that has the file open was started by the child.
+            unsafe { libc::kill(process, libc::SIGKILL) };
+        }
+    }
+    Ok(())
+}
+
+fn is_free_within(lock: &File, limit: Duration) -> io::Result<bool> {
+    let began = Instant::now();
+    loop {
+        match lock.try_lock() {
+            Ok(()) => return Ok(true),
+            Err(TryLockError::Error(error)) => return Err(error),
+            Err(TryLockError::WouldBlock) if began.elapsed() >= limit => return Ok(false),
+            Err(TryLockError::WouldBlock) => std::thread::sleep(LOOK),
+        }
     }
 }
 
-/// When a process began, in ticks of the kernel; `None` if there is none, or it has ended and nobody waited for it yet.
-/// `proc_pid_stat(5)`: the 3rd and 22nd field, counted behind the name, which may have spaces.
-fn start_ticks(pid: u32) -> Option<u64> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let (_, rest) = stat.rsplit_once(')')?;
-    let mut fields = rest.split_ascii_whitespace();
-    if matches!(fields.next()?, "Z" | "X") {
-        return None;
-    }
-    fields.nth(18)?.parse().ok()
+/// Other processes that have a file open, by what `proc_pid_fd(5)` says of those of this user.
+fn holders(lock: &File) -> io::Result<Vec<libc::pid_t>> {
+    let wanted = lock.metadata()?;
+    let is_it =
+        |path: &Path| fs::metadata(path).is_ok_and(|one| (one.dev(), one.ino()) == (wanted.dev(), wanted.ino()));
+    let holds = |process: &libc::pid_t| {
+        let descriptors = fs::read_dir(format!("/proc/{process}/fd"));
+        descriptors.is_ok_and(|mut all| all.any(|one| one.is_ok_and(|one| is_it(&one.path()))))
+    };
+    let processes = fs::read_dir("/proc")?.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    let own = std::process::id() as libc::pid_t;
+    Ok(processes.filter(|process| *process != own).filter(holds).collect())
 }
 
 #[cfg(test)]
@@ -93,19 +131,34 @@ fn start_ticks(pid: u32) -> Option<u64> {
 mod tests {
     use super::*;
 
+    /// A shell that does this.
+    fn start(text: &str, folder: &Path) -> Running {
+        Running::start(Path::new("/bin/sh"), &["-c".into(), text.into()], folder).unwrap()
+    }
+
     #[test]
-    fn a_process_is_known_by_its_start() {
+    fn an_orphan_is_waited_for_and_killed_with_all_that_it_started() {
         let folder = tempfile::tempdir().unwrap();
-        let mut running = Running::start(Path::new("/bin/sleep"), &["60".into()], folder.path()).unwrap();
-        let identity = running.identity().unwrap();
-        assert_eq!(start_ticks(identity.0), Some(identity.1));
-        // Another one of that number is not touched.
-        end_orphan((identity.0, identity.1 + 1), Duration::ZERO);
-        assert_eq!(running.ended().unwrap(), None);
-        end_orphan(identity, Duration::ZERO);
+        end_orphan(folder.path(), Duration::ZERO).unwrap();
+        let mut running = start("sleep 60 & sleep 60", folder.path());
+        assert!(Running::start(Path::new("/bin/true"), &[], folder.path()).is_err(), "one measures there already");
+        end_orphan(folder.path(), Duration::ZERO).unwrap();
         while running.ended().unwrap().is_none() {
             std::thread::sleep(LOOK);
         }
         assert_eq!(running.ended().unwrap(), Some(None), "a signal ended it");
+        let lock = File::open(folder.path().join(LOCK_FILE)).unwrap();
+        assert_eq!(holders(&lock).unwrap(), [0; 0]);
+    }
+
+    #[test]
+    fn one_that_ends_in_time_is_not_killed() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut running = start("sleep 0.3; exit 7", folder.path());
+        end_orphan(folder.path(), Duration::from_secs(60)).unwrap();
+        while running.ended().unwrap().is_none() {
+            std::thread::sleep(LOOK);
+        }
+        assert_eq!(running.ended().unwrap(), Some(Some(7)));
     }
 }

@@ -67,6 +67,8 @@ pub async fn delete(State(shared): State<Arc<Shared>>, Path(Id { id }): Path<Id>
             match removal::remove(used.store.runs(), folder, &aside) {
                 // Another request removes it at the same time.
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                // It began since it was looked at.
+                Err(error) if error.kind() == std::io::ErrorKind::ResourceBusy => return Err(at_work(folder)),
                 removed => removed.map_err(|error| Problem::internal(&error))?,
             }
         }
@@ -77,6 +79,11 @@ pub async fn delete(State(shared): State<Arc<Shared>>, Path(Id { id }): Path<Id>
         Ok(Json(removed))
     })
     .await
+}
+
+fn at_work(folder: &str) -> Problem {
+    let message = format!("`{folder}` cannot be deleted: a command is at work there");
+    Problem::new(StatusCode::CONFLICT, message).hint("wait for its end, or stop it with Ctrl-C where it was started")
 }
 
 /// What goes with a name: all of a submission, or one folder.
@@ -102,8 +109,13 @@ fn removable(shared: &Shared, id: &str) -> Result<Results, Problem> {
     };
     let is_there = |name: &String| shared.store.runs().join(name).symlink_metadata().is_ok();
     let extent = |name: String| {
-        removal::extent(shared.store.runs(), &name)
-            .map_err(|error| Problem::new(StatusCode::CONFLICT, format!("`{name}` cannot be deleted: {error}")))
+        let failed =
+            |error: std::io::Error| Problem::new(StatusCode::CONFLICT, format!("`{name}` cannot be deleted: {error}"));
+        let found = removal::extent(shared.store.runs(), &name).map_err(failed)?;
+        match removal::idle(shared.store.runs(), &name).map_err(failed)? {
+            Some(_) => Ok(found),
+            None => Err(at_work(&name)),
+        }
     };
     let folders = folders.into_iter().filter(is_there).map(extent).collect::<Result<_, Problem>>()?;
     Ok(Results { submission, folders })

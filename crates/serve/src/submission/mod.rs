@@ -112,8 +112,8 @@ impl Submission {
     pub fn read(text: &str, allow: &Allow, host: &Host) -> Result<Submission, Problem> {
         let head: Head = described(text)?;
         match head {
-            Head { experiment: Some(_), .. } => described::<ExperimentSubmission>(text)?.judged(allow),
-            Head { axes: Some(_), .. } => ExperimentSubmission::of_text(text).judged(allow),
+            Head { experiment: Some(_), .. } => described::<ExperimentSubmission>(text)?.judged(allow, host),
+            Head { axes: Some(_), .. } => ExperimentSubmission::of_text(text).judged(allow, host),
             Head { capacity: Some(_), .. } => described::<CapacitySubmission>(text)?.judged(allow, host),
             _ => Submission::of_run(described::<RunSubmission>(text)?, allow, host),
         }

@@ -1,0 +1,86 @@
+//! Losses while a run goes on. The message accounting of a run is closed at its end, when both sides are known; until then it is known
+//! that a delivery did not come although a later one of its stream did.
+//!
+//! A message may be overtaken and come after all, so a gap counts only when it has been open for two seconds. Of which gap a number
+//! that comes after all was part is not noted, so each is taken for one of the oldest: the count is at least right, never too high.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use crate::progress::Totals;
+
+/// Time for which a gap is open before it counts.
+pub const OPEN_FOR: Duration = Duration::from_secs(2);
+/// Time between two counts that are kept.
+const EVERY: Duration = Duration::from_millis(100);
+
+/// Counts what is lost, as far as that is known.
+#[derive(Debug, Default)]
+pub struct LossWatch {
+    /// When, and how many deliveries were in gaps until then, the oldest first.
+    counts: VecDeque<(u64, u64)>,
+    /// The newest of them that is old enough.
+    old: u64,
+}
+
+impl LossWatch {
+    /// Deliveries that are lost, at least; warm-up included. `now_ns` is of `CLOCK_MONOTONIC`.
+    pub fn look(&mut self, totals: &Totals, now_ns: u64) -> u64 {
+        let passed = |since_ns: u64| Duration::from_nanos(now_ns.saturating_sub(since_ns));
+        if self.counts.back().is_none_or(|(at_ns, _)| passed(*at_ns) >= EVERY) {
+            self.counts.push_back((now_ns, totals.gaps_opened));
+        }
+        while let Some((_, opened)) = self.counts.front().copied().filter(|(at_ns, _)| passed(*at_ns) >= OPEN_FOR) {
+            self.old = opened;
+            self.counts.pop_front();
+        }
+        at_least(self.old, totals)
+    }
+}
+
+/// Of deliveries that were in gaps until some moment, those that are lost at least, by all that is counted now.
+pub(crate) fn at_least(gaps_opened: u64, totals: &Totals) -> u64 {
+    gaps_opened.saturating_sub(totals.gaps_filled.saturating_add(totals.excused))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: u64 = 1_000_000_000;
+
+    fn totals(gaps_opened: u64, gaps_filled: u64) -> Totals {
+        Totals { gaps_opened, gaps_filled, ..Totals::default() }
+    }
+
+    /// Looks ten times a second until `until_s` at what was counted by then.
+    fn watched(until_s: u64, counted: impl Fn(u64) -> Totals) -> u64 {
+        let mut watch = LossWatch::default();
+        let looks = (0..=until_s * 10).map(|tenth| tenth * S / 10);
+        looks.map(|now_ns| watch.look(&counted(now_ns), now_ns)).last().unwrap_or(0)
+    }
+
+    #[test]
+    fn a_gap_counts_once_it_has_been_open_for_two_seconds() {
+        let gap = |now_ns: u64| totals(if now_ns >= 3 * S { 7 } else { 0 }, 0);
+        assert_eq!([4, 5, 60].map(|until_s| watched(until_s, gap)), [0, 7, 7]);
+    }
+
+    #[test]
+    fn messages_that_come_out_of_order_are_not_lost() {
+        // A thousand a second are overtaken, and come a second later.
+        let swapped = |now_ns: u64| totals(now_ns / 1_000_000, now_ns.saturating_sub(S) / 1_000_000);
+        assert_eq!(watched(30, swapped), 0);
+        // One of a hundred never comes: it is counted late, and never too much.
+        let lossy = |now_ns: u64| totals(now_ns / 1_000_000, now_ns.saturating_sub(S) / 1_010_102);
+        let (counted, lost) = (watched(300, lossy), 3_000);
+        assert!(counted > lost / 2 && counted <= lost, "{counted}");
+    }
+
+    #[test]
+    fn what_may_have_another_reason_is_no_loss() {
+        let refused = |_| Totals { excused: 5, ..totals(7, 1) };
+        assert_eq!(watched(10, refused), 1);
+        assert_eq!(watched(10, |_| Totals { excused: 50, ..totals(7, 1) }), 0);
+    }
+}

@@ -1,0 +1,71 @@
+//! Which stream of the ledger a message belongs to, by its publisher.
+
+use std::collections::HashMap;
+
+use pubmark_model::fleet::Heard;
+
+/// Streams of a subscriber by publisher.
+pub(super) enum Streams {
+    /// Every publisher from `first` on, or every second, third, … (dealt out over brokers), one filter each: the stream is
+    /// a subtraction and a division away.
+    Regular { first: u32, step: u32, base: u32, count: u32 },
+    /// Any others: publisher → (stream, filters).
+    Sparse { rows: HashMap<u32, (u32, u8)> },
+}
+
+impl Streams {
+    pub(super) fn new(heard: &[Heard], base: u32) -> (Streams, u32) {
+        let step = match heard {
+            [first, second, ..] => second.publisher - first.publisher,
+            _ => 1,
+        };
+        let regular = heard.windows(2).all(|pair| pair[0].publisher + step == pair[1].publisher)
+            && heard.iter().all(|entry| entry.filters == 1);
+        if let (true, Some(first)) = (regular, heard.first()) {
+            let count = heard.len() as u32;
+            return (Streams::Regular { first: first.publisher, step, base, count }, count);
+        }
+        let mut next = base;
+        let mut row = |entry: &Heard| {
+            let filters = u8::try_from(entry.filters).unwrap_or(u8::MAX);
+            let stream = next;
+            next += u32::from(filters);
+            (entry.publisher, (stream, filters))
+        };
+        let rows = heard.iter().map(&mut row).collect();
+        (Streams::Sparse { rows }, next - base)
+    }
+
+    #[inline]
+    pub(super) fn find(&self, publisher: u32) -> Option<(u32, u8)> {
+        match self {
+            Streams::Regular { first, step, base, count } => {
+                let distance = publisher.checked_sub(*first)?;
+                let place =
+                    if *step == 1 { distance } else { distance.is_multiple_of(*step).then(|| distance / step)? };
+                (place < *count).then_some((base + place, 1))
+            }
+            Streams::Sparse { rows, .. } => rows.get(&publisher).copied(),
+        }
+    }
+
+    /// Streams that more than one filter matches, with how many do.
+    pub(super) fn overlapping(&self) -> impl Iterator<Item = (u32, u8)> {
+        let rows = match self {
+            Streams::Regular { .. } => None,
+            Streams::Sparse { rows } => Some(rows.values().copied()),
+        };
+        rows.into_iter().flatten().filter(|(_, filters)| *filters > 1)
+    }
+
+    pub(super) fn rows(&self) -> Vec<(u32, u32, u8)> {
+        match self {
+            Streams::Regular { first, step, base, count } => {
+                (0..*count).map(|place| (first + place * step, base + place, 1)).collect()
+            }
+            Streams::Sparse { rows } => {
+                rows.iter().map(|(publisher, (stream, filters))| (*publisher, *stream, *filters)).collect()
+            }
+        }
+    }
+}
