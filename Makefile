@@ -16,7 +16,7 @@ TEST_SYSTEMS := mochi nats zeromq zenoh
 SLOW_SYSTEMS := valkey rumqttd aedes artemis hivemq
 
 .DEFAULT_GOAL := help
-.PHONY: help run install image bench bench-write bars build-tests test test-all test-kubernetes test-slurm test-arm64 test-tenth test-packages test-systems test-clients check check-format check-lints check-docs check-sizes check-licences check-ci crate-map reference
+.PHONY: help run install image image-full bench bench-write bars build-tests test test-all test-kubernetes test-slurm test-arm64 test-tenth test-packages test-systems test-clients check check-format check-lints check-docs check-sizes check-licences check-ci crate-map reference
 
 help: ## show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,6 +42,13 @@ image: ## build a static program and an image of it, pubmark:VERSION
 	cp target/x86_64-unknown-linux-musl/demo/pubmark target/image/root/bin/
 	cp containers/Dockerfile target/image/
 	$(ENGINE) build -t pubmark:$$(target/image/root/bin/pubmark --version | cut -d' ' -f2) target/image
+
+# With the libraries that it needs from this machine, Cyclone DDS among them: Debian's cyclonedds-dev.
+image-full: ## the same with all protocols, also DDS and Zenoh: pubmark:VERSION-full
+	$(CARGO) build --profile demo -p pubmark-cli
+	.ci/full-image target/demo/pubmark target/image-full/root
+	cp containers/Dockerfile target/image-full/
+	$(ENGINE) build -t pubmark:$$(target/demo/pubmark --version | cut -d' ' -f2)-full target/image-full
 
 bench: ## measure what docs/results/cost.md quotes; on a quiet machine, about half an hour
 	@.ci/install-perf-test

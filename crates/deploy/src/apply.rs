@@ -129,7 +129,8 @@ impl Applied<'_> {
                     if let Some(pod) = coordinator.filter(|pod| pod.runs && calls.is_none()) {
                         calls = Some(self.fetch(pod)?);
                     }
-                    if found.is_empty() {
+                    let is_there = |part: &str| found.iter().any(|pod| pod.part == part);
+                    if !(is_there("coordinator") && is_there("node")) {
                         troubles.report_refusal(self, note);
                     }
                 }
@@ -254,7 +255,7 @@ impl Troubles {
         }
     }
 
-    /// Reports why the cluster makes no pods.
+    /// Reports why the cluster makes no pods of a part.
     fn report_refusal(&mut self, applied: &Applied<'_>, note: &mut dyn FnMut(&str)) {
         // Without the right to read events, the reason stays unknown.
         let Ok(events) = applied.cluster.json(&["get", "events"]) else { return };

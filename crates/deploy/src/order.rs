@@ -3,14 +3,17 @@
 use pubmark_model::placement::keys;
 use pubmark_runner::spec::TargetSpec;
 use pubmark_runner::{ErrorKind, RunError, RunSpec, brokerless, spoken, target};
-use pubmark_systems::StartOptions;
 use pubmark_systems::launch::{Rendered, rendered};
 use pubmark_systems::limits::ResourceLimits;
+use pubmark_systems::{Definition, StartOptions};
 
 use crate::{Deployment, Kind, SystemContainer};
 
 /// Longest name of a deployment: objects of a cluster have it with an id and their part behind it, in 63 characters.
 const LONGEST_NAME: usize = 40;
+
+/// What clients speak if nothing else is said.
+const USUAL_PROTOCOL: &str = "mqtt5";
 
 /// What is to be placed around a run.
 #[derive(Clone, Debug)]
@@ -23,10 +26,10 @@ pub struct Order {
     pub image: String,
     /// Nodes.
     pub nodes: u16,
-    /// The system to run in a container, unless the run has an endpoint.
+    /// The system to run in a container, or whose clients meet without a broker; unless the run has an endpoint.
     pub system: String,
-    /// Protocol of devices and subscribers, unless the run has an endpoint.
-    pub protocol: String,
+    /// Protocol of devices and subscribers, unless the run has an endpoint; MQTT 5 where the system speaks it, otherwise its first.
+    pub protocol: Option<String>,
     /// Image of the system, in place of the one that its definition has.
     pub system_image: Option<String>,
     /// Configuration of the system.
@@ -66,7 +69,8 @@ impl Order {
     pub fn deployment(&self, spec: RunSpec) -> Result<Deployment, RunError> {
         self.check_name()?;
         let spec = self.placeable(spec)?;
-        let system = if spec.target.endpoint.is_some() { None } else { Some(self.container()?) };
+        let has_endpoint = spec.target.endpoint.is_some();
+        let system = if has_endpoint { None } else { self.container(&target::definition(&self.system)?)? };
         let mut deployment = Deployment::new(self.kind, &self.name, &self.image, self.nodes, &spec, system)?;
         let some = |limits: &Option<ResourceLimits>| limits.clone().filter(|limits| !limits.is_empty());
         deployment.namespace = self.namespace.clone();
@@ -94,29 +98,45 @@ impl Order {
             let TargetSpec { profile, image, limit, back_end, system_host, .. } = TargetSpec::default();
             let system = Some(self.system.clone());
             spec.target = TargetSpec { system, profile, image, limit, back_end, system_host, ..spec.target };
-            spec.protocols.protocol = Some(self.protocol.clone());
+            spec.protocols.protocol = Some(self.protocol_of(&target::definition(&self.system)?));
         }
         Ok(spec)
     }
 
-    fn container(&self) -> Result<SystemContainer, RunError> {
-        Ok(SystemContainer {
-            rendered: self.rendered()?,
-            profile: self.profile.clone(),
-            limits: self.system_limits.clone().filter(|limits| !limits.is_empty()),
-            observed: self.observed,
-        })
+    fn protocol_of(&self, definition: &Definition) -> String {
+        let first = || match definition.protocols.contains_key(USUAL_PROTOCOL) {
+            true => USUAL_PROTOCOL.to_owned(),
+            false => definition.protocols.keys().next().cloned().unwrap_or_default(),
+        };
+        self.protocol.clone().unwrap_or_else(first)
+    }
+
+    /// The system's container; `None` where clients meet without a broker.
+    fn container(&self, definition: &Definition) -> Result<Option<SystemContainer>, RunError> {
+        let limits = self.system_limits.clone().filter(|limits| !limits.is_empty());
+        if brokerless::has_no_broker(definition) {
+            let given = [("--limit", limits.is_some()), ("--system-image", self.system_image.is_some())];
+            return match given.iter().find(|(_, is_given)| *is_given) {
+                Some((option, _)) => Err(RunError::input(format!(
+                    "`{option}` is for the container of a system, and clients of `{}` meet without one",
+                    definition.name
+                ))
+                .hint("leave it out; `--node-limit` is for the nodes")),
+                None => Ok(None),
+            };
+        }
+        let (profile, observed) = (self.profile.clone(), self.observed);
+        Ok(Some(SystemContainer { rendered: self.rendered(definition)?, profile, limits, observed }))
     }
 
     /// The system as a container.
-    fn rendered(&self) -> Result<Rendered, RunError> {
-        let definition = target::definition(&self.system)?;
+    fn rendered(&self, definition: &Definition) -> Result<Rendered, RunError> {
         let start = StartOptions {
             profile: self.profile.clone(),
             image: self.system_image.clone(),
-            ..StartOptions::new(&self.protocol)
+            ..StartOptions::new(&self.protocol_of(definition))
         };
-        rendered(&definition, &start).map_err(|error| {
+        rendered(definition, &start).map_err(|error| {
             RunError::from_error(ErrorKind::Input, &error)
                 .hint("`pubmark list systems NAME` says whether one runs in a container; or `-- --endpoint URL`")
         })
@@ -136,7 +156,7 @@ mod tests {
             image: "pubmark:test".to_owned(),
             nodes: 2,
             system: "mosquitto".to_owned(),
-            protocol: "mqtt5".to_owned(),
+            protocol: None,
             system_image: None,
             profile: "default".to_owned(),
             observed: true,

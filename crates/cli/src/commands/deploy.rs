@@ -32,13 +32,13 @@ pub struct Deploy {
     /// A built-in workload, the path of a workload file, or the run.yaml of a run
     pub workload: String,
 
-    /// The system to run in a container; none if OPTIONS have `--endpoint`
+    /// The system to run in a container, or one without a broker; none if OPTIONS have `--endpoint`
     #[arg(long, value_name = "SYSTEM", default_value = "mosquitto")]
     pub system: String,
 
-    /// Protocol of devices and subscribers
-    #[arg(long, value_name = "PROTOCOL", default_value = "mqtt5")]
-    pub protocol: String,
+    /// Protocol of devices and subscribers [default: mqtt5, or the first that the system speaks]
+    #[arg(long, value_name = "PROTOCOL")]
+    pub protocol: Option<String>,
 
     /// Image of the system, in place of the one that its definition has
     #[arg(long, value_name = "IMAGE")]

@@ -165,6 +165,29 @@ fn nodes_get_what_links_need_and_nobody_else_does() {
     }
 }
 
+#[test]
+fn clients_that_meet_without_a_broker_need_no_system_beside_them() {
+    let place = Place::new();
+    let words = ["compose", "hello", "--system", "dds", "--nodes", "2", "--out", "c"];
+    let called = deploy(&place, &words);
+    assert_eq!(called.code(), 0, "{called:?}");
+    let services = &documents(&read(&place, "c/compose.yaml"))[0]["services"];
+    assert!(services["system"].is_null() && services["node"]["deploy"]["replicas"] == 2, "{services}");
+    let spec: Value = serde_saphyr::from_str(&read(&place, "c/coordinator/run.yaml")).unwrap();
+    assert_eq!((&spec["target"]["system"], &spec["protocols"]["protocol"]), (&"dds".into(), &"dds".into()));
+    assert!(spec["target"]["endpoint"].is_null(), "{spec}");
+    let called = deploy(&place, &["kubernetes", "hello", "--system", "zeromq-peers", "--out", "k"]);
+    assert_eq!(called.code(), 0, "{called:?}");
+    let kinds = documents(&read(&place, "k/pubmark.yaml"));
+    assert!(kinds.iter().all(|object| object["kind"] != "StatefulSet"), "{kinds:?}");
+    let called = deploy(&place, &["kubernetes", "hello", "--system", "dds", "--limit", "cpu=1", "--out", "l"]);
+    assert!(called.code() == 2 && called.errors.contains("`--node-limit` is for the nodes"), "{called:?}");
+    // One that speaks no MQTT speaks what it speaks first.
+    let called = deploy(&place, &["compose", "hello", "--system", "nats", "--out", "n"]);
+    assert_eq!(called.code(), 0, "{called:?}");
+    assert!(read(&place, "n/coordinator/run.yaml").contains("endpoint: nats://system:"), "{called:?}");
+}
+
 const PLACED: &str = "name: placed
 devices: [{name: cameras, every: 1s, payload: 30B, topic: c}]
 subscribers: [{name: screens, filters: [c]}]
