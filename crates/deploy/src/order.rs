@@ -95,9 +95,9 @@ impl Order {
             brokerless::refuse_endpoint(self.nodes, spoken::of(&spec, &workload)?)?;
         } else {
             // What a run.yaml says of a system that pubmark starts, this order says of the one that is placed.
-            let TargetSpec { profile, image, limit, back_end, system_host, .. } = TargetSpec::default();
+            let TargetSpec { profile, image, limit, back_end, system_host, node, .. } = TargetSpec::default();
             let system = Some(self.system.clone());
-            spec.target = TargetSpec { system, profile, image, limit, back_end, system_host, ..spec.target };
+            spec.target = TargetSpec { system, profile, image, limit, back_end, system_host, node, ..spec.target };
             spec.protocols.protocol = Some(self.protocol_of(&target::definition(&self.system)?));
         }
         Ok(spec)

@@ -90,7 +90,8 @@ impl Endpoints {
             Dealt::ByGroup(groups) => groups.concat(),
             Dealt::ByNode(nodes) => nodes.clone(),
         };
-        match last == 0 || places.iter().any(|place| usize::from(*place) >= last) {
+        let most = if read.independent { MOST_INDEPENDENT } else { usize::from(u16::MAX) };
+        match last == 0 || last > most || places.iter().any(|place| usize::from(*place) >= last) {
             true => Err("it has no endpoint for a client".to_owned()),
             false => Ok(read),
         }

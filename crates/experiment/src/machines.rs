@@ -24,8 +24,8 @@ impl Machines {
         self.nodes.nodes
     }
 
-    /// Refuses options for machines that join where none do.
-    pub(crate) fn check(&self) -> Result<(), RunError> {
+    /// Refuses options for machines that join where none do; `names_node`: a node starts one of the experiment's systems.
+    pub(crate) fn check(&self, names_node: bool) -> Result<(), RunError> {
         let nodes = &self.nodes;
         let given = [
             ("--listen", nodes.listen.is_some()),
@@ -35,7 +35,7 @@ impl Machines {
             ("--system-host", self.system_host.is_some()),
         ];
         // A node that starts systems, or observes one, joins by itself, too.
-        let joins = self.count().is_some() || self.system_node.is_some() || nodes.observers.is_some();
+        let joins = self.count().is_some() || self.system_node.is_some() || nodes.observers.is_some() || names_node;
         match given.iter().find(|(_, is_given)| *is_given && !joins) {
             Some((option, _)) => {
                 Err(RunError::input(format!("`{option}` is for machines that join, and the experiment wants none"))
@@ -78,10 +78,10 @@ mod tests {
     #[test]
     fn options_for_machines_are_refused_where_none_join() {
         let mut machines = Machines { system_host: Some(Ipv4Addr::LOCALHOST), ..Machines::default() };
-        let error = machines.check().unwrap_err();
+        let error = machines.check(false).unwrap_err();
         assert_eq!(error.to_string(), "`--system-host` is for machines that join, and the experiment wants none");
         machines.nodes.nodes = Some(2);
-        machines.check().unwrap();
+        machines.check(false).unwrap();
         machines.nodes.listen = Some("0.0.0.0:7701".parse().unwrap());
         assert_eq!(machines.options(), " --nodes 2 --listen 0.0.0.0:7701 --system-host 127.0.0.1");
         assert_eq!(Machines::default().options(), "");

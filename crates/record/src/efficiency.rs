@@ -36,10 +36,11 @@ pub struct PacketCounts {
 impl PacketCounts {
     /// Adds others.
     pub fn add(&mut self, other: &PacketCounts) {
-        self.sent_packets += other.sent_packets;
-        self.sent_bytes += other.sent_bytes;
-        self.received_packets += other.received_packets;
-        self.received_bytes += other.received_bytes;
+        // A node may have reported anything.
+        self.sent_packets = self.sent_packets.saturating_add(other.sent_packets);
+        self.sent_bytes = self.sent_bytes.saturating_add(other.sent_bytes);
+        self.received_packets = self.received_packets.saturating_add(other.received_packets);
+        self.received_bytes = self.received_bytes.saturating_add(other.received_bytes);
     }
 
     fn sent_on_ethernet(&self) -> u64 {

@@ -56,7 +56,7 @@ use crate::sampling::{Sampled, Sampling};
 use crate::spec::RunSpec;
 use crate::target::{Target, Wanted};
 use crate::watch::{CarriedAtEdges, Watch};
-use crate::{labels, log_in, pins, prepare, sockets, workers};
+use crate::{labels, pins, prepare, sockets, workers};
 use pubmark_protocols::Spoken;
 
 /// Connections started a second, at most: what small brokers accept without refusing.
@@ -165,7 +165,7 @@ impl PreparedRun {
         match &self.joined {
             Some(joined) => joined.gather(observer, &self.host.stop)?,
             None => {
-                let system_hosts = usize::from(self.spec.target.node.is_some());
+                let system_hosts = self.spec.target.node.clone().into_iter().collect();
                 let joined = Joined::of(&self.spec.nodes, system_hosts, &self.host.stop, observer)?;
                 self.joined = joined.map(Arc::new);
             }
@@ -398,7 +398,8 @@ impl PreparedRun {
         environment.load_after = environment::load();
         let mut outcome = outcome.map_err(|error| self.engine_failure(error))?;
         // What the relay held is none of the system's; a run that ended early did not say.
-        let reported = on_nodes.map(|_| Reported::read(&outcome.access, &self.node_names(), self.faults.len()));
+        let reported =
+            on_nodes.map(|_| Reported::read(&outcome.access, &self.workload, &self.node_names(), self.faults.len()));
         let is_unknown = relay.is_some() && carried.0[1].is_none();
         let held_here_ns = if is_unknown { u64::MAX } else { carried.1 };
         let held_ns = reported.as_ref().map_or(held_here_ns, Reported::held_ns);
@@ -459,8 +460,7 @@ impl PreparedRun {
     /// Starts the system on the node that the run names; `None` if it names none.
     fn start_on_node(&self) -> Result<Option<Hosted>, RunError> {
         let (Some(name), Some(joined)) = (&self.spec.target.node, &self.joined) else { return Ok(None) };
-        let login = log_in::of(&self.spec.connection)?;
-        joined.start_system(name, &self.spec, login, &self.host.stop).map(Some)
+        joined.start_system(name, &self.spec, self.spoken, &self.host.stop).map(Some)
     }
 
     /// Lets observers look, where there are some.

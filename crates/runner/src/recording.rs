@@ -227,7 +227,8 @@ pub fn add_links(record: &mut Record, reports: &[LinkReport]) {
         packets.into_iter().for_each(|(group, [window, set_up])| efficiency.count(group, window, set_up));
     }
     if let Some(usage) = &mut record.cost.generator {
-        take_off(usage, reports.iter().filter_map(|report| report.cpu_ns).sum());
+        let of_all = reports.iter().filter_map(|report| report.cpu_ns);
+        take_off(usage, of_all.fold(0, u64::saturating_add));
     }
     record.conditions.links = Some(links);
 }

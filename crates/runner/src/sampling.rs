@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use pubmark_protocol::clock;
 use pubmark_record::cost::{Cost, ResourceRow};
 use pubmark_systems::meter::Workers;
 use pubmark_systems::node_exporter::{HostWatch, ScrapeError, Scraper};
@@ -81,9 +82,13 @@ impl Sampling {
         self.sampler.sample_now();
     }
 
-    /// Ends, and gives the cost of the window between two instants of `CLOCK_MONOTONIC`, of the drain of that length after it, and
+    /// Ends, and gives the cost of the window between two instants of the run's clock, of the drain of that length after it, and
     /// over time.
-    pub fn finish(self, (start_ns, end_ns): (u64, u64), drain_ns: u64) -> Sampled {
+    pub fn finish(self, window_ns: (u64, u64), drain_ns: u64) -> Sampled {
+        let (start_ns, end_ns) = window_ns;
+        // The run's clock is the coordinator's raw one, samples have this machine's: in hours of one cluster they come apart.
+        let ahead_ns = pubmark_systems::clock::monotonic_ns().wrapping_sub(clock::monotonic_ns());
+        let [start_ns, end_ns] = [start_ns, end_ns].map(|run_ns: u64| run_ns.wrapping_add(ahead_ns));
         let readings = self.host.and_then(HostWatch::finish);
         let samples = self.sampler.finish();
         let drain_wait_ns = Some(drain_ns)
@@ -98,7 +103,7 @@ impl Sampling {
             return Sampled { resources: Cost { system, limits, host, ..resources }, rows, drain_wait_ns };
         }
         let Some(observed) = self.observed else { return Sampled { resources, rows, drain_wait_ns } };
-        let seen = observed.finish((start_ns, end_ns));
+        let seen = observed.finish(window_ns);
         cluster::beside(&mut rows, &seen.rows);
         Sampled { resources: Cost { system: seen.system, host: seen.host, ..resources }, rows, drain_wait_ns }
     }

@@ -110,7 +110,9 @@ impl Observer for Watch<'_> {
 
     fn schedule_begins(&mut self, start_ns: u64) {
         self.life.schedule_begins();
-        self.linked.inspect(|linked| linked.begin(start_ns));
+        // Links have this machine's clock.
+        let ahead_ns = pubmark_systems::clock::monotonic_ns().wrapping_sub(pubmark_protocol::clock::monotonic_ns());
+        self.linked.inspect(|linked| linked.begin(start_ns.wrapping_add(ahead_ns)));
         self.hosted.inspect(|hosted| hosted.begin(start_ns));
         // Nobody listens in a run without faults.
         let _ = self.fault_start.send(start_ns);

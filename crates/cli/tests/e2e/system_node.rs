@@ -182,13 +182,24 @@ fn systems_are_compared_on_the_nodes_that_start_them() {
     }
 }
 
+/// The steady workload with sizes from a file, which is there.
+fn cluster_workload_with_a_file() -> String {
+    WORKLOAD.replace("payload: 100B", "payload: {sizes: {file: sizes.csv}}")
+}
+
 #[test]
 fn what_a_node_cannot_start_is_said() {
     let cluster = Cluster::new();
     let place = &cluster.place;
     let definition = concat!(env!("CARGO_MANIFEST_DIR"), "/../../systems/mosquitto.yaml");
+    place.write("sizes.csv", "100\n200\n");
+    place.write("files.yaml", cluster_workload_with_a_file());
+    let files = place.call(&["run", "files.yaml", "--system-node", "far", "--dry-run"]);
+    assert!(files.code() == 2 && words(&files).contains("names a file or a variable"), "{files:?}");
     for (options, said) in [
-        (&["--system", "zenoh-peers", "--qos", "0"][..], "there is no broker that `far` could start"),
+        (&["--tls", "--system", "mosquitto"][..], "`--tls` is for a system that this machine starts, not `far`"),
+        (&["--image", "x"], "`--image` is for a system that this machine starts, not `far`"),
+        (&["--system", "zenoh-peers", "--qos", "0"], "there is no broker that `far` could start"),
         (&["--system", definition], "`far` starts built-in systems, not the definition"),
         (&["--system", "mosquitto", "--link", "lte"], "links of this machine lead to a system of this machine"),
         (&["--endpoint", "mqtt://host"], "`--system-node` is for a system that pubmark starts"),
@@ -198,14 +209,16 @@ fn what_a_node_cannot_start_is_said() {
         assert_eq!(called.code(), 2, "{options:?}: {called:?}");
         assert!(words(&called).contains(said), "{options:?}: {called:?}");
     }
-    // Another node than the one that is named.
-    let near = cluster.node("near", &["--start-systems", "--once"]);
+    // Another node than the one that is named: it waits for its turn.
+    let near = cluster.node("near", &["--start-systems"]);
     let listen = cluster.listen.to_string();
-    let run = ["run", "spread.yaml", "--system-node", "far", "--listen", &listen, "--quiet"];
+    let run = ["run", "spread.yaml", "--system-node", "far", "--listen", &listen, "--join-limit", "3s", "--quiet"];
     let called = place.call(&[&run[..], &TIMES].concat());
     assert_eq!(called.code(), 2, "{called:?}");
-    assert!(words(&called).contains("no node `far` starts systems: `near` joined for that"), "{called:?}");
-    near.wait();
+    assert!(words(&called).contains("0 of 1 nodes that start systems joined"), "{called:?}");
+    assert!(words(&called).contains("--start-systems --name far`"), "{called:?}");
+    let called = stop(near);
+    assert!(words(&called).contains("the run starts its system on `far`"), "{called:?}");
     // A program that is not there.
     let near = cluster.node("near", &["--start-systems", "--once"]);
     let run = ["run", "spread.yaml", "--system-node", "near", "--listen", &listen, "--system", "verne", "--quiet"];

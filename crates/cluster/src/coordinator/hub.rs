@@ -99,14 +99,14 @@ pub(super) struct Slot {
 }
 
 /// How many a run wants.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodesRequired {
     /// Nodes that send and listen.
     pub nodes: usize,
     /// Nodes that look at what a system takes.
     pub observers: usize,
-    /// Nodes that start systems.
-    pub system_hosts: usize,
+    /// Names of nodes that start systems.
+    pub system_hosts: Vec<String>,
 }
 
 impl NodesRequired {
@@ -114,7 +114,7 @@ impl NodesRequired {
         match kind {
             NodeKind::Clients => self.nodes,
             NodeKind::Observer => self.observers,
-            NodeKind::SystemHost => self.system_hosts,
+            NodeKind::SystemHost => self.system_hosts.len(),
         }
     }
 }
@@ -146,6 +146,8 @@ pub(super) struct State {
     /// Nodes that are there and whose newest worker they had to end; why.
     pub without_worker: BTreeMap<String, String>,
     pub runs: BTreeMap<u32, Run>,
+    /// Number of the next of them.
+    pub next_run: u32,
     /// Number of the newest question for ports, whom it went to, and the answer.
     pub ports: (u32, String, Option<FreePorts>),
     pub refused: Vec<Refusal>,
@@ -207,6 +209,10 @@ impl Hub {
                 return Err((format!("there is a node `{name}` already: give this one another --name"), false));
             }
             let kind = slot.info.kind;
+            let hosts = &state.wanted.system_hosts;
+            if kind == NodeKind::SystemHost && !hosts.is_empty() && !hosts.contains(&name) {
+                return Err((format!("the run starts its system on `{}`", hosts.join("`, `")), true));
+            }
             if state.count(kind) >= state.wanted.of(kind) {
                 let why = match (kind, state.wanted.of(kind)) {
                     (NodeKind::Observer, 0) => {
@@ -267,6 +273,11 @@ impl State {
     /// How many of a kind are there.
     pub fn count(&self, kind: NodeKind) -> usize {
         self.nodes.values().filter(|slot| slot.info.kind == kind).count()
+    }
+
+    /// Does it run on a node with clients?
+    pub fn has_clients(&self, run: &Run) -> bool {
+        self.order.iter().any(|node| node.name == run.node)
     }
 
     /// Of what too few are there: how many are wanted, what, and the names of those that came.

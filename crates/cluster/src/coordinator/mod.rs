@@ -6,7 +6,7 @@ mod session;
 mod tunnel;
 
 use std::cmp::Ordering as Order;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::os::unix::net::UnixStream;
@@ -137,7 +137,7 @@ impl Cluster {
         seen: &mut dyn FnMut(&Event),
     ) -> Result<(), ClusterError> {
         let began = Instant::now();
-        self.hub.change(|state| state.wanted = wanted);
+        self.hub.change(|state| state.wanted = wanted.clone());
         loop {
             let (events, count, missing) =
                 self.hub.change(|state| (state.take_events(), state.nodes.len(), state.missing()));
@@ -251,11 +251,11 @@ impl Cluster {
     /// Starts what a node does its work with that has no clients, an observer or one that starts systems; what is written into the stream that comes back reaches it, dropping it ends it.
     ///
     /// # Errors
-    /// The node is gone, or cannot start it.
-    pub fn begin_without_clients(&self, name: &str) -> Result<UnixStream, ClusterError> {
+    /// The node is gone, or cannot start it; `stop` was set while it was waited for.
+    pub fn begin_without_clients(&self, name: &str, stop: &AtomicBool) -> Result<UnixStream, ClusterError> {
         let progress =
             Progress::new(1).map_err(|source| ClusterError::System { doing: "make room for counters", source })?;
-        self.begin_on(name.to_owned(), &[], &Arc::new(progress), &AtomicBool::new(false))
+        self.begin_on(name.to_owned(), &[], &Arc::new(progress), stop)
     }
 
     fn begin_on(
@@ -272,7 +272,9 @@ impl Cluster {
         let (to_driver, for_driver) = mpsc::channel(tunnel::PIECES);
         let started = self.hub.change(|state| {
             let lanes = state.nodes.get(&name).map(|slot| slot.lanes.clone())?;
-            let number = state.runs.last_key_value().map_or(0, |(number, _)| number + 1);
+            // Never again that of an earlier one, which may still say something.
+            let number = state.next_run;
+            state.next_run = number.wrapping_add(1);
             let (progress, own) = (Arc::clone(progress), own.to_vec());
             let begin = Begin { number, shards, own: own.clone() };
             let run = Run { node: name.clone(), progress, own, began: None, to_driver: Some(to_driver), report: None };
@@ -334,12 +336,16 @@ impl Cluster {
     /// What workers that were begun since the last call came to, by number of the node; waits for those that are still there.
     pub fn reports(&self) -> Vec<Option<Report>> {
         let all_there = |state: &mut hub::State| {
-            let missing = |run: &Run| run.report.is_none() && state.nodes.contains_key(&run.node);
+            // What nodes without clients run ends later, and reports nothing.
+            let missing =
+                |run: &Run| state.has_clients(run) && run.report.is_none() && state.nodes.contains_key(&run.node);
             (!state.runs.values().any(missing)).then_some(())
         };
         self.hub.wait(REPORTS, all_there);
         self.hub.change(|state| {
-            let runs = std::mem::take(&mut state.runs);
+            let (runs, others): (BTreeMap<u32, Run>, BTreeMap<u32, Run>) =
+                std::mem::take(&mut state.runs).into_iter().partition(|(_, run)| state.has_clients(run));
+            state.runs = others;
             let of = |node: &NodeInfo| {
                 let its = runs.values().filter(|run| run.node == node.name);
                 // Of one that was lost nothing is known, and of its node but a part.

@@ -91,7 +91,7 @@ impl NodeKind {
     }
 
     /// Several of them, in words.
-    pub(crate) fn plural(self) -> &'static str {
+    pub fn plural(self) -> &'static str {
         match self {
             NodeKind::Clients => "nodes",
             NodeKind::Observer => "observers",

@@ -119,7 +119,7 @@ fn join(
     let is_joined: Arc<AtomicBool> = Arc::default();
     let watch = watch_ends(hosts.over(), Arc::clone(&machine.stop), Arc::clone(&is_joined));
     let mut starting = Starting { observer, hosts, folder: Some(folder), node, stop: &machine.stop, failed: None };
-    let joined = Joined::of(&nodes, 0, &machine.stop, &mut starting);
+    let joined = Joined::of(&nodes, vec![], &machine.stop, &mut starting);
     let failed = starting.failed.take();
     is_joined.store(true, Ordering::Relaxed);
     let has_ended = watch.join().unwrap_or_default();

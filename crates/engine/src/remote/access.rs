@@ -28,7 +28,7 @@ pub const LARGEST_REPORT: usize = 1 << 20;
 pub struct AccessReport {
     /// Where its clients ran.
     pub location: WorkerLocation,
-    /// What [`AccessNetwork::finish`] returned.
+    /// What [`AccessNetwork::finish`] returned; empty if the process was lost before.
     pub report: Vec<u8>,
 }
 

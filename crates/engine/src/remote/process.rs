@@ -44,7 +44,9 @@ pub(crate) struct Process {
     /// Of a process of this machine.
     heartbeat: Option<HeartbeatWatch>,
     location: WorkerLocation,
-    /// What its access network carried.
+    /// It makes an access network.
+    makes_access: bool,
+    /// What that carried.
     access: Option<Vec<u8>>,
     /// Why it was given up, if it was.
     given_up: Option<String>,
@@ -79,11 +81,13 @@ impl Process {
             failed: Arc::new(AtomicBool::new(false)),
             heartbeat,
             location: place,
+            makes_access: false,
             access: None,
             given_up: None,
             reader: None,
         };
         let access = launcher.access(place);
+        process.makes_access = access.is_some();
         let of_access = if access.is_some() { LARGEST_REPORT as u64 } else { 0 };
         let allowed = allowance(plan, shards.len()).saturating_add(of_access);
         let mut heard = Heard { allowed, outcomes: shards.clone(), access: access.is_some() };
@@ -185,10 +189,10 @@ impl Process {
         }
     }
 
-    /// What its access network carried, once its shards have ended; `None` if it made none, or was lost.
+    /// What its access network carried, once its shards have ended: nothing if it was lost before; `None` if it made none.
     pub fn access(&mut self) -> Option<AccessReport> {
-        let report = self.access.take()?;
-        Some(AccessReport { location: self.location, report })
+        let report = self.access.take().unwrap_or_default();
+        self.makes_access.then_some(AccessReport { location: self.location, report })
     }
 
     /// What it says next; `None` if nothing came since the last look.

@@ -58,6 +58,12 @@ pub fn of(
     }
     // They stand beside a system that runs already.
     spec.nodes.observers = machines.nodes.observers.filter(|_| settings.endpoint.is_some());
+    let joins = spec.nodes.nodes.is_some() || spec.nodes.observers.is_some() || spec.target.node.is_some();
+    if !joins {
+        // Those who join are for other cells.
+        let Nodes { local_nodes, .. } = spec.nodes;
+        spec.nodes = Nodes { local_nodes, ..Nodes::default() };
+    }
     let window = &mut spec.window;
     (window.warmup, window.duration, window.drain) = (experiment.warmup, experiment.duration, experiment.drain);
     Ok(spec)

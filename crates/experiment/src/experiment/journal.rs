@@ -95,12 +95,18 @@ pub struct Planned {
     /// Machines that joined; none if all clients were on the one that led.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nodes: Option<u16>,
+    /// Node that starts the systems; none if the machine that led did, or the experiment's file says which.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system_node: Option<String>,
+    /// Machines that observed the system at an endpoint.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observers: Option<u16>,
 }
 
 impl Planned {
     /// The first line of a journal written now.
     pub fn new(at: String, command: Vec<String>, schedules: BTreeMap<String, String>, nodes: Option<u16>) -> Planned {
-        Planned { version: VERSION, at, command, schedules, nodes }
+        Planned { version: VERSION, at, command, schedules, nodes, system_node: None, observers: None }
     }
 }
 

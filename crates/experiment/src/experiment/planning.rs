@@ -59,7 +59,7 @@ fn cells<Run>(
     machines: &Machines,
     then: impl Fn(CheckedRun) -> Result<Run, RunError>,
 ) -> Result<(Vec<Cell<Run>>, Common), RunError> {
-    machines.check()?;
+    machines.check(experiment.axes.system.iter().any(|system| system.node.is_some()))?;
     refuse_more_nodes(experiment, machines)?;
     let planned = experiment::cells(experiment);
     let (protocol, cautions) = common_protocol(&planned, folder)?;

@@ -59,6 +59,8 @@ impl Sitting {
         let at = UtcTime::from_system_time(now()).rfc3339();
         let planned =
             Planned::new(at, command_line::shown(host.command.clone(), &[]), plan.schedules(), machines.count());
+        let (system_node, observers) = (machines.system_node.clone(), machines.nodes.observers);
+        let planned = Planned { system_node, observers, ..planned };
         let journal = Journal::create(made.path(), planned).map_err(unusable)?;
         made.mark_latest().map_err(|error| save::no_folder(&error))?;
         Ok(Sitting { plan, folder: ExperimentFolder::at(made.path()), journal, host: host.clone(), joined })
@@ -93,7 +95,7 @@ impl Sitting {
     ) -> Result<Sitting, RunError> {
         let experiment = definition::in_experiment(folder)?;
         let journal = Journal::open(folder).map_err(unusable)?;
-        refuse_other_machines(journal.planned().nodes, machines, folder)?;
+        refuse_other_machines(journal.planned(), machines, folder)?;
         let mut plan = Plan::new(experiment, &planning::absolute(Some(folder))?, host, machines)?;
         refuse_if_changed(&plan, journal.planned(), folder)?;
         let joined = join(&plan, machines, host, observer)?;
@@ -144,7 +146,8 @@ fn join(
         .hint("leave `--observers` out, or compare one endpoint at a time"));
     }
     let system_hosts: BTreeSet<&str> = runs().filter_map(|run| run.spec.target.node.as_deref()).collect();
-    Ok(Joined::of(&machines.nodes, system_hosts.len(), &host.stop, &mut NodeEvents(observer))?.map(Arc::new))
+    let system_hosts = system_hosts.into_iter().map(str::to_owned).collect();
+    Ok(Joined::of(&machines.nodes, system_hosts, &host.stop, &mut NodeEvents(observer))?.map(Arc::new))
 }
 
 /// Lets every run use them.
@@ -160,7 +163,25 @@ fn share(plan: &mut Plan, joined: Option<&Arc<Joined>>) -> Result<(), RunError> 
 }
 
 /// Runs on other machines would be averaged with those that were made.
-fn refuse_other_machines(before: Option<u16>, machines: &Machines, folder: &Path) -> Result<(), RunError> {
+fn refuse_other_machines(began: &Planned, machines: &Machines, folder: &Path) -> Result<(), RunError> {
+    let before = began.nodes;
+    let node = |node: &Option<String>| match node {
+        Some(node) => format!("its systems on node `{node}`"),
+        None => "its systems on this machine".to_owned(),
+    };
+    let observers = |count: Option<u16>| match count {
+        None => "no observer".to_owned(),
+        Some(1) => "1 observer".to_owned(),
+        Some(count) => format!("{count} observers"),
+    };
+    let both = [
+        ("--system-node", node(&began.system_node), node(&machines.system_node)),
+        ("--observers", observers(began.observers), observers(machines.nodes.observers)),
+    ];
+    if let Some((option, was, is)) = both.into_iter().find(|(_, was, is)| was != is) {
+        return Err(RunError::input(format!("the experiment in `{}` began with {was}, not {is}", folder.display()))
+            .hint(format!("`pubmark experiment --resume` with the `{option}` that it began with, or without")));
+    }
     if before == machines.count() {
         return Ok(());
     }

@@ -9,8 +9,9 @@ use pubmark_engine::remote::Launcher;
 use pubmark_engine::run::Phase;
 use pubmark_model::fleet::Fleet;
 use pubmark_model::placement::{Labels, NodeLabels};
-use pubmark_model::workload::{Credentials, Workload};
+use pubmark_model::workload::Workload;
 use pubmark_protocol::capabilities::Capabilities;
+use pubmark_protocols::Spoken;
 use pubmark_record::cost::{Cost, HostUsage, ResourceRow, Usage};
 use pubmark_record::nodes::NodeRow;
 use pubmark_record::record::SystemEnd;
@@ -31,12 +32,12 @@ impl Joined {
     /// None, or why there cannot be any.
     pub fn of(
         nodes: &Nodes,
-        system_hosts: usize,
+        system_hosts: Vec<String>,
         _: &AtomicBool,
         _: &mut dyn RunObserver,
     ) -> Result<Option<Joined>, RunError> {
         match (nodes.nodes, nodes.observers) {
-            (None, None) if system_hosts == 0 => Ok(None),
+            (None, None) if system_hosts.is_empty() => Ok(None),
             _ => Err(RunError::input("this build of pubmark has no runs on several machines")
                 .hint("`make install` builds one that has; or `--local-nodes` for processes of this machine")),
         }
@@ -78,13 +79,7 @@ impl Joined {
     }
 
     /// Never called.
-    pub(crate) fn start_system(
-        &self,
-        _: &str,
-        _: &RunSpec,
-        _: Option<Credentials>,
-        _: &AtomicBool,
-    ) -> Result<Hosted, RunError> {
+    pub(crate) fn start_system(&self, _: &str, _: &RunSpec, _: Spoken, _: &AtomicBool) -> Result<Hosted, RunError> {
         match *self {}
     }
 

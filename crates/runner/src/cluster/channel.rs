@@ -1,6 +1,6 @@
 //! Lines of JSON between the coordinator of a run and a process on a node that has no clients.
 
-use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -8,8 +8,10 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// Longest line, bytes: four samples a second of two days.
-const LONGEST: u64 = 256 << 20;
+/// Longest line, bytes: several times what a system's series of samples, which has a limit of its own, can take.
+const LONGEST: usize = 4 << 20;
+/// Longest wait for the other end to take what is said.
+const SAY_LIMIT: Duration = Duration::from_secs(10);
 /// Time between two looks at whether somebody wants to stop waiting.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -32,6 +34,7 @@ impl Channel {
     pub fn say(&self, said: &impl Serialize) -> io::Result<()> {
         let mut line = serde_json::to_vec(said)?;
         line.push(b'\n');
+        self.stream.get_ref().set_write_timeout(Some(SAY_LIMIT))?;
         self.stream.get_ref().write_all(&line)
     }
 
@@ -41,7 +44,7 @@ impl Channel {
     /// It says something else, or more than there may be.
     pub fn hear<T: DeserializeOwned>(&mut self) -> io::Result<Option<T>> {
         self.stream.get_ref().set_read_timeout(None)?;
-        self.read(|| false)
+        self.read(|| Ok(()))
     }
 
     /// The same, for at most so long, or until `stop` is set.
@@ -51,26 +54,39 @@ impl Channel {
     pub fn hear_within<T: DeserializeOwned>(&mut self, limit: Duration, stop: &AtomicBool) -> io::Result<T> {
         self.stream.get_ref().set_read_timeout(Some(LOOK))?;
         let until = Instant::now() + limit;
-        let heard = self.read(|| stop.load(Relaxed) || Instant::now() >= until)?;
-        heard.ok_or_else(|| io::Error::other("it is gone"))
+        let over = || match (stop.load(Relaxed), Instant::now() >= until) {
+            (true, _) => Err(io::ErrorKind::Interrupted.into()),
+            (false, true) => Err(io::Error::other("it did not answer in time")),
+            (false, false) => Ok(()),
+        };
+        self.read(over)?.ok_or_else(|| io::Error::other("it is gone"))
     }
 
-    /// Reads a line, until it is `over`.
-    fn read<T: DeserializeOwned>(&mut self, over: impl Fn() -> bool) -> io::Result<Option<T>> {
+    /// Reads a line; `over` is asked after each piece of it, however small, and ends this by its error.
+    fn read<T: DeserializeOwned>(&mut self, over: impl Fn() -> io::Result<()>) -> io::Result<Option<T>> {
         let mut line = vec![];
         loop {
-            match (&mut self.stream).take(LONGEST - line.len() as u64).read_until(b'\n', &mut line) {
-                Ok(_) if line.is_empty() => return Ok(None),
-                Ok(_) if line.ends_with(b"\n") => return Ok(Some(serde_json::from_slice(&line)?)),
-                Ok(_) => return Err(io::Error::other(format!("it said {} bytes and no end", line.len()))),
-                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
-                    if over() {
-                        return Err(io::Error::other("it did not answer in time"));
-                    }
+            let taken = match self.stream.fill_buf() {
+                Ok([]) if line.is_empty() => return Ok(None),
+                Ok([]) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(piece) => {
+                    let end = piece.iter().position(|byte| *byte == b'\n');
+                    let taken = end.map_or(piece.len(), |end| end + 1);
+                    line.extend_from_slice(&piece[..taken]);
+                    taken
                 }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => 0,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => 0,
                 Err(error) => return Err(error),
+            };
+            self.stream.consume(taken);
+            if line.ends_with(b"\n") {
+                return Ok(Some(serde_json::from_slice(&line)?));
             }
+            if line.len() > LONGEST {
+                return Err(io::Error::other(format!("it said {} bytes and no end", line.len())));
+            }
+            over()?;
         }
     }
 }
@@ -92,6 +108,21 @@ mod tests {
         let mut stream = near.stream.get_ref();
         stream.write_all(b"{\n").unwrap();
         assert!(far.hear::<u8>().is_err());
+        // Somebody who says a little now and then, and never all.
+        let (one, other) = UnixStream::pair().unwrap();
+        let (mut slow, mut waits) = (one, Channel::new(other));
+        let talks = std::thread::spawn(move || {
+            (0..50).for_each(|_| {
+                let _ = slow.write_all(b" ");
+                std::thread::sleep(Duration::from_millis(5));
+            })
+        });
+        let late = waits.hear_within::<u8>(Duration::from_millis(50), &stop).unwrap_err();
+        assert_eq!(late.to_string(), "it did not answer in time");
+        talks.join().unwrap();
+        stop.store(true, Relaxed);
+        assert_eq!(waits.hear_within::<u8>(LOOK, &stop).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+        assert_eq!(far.hear_within::<u8>(LOOK * 9, &stop).unwrap_err().kind(), io::ErrorKind::Interrupted);
         drop(near);
         assert_eq!(far.hear::<u8>().unwrap(), None);
         assert_eq!(far.hear_within::<u8>(Duration::ZERO, &stop).unwrap_err().to_string(), "it is gone");

@@ -1,23 +1,28 @@
 //! A system that a node starts, at the coordinator.
 
-use std::net::IpAddr;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use pubmark_cluster::Cluster;
+use pubmark_cluster::{Cluster, ClusterError};
 use pubmark_engine::endpoints::Endpoints;
-use pubmark_model::workload::Credentials;
+use pubmark_protocol::endpoint::Endpoint;
+use pubmark_protocols::Spoken;
 
 use super::channel::Channel;
 use super::system_host::{FinishedSystem, Request, Said, StartedSystem, SystemOrder};
 use crate::error::{ErrorKind, RunError};
 use crate::spec::RunSpec;
 use crate::target::Target;
+use crate::{log_in, system_node};
 
+/// Where to look when a node does not do its part.
+const OWN_OUTPUT: &str = "the node's own output says what ended it";
 /// Longest wait for a system to start: images are fetched meanwhile.
 const START_LIMIT: Duration = Duration::from_secs(600);
 /// Longest wait for what it came to: a program may take its time to end.
-const FINISH_LIMIT: Duration = Duration::from_secs(30);
+const FINISH_LIMIT: Duration = Duration::from_secs(60);
 
 /// A system that a node started. It is stopped when this is dropped.
 #[derive(Debug)]
@@ -38,7 +43,7 @@ impl Hosted {
         cluster: &Cluster,
         name: &str,
         spec: &RunSpec,
-        login: Option<Credentials>,
+        spoken: Spoken,
         stop: &AtomicBool,
     ) -> Result<Hosted, RunError> {
         let hosts = cluster.system_hosts();
@@ -65,25 +70,48 @@ impl Hosted {
             ))
             .hint(format!("`pubmark node --address IP` on `{name}`, with an IPv4 address that other nodes reach")));
         }
-        let stream =
-            cluster.begin_without_clients(name).map_err(|error| RunError::from_error(ErrorKind::NodeLost, &error))?;
-        let login = login.map(|login| (login.user, login.password.expose().to_owned()));
-        let order = SystemOrder { spec: spec.to_yaml_with_passwords()?, login, address };
+        let interrupted =
+            || RunError::new(ErrorKind::Interrupted, format!("interrupted while `{name}` started the system"));
+        let stream = cluster.begin_without_clients(name, stop).map_err(|error| match error {
+            ClusterError::Interrupted => interrupted(),
+            error => RunError::from_error(ErrorKind::NodeLost, &error).hint(OWN_OUTPUT),
+        })?;
+        let login = log_in::of(&spec.connection)?.map(|login| (login.user, login.password.expose().to_owned()));
+        let spoken = system_node::names(spoken);
+        let trimmed = system_node::of_system(&spec.self_contained(), spoken.clone(), None, address);
+        let order = SystemOrder { spec: trimmed.to_yaml_with_passwords()?, spoken, login, address };
         let mut channel = Channel::new(stream);
-        let lost = |error: &std::io::Error| {
-            RunError::from_error(ErrorKind::NodeLost, error).during(format!("`{name}` did not start the system"))
+        let lost = |error: &io::Error| {
+            RunError::from_error(ErrorKind::NodeLost, error)
+                .during(format!("`{name}` did not start the system"))
+                .hint(OWN_OUTPUT)
         };
         channel.say(&Request::Start(Box::new(order))).map_err(|error| lost(&error))?;
-        match channel.hear_within(START_LIMIT, stop).map_err(|error| lost(&error))? {
-            Said::Started(started) => Hosted::of(name, channel, *started),
+        let heard = channel.hear_within(START_LIMIT, stop).map_err(|error| match error.kind() {
+            io::ErrorKind::Interrupted => interrupted(),
+            _ => lost(&error),
+        });
+        match heard? {
+            Said::Started(started) => Hosted::of(name, channel, *started, address),
             Said::Failed(refusal) => Err(RunError::from(refusal).during(format!("on `{name}`"))),
-            Said::Finished(_) => Err(lost(&std::io::Error::other("it said something else"))),
+            Said::Finished(_) => Err(lost(&io::Error::other("it said something else"))),
         }
     }
 
-    fn of(name: &str, channel: Channel, started: StartedSystem) -> Result<Hosted, RunError> {
+    fn of(name: &str, channel: Channel, started: StartedSystem, address: Ipv4Addr) -> Result<Hosted, RunError> {
         let endpoints = |bytes: &[u8]| {
-            Endpoints::from_bytes(bytes).map_err(|why| RunError::new(ErrorKind::NodeLost, format!("`{name}`: {why}")))
+            let wrong = |why: String| {
+                RunError::new(ErrorKind::NodeLost, format!("`{name}` named no endpoints of its own: {why}"))
+                    .hint(OWN_OUTPUT)
+            };
+            let found = Endpoints::from_bytes(bytes).map_err(wrong)?;
+            // Clients send what they have to where it says: to that node alone, and with no files of other machines.
+            let is_its_own =
+                |endpoint: &Endpoint| endpoint.address.ip() == IpAddr::V4(address) && endpoint.tls.is_none();
+            match found.endpoints().iter().all(is_its_own) {
+                true => Ok(found),
+                false => Err(wrong("they are elsewhere".to_owned())),
+            }
         };
         let [publish_at, subscribe_at] = &started.endpoints;
         let mut info = started.info;

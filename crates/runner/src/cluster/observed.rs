@@ -34,8 +34,9 @@ impl Observed {
     pub fn begin(cluster: &Cluster) -> Result<Observed, RunError> {
         let begin = |name: &str| -> Result<Observer, RunError> {
             let lost = |error: &io::Error| unable(name, &error.to_string());
-            let channel =
-                cluster.begin_without_clients(name).map_err(|error| RunError::from_error(ErrorKind::System, &error))?;
+            let channel = cluster
+                .begin_without_clients(name, &AtomicBool::new(false))
+                .map_err(|error| RunError::from_error(ErrorKind::System, &error))?;
             let mut observer = Observer { name: name.to_owned(), channel: Channel::new(channel) };
             match observer.hear() {
                 Ok(Said::Looks) => Ok(observer),

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use pubmark_cluster::credentials::Role;
 use pubmark_cluster::messages::Report;
+use pubmark_cluster::node::NodeKind;
 use pubmark_cluster::{Announcement, Cluster, ClusterError, Credentials, Event, NodeInfo, NodesRequired};
 use pubmark_engine::endpoints::Endpoints;
 use pubmark_engine::progress::Progress;
@@ -17,8 +18,9 @@ use pubmark_engine::run::Phase;
 use pubmark_engine::shares::WorkerLocation;
 use pubmark_model::fleet::Fleet;
 use pubmark_model::placement::{Labels, NodeLabels};
-use pubmark_model::workload::{Credentials as Login, Workload};
+use pubmark_model::workload::Workload;
 use pubmark_protocol::capabilities::Capabilities;
+use pubmark_protocols::Spoken;
 use pubmark_record::cost::Usage;
 use pubmark_record::nodes::{ControlBytes, MachineUsage, NodeClock, NodeMachine, NodeRow};
 use pubmark_systems::{Definition, environment};
@@ -48,13 +50,13 @@ pub struct Joined {
 }
 
 impl Joined {
-    /// Listens for nodes, so many of them for systems, and waits until all are there; `None` if none are wanted.
+    /// Listens for nodes, also those of these names that start systems, and waits until all are there; `None` if none are wanted.
     ///
     /// # Errors
     /// Nobody can join, too few joined in time, or `stop` was set.
     pub fn of(
         nodes: &Nodes,
-        system_hosts: usize,
+        system_hosts: Vec<String>,
         stop: &AtomicBool,
         observer: &mut dyn RunObserver,
     ) -> Result<Option<Joined>, RunError> {
@@ -82,11 +84,12 @@ impl Joined {
             }
         })?;
         let limit = nodes.join_limit.unwrap_or(JOIN_LIMIT);
-        let joined = Joined { cluster, wanted, limit, announced: nodes.announce.then_some(credentials) };
+        let joined =
+            Joined { cluster, wanted: wanted.clone(), limit, announced: nodes.announce.then_some(credentials) };
         observer.event(&RunEvent::WaitsForNodes {
             nodes: wanted.nodes,
             observers: wanted.observers,
-            system_hosts: wanted.system_hosts,
+            system_hosts: wanted.system_hosts.len(),
             address: joined.cluster.address(),
         });
         joined.gather(observer, stop)?;
@@ -149,12 +152,16 @@ impl Joined {
             RunError::from_error(ErrorKind::Internal, &error)
                 .during("failed to announce the run on local networks (--announce)")
         })?;
-        self.cluster.gather(self.wanted, self.limit, stop, &mut seen).map_err(|error| match &error {
+        self.cluster.gather(self.wanted.clone(), self.limit, stop, &mut seen).map_err(|error| match &error {
             ClusterError::Interrupted => RunError::new(ErrorKind::Interrupted, "interrupted while waiting for nodes"),
-            ClusterError::Missing { .. } => RunError::from_error(ErrorKind::Input, &error).hint(format!(
-                "on each machine: `pubmark node --join {}:{}`; `--join-limit` waits longer",
+            ClusterError::Missing { what, .. } => RunError::from_error(ErrorKind::Input, &error).hint(format!(
+                "on each machine: `pubmark node --join {}:{}{}`; `--join-limit` waits longer",
                 environment::host_name(),
-                self.cluster.address().port()
+                self.cluster.address().port(),
+                match self.wanted.system_hosts.first().filter(|_| *what == NodeKind::SystemHost.plural()) {
+                    Some(name) => format!(" --start-systems --name {name}"),
+                    None => String::new(),
+                }
             )),
             _ => RunError::from_error(ErrorKind::Internal, &error),
         })
@@ -208,10 +215,10 @@ impl Joined {
         &self,
         name: &str,
         spec: &RunSpec,
-        login: Option<Login>,
+        spoken: Spoken,
         stop: &AtomicBool,
     ) -> Result<Hosted, RunError> {
-        Hosted::start(&self.cluster, name, spec, login, stop)
+        Hosted::start(&self.cluster, name, spec, spoken, stop)
     }
 
     /// Lets observers look from now on; `None` if the run has none.

@@ -12,6 +12,7 @@ use pubmark_engine::progress::Progress;
 use pubmark_engine::remote;
 use pubmark_model::fault::{Occurrence, Scope};
 use pubmark_model::secret::Secret;
+use pubmark_model::workload::Credentials;
 use pubmark_protocol::clock;
 use pubmark_record::cost::{Cost, ResourceRow};
 use pubmark_record::record::{Deviation, SystemEnd, SystemInfo};
@@ -27,7 +28,8 @@ use crate::host::Host;
 use crate::life::Life;
 use crate::prepare::CheckedRun;
 use crate::sampling::{Sampled, Sampling};
-use crate::spec::{Nodes, RunSpec};
+use crate::spec::RunSpec;
+use crate::system_node;
 use crate::target::Target;
 use crate::workers;
 
@@ -50,6 +52,8 @@ pub enum Request {
 pub struct SystemOrder {
     /// The specification of the run, as YAML.
     pub spec: String,
+    /// What devices speak, and what subscribers do.
+    pub spoken: [String; 2],
     /// The log-in of clients, which the specification does not hold.
     pub login: Option<(String, String)>,
     /// Address of this machine at which clients reach it.
@@ -137,24 +141,13 @@ pub fn host_system() -> io::Result<()> {
     serve(&run, &mut target, &mut channel)
 }
 
-/// The run without what is not the system's. Its clients stay on nodes, which make their links.
-fn of_system(order: SystemOrder) -> Result<RunSpec, RunError> {
-    let mut spec = RunSpec::parse(&order.spec)?;
-    let Nodes { nodes, local_nodes, .. } = spec.nodes;
-    spec.nodes = Nodes { nodes, local_nodes, ..Nodes::default() };
-    spec.target.node = None;
-    spec.target.system_host = Some(order.address);
-    spec.generator.pin.retain(|pin| pin.starts_with("system"));
-    if let Some((user, password)) = order.login {
-        let connection = &mut spec.connection;
-        (connection.user, connection.password) = (Some(user), Some(Secret::new(password)));
-        (connection.password_env, connection.password_file) = (None, None);
-    }
-    Ok(spec)
-}
-
 fn start(order: SystemOrder) -> Result<(CheckedRun, Target), RunError> {
-    let run = of_system(order)?.check(&Host::this())?;
+    let SystemOrder { spec, spoken, login, address } = order;
+    let login = login.map(|(user, password)| Credentials { user, password: Secret::new(password) });
+    // Whoever leads a run may start a system here, and nothing else: what it wrote besides is not looked at.
+    let spec = system_node::of_system(&RunSpec::parse(&spec)?, spoken, login, address);
+    system_node::check_order(&spec)?;
+    let run = spec.check(&Host::this())?;
     run.check_installed()?;
     let target = run.wanted.reach(run.spoken, None)?;
     Ok((run, target))
@@ -199,23 +192,23 @@ fn serve(run: &CheckedRun, target: &mut Target, channel: &mut Channel) -> io::Re
         };
         let follower = scope.spawn(follow);
         let heard = loop {
-            match channel.hear()? {
-                Some(Request::Begin { start_ns }) => {
+            match channel.hear() {
+                Ok(Some(Request::Begin { start_ns })) => {
                     life.lock().unwrap_or_else(PoisonError::into_inner).schedule_begins();
                     window_ns.store(start_ns, Relaxed);
                     // Nobody listens in a run without such faults.
                     let _ = conductor.begin().send(start_ns);
                 }
-                Some(Request::Finish { window_ns, drain_ns }) => break Some((window_ns, drain_ns)),
-                Some(Request::Start(_)) => break None,
-                None => break None,
+                Ok(Some(Request::Finish { window_ns, drain_ns })) => break Ok(Some((window_ns, drain_ns))),
+                Ok(Some(Request::Start(_)) | None) => break Ok(None),
+                Err(error) => break Err(error),
             }
         };
         over.store(true, Relaxed);
         let done = conductor.finish();
         // It panics no more than the loop above.
         let _ = follower.join();
-        ended = heard.map(|heard| (heard, done));
+        ended = heard?.map(|heard| (heard, done));
         Ok::<(), io::Error>(())
     })?;
     let Some(((window_ns, drain_ns), done)) = ended else { return Ok(()) };
@@ -227,33 +220,14 @@ fn serve(run: &CheckedRun, target: &mut Target, channel: &mut Channel) -> io::Re
     let ahead_ns = pubmark_systems::clock::monotonic_ns().wrapping_sub(clock::monotonic_ns());
     let [start_ns, end_ns] = [window_ns.0, window_ns.1].map(|run_ns| run_ns.wrapping_add(ahead_ns));
     sampling.drained();
-    let Sampled { resources, rows, drain_wait_ns } = sampling.finish((start_ns, end_ns), drain_ns);
+    let Sampled { resources, rows, drain_wait_ns } = sampling.finish(window_ns, drain_ns);
     let host = machine.and_then(HostWatch::finish).map(|readings| readings.usage(start_ns, end_ns));
     // What this process takes itself is nobody's cost.
     let cost = Cost { generator: None, host, ..resources };
     let rows = rows.into_iter().map(|row| ResourceRow { generator_cores: None, generator_rss_bytes: None, ..row });
     let end = end.map(|end| (end, log));
+    // In order, before anything is said: the next repetition begins when it was heard.
+    target.running = None;
     let finished = FinishedSystem { cost, rows: rows.collect(), drain_wait_ns, done, end };
     channel.say(&Said::Finished(Box::new(finished)))
-}
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_system_order_has_nothing_of_the_clients() {
-        let mut spec = RunSpec::new("hello");
-        (spec.nodes.nodes, spec.nodes.announce) = (Some(3), true);
-        spec.target.node = Some("broker-1".to_owned());
-        spec.generator.pin = vec!["system=0".to_owned(), "generator=1".to_owned()];
-        let login = Some(("ann".to_owned(), "word".to_owned()));
-        let order = SystemOrder { spec: spec.to_yaml(&[]).unwrap(), login, address: Ipv4Addr::new(10, 0, 0, 9) };
-        let found = of_system(order).unwrap();
-        assert_eq!((found.nodes, found.target.node), (Nodes { nodes: Some(3), ..Nodes::default() }, None));
-        assert_eq!(found.target.system_host, Some(Ipv4Addr::new(10, 0, 0, 9)));
-        assert_eq!(found.generator.pin, ["system=0"]);
-        assert!(found.connection.password.is_some());
-    }
 }

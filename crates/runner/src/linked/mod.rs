@@ -31,7 +31,7 @@ use crate::spec::{self, RunSpec};
 
 use behind::Behind;
 pub use behind::{Places, places};
-pub use report::{LinkReport, figures};
+pub use report::{LinkReport, asked, figures};
 
 /// Is any group behind a link?
 pub fn any(workload: &Workload) -> bool {

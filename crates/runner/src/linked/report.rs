@@ -7,6 +7,7 @@ use pubmark_links::star::Snapshot;
 use pubmark_links::verify::{self, Outcome, Verification};
 use pubmark_metrics::distribution::{Distribution, Precision};
 use pubmark_model::link::{Link, Step};
+use pubmark_model::workload::Workload;
 use pubmark_record::distribution;
 use pubmark_record::efficiency::PacketCounts;
 use pubmark_record::latency::Summary;
@@ -50,7 +51,7 @@ pub struct LinkReport {
 
 /// What the record says of the links of all processes. Nothing is known of the relays together if nothing is known of one.
 pub fn figures(reports: &[LinkReport]) -> LinkFigures {
-    let sum = |of: fn(&LinkReport) -> Option<u64>| reports.iter().map(of).sum::<Option<u64>>();
+    let sum = |of: fn(&LinkReport) -> Option<u64>| total(reports.iter().map(of));
     let distinct = |words: Vec<String>| {
         let mut words = words;
         words.sort_unstable();
@@ -68,10 +69,15 @@ pub fn figures(reports: &[LinkReport]) -> LinkFigures {
         relay: relay(reports),
         lateness: summary(reports.iter().map(|report| &report.lateness)),
         cpu_s: sum(|report| report.cpu_ns).map(|ns| ns as f64 / 1e9),
-        queue_drops: reports.iter().map(|report| report.queue_drops).sum(),
+        queue_drops: total(reports.iter().map(|report| Some(report.queue_drops))).unwrap_or(0),
         overflowed: sum(|report| report.overflowed),
         strays: sum(|report| report.strays),
     }
+}
+
+/// The sum of what is known of all. A node may have reported anything.
+fn total(mut figures: impl Iterator<Item = Option<u64>>) -> Option<u64> {
+    figures.try_fold(0_u64, |sum, figure| Some(sum.saturating_add(figure?)))
 }
 
 fn relay(reports: &[LinkReport]) -> Option<RelayFigures> {
@@ -82,18 +88,19 @@ fn relay(reports: &[LinkReport]) -> Option<RelayFigures> {
     }
     let relays: Vec<&RelayReport> = relays.into_iter().filter_map(|relay| relay.as_ref().ok()).collect();
     let held_ns = reports.iter().map(|report| report.relay_held_ns).max().unwrap_or(0);
+    let sum = |of: &dyn Fn(&RelayReport) -> u64| total(relays.iter().map(|relay| Some(of(relay)))).unwrap_or(0);
     let way = |of: fn(&RelayReport) -> &WayReport| RelayTraffic {
-        bytes: relays.iter().map(|relay| of(relay).bytes).sum(),
+        bytes: sum(&|relay| of(relay).bytes),
         added: summary(relays.iter().map(|relay| &of(relay).added)),
-        dropped: relays.iter().map(|relay| of(relay).dropped).sum(),
+        dropped: sum(&|relay| of(relay).dropped),
     };
     (!relays.is_empty()).then(|| RelayFigures {
-        connections: relays.iter().map(|relay| relay.connections).sum(),
-        refused: relays.iter().map(|relay| relay.refused).sum(),
+        connections: sum(&|relay| relay.connections),
+        refused: sum(&|relay| relay.refused),
         up: way(|relay| &relay.up),
         down: way(|relay| &relay.down),
         longest_held_us: held_ns as f64 / 1e3,
-        cpu_s: relays.iter().map(|relay| relay.cpu_ns).sum::<u64>() as f64 / 1e9,
+        cpu_s: sum(&|relay| relay.cpu_ns) as f64 / 1e9,
         realtime: relays.iter().all(|relay| relay.realtime),
         gone: None,
     })
@@ -126,6 +133,14 @@ pub(super) fn direction(
         asked: steps.iter().map(step).collect(),
         checks: found.map(|found| found.checks.iter().map(check).collect()).unwrap_or_default(),
         traffic: traffic(&counters),
+    }
+}
+
+/// What a link of a workload asks for, up and down, in words; one entry for each step of a series.
+pub fn asked(workload: &Workload, link: &str) -> [Vec<String>; 2] {
+    match workload.links.iter().find(|known| known.name == link) {
+        Some(link) => [&link.up, &link.down].map(|steps| steps.iter().map(step).collect()),
+        None => [vec![], vec![]],
     }
 }
 

@@ -4,8 +4,10 @@ mod maker;
 
 use pubmark_engine::plan::RunPlan;
 use pubmark_engine::remote::AccessReport;
+#[cfg(feature = "cluster")]
 use pubmark_engine::shares::WorkerLocation;
 use pubmark_model::fault::{Occurrence, Scope};
+use pubmark_model::workload::Workload;
 use pubmark_protocols::Spoken;
 use serde::{Deserialize, Serialize};
 
@@ -24,6 +26,8 @@ pub struct NodeOrder {
     pub netem: Netem,
     /// Do devices open connections, and subscribers, so that the system can be tried before the run?
     pub connects: [bool; 2],
+    /// Number of the process among those of the run, for its random draws.
+    pub stream: u64,
 }
 
 /// What its links carried, and what was done of each of the run's faults.
@@ -36,6 +40,7 @@ pub struct NodeReport {
 }
 
 /// Links that nodes make for their clients.
+#[cfg_attr(not(feature = "cluster"), expect(dead_code, reason = "no node joins a build without the control plane"))]
 #[derive(Clone, Copy, Debug)]
 pub struct LinksOnNodes {
     netem: Netem,
@@ -52,13 +57,16 @@ impl LinksOnNodes {
     }
 
     /// What a process at this place is to make; `None` for one whose clients are behind no link.
+    #[cfg(feature = "cluster")]
     pub fn order(&self, place: WorkerLocation) -> Option<Vec<u8>> {
         let extent = match (self.by_network, place.network) {
             (true, None) => return None,
             (true, Some(network)) => Extent::One(network),
             (false, _) => Extent::All { nodes: 1 },
         };
-        serde_json::to_vec(&NodeOrder { extent, netem: self.netem, connects: self.connects }).ok()
+        let network = place.network.map_or(0, |network| u64::from(network) + 1);
+        let stream = u64::from(place.node) << 16 | network;
+        serde_json::to_vec(&NodeOrder { extent, netem: self.netem, connects: self.connects, stream }).ok()
     }
 }
 
@@ -72,8 +80,8 @@ pub struct Reported {
 }
 
 impl Reported {
-    /// What worker processes of a run with these nodes and so many faults said.
-    pub fn read(access: &[AccessReport], names: &[String], faults: usize) -> Reported {
+    /// What worker processes of a run with this workload, these nodes and so many faults said.
+    pub fn read(access: &[AccessReport], workload: &Workload, names: &[String], faults: usize) -> Reported {
         let mut links = vec![];
         let mut done: Option<Vec<Done>> = None;
         for access in access {
@@ -88,6 +96,9 @@ impl Reported {
                 ));
                 continue;
             };
+            for group in &mut report.links.groups {
+                [group.up.asked, group.down.asked] = linked::asked(workload, &group.link);
+            }
             if names.len() > 1 {
                 report.links.groups.iter_mut().for_each(|group| group.group = format!("{} at {name}", group.group));
             }
@@ -118,6 +129,10 @@ impl Reported {
 mod tests {
     use super::*;
 
+    fn workload() -> Workload {
+        crate::RunSpec::new("hello").load().expect("a built-in workload")
+    }
+
     fn report(node: u16, done_ns: u64) -> AccessReport {
         let done = vec![Done::default(), Done { done_ns: Some(done_ns), ended_ns: Some(done_ns + 9), failure: None }];
         let group = pubmark_record::links::LinkGroup { group: "cameras".to_owned(), ..Default::default() };
@@ -129,7 +144,7 @@ mod tests {
     #[test]
     fn reports_of_nodes_are_told_apart_and_the_latest_act_counts() {
         let names = ["edge-1".to_owned(), "edge-2".to_owned()];
-        let reported = Reported::read(&[report(0, 5), report(1, 7)], &names, 2);
+        let reported = Reported::read(&[report(0, 5), report(1, 7)], &workload(), &names, 2);
         let groups: Vec<&str> =
             reported.links.iter().flat_map(|(_, links)| &links.groups).map(|group| group.group.as_str()).collect();
         assert_eq!(groups, ["cameras at edge-1", "cameras at edge-2"]);
@@ -140,7 +155,7 @@ mod tests {
     #[test]
     fn what_cannot_be_read_leaves_nothing_known() {
         let broken = AccessReport { report: b"null".to_vec(), ..report(1, 7) };
-        let reported = Reported::read(&[report(0, 5), broken], &["a".to_owned(), "b".to_owned()], 2);
+        let reported = Reported::read(&[report(0, 5), broken], &workload(), &["a".to_owned(), "b".to_owned()], 2);
         assert_eq!(reported.held_ns(), u64::MAX);
         let why = reported.links[1].1.relay.clone();
         assert_eq!(why, Some(Err("`b` did not say what its links carried".to_owned())));
