@@ -177,7 +177,9 @@ impl PreparedRun {
     /// Refuses a system of this machine that nodes do not reach.
     fn check_reach(&self) -> Result<(), RunError> {
         let listens_at = self.wanted.listens_at().filter(|_| self.spec.target.node.is_none());
-        self.joined.as_ref().map_or(Ok(()), |joined| joined.check_reach(listens_at))
+        let Some(joined) = &self.joined else { return Ok(()) };
+        joined.check_reach(listens_at)?;
+        if self.spec.connection.tls { joined.check_certificates() } else { Ok(()) }
     }
 
     /// Places the fleet on the nodes that joined, by the labels that they have.

@@ -54,6 +54,11 @@ impl Joined {
     }
 
     /// Never called.
+    pub(crate) fn check_certificates(&self) -> Result<(), RunError> {
+        match *self {}
+    }
+
+    /// Never called.
     pub(crate) fn check_links(&self, _: u16, _: Netem) -> Result<(), RunError> {
         match *self {}
     }

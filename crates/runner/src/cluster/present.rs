@@ -110,6 +110,18 @@ impl Joined {
         }
     }
 
+    /// Refuses certificates that are made for the run on this machine, where nodes are on others.
+    pub(crate) fn check_certificates(&self) -> Result<(), RunError> {
+        match self.cluster.nodes().into_iter().find(|node| !node.address.ip().is_loopback()) {
+            Some(far) => Err(RunError::unsupported(format!(
+                "`--tls` makes certificates on this machine, and clients on `{}` do not have them",
+                far.name
+            ))
+            .hint("start the system with TLS yourself, and `--endpoint mqtts://…`")),
+            None => Ok(()),
+        }
+    }
+
     /// Refuses nodes, of the first ones, on which links cannot be emulated in the way that is asked for.
     pub(crate) fn check_links(&self, first: u16, netem: Netem) -> Result<(), RunError> {
         let missing = |node: &NodeInfo| match netem {
