@@ -50,6 +50,7 @@ pub mod objectives;
 mod observer;
 mod offers;
 mod pins;
+mod planning;
 mod prepare;
 mod prepared;
 pub mod progress_text;

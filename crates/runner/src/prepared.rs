@@ -1,17 +1,14 @@
 //! One repetition of a run: reach the system, drive it, sample what it costs, put the record together.
 
 use std::collections::BTreeSet;
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
 
 use pubmark_engine::endpoints::Endpoints;
 use pubmark_engine::error::EngineError;
 use pubmark_engine::losses::LossWatch;
 use pubmark_engine::outcome::{Followed, Outcome};
-use pubmark_engine::pacing::{self, Pacing};
-use pubmark_engine::plan::{Networks, RunPlan};
+use pubmark_engine::plan::RunPlan;
 use pubmark_engine::remote::Launcher;
 use pubmark_engine::run::{self, Sides};
 use pubmark_engine::sections;
@@ -20,11 +17,8 @@ use pubmark_model::fault::{Occurrence, Scope};
 use pubmark_model::fleet::Fleet;
 use pubmark_model::metric::MetricProgram;
 use pubmark_model::placement::{GroupNodes, Labels, NodeLabels};
-use pubmark_model::random::mix;
 use pubmark_model::schedule::Summary;
-use pubmark_model::workload::{DeviceGroup, Workload};
-use pubmark_protocol::clients::ConnectionSettings;
-use pubmark_protocol::clock;
+use pubmark_model::workload::Workload;
 use pubmark_protocol::sampling;
 use pubmark_record::record::{Environment, Record};
 use pubmark_record::threshold::Objectives;
@@ -36,7 +30,6 @@ use pubmark_systems::meter::Workers;
 use pubmark_systems::sampler::LiveUsage;
 
 use crate::certificates;
-use crate::client_program;
 use crate::cluster::{Hosted, Joined, Observed};
 use crate::custom_metrics::CustomMetrics;
 use crate::error::{ErrorKind, RunError};
@@ -56,23 +49,8 @@ use crate::sampling::{Sampled, Sampling};
 use crate::spec::RunSpec;
 use crate::target::{Target, Wanted};
 use crate::watch::{CarriedAtEdges, Watch};
-use crate::{labels, pins, prepare, sockets, workers};
+use crate::{labels, pins, prepare, workers};
 use pubmark_protocols::Spoken;
-
-/// Connections started a second, at most: what small brokers accept without refusing.
-const CONNECTS_PER_S: f64 = 2_000.0;
-/// Longest wait for sessions, on top of the ramp-up; and how long those that failed are tried again, where others are up.
-const CONNECT_LIMIT: Duration = Duration::from_secs(15);
-const HOPELESS_AFTER: Duration = Duration::from_secs(5);
-/// The same for both behind links, which the probes have just crossed: where half of the packets are lost, three attempts of ten
-/// seconds in a hundred fail one after the other.
-const LINKED_CONNECT_LIMIT: Duration = Duration::from_secs(60);
-/// Seconds of silence after which a client pings.
-const KEEP_ALIVE_S: u16 = 60;
-/// Room for topic and properties in the largest packet that a system may send us.
-const PACKET_ROOM: usize = 64 * 1024;
-/// Packets of others may be larger than ours; up to this size they are counted as foreign instead of ending a connection.
-const FOREIGN_ROOM: usize = 1 << 20;
 
 /// A run that is ready: checked, its fleet and its schedule worked out, nothing started.
 pub struct PreparedRun {
@@ -251,7 +229,7 @@ impl PreparedRun {
     }
 
     /// Nodes that send and receive; observers are none.
-    fn driven(&self) -> Option<&Arc<Joined>> {
+    pub(crate) fn driven(&self) -> Option<&Arc<Joined>> {
         self.joined.as_ref().filter(|joined| joined.drives())
     }
 
@@ -309,7 +287,7 @@ impl PreparedRun {
     }
 
     /// Messages that are followed on their way.
-    fn followed(&self) -> sampling::Sampling {
+    pub(crate) fn followed(&self) -> sampling::Sampling {
         latency_breakdown::sampling(&self.workload, &self.fleet, self.spec.window.duration.as_secs_f64())
     }
 
@@ -490,64 +468,6 @@ impl PreparedRun {
         })
     }
 
-    /// Longest quantum that `--pace auto` may choose: a part of the shortest time that was asked for.
-    fn longest_quantum(&self) -> Duration {
-        let limit_us = self.objectives.as_ref().and_then(Objectives::shortest_time_us);
-        let of_limit = |limit_us: f64| Duration::from_nanos((limit_us * 1e3) as u64) / pacing::PART;
-        limit_us.map_or(pacing::LONGEST_AUTO, |limit_us| of_limit(limit_us).min(pacing::LONGEST_AUTO))
-    }
-
-    fn plan(&self, target: &Target, linked: Option<&Linked>) -> RunPlan {
-        let largest = self.workload.devices.iter().map(DeviceGroup::largest_payload_bytes).max().unwrap_or(0);
-        let largest = largest.max(self.workload.largest_answer_bytes()) as usize;
-        let (generator, connection) = (&self.spec.generator, &self.spec.connection);
-        let nodes = self.spec.node_count();
-        let are_linked = linked::any(&self.workload);
-        let shards = |sessions: usize| usize::from(generator.shards).min(sessions).max(1);
-        let sources: Option<Arc<[IpAddr]>> = connection.source_addresses.as_ref().map(|sources| Arc::clone(&sources.0));
-        RunPlan {
-            workload: Arc::clone(&self.workload),
-            fleet: Arc::clone(&self.fleet),
-            seed: self.spec.load.seed,
-            run_id: run_id(),
-            timeline: self.spec.timeline(),
-            drain_limit: self.spec.window.drain,
-            publish_at: target.publish_at.clone(),
-            subscribe_at: target.subscribe_at.clone(),
-            networks: match (linked, self.driven()) {
-                (Some(linked), _) => linked.networks(),
-                (None, Some(_)) => linked::networks_elsewhere(&self.workload),
-                (None, None) => Networks::none(),
-            },
-            nodes,
-            node_labels: self.node_labels.clone(),
-            on_nodes: self.driven().is_some(),
-            probes: self.spoken.is_brokerless() && nodes > 1,
-            // Processes of nodes on this machine are inside their networks.
-            by_network: are_linked && (workers::are_needed(self.spoken) || (nodes > 1 && linked.is_some())),
-            follows: linked.filter(|linked| linked.shows_packets() && nodes == 1).map(|_| self.followed()),
-            message_log: self.spec.message_log.map(|_| self.host.scratch.clone()),
-            sources: sources.unwrap_or_else(|| [].into()),
-            publisher_shards: shards(self.fleet.devices().len()),
-            subscriber_shards: shards(self.fleet.subscribers().len()),
-            connects_per_s: CONNECTS_PER_S,
-            connect_limit: if are_linked { LINKED_CONNECT_LIMIT } else { CONNECT_LIMIT },
-            hopeless_after: if are_linked { LINKED_CONNECT_LIMIT } else { HOPELESS_AFTER },
-            realtime: generator.realtime,
-            pacing: Pacing { pace: generator.pace, at_most: self.longest_quantum() },
-            handicap: generator.handicap,
-            faults: faults::planned(&self.workload, &self.faults),
-            connections: ConnectionSettings {
-                maximum_packet_bytes: (largest + PACKET_ROOM).max(FOREIGN_ROOM),
-                receive_stamps: true,
-                keep_alive_s: KEEP_ALIVE_S,
-                resumes_tls: sockets::resume_tls(connection),
-                congestion_control: connection.congestion_control.as_deref().map(Into::into),
-                program: client_program::of(&self.spec, self.spoken).map(Arc::new),
-            },
-        }
-    }
-
     #[allow(clippy::too_many_arguments, reason = "each is a thing of its own that only the record brings together")]
     fn record(
         &self,
@@ -580,11 +500,6 @@ impl PreparedRun {
             },
         )
     }
-}
-
-/// A number that tells this run's messages from those of others: of the time and the process, mixed.
-fn run_id() -> u32 {
-    (mix(clock::realtime_ns() ^ mix(u64::from(std::process::id()))) >> 32) as u32
 }
 
 #[cfg(test)]

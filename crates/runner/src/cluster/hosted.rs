@@ -12,10 +12,11 @@ use pubmark_protocols::Spoken;
 
 use super::channel::Channel;
 use super::system_host::{FinishedSystem, Request, Said, StartedSystem, SystemOrder};
+use super::system_order;
 use crate::error::{ErrorKind, RunError};
+use crate::log_in;
 use crate::spec::RunSpec;
 use crate::target::Target;
-use crate::{log_in, system_node};
 
 /// Where to look when a node does not do its part.
 const OWN_OUTPUT: &str = "the node's own output says what ended it";
@@ -77,8 +78,8 @@ impl Hosted {
             error => RunError::from_error(ErrorKind::NodeLost, &error).hint(OWN_OUTPUT),
         })?;
         let login = log_in::of(&spec.connection)?.map(|login| (login.user, login.password.expose().to_owned()));
-        let spoken = system_node::names(spoken);
-        let trimmed = system_node::of_system(&spec.self_contained(), spoken.clone(), None, address);
+        let spoken = system_order::names(spoken);
+        let trimmed = system_order::of_system(&spec.self_contained(), spoken.clone(), None, address);
         let order = SystemOrder { spec: trimmed.to_yaml_with_passwords()?, spoken, login, address };
         let mut channel = Channel::new(stream);
         let lost = |error: &io::Error| {

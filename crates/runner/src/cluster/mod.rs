@@ -14,6 +14,8 @@ mod observer;
 mod present;
 #[cfg(feature = "cluster")]
 mod system_host;
+#[cfg(feature = "cluster")]
+mod system_order;
 
 #[cfg(not(feature = "cluster"))]
 pub use absent::{FinishedSystem, Hosted, Joined, Observed, beside};

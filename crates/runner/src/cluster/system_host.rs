@@ -22,6 +22,7 @@ use pubmark_systems::node_exporter::HostWatch;
 use serde::{Deserialize, Serialize};
 
 use super::channel::Channel;
+use super::system_order;
 use crate::error::{ErrorKind, RunError};
 use crate::faults::{Conductor, Done};
 use crate::host::Host;
@@ -29,7 +30,6 @@ use crate::life::Life;
 use crate::prepare::CheckedRun;
 use crate::sampling::{Sampled, Sampling};
 use crate::spec::RunSpec;
-use crate::system_node;
 use crate::target::Target;
 use crate::workers;
 
@@ -145,8 +145,8 @@ fn start(order: SystemOrder) -> Result<(CheckedRun, Target), RunError> {
     let SystemOrder { spec, spoken, login, address } = order;
     let login = login.map(|(user, password)| Credentials { user, password: Secret::new(password) });
     // Whoever leads a run may start a system here, and nothing else: what it wrote besides is not looked at.
-    let spec = system_node::of_system(&RunSpec::parse(&spec)?, spoken, login, address);
-    system_node::check_order(&spec)?;
+    let spec = system_order::of_system(&RunSpec::parse(&spec)?, spoken, login, address);
+    system_order::check_order(&spec)?;
     let run = spec.check(&Host::this())?;
     run.check_installed()?;
     let target = run.wanted.reach(run.spoken, None)?;

@@ -1,0 +1,98 @@
+//! What the engine is to do in a repetition.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pubmark_engine::pacing::{self, Pacing};
+use pubmark_engine::plan::{Networks, RunPlan};
+use pubmark_model::random::mix;
+use pubmark_model::workload::DeviceGroup;
+use pubmark_protocol::clients::ConnectionSettings;
+use pubmark_protocol::clock;
+use pubmark_record::threshold::Objectives;
+
+use crate::linked::{self, Linked};
+use crate::prepared::PreparedRun;
+use crate::target::Target;
+use crate::{client_program, faults, sockets, workers};
+
+/// Connections started a second, at most: what small brokers accept without refusing.
+const CONNECTS_PER_S: f64 = 2_000.0;
+/// Longest wait for sessions, on top of the ramp-up; and how long those that failed are tried again, where others are up.
+const CONNECT_LIMIT: Duration = Duration::from_secs(15);
+const HOPELESS_AFTER: Duration = Duration::from_secs(5);
+/// The same for both behind links, which the probes have just crossed: where half of the packets are lost, three attempts of ten
+/// seconds in a hundred fail one after the other.
+const LINKED_CONNECT_LIMIT: Duration = Duration::from_secs(60);
+/// Seconds of silence after which a client pings.
+const KEEP_ALIVE_S: u16 = 60;
+/// Room for topic and properties in the largest packet that a system may send us.
+const PACKET_ROOM: usize = 64 * 1024;
+/// Packets of others may be larger than ours; up to this size they are counted as foreign instead of ending a connection.
+const FOREIGN_ROOM: usize = 1 << 20;
+
+impl PreparedRun {
+    /// Longest quantum that `--pace auto` may choose: a part of the shortest time that was asked for.
+    fn longest_quantum(&self) -> Duration {
+        let limit_us = self.objectives.as_ref().and_then(Objectives::shortest_time_us);
+        let of_limit = |limit_us: f64| Duration::from_nanos((limit_us * 1e3) as u64) / pacing::PART;
+        limit_us.map_or(pacing::LONGEST_AUTO, |limit_us| of_limit(limit_us).min(pacing::LONGEST_AUTO))
+    }
+
+    pub(crate) fn plan(&self, target: &Target, linked: Option<&Linked>) -> RunPlan {
+        let largest = self.workload.devices.iter().map(DeviceGroup::largest_payload_bytes).max().unwrap_or(0);
+        let largest = largest.max(self.workload.largest_answer_bytes()) as usize;
+        let (generator, connection) = (&self.spec.generator, &self.spec.connection);
+        let nodes = self.spec.node_count();
+        let are_linked = linked::any(&self.workload);
+        let shards = |sessions: usize| usize::from(generator.shards).min(sessions).max(1);
+        let sources: Option<Arc<[IpAddr]>> = connection.source_addresses.as_ref().map(|sources| Arc::clone(&sources.0));
+        RunPlan {
+            workload: Arc::clone(&self.workload),
+            fleet: Arc::clone(&self.fleet),
+            seed: self.spec.load.seed,
+            run_id: run_id(),
+            timeline: self.spec.timeline(),
+            drain_limit: self.spec.window.drain,
+            publish_at: target.publish_at.clone(),
+            subscribe_at: target.subscribe_at.clone(),
+            networks: match (linked, self.driven()) {
+                (Some(linked), _) => linked.networks(),
+                (None, Some(_)) => linked::networks_elsewhere(&self.workload),
+                (None, None) => Networks::none(),
+            },
+            nodes,
+            node_labels: self.node_labels.clone(),
+            on_nodes: self.driven().is_some(),
+            probes: self.spoken.is_brokerless() && nodes > 1,
+            // Processes of nodes on this machine are inside their networks.
+            by_network: are_linked && (workers::are_needed(self.spoken) || (nodes > 1 && linked.is_some())),
+            follows: linked.filter(|linked| linked.shows_packets() && nodes == 1).map(|_| self.followed()),
+            message_log: self.spec.message_log.map(|_| self.host.scratch.clone()),
+            sources: sources.unwrap_or_else(|| [].into()),
+            publisher_shards: shards(self.fleet.devices().len()),
+            subscriber_shards: shards(self.fleet.subscribers().len()),
+            connects_per_s: CONNECTS_PER_S,
+            connect_limit: if are_linked { LINKED_CONNECT_LIMIT } else { CONNECT_LIMIT },
+            hopeless_after: if are_linked { LINKED_CONNECT_LIMIT } else { HOPELESS_AFTER },
+            realtime: generator.realtime,
+            pacing: Pacing { pace: generator.pace, at_most: self.longest_quantum() },
+            handicap: generator.handicap,
+            faults: faults::planned(&self.workload, &self.faults),
+            connections: ConnectionSettings {
+                maximum_packet_bytes: (largest + PACKET_ROOM).max(FOREIGN_ROOM),
+                receive_stamps: true,
+                keep_alive_s: KEEP_ALIVE_S,
+                resumes_tls: sockets::resume_tls(connection),
+                congestion_control: connection.congestion_control.as_deref().map(Into::into),
+                program: client_program::of(&self.spec, self.spoken).map(Arc::new),
+            },
+        }
+    }
+}
+
+/// A number that tells this run's messages from those of others: of the time and the process, mixed.
+fn run_id() -> u32 {
+    (mix(clock::realtime_ns() ^ mix(u64::from(std::process::id()))) >> 32) as u32
+}
