@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 
+/// What asks a process to end.
+const WATCHED: [libc::c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
 /// Signals within this time of the first are the same request: nobody asks twice as fast.
 const TOGETHER: Duration = Duration::from_millis(150);
 
@@ -42,6 +44,33 @@ impl Preparation {
     }
 }
 
+/// Signals that the calling thread gets later: when this is dropped.
+struct Held {
+    before: libc::sigset_t,
+}
+
+impl Held {
+    fn new(signals: &[libc::c_int]) -> Held {
+        // SAFETY: sets of signals are plain numbers, of which zero is one; all pointers are to live ones.
+        unsafe {
+            let (mut held, mut before): (libc::sigset_t, libc::sigset_t) = (std::mem::zeroed(), std::mem::zeroed());
+            libc::sigemptyset(&raw mut held);
+            for signal in signals {
+                libc::sigaddset(&raw mut held, *signal);
+            }
+            libc::pthread_sigmask(libc::SIG_BLOCK, &raw const held, &raw mut before);
+            Held { before }
+        }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // SAFETY: the set was filled by the same call.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.before, std::ptr::null_mut()) };
+    }
+}
+
 /// Starts to watch before a run is prepared.
 ///
 /// The handler writes a byte to a socket and a thread of its own does the rest, so that nothing happens inside a handler.
@@ -49,10 +78,13 @@ pub fn watch_preparation() -> Result<Preparation, Failure> {
     let failed =
         |error: std::io::Error| Failure::from_error(ExitCode::Internal, &error).during("failed to watch for signals");
     let (mut arrived, handler) = UnixStream::pair().map_err(failed)?;
-    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+    // The library installs its handler a moment before it knows what to do: a signal between the two would be lost.
+    let held = Held::new(&WATCHED);
+    for signal in WATCHED {
         let handler = handler.try_clone().map_err(failed)?;
         signal_hook::low_level::pipe::register(signal, handler).map_err(failed)?;
     }
+    drop(held);
     let stop = Arc::new(AtomicBool::new(false));
     let is_over = Arc::new(AtomicBool::new(false));
     let (set, orderly) = (Arc::clone(&stop), Arc::clone(&is_over));
@@ -74,4 +106,22 @@ pub fn watch_preparation() -> Result<Preparation, Failure> {
 #[allow(clippy::disallowed_methods, reason = "asked for twice: what was started is ended by the kernel")]
 fn end_at_once() -> ! {
     std::process::exit(i32::from(ExitCode::Interrupted.number()))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signal_that_is_held_arrives_later_and_is_not_lost() {
+        let arrived = Arc::new(AtomicBool::new(false));
+        signal_hook::flag::register(libc::SIGUSR1, Arc::clone(&arrived)).unwrap();
+        let held = Held::new(&[libc::SIGUSR1]);
+        // SAFETY: a plain system call, for the calling thread.
+        unsafe { libc::raise(libc::SIGUSR1) };
+        assert!(!arrived.load(Ordering::Relaxed));
+        drop(held);
+        assert!(arrived.load(Ordering::Relaxed));
+    }
 }

@@ -176,14 +176,14 @@ fn clients_that_meet_without_a_broker_need_no_system_beside_them() {
     let spec: Value = serde_saphyr::from_str(&read(&place, "c/coordinator/run.yaml")).unwrap();
     assert_eq!((&spec["target"]["system"], &spec["protocols"]["protocol"]), (&"dds".into(), &"dds".into()));
     assert!(spec["target"]["endpoint"].is_null(), "{spec}");
-    let called = deploy(&place, &["kubernetes", "hello", "--system", "zeromq-peers", "--out", "k"]);
+    let called = deploy(&place, &["kubernetes", "hello", "--system", "zeromq-peers", "--out", "k", "--", "--qos", "0"]);
     assert_eq!(called.code(), 0, "{called:?}");
     let kinds = documents(&read(&place, "k/pubmark.yaml"));
     assert!(kinds.iter().all(|object| object["kind"] != "StatefulSet"), "{kinds:?}");
     let called = deploy(&place, &["kubernetes", "hello", "--system", "dds", "--limit", "cpu=1", "--out", "l"]);
     assert!(called.code() == 2 && called.errors.contains("`--node-limit` is for the nodes"), "{called:?}");
     // One that speaks no MQTT speaks what it speaks first.
-    let called = deploy(&place, &["compose", "hello", "--system", "nats", "--out", "n"]);
+    let called = deploy(&place, &["compose", "hello", "--system", "nats", "--out", "n", "--", "--qos", "0"]);
     assert_eq!(called.code(), 0, "{called:?}");
     assert!(read(&place, "n/coordinator/run.yaml").contains("endpoint: nats://system:"), "{called:?}");
 }
@@ -326,7 +326,7 @@ fn compose_mounts_what_lies_beside_it() {
 fn what_cannot_be_placed_is_said() {
     let place = Place::new();
     for (words, said) in [
-        (&["kubernetes", "smart-home", "--system", "dds", "--protocol", "dds"][..], "no container"),
+        (&["kubernetes", "smart-home", "--system", "builtin"][..], "no container"),
         (&["kubernetes", "smart-hom"], "there is no workload `smart-hom`"),
         (&["kubernetes", "smart-home", "--name", "Mein Lauf"], "cannot be the name"),
         (&["kubernetes", "smart-home", "--", "--nodes", "3"], "before `--`"),

@@ -67,7 +67,7 @@ fn the_rows_of_an_experiment_are_beside_its_results_while_it_goes_on() {
     while !call.has_ended() {
         beside |= has_rows(place.path().join("runs"));
         elsewhere |= has_rows(place.temporary());
-        std::thread::sleep(Duration::from_millis(20));
+        std::thread::sleep(Duration::from_millis(1));
     }
     let called = call.wait();
     assert!(matches!(called.code(), 0 | 5), "{called:?}");
