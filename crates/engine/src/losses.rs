@@ -11,7 +11,7 @@ use crate::progress::Totals;
 
 /// Time for which a gap is open before it counts.
 pub const OPEN_FOR: Duration = Duration::from_secs(2);
-/// Time between two counts that are kept.
+/// Shortest time between two counts in [`LossWatch::counts`].
 const EVERY: Duration = Duration::from_millis(100);
 
 /// Counts what is lost, as far as that is known.

@@ -169,15 +169,16 @@ pub struct LinkTraffic {
 impl LinkTraffic {
     /// Packets that did not get through: lost, or without room in the queue.
     pub fn gone(&self) -> u64 {
-        self.lost + self.lost_down.unwrap_or(0) + self.queue_full.unwrap_or(0)
+        // Another machine may have reported anything.
+        [self.lost_down, self.queue_full].into_iter().flatten().fold(self.lost, u64::saturating_add)
     }
 }
 
 impl LinkFigures {
     /// Packets that were lost though no link was asked to lose them.
     pub fn unasked_drops(&self) -> u64 {
-        let by_relay = self.relay.as_ref().map_or(0, |relay| relay.up.dropped + relay.down.dropped);
-        self.queue_drops + self.overflowed.unwrap_or(0) + by_relay
+        let by_relay = self.relay.iter().flat_map(|relay| [relay.up.dropped, relay.down.dropped]);
+        self.overflowed.into_iter().chain(by_relay).fold(self.queue_drops, u64::saturating_add)
     }
 
     /// Every check that was made, with its group and direction.

@@ -147,7 +147,7 @@ pub(crate) fn not_so_many(subscribers: usize) -> RunError {
     RunError::new(ErrorKind::TooLarge, text).hint(hint)
 }
 
-/// Can each of so many subscribers listen at an endpoint of its own?
+/// Checks that each subscriber can listen at an endpoint of its own.
 pub(crate) fn check_listeners(protocol: &Capabilities, subscribers: usize) -> Result<(), RunError> {
     let can = !protocol.features.subscribers_listen || (1..=usize::from(u16::MAX)).contains(&subscribers);
     if can { Ok(()) } else { Err(not_so_many(subscribers)) }

@@ -53,6 +53,16 @@ impl Four {
         self.bed.run(&[&run[..], &["--system-node", "edge-4"], options].concat())
     }
 
+    /// Starts a run of 4 s that measures by now.
+    fn measuring(&self) -> Call {
+        let run = self.start(&["--duration", "4s", "--warmup", "0s", "--events", "events"]);
+        let events = self.bed.cluster.place.path().join("events");
+        let measures =
+            || std::fs::read_to_string(&events).is_ok_and(|text| text.contains(r#""phase":"measure","elapsed_s":1"#));
+        wait_for("the measured window", LIMIT, measures);
+        run
+    }
+
     fn end(self) {
         for node in self.nodes.into_iter().chain([self.host]) {
             assert_eq!(stop(node).code(), 0);
@@ -112,11 +122,7 @@ fn a_fault_breaks_the_system_where_it_runs() {
 #[test]
 fn a_system_that_dies_on_its_node_is_named() {
     let Some(four) = Four::new() else { return };
-    let run = four.start(&["--duration", "4s", "--warmup", "0s", "--events", "events"]);
-    let events = four.bed.cluster.place.path().join("events");
-    let measures =
-        || std::fs::read_to_string(&events).is_ok_and(|text| text.contains(r#""phase":"measure","elapsed_s":1"#));
-    wait_for("the measured window", LIMIT, measures);
+    let run = four.measuring();
     signal(mosquitto_of(&four.host).expect("a broker"), libc::SIGKILL);
     let called = run.wait();
     assert_eq!(called.code(), 6, "{called:?}");
@@ -130,11 +136,7 @@ fn a_system_that_dies_on_its_node_is_named() {
 #[test]
 fn a_node_that_is_killed_takes_its_system_with_it() {
     let Some(four) = Four::new() else { return };
-    let run = four.start(&["--duration", "4s", "--warmup", "0s", "--events", "events"]);
-    let events = four.bed.cluster.place.path().join("events");
-    let measures =
-        || std::fs::read_to_string(&events).is_ok_and(|text| text.contains(r#""phase":"measure","elapsed_s":1"#));
-    wait_for("the measured window", LIMIT, measures);
+    let run = four.measuring();
     let broker = mosquitto_of(&four.host).expect("a broker");
     family_of(four.host.pid()).into_iter().filter(|pid| *pid != broker).for_each(|pid| signal(pid, libc::SIGKILL));
     let called = run.wait();

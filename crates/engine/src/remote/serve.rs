@@ -82,14 +82,14 @@ pub fn serve(control: UnixStream, memory: OwnedFd, service: Service) -> io::Resu
                         }
                     }
                     command => {
-                        match (command, &mut access, window_ns) {
-                            (Command::Prepare { start_ns }, ..) => window_ns = Some(start_ns),
-                            (Command::Begin, Some(access), Some(start_ns)) => {
-                                access.begin(start_ns);
-                                // Once for all shards.
-                                window_ns = None;
-                            }
-                            _ => {}
+                        if let Command::Prepare { start_ns } = command {
+                            window_ns = Some(start_ns);
+                        }
+                        // Each shard gets the command: the first of them counts.
+                        if command == Command::Begin
+                            && let (Some(access), Some(start_ns)) = (&mut access, window_ns.take())
+                        {
+                            access.begin(start_ns);
                         }
                         worker.command(command, |index| index == place);
                     }

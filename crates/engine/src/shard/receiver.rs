@@ -46,7 +46,7 @@ pub struct Receiver {
     streams: Vec<Streams>,
     /// Where the streams of each begin in the ledger; where the last ones end.
     begins: Vec<u32>,
-    /// Audiences whose absence the ledger was told.
+    /// Audiences that the ledger regards as absent.
     absent: HashSet<u32>,
     /// Books of all their streams.
     pub ledger: Ledger,

@@ -32,8 +32,8 @@ pub fn links(links: &LinkFigures) -> Vec<String> {
 fn add(sum: &mut LinkDirection, other: &LinkDirection) {
     sum.checks.extend(other.checks.iter().cloned());
     sum.traffic = LinkTraffic {
-        entered_packets: sum.traffic.entered_packets + other.traffic.entered_packets,
-        lost: sum.traffic.gone() + other.traffic.gone(),
+        entered_packets: sum.traffic.entered_packets.saturating_add(other.traffic.entered_packets),
+        lost: sum.traffic.gone().saturating_add(other.traffic.gone()),
         ..LinkTraffic::default()
     };
 }

@@ -12,13 +12,12 @@ use pubmark_model::placement::{Labels, NodeLabels};
 use pubmark_model::workload::Workload;
 use pubmark_protocol::capabilities::Capabilities;
 use pubmark_protocols::Spoken;
-use pubmark_record::cost::{Cost, HostUsage, ResourceRow, Usage};
+use pubmark_record::cost::{HostUsage, ResourceRow, Usage};
 use pubmark_record::nodes::NodeRow;
-use pubmark_record::record::SystemEnd;
 use pubmark_systems::Definition;
 
+use super::FinishedSystem;
 use crate::error::RunError;
-use crate::faults::Done;
 use crate::node_links::LinksOnNodes;
 use crate::observer::RunObserver;
 use crate::spec::{Netem, Nodes, RunSpec};
@@ -129,16 +128,6 @@ impl Joined {
 /// A system that a node starts: there is none.
 #[derive(Debug)]
 pub enum Hosted {}
-
-/// What it would have come to.
-#[derive(Default)]
-pub struct FinishedSystem {
-    pub cost: Cost,
-    pub rows: Vec<ResourceRow>,
-    pub drain_wait_ns: Option<u64>,
-    pub done: Vec<Done>,
-    pub end: Option<(SystemEnd, String)>,
-}
 
 impl Hosted {
     /// Never called.

@@ -9,9 +9,11 @@ use pubmark_cluster::{Cluster, ClusterError};
 use pubmark_engine::endpoints::Endpoints;
 use pubmark_protocol::endpoint::Endpoint;
 use pubmark_protocols::Spoken;
+use pubmark_record::record::{Deviation, SystemEnd, SystemInfo};
 
+use super::FinishedSystem;
 use super::channel::Channel;
-use super::system_host::{FinishedSystem, Request, Said, StartedSystem, SystemOrder};
+use super::system_host::{Request, Said, StartedSystem, SystemOrder};
 use super::system_order;
 use crate::error::{ErrorKind, RunError};
 use crate::log_in;
@@ -32,7 +34,8 @@ pub struct Hosted {
     channel: Channel,
     publish_at: Endpoints,
     subscribe_at: Endpoints,
-    target: Box<(pubmark_record::record::SystemInfo, Vec<pubmark_record::record::Deviation>)>,
+    info: SystemInfo,
+    deviations: Vec<Deviation>,
 }
 
 impl Hosted {
@@ -122,13 +125,14 @@ impl Hosted {
             publish_at: endpoints(publish_at)?,
             subscribe_at: endpoints(subscribe_at)?,
             channel,
-            target: Box::new((info, started.deviations)),
+            info,
+            deviations: started.deviations,
         })
     }
 
     /// The system as clients find it.
     pub fn target(&self) -> Target {
-        let (info, deviations) = self.target.as_ref().clone();
+        let (info, deviations) = (self.info.clone(), self.deviations.clone());
         let (publish_at, subscribe_at) = (self.publish_at.clone(), self.subscribe_at.clone());
         Target { publish_at, subscribe_at, info, deviations, running: None }
     }
@@ -153,7 +157,6 @@ impl Hosted {
     }
 
     fn lost(&self, why: &str) -> FinishedSystem {
-        use pubmark_record::record::SystemEnd;
         let how = format!("its node `{}` was lost: {why}", self.name);
         FinishedSystem {
             end: Some((SystemEnd { how, ..SystemEnd::default() }, String::new())),

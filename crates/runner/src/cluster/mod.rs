@@ -4,6 +4,7 @@
 mod absent;
 #[cfg(feature = "cluster")]
 mod channel;
+mod finished;
 #[cfg(feature = "cluster")]
 mod hosted;
 #[cfg(feature = "cluster")]
@@ -17,8 +18,10 @@ mod system_host;
 #[cfg(feature = "cluster")]
 mod system_order;
 
+pub use finished::FinishedSystem;
+
 #[cfg(not(feature = "cluster"))]
-pub use absent::{FinishedSystem, Hosted, Joined, Observed, beside};
+pub use absent::{Hosted, Joined, Observed, beside};
 #[cfg(feature = "cluster")]
 pub use hosted::Hosted;
 #[cfg(feature = "cluster")]
@@ -28,4 +31,4 @@ pub use observer::{POD, observe};
 #[cfg(feature = "cluster")]
 pub use present::{Joined, unusable};
 #[cfg(feature = "cluster")]
-pub use system_host::{FinishedSystem, host_system};
+pub use system_host::host_system;

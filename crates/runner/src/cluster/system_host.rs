@@ -15,16 +15,17 @@ use pubmark_model::secret::Secret;
 use pubmark_model::workload::Credentials;
 use pubmark_protocol::clock;
 use pubmark_record::cost::{Cost, ResourceRow};
-use pubmark_record::record::{Deviation, SystemEnd, SystemInfo};
+use pubmark_record::record::{Deviation, SystemInfo};
 use pubmark_systems::environment;
 use pubmark_systems::meter::Workers;
 use pubmark_systems::node_exporter::HostWatch;
 use serde::{Deserialize, Serialize};
 
+use super::FinishedSystem;
 use super::channel::Channel;
 use super::system_order;
 use crate::error::{ErrorKind, RunError};
-use crate::faults::{Conductor, Done};
+use crate::faults::Conductor;
 use crate::host::Host;
 use crate::life::Life;
 use crate::prepare::CheckedRun;
@@ -36,7 +37,7 @@ use crate::workers;
 /// Time between two looks at whether the system has ended.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What is asked of the process.
+/// A request of the coordinator.
 #[derive(Serialize, Deserialize)]
 pub enum Request {
     /// Start the system.
@@ -98,21 +99,6 @@ pub struct StartedSystem {
     pub endpoints: [Vec<u8>; 2],
     pub info: SystemInfo,
     pub deviations: Vec<Deviation>,
-}
-
-/// What a system came to.
-#[derive(Default, Serialize, Deserialize)]
-pub struct FinishedSystem {
-    /// Of it: what the system took, what its limits did, what its machine took.
-    pub cost: Cost,
-    /// The system over time.
-    pub rows: Vec<ResourceRow>,
-    /// Time that its threads waited for a processor during the drain, ns.
-    pub drain_wait_ns: Option<u64>,
-    /// By fault of the run: what was done; nothing of those that are not of the system.
-    pub done: Vec<Done>,
-    /// How it ended, if it did, and the end of its log.
-    pub end: Option<(SystemEnd, String)>,
 }
 
 /// Serves one run, until the other end of standard input closes; then the system is stopped.

@@ -41,12 +41,12 @@ pub fn any(workload: &Workload) -> bool {
 /// Which networks of a workload a process makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Extent {
-    /// Those of all groups, for each of so many nodes of this machine.
+    /// The networks of all groups, once for each node of this machine.
     All {
-        /// How many, ≥ 1.
+        /// Number of nodes, ≥ 1.
         nodes: u16,
     },
-    /// The one of this number.
+    /// The network with this number.
     One(u16),
 }
 
@@ -237,7 +237,7 @@ impl Linked {
 
     /// Steps of series count from this time of `CLOCK_MONOTONIC`, the start of the measured window.
     pub fn begin(&self, start_ns: u64) {
-        // An emulator that is gone carries nothing: the run shows it, and `figures` says why.
+        // An emulator that is gone carries nothing: the run shows it, and `finish` returns the reason.
         let _ = self.network.begin(start_ns);
         self.watch.begin(start_ns);
     }

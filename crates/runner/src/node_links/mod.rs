@@ -80,7 +80,7 @@ pub struct Reported {
 }
 
 impl Reported {
-    /// What worker processes of a run with this workload, these nodes and so many faults said.
+    /// Reads the reports of the worker processes of a run. `names` are those of its nodes, and `faults` is the number of its faults.
     pub fn read(access: &[AccessReport], workload: &Workload, names: &[String], faults: usize) -> Reported {
         let mut links = vec![];
         let mut done: Option<Vec<Done>> = None;
