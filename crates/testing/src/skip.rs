@@ -57,20 +57,23 @@ fn record(file: &Path, test: &str, reason: &str, place: &str) -> io::Result<Stri
 
 #[cfg(test)]
 mod tests {
+    use tempfile::TempDir;
+
     use super::*;
 
     /// Set for the processes that skip for a test of this file.
     const MANY: &str = "PUBMARK_TESTING_SKIPS_MANY";
 
-    fn own_file(name: &str) -> PathBuf {
-        let folder = std::env::temp_dir().join(format!("pubmark-testing-{}-{name}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
-        folder.join("deeper/skips")
+    /// A file that is not there yet, in a folder that goes with the first value.
+    fn own_file() -> (TempDir, PathBuf) {
+        let folder = TempDir::with_prefix("pubmark-testing-").unwrap();
+        let file = folder.path().join("deeper/skips");
+        (folder, file)
     }
 
     #[test]
     fn a_reason_of_several_lines_is_one_line() {
-        let file = own_file("lines");
+        let (_folder, file) = own_file();
         let line = record(&file, "a::test", "no\tprogram\n\nhere ", "file.rs:3").unwrap();
         assert_eq!(line, "a::test\tno program here\tfile.rs:3\n");
         record(&file, "b", "none", "file.rs:4").unwrap();
@@ -79,7 +82,7 @@ mod tests {
 
     #[test]
     fn a_skip_that_cannot_be_recorded_is_no_pass() {
-        let file = own_file("folder");
+        let (_folder, file) = own_file();
         std::fs::create_dir_all(&file).unwrap();
         assert!(record(&file, "a", "b", "c").is_err());
     }
@@ -94,7 +97,7 @@ mod tests {
                 }
             });
         }
-        let file = own_file("many");
+        let (_folder, file) = own_file();
         let test = "skip::tests::skips_of_many_processes_and_threads_are_all_there";
         let run = || {
             let mut command = std::process::Command::new(std::env::current_exe().unwrap());
