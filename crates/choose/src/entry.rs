@@ -254,7 +254,7 @@ mod tests {
     }
 
     fn fails(kind: FailureKind) -> End {
-        End::Fails { kind, text: "V28: it had no CPU".to_owned() }
+        End::Fails { kind, code: Some("V28".to_owned()), text: "V28: it had no CPU".to_owned() }
     }
 
     #[test]

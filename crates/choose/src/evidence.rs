@@ -61,7 +61,7 @@ fn of_load(objectives: &Objectives, record: Option<&Record>, end: &End) -> Vec<O
     let mut up = unmeasured(STAYS_UP, "up");
     match end {
         End::Counts(_) => up.outcome = ObjectiveOutcome::Passed,
-        End::Fails { kind, text } if is_systems(*kind) => {
+        End::Fails { kind, text, .. } if is_systems(*kind) => {
             (up.outcome, up.measured) = (ObjectiveOutcome::Missed, Some(text.clone()));
         }
         End::Fails { .. } | End::Stopped => {}
@@ -77,7 +77,7 @@ fn of_load(objectives: &Objectives, record: Option<&Record>, end: &End) -> Vec<O
 fn of_recovery(limit: Duration, record: Option<&Record>, end: &End) -> Objective {
     let mut found = unmeasured(&recovery_limit(limit), "recovery");
     match (end, record.and_then(|record| record.conditions.faults.as_ref()?.faults.first())) {
-        (End::Fails { kind, text }, _) if is_systems(*kind) => {
+        (End::Fails { kind, text, .. }, _) if is_systems(*kind) => {
             (found.outcome, found.measured) = (ObjectiveOutcome::Missed, Some(text.clone()));
         }
         (End::Counts(_), Some(fault)) => judge_recovery(&mut found, limit.as_secs_f64(), fault),
@@ -138,7 +138,7 @@ mod tests {
     }
 
     fn fails(kind: FailureKind) -> End {
-        End::Fails { kind, text: "why".to_owned() }
+        End::Fails { kind, code: None, text: "why".to_owned() }
     }
 
     #[test]

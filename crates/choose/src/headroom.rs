@@ -72,7 +72,7 @@ impl Headroom {
 
     /// What follows for a candidate that qualifies and must carry `growth` times the load.
     pub fn judge_growth(&self, growth: f64) -> State {
-        let required = format!("growth {} ×", short(growth));
+        let required = growth_objective(growth);
         if growth <= 1.0 || self.holds_factor.is_some_and(|factor| factor >= growth) {
             return State::Qualifies;
         }
@@ -82,6 +82,11 @@ impl Headroom {
         }
         State::Undecided { would_decide: format!("whether {required} holds is not known: {}", self.text) }
     }
+}
+
+/// The objective that a system carries `growth` times the load, as a candidate's state names it.
+pub fn growth_objective(growth: f64) -> String {
+    format!("growth {} ×", short(growth))
 }
 
 /// What a search needs.

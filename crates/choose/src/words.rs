@@ -4,6 +4,7 @@ use pubmark_record::record::Status;
 use pubmark_report::numbers::{self, counted, short, significant};
 
 use crate::cost::Cost;
+use crate::headroom::growth_objective;
 use crate::record::{CandidateResult, Choice, State};
 use crate::standing::{Decision, ObjectiveStanding, Phase};
 
@@ -72,7 +73,7 @@ pub fn confidence(choice: &Choice, candidate: &CandidateResult) -> String {
                 percent(share)
             ))
         ),
-        State::Fails { objective, .. } if objective.starts_with("growth") => {
+        State::Fails { objective, .. } if *objective == growth_objective(choice.requirements.growth) => {
             "the search for its capacity tried the load again before it was called too high".to_owned()
         }
         State::Fails { .. } => format!(

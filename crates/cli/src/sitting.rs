@@ -83,15 +83,9 @@ fn perform(sitting: Sitting, options: &Options, watcher: &mut Watcher<'_>) -> Ou
     }
     let resume = format!("pubmark experiment --resume {}{}", folder.display(), options.machines.options());
     if let Some(stopped) = &finished.no_progress {
-        return Err(Failure::new(
-            ExitCode::InvalidRun,
-            format!("every run of the last two blocks was invalid for the same reason: {}", stopped.reason),
-        )
-        .hint(match (stopped.help.as_str(), finished.complete) {
-            ("", _) => format!("to go on all the same: `{resume}`"),
-            (help, true) => help.to_owned(),
-            (help, false) => format!("{help}; to go on all the same: `{resume}`"),
-        }));
+        return Err(
+            Failure::new(ExitCode::InvalidRun, stopped.sentence()).hint(stopped.hint(finished.complete, &resume))
+        );
     }
     if !finished.complete {
         printer.note(&format!("stopped before its end; to go on: {resume}"));

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pubmark_cluster::credentials::{self, Files};
-use pubmark_model::load::{has_keys, names_files};
+use pubmark_model::load::{has_keys, names_other_files};
 use pubmark_model::placement::Labels;
 use pubmark_model::secret::Secret;
 use pubmark_model::workload::Workload;
@@ -292,9 +292,9 @@ fn refuse_local_files(spec: &RunSpec) -> Result<(), RunError> {
         WorkloadSource::Named(_) => "",
     };
     let settings = || spec.load.set.iter().map(|(path, value)| (path.as_str(), value.as_str()));
-    if names_files(text, settings()) {
+    if names_other_files(text, &spec.load.set, &spec.load.files) {
         return Err(RunError::unsupported("the workload names a file of this machine, and the run is on others").hint(
-            "write sizes and log-ins into the workload itself; certificates for each client cannot be deployed",
+            "write log-ins into the workload itself; certificates for each client, and files of sizes above 1 MB, cannot be deployed",
         ));
     }
     if has_keys(&["password_env", "key_env"], text, settings()) {

@@ -14,6 +14,8 @@ pub enum End {
     Fails {
         /// Why.
         kind: FailureKind,
+        /// Code of the verdict's rule that decided it; none where another cause did.
+        code: Option<String>,
         /// The cause in a sentence.
         text: String,
     },
@@ -24,7 +26,7 @@ pub enum End {
 /// Judges a run that was measured.
 pub fn measured(outcome: &RunOutcome) -> End {
     let record = &outcome.record;
-    let fails = |kind, text: String| End::Fails { kind, text };
+    let fails = |kind, text: String| End::Fails { kind, code: None, text };
     let kills = record.cost.limits.and_then(|limits| limits.out_of_memory_kills).unwrap_or(0);
     if kills > 0 {
         let limit = record.system.limits.as_ref().map_or("", |limits| limits.asked.as_str());
@@ -54,15 +56,15 @@ fn invalid(record: &Record) -> End {
     let reasons = || record.verdict.reasons.iter().filter(|reason| reason.status == VerdictStatus::Invalid);
     // Where the machine had no CPU for the system, its limit was found, and not the system's.
     let is_ours = |code: &str| RULES.iter().any(|rule| rule.code == code && rule.blames != Blame::Run);
-    let text =
-        reasons().next().map_or_else(String::new, |reason| format!("{}: {}", reason.code, words_of(&reason.text)));
     let ours = reasons().find(|reason| is_ours(&reason.code));
-    match ours {
+    let kind = if ours.is_some() { FailureKind::GeneratorLimited } else { FailureKind::Invalid };
+    match ours.or_else(|| reasons().next()) {
         Some(reason) => End::Fails {
-            kind: FailureKind::GeneratorLimited,
+            kind,
+            code: Some(reason.code.clone()),
             text: format!("{}: {}", reason.code, words_of(&reason.text)),
         },
-        None => End::Fails { kind: FailureKind::Invalid, text },
+        None => End::Fails { kind, code: None, text: String::new() },
     }
 }
 
@@ -76,10 +78,12 @@ pub fn failed(error: RunError) -> Result<End, RunError> {
     match error.kind {
         ErrorKind::Interrupted => Ok(End::Stopped),
         ErrorKind::System | ErrorKind::NotInstalled => {
-            Ok(End::Fails { kind: FailureKind::DidNotStart, text: one_line(&error.to_string()) })
+            Ok(End::Fails { kind: FailureKind::DidNotStart, code: None, text: one_line(&error.to_string()) })
         }
         // It may be back for the next run.
-        ErrorKind::NodeLost => Ok(End::Fails { kind: FailureKind::Invalid, text: one_line(&error.to_string()) }),
+        ErrorKind::NodeLost => {
+            Ok(End::Fails { kind: FailureKind::Invalid, code: None, text: one_line(&error.to_string()) })
+        }
         _ => Err(error),
     }
 }
@@ -127,7 +131,7 @@ mod tests {
 
     fn kind(end: End) -> FailureKind {
         match end {
-            End::Fails { kind, text } => {
+            End::Fails { kind, text, .. } => {
                 assert!(!text.is_empty() && !text.contains('\n'), "{text}");
                 kind
             }

@@ -112,7 +112,7 @@ fn heading(run: &RunPlace<'_>) -> String {
 fn ended(end: &End, p99_us: Option<f64>, on_terminal: bool) -> String {
     match end {
         End::Counts(verdict) => format!("{}, p99 {}", words::verdict_word(*verdict), numbers::time(p99_us)),
-        End::Fails { kind, text } => format!("{}: {}", kind.words(), shown(text, on_terminal)),
+        End::Fails { kind, text, .. } => format!("{}: {}", kind.words(), shown(text, on_terminal)),
         End::Stopped => "stopped".to_owned(),
     }
 }

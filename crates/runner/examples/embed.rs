@@ -3,13 +3,10 @@
 
 use std::time::Duration;
 
-use pubmark_runner::{Host, LiveLatency, Phase, RunError, RunObserver, RunProgress, RunSpec};
+use pubmark_runner::{Host, Phase, RunError, RunObserver, RunProgress, RunSpec};
 
-/// Prints each phase, and the median of the last seconds when there is a new one.
-#[derive(Default)]
-struct Watcher {
-    latest: Option<LiveLatency>,
-}
+/// Prints each phase, and the median of the last seconds.
+struct Watcher;
 
 impl RunObserver for Watcher {
     fn phase(&mut self, phase: Phase) {
@@ -17,12 +14,8 @@ impl RunObserver for Watcher {
     }
 
     fn progress(&mut self, progress: &RunProgress) {
-        if progress.latency != self.latest {
-            self.latest = progress.latency;
-            if let Some(p50) = progress.latency.and_then(|latency| latency.p50) {
-                let [lower, upper] = [p50.lower_ns, p50.upper_ns].map(|ns| ns as f64 / 1e6);
-                eprintln!("p50 between {lower:.3} and {upper:.3} ms, of the last {} s", p50.over_s);
-            }
+        if let Some(p50) = progress.latency.and_then(|latency| latency.p50) {
+            eprintln!("p50 between {} and {} ns, of the last {} s", p50.lower_ns, p50.upper_ns, p50.over_s);
         }
     }
 }
@@ -33,9 +26,8 @@ fn main() -> Result<(), RunError> {
     spec.window.warmup = Duration::from_secs(1);
     spec.window.duration = Duration::from_secs(8);
 
-    let outcome = spec.prepare(&Host::with_program(program))?.run(&mut Watcher::default())?;
+    let record = spec.prepare(&Host::with_program(program))?.run(&mut Watcher)?.record;
 
-    let record = &outcome.record;
     match record.latency.total.as_ref().and_then(|latency| latency.upper.p99) {
         Some(p99) => println!("p99 {:.3} ms of {} deliveries", p99 / 1e3, record.delivery.messages.delivered),
         None => println!("p99 — : {} deliveries are too few", record.delivery.messages.delivered),

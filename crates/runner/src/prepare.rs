@@ -66,6 +66,7 @@ impl RunSpec {
             links: load.links.clone(),
             faults: load.faults.clone(),
             isolate: self.generator.isolate.clone(),
+            contents: load.files.clone(),
         };
         let loaded = match &self.workload {
             WorkloadSource::Named(name) => load::load(name, &options),

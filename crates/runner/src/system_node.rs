@@ -1,6 +1,6 @@
 //! Whether a node can start the system of a run.
 
-use pubmark_model::load::{has_keys, names_files};
+use pubmark_model::load::{has_keys, names_other_files};
 use pubmark_model::workload::Workload;
 use pubmark_systems::Definition;
 
@@ -22,6 +22,9 @@ pub fn check_system(named: Option<&str>, node: &str) -> Result<(), RunError> {
     }
 }
 
+/// Most bytes of files of sizes that a node is sent: its messages hold 1 MiB.
+const MOST_CONTENTS: usize = 512 << 10;
+
 /// Refuses a workload that names files or variables, which are the coordinator's machine's.
 ///
 /// # Errors
@@ -32,11 +35,19 @@ pub fn check_workload(spec: &RunSpec) -> Result<(), RunError> {
         WorkloadSource::Named(_) => "",
     };
     let settings = || spec.load.set.iter().map(|(path, value)| (path.as_str(), value.as_str()));
-    if names_files(text, settings()) || has_keys(&["password_env", "key_env"], text, settings()) {
+    if spec.load.files.values().map(String::len).sum::<usize>() > MOST_CONTENTS {
+        return Err(RunError::unsupported(format!(
+            "the files of sizes that the workload names have more than {MOST_CONTENTS} bytes, and a node starts the system"
+        ))
+        .hint("fewer sizes, or a distribution; or leave `--system-node` out"));
+    }
+    if names_other_files(text, &spec.load.set, &spec.load.files)
+        || has_keys(&["password_env", "key_env"], text, settings())
+    {
         return Err(RunError::unsupported(
             "the workload names a file or a variable of this machine, and a node starts the system",
         )
-        .hint("write sizes and log-ins into the workload itself; or leave `--system-node` out"));
+        .hint("write log-ins into the workload itself; or leave `--system-node` out"));
     }
     Ok(())
 }

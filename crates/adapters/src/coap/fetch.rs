@@ -11,8 +11,8 @@ use pubmark_wire::coap::{Block, Code, Exchange, Kind, Message, Step, encode_path
 
 use super::link::{Link, Shared};
 use super::observing::Observing;
-use super::publishing::acknowledges;
 use super::request::Request;
+use super::response::acknowledges;
 
 /// Memory that is kept for the next one at most, bytes.
 const SPARE_BYTES: usize = 4 << 20;

@@ -16,8 +16,7 @@ use pubmark_protocol::traffic::{self, Traffic};
 use pubmark_protocol::wheel::Wheel;
 use pubmark_wire::coap::{Code, Exchange, Kind, Times, Writer, encode_empty};
 
-use super::recent::Recent;
-use super::requesting::HEARD_KEPT;
+use super::recent::{RESPONDER_IDS, Recent};
 
 /// Room for received bytes that a session with subscriptions asks for, bytes: the kernel's default holds some ninety
 /// notifications of 1 KB, and what finds no room is lost.
@@ -143,7 +142,7 @@ impl Link {
             check_at_ns: 0,
             traffic: Traffic::default(),
             ip_header: traffic::IPV4,
-            recent: if targets { Recent::keeping(HEARD_KEPT) } else { Recent::new() },
+            recent: if targets { Recent::keeping(RESPONDER_IDS) } else { Recent::new() },
             next_message_id: 0,
         }
     }

@@ -15,6 +15,7 @@ mod receiving;
 mod recent;
 mod request;
 mod requesting;
+mod response;
 mod serving;
 mod session;
 mod timing;

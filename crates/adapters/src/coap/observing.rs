@@ -13,8 +13,8 @@ use pubmark_wire::coap::{Block, Code, Exchange, Kind, Message, Step, encode_path
 
 use super::fetch::Fetch;
 use super::link::{Link, Shared};
-use super::publishing::reason;
 use super::request::Request;
+use super::response::reason;
 
 /// Observe's value that begins, and that which ends it (RFC 7641 §2).
 const REGISTER: u32 = 0;

@@ -16,6 +16,7 @@ use pubmark_wire::coap::{BLOCK_BYTES, Code, Kind, LARGEST_BODY_BYTES, Message, S
 use super::in_flight::{InFlight, Sent};
 use super::link::{Blocked, Link, Shared};
 use super::request::{MOST_IN_FLIGHT, Request};
+use super::response::{acknowledges, outcome};
 use super::transfer::Transfer;
 use crate::payload;
 
@@ -342,24 +343,4 @@ fn put(
     let result = link.transmit(&out);
     shared.scratch = out;
     result
-}
-
-/// What an answer to a publication says; a refusal is named as the standard writes it.
-pub(super) fn outcome(message: &Message<'_>) -> Result<(), Reason> {
-    let done = message.code.is_success() && message.code != Code::CONTINUE;
-    if done { Ok(()) } else { Err(reason(message.code, message.payload)) }
-}
-
-/// A server's refusal in words: the code, and its diagnostic message (RFC 7252 §5.5.2) if it sent one.
-pub(super) fn reason(code: Code, diagnostic: &[u8]) -> Reason {
-    const MOST_SHOWN: usize = 200;
-    match std::str::from_utf8(&diagnostic[..diagnostic.len().min(MOST_SHOWN)]) {
-        Ok(words) if !words.is_empty() => Reason::words(format!("{code}: {words}")),
-        _ => Reason::words(code.to_string()),
-    }
-}
-
-/// The identifier that a response carries as an acknowledgement.
-pub(super) fn acknowledges(message: &Message<'_>) -> Option<u16> {
-    (message.kind == Kind::Acknowledgement).then_some(message.message_id)
 }

@@ -3,6 +3,9 @@
 /// Identifiers kept of a server's: repetitions of what we acknowledged come soon after, and the sequence numbers of
 /// notifications tell those that come later.
 const KEPT: u16 = 16;
+/// Message identifiers of a responder that are remembered: a response whose acknowledgement was lost is sent again after two to
+/// three seconds, behind many others.
+pub const RESPONDER_IDS: u16 = 256;
 
 /// A short memory of message identifiers, each with the second in which it came.
 #[derive(Debug)]

@@ -11,8 +11,9 @@ use pubmark_protocol::header;
 use pubmark_wire::coap::{BLOCK_BYTES, Block, Code, Exchange, Kind, Message, Writer, encode_path, number};
 
 use super::link::{Link, Shared};
-use super::publishing::{Publishing, acknowledges, outcome};
+use super::publishing::Publishing;
 use super::request::Request;
+use super::response::{acknowledges, outcome};
 use crate::payload;
 
 /// The exponent of [`BLOCK_BYTES`].

@@ -13,9 +13,15 @@ fn the_example_runs_a_fleet_and_prints_its_latency() {
     assert!(output.status.success(), "{printed}{said}");
     assert!(printed.starts_with("p99 ") && printed.contains(" ms of "), "{printed}{said}");
     assert!(said.contains("Measure") && said.contains("Drain"), "{said}");
-    // Once a second of eight, as soon as twenty messages were delivered; more is left out on a machine that is busy.
     let medians = said.lines().filter(|line| line.starts_with("p50 between ") && line.ends_with(" s")).count();
-    assert!((2..=9).contains(&medians), "{said}");
+    assert!(medians >= 2, "{said}");
+}
+
+#[test]
+fn the_example_is_short() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../runner/examples/embed.rs");
+    let lines = std::fs::read_to_string(source).unwrap().lines().count();
+    assert!(lines <= 40, "{lines} lines: the example shows how little an embedder writes");
 }
 
 #[test]

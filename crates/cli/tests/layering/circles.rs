@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 /// Largest circle of files that a crate may have. One file alone is none.
 const LARGEST: usize = 5;
-/// Crates that may have larger ones until somebody takes them apart, and those that may have none at all.
-const BUT: &[(&str, usize)] = &[("cli", 1), ("adapters", 6)];
+/// Crates that may have none at all.
+const BUT: &[(&str, usize)] = &[("cli", 1)];
 
 /// The files of a crate by their module paths (`shard::sending`; the crate's root is empty).
 type Modules = BTreeMap<String, (PathBuf, String)>;

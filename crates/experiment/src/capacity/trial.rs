@@ -153,7 +153,7 @@ impl Trials<'_> {
         match (end, complaint) {
             // What it would have sent is missing from the load.
             (End::Fails { text, .. }, _) if record.has_lost() => (TrialOutcome::GeneratorLimited, Some(text.clone())),
-            (End::Fails { kind: FailureKind::GeneratorLimited, text }, Some(_)) => {
+            (End::Fails { kind: FailureKind::GeneratorLimited, text, .. }, Some(_)) => {
                 (TrialOutcome::GeneratorLimited, Some(text.clone()))
             }
             (End::Fails { kind: FailureKind::GeneratorLimited, .. }, None) => (TrialOutcome::Held, None),
@@ -274,7 +274,11 @@ mod tests {
         let spec = RunSpec::new("hello");
         let trials = Trials { spec, knob: Knob::Rate, objectives: &objectives, duration: None, host: &host };
         let mut record = sample::record();
-        let limited = End::Fails { kind: FailureKind::GeneratorLimited, text: "V01: slow".to_owned() };
+        let limited = End::Fails {
+            kind: FailureKind::GeneratorLimited,
+            code: Some("V01".to_owned()),
+            text: "V01: slow".to_owned(),
+        };
         assert_eq!(trials.judge(&record, &limited).0, TrialOutcome::Held);
         let total = record.latency.total.as_mut().unwrap();
         let mut lower = total.upper.clone();
@@ -289,7 +293,11 @@ mod tests {
         let total = record.latency.total.as_mut().unwrap();
         (total.upper.p99, total.upper.max, total.lower) = (None, 900_000.0, None);
         assert_eq!(trials.judge(&record, &counts).0, TrialOutcome::Held);
-        let lost = End::Fails { kind: FailureKind::Invalid, text: "V21: a node was lost".to_owned() };
+        let lost = End::Fails {
+            kind: FailureKind::Invalid,
+            code: Some("V21".to_owned()),
+            text: "V21: a node was lost".to_owned(),
+        };
         assert_eq!(trials.judge(&record, &lost).0, TrialOutcome::Failed, "by itself, as far as is known");
         record.tables.lost_workers = vec![Default::default()];
         assert_eq!(trials.judge(&record, &lost).0, TrialOutcome::GeneratorLimited, "not the system's");

@@ -1,5 +1,6 @@
 //! Reading an experiment for this program: names are judged by what it knows, and files that it rests on are saved with it.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use pubmark_model::experiment::{self, EndpointChoice, Experiment, LoadError, Loaded, Objection, Word};
@@ -188,11 +189,11 @@ fn count_settings_from_workload(experiment: &mut Experiment, folder: &Path) {
     let workload = experiment.axes.workload.first().unwrap_or(&experiment.workload);
     let path = folder.join(workload);
     let from = path.parent().unwrap_or(folder);
-    with_absolute_files("", &mut experiment.set, from);
+    with_absolute_files("", &mut experiment.set, from, &BTreeMap::new());
     for (path, values) in &mut experiment.axes.set {
         for value in values {
             let mut setting = [(path.clone(), std::mem::take(value))];
-            with_absolute_files("", &mut setting, from);
+            with_absolute_files("", &mut setting, from, &BTreeMap::new());
             let [(_, counted)] = setting;
             *value = counted;
         }
@@ -240,7 +241,7 @@ impl Bundle {
             let mut text = read(source)?;
             if name.starts_with(WORKLOADS) {
                 // Log-ins and keys stay where they are, and sizes beside them.
-                text = with_absolute_files(&text, &mut [], source.parent().unwrap_or(Path::new("")));
+                text = with_absolute_files(&text, &mut [], source.parent().unwrap_or(Path::new("")), &BTreeMap::new());
             }
             save::write(&folder.join(name), &text)?;
         }

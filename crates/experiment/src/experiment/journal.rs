@@ -58,6 +58,9 @@ pub enum Event {
         place: RunPosition,
         /// Why.
         kind: FailureKind,
+        /// Code of the verdict's rule that decided it; none if nothing was recorded.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        code: Option<String>,
         /// The cause in a sentence.
         text: String,
         /// Its folder, where something was recorded.
@@ -311,6 +314,7 @@ mod tests {
             Event::Failed {
                 place: place(2),
                 kind: FailureKind::DidNotStart,
+                code: None,
                 text: "a line\nand another".to_owned(),
                 folder: None,
                 effort,

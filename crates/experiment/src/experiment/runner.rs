@@ -61,13 +61,27 @@ pub struct NoProgress {
 }
 
 impl NoProgress {
-    /// In a sentence.
-    fn caution(&self) -> String {
-        let help = if self.help.is_empty() { String::new() } else { format!("; {}", self.help) };
+    /// Why it stopped, in a sentence.
+    pub fn sentence(&self) -> String {
         format!(
-            "every run of the last {BLOCKS_WITHOUT_PROGRESS} blocks was invalid for the same reason ({}){help}",
+            "every run of the last {BLOCKS_WITHOUT_PROGRESS} blocks was invalid for the same reason: {}",
             self.reason
         )
+    }
+
+    /// What to do: what would help, and, where runs are missing, the command that goes on.
+    pub fn hint(&self, complete: bool, resume: &str) -> String {
+        match (self.help.as_str(), complete) {
+            ("", _) => format!("to go on all the same: `{resume}`"),
+            (help, true) => help.to_owned(),
+            (help, false) => format!("{help}; to go on all the same: `{resume}`"),
+        }
+    }
+
+    /// The same for the record.
+    fn caution(&self) -> String {
+        let help = if self.help.is_empty() { String::new() } else { format!("; {}", self.help) };
+        format!("{}{help}", self.sentence())
     }
 }
 
@@ -305,7 +319,7 @@ impl MadeRun {
         let folder = self.folder;
         match (self.end, folder) {
             (End::Counts(verdict), Some(folder)) => Event::Counted { place, folder, verdict, effort },
-            (End::Fails { kind, text }, folder) => Event::Failed { place, kind, text, folder, effort },
+            (End::Fails { kind, code, text }, folder) => Event::Failed { place, kind, code, text, folder, effort },
             // What counts has a folder.
             (End::Counts(_) | End::Stopped, folder) => Event::Stopped { place, folder, effort },
         }

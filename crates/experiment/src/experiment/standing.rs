@@ -40,10 +40,12 @@ pub fn stuck(events: &[Event]) -> Option<Stuck> {
     let last = blocks.len().checked_sub(BLOCKS_WITHOUT_PROGRESS)?;
     let mut found: Option<Stuck> = None;
     for event in blocks[last..].iter().flat_map(|(_, ends)| ends) {
-        let Event::Failed { kind, text, folder, .. } = event else { return None };
-        let code = text.split_once(": ").map(|(code, _)| code).filter(|_| may_pass(*kind))?;
-        let stuck = found.get_or_insert_with(|| Stuck { code: code.to_owned(), text: String::new(), folders: vec![] });
-        if stuck.code != code {
+        let Event::Failed { kind, code: Some(code), text, folder, .. } = event else { return None };
+        if !may_pass(*kind) {
+            return None;
+        }
+        let stuck = found.get_or_insert_with(|| Stuck { code: code.clone(), text: String::new(), folders: vec![] });
+        if stuck.code != *code {
             return None;
         }
         stuck.text.clone_from(text);
@@ -128,7 +130,7 @@ mod tests {
 
     fn fails(repetition: u32, kind: FailureKind) -> Event {
         let effort = Effort::default();
-        Event::Failed { place: place(repetition), kind, text: String::new(), folder: None, effort }
+        Event::Failed { place: place(repetition), kind, code: None, text: String::new(), folder: None, effort }
     }
 
     fn is_short(events: &[Event], cell: &str, repetitions: u32) -> bool {
@@ -157,6 +159,7 @@ mod tests {
         let run = |cell: &str, repetition: u32, kind, text: &str| Event::Failed {
             place: RunPosition { order: repetition, cell: cell.to_owned(), repetition },
             kind,
+            code: text.split_once(": ").map(|(code, _)| code.to_owned()),
             text: text.to_owned(),
             folder: Some(format!("runs/{cell}-{repetition}")),
             effort: Effort::default(),

@@ -1,5 +1,7 @@
 //! What a run changes of its workload.
 
+use std::collections::BTreeMap;
+
 use crate::fault::choice::FaultChoice;
 use crate::link::choice::LinkChoice;
 use crate::qos::Qos;
@@ -26,6 +28,8 @@ pub struct LoadOptions {
     pub faults: Vec<FaultChoice>,
     /// Groups whose clients run in processes of their own, besides those of which the file says so; `all` for every one.
     pub isolate: Vec<String>,
+    /// Contents of files that the workload names, by the name that it gives them; others are read from disk.
+    pub contents: BTreeMap<String, String>,
 }
 
 impl Default for LoadOptions {
@@ -40,6 +44,7 @@ impl Default for LoadOptions {
             links: Vec::new(),
             faults: Vec::new(),
             isolate: Vec::new(),
+            contents: BTreeMap::new(),
         }
     }
 }

@@ -53,7 +53,7 @@ pub(crate) mod yaml;
 
 pub use diagnostic::{Diagnostic, ProblemKind};
 pub use error::LoadError;
-pub use files::{has_keys, names_files, with_absolute_files};
+pub use files::{has_keys, names_files, names_other_files, read_regular, size_files, with_absolute_files};
 pub use load_options::LoadOptions;
 
 use diagnostic::{Problem, Sources};
@@ -112,7 +112,8 @@ pub fn parse(file_name: &str, text: &str, options: &LoadOptions) -> Result<Workl
             (key.clone(), value.clone(), sources.add("--set", format!("{key}={shown}")))
         })
         .collect();
-    let mut workload = build(text, options, &settings, &Files::beside(file_name))
+    let files = Files::beside(file_name).with_contents(options.contents.clone());
+    let mut workload = build(text, options, &settings, &files)
         .map_err(|problem| LoadError::from(Box::new(problem.into_diagnostic(&sources))))?;
     workload.secret_parameters = secret_parameters;
     if let Some(bytes) = options.payload {

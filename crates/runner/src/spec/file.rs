@@ -4,10 +4,10 @@
 use std::path::{Path, PathBuf};
 
 use pubmark_model::builtin;
-use pubmark_model::load::with_absolute_files;
+use pubmark_model::load::{read_regular, size_files, with_absolute_files};
 use pubmark_model::secret::{MASK, masked_yaml, without_password};
 
-use super::{RunSpec, WorkloadSource};
+use super::{Load, RunSpec, WorkloadSource};
 use crate::error::{ErrorKind, RunError};
 
 /// Name of its file in the folder of a run.
@@ -17,6 +17,9 @@ pub const SPEC_FILE: &str = "run.yaml";
 const DEEPEST: usize = 16;
 /// Largest file that is read, bytes: a workload's text may be in it.
 const LARGEST_BYTES: u64 = 8 << 20;
+/// Largest file of sizes whose contents a specification holds, and most bytes of all of them. Others stay paths.
+const LARGEST_CONTENTS: u64 = 1 << 20;
+const MOST_CONTENTS: usize = 4 << 20;
 
 impl RunSpec {
     /// Reads a file; paths in it count from its folder.
@@ -87,8 +90,13 @@ impl RunSpec {
         {
             let folder = std::path::absolute(name).ok();
             let folder = folder.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
-            let text = with_absolute_files(&text, &mut spec.load.set, folder);
+            spec.load.add_files(&text, folder);
+            let text = with_absolute_files(&text, &mut spec.load.set, folder, &spec.load.files);
             spec.workload = WorkloadSource::Inline { file_name: name.clone(), text, passwords_left_out: false };
+        }
+        if let WorkloadSource::Inline { file_name, text, .. } = &spec.workload {
+            let folder = Path::new(file_name).parent().unwrap_or(Path::new(""));
+            spec.load.add_files(text, folder);
         }
         // Fails only without a working directory, where a relative path is as good as any.
         if let Ok(here) = std::env::current_dir() {
@@ -134,6 +142,22 @@ impl RunSpec {
             *text = masked;
         }
         spec
+    }
+}
+
+impl Load {
+    /// Takes over the contents of the files of sizes that a workload names; their paths count from `folder`.
+    fn add_files(&mut self, text: &str, folder: &Path) {
+        let mut bytes: usize = self.files.values().map(String::len).sum();
+        for name in size_files(text, &self.set) {
+            // What cannot be read is said when the workload is loaded.
+            let Ok(contents) = read_regular(&folder.join(&name), LARGEST_CONTENTS) else { continue };
+            bytes += contents.len();
+            if bytes > MOST_CONTENTS {
+                return;
+            }
+            self.files.entry(name).or_insert(contents);
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! The groups of a specification's fields.
 
+use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -54,6 +55,10 @@ pub struct Load {
     pub faults: Vec<FaultChoice>,
     /// Seed of the schedule.
     pub seed: u64,
+    /// Contents of the files of sizes that the workload names, by the name that it gives them. `run.yaml` has them, so that it can
+    /// be moved; files that are not here are read from disk.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub files: BTreeMap<String, String>,
 }
 
 impl Default for Load {
@@ -69,6 +74,7 @@ impl Default for Load {
             netem: Netem::default(),
             faults: vec![],
             seed: 1,
+            files: BTreeMap::new(),
         }
     }
 }

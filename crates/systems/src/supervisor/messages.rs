@@ -91,6 +91,8 @@ pub enum Report {
         reason: String,
         /// The kernel's error number, where it was the kernel that refused.
         errno: Option<i32>,
+        /// The program itself could not be executed, and nothing around it failed.
+        program: bool,
     },
     /// The program has ended, and nothing of it is left.
     Ended {

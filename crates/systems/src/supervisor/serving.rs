@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::supervisor::NAME;
 use crate::supervisor::messages::{Holdings, Report, Request, Work};
+use crate::supervisor::starting::NotStarted;
 use crate::supervisor::{releasing, starting};
 use crate::tree;
 
@@ -156,7 +157,11 @@ impl Supervisor {
 
     fn start(&mut self, work: &Work) {
         if self.program.is_some() {
-            report(&Report::Failed { reason: "another program is held already".to_owned(), errno: None });
+            report(&Report::Failed {
+                reason: "another program is supervised already".to_owned(),
+                errno: None,
+                program: false,
+            });
             return;
         }
         self.used = true;
@@ -167,7 +172,7 @@ impl Supervisor {
                 report(&Report::Started { pid });
                 self.go_on();
             }
-            Err(error) => report(&Report::Failed { reason: error.reason, errno: error.errno }),
+            Err(NotStarted { reason, errno, program }) => report(&Report::Failed { reason, errno, program }),
         }
     }
 

@@ -18,11 +18,14 @@ pub struct NotStarted {
     pub reason: String,
     /// The kernel's error number.
     pub errno: Option<i32>,
+    /// The program itself could not be executed, and nothing around it failed.
+    pub program: bool,
 }
 
 /// Starts a program and gives its process id. The caller takes its status.
 pub fn start(work: &Work) -> Result<u32, NotStarted> {
-    let failed = |reason: String| move |error: io::Error| NotStarted { reason, errno: error.raw_os_error() };
+    let failed =
+        |reason: String| move |error: io::Error| NotStarted { reason, errno: error.raw_os_error(), program: false };
     let mut command = Command::new(&work.program);
     command.args(&work.arguments).envs(work.environment.iter().cloned()).current_dir(&work.directory);
     command.stdin(Stdio::null());
@@ -38,15 +41,20 @@ pub fn start(work: &Work) -> Result<u32, NotStarted> {
         }
     }
     let members = work.cgroups.iter().map(|folder| CString::new(folder.join("cgroup.procs").as_os_str().as_bytes()));
-    let members: Vec<CString> = members
-        .collect::<Result<_, _>>()
-        .map_err(|_| NotStarted { reason: "a control group's name holds a zero byte".to_owned(), errno: None })?;
+    let members: Vec<CString> = members.collect::<Result<_, _>>().map_err(|_| NotStarted {
+        reason: "a control group's name holds a zero byte".to_owned(),
+        errno: None,
+        program: false,
+    })?;
     let cores = (!work.cores.is_empty()).then(|| affinity::set_of(&work.cores));
     let supervisor = std::process::id() as libc::pid_t;
     // SAFETY: between fork and exec only calls that POSIX allows there are made, and nothing is allocated.
     unsafe { command.pre_exec(move || prepare(supervisor, &members, cores.as_ref())) };
     #[allow(clippy::zombie_processes, reason = "the supervisor waits for any child, adopted ones too")]
-    let child = command.spawn().map_err(failed(format!("failed to run `{}`", work.program.display())))?;
+    let child = command.spawn().map_err(|error| NotStarted {
+        program: true,
+        ..failed(format!("failed to run `{}`", work.program.display()))(error)
+    })?;
     Ok(child.id())
 }
 

@@ -111,10 +111,10 @@ impl Supervised {
                 self.pid = pid;
                 Ok(pid)
             }
-            Report::Failed { reason, errno: Some(errno) } if reason.starts_with("failed to run") => {
+            Report::Failed { errno: Some(errno), program: true, .. } => {
                 Err(run_error(&shown(&work.program), io::Error::from_raw_os_error(errno)))
             }
-            Report::Failed { reason, errno } => {
+            Report::Failed { reason, errno, .. } => {
                 let cause = errno.map(|errno| format!(": {}", io::Error::from_raw_os_error(errno)));
                 Err(self.wrong(format!("{reason}{}", cause.unwrap_or_default())))
             }

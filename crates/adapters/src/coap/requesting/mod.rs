@@ -25,9 +25,6 @@ use super::recent::Recent;
 
 /// Identifiers of ours that are kept once they are answered: a copy of such an answer comes soon after the first.
 const ANSWERED_KEPT: u16 = 64;
-/// Identifiers of the responder's that are kept: an answer whose acknowledgement was lost comes again after two to
-/// three seconds, behind many others.
-pub(super) const HEARD_KEPT: u16 = 256;
 
 /// A confirmable message of a request: the whole of it, or one of its blocks.
 #[derive(Clone, Copy, Debug)]

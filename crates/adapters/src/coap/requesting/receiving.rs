@@ -4,8 +4,8 @@ use pubmark_protocol::events::{Cause, Delivery, Event, Reason, Sink, Token};
 use pubmark_wire::coap::{Block, Code, Message, number};
 
 use super::super::link::{Link, Shared};
-use super::super::publishing::{acknowledges, reason};
 use super::super::request::Request;
+use super::super::response::{acknowledges, reason};
 use super::{Open, Requesting, is_acknowledged};
 
 impl Requesting {

@@ -8,8 +8,8 @@ use pubmark_protocol::header;
 use pubmark_wire::coap::{BLOCK_BYTES, Block, Code, Kind, Message, Step, Writer, encode_levels, number};
 
 use super::super::link::{Link, Shared};
-use super::super::publishing::reason;
 use super::super::request::{OCTET_STREAM, Request};
+use super::super::response::reason;
 use super::{Open, Requesting, token_of};
 use crate::payload;
 
