@@ -82,8 +82,8 @@ fn a_client_program_may_be_killed_at_any_moment() {
         let place = Place::new();
         place.write("spread.yaml", WORKLOAD);
         let endpoint = broker.endpoint();
-        let options = ["run", "spread.yaml", "--endpoint", &endpoint, "--client", &client];
-        let run = place.start(&[&options[..], &RUN].concat());
+        let options = ["run", "spread.yaml", "--endpoint", &endpoint, "--client", &client, "--duration", "5s"];
+        let run = place.start(&[&options[..], &RUN[2..]].concat());
         let is_program = |pid: &u32| {
             std::fs::read_to_string(format!("/proc/{pid}/cmdline")).is_ok_and(|words| words.contains("client.py"))
         };
