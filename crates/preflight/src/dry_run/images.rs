@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use pubmark_runner::PreparedRun;
-use pubmark_runner::target::Wanted;
+use pubmark_runner::target::CheckedTarget;
 use pubmark_systems::container::Engine;
 
 /// A line for each image of these runs; none if no run needs one.
@@ -24,7 +24,7 @@ pub fn lines<'a>(runs: impl Iterator<Item = &'a PreparedRun>) -> String {
 
 /// Image and name of a run's system, if a container runs it.
 fn image(run: &PreparedRun) -> Option<(String, String)> {
-    let Wanted::Started { definition, options } = &run.wanted else { return None };
+    let CheckedTarget::Started { definition, options } = &run.wanted else { return None };
     let container = definition.back_ends.container.as_ref().filter(|_| options.runs_in_container(definition))?;
     Some((options.image.clone().unwrap_or_else(|| container.image.clone()), definition.title.clone()))
 }
