@@ -197,7 +197,8 @@ mod tests {
     fn a_window_without_a_drawn_fault_is_refused_with_a_seed_that_has_some() {
         let why = occurrences(&[random(30, 5)], 1, MINUTE).unwrap_err();
         assert!(
-            why.contains("of seed 1 the first is over 74.758 s after") && why.ends_with("seed: 2 has some"),
+            why.contains("with seed 1 the first such fault ends 74.758 s after")
+                && why.ends_with("use seed 2, which has such a fault"),
             "{why}"
         );
         assert!(!occurrences(&[random(30, 5)], 2, MINUTE).unwrap().is_empty());
