@@ -104,7 +104,7 @@ class Again(unittest.TestCase):
         self.assertIn("more than 2", printed)
 
     def test_unit_tests_and_those_that_wait_for_no_clock_stand(self):
-        for source in ["unittests src/lib.rs", "tests/layering.rs", "tests/check/main.rs"]:
+        for source in ["unittests src/lib.rs", "tests/layering.rs", "tests/check/main.rs", "tests/hostile/main.rs"]:
             code, printed = self.again(program(source, {"slow": TIME}))
             self.assertEqual((code, self.read("runs")), (1, ""), printed)
 

@@ -66,6 +66,26 @@ class Files(unittest.TestCase):
         self.assertNotEqual(code, 0)
         self.assertIn("option-ext", printed)
 
+    def test_a_library_that_is_banned_is_named_with_who_uses_it(self):
+        for change, words in [
+            (lambda text: text.replace('["zenoh-config"]', '["another"]'), "serde_yaml is used by zenoh-config"),
+            (lambda text: text.replace('["zenoh-config"]', '["zenoh-config", "another"]'), "another does not use serde_yaml"),
+            (lambda text: text.replace('crate = "native-tls"', 'crate = "rustls"'), "rustls is used by"),
+        ]:
+            code, printed = self.check(deny=change)
+            self.assertNotEqual(code, 0)
+            self.assertIn(words, printed)
+
+    def test_any_version_is_none(self):
+        found = {"packages": [{"id": "a", "name": "a", "source": None, "dependencies": [
+            {"name": "b", "req": "*"}, {"name": "c", "req": "^1"}, {"name": "d", "req": "*", "path": "../d"}]}],
+            "resolve": {"nodes": []}}
+        self.assertEqual(script().banned(found, {"deny": [], "wildcards": "deny"}), ["a takes any version of b"])
+
+    def test_several_versions_are_listed(self):
+        packages = [{"name": name, "version": version} for name, version in (("a", "2.0"), ("b", "1.0"), ("a", "1.0"))]
+        self.assertEqual(script().duplicates(packages), ["a 1.0 2.0"])
+
     def test_a_notice_that_drifted(self):
         code, printed = self.check(notice=lambda text: text.replace("\nzenoh ", "\nzenox "))
         self.assertNotEqual(code, 0)

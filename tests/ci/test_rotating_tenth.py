@@ -53,6 +53,26 @@ class Tenths(unittest.TestCase):
         self.assertEqual(missing, [])
         self.assertEqual([step.target for step in steps if id(step) not in used], [], "they run nothing")
 
+    def test_every_step_of_make_test_all_is_in_one_or_left_out_with_a_reason(self):
+        with open(os.path.join(ROOT, "Makefile"), encoding="utf-8") as makefile:
+            recipe = re.search(r"^test-all:.*\n((?:\t.*\n)+)", makefile.read(), re.MULTILINE).group(1)
+        commands = [line.strip() for line in recipe.splitlines() if "echo" not in line and "install-" not in line]
+        left_out = {part: [line for line in commands if part in line] for part in self.tenth.LEFT_OUT}
+        self.assertNotIn([], left_out.values(), "what is left out is no longer there")
+        targets = {step.target for one in self.tenth.TENTHS for step in one.steps if isinstance(step, self.tenth.Tests)}
+        others = " ".join(word for one in self.tenth.TENTHS for step in one.steps for word in step.command())
+        steps = 0
+        for line in commands:
+            if any(part in line for part in self.tenth.LEFT_OUT):
+                continue
+            steps += 1
+            made = re.search(r"\$\(MAKE\) (\S+)|(\.ci/\S+)", line)
+            if made:
+                self.assertIn(made.group(1) or made.group(2), others, line)
+            else:
+                self.assertLessEqual(set(re.findall(r"--test (\S+)", line)), targets, line)
+        self.assertGreater(steps, 5)
+
     def test_every_system_of_make_test_all_is_installed_in_one(self):
         with open(os.path.join(ROOT, "Makefile"), encoding="utf-8") as makefile:
             text = makefile.read()

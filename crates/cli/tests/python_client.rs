@@ -16,10 +16,14 @@ fn pytest(folder: &str) {
     if !python.exists() {
         return pubmark_testing::skip("the Python client's packages are not installed (`.ci/install-clients python`)");
     }
+    // Pytest keeps what its tests wrote.
+    let temporary = tempfile::TempDir::with_prefix("py-").unwrap();
     let output = Command::new("timeout")
         .args(["--kill-after=10", LIMIT_S])
         .arg(python)
         .args(["-m", "pytest", "-q", "--tb=short", "-c", "sdk/python/pyproject.toml", folder])
+        .arg(format!("--basetemp={}", temporary.path().join("b").display()))
+        .env("TMPDIR", temporary.path())
         .current_dir(root)
         .env("PUBMARK", env!("CARGO_BIN_EXE_pubmark"))
         .output()

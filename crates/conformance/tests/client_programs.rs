@@ -64,21 +64,20 @@ enum FastDds {}
 
 impl Program for FastDds {
     fn words() -> Result<Vec<String>, String> {
-        static COMPILED: OnceLock<Result<(tempfile::TempDir, String), String>> = OnceLock::new();
+        static COMPILED: OnceLock<Result<String, String>> = OnceLock::new();
         let compile = || {
             if !Path::new("/usr/include/fastdds").is_dir() {
                 return Err("Fast DDS is not installed (`apt-get install libfastrtps-dev`)".to_owned());
             }
-            let folder = tempfile::tempdir().unwrap();
-            let program = folder.path().join("client");
+            let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("fast-dds-client");
             let source = root().join("clients/fastdds/client.cpp");
             let mut command = Command::new("c++");
             command.args(["-O1", "-std=c++17", "-o"]).arg(&program).arg(source).args(["-lfastrtps", "-lfastcdr"]);
             let output = command.output().map_err(|error| format!("c++ is not installed: {error}"))?;
             assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-            Ok((folder, program.display().to_string()))
+            Ok(program.display().to_string())
         };
-        COMPILED.get_or_init(compile).as_ref().map(|(_, program)| vec![program.clone()]).map_err(Clone::clone)
+        COMPILED.get_or_init(compile).clone().map(|program| vec![program])
     }
 }
 

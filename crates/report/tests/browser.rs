@@ -101,7 +101,7 @@ fn reports(folder: &Path) -> Option<(Vec<String>, String)> {
     ]);
     command.args(["--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"]);
     command.args(["--disable-extensions", "--disable-dev-shm-usage", "--hide-scrollbars", "--enable-logging=stderr"]);
-    command.arg(format!("--user-data-dir={}", profile.display())).env("HOME", folder);
+    command.arg(format!("--user-data-dir={}", profile.display())).env("HOME", folder).env("TMPDIR", folder);
     command.arg(format!("--virtual-time-budget={BROWSER_TIME_MS}")).arg("--dump-dom");
     let done = command.arg(format!("file://{}/frames.html", folder.display())).output().unwrap();
     let words = String::from_utf8_lossy(&done.stderr).into_owned();

@@ -294,10 +294,21 @@ fn listening_address(spec: &RunSpec, workload: &Workload) -> Result<Ipv4Addr, Ru
 /// The definition of that name or path.
 pub fn definition(name: &str) -> Result<Definition, RunError> {
     Definition::load(name).map_err(|error| match error {
-        SystemError::Unknown { .. } => RunError::input(format!("there is no system `{name}`"))
-            .hint(format!("{}; or the path of a definition", suggestion::choices(name, Definition::names()))),
+        SystemError::Unknown { .. } => {
+            RunError::input(format!("there is no system `{name}`")).hint(match is_elsewhere(name) {
+                true => "`--endpoint URL` in place of `--system` is for a system that runs already, for instance \
+                     `--endpoint mqtt://HOST:1883`"
+                    .to_owned(),
+                false => format!("{}; or the path of a definition", suggestion::choices(name, Definition::names())),
+            })
+        }
         error => usage(error),
     })
+}
+
+/// Does a name of no system mean one that pubmark does not start?
+fn is_elsewhere(name: &str) -> bool {
+    ["endpoint", "external"].contains(&name) || name.contains("://")
 }
 
 fn usage(error: SystemError) -> RunError {

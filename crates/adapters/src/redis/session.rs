@@ -40,6 +40,13 @@ struct Asked {
     word: Box<str>,
 }
 
+impl Asked {
+    /// Does a confirmation of this kind and word answer it?
+    fn is(&self, kind: &[u8], word: &[u8]) -> bool {
+        self.kind.begins().eq_ignore_ascii_case(kind) && self.word.as_bytes() == word
+    }
+}
+
 /// What a word is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
@@ -227,7 +234,12 @@ impl Redis {
                 sink.event(link.id, Event::Delivered(times.delivery(payload, false)));
                 Ok(())
             }
-            [b"subscribe" | b"psubscribe", _, _] => {
+            [kind @ (b"subscribe" | b"psubscribe"), word, _] => {
+                // A confirmation of something else confirms nothing.
+                if self.asked.get(self.answered).is_some_and(|asked| !asked.is(kind, word)) {
+                    let (kind, word) = (String::from_utf8_lossy(kind), String::from_utf8_lossy(word));
+                    return Err(Cause::Protocol(format!("a confirmation of `{kind} {word}`, which was not asked for")));
+                }
                 self.on_subscribed(link, Ok(Qos::BestEffort), sink);
                 Ok(())
             }

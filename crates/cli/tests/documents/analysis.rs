@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 use std::sync::OnceLock;
 
 use crate::pages::{Block, Page};
-use crate::place::Place;
+use crate::place::{Earlier, Place};
 
 /// What the page tells to install, in versions that are known to work.
 const PACKAGES: [&str; 2] = ["duckdb==2.0.1", "pandas==3.1.1"];
@@ -46,7 +46,7 @@ fn the_queries_on_records_find_their_runs() {
     let page = pages.iter().find(|page| page.name.ends_with("analyse-records.md")).unwrap();
     // The first block makes the table that the scripts read.
     let first: &Block = &page.blocks[0];
-    let place = Place::for_block(page, first);
+    let place = Place::for_block(page, first, &Earlier::default());
     let made = place.execute(&first.commands[0].text);
     assert_eq!(made.code, Some(0), "{}", made.said);
     let run = |script: &str| {
@@ -72,7 +72,7 @@ fn a_record_is_recomputed_from_its_message_log_by_a_program_that_shares_no_code_
     let pages = Page::all();
     let page = pages.iter().find(|page| page.name.ends_with("message-log.md")).unwrap();
     let first: &Block = &page.blocks[0];
-    let place = Place::for_block(page, first);
+    let place = Place::for_block(page, first, &Earlier::default());
     let made = place.execute(&format!("{} --duration 4s --warmup 1s --scale 4", first.commands[0].text));
     assert!(matches!(made.code, Some(0 | 5)), "{}", made.said);
     let output = done(Command::new(python).args(["recount.py", "runs/latest"]).current_dir(place.path()));

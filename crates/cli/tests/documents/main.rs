@@ -22,10 +22,10 @@ use std::thread;
 
 use annotation::Treatment;
 use pages::{Block, Page};
-use place::Place;
+use place::{Earlier, Place};
 
-/// Blocks that are executed beside each other.
-const BESIDE: usize = 2;
+/// Blocks that are executed beside each other: most commands wait for their run to end.
+const BESIDE: usize = 4;
 
 /// What became of the commands.
 #[derive(Default)]
@@ -45,11 +45,12 @@ fn every_command_of_the_documents_works() {
     assert!(blocks.len() > 30, "the blocks of the documents are no longer found: {}", blocks.len());
     let tally = Mutex::new(Tally::default());
     let next = AtomicUsize::new(0);
+    let earlier = Earlier::default();
     thread::scope(|scope| {
         for _ in 0..BESIDE {
             scope.spawn(|| {
                 while let Some((page, block)) = blocks.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    execute(page, block, &tally);
+                    execute(page, block, &earlier, &tally);
                 }
             });
         }
@@ -72,8 +73,8 @@ fn say(text: &str) {
 }
 
 /// The commands of a block one after the other, in a folder of their own.
-fn execute(page: &Page, block: &Block, tally: &Mutex<Tally>) {
-    let place = Place::for_block(page, block);
+fn execute(page: &Page, block: &Block, earlier: &Earlier, tally: &Mutex<Tally>) {
+    let place = Place::for_block(page, block, earlier);
     for command in &block.commands {
         let at = format!("{}:{}", page.name, command.line);
         let text = command.text.as_str();

@@ -31,7 +31,7 @@ pub struct Outcome {
 
 impl Place {
     /// With the files that the page shows and the runs that it speaks of.
-    pub fn for_block(page: &Page, block: &Block) -> Place {
+    pub fn for_block(page: &Page, block: &Block, earlier: &Earlier) -> Place {
         let folder = tempfile::tempdir().unwrap();
         let here = folder.path();
         for name in ["Makefile", "metrics"] {
@@ -48,7 +48,7 @@ impl Place {
             fs::write(here.join("ca.pem"), authority.cert.pem()).unwrap();
         }
         if speaks_of("runs/") || speaks_of("baseline") {
-            earlier_runs(here);
+            earlier.put_into(here);
         }
         Place { folder }
     }
@@ -70,6 +70,7 @@ impl Place {
             .env_clear()
             .env("PATH", search_path())
             .env("HOME", self.folder.path())
+            .env("TMPDIR", self.folder.path())
             .stdin(Stdio::null())
             .stdout(streams())
             .stderr(streams())
@@ -120,10 +121,26 @@ pub fn check_script(script: &str) -> Result<(), String> {
     }
 }
 
-/// Runs and an experiment of an earlier day under the names that documents use: short ones, made once.
-fn earlier_runs(here: &Path) {
-    static MADE: OnceLock<tempfile::TempDir> = OnceLock::new();
-    let made = MADE.get_or_init(|| {
+/// Runs and an experiment of an earlier day: short ones, made once, when a block first speaks of them; gone at the end.
+#[derive(Default)]
+pub struct Earlier(OnceLock<tempfile::TempDir>);
+
+impl Earlier {
+    /// Puts them into a folder under the names that documents use.
+    fn put_into(&self, here: &Path) {
+        let made = self.0.get_or_init(Earlier::make);
+        let newest = |kind: &str| fs::canonicalize(made.path().join(kind).join("latest")).unwrap();
+        let runs = here.join("runs");
+        fs::create_dir_all(&runs).unwrap();
+        for name in ["before", "20260301-090507-smart-home", "20260301-091012-smart-home"] {
+            copy(&newest("run"), &runs.join(name));
+        }
+        copy(&newest("run"), &here.join("baseline"));
+        copy(&newest("experiment"), &runs.join("20260301-090507-brokers"));
+        symlink("20260301-091012-smart-home", runs.join("latest")).unwrap();
+    }
+
+    fn make() -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         let pubmark = |words: &[&str]| {
             let output = Command::new(program()).args(words).current_dir(folder.path()).output().unwrap();
@@ -138,16 +155,7 @@ fn earlier_runs(here: &Path) {
         let options = ["--repeat", "1", "--duration", "1s", "--warmup", "0s", "--wait", "0s", "--out", "experiment"];
         pubmark(&[&["compare", "hello", "--systems", "builtin"], &options[..]].concat());
         folder
-    });
-    let newest = |kind: &str| fs::canonicalize(made.path().join(kind).join("latest")).unwrap();
-    let runs = here.join("runs");
-    fs::create_dir_all(&runs).unwrap();
-    for name in ["before", "20260301-090507-smart-home", "20260301-091012-smart-home"] {
-        copy(&newest("run"), &runs.join(name));
     }
-    copy(&newest("run"), &here.join("baseline"));
-    copy(&newest("experiment"), &runs.join("20260301-090507-brokers"));
-    symlink("20260301-091012-smart-home", runs.join("latest")).unwrap();
 }
 
 fn copy(from: &Path, to: &Path) {

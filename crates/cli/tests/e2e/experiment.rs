@@ -232,7 +232,8 @@ fn a_size_too_large_for_this_machine_is_left_out_and_the_others_are_not() {
 }
 
 /// An experiment on the built-in broker under a workload of the test's own.
-fn start_own(place: &Place) -> Call {
+/// Starts an experiment of four runs of a second.
+pub fn start_own(place: &Place) -> Call {
     place.write(
         "mine.yaml",
         "name: mine\ndevices:\n  - {name: d/t, every: 50ms, payload: 100B, topic: \"a/b\"}\nsubscribers:\n  - {filters: [\"a/#\"]}\n",

@@ -10,25 +10,26 @@ use crate::support::place::{Called, Place};
 use crate::support::processes::{children_of, is_there, signal, wait_for, with_files_in};
 
 /// Moments tried of each kind of process.
-const MOMENTS: usize = 3;
+pub const MOMENTS: usize = 3;
 /// Longest wait for something to come or to go.
-const LIMIT: Duration = Duration::from_secs(20);
+pub const LIMIT: Duration = Duration::from_secs(20);
 
 /// A moment of the first seconds of a run.
-fn random_moment() -> Duration {
+pub fn random_moment() -> Duration {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64;
     // SplitMix64's mix.
     let mixed = (now ^ (now >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     Duration::from_micros((mixed ^ (mixed >> 27)) % 2_500_000)
 }
 
-fn named(pid: u32, word: &str) -> bool {
+/// Is it a process of pubmark's for this verb?
+pub fn named(pid: u32, word: &str) -> bool {
     let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     line.split(|byte| *byte == 0).nth(1) == Some(word.as_bytes())
 }
 
 /// The record says that a part is missing, or, where nothing had begun, the message does.
-fn assert_says_what_was_lost(called: &Called, context: &str) {
+pub fn assert_says_what_was_lost(called: &Called, context: &str) {
     assert_eq!(called.code(), 5, "{context}: {called:?}");
     let Ok(record) = serde_json::from_str::<Value>(&called.printed) else {
         assert!(called.errors.contains("lost"), "{context}: {called:?}");
@@ -39,7 +40,8 @@ fn assert_says_what_was_lost(called: &Called, context: &str) {
     assert_eq!(check["status"], "invalid", "{context}: {check}");
 }
 
-const RUN: [&str; 6] = ["--duration", "60s", "--warmup", "0s", "--json", "--quiet"];
+/// Times of runs that end because a part of them does.
+pub const RUN: [&str; 6] = ["--duration", "60s", "--warmup", "0s", "--json", "--quiet"];
 
 #[test]
 fn a_worker_may_go_at_any_moment() {

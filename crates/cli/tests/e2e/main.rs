@@ -28,6 +28,7 @@ mod identities;
 mod interrupt;
 mod isolation;
 mod kills;
+mod kills_of_parts;
 mod latency_breakdown;
 mod links;
 mod links_on_nodes;

@@ -56,7 +56,7 @@ fn assert_placed(record: &Value, what: &str) {
         .map(|row| {
             assert_eq!(row["label"], "site", "{row}");
             assert!(row["latency"]["upper"]["p50_us"].as_f64() > Some(0.0), "{what}: {row}");
-            assert_eq!(row["latency"]["upper"]["count"], row["delivered"], "{what}: {row}");
+            assert_count_eq!(row["latency"]["upper"]["count"], row["delivered"], "{what}: {row}");
             let site = |name: &str| row[name].as_str().unwrap().to_owned();
             let number = |name: &str| row[name].as_u64().unwrap();
             (site("publisher_site"), site("subscriber_site"), number("expected"), number("delivered"), number("lost"))

@@ -187,3 +187,29 @@ fn a_broker_that_is_left_alone_has_processors() {
     assert!(check(&record, "V28") == "valid" || others > 0.2, "{}", record["cost"]);
     assert!(record["cost"]["system"]["run_queue_wait_ns"].is_u64(), "{}", record["cost"]);
 }
+
+#[test]
+fn real_time_priority_that_starves_the_broker_is_no_loss_of_its_own() {
+    if !mosquitto::is_installed() {
+        return;
+    }
+    let place = Place::new();
+    let load =
+        ["run", "fan-in", "--set", "publishers=20", "--set", "rate=1000/s", "--set", "payload=100B", "--qos", "0"];
+    let how = ["--system", "mosquitto", "--realtime", "--duration", "2s", "--warmup", "0s", "--drain", "3s"];
+    let called = place.call(&[&load[..], &how].concat());
+    assert!(matches!(called.code(), 0 | 5), "{called:?}");
+    let record = place.only_record();
+    assert_closed(&record);
+    assert_count_eq!(
+        count(&record, "offered"),
+        40_000,
+        "20 publishers, 1,000 a second each, 2 s: {}",
+        record["delivery"]
+    );
+    assert_count_eq!(count(&record, "sent") + count(&record, "unsent"), 40_000, "{}", record["delivery"]);
+    // Whoever has all processors may not call lost what the broker did not come to.
+    if count(&record, "lost") > 0 {
+        assert_eq!(record["verdict"]["status"], "invalid", "{} {}", record["delivery"], record["verdict"]["reasons"]);
+    }
+}

@@ -22,7 +22,7 @@ fn chains_are_whole_at_every_level() {
         let reactions = |name: &str| record["delivery"]["reactions"][name].as_u64().unwrap();
         assert_count_eq!(reactions("starved"), 0, "{}", record["delivery"]["reactions"]);
         assert!(reactions("triggered") > 100, "{}", record["delivery"]["reactions"]);
-        assert_eq!(reactions("scheduled") + reactions("triggered"), count(&record, "offered"));
+        assert_count_eq!(reactions("scheduled") + reactions("triggered"), count(&record, "offered"));
         // Five shops, one centre, two suppliers, four headquarters: a connection each.
         let sessions: u64 =
             record["cost"]["threads"].as_array().unwrap().iter().map(|shard| shard["sessions"].as_u64().unwrap()).sum();

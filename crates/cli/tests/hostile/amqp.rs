@@ -1,6 +1,6 @@
 //! AMQP servers that lie, of both versions.
 
-use crate::case::Ends::{NoGood, NobodyIn};
+use crate::case::Ends::{NeverValid, NobodyIn};
 use crate::case::{Case, Table, case};
 use crate::server::Step::{Close, Over, Reset, Slowly, Wait};
 use crate::server::{Step, hear, say};
@@ -51,6 +51,24 @@ fn tune(channel_max: u16, frame_max: u32, heartbeat_s: u16) -> Vec<u8> {
     method(0, 10, 30, &[&channel_max.to_be_bytes()[..], &frame_max.to_be_bytes(), &heartbeat_s.to_be_bytes()].concat())
 }
 
+/// A server of 0-9-1 that takes the log-in, and begins its answer to it with these bytes.
+fn tuned(bytes: Vec<u8>) -> Vec<Step> {
+    vec![hear("AMQP"), say(start("PLAIN")), hear(b"\xce"), say(bytes)]
+}
+
+/// One that opens the connection, and what follows.
+fn opened(steps: Vec<Step>) -> Vec<Step> {
+    let opening = [tuned(tune(2_047, 131_072, 60)), vec![hear(b"\xce"), hear(b"\xce"), say(method(0, 10, 41, &[0]))]];
+    [opening.concat(), steps].concat()
+}
+
+/// What random bytes of 0-9-1 are behind, and made from: a channel that is opened, a message.
+pub fn random_old() -> (Vec<Step>, Vec<u8>) {
+    let delivered = method(1, 60, 60, b"\x01c\0\0\0\0\0\0\0\x01\0\0\x0afan-in.0-0");
+    let header = frame(2, 1, &[0, 60, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0]);
+    (opened(vec![]), [method(1, 20, 11, &[0; 4]), delivered, header, frame(3, 1, b"abc")].concat())
+}
+
 fn close(code: u16, text: &[u8]) -> Vec<u8> {
     method(0, 10, 50, &[&code.to_be_bytes()[..], &[text.len() as u8], text, &[0; 4]].concat())
 }
@@ -58,12 +76,6 @@ fn close(code: u16, text: &[u8]) -> Vec<u8> {
 #[test]
 fn servers_of_0_9_1_that_lie() {
     let first = |bytes: Vec<u8>| vec![hear("AMQP"), say(bytes)];
-    let tuned = |bytes: Vec<u8>| vec![hear("AMQP"), say(start("PLAIN")), hear(b"\xce"), say(bytes)];
-    let opened = |steps: Vec<Step>| {
-        let opening =
-            [tuned(tune(2_047, 131_072, 60)), vec![hear(b"\xce"), hear(b"\xce"), say(method(0, 10, 41, &[0]))]];
-        [opening.concat(), steps].concat()
-    };
     let mut cases = strangers();
     cases.extend([
         case("no mechanism of ours", NobodyIn, first(start("GSSAPI"))),
@@ -78,26 +90,26 @@ fn servers_of_0_9_1_that_lie() {
         case("closes at the log-in", NobodyIn, tuned(close(403, b"ACCESS_REFUSED"))),
         case("closes with text that is none", NobodyIn, tuned(close(320, b"\xff\xfe\xfd"))),
         case("frames of 1 byte", NobodyIn, tuned(tune(2_047, 1, 60))),
-        case("heartbeats each second, and none of its own", NoGood, opened(vec![])),
+        case("heartbeats each second, and none of its own", NeverValid, opened(vec![])),
         case(
             "one channel only",
-            NoGood,
+            NeverValid,
             [tuned(tune(1, 131_072, 60)), vec![hear(b"\xce"), say(method(0, 10, 41, &[0]))]].concat(),
         ),
-        case("heartbeats for ever", NoGood, opened(vec![Over(200_000, frame(8, 0, b""))])),
-        case("a message on a channel that is closed", NoGood, opened(vec![say(method(9, 60, 60, &[0; 20]))])),
-        case("a body without a header", NoGood, opened(vec![say(frame(3, 1, b"abc"))])),
+        case("heartbeats for ever", NeverValid, opened(vec![Over(200_000, frame(8, 0, b""))])),
+        case("a message on a channel that is closed", NeverValid, opened(vec![say(method(9, 60, 60, &[0; 20]))])),
+        case("a body without a header", NeverValid, opened(vec![say(frame(3, 1, b"abc"))])),
         case(
             "a header of 2^63 bytes",
-            NoGood,
+            NeverValid,
             opened(vec![say(frame(2, 1, &[0, 60, 0, 0, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0]))]),
         ),
         case(
             "acknowledges what was not sent",
-            NoGood,
+            NeverValid,
             opened(vec![say(method(1, 60, 80, &[0, 0, 0, 0, 0, 0, 0, 9, 1]))]),
         ),
-        case("closes in the middle", NoGood, opened(vec![Wait(600), say(close(320, b"CONNECTION_FORCED"))])),
+        case("closes in the middle", NeverValid, opened(vec![Wait(600), say(close(320, b"CONNECTION_FORCED"))])),
     ]);
     OLD.run_all(&cases);
 }
@@ -123,13 +135,28 @@ fn list(length: u32, count: u32) -> Vec<u8> {
     [&[0xd0][..], &length.to_be_bytes(), &count.to_be_bytes()].concat()
 }
 
+/// A server of 1.0 that offers its mechanism and answers the choice of it with these bytes.
+fn asked(bytes: &[u8]) -> Vec<Step> {
+    vec![hear("AMQP"), say([SASL, &described(1, 0x40, MECHANISMS)].concat()), hear("ANONYMOUS"), say(bytes)]
+}
+
+/// One that takes the log-in, and what it says then.
+fn logged_in(bytes: Vec<u8>) -> Vec<Step> {
+    asked(&[&described(1, 0x44, OUTCOME)[..], AMQP, &bytes].concat())
+}
+
+/// What random bytes of 1.0 are behind, and made from: a connection and a session that are opened, a link, a message.
+pub fn random_new() -> (Vec<Step>, Vec<u8>) {
+    let open = described(0, 0x10, b"\xc0\x04\x01\xa1\x01x");
+    let begin = described(0, 0x11, b"\xc0\x0b\x04\x60\0\0\x43\x52\x64\x52\x64");
+    let attach = described(0, 0x12, b"\xc0\x09\x03\xa1\x03a-b\x43\x41");
+    let transfer = described(0, 0x14, b"\xc0\x07\x04\x43\x43\xa0\x01\x01\x43");
+    (logged_in([open, begin].concat()), [attach, transfer, b"\0\x53\x75\xa0\x03abc".to_vec()].concat())
+}
+
 #[test]
 fn servers_of_1_0_that_lie() {
     let first = |bytes: Vec<u8>| vec![hear("AMQP"), say([SASL, &bytes].concat())];
-    let asked = |bytes: &[u8]| {
-        vec![hear("AMQP"), say([SASL, &described(1, 0x40, MECHANISMS)].concat()), hear("ANONYMOUS"), say(bytes)]
-    };
-    let logged_in = |bytes: Vec<u8>| asked(&[&described(1, 0x44, OUTCOME)[..], AMQP, &bytes].concat());
     let mechanisms = |list: &[u8]| first(described(1, 0x40, list));
     let mut cases = strangers();
     cases.extend([

@@ -1,6 +1,6 @@
 //! Redis servers that lie.
 
-use crate::case::Ends::{NoGood, NobodyIn};
+use crate::case::Ends::{NeverValid, NobodyIn};
 use crate::case::{Table, case};
 use crate::server::Step::{Close, Over, Reset, Slowly, Wait};
 use crate::server::{Step, hear, say};
@@ -36,23 +36,27 @@ fn servers_that_lie() {
         case("a string of negative length", NobodyIn, first("$-7\r\n")),
         case("a number that overflows", NobodyIn, first(":99999999999999999999999\r\n")),
         case("a map of an odd number", NobodyIn, first("%1\r\n$5\r\nproto\r\n")),
-        case("HELLO byte by byte, then nothing", NoGood, vec![hear("HELLO"), Slowly(HELLO.as_bytes().to_vec())]),
-        case("answers nothing more", NoGood, opened(vec![])),
-        case("refuses every subscription", NoGood, opened(vec![hear("SUBSCRIBE"), say("-NOPERM no permissions\r\n")])),
-        case("a push of no kind", NoGood, then(">1\r\n$4\r\nwhat\r\n")),
-        case("an empty push", NoGood, then(">0\r\n")),
-        case("a message without payload", NoGood, then(">3\r\n$7\r\nmessage\r\n$1\r\na\r\n")),
-        case("a message of a billion bytes", NoGood, then(">3\r\n$7\r\nmessage\r\n$1\r\na\r\n$1000000000\r\n")),
-        case("subscribed to what nobody asked for", NoGood, then(">3\r\n$9\r\nsubscribe\r\n$1\r\nz\r\n:1\r\n")),
-        case("answers without questions", NoGood, opened(vec![Over(200_000, b":1\r\n".to_vec())])),
-        case("errors without questions", NoGood, opened(vec![Over(200_000, b"-ERR no\r\n".to_vec())])),
+        case("HELLO byte by byte, then nothing", NeverValid, vec![hear("HELLO"), Slowly(HELLO.as_bytes().to_vec())]),
+        case("answers nothing more", NeverValid, opened(vec![])),
+        case(
+            "refuses every subscription",
+            NeverValid,
+            opened(vec![hear("SUBSCRIBE"), say("-NOPERM no permissions\r\n")]),
+        ),
+        case("a push of no kind", NeverValid, then(">1\r\n$4\r\nwhat\r\n")),
+        case("an empty push", NeverValid, then(">0\r\n")),
+        case("a message without payload", NeverValid, then(">3\r\n$7\r\nmessage\r\n$1\r\na\r\n")),
+        case("a message of a billion bytes", NeverValid, then(">3\r\n$7\r\nmessage\r\n$1\r\na\r\n$1000000000\r\n")),
+        case("subscribed to what nobody asked for", NeverValid, then(">3\r\n$9\r\nsubscribe\r\n$1\r\nz\r\n:1\r\n")),
+        case("answers without questions", NeverValid, opened(vec![Over(200_000, b":1\r\n".to_vec())])),
+        case("errors without questions", NeverValid, opened(vec![Over(200_000, b"-ERR no\r\n".to_vec())])),
         case(
             "pushes for ever",
-            NoGood,
+            NeverValid,
             opened(vec![Over(100_000, b">4\r\n$8\r\npmessage\r\n$1\r\n*\r\n$1\r\na\r\n$3\r\nabc\r\n".to_vec())]),
         ),
-        case("zeros", NoGood, then(&"\0".repeat(10_000))),
-        case("closes in the middle", NoGood, opened(vec![Wait(600), Close])),
-        case("resets in the middle", NoGood, opened(vec![Wait(600), Reset])),
+        case("zeros", NeverValid, then(&"\0".repeat(10_000))),
+        case("closes in the middle", NeverValid, opened(vec![Wait(600), Close])),
+        case("resets in the middle", NeverValid, opened(vec![Wait(600), Reset])),
     ]);
 }

@@ -44,6 +44,7 @@ fn pages_work_in_a_browser() {
     command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/browser/pages.py"));
     command.arg(format!("http://127.0.0.1:{}", server.port)).arg(server.runs().join(".serve/token"));
     command.arg(libraries.join("node_modules/axe-core/axe.min.js")).env("HOME", place.path());
+    command.env("TMPDIR", place.path());
     let without = folder();
     let empty = Server::start(without.path(), &[]);
     command.arg(format!("http://127.0.0.1:{}", empty.port)).arg(empty.runs().join(".serve/token"));
@@ -62,7 +63,7 @@ fn a_run_is_watched_and_stopped_in_a_browser() {
     command.args(["--kill-after=5", LIMIT_S]).arg(libraries.join("bin/python3"));
     command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/browser/live.py"));
     command.arg(env!("CARGO_BIN_EXE_pubmark")).arg(libraries.join("node_modules/axe-core/axe.min.js"));
-    command.current_dir(place.path()).env("HOME", place.path());
+    command.current_dir(place.path()).env("HOME", place.path()).env("TMPDIR", place.path());
     let done = command.output().unwrap();
     let [out, errors] = [&done.stdout, &done.stderr].map(|bytes| String::from_utf8_lossy(bytes));
     assert!(done.status.success(), "{}: {out}{errors}", done.status);

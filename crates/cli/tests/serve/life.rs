@@ -1,5 +1,6 @@
 //! The life of a run: submitted, watched, read.
 
+use pubmark_testing::assert_count_eq;
 use serde_json::{Value, json};
 
 use crate::call::{self, Events};
@@ -29,7 +30,7 @@ fn a_run_is_submitted_watched_and_read() {
     let file = std::fs::read_to_string(server.runs().join(folder).join("record.json")).unwrap();
     assert_eq!(record, serde_json::from_str::<Value>(&file).unwrap());
     assert_eq!(record["workload"]["name"], "smart-home");
-    assert_eq!(entry["headline"]["delivered"], record["delivery"]["delivered"]);
+    assert_count_eq!(entry["headline"]["delivered"], record["delivery"]["delivered"]);
     let report = server.get(&format!("/runs/{id}/report"));
     assert!(report.body.starts_with("<!DOCTYPE html>") && report.body.contains("smart-home"), "{}", report.status);
     let table = server.get(&format!("/runs/{id}/table?table=series"));

@@ -7,6 +7,7 @@ mod browser;
 mod call;
 mod disturbance;
 mod hostile;
+mod killed;
 mod kinds;
 mod library;
 mod life;

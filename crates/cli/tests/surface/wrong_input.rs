@@ -9,6 +9,7 @@ const WRONG: &[(&str, &[&str])] = &[
     ("no-such-verb", &["runn", "smart-home"]),
     ("no-such-workload", &["run", "smart-hme", "--dry-run"]),
     ("no-such-system", &["run", "smart-home", "--system", "mosquito"]),
+    ("an-endpoint-as-system", &["run", "smart-home", "--system", "endpoint"]),
     ("no-such-protocol", &["run", "smart-home", "--protocol", "mqtt6"]),
     ("no-such-level", &["run", "smart-home", "--qos", "3"]),
     ("no-unit", &["run", "smart-home", "--duration", "60"]),

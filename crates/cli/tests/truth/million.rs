@@ -1,4 +1,4 @@
-//! A million messages with every kind of lie among them: journal and record agree exactly.
+//! Hundreds of thousands of messages with every kind of lie among them: journal and record agree exactly.
 
 use pubmark_testing::assert_count_eq;
 
@@ -14,8 +14,7 @@ foreign every=50021
 retained-copy every=60013
 ";
 
-#[test]
-fn a_million_messages_agree() {
+fn agree(duration: &str, messages: u64) {
     let arguments = [
         "fan-in",
         "--set",
@@ -25,16 +24,27 @@ fn a_million_messages_agree() {
         "--set",
         "payload=32B",
         "--duration",
-        "40s",
+        duration,
         "--warmup",
         "1s",
         "--drain",
         "30s",
     ];
     let truth = Liar::start(SCRIPT).run(&arguments);
-    assert_count_eq!(truth.count("offered"), 1_000_000);
+    assert_count_eq!(truth.count("offered"), messages);
     for field in ["lost", "duplicated", "out_of_order", "foreign", "retained_replay"] {
         assert!(truth.count(field) > 0, "no {field} in {}", truth.record["delivery"]);
     }
     truth.demand_agreement();
+}
+
+#[test]
+fn four_hundred_thousand_messages_agree() {
+    agree("16s", 400_000);
+}
+
+#[test]
+#[ignore = "40 s more of the same: a rotating tenth and `make test-all` have it"]
+fn a_million_messages_agree() {
+    agree("40s", 1_000_000);
 }

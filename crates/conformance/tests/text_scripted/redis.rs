@@ -91,6 +91,21 @@ fn a_subscription_of_two_words_is_refused_if_either_is() {
 }
 
 #[test]
+fn a_confirmation_of_what_was_not_asked_for_grants_nothing() {
+    for other in ["$9\r\nsubscribe\r\n$1\r\nz", "$10\r\npsubscribe\r\n$1\r\na"] {
+        let (mut meeting, id, mut script) = opened(subscriber("other", "a", Qos::BestEffort));
+        script.expect(&mut meeting.peer, b"$1\r\na\r\n");
+        script.say(format!(">3\r\n{other}\r\n:1\r\n").as_bytes());
+        meeting.peer.wait("closed", |record| !record.causes(id).is_empty());
+        let causes = meeting.peer.record.causes(id);
+        let is_named =
+            |cause: &Cause| matches!(cause, Cause::Protocol(words) if words.contains("which was not asked for"));
+        assert!(is_named(&causes[0]), "{causes:?}");
+        assert_count_eq!(meeting.peer.record.count(|event| matches!(event, Event::Subscribed(..))), 0);
+    }
+}
+
+#[test]
 fn a_message_arrives_once_wherever_it_is_cut() {
     let (mut meeting, id, mut script) = opened(subscriber("cut", "a", Qos::BestEffort));
     script.expect(&mut meeting.peer, b"$1\r\na\r\n");

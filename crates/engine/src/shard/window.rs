@@ -86,3 +86,32 @@ impl Window {
         self.start_ns.saturating_add_signed(relative_ns)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND_NS: u64 = 1_000_000_000;
+
+    #[test]
+    fn a_due_time_before_the_schedule_or_after_its_delivery_is_not_plausible() {
+        let window = Window::new(100 * SECOND_NS, 5 * SECOND_NS, 10 * SECOND_NS);
+        let at_ns = 103 * SECOND_NS;
+        let year_ns = 365 * 86_400 * SECOND_NS;
+        for (due_ns, is_plausible) in [
+            (102 * SECOND_NS, true),
+            (95 * SECOND_NS, true),
+            (95 * SECOND_NS - COMPACT_STEP_NS, false),
+            (94 * SECOND_NS, false),
+            (0, false),
+            (at_ns, true),
+            (at_ns + SECOND_NS, true),
+            (at_ns + SECOND_NS + 1, false),
+            (at_ns + year_ns, false),
+            (u64::MAX, false),
+        ] {
+            assert_eq!(window.is_plausible(due_ns, at_ns), is_plausible, "{due_ns}");
+        }
+        assert!(!Window::NONE.is_plausible(at_ns, at_ns), "nothing has a time before the window is known");
+    }
+}

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use proptest::prelude::*;
+use pubmark_model::random::mix;
 use pubmark_protocol::events::Reason;
 use pubmark_testing::assert_count_eq;
 
@@ -76,4 +78,59 @@ fn a_schedule_that_is_begun_late_offers_what_was_due_before_and_its_lag_is_ours(
     let late = lag.count_above(0);
     assert!((295_000_000..=301_000_000).contains(&lag.max_ns()), "{}", lag.max_ns());
     assert!(late.abs_diff(due_in_a_second * 3 / 10) <= 3, "{late} of them were late");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    #[test]
+    fn whoever_flaps_a_message_is_in_the_category_that_the_broker_wrote_down(
+        (devices, every_us, subscribers) in (1u32..5, 900u32..20_000, 1u32..4),
+        (is_kept, best_effort) in (any::<bool>(), any::<bool>()),
+        cuts in proptest::collection::vec((0u32..3, 0i64..1_600 * MS), 0..12),
+        (seed, lost, longest_ns) in (any::<u64>(), 0u64..200, 1_000u64..1_000_000_000),
+    ) {
+        // Brokers keep messages of QoS 1 for a session.
+        let (session, qos) = if is_kept { ("persistent", 1) } else { ("clean", u8::from(!best_effort)) };
+        let workload = format!(
+            "
+name: virtual
+devices:
+  - {{name: device, count: {devices}, arrival: periodic, every: {every_us}us, payload: 100B, topic: 'v/{{device}}', qos: {qos}}}
+subscribers:
+  - {{name: subscriber, count: {subscribers}, filters: ['v/#'], qos: {qos}, session: {session}}}
+"
+        );
+        let simulation = Simulation::new(&workload, Duration::from_millis(1_500));
+        for (subscriber, at_ns) in cuts {
+            simulation.at(at_ns, move |broker| broker.cut(&format!("s{}", subscriber % subscribers)));
+        }
+        {
+            let mut broker = simulation.broker.borrow_mut();
+            // Both sides know at one time that a subscription holds again.
+            broker.accepts_after_ns = 0;
+            broker.fate = Box::new(move |publisher, sequence, (_, listener)| {
+                let draw = mix(mix(seed ^ u64::from(publisher) << 32 ^ u64::from(sequence)) ^ u64::from(listener.0));
+                if draw % 1_000 < lost { vec![] } else { vec![1_000 + mix(draw) % longest_ns] }
+            });
+        }
+        let ended = simulation.run();
+        let (broker, delivery) = (ended.broker.borrow(), &ended.outcome.books.delivery);
+        let had_session = broker.journal.len() as u64;
+        let arrived = broker.journal.iter().filter(|copy| copy.at_ns.is_some_and(|at_ns| at_ns <= ended.at_ns)).count();
+        let delivered = arrived as u64 - broker.overtaken;
+        assert_count_eq!((delivery.offered, delivery.sent, delivery.unknown), (broker.published, broker.published, 0));
+        assert_count_eq!(
+            (delivery.expected, delivery.delivered, delivery.lost, delivery.absent),
+            (
+                had_session,
+                delivered,
+                had_session - delivered,
+                broker.published * u64::from(subscribers) - had_session
+            ),
+            "{} cuts, {} overtaken",
+            broker.cuts,
+            broker.overtaken
+        );
+    }
 }

@@ -95,10 +95,10 @@ fn none_drawn(kind: FaultKind, seed: u64, means: (Duration, Duration), window_ns
     let first = drawn(0, kind, seed, means, u64::MAX).first().map_or(window_ns, Occurrence::end_ns);
     let has_some = |other: &u64| !drawn(0, kind, *other, means, window_ns).is_empty();
     let another = (1..=SEEDS_TRIED).map(|step| seed.wrapping_add(step)).find(has_some);
-    let another = another.map_or_else(String::new, |other| format!(", or another seed: {other} has some"));
+    let another = another.map_or_else(String::new, |other| format!(", or use seed {other}, which has such a fault"));
     format!(
-        "`{}` by `mttf` would not happen: of seed {seed} the first is over {} after the start of the measured window, which is {} \
-         long: a longer window{another}",
+        "`{}` by `mttf` would not happen in this run: with seed {seed} the first such fault ends {} after the start of the measured \
+         window, and the window lasts {}; measure longer{another}",
         kind.as_str(),
         seconds(first),
         seconds(window_ns)
@@ -197,7 +197,8 @@ mod tests {
     fn a_window_without_a_drawn_fault_is_refused_with_a_seed_that_has_some() {
         let why = occurrences(&[random(30, 5)], 1, MINUTE).unwrap_err();
         assert!(
-            why.contains("of seed 1 the first is over 74.758 s after") && why.ends_with("seed: 2 has some"),
+            why.contains("with seed 1 the first such fault ends 74.758 s after")
+                && why.ends_with("use seed 2, which has such a fault"),
             "{why}"
         );
         assert!(!occurrences(&[random(30, 5)], 2, MINUTE).unwrap().is_empty());

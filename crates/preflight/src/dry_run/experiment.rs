@@ -13,7 +13,7 @@ use pubmark_model::plan::{Plan as RunPlan, PlanOptions};
 use pubmark_runner::progress_text::seconds;
 use pubmark_runner::{PreparedRun, RunError};
 
-use super::run;
+use super::{images, run};
 
 /// What the probes of a run's links take.
 const PROBING: Duration = Duration::from_secs(2);
@@ -30,7 +30,9 @@ pub fn text(plan: &Plan, machines: &Machines) -> String {
 pub fn on_this_machine(plan: &Plan, machines: &Machines, stop: &AtomicBool) -> Result<String, RunError> {
     // Before anything that uses the machine.
     let share = quiet::share(stop);
-    Ok(outline(plan, machines, share) + "\n" + &cells(plan) + &machine(plan, machines)? + &cautions(plan))
+    let runs = plan.cells.iter().filter_map(|cell| cell.run.as_deref().ok());
+    let images = images::lines(runs);
+    Ok(outline(plan, machines, share) + "\n" + &cells(plan) + &images + &machine(plan, machines)? + &cautions(plan))
 }
 
 /// `share` is what others use of this machine, where it is known.

@@ -3,6 +3,7 @@
 pub mod capacity;
 pub mod choose;
 pub mod experiment;
+mod images;
 pub mod paper;
 mod placement;
 pub mod run;

@@ -3,7 +3,7 @@
 //! Checked against published tables in the tests below. Written here because the functions are short and the libraries that
 //! have them bring linear algebra along.
 
-/// Steps of a bisection: 2^-100 of the bracket is below the spacing of floating-point numbers.
+/// Steps of a bisection, at most: 2^-100 of the bracket is below the spacing of floating-point numbers.
 const BISECTIONS: usize = 100;
 /// Terms of the continued fraction, at most. It converges in about √max(a, b) terms.
 const TERMS: usize = 10_000;
@@ -39,10 +39,15 @@ pub fn normal_quantile(fraction: f64) -> f64 {
 fn bisect(mut low: f64, mut high: f64, is_below: impl Fn(f64) -> bool) -> f64 {
     for _ in 0..BISECTIONS {
         let middle = 0.5 * (low + high);
+        // No number lies between them: every further step would be this one.
+        let is_last = middle <= low || middle >= high;
         if is_below(middle) {
             low = middle;
         } else {
             high = middle;
+        }
+        if is_last {
+            break;
         }
     }
     0.5 * (low + high)

@@ -51,3 +51,19 @@ pub fn how_efficiency_is_counted(figures: &EfficiencyFigures) -> String {
     });
     format!("{headers}{}", agreement.unwrap_or_default())
 }
+
+#[cfg(test)]
+mod tests {
+    use pubmark_record::efficiency::PacketCounts;
+
+    use super::*;
+
+    #[test]
+    fn where_nothing_was_sent_there_is_no_efficiency() {
+        let counts = PacketCounts { sent_packets: 9, sent_bytes: 500, received_packets: 9, received_bytes: 500 };
+        let idle = GroupEfficiency { source: Source::Counted, window: Some(counts), ..GroupEfficiency::default() };
+        let figures = EfficiencyFigures::of(vec![idle]);
+        assert_eq!(efficiency(&figures), format!("{MISSING}: no payload was sent or delivered"));
+        assert_eq!(ratio(figures.groups[0].ratios.sent_ip), MISSING);
+    }
+}

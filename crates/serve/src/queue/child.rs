@@ -40,10 +40,17 @@ impl Running {
         let lock = file(LOCK_FILE)?;
         lock.try_lock()?;
         let (server, held) = (std::process::id(), lock.as_raw_fd());
-        // SAFETY: between fork and exec only prctl, getppid and fcntl are called, which are async-signal-safe; the descriptor is open
-        // until the child is another program.
+        // SAFETY: between fork and exec only signal, prctl, getppid and fcntl are called, which are async-signal-safe; the descriptor is
+        // open until the child is another program.
         unsafe {
             command.pre_exec(move || {
+                // A shell starts what runs in its background with these ignored (POSIX, XCU 2.11), and exec keeps that: a server so
+                // started could ask nobody to end.
+                for asked in [libc::SIGINT, libc::SIGTERM] {
+                    if libc::signal(asked, libc::SIG_DFL) == libc::SIG_ERR {
+                        return Err(io::Error::last_os_error());
+                    }
+                }
                 if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM) == -1 || libc::fcntl(held, libc::F_SETFD, 0) == -1
                 {
                     return Err(io::Error::last_os_error());
@@ -134,6 +141,40 @@ mod tests {
     /// A shell that does this.
     fn start(text: &str, folder: &Path) -> Running {
         Running::start(Path::new("/bin/sh"), &["-c".into(), text.into()], folder).unwrap()
+    }
+
+    #[test]
+    fn a_server_whose_shell_ignores_an_interruption_can_interrupt_its_runs() {
+        const INSIDE: &str = "PUBMARK_SERVE_IGNORES_INTERRUPTIONS";
+        if std::env::var_os(INSIDE).is_none() {
+            let test = "queue::child::tests::a_server_whose_shell_ignores_an_interruption_can_interrupt_its_runs";
+            let mut command = Command::new(std::env::current_exe().unwrap());
+            command.args(["--exact", test]).env(INSIDE, "1");
+            let ignore = || {
+                // SAFETY: signal is async-signal-safe.
+                unsafe { libc::signal(libc::SIGINT, libc::SIG_IGN) };
+                Ok(())
+            };
+            // SAFETY: as above.
+            unsafe { command.pre_exec(ignore) };
+            let output = command.output().unwrap();
+            return assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let mut running = start("exec sleep 60", folder.path());
+        running.signal(libc::SIGINT);
+        let began = Instant::now();
+        let ended = loop {
+            if let Some(ended) = running.ended().unwrap() {
+                break ended;
+            }
+            if began.elapsed() > KILLED {
+                running.signal(libc::SIGKILL);
+                panic!("an interruption did not end it");
+            }
+            std::thread::sleep(LOOK);
+        };
+        assert_eq!(ended, None, "the signal ended it");
     }
 
     #[test]

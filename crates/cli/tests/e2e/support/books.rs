@@ -59,7 +59,7 @@ pub fn names_deviation(record: &Value, name: &str) -> bool {
 fn assert_identities(books: &Value, of: &str) {
     let sum = |names: &[&str]| names.iter().map(|name| number(books, name)).sum::<u64>();
     let left_us = sum(&["sent", "skipped_planned", "skipped_disconnected", "refused", "unsent"]);
-    assert_eq!(number(books, "offered"), left_us, "sending side of {of}: {books}");
+    assert_count_eq!(number(books, "offered"), left_us, "sending side of {of}: {books}");
     assert_count_eq!(
         number(books, "expected"),
         sum(&["delivered", "lost", "unknown"]),
@@ -137,25 +137,25 @@ fn assert_corrupt(record: &Value) {
 fn assert_samples(record: &Value) {
     let samples = |distribution: &Value| distribution["count"].as_u64().unwrap_or(0);
     let latencies = samples(&record["latency"]["total"]["upper"]);
-    assert_eq!(
+    assert_count_eq!(
         samples(&record["latency"]["scheduler_lag"]),
         count(record, "offered"),
         "a lag for every message offered"
     );
-    assert_eq!(
+    assert_count_eq!(
         latencies,
         count(record, "delivered") + count(record, "delivered_after_refusal") + count(record, "unmatched"),
         "a latency for every message delivered"
     );
     let without = record["latency"]["without_write_start"].as_u64().unwrap();
-    assert_eq!(
+    assert_count_eq!(
         samples(&record["latency"]["service"]["upper"]) + without,
         latencies,
         "a service latency where there is one"
     );
     let types = record["tables"]["by_type"].as_array().unwrap();
     let by_type: u64 = types.iter().map(|row| row["latency"]["upper"]["count"].as_u64().unwrap_or(0)).sum();
-    assert_eq!(by_type, latencies, "latencies over types");
+    assert_count_eq!(by_type, latencies, "latencies over types");
 }
 
 /// Everything that was expected arrived, once.

@@ -21,6 +21,17 @@ pub fn with_files_in(folder: &Path) -> Vec<u32> {
     all.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).filter(uses_folder).collect()
 }
 
+/// Processes that know a folder by their environment: a call that has it for its temporary files, and whatever that started.
+pub fn with_environment_of(folder: &Path) -> Vec<u32> {
+    let wanted = folder.as_os_str().as_encoded_bytes();
+    let knows_folder = |pid: &u32| {
+        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        is_there(*pid) && environment.windows(wanted.len()).any(|piece| piece == wanted)
+    };
+    let all = std::fs::read_dir("/proc").unwrap();
+    all.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).filter(knows_folder).collect()
+}
+
 /// Processes that a process started and that run.
 pub fn children_of(parent: u32) -> Vec<u32> {
     let all = std::fs::read_dir("/proc").unwrap();
