@@ -2,7 +2,7 @@
 
 use pubmark_model::workload::Workload;
 use pubmark_protocol::client_program::{ClientProgram, Hello};
-use pubmark_protocols::{self as protocols, Protocol, Spoken};
+use pubmark_protocols::{self as protocols, Protocol, ProtocolPair};
 
 use pubmark_systems::definition::Definition;
 use pubmark_systems::{client_programs, programs};
@@ -68,7 +68,7 @@ impl RunSpec {
 }
 
 /// The program of a specification that was checked.
-pub fn of(spec: &RunSpec, spoken: Spoken, workload: &Workload) -> Option<ClientProgram> {
+pub fn of(spec: &RunSpec, spoken: ProtocolPair, workload: &Workload) -> Option<ClientProgram> {
     spoken.publish.program?;
     let words = words(spec).ok().flatten()?;
     let protocol = spoken.publish.capabilities.name.to_owned();

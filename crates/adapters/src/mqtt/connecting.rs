@@ -26,7 +26,7 @@ const LAST_PACKET_ID: u16 = u16::MAX;
 
 impl<V: ProtocolVersion> Mqtt<V> {
     /// Appends CONNECT.
-    pub(super) fn say_connect(&mut self, link: &mut Link, shared: &mut Shared) -> Result<(), Cause> {
+    pub(super) fn send_connect(&mut self, link: &mut Link, shared: &mut Shared) -> Result<(), Cause> {
         let config = &link.config;
         let credentials = config.log_in(&shared.config);
         let signed = credentials.as_ref().map(|credentials| credentials.password.as_bytes());

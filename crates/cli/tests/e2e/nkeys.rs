@@ -191,8 +191,10 @@ fn a_token_that_expires_in_the_middle_ends_its_connection_and_is_refused_from_th
     let record = place.record(&["known.yaml", "--endpoint", &endpoint, "--duration", "6s", "--warmup", "0s"]);
     assert_closed(&record);
     let connections = &record["connections"];
-    assert_count_eq!(connections["log_in_ended"], 2, "{connections}");
-    assert_count_eq!(connections["dropped"], 2, "{connections}");
+    // Within the second in which it expires the server may take a token once more, and ends that connection at once.
+    let ended = connections["log_in_ended"].as_u64().unwrap();
+    assert!(ended >= 2, "{connections}");
+    assert_count_eq!(connections["dropped"], ended, "{connections}");
     assert!(connections["auth_failed"].as_u64().unwrap() >= 2, "they try again with the same token: {connections}");
     let causes = connections["causes"].to_string();
     assert!(causes.contains("log-in ended: User Authentication Expired"), "{causes}");

@@ -12,15 +12,18 @@ pub struct ProgramMeter {
     variable: &'static str,
     processes: TreeMeter,
     round: u32,
+    /// One was found before.
+    found: bool,
 }
 
 impl ProgramMeter {
     /// Of the programs that carry this variable.
     pub fn new(variable: &'static str) -> ProgramMeter {
-        ProgramMeter { variable, processes: TreeMeter::new(std::process::id()), round: 0 }
+        ProgramMeter { variable, processes: TreeMeter::new(std::process::id()), round: 0, found: false }
     }
 
-    /// CPU time, memory and threads now; `None` if none runs. New ones are looked for now and then, and with `search`.
+    /// CPU time, memory and threads now: nothing before the first one runs, `None` after the last one has ended. New ones are looked for
+    /// now and then, and with `search`.
     pub fn read(&mut self, search: bool) -> Option<Reading> {
         let pids = if search || self.round.is_multiple_of(ROUNDS_BETWEEN_SEARCHES) {
             tree::marked_below(std::process::id(), self.variable)
@@ -28,7 +31,10 @@ impl ProgramMeter {
             self.processes.pids().collect()
         };
         self.round = self.round.wrapping_add(1);
-        let found = self.processes.read_these(pids)?;
+        let Some(found) = self.processes.read_these(pids) else {
+            return (!self.found).then(Reading::default);
+        };
+        self.found = true;
         Some(Reading { cpu_ns: found.cpu_ns, rss_bytes: found.rss_bytes, threads: found.threads, ..Reading::default() })
     }
 
@@ -68,7 +74,7 @@ mod tests {
     fn programs_are_those_that_carry_the_variable_with_all_that_they_started() {
         const VARIABLE: &str = "PUBMARK_TEST_PROGRAM_METER";
         let mut meter = ProgramMeter::new(VARIABLE);
-        assert_eq!(meter.read(true), None, "there is none");
+        assert_eq!(meter.read(true), Some(Reading::default()), "there is none yet");
         let (other, first, second) = (start(None), start(Some(VARIABLE)), start(Some(VARIABLE)));
         let deadline = Instant::now() + Duration::from_secs(10);
         let mut found = None;

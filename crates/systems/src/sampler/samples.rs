@@ -17,7 +17,7 @@ pub struct Sample {
     pub system: Option<Reading>,
     /// pubmark's own processes.
     pub generator: Option<Reading>,
-    /// Client programs, which are none of them; `None` while none runs.
+    /// Client programs, which are none of them; `None` in a run without, and once they have ended.
     pub programs: Option<Reading>,
     /// Of pubmark's, those of each group that has some of its own; as far as they had been started.
     pub groups: Vec<Option<Reading>>,
@@ -98,7 +98,10 @@ impl Samples {
         Cost {
             system: self.usage(SYSTEM, start_ns, end_ns),
             generator: self.usage(GENERATOR, start_ns, end_ns),
-            client_programs: self.usage(PROGRAMS, start_ns, end_ns),
+            // They start after the first sample, so nothing is known of them when idle.
+            client_programs: self
+                .usage(PROGRAMS, start_ns, end_ns)
+                .map(|usage| Usage { idle_rss_bytes: None, ..usage }),
             groups: (0..).zip(&self.groups).map(|(place, name)| self.group(place, name, start_ns, end_ns)).collect(),
             host: None,
             limits: self.limit_effect(start_ns, end_ns),
