@@ -1,5 +1,6 @@
 //! Runs whose client is a program: honest, lying, dying.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -147,22 +148,26 @@ fn client_libraries_are_compared_over_one_broker_with_what_each_costs() {
     let cells = result["cells"].as_array().unwrap();
     assert_eq!(cells.len(), 3, "{result}");
     for cell in cells {
-        let parts = ["runs", "failures"].map(|part| cell[part].as_array().unwrap().len());
-        assert_count_eq!(parts.iter().sum::<usize>(), 2, "every repetition is accounted for: {cell}");
+        // A busy machine makes runs invalid: these are failures, and may be repeated.
+        let [runs, failures] = ["runs", "failures"].map(|part| cell[part].as_array().unwrap());
+        let repetitions: BTreeSet<u64> =
+            runs.iter().chain(failures).map(|one| one["repetition"].as_u64().unwrap()).collect();
+        assert_eq!(repetitions, BTreeSet::from([1, 2]), "every repetition is accounted for: {cell}");
         let own = cell["settings"]["client"] == "pubmark";
         let figures = cell["figures"].as_array().unwrap();
         let of_program = figures.iter().find(|figure| figure["figure"] == "client CPU a million");
-        assert_eq!(of_program.is_some(), !own && parts[0] > 0, "{cell}");
+        assert_eq!(of_program.is_some(), !own && !runs.is_empty(), "{cell}");
     }
     let records = records(&experiment);
-    assert_count_eq!(records.len(), 6);
+    assert_count!(records.len() >= 6, "{}", records.len());
     for record in &records {
         assert_closed(record);
         let has_program = !record["connections"]["client_programs"].is_null();
         let used = &record["cost"]["client_programs"]["cpu_seconds"];
         assert_eq!(used.as_f64().is_some_and(|used| used > 0.0), has_program, "{}", record["cost"]);
     }
-    assert_count_eq!(records.iter().filter(|record| record["connections"]["client_programs"].is_null()).count(), 2);
+    let has_none = |record: &&Value| record["connections"]["client_programs"].is_null();
+    assert_count!(records.iter().filter(has_none).count() >= 2);
 }
 
 #[test]
