@@ -52,22 +52,40 @@ mod tests {
 
     use super::*;
 
-    /// A shell that has started one further process and uses the CPU for as long as it lives.
-    fn start(variable: Option<&str>) -> Child {
+    /// A shell with one further process, which both end with it.
+    struct Shell(Child);
+
+    impl Drop for Shell {
+        fn drop(&mut self) {
+            for pid in tree::below(self.0.id()).into_iter().chain([self.0.id()]) {
+                // SAFETY: plain numbers of processes that this test started.
+                unsafe { libc::kill(pid as libc::pid_t, libc::SIGKILL) };
+            }
+            self.0.wait().unwrap();
+        }
+    }
+
+    /// It uses the CPU for as long as it lives.
+    fn start(variable: Option<&str>) -> Shell {
         let mut command = Command::new("sh");
-        command.args(["-c", "sleep 60 & while :; do :; done"]).stdin(Stdio::null());
+        command.args(["-c", "sleep 60 & while :; do :; done"]).stdin(Stdio::null()).stdout(Stdio::null());
         variable.into_iter().for_each(|variable| {
             command.env(variable, "1");
         });
-        command.spawn().unwrap()
+        Shell(command.spawn().unwrap())
     }
 
-    fn end(mut child: Child) {
-        for pid in tree::below(child.id()).into_iter().chain([child.id()]) {
-            // SAFETY: plain numbers of processes that this test started.
-            unsafe { libc::kill(pid as libc::pid_t, libc::SIGKILL) };
+    /// Reads until it is as it should be: what ended is there until its parent has looked.
+    fn read_until(meter: &mut ProgramMeter, is_so: impl Fn(Option<Reading>) -> bool) -> Option<Reading> {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        loop {
+            let found = meter.read(true);
+            if is_so(found) {
+                return found;
+            }
+            assert!(Instant::now() < deadline, "{found:?}");
+            std::thread::sleep(Duration::from_millis(10));
         }
-        child.wait().unwrap();
     }
 
     #[test]
@@ -75,23 +93,16 @@ mod tests {
         const VARIABLE: &str = "PUBMARK_TEST_PROGRAM_METER";
         let mut meter = ProgramMeter::new(VARIABLE);
         assert_eq!(meter.read(true), Some(Reading::default()), "there is none yet");
-        let (other, first, second) = (start(None), start(Some(VARIABLE)), start(Some(VARIABLE)));
-        let deadline = Instant::now() + Duration::from_secs(10);
-        let mut found = None;
+        let (_other, first, second) = (start(None), start(Some(VARIABLE)), start(Some(VARIABLE)));
         // Each of both has a shell and its `sleep`.
-        while found.is_none_or(|found: Reading| found.threads < 4 || found.cpu_ns < 50_000_000) {
-            assert!(Instant::now() < deadline, "{found:?}");
-            std::thread::sleep(Duration::from_millis(10));
-            found = meter.read(true);
-        }
-        let before = found.unwrap();
+        let has_both = |found: Option<Reading>| found.is_some_and(|it| it.threads >= 4 && it.cpu_ns >= 50_000_000);
+        let before = read_until(&mut meter, has_both).unwrap();
         assert_eq!(before.threads, 4, "the other one is no client program");
         assert!(before.rss_bytes > 100_000 && meter.proportional_bytes() > Some(50_000), "{before:?}");
-        end(first);
-        let after = meter.read(false).unwrap();
-        assert!(after.cpu_ns >= before.cpu_ns && after.threads == 2, "{after:?}");
-        end(second);
-        assert_eq!(meter.read(true), None, "none is left");
-        end(other);
+        drop(first);
+        let after = read_until(&mut meter, |found| found.is_some_and(|it| it.threads == 2)).unwrap();
+        assert!(after.cpu_ns >= before.cpu_ns, "{after:?}");
+        drop(second);
+        read_until(&mut meter, |found| found.is_none());
     }
 }
