@@ -82,7 +82,7 @@ test-systems: build-tests
 test-all: test ## the same, the systems that start slowly (RabbitMQ, Artemis, HiveMQ), a hundred runs on busy machines, a Compose file run by podman, a Kubernetes of one node, a Slurm of four, links by the kernel in a virtual machine, ten minutes of fuzzing a parser, a million messages against the lying broker, the long form of the hostile suite
 	@sh .ci/install-packages $(SLOW_PACKAGES)
 	@sh .ci/install-systems target/debug/pubmark $(SLOW_SYSTEMS)
-	$(CARGO) test --workspace --no-fail-fast --test slow_systems --test rabbitmq --test amqp10 --test zenoh --test dds_peers -- --ignored
+	$(CARGO) test --workspace --no-fail-fast --test slow_systems --test rabbitmq --test amqp10 --test zenoh --test dds_peers --test documents -- --ignored
 	$(MAKE) image ENGINE=podman
 	$(CARGO) test --workspace --test e2e -- --ignored --nocapture
 	$(CARGO) test --workspace --test truth -- --ignored

@@ -13,7 +13,7 @@ const { createRequire } = require('node:module');
 const places = [__dirname, path.join(__dirname, '../../target/clients/mqttjs')];
 const place = places.find((folder) => fs.existsSync(path.join(folder, 'node_modules/mqtt')));
 if (!place) {
-  console.error('MQTT.js is not installed: `npm ci` in clients/mqttjs');
+  console.error('Error: MQTT.js is not installed: `pubmark install mqttjs`, or `npm ci` in clients/mqttjs');
   process.exit(1);
 }
 const load = createRequire(path.join(place, 'client.js'));

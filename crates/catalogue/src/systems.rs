@@ -62,6 +62,7 @@ pub fn details(name: &str) -> Result<Option<String>, RunError> {
         ("homepage", system.homepage.clone()),
         ("speaks", Some(spoken.join(", "))),
         ("runs as", Some(ways(&system).join(", "))),
+        ("clients", clients(&system)),
         ("largest", largest),
         ("here", here),
         ("tested", Some(tested(&system))),
@@ -75,6 +76,12 @@ pub fn details(name: &str) -> Result<Option<String>, RunError> {
     }
     text.push_str(&marks(std::slice::from_ref(&system)));
     Ok(Some(text))
+}
+
+/// Client programs that its definition names.
+fn clients(system: &Definition) -> Option<String> {
+    let names: Vec<String> = system.clients.keys().map(|name| format!("`--client {name}`")).collect();
+    (!names.is_empty()).then(|| names.join(", "))
 }
 
 /// What proves that pubmark works with it, and how.
@@ -192,6 +199,9 @@ pub fn markdown() -> Result<String, RunError> {
         text.push_str(&offers(&system));
         text.push_str(&back_ends(&system));
         text.push_str(&limits(&system));
+        for (name, command) in &system.clients {
+            text.push_str(&format!("\nClient program `--client {name}`: `{command}`.\n"));
+        }
         for paper in &system.papers {
             text.push_str(&format!("\nMeasured by {}: version {}.\n", paper.paper, paper.version));
         }

@@ -103,6 +103,8 @@ pub struct Recorder {
     pub wills: usize,
     /// Messages that their senders kept back.
     pub withheld: usize,
+    /// New tokens that were taken on open connections.
+    pub reauthenticated: usize,
     /// Arrivals that no filter of their session chose.
     pub passed_over: usize,
     /// Arrivals that are no messages of the suite.
@@ -192,6 +194,7 @@ impl Sink for Recorder {
             events::Event::Resent(token) => Event::Resent(session, token),
             events::Event::Writable => Event::Writable(session),
             events::Event::Secured(_) => return,
+            events::Event::Reauthenticated => return self.reauthenticated += 1,
             events::Event::Withheld(_) => return self.withheld += 1,
             events::Event::PassedOver => return self.passed_over += 1,
             events::Event::Missed(messages) => return self.missed += messages,

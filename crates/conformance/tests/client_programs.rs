@@ -44,6 +44,15 @@ impl Program for Paho {
     }
 }
 
+/// It compresses each body before it publishes it and undoes that: what arrives is what was sent.
+enum Transforming {}
+
+impl Program for Transforming {
+    fn words() -> Result<Vec<String>, String> {
+        with_library("paho/bin/python3", "paho/bin/python3", "transforming/client.py")
+    }
+}
+
 enum SixtyLines {}
 
 impl Program for SixtyLines {
@@ -83,7 +92,8 @@ impl Program for FastDds {
 
 fn open<P: Program>(protocol: &str, mut config: ShardConfig) -> Result<Box<dyn AnyClients>, OpenError> {
     let words = P::words().map_err(OpenError::Library)?;
-    config.connections.program = Some(Arc::new(ClientProgram { words, protocol: protocol.to_owned() }));
+    config.connections.program =
+        Some(Arc::new(ClientProgram { words, protocol: protocol.to_owned(), whole_payloads: false }));
     any::open::<ProgramClients>(config)
 }
 
@@ -159,6 +169,11 @@ fn program_mqttjs_mqtt_5_encrypted() {
 #[test]
 fn program_mqttjs_mqtt_311_plain() {
     run::<MqttJs, Mosquitto>(mqtt311::<MqttJs>, "mqtt311", Listener::Plain, LEFT_OUT);
+}
+
+#[test]
+fn program_that_transforms_bodies() {
+    run::<Transforming, Mosquitto>(mqtt5::<Transforming>, "mqtt5", Listener::Plain, LEFT_OUT);
 }
 
 #[test]

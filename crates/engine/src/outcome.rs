@@ -5,7 +5,7 @@ use pubmark_metrics::series::Series;
 use pubmark_record::record::{Delivery, ProbedPairs};
 
 use crate::books::Books;
-pub use crate::content::closing::{ContentAccount, GroupContent};
+pub use crate::content::closing::{ContentAccount, Differing, GroupContent};
 use crate::faults::outcome::FaultOutcome;
 pub use crate::followed::{Arrived, Followed};
 use crate::message_log::Log;

@@ -232,6 +232,10 @@ pub struct Counters {
     pub refused: u64,
     /// Refused for the log-in.
     pub auth_failed: u64,
+    /// Of those that had been accepted, ended by the system because their log-in holds no longer.
+    pub log_in_ended: u64,
+    /// New tokens that the system took on open connections.
+    pub reauthenticated: u64,
     /// TLS not agreed.
     pub tls_failed: u64,
     /// Ended without our asking.
@@ -320,6 +324,8 @@ impl Counters {
         self.established += other.established;
         self.refused += other.refused;
         self.auth_failed += other.auth_failed;
+        self.log_in_ended += other.log_in_ended;
+        self.reauthenticated += other.reauthenticated;
         self.tls_failed += other.tls_failed;
         self.dropped += other.dropped;
         other.secured.into_iter().for_each(|agreed| self.count_agreed(agreed));

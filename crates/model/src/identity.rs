@@ -100,6 +100,11 @@ impl GroupIdentity {
         self.rows.as_ref().is_some_and(|file| file.rows.iter().any(|row| row.nkey.is_some()))
     }
 
+    /// Do its clients renew their tokens on open connections?
+    pub fn reauthenticates(&self) -> bool {
+        self.token.as_ref().is_some_and(|token| token.rules.reauthentication.is_some())
+    }
+
     /// Does any of its clients show a certificate of its own?
     pub fn has_certificates(&self) -> bool {
         self.rows.as_ref().is_some_and(|file| file.rows.iter().any(|row| row.certificate.is_some()))
@@ -131,7 +136,8 @@ impl GroupIdentity {
                 None => given.user.as_deref().map(&fill).unwrap_or_default(),
             };
             let of_client = |text: &str| fill(text).replace("{user}", &user).replace("{client_id}", &client_id);
-            ClientToken { claims: token::filled(&given.rules.claims, &of_client), user }
+            let reauthentication = given.rules.reauthentication.clone();
+            ClientToken { claims: token::filled(&given.rules.claims, &of_client), user, reauthentication }
         });
         let (nkey, certificate) = row.map_or((None, None), |row| (row.nkey.clone(), row.certificate.clone()));
         ClientIdentity { client_id, is_given, credentials, token, nkey, certificate }

@@ -51,6 +51,17 @@ pub struct TokenRules {
     pub lifetime_s: u32,
     /// The claims, a JSON object, with placeholders in its texts. `iat` and `exp` are not among them: they are of the moment.
     pub claims: String,
+    /// A client proves on its open connection with a new token who it is, before the old one expires; only when it connects if `None`.
+    pub reauthentication: Option<Reauthentication>,
+}
+
+/// How a client renews its token on an open connection (MQTT 5.0 §4.12.1).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reauthentication {
+    /// Name of the authentication method, which its CONNECT names too.
+    pub method: String,
+    /// From when a token is signed until the next one is sent, s; above 0 and below the lifetime.
+    pub after_s: u32,
 }
 
 /// What a client's tokens say.
@@ -60,6 +71,8 @@ pub struct ClientToken {
     pub user: String,
     /// The claims, a JSON object.
     pub claims: String,
+    /// How it is renewed on an open connection.
+    pub reauthentication: Option<Reauthentication>,
 }
 
 /// The JSON of `claims` with `fill` done to each text in it, keys left as they are.

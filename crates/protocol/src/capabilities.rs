@@ -37,6 +37,9 @@ pub struct Features {
     /// Clients can log in: with user name and password, or a token in place of the password
     /// ([`crate::clients::SessionConfig::log_in`]).
     pub log_in: bool,
+    /// A client can prove anew who it is on its open connection
+    /// ([`pubmark_model::token::ClientToken::reauthentication`]).
+    pub reauthenticates: bool,
     /// A client can log in with an NKey ([`crate::clients::SessionConfig::nkey`]).
     pub nkeys: bool,
     /// Each session can show a certificate of its own in TLS ([`crate::clients::SessionConfig::certificate`]).
@@ -98,6 +101,7 @@ impl Features {
         properties: None,
         content_filters: None,
         log_in: false,
+        reauthenticates: false,
         nkeys: false,
         own_certificates: false,
         filters_at_clients: false,

@@ -85,7 +85,7 @@ pub enum Cause {
     Unreachable(String),
     /// The server refused the session, not for its log-in.
     Refused(Reason),
-    /// Wrong or missing user name or password.
+    /// Wrong or missing user name or password; of a session that was up, the log-in holds no longer.
     NotAuthorized(Reason),
     /// TLS could not be agreed.
     Tls(String),
@@ -186,6 +186,8 @@ pub enum Event<'a> {
     /// Written, not acknowledged, and the session is gone: nobody can know. Comes when the session is known to be lost
     /// (clean session: with [`Event::Closed`]; persistent: on a connect without session, or at the end).
     Unacknowledged(Token),
+    /// The server took a new token on an open connection.
+    Reauthenticated,
     /// Sent again after a reconnect that found the session.
     Resent(Token),
     /// A session that said [`crate::clients::SendOutcome::WouldBlock`] can take messages again.

@@ -34,11 +34,14 @@ impl<'a> From<&'a Credentials> for LogIn<'a> {
 }
 
 impl SessionToken {
-    /// A log-in with a token signed now. Without one, as on a machine without random numbers, the password is empty and the
-    /// system refuses it, which is counted.
-    pub(crate) fn log_in(&self) -> LogIn<'_> {
+    /// A token signed now. Without one, as on a machine without random numbers, it is empty and the system refuses it, which is counted.
+    pub fn sign(&self) -> String {
         let now_s = clock::realtime_ns() / 1_000_000_000;
-        let token = self.signer.as_ref().and_then(|signer| signer.sign(&self.client.claims, now_s)).unwrap_or_default();
-        LogIn { user: &self.client.user, password: token.into() }
+        self.signer.as_ref().and_then(|signer| signer.sign(&self.client.claims, now_s)).unwrap_or_default()
+    }
+
+    /// A log-in with a token signed now.
+    pub(crate) fn log_in(&self) -> LogIn<'_> {
+        LogIn { user: &self.client.user, password: self.sign().into() }
     }
 }

@@ -119,7 +119,14 @@ mod tests {
     use super::*;
 
     fn rules(algorithm: TokenAlgorithm, key: &str) -> TokenRules {
-        TokenRules { algorithm, key: Secret::new(key), key_id: None, lifetime_s: 60, claims: "{}".to_owned() }
+        TokenRules {
+            algorithm,
+            key: Secret::new(key),
+            key_id: None,
+            lifetime_s: 60,
+            claims: "{}".to_owned(),
+            reauthentication: None,
+        }
     }
 
     fn part(token: &str, number: usize) -> String {

@@ -18,6 +18,12 @@ pub struct Connections {
     pub refused: u64,
     /// Wrong or missing user name or password.
     pub auth_failed: u64,
+    /// Of `dropped`, ended by the system because the log-in holds no longer: a token that expired, rights that were taken away.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub log_in_ended: u64,
+    /// New tokens that the system took on open connections (MQTT 5 re-authentication).
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub reauthenticated: u64,
     /// TLS could not be agreed.
     pub tls_failed: u64,
     /// Ended without our asking.
@@ -48,6 +54,11 @@ pub struct Connections {
     /// What client programs (`--client`) reported; `null` without.
     #[serde(default)]
     pub client_programs: Option<ClientPrograms>,
+}
+
+/// A count that records leave out: those before it was counted lack it as well.
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// What client programs reported of themselves, and what it costs to speak with them.

@@ -27,6 +27,12 @@ pub struct ContentRow {
     pub filtered_bytes: u64,
     /// Of the filtered, messages that were no JSON with the fields that the predicate names.
     pub unreadable: u64,
+    /// Subscribers (and shared groups) that did not match or filter as many as they should, each compared by itself; `null` as `arrived`.
+    #[serde(default)]
+    pub differing_subscribers: Option<u64>,
+    /// Messages by which these differ, together.
+    #[serde(default)]
+    pub differing_messages: Option<u64>,
     /// Messages for which the predicate holds and that were lost or are unknown; `null` as `arrived`.
     pub missed: Option<u64>,
     /// Who filters: the subscribers, of what they received, or the broker.

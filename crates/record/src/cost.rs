@@ -14,7 +14,11 @@ pub struct Cost {
     pub system: Option<Usage>,
     /// pubmark itself, all its processes.
     pub generator: Option<Usage>,
-    /// Of it, groups whose clients ran in processes of their own (`isolate: process`).
+    /// The client programs (`--client 'COMMAND'`) and all that they started, which are neither the system nor pubmark; absent where
+    /// pubmark's own clients ran, or nodes started the programs elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_programs: Option<Usage>,
+    /// Of pubmark, groups whose clients ran in processes of their own (`isolate: process`).
     #[serde(default)]
     pub groups: Vec<GroupUsage>,
     /// The whole machine that the system runs on, where that can be seen (node_exporter, or a node that observes); never mixed with `system`.
@@ -30,6 +34,9 @@ pub struct Cost {
     pub system_cpu_s_per_million: Option<f64>,
     /// CPU seconds of pubmark per million messages delivered.
     pub generator_cpu_s_per_million: Option<f64>,
+    /// CPU seconds of the client programs per million messages delivered; absent where their CPU time is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_programs_cpu_s_per_million: Option<f64>,
     /// Growth of the system's resident set from idle to its peak, over the connections established, bytes; `null` below
     /// 100 connections, among which some pages of memory cannot be divided.
     pub system_bytes_per_connection: Option<f64>,
@@ -211,7 +218,7 @@ pub struct Contention {
     /// Share of the window in which some thread of the machine was ready to run and had no processor, 0 to 1: the growth of `total`
     /// in the line `some` of `/proc/pressure/cpu`. `null` in a kernel without pressure stall information.
     pub cpu_pressure: Option<f64>,
-    /// Cores that programs used that are neither the system nor pubmark; short bursts of theirs are counted by clock ticks and may
+    /// Cores that programs used that are neither the system nor pubmark nor a client program; short bursts of theirs are counted by clock ticks and may
     /// be missed. `null` where the system is not ours to see, or nodes drove the load.
     pub other_cores: Option<f64>,
 }

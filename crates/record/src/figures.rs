@@ -1,5 +1,6 @@
 //! The figures by which runs and systems are compared: one table, [`FIGURES`].
 
+use crate::cost::Usage;
 use crate::custom::{self, PREFIX};
 use crate::latency::{lower, upper};
 use crate::record::{Record, Side, Summary};
@@ -57,6 +58,8 @@ pub enum ShownOf {
     Tls,
     /// Those whose packets are counted.
     Packets,
+    /// Those whose client was a program that was sampled.
+    Programs,
 }
 
 /// A figure by which runs are compared.
@@ -149,6 +152,7 @@ impl<'a> Figure<'a> {
             ShownOf::All => true,
             ShownOf::Requests => record.requests.is_some(),
             ShownOf::Tls => record.connections.tls.is_some(),
+            ShownOf::Programs => record.cost.client_programs.is_some(),
             ShownOf::Packets => record.cost.efficiency.as_ref().is_some_and(|found| found.total.window.is_some()),
         }
     }
@@ -194,7 +198,7 @@ const MEMORY_STEPS: f64 = 0.02;
 const STRAY_MESSAGES: f64 = 1e-4;
 
 /// Every figure, in order. A new one is a row here.
-pub static FIGURES: [Figure<'static>; 26] = [
+pub static FIGURES: [Figure<'static>; 29] = [
     share("delivered", Better::Higher, delivered_share),
     count("lost", |record| delivery_count(record, record.delivery.messages.lost)),
     count("unknown", |record| delivery_count(record, record.delivery.messages.unknown)),
@@ -258,6 +262,29 @@ pub static FIGURES: [Figure<'static>; 26] = [
     positive("subscriber CPU", Unit::Cores, Better::Lower, Judged::Never, THREAD_CPU, |record| {
         record.cost.cores_of(Side::Subscribers)
     }),
+    Figure {
+        shown_of: ShownOf::Programs,
+        ..positive("client CPU", Unit::Cores, Better::Lower, Judged::Never, THREAD_CPU, |record| {
+            record.cost.client_programs.map(|usage| usage.cores)
+        })
+    },
+    Figure {
+        shown_of: ShownOf::Programs,
+        ..positive(
+            "client CPU a million",
+            Unit::CpuSecondsPerMillion,
+            Better::Lower,
+            Judged::Always,
+            THREAD_CPU,
+            client_cpu_per_million,
+        )
+    },
+    Figure {
+        shown_of: ShownOf::Programs,
+        ..positive("client memory", Unit::Bytes, Better::Lower, Judged::Never, MEMORY_STEPS, |record| {
+            record.cost.client_programs.map(|usage| usage.peak_rss_bytes as f64)
+        })
+    },
     positive("system memory", Unit::Bytes, Better::Lower, Judged::Always, MEMORY_STEPS, |record| {
         record.cost.system.map(|usage| usage.peak_rss_bytes as f64)
     }),
@@ -390,7 +417,15 @@ fn handshake(record: &Record) -> Option<f64> {
 }
 
 fn cpu_per_million(record: &Record) -> Option<f64> {
-    let usage = record.cost.system?;
+    per_million(record, record.cost.system?)
+}
+
+/// Of the client programs; pubmark's own clients have no such figure, as their CPU time is the generator's.
+fn client_cpu_per_million(record: &Record) -> Option<f64> {
+    per_million(record, record.cost.client_programs?)
+}
+
+fn per_million(record: &Record, usage: Usage) -> Option<f64> {
     (record.delivery.messages.delivered > 0)
         .then(|| usage.cpu_seconds * 1e6 / record.delivery.messages.delivered as f64)
 }
@@ -405,8 +440,21 @@ mod tests {
         let judged = |flood: bool| -> Vec<&str> {
             FIGURES.iter().filter(|figure| figure.judged.applies(flood)).map(|figure| figure.name).collect()
         };
-        assert_eq!(judged(false), ["delivered", "latency p50", "latency p99", "system CPU a million", "system memory"]);
-        assert_eq!(judged(true), ["delivered", "delivered rate", "system CPU a million", "system memory"]);
+        assert_eq!(
+            judged(false),
+            [
+                "delivered",
+                "latency p50",
+                "latency p99",
+                "system CPU a million",
+                "client CPU a million",
+                "system memory"
+            ]
+        );
+        assert_eq!(
+            judged(true),
+            ["delivered", "delivered rate", "system CPU a million", "client CPU a million", "system memory"]
+        );
     }
 
     #[test]
@@ -420,6 +468,21 @@ mod tests {
         assert_eq!(of(&record, "publisher CPU"), Some(0.102));
         record.cost.threads[0].cores = None;
         assert_eq!(of(&record, "publisher CPU"), None);
+    }
+
+    #[test]
+    fn client_programs_have_a_cost_and_pubmarks_own_clients_have_none() {
+        let mut record = crate::sample::record();
+        let of = |record: &Record, name: &str| super::figure(name).and_then(|figure| figure.value(record));
+        assert!(!super::figure("client CPU").unwrap().concerns(&record));
+        assert_eq!(of(&record, "client CPU a million"), None);
+        record.cost.client_programs =
+            Some(Usage { cpu_seconds: 2.0, cores: 0.2, peak_rss_bytes: 40 << 20, ..Usage::default() });
+        assert!(super::figure("client CPU").unwrap().concerns(&record));
+        let delivered = record.delivery.messages.delivered as f64;
+        assert_eq!(of(&record, "client CPU a million"), Some(2e6 / delivered));
+        assert_eq!(of(&record, "client CPU"), Some(0.2));
+        assert_eq!(of(&record, "client memory"), Some((40 << 20) as f64));
     }
 
     #[test]

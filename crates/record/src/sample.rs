@@ -367,6 +367,8 @@ pub fn content() -> ContentRow {
         filtered: 3_880,
         filtered_bytes: 465_600,
         unreadable: 0,
+        differing_subscribers: Some(0),
+        differing_messages: Some(0),
         missed: Some(0),
         at: FilterPlace::Client,
         filtered_out: None,

@@ -109,7 +109,7 @@ const fn column(
 }
 
 /// The figures in an experiment's tables, in order; those that no cell measured are left out. A new one is a row here.
-pub const EXPERIMENT_COLUMNS: [ExperimentColumn; 12] = [
+pub const EXPERIMENT_COLUMNS: [ExperimentColumn; 14] = [
     column("delivered", "delivered", "share delivered", Some("deliv.")),
     column("delivered rate", "rate", "rate delivered", None),
     column("latency p50", "p50", "p50", Some("p50")),
@@ -120,6 +120,13 @@ pub const EXPERIMENT_COLUMNS: [ExperimentColumn; 12] = [
     column("publisher CPU", "pub. CPU", "CPU of publishers", None),
     column("subscriber CPU", "sub. CPU", "CPU of subscribers", None),
     column("system CPU a million", "CPU a million", "CPU time a million messages", Some("CPU/M")),
+    column(
+        "client CPU a million",
+        "client a million",
+        "CPU time of the client program a million messages",
+        Some("client/M"),
+    ),
+    column("client memory", "client memory", "memory of the client program", None),
     column("system memory", "memory", "memory", Some("memory")),
     column("memory per connection", "a connection", "memory a connection", None),
 ];

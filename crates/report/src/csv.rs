@@ -158,6 +158,9 @@ fn summary(record: &Record) -> String {
     }
     add("system", "cpu_per_million", "s", record.cost.system_cpu_s_per_million);
     add("generator", "cpu_per_million", "s", record.cost.generator_cpu_s_per_million);
+    if record.cost.client_programs.is_some() {
+        add("client program", "cpu_per_million", "s", record.cost.client_programs_cpu_s_per_million);
+    }
     add("system", "memory_per_connection", "bytes", record.cost.system_bytes_per_connection);
     if let Some(limits) = &record.cost.limits {
         for (name, unit, value) in [

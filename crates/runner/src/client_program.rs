@@ -1,16 +1,18 @@
 //! A program of the user's as the client: `--client 'python3 client.py'`.
 
+use pubmark_model::workload::Workload;
 use pubmark_protocol::client_program::{ClientProgram, Hello};
 use pubmark_protocols::{self as protocols, Protocol, ProtocolPair};
 
 use pubmark_systems::definition::Definition;
+use pubmark_systems::{client_programs, programs};
 
-use crate::error::RunError;
+use crate::error::{ErrorKind, RunError};
 use crate::spec::RunSpec;
 use crate::target;
 
-/// The words of a specification's client that is a program: a command, or the name of one in the definition of its system. `None` for
-/// the name of a client library, and where nothing is said.
+/// The words of a specification's client that is a program: a command, or the name of one in the definition of its system or among those
+/// that pubmark brings. `None` for any other name, and where nothing is said.
 ///
 /// # Errors
 /// It looks like a command, and is none; or there is no such system.
@@ -19,10 +21,28 @@ pub fn words(spec: &RunSpec) -> Result<Option<Vec<String>>, RunError> {
     if !is_name(client) {
         return command(client, &format!("`--client {client}`")).map(Some);
     }
-    let Some(system) = spec.target.system.as_deref() else { return Ok(None) };
-    let definition = target::definition(system)?;
-    let found = definition.clients.get(client);
-    found.map(|words| command(words, &format!("client `{client}` of system `{}`", definition.name))).transpose()
+    let definition = spec.target.system.as_deref().map(target::definition).transpose()?;
+    let of_system = definition.as_ref().and_then(|definition| definition.clients.get(client).map(String::as_str));
+    let Some(found) = of_system.or_else(|| client_programs::find(client).map(|known| known.command)) else {
+        return Ok(None);
+    };
+    let of = match &definition {
+        Some(definition) if of_system.is_some() => format!("client `{client}` of system `{}`", definition.name),
+        _ => format!("client `{client}`"),
+    };
+    let words = command(found, &of)?;
+    Ok(Some(words.iter().map(|word| programs::with_folder(word)).collect()))
+}
+
+/// Names of client programs that a specification can choose: those of its system, and those that pubmark brings.
+pub fn names(spec: &RunSpec) -> Vec<String> {
+    let of_system = spec.target.system.as_deref().and_then(|system| target::definition(system).ok());
+    let mut names: Vec<String> =
+        of_system.map(|definition| definition.clients.into_keys().collect()).unwrap_or_default();
+    names.extend(client_programs::names().map(str::to_owned));
+    let mut known = std::collections::BTreeSet::new();
+    names.retain(|name| known.insert(name.clone()));
+    names
 }
 
 fn is_name(client: &str) -> bool {
@@ -48,10 +68,17 @@ impl RunSpec {
 }
 
 /// The program of a specification that was checked.
-pub fn of(spec: &RunSpec, spoken: ProtocolPair) -> Option<ClientProgram> {
+pub fn of(spec: &RunSpec, spoken: ProtocolPair, workload: &Workload) -> Option<ClientProgram> {
     spoken.publish.program?;
     let words = words(spec).ok().flatten()?;
-    Some(ClientProgram { words, protocol: spoken.publish.capabilities.name.to_owned() })
+    let protocol = spoken.publish.capabilities.name.to_owned();
+    Some(ClientProgram { words, protocol, whole_payloads: looks_into_payloads(workload) })
+}
+
+/// Is more of a message that arrived needed than its header?
+fn looks_into_payloads(workload: &Workload) -> bool {
+    workload.subscribers.iter().any(|group| group.predicate.is_some())
+        || workload.devices.iter().any(|group| !group.transform.is_empty())
 }
 
 /// Starts a program once, to learn what it is.
@@ -63,11 +90,33 @@ pub fn hello(spec: &RunSpec, words: &[String]) -> Result<Hello, RunError> {
         return Err(RunError::input("`--client` names a program, and `--nodes` other machines")
             .hint("programs are started on this machine only: `--local-nodes`, or leave one of the two out"));
     }
+    if let Some(path) = client_programs::missing(words) {
+        let name = spec.protocols.client.as_deref().unwrap_or_default();
+        return Err(RunError::new(
+            ErrorKind::NotInstalled,
+            format!("the client program `{name}` is not installed: there is no `{}`", path.display()),
+        )
+        .hint(format!("`pubmark install {name}` installs it; or give the command of a program that you have")));
+    }
     let shown = words.join(" ");
     protocols::hello_of(words).map_err(|reason| {
-        RunError::input(format!("failed to start the client program `{shown}`: {reason}"))
-            .hint("docs/reference/client-protocol.md says what a client program is to do")
+        let hint = match installable(words) {
+            Some(name) => {
+                format!("`pubmark install {name}` installs the program and its library; then `--client {name}`")
+            }
+            None => {
+                "start it by hand in this folder; docs/reference/client-protocol.md says what a client program is to do"
+                    .to_owned()
+            }
+        };
+        RunError::input(format!("failed to start the client program `{shown}`: {reason}")).hint(hint)
     })
+}
+
+/// The program that pubmark brings which a command seems to mean: one of its words is a path with the folder of that name.
+fn installable(words: &[String]) -> Option<&'static str> {
+    let has_folder = |name: &str| words.iter().any(|word| word.split('/').rev().skip(1).any(|part| part == name));
+    client_programs::names().find(|name| has_folder(name))
 }
 
 /// The protocol as the program speaks it.
@@ -107,8 +156,18 @@ mod tests {
     #[test]
     fn a_system_names_programs_and_each_is_a_command() {
         let paho = with("paho", Some("mosquitto"));
-        assert_eq!(words(&paho).unwrap().unwrap(), ["python3", "clients/paho/client.py"]);
+        let commands = words(&paho).unwrap().unwrap();
+        let folder = programs::folder().map(|folder| folder.join("clients/paho/client.py").display().to_string());
+        assert_eq!(commands.last().cloned(), folder.or(Some("/nonexistent/clients/paho/client.py".to_owned())));
         assert_eq!(words(&with("other", Some("mosquitto"))).unwrap(), None);
+        // What pubmark brings is known with any system, and its definition says the same.
+        for program in &client_programs::CLIENT_PROGRAMS {
+            let commands: Vec<_> = [Some("mosquitto"), Some("emqx"), None]
+                .map(|system| words(&with(program.name, system)).unwrap().unwrap())
+                .into();
+            assert!(commands.iter().all(|own| *own == commands[0]), "{commands:?}");
+        }
+        assert_eq!(names(&with("pahoo", Some("mosquitto"))), ["mqttjs", "paho"]);
         for name in Definition::names() {
             for client in Definition::load(name).unwrap().clients.keys() {
                 assert!(is_name(client) && words(&with(client, Some(name))).unwrap().is_some(), "{client} of {name}");
@@ -131,6 +190,21 @@ mod tests {
         let words = ClientProgram::words("sh -c 'echo \"no module\" >&2; exit 3'").unwrap();
         let error = hello(&spec, &words).unwrap_err().to_string();
         assert!(error.contains("before its hello it ended with exit status: 3; it printed: no module"), "{error}");
+        let traceback = "sh -c 'echo Traceback >&2; echo in\\ main >&2; echo ModuleNotFoundError: No module >&2; exit 1' clients/paho/client.py";
+        let error = hello(&spec, &ClientProgram::words(traceback).unwrap()).unwrap_err();
+        assert!(error.to_string().ends_with("exit status: 1; it printed: ModuleNotFoundError: No module"), "{error}");
+        assert!(
+            format!("{error:?}").contains("`pubmark install paho` installs the program and its library"),
+            "{error:?}"
+        );
+        let absent = programs::folder().unwrap_or_else(|| "/nonexistent".into()).join("clients/absent/client");
+        if programs::folder().is_some() {
+            let error = hello(&with("absent", None), &[absent.display().to_string()]).unwrap_err();
+            assert!(
+                error.to_string().contains("the client program `absent` is not installed: there is no `"),
+                "{error}"
+            );
+        }
         let error = hello(&spec, &["echo".to_owned(), "nonsense".to_owned()]).unwrap_err().to_string();
         assert!(error.contains("its first frame is no hello"), "{error}");
     }

@@ -1,4 +1,5 @@
-//! Whether a system that was installed works: it is started, and a message is sent through it over each of its protocols.
+//! Whether a system that was installed works: it is started, and a message is sent through it over each of its protocols. A client
+//! program is started once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,7 +9,8 @@ use pubmark_systems::install::InstallError;
 use pubmark_systems::{Definition, Endpoint, StartOptions};
 
 use crate::error::{ErrorKind, RunError};
-use crate::readiness;
+use crate::spec::RunSpec;
+use crate::{client_program, readiness};
 
 /// Starts the system for each protocol and sends a message through it. Gives the protocols; those that neither pubmark nor
 /// a probe speaks are left out with a note.
@@ -32,6 +34,19 @@ pub fn try_out(definition: &Definition, stop: &Arc<AtomicBool>, note: &dyn Fn(&s
         tried.push(protocol.clone());
     }
     Ok(tried)
+}
+
+/// Starts a client program that pubmark brings once: its library, and what it speaks.
+///
+/// # Errors
+/// It is not installed, or does not start.
+pub fn try_out_client(name: &str) -> Result<(String, Vec<String>), RunError> {
+    let mut spec = RunSpec::new("hello");
+    spec.protocols.client = Some(name.to_owned());
+    let words = client_program::words(&spec)?;
+    let words = words.ok_or_else(|| RunError::input(format!("there is no client program `{name}`")))?;
+    let hello = client_program::hello(&spec, &words)?;
+    Ok((hello.title(), hello.protocols.into_iter().map(|claims| claims.name).collect()))
 }
 
 impl From<InstallError> for RunError {

@@ -14,10 +14,11 @@ use pubmark_record::threshold::Objectives;
 
 use crate::linked::{self, Linked};
 use crate::prepared::PreparedRun;
+use crate::spec::ConnectRate;
 use crate::target::Target;
 use crate::{client_program, faults, sockets, workers};
 
-/// Connections started a second, at most: what small brokers accept without refusing.
+/// Connections started a second at most, if a run asks for no other rate: what small brokers accept without refusing.
 const CONNECTS_PER_S: f64 = 2_000.0;
 /// Longest wait for sessions, on top of the ramp-up; and how long those that failed are tried again, where others are up.
 const CONNECT_LIMIT: Duration = Duration::from_secs(15);
@@ -73,7 +74,7 @@ impl PreparedRun {
             sources: sources.unwrap_or_else(|| [].into()),
             publisher_shards: shards(self.fleet.devices().len()),
             subscriber_shards: shards(self.fleet.subscribers().len()),
-            connects_per_s: CONNECTS_PER_S,
+            connects_per_s: connection.connects.map_or(CONNECTS_PER_S, ConnectRate::per_s),
             connect_limit: if are_linked { LINKED_CONNECT_LIMIT } else { CONNECT_LIMIT },
             hopeless_after: if are_linked { LINKED_CONNECT_LIMIT } else { HOPELESS_AFTER },
             realtime: generator.realtime,
@@ -86,7 +87,7 @@ impl PreparedRun {
                 keep_alive_s: KEEP_ALIVE_S,
                 resumes_tls: sockets::resume_tls(connection),
                 congestion_control: connection.congestion_control.as_deref().map(Into::into),
-                program: client_program::of(&self.spec, self.spoken).map(Arc::new),
+                program: client_program::of(&self.spec, self.spoken, &self.workload).map(Arc::new),
             },
         }
     }

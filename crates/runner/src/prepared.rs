@@ -328,7 +328,10 @@ impl PreparedRun {
         if on_nodes.is_some() {
             target.deviations.push(relayed::deviation(target.publish_at.shown(), "their node"));
         }
-        let started = Workers::default();
+        let started = match &plan.connections.program {
+            Some(_) => Workers::with_programs(pubmark_protocol::client_program::MARK),
+            None => Workers::default(),
+        };
         let launcher = self.launcher(&plan, linked, on_nodes, &started);
         if let (Some(linked), Some(sampling)) = (linked, plan.follows) {
             linked.follow(latency_breakdown::orders(&plan, sampling));

@@ -292,6 +292,7 @@ fn cost(measured: Cost, plan: &RunPlan, outcome: &Outcome) -> Cost {
     Cost {
         system_cpu_s_per_million: measured.system.and_then(|usage| per_million(usage.cpu_seconds)),
         generator_cpu_s_per_million: measured.generator.and_then(|usage| per_million(usage.cpu_seconds)),
+        client_programs_cpu_s_per_million: measured.client_programs.and_then(|usage| per_million(usage.cpu_seconds)),
         system_bytes_per_connection: grown.map(|bytes| bytes as f64 / connections as f64),
         threads: sections::threads(outcome),
         efficiency: sections::efficiency(plan, outcome),
@@ -304,7 +305,8 @@ fn cost(measured: Cost, plan: &RunPlan, outcome: &Outcome) -> Cost {
 pub fn add_contention(record: &mut Record, cpu_pressure: Option<f64>, on_nodes: bool) {
     let others = || {
         let (system, generator) = (record.cost.system?, record.cost.generator?);
-        Some((record.environment.busy_cores? - system.cores - generator.cores).max(0.0))
+        let programs = record.cost.client_programs.map_or(0.0, |usage| usage.cores);
+        Some((record.environment.busy_cores? - system.cores - generator.cores - programs).max(0.0))
     };
     // Programs of nodes may be on this machine or not.
     let other_cores = if on_nodes { None } else { others() };

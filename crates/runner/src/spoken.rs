@@ -45,10 +45,13 @@ fn side(
     let Some(client) = &spec.protocols.client else { return Ok(protocol) };
     let title = protocol.capabilities.title;
     let found = protocol.with_client(client).map_err(|known| {
-        RunError::input(format!("`--client {client}` is no client library for {title}")).hint(match known[..] {
-            [] => "it has one client only: leave `--client` out".to_owned(),
-            _ => suggestion::choices(client, known),
-        })
+        let programs = client_program::names(spec);
+        let names = known.into_iter().chain(programs.iter().map(String::as_str));
+        let names = suggestion::choices(client, names);
+        RunError::input(format!(
+            "`--client {client}` is no client library for {title}, and no client program that is known"
+        ))
+        .hint(format!("{names}; or the command of a program of yours (docs/how-to/write-a-client.md)"))
     })?;
     match found.client.and_then(|client| (client.missing)()) {
         Some(why) => Err(RunError::input(why).hint("leave `--client` out for one that is there")),
@@ -118,6 +121,15 @@ mod tests {
         let workload = spec.load().unwrap();
         let notes = notes(&spec, &workload, of(&spec, &workload).unwrap());
         assert!(notes[0].contains("does not speak mqtt5: clients speak nats"), "{notes:?}");
+    }
+
+    #[test]
+    fn a_client_that_nobody_knows_is_refused_with_those_that_are_known() {
+        let mut spec = RunSpec::new("hello");
+        spec.target.system = Some("mosquitto".to_owned());
+        spec.protocols.client = Some("pahoo".to_owned());
+        let error = of(&spec, &spec.load().unwrap()).map(|_| ()).unwrap_err();
+        assert!(format!("{error:?}").contains("did you mean `paho`? There are: `mqttjs`, `paho`"), "{error:?}");
     }
 
     #[test]

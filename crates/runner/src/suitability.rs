@@ -77,6 +77,9 @@ fn lacking_for_groups(workload: &Workload, spoken: ProtocolPair) -> Option<Strin
             if group.identity.logs_in() && !can.features.log_in {
                 return Some(format!("{kind} {}", no_log_in(can.name)));
             }
+            if group.identity.reauthenticates() && !can.features.reauthenticates {
+                return Some(format!("{kind} {}", no_reauthentication(spoken.subscribe)));
+            }
             if group.identity.has_nkeys() && !can.features.nkeys {
                 return Some(format!("{kind} {}", no_nkeys(can.name)));
             }
@@ -117,12 +120,11 @@ fn unread_header(workload: &Workload, protocol: &Protocol) -> Option<String> {
     let can = &protocol.capabilities;
     let beside = workload.devices.iter().find(|group| group.header == HeaderPlace::UserProperty);
     let group = beside.filter(|_| can.features.properties.is_none() && !workload.subscribers.is_empty())?;
-    Some(format!(
-        "device group `{}` has its header in a user property, subscribers over {} see none ({} have them): `header: payload`",
-        group.name,
-        can.name,
-        with_properties()
-    ))
+    let reason = match protocol.program {
+        Some(program) => format!("client programs have none, and {program} is one"),
+        None => format!("subscribers over {} see none ({} have them)", can.name, with_properties()),
+    };
+    Some(format!("device group `{}` has its header in a user property, {reason}: `header: payload`", group.name))
 }
 
 /// Why a protocol's subscribers cannot be slow ones.
@@ -197,18 +199,28 @@ fn lacking_option(kind: &str, group: &DeviceGroup, protocol: &Protocol) -> Optio
     } else if group.mqtt.topic_alias && !features.topic_alias {
         format!("asks for `topic_alias`, {name} has none")
     } else if features.properties.is_none() && group.header == HeaderPlace::UserProperty {
-        format!(
-            "has its header in a user property, messages have none in {name} ({} have): `header: payload`",
-            with_properties()
-        )
+        match protocol.program {
+            Some(program) => format!(
+                "has its header in a user property, and client programs have none, such as {program}: `header: payload`"
+            ),
+            None => format!(
+                "has its header in a user property, messages have none in {name} ({} have): `header: payload`",
+                with_properties()
+            ),
+        }
     } else if group.identity.logs_in() && !features.log_in {
         no_log_in(name)
+    } else if group.identity.reauthenticates() && !features.reauthenticates {
+        no_reauthentication(protocol)
     } else if group.identity.has_nkeys() && !features.nkeys {
         no_nkeys(name)
     } else if group.identity.has_certificates() && !features.own_certificates {
         no_certificates(name)
     } else if features.properties.is_none() && !group.properties.is_empty() {
-        format!("has `properties`, messages have none in {name} ({} have)", with_properties())
+        match protocol.program {
+            Some(program) => format!("has `properties`, client programs have none, such as {program}"),
+            None => format!("has `properties`, messages have none in {name} ({} have)", with_properties()),
+        }
     } else {
         return None;
     };
@@ -232,6 +244,16 @@ fn no_content_filter(group: &SubscriberGroup, spoken: ProtocolPair) -> Option<St
 
 fn no_log_in(protocol: &str) -> String {
     format!("has a log-in, {protocol} has none")
+}
+
+fn no_reauthentication(protocol: &Protocol) -> String {
+    let without = match protocol.program {
+        Some(program) => format!("and client programs such as {program} have not"),
+        None => format!("and {} has not", protocol.capabilities.name),
+    };
+    format!(
+        "renews tokens on open connections (`reauthenticate`), which pubmark's clients over mqtt5 alone do, {without}"
+    )
 }
 
 fn no_nkeys(protocol: &str) -> String {
@@ -382,6 +404,13 @@ mod tests {
         assert!(lacks.contains("subscribers over mqtt311 see none (mqtt5"), "{lacks}");
         let lacks = missing_between(&beside, "mqtt311", "mqtt5").unwrap();
         assert!(lacks.contains("messages have none in mqtt311"), "{lacks}");
+        let hello =
+            br#"{"versions": [1], "name": "paho", "version": "2.1", "protocols": [{"name": "mqtt5", "qos": [0]}]}"#;
+        let hello = pubmark_protocol::client_program::Hello::read(hello).unwrap();
+        let program = pubmark_protocols::of_program(pubmark_protocols::find("mqtt5").unwrap(), &hello).unwrap();
+        let lacks = lacking(&beside, ProtocolPair { publish: program, subscribe: program }).unwrap();
+        assert!(lacks.contains("client programs have none, and paho 2.1 is one: `header: payload`"), "{lacks}");
+        assert!(!lacks.contains("(mqtt5"), "{lacks}");
         let mut slow = plain.clone();
         slow.subscribers[0].processing = std::time::Duration::from_millis(5);
         assert_eq!(missing_in(&slow), None);

@@ -199,7 +199,8 @@ fn is_root() -> bool {
     unsafe { libc::geteuid() == 0 }
 }
 
-fn run_script(
+/// Runs a command of an installation, each line that it says handed to `line`.
+pub(crate) fn run_script(
     mut command: Command,
     system: &str,
     stop: &AtomicBool,

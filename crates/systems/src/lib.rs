@@ -8,6 +8,7 @@ pub mod affinity;
 pub mod awake;
 pub mod breaking;
 pub mod cgroup;
+pub mod client_programs;
 pub mod clock;
 pub mod condition;
 pub mod container;

@@ -144,8 +144,8 @@ pub(crate) fn version_in(output: &str, after: &str) -> Option<String> {
     output.split_once(after).and_then(|(_, rest)| rest.split_whitespace().next()).map(str::to_owned)
 }
 
-/// Fills in the one placeholder that is known before any start.
-fn with_folder(text: &str) -> String {
+/// A text with the one placeholder filled in that is known before any start: `{programs}`, the folder for programs.
+pub fn with_folder(text: &str) -> String {
     text.replace("{programs}", &folder_text())
 }
 

@@ -34,6 +34,20 @@ pub fn below(root: u32) -> Vec<u32> {
     descend(&children, children.get(&(root as i32)).cloned().unwrap_or_default())
 }
 
+/// Ids of the descendants of a process that began with this variable in their environment, and of all that is below them.
+pub fn marked_below(root: u32, variable: &str) -> Vec<u32> {
+    let children = children(&stats());
+    let all = descend(&children, children.get(&(root as i32)).cloned().unwrap_or_default());
+    let mark = format!("{variable}=");
+    let carries = |pid: &u32| {
+        let path = format!("/proc/{pid}/environ");
+        // One that has ended meanwhile carries nothing.
+        std::fs::read(path)
+            .is_ok_and(|text| text.split(|byte| *byte == 0).any(|word| word.starts_with(mark.as_bytes())))
+    };
+    descend(&children, all.into_iter().filter(carries).map(|pid| pid as i32).collect())
+}
+
 /// Ids of processes of our user that began with this variable in their environment.
 pub fn marked(variable: &str, value: &str) -> Vec<u32> {
     let mark = format!("{variable}={value}");

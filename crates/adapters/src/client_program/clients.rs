@@ -291,6 +291,7 @@ impl Clients for ProgramClients {
             keep_alive_s: clients.config.connections.keep_alive_s,
             maximum_payload_bytes: clients.maximum_payload() as u32,
             credit: CREDIT as u32,
+            whole_payloads: wanted.whole_payloads,
         };
         let json = serde_json::to_vec(&begin).map_err(|error| failed(error.to_string()))?;
         ToProgram::Begin(&json).encode(&mut program.out);

@@ -310,6 +310,11 @@ impl ProgramClients {
         sink: &mut impl Sink,
     ) -> Result<(), Misreport> {
         let whole = payload_bytes as usize;
+        // What is missing would count against the system: as a body that was changed on its way, or one that does not match.
+        if part.len() != whole && self.config.connections.program.as_ref().is_some_and(|program| program.whole_payloads)
+        {
+            return Err(Misreport::BodyIncomplete);
+        }
         let mut padded = vec![];
         let payload = if part.len() == whole {
             part

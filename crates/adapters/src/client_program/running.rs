@@ -8,7 +8,7 @@ use std::process::{Child, ChildStderr, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use pubmark_model::secret;
-use pubmark_protocol::client_program::ToProgram;
+use pubmark_protocol::client_program::{MARK, ToProgram};
 
 /// How long a program may take to exit after the goodbye.
 const EXIT_WITHIN: Duration = Duration::from_secs(2);
@@ -58,7 +58,7 @@ impl Running {
         let (name, arguments) = words.split_first().ok_or(io::ErrorKind::InvalidInput)?;
         let (socket, theirs) = UnixStream::pair()?;
         let mut command = Command::new(name);
-        command.args(arguments).process_group(0).stderr(Stdio::piped());
+        command.args(arguments).env(MARK, "1").process_group(0).stderr(Stdio::piped());
         command.stdin(OwnedFd::from(theirs.try_clone()?)).stdout(OwnedFd::from(theirs));
         end_with_parent(&mut command);
         let mut child = command.spawn()?;
@@ -143,10 +143,10 @@ impl Running {
         }
     }
 
-    /// The end of what it printed, as a part of a sentence, without these secrets.
+    /// What it printed last, as a part of a sentence, without these secrets: the line that names the error, or the last one.
     pub fn said(&self, secrets: &[&str]) -> String {
         let text = secret::without(&String::from_utf8_lossy(&self.printed), secrets);
-        let text = text.replace(char::is_control, " ");
+        let text = telling_line(&text).replace(char::is_control, " ");
         let text = text.trim();
         let skipped = text.chars().count().saturating_sub(MOST_SHOWN);
         let shown: String = text.chars().skip(skipped).collect();
@@ -200,6 +200,17 @@ impl Drop for Running {
     }
 }
 
+/// Of what a program printed, the line that says what is wrong: the last one that begins with the name of an error, such as the end of
+/// a Python traceback or the head of a Node.js one; the last line that is not empty, otherwise.
+fn telling_line(text: &str) -> &str {
+    let names_error = |line: &&str| {
+        let name = line.split([':', ' ']).next().unwrap_or_default();
+        line.contains(':') && (name.ends_with("Error") || name.ends_with("Exception"))
+    };
+    let lines = || text.lines().rev().filter(|line| !line.trim().is_empty());
+    lines().find(names_error).or_else(|| lines().next()).unwrap_or_default()
+}
+
 fn set_nonblocking(descriptor: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: plain system calls on a descriptor that is open.
     let set = unsafe {
@@ -226,4 +237,25 @@ fn end_with_parent(command: &mut Command) {
     };
     // SAFETY: between fork and exec only system calls are made that are async-signal-safe; nothing is allocated.
     unsafe { command.pre_exec(ask) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_traceback_the_line_with_the_error_is_shown() {
+        let python = "Traceback (most recent call last):\n  File \"c.py\", line 1, in <module>\nModuleNotFoundError: No module named 'paho'\n";
+        let node =
+            "node:internal:1\n  throw err;\n\nError: Cannot find module 'mqtt'\n    at load (a:1)\n\nNode.js v20.1\n";
+        for (text, line) in [
+            (python, "ModuleNotFoundError: No module named 'paho'"),
+            (node, "Error: Cannot find module 'mqtt'"),
+            ("python3: can't open file 'x.py'\n\n", "python3: can't open file 'x.py'"),
+            ("one\ntwo", "two"),
+            ("", ""),
+        ] {
+            assert_eq!(telling_line(text), line);
+        }
+    }
 }

@@ -66,6 +66,11 @@ pub trait Dialect: Sized {
         let _ = (link, shared, sink);
     }
 
+    /// The time is over after which the session proves anew who it is ([`Link::renew_after`]); the session is open.
+    fn renew(&mut self, link: &mut Link, shared: &mut Shared) {
+        let _ = (link, shared);
+    }
+
     /// Appends a message to the outbox; the session is open and the outbox has room.
     fn send(&mut self, link: &mut Link, shared: &mut Shared, message: Outgoing) -> Result<(), Refusal>;
 

@@ -13,6 +13,7 @@ impl<D: Dialect> Session<D> {
             self.check_wait(shared, now_ns, sink);
             return;
         }
+        self.check_renewal(shared, now_ns, sink);
         if self.link.at_work {
             // What the server may have said lies unread, so its silence says nothing.
             self.link.received_at_ns = now_ns;
@@ -35,6 +36,16 @@ impl<D: Dialect> Session<D> {
         if self.link.waits_until_ns.is_some_and(|until_ns| now_ns >= until_ns) {
             self.link.waits_until_ns = None;
             self.dialect.waited(&mut self.link, shared, sink);
+            self.flush(shared, sink);
+        }
+    }
+
+    /// It may be time to prove anew who the session is.
+    fn check_renewal(&mut self, shared: &mut Shared, now_ns: u64, sink: &mut impl Sink) {
+        let link = &mut self.link;
+        if link.phase == Phase::Open && link.renew_at_ns > 0 && now_ns >= link.renew_at_ns {
+            link.renew_at_ns = 0;
+            self.dialect.renew(link, shared);
             self.flush(shared, sink);
         }
     }

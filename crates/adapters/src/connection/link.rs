@@ -1,6 +1,7 @@
 //! A session's connection and its buffers, and what the connections of a shard share.
 
 use std::os::fd::AsFd;
+use std::time::Duration;
 
 use pubmark_protocol::client_certificate::WANTED;
 use pubmark_protocol::clients::{Outgoing, SessionConfig, SessionId, ShardConfig};
@@ -142,6 +143,8 @@ pub struct Link {
     pub(super) pinged_at_ns: Option<u64>,
     /// The dialect waits for the server before it opens the session, until then.
     pub(super) waits_until_ns: Option<u64>,
+    /// When the session proves anew who it is; 0 for never.
+    pub(super) renew_at_ns: u64,
     /// When the wheel brings this session next; entries for other times are out of date.
     pub(super) check_at_ns: u64,
     /// What it keeps from one TLS connection to the next.
@@ -179,6 +182,7 @@ impl Link {
             heard_within_ns: 0,
             pinged_at_ns: None,
             waits_until_ns: None,
+            renew_at_ns: 0,
             check_at_ns: 0,
             tls: DeviceTls::default(),
             own_tls: None,
@@ -277,6 +281,7 @@ impl Link {
     /// The server has accepted the session; silence of this length is ended by a ping, 0 for never.
     pub fn opened(&mut self, shared: &mut Shared, keep_alive_s: u16) {
         self.phase = Phase::Open;
+        self.renew_at_ns = 0;
         self.keep_alive_ns = u64::from(keep_alive_s) * 1_000_000_000;
         self.heard_within_ns = 0;
         self.pinged_at_ns = None;
@@ -325,6 +330,12 @@ impl Link {
     /// Lets the dialect know ([`super::Dialect::waited`]) if the session is not open at this time, or up to 250 ms later.
     pub fn wait(&mut self, shared: &mut Shared, until_ns: u64) {
         self.waits_until_ns = Some(shared.wheel.set(self.id.0, until_ns));
+    }
+
+    /// Lets the dialect renew what the session has proved who it is with ([`super::Dialect::renew`]), after so long, or up to 250 ms
+    /// later; the session is open.
+    pub fn renew_after(&mut self, shared: &mut Shared, after: Duration) {
+        self.renew_at_ns = shared.wheel.set(self.id.0, clock::monotonic_ns() + after.as_nanos() as u64);
     }
 
     /// Appends an answer: what `front` writes, its payload, and `end`.

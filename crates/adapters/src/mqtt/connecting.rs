@@ -11,6 +11,7 @@ use pubmark_wire::mqtt::{
     Will, connack_return_name, decode_connack, encode_connect, encode_subscribe, reason, reason_name,
 };
 
+use super::authenticating;
 use super::session::Mqtt;
 use super::version::ProtocolVersion;
 use crate::connection::{Dialect, Link, Shared};
@@ -28,7 +29,17 @@ impl<V: ProtocolVersion> Mqtt<V> {
     pub(super) fn send_connect(&mut self, link: &mut Link, shared: &mut Shared) -> Result<(), Cause> {
         let config = &link.config;
         let credentials = config.log_in(&shared.config);
-        let expiry = [Property::SessionExpiryInterval(SESSION_EXPIRY.as_secs() as u32)];
+        let signed = credentials.as_ref().map(|credentials| credentials.password.as_bytes());
+        let mut properties = vec![];
+        if config.persistent {
+            properties.push(Property::SessionExpiryInterval(SESSION_EXPIRY.as_secs() as u32));
+        }
+        // A token that is renewed is the data of its method, and no password.
+        let method = authenticating::of(config);
+        if let (Some(how), Some(signed)) = (method, signed) {
+            properties.extend([Property::AuthenticationMethod(&how.method), Property::AuthenticationData(signed)]);
+        }
+        let has_user = |user: &&str| method.is_none() || !user.is_empty();
         let mut will_payload = Vec::new();
         let delay = config.options.will.as_ref().map_or(0, |will| will.delay_s);
         let delay = [Property::WillDelayInterval(delay)];
@@ -48,9 +59,9 @@ impl<V: ProtocolVersion> Mqtt<V> {
             keep_alive_s: shared.config.connections.keep_alive_s,
             client_id: &config.client_id,
             will,
-            user: credentials.as_ref().map(|credentials| credentials.user),
-            password: credentials.as_ref().map(|credentials| credentials.password.as_bytes()),
-            properties: if config.persistent { Properties::new(&expiry) } else { Properties::NONE },
+            user: credentials.as_ref().map(|credentials| credentials.user).filter(has_user),
+            password: signed.filter(|_| method.is_none()),
+            properties: Properties::new(&properties),
         };
         let mut encoded = Ok(());
         link.outbox.append(&mut shared.pool, |out| encoded = encode_connect(&connect, out));
@@ -82,6 +93,7 @@ impl<V: ProtocolVersion> Mqtt<V> {
         }
         self.take_limits(link, &connack);
         link.opened(shared, connack.properties.server_keep_alive_s().unwrap_or(shared.config.connections.keep_alive_s));
+        self.plan_renewal(link, shared);
         let properties = &connack.properties;
         let wanted = link.config.publications.iter().map(|publication| publication.qos).max();
         sink.event(

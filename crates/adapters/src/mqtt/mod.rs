@@ -5,6 +5,7 @@
 //! stand for topics in `aliases`.
 
 mod aliases;
+mod authenticating;
 mod connecting;
 mod received_ids;
 mod receiving;

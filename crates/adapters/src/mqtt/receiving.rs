@@ -73,6 +73,10 @@ fn header_of<'a>(properties: &Properties<'a>) -> Option<&'a [u8]> {
 /// The server ends the connection with words.
 pub fn said_goodbye(disconnect: &Disconnect<'_>) -> Cause {
     let code = disconnect.reason;
+    if code == reason::NOT_AUTHORIZED {
+        // Of a session that was accepted: a token has expired, or rights were taken away.
+        return Cause::NotAuthorized(Reason::code(code, reason_name(code)));
+    }
     Cause::Server { reason: Reason::code(code, reason_name(code)), too_large: code == reason::PACKET_TOO_LARGE }
 }
 

@@ -29,6 +29,8 @@ pub struct Mqtt<V> {
     pub(super) aliases: Aliases,
     /// Subscriptions answered since the server last had no session.
     pub(super) answered: usize,
+    /// An AUTH with a new token is under way.
+    pub(super) renewing: bool,
     version: PhantomData<V>,
 }
 
@@ -46,6 +48,7 @@ impl<V: ProtocolVersion> Dialect for Mqtt<V> {
             received_ids: ReceivedIds::default(),
             aliases: Aliases::default(),
             answered: 0,
+            renewing: false,
             version: PhantomData,
         }
     }
@@ -80,6 +83,7 @@ impl<V: ProtocolVersion> Dialect for Mqtt<V> {
             (Phase::Open, _) => match decode(V::VERSION, found).map_err(broken)? {
                 Packet::Suback(suback) => self.on_suback(link, &suback, sink),
                 Packet::Pingresp => Ok(()),
+                Packet::Auth(auth) => self.on_auth(link, shared, &auth, sink),
                 Packet::Disconnect(disconnect) => Err(said_goodbye(&disconnect)),
                 _ => Err(unexpected(packet, link.phase)),
             },
@@ -93,6 +97,10 @@ impl<V: ProtocolVersion> Dialect for Mqtt<V> {
 
     fn reply(&mut self, link: &mut Link, shared: &mut Shared, reply: &OutgoingReply<'_>) -> Result<(), Refusal> {
         self.publish_reply(link, shared, reply)
+    }
+
+    fn renew(&mut self, link: &mut Link, shared: &mut Shared) {
+        self.say_auth(link, shared);
     }
 
     fn has_room(&self) -> bool {

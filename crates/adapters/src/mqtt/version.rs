@@ -69,6 +69,7 @@ impl ProtocolVersion for V5 {
             will_delay: true,
             message_expiry: true,
             topic_alias: true,
+            reauthenticates: true,
             requests: Some("response topic, correlation data"),
             properties: Some("user properties"),
             ..MQTT_311.features

@@ -143,8 +143,11 @@ pub fn measure(bytes: &[u8], most_bytes: usize) -> Result<Front<Operation<'_>>, 
 pub fn cause(phase: Phase, words: &str) -> Cause {
     let lower = words.to_ascii_lowercase();
     let reason = Reason::words(words.to_owned());
-    let logins = ["authorization violation", "authentication timeout", "user authentication"];
+    let logins = ["authorization violation", "authentication timeout", "user authentication", "account authentication"];
+    // A server says of an open connection that its user or account is known no longer, or that its token has expired.
+    let has_ended = |start: &&str| lower.starts_with(*start) && !lower.starts_with("authentication timeout");
     match phase {
+        Phase::Open if logins.iter().any(|start| has_ended(&start)) => Cause::NotAuthorized(reason),
         Phase::Open => Cause::Server { reason, too_large: lower.starts_with("maximum payload") },
         _ if logins.iter().any(|start| lower.starts_with(start)) => Cause::NotAuthorized(reason),
         _ => Cause::Refused(reason),

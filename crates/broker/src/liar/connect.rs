@@ -3,8 +3,12 @@
 use std::collections::HashSet;
 use std::rc::Rc;
 
-use pubmark_wire::mqtt::{Connack, Connect, Disconnect, Frame, Properties, Property, Suback, Subscribe, Unsuback};
-use pubmark_wire::mqtt::{Unsubscribe, Version, decode_connect, encode_connack, encode_disconnect, encode_suback};
+use pubmark_wire::mqtt::{
+    Auth, Connack, Connect, Disconnect, Frame, Properties, Property, Suback, Subscribe, Unsuback,
+};
+use pubmark_wire::mqtt::{
+    Unsubscribe, Version, decode_connect, encode_auth, encode_connack, encode_disconnect, encode_suback,
+};
 use pubmark_wire::mqtt::{encode_unsuback, reason};
 
 use super::journal::Event;
@@ -78,13 +82,54 @@ impl Liar {
             .number(code.into())
             .end();
         let assigned = [Property::AssignedClientIdentifier(&peer.client)];
-        let properties = if connect.client_id.is_empty() { Properties::new(&assigned) } else { Properties::NONE };
+        // Whoever names a method gets it back (MQTT 5.0 §4.12).
+        let method = connect.properties.authentication_method().map(Property::AuthenticationMethod);
+        let properties: Vec<Property<'_>> =
+            assigned.into_iter().filter(|_| connect.client_id.is_empty()).chain(method).collect();
+        let properties = Properties::new(&properties);
         let connack = Connack { session_present: is_present, code, properties };
         let out = peer.connection.outgoing();
         let start = out.len();
         encode_connack(connect.version, &connack, out).expect("a short CONNACK can be said");
         peer.appended_bytes += (out.len() - start) as u64;
         self.mark_dirty(key);
+    }
+
+    /// A new token on an open connection: taken without being looked at, or refused as the script says.
+    pub(super) fn authenticate(&mut self, key: Key, auth: &Auth<'_>) -> Result<(), Gone> {
+        let Some(peer) = self.peers.get(key) else { return Err(Gone) };
+        let client = Rc::clone(&peer.client);
+        let method = auth.properties.iter().find(|property| matches!(property, Property::AuthenticationMethod(_)));
+        let has_token = auth
+            .properties
+            .iter()
+            .any(|property| matches!(property, Property::AuthenticationData(data) if !data.is_empty()));
+        let refusal = match auth.reason == reason::RE_AUTHENTICATE && method.is_some() && has_token {
+            true => self.script.refuse_reauthentication(&client),
+            false => Some(reason::PROTOCOL_ERROR),
+        };
+        let Some(peer) = self.peers.get_mut(key) else { return Err(Gone) };
+        let out = peer.connection.outgoing();
+        let start = out.len();
+        match refusal {
+            None => {
+                let properties: Vec<Property<'_>> = method.into_iter().collect();
+                let answer = Auth { reason: reason::SUCCESS, properties: Properties::new(&properties) };
+                encode_auth(Version::V5, &answer, out).expect("a short AUTH can be said");
+            }
+            Some(code) => {
+                let goodbye = Disconnect { reason: code, properties: Properties::NONE };
+                encode_disconnect(Version::V5, &goodbye, out).expect("a DISCONNECT of three bytes can be said");
+            }
+        }
+        peer.appended_bytes += (out.len() - start) as u64;
+        self.mark_dirty(key);
+        if refusal.is_some() {
+            self.flush(key);
+            self.remove(key, "refused");
+            return Err(Gone);
+        }
+        Ok(())
     }
 
     fn session_for(&mut self, client: &Rc<str>, clean_start: bool) -> (Key, bool) {

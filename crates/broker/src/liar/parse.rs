@@ -17,6 +17,7 @@
 //! grant qos=0 topic=filter/+
 //! refuse-subscribe code=0x87 client=subscriber-1
 //! refuse-connect code=0x88 count=3
+//! refuse-reauthentication code=0x87 from=2
 //! login user=device password=secret
 //! overlap
 //! replay
@@ -108,6 +109,7 @@ fn rule(line: usize, text: &str) -> Result<Rule, ScriptError> {
         "grant" => Lie::Grant(parts.qos()?),
         "refuse-subscribe" => Lie::RefuseSubscribe(parts.code()?),
         "refuse-connect" => Lie::RefuseConnect(parts.code()?),
+        "refuse-reauthentication" => Lie::RefuseReauthentication(parts.code()?),
         "login" => Lie::Login { user: parts.needed("user")?.into(), password: parts.needed("password")?.into() },
         "overlap" => Lie::Overlap,
         "replay" => Lie::Replay,

@@ -45,6 +45,7 @@ impl Liar {
                 }
                 Ok(())
             }
+            Packet::Auth(auth) => self.authenticate(key, &auth),
             Packet::Disconnect(_) => {
                 self.remove(key, "goodbye");
                 Err(Gone)

@@ -107,6 +107,8 @@ pub enum Lie {
     RefuseSubscribe(u8),
     /// Clients are refused with this code.
     RefuseConnect(u8),
+    /// A new token on an open connection is refused with this code, and the connection ended.
+    RefuseReauthentication(u8),
     /// Clients need this user name and password.
     Login {
         /// User name.
@@ -170,6 +172,7 @@ impl Script {
             let is_about_messages = match lie {
                 Lie::Refuse { .. } => can_refuse,
                 Lie::Grant(_) | Lie::RefuseSubscribe(_) | Lie::RefuseConnect(_) | Lie::Login { .. } => false,
+                Lie::RefuseReauthentication(_) => false,
                 Lie::Replay | Lie::Stall { .. } => false,
                 _ => true,
             };
@@ -208,6 +211,14 @@ impl Script {
             }
         }
         None
+    }
+
+    /// The code with which a new token of a client is refused, if it is.
+    pub(crate) fn refuse_reauthentication(&mut self, client: &str) -> Option<u8> {
+        self.rules.iter_mut().find_map(|Rule { lie, selector }| match lie {
+            Lie::RefuseReauthentication(code) if selector.takes(client, "") => Some(*code),
+            _ => None,
+        })
     }
 
     /// Is a new subscription to be told of earlier messages?
@@ -254,7 +265,11 @@ impl Decision {
             Lie::RetainedCopy => self.retained += 1,
             Lie::Slow(time) => self.slow += *time,
             Lie::Overlap => self.has_overlap = true,
-            Lie::Grant(_) | Lie::RefuseSubscribe(_) | Lie::RefuseConnect(_) | Lie::Login { .. } => {}
+            Lie::Grant(_)
+            | Lie::RefuseReauthentication(_)
+            | Lie::RefuseSubscribe(_)
+            | Lie::RefuseConnect(_)
+            | Lie::Login { .. } => {}
             Lie::Replay | Lie::Stall { .. } => {}
         }
     }

@@ -102,8 +102,8 @@ pub struct Grid {
           help_heading = WHAT, hide_short_help = true)]
     pub tls: Vec<bool>,
 
-    /// Clients: `pubmark` for its own, a client library, or the command of a client program with a label:
-    /// `'paho=python3 clients/paho/client.py'`, with spaces between
+    /// Clients: `pubmark` for its own, a client library, a client program by name (`paho`), or the command of one with a label:
+    /// `'mine=python3 my/client.py'`, with spaces between
     #[arg(long, visible_alias = "client", value_name = "CLIENTS", num_args = 1.., requires = "compared", help_heading = WHAT,
           hide_short_help = true)]
     pub clients: Vec<String>,

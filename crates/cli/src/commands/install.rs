@@ -1,12 +1,13 @@
-//! `pubmark install`: puts systems where pubmark finds them, by the commands of their definitions.
+//! `pubmark install`: puts systems where pubmark finds them, by the commands of their definitions, and client programs.
 
 use std::sync::atomic::AtomicBool;
 
 use clap::Args;
 use pubmark_runner::RunError;
-use pubmark_runner::installing::try_out;
+use pubmark_runner::installing::{try_out, try_out_client};
 use pubmark_runner::target::definition;
 use pubmark_systems::Definition;
+use pubmark_systems::client_programs::{self, BundledClient};
 use pubmark_systems::install::{self, Installed};
 
 use crate::exit_code::ExitCode;
@@ -14,17 +15,18 @@ use crate::failure::Outcome;
 use crate::printer::Printer;
 use crate::signals;
 
-/// Install systems that pubmark can start, and see whether they work.
+/// Install systems and client programs that pubmark can start, and see whether they work.
 ///
 /// Shows the commands of a system's definition and runs them, unless what they bring is here. What no package manager
 /// places goes into a folder of pubmark's own ($PUBMARK_PROGRAMS, or ~/.local/share/pubmark/programs). Then the system
-/// is started and a message sent through it, once over each protocol. Packages of the machine need root.
+/// is started and a message sent through it, once over each protocol. Packages of the machine need root. Client programs are
+/// paho and mqttjs (`--client`): their files are part of pubmark, their libraries come from PyPI and npm.
 #[derive(Debug, Args)]
 #[command(max_term_width = 80)]
 pub struct Install {
-    /// Systems by name (`pubmark list systems`), or paths of definitions
-    #[arg(required = true, value_name = "SYSTEM")]
-    pub systems: Vec<String>,
+    /// Systems by name (`pubmark list systems`), paths of definitions, or client programs by name
+    #[arg(required = true, value_name = "NAME")]
+    pub names: Vec<String>,
 
     /// Print the commands, run nothing
     #[arg(long)]
@@ -43,10 +45,13 @@ impl Install {
     /// Installs one after the other; the first failure ends it.
     pub fn perform(self, printer: &Printer) -> Outcome {
         // All names are judged before anything is run.
-        let definitions: Vec<Definition> =
-            self.systems.iter().map(|name| definition(name)).collect::<Result<_, _>>()?;
+        let clients: Vec<&BundledClient> = self.names.iter().filter_map(|name| client_programs::find(name)).collect();
+        let systems = self.names.iter().filter(|name| client_programs::find(name).is_none());
+        let definitions: Vec<Definition> = systems.map(|name| definition(name)).collect::<Result<_, _>>()?;
         if self.print {
-            printer.result(&install::scripts(&definitions).map_err(RunError::from)?)?;
+            let scripts = install::scripts(&definitions).map_err(RunError::from)?;
+            let clients = clients.iter().map(|client| format!("\n{}", client.printed_script()));
+            printer.result(&clients.fold(scripts, |text, client| text + &client))?;
             return Ok(ExitCode::Ok);
         }
         let stop = signals::watch()?;
@@ -55,7 +60,27 @@ impl Install {
             let tried = if self.untried { vec![] } else { try_out(definition, &stop, &|text| printer.note(text))? };
             printer.result(&line(definition, &installed, &tried))?;
         }
+        for client in clients {
+            printer.result(&self.install_client(client, &stop, printer)?)?;
+        }
         Ok(ExitCode::Ok)
+    }
+
+    /// Installs a client program and starts it once; what came of it.
+    fn install_client(&self, client: &BundledClient, stop: &AtomicBool, printer: &Printer) -> Result<String, RunError> {
+        let name = client.name;
+        if client.is_here() && !self.again {
+            printer.note(&format!("{name} is here already"));
+        } else {
+            printer.note(&format!("installing {name} by:"));
+            client.printed_script().lines().for_each(|line| printer.note(&format!("  {line}")));
+            client.install(stop, &mut |line| printer.note(&format!("  | {line}")))?;
+        }
+        if self.untried {
+            return Ok(format!("{name}: {}", client.library));
+        }
+        let (library, protocols) = try_out_client(name)?;
+        Ok(format!("{name}: {library} starts and speaks {}", protocols.join(", ")))
     }
 
     fn install(&self, definition: &Definition, stop: &AtomicBool, printer: &Printer) -> Result<Installed, RunError> {

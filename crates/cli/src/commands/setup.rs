@@ -13,7 +13,9 @@ use pubmark_model::secret::Secret;
 use pubmark_model::topology::Topology;
 use pubmark_protocols::{self as protocols, known::KNOWN};
 use pubmark_runner::RunSpec;
-use pubmark_runner::spec::{BackEnd, DevicePlacement, Netem, Reading, SourceAddresses, SubscriberPlacement, Transport};
+use pubmark_runner::spec::{
+    BackEnd, ConnectRate, DevicePlacement, Netem, Reading, SourceAddresses, SubscriberPlacement, Transport,
+};
 use pubmark_systems::limits::ResourceLimits;
 
 use crate::values::{Word, limits, one_of, payload_bytes, positive_duration, setting};
@@ -42,9 +44,10 @@ pub struct Setup {
     #[arg(long, value_parser = protocol_names(), help_heading = "What is measured")]
     pub protocol: Option<String>,
 
-    /// Client library, where a protocol has several [default: the first that is there of, for DDS, `cyclone` and `rustdds`]; or the
-    /// command of a program of yours that is the client: `'python3 clients/paho/client.py'`
-    #[arg(long, value_name = "LIBRARY|COMMAND", help_heading = "What is measured", hide_short_help = true)]
+    /// Client library, where a protocol has several [default: the first that is there of, for DDS, `cyclone` and `rustdds`]; or a
+    /// client program by name: `paho`, `mqttjs` (`pubmark install paho`), those of the system's definition; or the command of a
+    /// program of yours: `'python3 my/client.py'`
+    #[arg(long, value_name = "NAME|COMMAND", help_heading = "What is measured", hide_short_help = true)]
     pub client: Option<String>,
 
     /// Protocol of devices alone, where the system hands messages on between two
@@ -173,6 +176,10 @@ pub struct Setup {
     /// and `--password-file` hide it
     #[arg(long, value_name = "PASSWORD", help_heading = "Connection", hide_short_help = true)]
     pub password: Option<Secret>,
+
+    /// Connections that all clients together start a second, at most [default: 2000/s]
+    #[arg(long, value_name = "RATE", value_parser = ConnectRate::parse, help_heading = "Connection", hide_short_help = true)]
+    pub connects: Option<ConnectRate>,
 
     /// Addresses of this machine that connections come from, in turn: `127.0.0.1-127.0.0.8`, `10.0.0.0/28`, or a list with
     /// commas; each has about 28,000 ports
@@ -337,6 +344,7 @@ impl Setup {
         replace_some(&mut connection.password, self.password);
         replace_some(&mut connection.source_addresses, self.source_addresses);
         replace_some(&mut connection.congestion_control, self.congestion_control);
+        replace_some(&mut connection.connects, self.connects);
         let generator = &mut spec.generator;
         replace(&mut generator.shards, self.shards);
         generator.isolate.extend(self.isolate);

@@ -1,9 +1,13 @@
 //! The queries of `docs/how-to/analyse-records.md` and of `docs/reference/message-log.md`, executed by DuckDB and pandas in a virtual
 //! environment.
 
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
+
+use serde_json::Value;
 
 use crate::pages::{Block, Page};
 use crate::place::{Earlier, Place};
@@ -33,7 +37,9 @@ fn install() -> Result<PathBuf, String> {
 fn done(command: &mut Command) -> Result<Output, String> {
     let output = command.output().map_err(|error| error.to_string())?;
     let said = String::from_utf8_lossy(&output.stderr);
-    if output.status.success() { Ok(output) } else { Err(said.lines().last().unwrap_or("it failed").to_owned()) }
+    let told = String::from_utf8_lossy(&output.stdout);
+    let why = || said.lines().last().map_or_else(|| told.trim_end().to_owned(), str::to_owned);
+    if output.status.success() { Ok(output) } else { Err(why()) }
 }
 
 #[test]
@@ -79,4 +85,95 @@ fn a_record_is_recomputed_from_its_message_log_by_a_program_that_shares_no_code_
     let said = String::from_utf8(output.unwrap_or_else(|why| panic!("the log and the record differ: {why}")).stdout);
     let said = said.unwrap();
     assert!(said.contains("upper p99 us") && said.contains("delivered"), "{said}");
+}
+
+/// A broker that loses, repeats and swaps messages and sends some of others (docs of `pubmark-liar`).
+struct Liar {
+    process: Child,
+    address: String,
+}
+
+impl Liar {
+    fn start(folder: &Path) -> Liar {
+        let (script, journal) = (folder.join("script"), folder.join("journal"));
+        std::fs::write(&script, "drop every=97\nduplicate every=101 after=0\nswap every=103\nforeign every=50021\n")
+            .unwrap();
+        let program = assert_cmd::cargo::cargo_bin("pubmark").with_file_name("pubmark-liar");
+        // Tests of other processes look for ports too: each begins its search elsewhere.
+        let first = 20_000 + (std::process::id() % 5_000) as u16;
+        for port in first..32_000 {
+            let address = format!("127.0.0.1:{port}");
+            if TcpListener::bind(&address).is_err() {
+                continue;
+            }
+            let mut process = Command::new(&program)
+                .args(["--listen", &address, "--journal"])
+                .arg(&journal)
+                .arg("--script")
+                .arg(&script)
+                .stdout(Stdio::piped())
+                .spawn()
+                .unwrap();
+            let mut line = String::new();
+            BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
+            if line == format!("listening {address}\n") {
+                return Liar { process, address };
+            }
+            process.wait().unwrap();
+        }
+        panic!("no free port");
+    }
+}
+
+impl Drop for Liar {
+    fn drop(&mut self) {
+        // Both fail only if it has ended already.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Fifty publishers through a broker that lies: so many messages a second of each, for so many seconds. What the program of the page
+/// finds in the log must be what the record and the table of each client say.
+fn recount_lies(rate: u64, seconds: u64) {
+    let python = match python() {
+        Ok(python) => python,
+        Err(why) => return pubmark_testing::skip(format_args!("no DuckDB and pandas: {why}")),
+    };
+    let pages = Page::all();
+    let page = pages.iter().find(|page| page.name.ends_with("message-log.md")).unwrap();
+    let place = Place::for_block(page, &page.blocks[0]);
+    let liar = Liar::start(place.path());
+    let output = Command::new(assert_cmd::cargo::cargo_bin("pubmark"))
+        .args(["run", "fan-in", "--set", "publishers=50", "--set", "payload=32B", "--set", &format!("rate={rate}/s")])
+        .args(["--duration", &format!("{seconds}s"), "--warmup", "1s", "--drain", "30s", "--message-log", "--json"])
+        .args(["--endpoint", &format!("mqtt://{}", liar.address)])
+        .current_dir(place.path())
+        .output()
+        .unwrap();
+    assert!(matches!(output.status.code(), Some(0 | 5)), "{output:?}");
+    let record: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let count = |name: &str| record["delivery"][name].as_u64().unwrap();
+    assert_eq!(record["message_log"]["missing"], 0, "{}", record["message_log"]);
+    pubmark_testing::assert_count_eq!(count("offered"), 50 * rate * seconds);
+    for name in ["lost", "duplicated", "out_of_order", "foreign"] {
+        pubmark_testing::assert_count!(count(name) > 0, "no {name} in {}", record["delivery"]);
+    }
+    let output = done(Command::new(python).args(["recount.py", "runs/latest"]).current_dir(place.path()));
+    let said = output.map(|output| String::from_utf8(output.stdout).unwrap());
+    let said = said.unwrap_or_else(|why| panic!("the log and the record differ: {why}"));
+    println!("{said}");
+    let clients = said.lines().find(|line| line.starts_with("clients as said")).unwrap();
+    assert_eq!(clients.split_whitespace().nth(3), Some("51"), "fifty publishers and a subscriber: {clients}");
+}
+
+#[test]
+fn a_hundred_thousand_messages_with_losses_and_duplicates_are_recounted() {
+    recount_lies(200, 10);
+}
+
+#[test]
+#[ignore = "two minutes: `make test-all`"]
+fn a_million_messages_with_losses_and_duplicates_are_recounted() {
+    recount_lies(500, 40);
 }

@@ -6,6 +6,7 @@
 //! Links between documents lead somewhere ([`links`]).
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+#![allow(clippy::print_stdout, reason = "tables that are shown on request")]
 
 mod analysis;
 mod annotation;

@@ -157,9 +157,9 @@ fn what_is_wrong_with_a_file_is_said_before_the_run_with_its_line() {
     assert!(called.errors.contains("have the client id `same`"), "{called:?}");
 }
 
-/// Makes certificates of devices by the command, and a server's that the authority among them has signed, by openssl.
-fn with_certificates(place: &Place) -> Option<Mosquitto> {
-    let count = (DEVICES + 1).to_string();
+/// Makes certificates of so many devices and a reader by the command, and a server's that the authority among them has signed, by openssl.
+fn with_certificates(place: &Place, devices: usize) -> Option<Mosquitto> {
+    let count = (devices + 1).to_string();
     let made = place.call(&["devices", "certificates", "--count", &count, "--out", "pki", "--prefix", "pump-0-"]);
     assert_eq!(made.code(), 0, "{made:?}");
     let pki = place.path().join("pki");
@@ -170,12 +170,16 @@ fn with_certificates(place: &Place) -> Option<Mosquitto> {
         pubmark_testing::skip("openssl is not installed (`apt-get install openssl`)");
         return None;
     }
-    Mosquitto::start_with(|folder| {
+    Mosquitto::start_with(move |folder| {
         for name in ["ca.pem", "server.pem", "server.key"] {
             std::fs::copy(pki.join(name), folder.join(name)).unwrap();
             readable(&folder.join(name));
         }
-        std::fs::write(folder.join("acl"), "pattern write known/%u\nuser pump-0-5\ntopic read known/#\n").unwrap();
+        std::fs::write(
+            folder.join("acl"),
+            format!("pattern write known/%u\nuser pump-0-{devices}\ntopic read known/#\n"),
+        )
+        .unwrap();
         readable(&folder.join("acl"));
         let file = |name: &str| folder.join(name).display().to_string();
         format!(
@@ -191,7 +195,7 @@ fn with_certificates(place: &Place) -> Option<Mosquitto> {
 #[test]
 fn certificates_are_user_names_and_a_stranger_s_is_refused() {
     let place = Place::new();
-    let Some(broker) = with_certificates(&place) else { return };
+    let Some(broker) = with_certificates(&place, DEVICES) else { return };
     let reader = "client_id,certificate,key\nreader,pki/devices/pump-0-5.pem,pki/devices/pump-0-5.key\n";
     place.write("reader.csv", reader);
     let text = workload("{file: pki/devices.csv}", "known/pump-{device}").replace(
@@ -228,4 +232,77 @@ fn certificates_are_user_names_and_a_stranger_s_is_refused() {
     let called = place.call(&[&["run"], &plain[..]].concat());
     assert_eq!(called.code(), 2, "{called:?}");
     assert!(called.errors.contains("its connections are not encrypted"), "{called:?}");
+}
+
+/// How fast the devices of a record were let in, per second, and how long it took, s.
+fn ramp_up(record: &Value) -> (f64, f64) {
+    let sides = record["connections"]["ramp_up"].as_array().unwrap();
+    let devices = sides.iter().find(|side| side["side"] == "devices").unwrap();
+    (devices["per_s"].as_f64().unwrap(), devices["seconds"].as_f64().unwrap())
+}
+
+/// Five hundred devices with a password each: no faster than asked for, and faster where that is asked for.
+#[test]
+fn connects_with_log_in_are_started_at_the_rate_that_is_asked_for() {
+    const COUNT: usize = 500;
+    let broker = Mosquitto::start_with(|folder| {
+        let passwords = folder.join("passwords");
+        set_password(&passwords, "pump", "planted-of-all-zq2");
+        set_password(&passwords, "reader", "planted-reader-zq1");
+        format!("allow_anonymous false\npassword_file {}\n", passwords.display())
+    });
+    let Some(broker) = broker else { return };
+    let place = Place::new();
+    let text = workload("{user: pump, password: planted-of-all-zq2}", "known/{device}");
+    let text = text.replace(&format!("count: {DEVICES}, every: 100ms"), &format!("count: {COUNT}, every: 1s"));
+    place.write("known.yaml", text);
+    let endpoint = broker.endpoint();
+    let connected = |rate: &str| {
+        let record = place.record(&[&["known.yaml", "--endpoint", &endpoint, "--connects", rate], &SHORT[..]].concat());
+        assert_closed(&record);
+        assert_count_eq!(connections(&record, "established"), &Value::from(COUNT + 1), "{}", record["connections"]);
+        assert_count_eq!(connections(&record, "auth_failed"), &Value::from(0));
+        (record["settings"]["connects_per_s"].as_f64().unwrap(), ramp_up(&record))
+    };
+    let (asked, (per_s, seconds)) = connected("100/s");
+    assert_eq!(asked, 100.0);
+    assert!(per_s <= 102.0 && seconds >= 4.8, "{per_s}/s for {seconds} s");
+    let (asked, (faster, _)) = connected("5000/s");
+    assert_eq!(asked, 5_000.0);
+    assert!(faster > 2.0 * per_s, "{faster}/s beside {per_s}/s");
+    let refused = place.call(&["run", "./known.yaml", "--connects", "0/s", "--dry-run"]);
+    assert_eq!(refused.code(), 2, "{refused:?}");
+    let words = refused.errors.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("`0/s` is no rate of connects: above 0/s"), "{refused:?}");
+}
+
+/// A thousand devices that show a certificate each, whose names are their user names.
+#[test]
+#[ignore = "a minute: `make test-all`"]
+fn a_thousand_devices_log_in_by_their_certificates() {
+    const COUNT: usize = 1_000;
+    let place = Place::new();
+    let Some(broker) = with_certificates(&place, COUNT) else { return };
+    let reader =
+        format!("client_id,certificate,key\nreader,pki/devices/pump-0-{COUNT}.pem,pki/devices/pump-0-{COUNT}.key\n");
+    place.write("reader.csv", reader);
+    let text = workload("{file: pki/devices.csv}", "known/pump-{device}")
+        .replace(
+            "credentials: {user: reader, password: planted-reader-zq1, client_id: \"reader-{index}\"}",
+            "credentials: {file: reader.csv}",
+        )
+        .replace(&format!("count: {DEVICES}, every: 100ms"), &format!("count: {COUNT}, every: 1s"));
+    place.write("known.yaml", text);
+    let endpoint = format!("mqtts://localhost:{}", broker.port);
+    let load = ["known.yaml", "--endpoint", &endpoint, "--tls-ca", "pki/ca.pem", "--duration", "5s", "--warmup", "1s"];
+    let record = place.record(&[&load[..], &["--protocol", "mqtt5"]].concat());
+    assert_closed(&record);
+    assert_count_eq!(connections(&record, "established"), &Value::from(COUNT + 1), "{}", record["connections"]);
+    assert_count_eq!(
+        (count(&record, "delivered"), count(&record, "lost")),
+        (5 * COUNT as u64, 0),
+        "{}",
+        record["delivery"]
+    );
+    eprintln!("{}", record["connections"]);
 }

@@ -160,7 +160,7 @@ fn what_a_log_cannot_be_is_said_before_the_run() {
         (&["--message-log=xml"][..], "`parquet` or `csv` or `ndjson`, not `xml`"),
         (
             &["--message-log", "--nodes", "2", "--system", "mosquitto"],
-            "the message log is written on the machine that leads",
+            "the message log is written on the coordinator's machine",
         ),
     ] {
         let called = place.call(&[&["run", "hello", "--dry-run"][..], words].concat());

@@ -87,7 +87,12 @@ impl Key {
 
     /// A token of NATS (<https://docs.nats.io/running-a-nats-service/configuration/securing_nats/auth_intro/jwt>).
     fn token(&self, subject: &Key, kind: &str) -> String {
-        let claims = json!({
+        self.token_until(subject, kind, None)
+    }
+
+    /// The same that expires, in seconds of the Unix epoch.
+    fn token_until(&self, subject: &Key, kind: &str, expires_s: Option<u64>) -> String {
+        let mut claims = json!({
             "jti": format!("{kind}-of-the-test"),
             "iat": 1_700_000_000,
             "iss": self.public(),
@@ -102,6 +107,9 @@ impl Key {
                 _ => json!({"type": kind, "version": 2}),
             },
         });
+        if let Some(expires_s) = expires_s {
+            claims["exp"] = expires_s.into();
+        }
         let part = |value: &Value| BASE64URL_NOPAD.encode(value.to_string().as_bytes());
         let signed = format!("{}.{}", part(&json!({"typ": "JWT", "alg": "ed25519-nkey"})), part(&claims));
         let signature = BASE64URL_NOPAD.encode(self.pair.sign(signed.as_bytes()).as_ref());
@@ -152,8 +160,8 @@ fn each_device_signs_with_its_nkey_and_another_one_is_refused() {
     assert!(!words.contains(&users[0].seed()), "{words}");
 }
 
-#[test]
-fn the_token_of_a_user_goes_beside_its_nkey() {
+/// A server that takes tokens of users of this account.
+fn with_account() -> Option<(Nats, Key)> {
     let (operator, account) = (Key::new(OPERATOR, 20), Key::new(ACCOUNT, 21));
     let settings = format!(
         "operator: {}\nresolver: MEMORY\nresolver_preload: {{{}: {}}}\n",
@@ -161,7 +169,45 @@ fn the_token_of_a_user_goes_beside_its_nkey() {
         account.public(),
         operator.token(&account, "account")
     );
-    let Some(server) = Nats::start(&settings) else { return };
+    Some((Nats::start(&settings)?, account))
+}
+
+/// Tokens of two of three devices expire while the run goes on: the server ends these connections, and takes them no more.
+#[test]
+fn a_token_that_expires_in_the_middle_ends_its_connection_and_is_refused_from_then_on() {
+    let Some((server, account)) = with_account() else { return };
+    let place = Place::new();
+    place.write("known.yaml", WORKLOAD);
+    let now_s = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
+    // Starting and connecting take a second or two of a busy machine; the window goes on for six.
+    let row = |number: u8, expires_s: Option<u64>| {
+        let user = Key::new(USER, number);
+        format!("{},{}\n", user.seed(), account.token_until(&user, "user", expires_s))
+    };
+    let soon = Some(now_s + 4);
+    place.write("pumps.csv", format!("nkey,token\n{}{}{}", row(1, soon), row(2, soon), row(3, Some(now_s + 3_600))));
+    place.write("reader.csv", format!("nkey,token\n{}", row(4, None)));
+    let endpoint = format!("nats://127.0.0.1:{}", server.port);
+    let record = place.record(&["known.yaml", "--endpoint", &endpoint, "--duration", "6s", "--warmup", "0s"]);
+    assert_closed(&record);
+    let connections = &record["connections"];
+    // Within the second in which it expires the server may take a token once more, and ends that connection at once.
+    let ended = connections["log_in_ended"].as_u64().unwrap();
+    assert!(ended >= 2, "{connections}");
+    assert_count_eq!(connections["dropped"], ended, "{connections}");
+    assert!(connections["auth_failed"].as_u64().unwrap() >= 2, "they try again with the same token: {connections}");
+    let causes = connections["causes"].to_string();
+    assert!(causes.contains("log-in ended: User Authentication Expired"), "{causes}");
+    assert!(causes.contains("not authorized: "), "{causes}");
+    assert!(count(&record, "skipped_disconnected") > 0, "{}", record["delivery"]);
+    assert!(count(&record, "delivered") >= 60, "the third device is not disturbed: {}", record["delivery"]);
+    let warnings = record["verdict"]["warnings"].to_string();
+    assert!(warnings.contains("whose log-in held no longer"), "{warnings}");
+}
+
+#[test]
+fn the_token_of_a_user_goes_beside_its_nkey() {
+    let Some((server, account)) = with_account() else { return };
     let place = Place::new();
     place.write("known.yaml", WORKLOAD);
     let secrets = |number: u8| {

@@ -16,3 +16,4 @@ mod stall;
 mod standing;
 mod starved;
 mod tampering;
+mod tokens;

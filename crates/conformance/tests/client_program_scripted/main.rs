@@ -34,6 +34,10 @@ fn words(mode: &str, more: &[&str]) -> Vec<String> {
 }
 
 fn open(words: Vec<String>) -> Result<ProgramClients, OpenError> {
+    open_for(words, false)
+}
+
+fn open_for(words: Vec<String>, whole_payloads: bool) -> Result<ProgramClients, OpenError> {
     let endpoint = Endpoint {
         shown: "nowhere".to_owned(),
         address: "127.0.0.1:1".parse().unwrap(),
@@ -42,7 +46,7 @@ fn open(words: Vec<String>) -> Result<ProgramClients, OpenError> {
         upgrade: None,
         settings: None,
     };
-    let program = Some(Arc::new(ClientProgram { words, protocol: "mqtt5".to_owned() }));
+    let program = Some(Arc::new(ClientProgram { words, protocol: "mqtt5".to_owned(), whole_payloads }));
     ProgramClients::open(ShardConfig {
         endpoints: [endpoint.clone(), endpoint].into(),
         run: pubmark_conformance::peer::RUN,
@@ -190,6 +194,21 @@ fn a_header_can_stand_for_its_payload() {
     let peer = one_message("headers-only");
     assert_count_eq!(peer.record.arrived[0].payload_bytes, 100);
     assert_eq!(peer.record.misreports, []);
+}
+
+#[test]
+fn a_header_alone_is_no_delivery_where_the_run_looks_into_payloads() {
+    for (mode, reported) in [("headers-only", &[Misreport::BodyIncomplete; 3][..]), ("honest", &[])] {
+        let mut peer = Peer::of_clients(open_for(words(mode, &[]), true).unwrap());
+        peer.join(subscriber("in", "topic", Qos::AtLeastOnce));
+        let says = peer.join(publisher("out", "topic", Qos::AtLeastOnce));
+        (0..3).for_each(|_| {
+            peer.send(says, 100);
+        });
+        peer.wait("reported", |record| record.misreports.len() + record.arrived.len() == 3);
+        assert_eq!(peer.record.misreports, reported, "{mode}");
+        assert_count_eq!((peer.record.acknowledged(), peer.record.arrived.len()), (3, 3 - reported.len()));
+    }
 }
 
 #[test]

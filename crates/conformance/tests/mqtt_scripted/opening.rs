@@ -7,13 +7,13 @@ use pubmark_conformance::peer::{Peer, publisher, session, subscriber};
 use pubmark_conformance::recorder::Event;
 use pubmark_model::qos::Qos;
 use pubmark_model::secret::Secret;
-use pubmark_model::token::{ClientToken, TokenAlgorithm, TokenRules};
-use pubmark_protocol::clients::{Clients, Goodbye, SendOutcome, SessionConfig, Subscription};
+use pubmark_model::token::{ClientToken, Reauthentication, TokenAlgorithm, TokenRules};
+use pubmark_protocol::clients::{Clients, Goodbye, SendOutcome, SessionConfig, SessionId, Subscription};
 use pubmark_protocol::events::{Cause, Reason};
 use pubmark_protocol::log_in::SessionToken;
 use pubmark_protocol::token::TokenSigner;
 use pubmark_testing::assert_count_eq;
-use pubmark_wire::mqtt::{Packet, PacketType, Version};
+use pubmark_wire::mqtt::{Packet, PacketType, Properties, Property, Version};
 use rcgen::KeyPair;
 
 use crate::script::{Script, packet};
@@ -53,8 +53,8 @@ fn answers_against_the_rules_end_the_connection() {
     protocol(cause_of::<Mqtt311>(Version::V311, |_| packet(b'H', b"TTP/1.1 400 Bad Request")));
 }
 
-#[test]
-fn a_token_is_signed_for_each_connection_and_sent_as_the_password() {
+/// Tokens of one client, signed by a key of their own.
+fn tokens(reauthentication: Option<Reauthentication>) -> SessionToken {
     let rules = TokenRules {
         // Signatures of ES256 are random: two tokens that are alike are one.
         algorithm: TokenAlgorithm::Es256,
@@ -62,11 +62,81 @@ fn a_token_is_signed_for_each_connection_and_sent_as_the_password() {
         key_id: None,
         lifetime_s: 60,
         claims: "{}".to_owned(),
+        reauthentication: None,
     };
-    let token = SessionToken {
-        client: ClientToken { user: "pump-7".to_owned(), claims: r#"{"sub":"pump-7"}"#.to_owned() },
+    let claims = r#"{"sub":"pump-7"}"#.to_owned();
+    SessionToken {
+        client: ClientToken { user: "pump-7".to_owned(), claims, reauthentication },
         signer: Some(Arc::new(TokenSigner::new(&rules).unwrap())),
-    };
+    }
+}
+
+/// A session that renews its token every second on its open connection, and the token that it came with.
+fn renewing(script: &mut Script, peer: &mut Peer<Mqtt5>) -> (SessionId, String) {
+    let how = Reauthentication { method: "JWT".to_owned(), after_s: 1 };
+    let id = peer.clients.add_session(SessionConfig { token: Some(tokens(Some(how))), ..session("pump-7") });
+    // Authentication method JWT.
+    let welcome = script.connack(false, 0, &[0x15, 0, 3, b'J', b'W', b'T']);
+    let token = script.meet_with(peer, id, &welcome, |connect| {
+        assert_eq!((connect.user, connect.password), (Some("pump-7"), None), "the token is no password");
+        assert_eq!(connect.properties.authentication_method(), Some("JWT"));
+        data_of(&connect.properties)
+    });
+    peer.wait("connected", |record| !record.connects(id).is_empty());
+    (id, token)
+}
+
+fn data_of(properties: &Properties<'_>) -> String {
+    let data = properties.find(|property| match property {
+        Property::AuthenticationData(data) => Some(data.to_vec()),
+        _ => None,
+    });
+    String::from_utf8(data.unwrap()).unwrap()
+}
+
+#[test]
+fn a_token_is_renewed_on_the_open_connection_again_and_again() {
+    let (mut script, mut peer) = Script::with_peer::<Mqtt5>(Version::V5);
+    let (id, first) = renewing(&mut script, &mut peer);
+    let mut seen = vec![first];
+    for number in 1..=2 {
+        let token = script.expect(&mut peer, PacketType::Auth, |found| {
+            let Packet::Auth(auth) = found else { unreachable!() };
+            assert_eq!((auth.reason, auth.properties.authentication_method()), (0x19, Some("JWT")));
+            data_of(&auth.properties)
+        });
+        assert!(token.starts_with("eyJ") && !seen.contains(&token), "{token}");
+        seen.push(token);
+        script.say(&packet(0xf0, &[]));
+        peer.wait("renewed", |record| record.reauthenticated == number);
+    }
+    assert!(peer.record.causes(id).is_empty(), "{:?}", peer.record.causes(id));
+}
+
+#[test]
+fn a_new_token_that_is_refused_ends_the_connection_as_its_log_in() {
+    let (mut script, mut peer) = Script::with_peer::<Mqtt5>(Version::V5);
+    let (id, _) = renewing(&mut script, &mut peer);
+    script.expect(&mut peer, PacketType::Auth, |_| ());
+    script.say(&packet(0xe0, &[0x87, 0]));
+    peer.wait("closed", |record| !record.causes(id).is_empty());
+    assert!(matches!(&peer.record.causes(id)[..], [Cause::NotAuthorized(reason)] if reason.code == Some(0x87)));
+    // One that asks for more than a token, and one that nobody has asked.
+    for asked in [true, false] {
+        let (mut script, mut peer) = Script::with_peer::<Mqtt5>(Version::V5);
+        let (id, _) = renewing(&mut script, &mut peer);
+        if asked {
+            script.expect(&mut peer, PacketType::Auth, |_| ());
+        }
+        script.say(&packet(0xf0, if asked { &[0x18, 0] } else { &[] }));
+        peer.wait("closed", |record| !record.causes(id).is_empty());
+        assert!(matches!(&peer.record.causes(id)[..], [Cause::Protocol(_)]), "{:?}", peer.record.causes(id));
+    }
+}
+
+#[test]
+fn a_token_is_signed_for_each_connection_and_sent_as_the_password() {
+    let token = tokens(None);
     let (mut script, mut peer) = Script::with_peer::<Mqtt5>(Version::V5);
     let id = peer.clients.add_session(SessionConfig { token: Some(token), ..session("pump-7") });
     let mut seen: Vec<String> = vec![];

@@ -1,5 +1,7 @@
 //! Both sides against each other: of the messages that arrived, those that their publishers say a predicate chooses.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use pubmark_metrics::holes::Range;
 
 use super::counts::ContentCounts;
@@ -16,6 +18,17 @@ pub struct GroupContent {
     pub counts: ContentCounts,
     /// What its streams hold by the books; `None` where publishers have no notes of all messages.
     pub account: Option<ContentAccount>,
+    /// Audiences whose clients and publishers say different things; `None` with `account`.
+    pub differing: Option<Differing>,
+}
+
+/// Audiences of which clients did not find what publishers built, each compared by itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Differing {
+    /// How many.
+    pub audiences: u64,
+    /// Messages by which they differ, of all together.
+    pub messages: u64,
 }
 
 /// What the streams of a group hold by the books.
@@ -36,29 +49,60 @@ pub fn close(plan: &RunPlan, judged: &Judged<'_>, mut counts: Vec<Option<Box<Con
     let subscribers = &plan.workload.subscribers;
     counts.resize(subscribers.len(), None);
     let mut accounts: Vec<Option<ContentAccount>> = vec![Some(ContentAccount::default()); subscribers.len()];
+    let mut by_audience: BTreeMap<u32, (u16, ContentAccount)> = BTreeMap::new();
     let groups = groups_of_audiences(plan);
     let parts = plan.subscribe_at.sessions_per_subscriber().max(1) as u32;
     for stream in judged.streams() {
         let Some(group) = groups.get((stream.row.subscriber / parts) as usize) else { continue };
-        let group = usize::from(*group);
-        if subscribers[group].predicate.is_some() {
-            accounts[group] = accounts[group].zip(of_stream(&stream, group as u16)).map(|(sum, part)| ContentAccount {
-                arrived: sum.arrived + part.arrived,
-                should_match: sum.should_match + part.should_match,
-                missed: sum.missed + part.missed,
-                filtered_out: sum.filtered_out + part.filtered_out,
-            });
+        let place = usize::from(*group);
+        if subscribers[place].predicate.is_some() {
+            let part = of_stream(&stream, *group);
+            if let Some(part) = part {
+                let (_, sum) = by_audience.entry(stream.row.subscriber).or_insert((*group, ContentAccount::default()));
+                *sum = sum.and(part);
+            }
+            accounts[place] = accounts[place].zip(part).map(|(sum, part)| sum.and(part));
         }
     }
     (0u16..)
         .zip(counts.into_iter().zip(accounts))
         .filter(|(group, _)| subscribers[usize::from(*group)].predicate.is_some())
-        .map(|(group, (counts, account))| GroupContent {
-            group,
-            counts: counts.map_or_else(ContentCounts::new, |counts| *counts),
-            account,
+        .map(|(group, (counts, account))| {
+            let counts = counts.map_or_else(ContentCounts::new, |counts| *counts);
+            let own = by_audience.iter().filter(|(_, (other, _))| *other == group);
+            let own = own.map(|(audience, (_, account))| (*audience, *account)).collect();
+            let differing = account.map(|_| Differing::between(&counts.by_audience, &own));
+            GroupContent { group, counts, account, differing }
         })
         .collect()
+}
+
+impl ContentAccount {
+    fn and(self, other: ContentAccount) -> ContentAccount {
+        ContentAccount {
+            arrived: self.arrived + other.arrived,
+            should_match: self.should_match + other.should_match,
+            missed: self.missed + other.missed,
+            filtered_out: self.filtered_out + other.filtered_out,
+        }
+    }
+}
+
+impl Differing {
+    /// Between what clients matched and filtered, and the account, by audience.
+    fn between(counts: &BTreeMap<u32, [u64; 2]>, accounts: &BTreeMap<u32, ContentAccount>) -> Differing {
+        let audiences: BTreeSet<u32> = counts.keys().chain(accounts.keys()).copied().collect();
+        let messages = |audience: u32| {
+            let [matched, filtered] = counts.get(&audience).copied().unwrap_or_default();
+            let account = accounts.get(&audience).copied().unwrap_or_default();
+            matched.abs_diff(account.should_match).max((matched + filtered).abs_diff(account.arrived))
+        };
+        let found = audiences.into_iter().map(messages).filter(|messages| *messages > 0);
+        found.fold(Differing::default(), |sum, messages| Differing {
+            audiences: sum.audiences + 1,
+            messages: sum.messages + messages,
+        })
+    }
 }
 
 /// Group of subscribers of each audience.
@@ -92,4 +136,24 @@ fn of_stream(stream: &JudgedStream<'_>, group: u16) -> Option<ContentAccount> {
         missed: stream.missing().filter(is_missed).count() as u64,
         filtered_out: stream.missing().filter(|(_, outcome)| *outcome == Missing::FilteredOut).count() as u64,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_surplus_of_one_subscriber_does_not_hide_the_lack_of_another() {
+        let account = |arrived, should_match| ContentAccount { arrived, should_match, ..ContentAccount::default() };
+        let accounts =
+            BTreeMap::from([(0, account(10, 4)), (1, account(10, 4)), (2, account(10, 4)), (5, account(1, 0))]);
+        // The sums are the same on both sides: 12 of 31 match.
+        let counts = BTreeMap::from([(0, [5, 5]), (1, [3, 7]), (2, [4, 6]), (5, [0, 1])]);
+        assert_eq!(Differing::between(&counts, &accounts), Differing { audiences: 2, messages: 2 });
+        let equal = accounts.iter().map(|(number, one)| (*number, [one.should_match, one.arrived - one.should_match]));
+        assert_eq!(Differing::between(&equal.collect(), &accounts), Differing::default());
+        // One that received nothing of what arrived, and one of which nothing is known to have arrived.
+        let counts = BTreeMap::from([(0, [4, 6]), (1, [4, 6]), (2, [4, 6]), (7, [1, 1])]);
+        assert_eq!(Differing::between(&counts, &accounts), Differing { audiences: 2, messages: 3 });
+    }
 }

@@ -1,5 +1,6 @@
 //! The side of the clients: what predicates chose of what they received.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use pubmark_metrics::bounds::Bounds;
@@ -21,13 +22,22 @@ pub struct ContentCounts {
     pub unreadable: u64,
     /// Delivery − due of those that matched.
     pub latency: Bounds,
+    /// Matched and filtered of each audience, by its number in the books.
+    pub by_audience: BTreeMap<u32, [u64; 2]>,
 }
 
 impl ContentCounts {
     /// Nothing yet.
     pub fn new() -> ContentCounts {
         let latency = Bounds::new(Precision::Breakdown);
-        ContentCounts { matched: 0, filtered: 0, filtered_bytes: 0, unreadable: 0, latency }
+        ContentCounts {
+            matched: 0,
+            filtered: 0,
+            filtered_bytes: 0,
+            unreadable: 0,
+            latency,
+            by_audience: BTreeMap::new(),
+        }
     }
 
     /// Adds another shard's.
@@ -37,6 +47,10 @@ impl ContentCounts {
         self.filtered_bytes += other.filtered_bytes;
         self.unreadable += other.unreadable;
         self.latency.merge(&other.latency);
+        for (audience, [matched, filtered]) in &other.by_audience {
+            let sum = self.by_audience.entry(*audience).or_default();
+            *sum = [sum[0] + matched, sum[1] + filtered];
+        }
     }
 }
 
@@ -59,6 +73,8 @@ pub struct ContentFilter {
 pub struct FirstCopy<'a> {
     /// Its audience, by index on the shard.
     pub audience: u32,
+    /// The same by its number in the books.
+    pub number: u32,
     /// Its group of devices.
     pub group: u16,
     /// Its whole payload.
@@ -103,6 +119,7 @@ impl ContentFilter {
         let in_payload = || copy.payload.get(self.document_at[usize::from(copy.group)] as usize..).unwrap_or_default();
         let document = copy.undone.unwrap_or_else(in_payload);
         let holds = predicate.holds(document);
+        counts.by_audience.entry(copy.number).or_default()[usize::from(holds != Ok(true))] += 1;
         if holds == Ok(true) {
             counts.matched += 1;
             counts.latency.record(copy.latency_ns, copy.width_ns);

@@ -170,6 +170,29 @@ impl Log {
         Ok(())
     }
 
+    /// Payload bytes that each publisher sent: of messages that were written wholly and not refused, each once.
+    ///
+    /// # Errors
+    /// A file of the log cannot be read.
+    pub fn sent_bytes(&self) -> io::Result<HashMap<u32, u64>> {
+        // Of what did not arrive, that which nobody could expect was not sent.
+        let unsent: HashSet<(u32, u32)> = self
+            .missing
+            .iter()
+            .filter(|row| row.audience.is_none())
+            .map(|row| (row.publisher, row.sequence))
+            .chain(self.publishers.iter().flat_map(|book| book.refused.iter().map(|number| (book.publisher, *number))))
+            .collect();
+        let mut sums: HashMap<u32, u64> = HashMap::new();
+        self.each_row(|row| {
+            if row.kind == RowKind::Handed && !unsent.contains(&(row.publisher, row.sequence)) {
+                *sums.entry(row.publisher).or_default() += u64::from(row.payload_bytes);
+            }
+            Ok(())
+        })?;
+        Ok(sums)
+    }
+
     /// Rows in the files, all kinds.
     ///
     /// # Errors

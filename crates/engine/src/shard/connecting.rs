@@ -201,6 +201,7 @@ fn count(counters: &mut Counters, was_up: bool, cause: &Cause) {
         Cause::Ours => return,
         Cause::Unreachable(words) => format!("unreachable: {words}"),
         Cause::Refused(reason) => format!("refused: {reason}"),
+        Cause::NotAuthorized(reason) if was_up => format!("ended by the server, log-in ended: {reason}"),
         Cause::NotAuthorized(reason) => format!("not authorized: {reason}"),
         Cause::Tls(words) => format!("TLS: {words}"),
         Cause::Server { reason, .. } => format!("ended by the server: {reason}"),
@@ -208,6 +209,7 @@ fn count(counters: &mut Counters, was_up: bool, cause: &Cause) {
         Cause::Silent => "dropped: the server stopped answering".to_owned(),
         Cause::Protocol(words) => format!("protocol error of the server: {words}"),
     };
+    counters.log_in_ended += u64::from(was_up && matches!(cause, Cause::NotAuthorized(_)));
     match cause {
         _ if was_up => counters.dropped += 1,
         Cause::NotAuthorized(_) => counters.auth_failed += 1,

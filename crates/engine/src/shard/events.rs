@@ -79,6 +79,7 @@ impl Shard {
             // Whether a reply without acknowledgement arrived is known from the accounting of its requester.
             Event::Unacknowledged(token) if token.publication == REPLY => {}
             Event::Unacknowledged(token) => publishing.unacknowledged(session, token, sessions),
+            Event::Reauthenticated => totals.figures.counters.reauthenticated += 1,
             Event::Resent(_) => totals.figures.counters.resent += 1,
             Event::PassedOver => totals.figures.counters.passed_over += 1,
             Event::Missed(messages) => totals.figures.counters.missed += messages,

@@ -290,6 +290,7 @@ impl Receiver {
                 if measured && let Some(content) = &self.content {
                     let copy = FirstCopy {
                         audience: subscriber,
+                        number: self.numbers[subscriber as usize],
                         group,
                         payload: delivery.payload,
                         undone: self.undoing.as_ref().and_then(|undoing| undoing.document(group)),

@@ -85,4 +85,17 @@ pub(crate) struct RawToken {
     /// The claims, such as `{sub: "{device}", aud: broker}`; placeholders in their texts are those of `client_id`, `{user}` and
     /// `{client_id}`. `iat` and `exp` are added.
     pub claims: Option<Spanned<serde_json::Map<String, serde_json::Value>>>,
+    /// Over MQTT 5: the token is the authentication data of a method, such as `{method: JWT, before: 10s}`, and each client sends a new
+    /// one on its open connection before the old one expires. Without it a token is sent in place of a password, when a client connects.
+    pub reauthenticate: Option<Spanned<RawReauthentication>>,
+}
+
+/// How a token is renewed on an open connection.
+#[derive(Clone, Debug, serde::Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a mapping with `method` and `before`")]
+pub(crate) struct RawReauthentication {
+    /// Name of the authentication method, as the system knows it.
+    pub method: Spanned<String>,
+    /// How long before the token expires a new one is sent, in whole seconds.
+    pub before: Text<DurationText>,
 }

@@ -42,7 +42,7 @@ impl Reader<'_> {
             Some(entry) => {
                 let problem = Problem::new(ProblemKind::UnknownKey, format!("unknown key `{}`", entry.key))
                     .at(entry.key_span, "nothing reads this")
-                    .help(suggest::among(&entry.key, fields));
+                    .help(meant_by(&entry.key, fields).unwrap_or_else(|| suggest::among(&entry.key, fields)));
                 // What nothing reads may be a key or a password under a name that nobody knows.
                 Err(match is_of_secrets(fields) {
                     true => hidden(problem, &entry.node),
@@ -51,6 +51,16 @@ impl Reader<'_> {
             }
         }
     }
+}
+
+/// What is written in place of a key that other tools have, where nobody would guess it.
+fn meant_by(key: &str, fields: &[&str]) -> Option<String> {
+    let is_rule = ["when", "then", "trigger", "triggers", "receives", "on_message"].contains(&key);
+    (is_rule && fields.contains(&"arrival")).then(|| {
+        "what a device sends after it received something is its arrival: `arrival: {reaction_to: \"alarm/+\", for: 30s}` with \
+         `rate: 10/s`, and `client` names the client that receives (docs/how-to/change-rates-over-time.md)"
+            .to_owned()
+    })
 }
 
 /// Do these fields hold secrets, or say where some are?

@@ -6,11 +6,11 @@ use serde_json::Value;
 
 use super::diagnostic::{Problem, ProblemKind, Span};
 use super::files::Files;
-use super::raw_credentials::{RawToken, TokenForm};
+use super::raw_credentials::{RawReauthentication, RawToken, TokenForm};
 use super::shape::Spanned;
 use super::value;
 use crate::secret::Secret;
-use crate::token::{self, SHORTEST_SECRET_BYTES, TokenAlgorithm, TokenRules};
+use crate::token::{self, Reauthentication, SHORTEST_SECRET_BYTES, TokenAlgorithm, TokenRules};
 
 /// Lifetime without one given, s.
 const USUAL_LIFETIME_S: u32 = 3_600;
@@ -18,6 +18,8 @@ const USUAL_LIFETIME_S: u32 = 3_600;
 const LONGEST_LIFETIME_S: u64 = 365 * 86_400;
 /// Largest claims, bytes, so that a token fits into a password of MQTT: base64 makes four of three.
 const LARGEST_CLAIMS_BYTES: usize = 32_000;
+/// Longest name of an authentication method, bytes.
+const LONGEST_METHOD_BYTES: usize = 100;
 /// Claims that pubmark writes when it signs.
 const OF_THE_MOMENT: [&str; 2] = ["iat", "exp"];
 /// Key by which workloads name files, wherever it stands.
@@ -29,13 +31,33 @@ const WORDS: [&str; 2] = ["user", "client_id"];
 pub(super) fn rules(raw: &Spanned<TokenForm>, words: &[&str], files: &Files) -> Result<TokenRules, Problem> {
     let (span, TokenForm(raw)) = (raw.span, &raw.value);
     let algorithm = raw.algorithm.value;
+    let lifetime_s = lifetime(raw)?;
     Ok(TokenRules {
         algorithm,
         key: key(raw, span, algorithm, files)?,
         key_id: raw.key_id.as_ref().map(|id| id.value.clone()),
-        lifetime_s: lifetime(raw)?,
+        lifetime_s,
         claims: claims(raw, words)?,
+        reauthentication: raw.reauthenticate.as_ref().map(|given| reauthentication(given, lifetime_s)).transpose()?,
     })
+}
+
+fn reauthentication(raw: &Spanned<RawReauthentication>, lifetime_s: u32) -> Result<Reauthentication, Problem> {
+    let RawReauthentication { method, before } = &raw.value;
+    if method.value.is_empty() || method.value.len() > LONGEST_METHOD_BYTES || method.value.contains(char::is_control) {
+        let message =
+            format!("an authentication method has a name of 1 to {LONGEST_METHOD_BYTES} B, without control characters");
+        return Err(Problem::new(ProblemKind::ImpossibleValue, message).at(method.span, "this is none"));
+    }
+    let time = value::period(before, "the time before a token expires")?;
+    let before_s = time.as_secs();
+    if time != Duration::from_secs(before_s) || before_s >= u64::from(lifetime_s) {
+        let message = format!("a token of {lifetime_s} s cannot be renewed {} s before it expires", time.as_secs_f64());
+        return Err(Problem::new(ProblemKind::ImpossibleValue, message)
+            .at(before.span, "here")
+            .help("whole seconds, fewer than `lifetime`; for instance `lifetime: 60s` and `before: 10s`"));
+    }
+    Ok(Reauthentication { method: method.value.clone(), after_s: lifetime_s - before_s as u32 })
 }
 
 fn key(raw: &RawToken, place: Span, algorithm: TokenAlgorithm, files: &Files) -> Result<Secret, Problem> {

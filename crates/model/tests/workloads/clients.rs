@@ -41,7 +41,7 @@ fn shared_connections_and_reactions_are_checked() {
     read(WHOLE).unwrap();
     for (from, to, kind, says) in [
         ("count: 2, client: c, filters", "client: c, filters", Conflict, "has 2 clients here and 1 there"),
-        ("client: c, arrival", "arrival", MissingKey, "does not say how it hears"),
+        ("client: c, arrival", "arrival", MissingKey, "has no subscription of its own"),
         ("filters: ['a/+']", "filters: ['z/+']", Conflict, "nothing triggers `answer`"),
         ("'a/{index}'", "'a/{trigger}'", UnknownPlaceholder, "`{index}`"),
         ("'a/{index}'", "'a/{index%lissener}'", UnknownName, "did you mean `listener`"),

@@ -73,6 +73,18 @@ fn what_is_wrong_with_a_token_is_said_and_no_key_is_shown() {
         ("{token: {algorithm: HS256, file: secret, key_env: HOME}}", "the key of a token is given twice"),
         ("{token: {algorithm: HS256, file: secret, lifetime: 0s}}", "cannot be zero"),
         ("{token: {algorithm: HS256, file: secret, lifetime: 1500ms}}", "whole seconds, a year at most"),
+        (
+            "{token: {algorithm: HS256, file: secret, lifetime: 10s, reauthenticate: {method: JWT, before: 10s}}}",
+            "a token of 10 s cannot be renewed 10 s before it expires",
+        ),
+        (
+            "{token: {algorithm: HS256, file: secret, lifetime: 10s, reauthenticate: {method: JWT, before: 500ms}}}",
+            "a token of 10 s cannot be renewed 0.5 s before it expires",
+        ),
+        (
+            "{token: {algorithm: HS256, file: secret, lifetime: 10s, reauthenticate: {method: '', before: 5s}}}",
+            "an authentication method has a name of 1 to 100 B",
+        ),
         ("{token: {algorithm: HS256, file: secret, lifetime: 10000h}}", "whole seconds, a year at most"),
         ("{token: {algorithm: HS256, file: secret, claims: {exp: 1}}}", "the claim `exp` is written when"),
         ("{token: {algorithm: HS256, file: secret, claims: {sub: ['{devise}']}}}", "unknown placeholder `{devise}`"),

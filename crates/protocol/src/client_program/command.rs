@@ -9,6 +9,9 @@ pub struct ClientProgram {
     pub words: Vec<String>,
     /// Name of the protocol.
     pub protocol: String,
+    /// It must report whole payloads: the run looks into them (`where`, `transform`).
+    #[serde(default)]
+    pub whole_payloads: bool,
 }
 
 /// Why a text is no command.

@@ -61,6 +61,9 @@ pub struct Begin {
     pub maximum_payload_bytes: u32,
     /// Messages that are handed over and not written yet, at most.
     pub credit: u32,
+    /// Each `delivered` must have the whole payload, not the beginning of it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub whole_payloads: bool,
 }
 
 /// A place to connect to.

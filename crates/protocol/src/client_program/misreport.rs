@@ -27,11 +27,13 @@ pub enum Misreport {
     UnknownPing,
     /// The program acknowledged a message and did not report it as written before it acknowledged a thousand others in this way.
     NeverWritten,
+    /// A delivery without all of its payload, in a run that looks into payloads.
+    BodyIncomplete,
 }
 
 impl Misreport {
     /// All of them.
-    pub const ALL: [Misreport; 11] = [
+    pub const ALL: [Misreport; 12] = [
         Misreport::UnknownClient,
         Misreport::UnknownConnection,
         Misreport::UnknownMessage,
@@ -43,6 +45,7 @@ impl Misreport {
         Misreport::StampBeforeDue,
         Misreport::UnknownPing,
         Misreport::NeverWritten,
+        Misreport::BodyIncomplete,
     ];
 
     /// Its name in records.
@@ -59,6 +62,7 @@ impl Misreport {
             Misreport::StampBeforeDue => "stamp-before-due",
             Misreport::UnknownPing => "unknown-ping",
             Misreport::NeverWritten => "never-written",
+            Misreport::BodyIncomplete => "body-incomplete",
         }
     }
 }

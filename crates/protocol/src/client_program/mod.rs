@@ -18,6 +18,8 @@ pub use frames::{End, FromProgram, How, ToProgram};
 pub use hello::{Begin, BeginEndpoint, BeginTls, Claims, Hello, HelloError};
 pub use misreport::Misreport;
 
+/// Environment variable of every client program: by it their processes are told from all others below pubmark's.
+pub const MARK: &str = "PUBMARK_CLIENT_PROGRAM";
 /// Version of the protocol.
 pub const VERSION: u32 = 1;
 /// Bytes of the length in front of each frame.

@@ -23,7 +23,7 @@ pub struct Metric {
 }
 
 /// Everything that can be limited, in the order of help. A new one is a row here.
-pub static METRICS: [Metric; 19] = [
+pub static METRICS: [Metric; 22] = [
     of_latency("p50", &["median"], "median latency", "latency p50"),
     of_latency("p95", &[], "95th percentile of latency", "latency p95"),
     of_latency("p99", &[], "99th percentile of latency", "latency p99"),
@@ -53,6 +53,14 @@ pub static METRICS: [Metric; 19] = [
     metric("rate", &["delivered_rate"], "messages delivered per second", "delivered rate"),
     metric("cpu", &[], "cores that the system uses", "system CPU"),
     metric("cpu_per_million", &[], "CPU seconds of the system per million messages", "system CPU a million"),
+    metric("client_cpu", &[], "cores that client programs use", "client CPU"),
+    metric(
+        "client_cpu_per_million",
+        &[],
+        "CPU seconds of client programs per million messages",
+        "client CPU a million",
+    ),
+    metric("client_memory", &[], "largest resident set of client programs", "client memory"),
     metric("memory", &["rss"], "largest resident set of the system", "system memory"),
     metric("memory_per_connection", &[], "growth of the resident set per connection", "memory per connection"),
 ];

@@ -23,8 +23,12 @@ pub(super) fn matched_as_built(input: &VerdictInput) -> Option<Finding> {
         let text = format!("{} messages matched, as many as should of those that arrived", count(matched));
         return Some(Finding::valid(text).of(measure));
     };
+    let differing = match row.differing_subscribers {
+        Some(1..) => format!("; {} of these subscribers differ", count(row.differing_subscribers.unwrap_or_default())),
+        _ => String::new(),
+    };
     let text = format!(
-        "subscribers `{}`: {} matched and {} filtered; {} arrived, and {} of them should match",
+        "subscribers `{}`: {} matched and {} filtered; {} arrived, and {} of them should match{differing}",
         row.group,
         count(row.matched),
         count(row.filtered),
@@ -47,9 +51,10 @@ fn let_through(row: &ContentRow) -> Finding {
     Finding::new(VerdictStatus::Suspect, text, hint).of(Measure::none_allowed(row.filtered, CheckUnit::Messages))
 }
 
-/// Messages by which the two sides differ.
+/// Messages by which the two sides differ: of the group, or of its subscribers one by one, where one's surplus hides another's lack.
 fn difference(row: &ContentRow) -> Option<u64> {
-    Some(row.matched.abs_diff(row.should_match?).max((row.matched + row.filtered).abs_diff(row.arrived?)))
+    let of_group = row.matched.abs_diff(row.should_match?).max((row.matched + row.filtered).abs_diff(row.arrived?));
+    Some(of_group.max(row.differing_messages.unwrap_or(0)))
 }
 
 #[cfg(test)]
@@ -82,6 +87,10 @@ mod tests {
             assert_eq!(check.status, VerdictStatus::Invalid, "{}", check.text);
             assert!(check.text.contains("subscribers `alarms`"), "{}", check.text);
         }
+        // The sums agree, and two subscribers do not.
+        let single = check(|row| (row.differing_subscribers, row.differing_messages) = (Some(2), Some(6)));
+        assert_eq!((single.status, single.value), (VerdictStatus::Invalid, Some(6.0)), "{}", single.text);
+        assert!(single.text.ends_with("; 2 of these subscribers differ"), "{}", single.text);
         let unknown = check(|row| row.should_match = None);
         assert_eq!((unknown.status, unknown.value), (VerdictStatus::Suspect, None), "{}", unknown.text);
     }

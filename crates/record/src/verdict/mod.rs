@@ -95,6 +95,8 @@ pub struct VerdictInput<'a> {
     pub threads: &'a [ShardHealth],
     /// CPU and memory of pubmark.
     pub generator_usage: Option<&'a Usage>,
+    /// CPU and memory of the client programs.
+    pub program_usage: Option<&'a Usage>,
     /// The machine.
     pub environment: &'a Environment,
 }
@@ -131,6 +133,7 @@ impl<'a> VerdictInput<'a> {
             by_pair: &tables.by_pair,
             threads: &cost.threads,
             generator_usage: cost.generator.as_ref(),
+            program_usage: cost.client_programs.as_ref(),
             environment: &record.environment,
         }
     }

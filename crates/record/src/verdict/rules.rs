@@ -376,7 +376,8 @@ pub const RULES: &[Rule] = &[
         name: "matched as built",
         meaning: "Subscribers with `where` ask their predicate of each message that they received. Publishers ask it of each \
                   message that they build, and note the answers by sequence number. Of the messages that arrived, as many must \
-                  have matched as publishers say, and matched and filtered ones together must be all that arrived. If not, the \
+                  have matched as publishers say, and matched and filtered ones together must be all that arrived, for each \
+                  group and for each of its subscribers (`delivery.content[].differing_subscribers`). If not, the \
                   system changed payloads, or pubmark is wrong: the run is invalid. Where the answers of publishers are not \
                   known of all messages (more than half a billion on a thread, approximate message accounting), the run is \
                   suspect. So is a run whose system accepted a filter (`at: broker`) and let messages through for which it does \

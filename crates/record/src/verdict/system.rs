@@ -2,6 +2,7 @@
 //! nothing of what it can do.
 
 use super::{Finding, Measure, VerdictInput};
+use crate::cost::Usage;
 use crate::quantity::{count, percent};
 use crate::record::{CheckUnit, VerdictStatus};
 
@@ -54,8 +55,9 @@ impl Wait {
         let long_s = seconds(usage.run_queue_long_wait_ns?);
         let window_s = input.settings.duration_s;
         // A system that waits for itself alone would run no sooner without others: they can have kept it from as much as they used.
-        // The machine counts its busy time by clock ticks and misses short bursts; pubmark's own time is exact.
-        let own_cores = input.generator_usage.map_or(0.0, |usage| usage.cores);
+        // The machine counts its busy time by clock ticks and misses short bursts; the time of pubmark and of client programs is exact.
+        let own_cores: f64 =
+            [input.generator_usage, input.program_usage].into_iter().flatten().map(|usage| usage.cores).sum();
         let busy_cores = input.environment.busy_cores;
         let others_s = busy_cores.map_or(f64::INFINITY, |busy| (busy - usage.cores).max(own_cores) * window_s);
         let throttled_s = input.limits.and_then(|limits| limits.throttled_seconds).unwrap_or(0.0);
@@ -72,16 +74,24 @@ impl Wait {
     }
 }
 
+/// What a user's program that is the client is called among those that had the processors.
+const CLIENT_PROGRAM: &str = "the client program";
+
 /// Who had the processors, most first, with cores where they are known.
 fn holders(input: &VerdictInput) -> String {
     let others = input.contention.and_then(|contention| contention.other_cores);
     let stolen = input.environment.steal.map(|steal| steal * f64::from(input.environment.cores));
     let pubmark = if input.settings.realtime { "real-time pubmark" } else { "pubmark" };
     let own = input.generator_usage.map(|usage| usage.cores);
-    let mut holders: Vec<(&str, f64)> = [("other programs", others), (pubmark, own), ("the hypervisor", stolen)]
-        .into_iter()
-        .filter_map(|(name, cores)| Some((name, cores.filter(|cores| *cores >= 0.01)?)))
-        .collect();
+    let mut holders: Vec<(&str, f64)> = [
+        ("other programs", others),
+        (pubmark, own),
+        (CLIENT_PROGRAM, input.program_usage.map(|usage| usage.cores)),
+        ("the hypervisor", stolen),
+    ]
+    .into_iter()
+    .filter_map(|(name, cores)| Some((name, cores.filter(|cores| *cores >= 0.01)?)))
+    .collect();
     holders.sort_by(|(_, a), (_, b)| b.total_cmp(a));
     let words: Vec<String> = holders.iter().map(|(name, cores)| format!("{name} {cores:.2} cores")).collect();
     if words.is_empty() { "who had them is not known".to_string() } else { format!("{} had them", words.join(", ")) }
@@ -107,14 +117,25 @@ pub(super) fn had_processors(input: &VerdictInput) -> Option<Finding> {
             text.push_str(&format!("; {} messages are missing or were not sent", count(missing)));
         }
     }
-    let others_lead = input.contention.and_then(|contention| contention.other_cores).unwrap_or(0.0)
-        > input.generator_usage.map_or(0.0, |usage| usage.cores);
-    let hint = match (others_lead, input.settings.realtime) {
+    Some(Finding::new(status, text, &remedy(input)).of(measure))
+}
+
+/// What to do about whoever had most of the processors.
+fn remedy(input: &VerdictInput) -> String {
+    let cores = |usage: Option<&Usage>| usage.map_or(0.0, |usage| usage.cores);
+    let (own, program) = (cores(input.generator_usage), cores(input.program_usage));
+    let others = input.contention.and_then(|contention| contention.other_cores).unwrap_or(0.0);
+    if program > own.max(others) {
+        return format!(
+            "the client program used {program:.2} cores: lower the rate, or give the system cores of its own (`--pin system=0`)"
+        );
+    }
+    let words = match (others > own, input.settings.realtime) {
         (true, _) => "stop other programs on this machine, or give the system cores of its own (`--pin system=0`)",
         (false, true) => "run without `--realtime`, keep pubmark off the system's cores (`--pin`), or lower the rate",
         (false, false) => "lower the rate, divide the cores (`--pin`), or send from another machine (`--nodes`)",
     };
-    Some(Finding::new(status, text, hint).of(measure))
+    words.to_owned()
 }
 
 /// What is held against the limits, and how it is said: long waits, or where these are few, all waits on a machine without a free core.
@@ -150,7 +171,7 @@ fn judged_wait(wait: &Wait, window_s: f64) -> (Measure, String) {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::cost::{Contention, LimitEffect};
+    use crate::cost::{Contention, LimitEffect, Usage};
     use crate::record::{Record, SystemEnd};
     use crate::sample;
     use crate::verdict::judge;
@@ -234,6 +255,26 @@ mod tests {
             record.settings.flood = true;
         };
         assert_eq!(waited(3.0, 0.0, 2.0, flood).0, Suspect, "a flood loses in any case");
+    }
+
+    #[test]
+    fn a_client_program_that_had_the_processors_is_named_with_what_it_used() {
+        let mut record = sample::record();
+        let usage = record.cost.system.as_mut().unwrap();
+        (usage.cpu_seconds, usage.cores, usage.threads) = (4.0, 0.4, Some(1));
+        usage.run_queue_long_wait_ns = Some(4_500_000_000);
+        record.environment.busy_cores = Some(2.0);
+        record.cost.contention = Some(Contention { other_cores: Some(0.02), ..Contention::default() });
+        record.cost.client_programs = Some(Usage { cpu_seconds: 12.0, cores: 1.2, ..Usage::default() });
+        let checks = judge(&VerdictInput::of(&record)).checks;
+        let check = checks.into_iter().find(|check| check.code == "V28").unwrap();
+        assert!(
+            check.text.contains("the client program 1.20 cores, pubmark 0.09 cores, other programs 0.02"),
+            "{}",
+            check.text
+        );
+        let reason = judge(&VerdictInput::of(&record)).reasons.into_iter().find(|reason| reason.code == "V28").unwrap();
+        assert!(reason.hint.starts_with("the client program used 1.20 cores: lower the rate"), "{}", reason.hint);
     }
 
     #[test]

@@ -34,7 +34,9 @@ pub(super) fn failed(record: &Record) -> Option<TextAndHint> {
     if let Some(first) = connections.causes.first() {
         text.push_str(&format!(" (mostly: {})", first.cause));
     }
-    let hint = if connections.auth_failed > 0 {
+    let hint = if connections.log_in_ended > 0 {
+        "the system ended connections whose log-in held no longer: give tokens a longer lifetime, or let clients sign new ones"
+    } else if connections.auth_failed > 0 {
         "check `--user` and `--password-env` or `--password-file`"
     } else {
         "see the causes in the report; `pubmark doctor` shows the limits"

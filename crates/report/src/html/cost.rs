@@ -50,11 +50,13 @@ const fn row(name: &'static str, meaning: &'static str, print: fn(&Usage) -> Opt
 
 pub(super) fn section(record: &Record) -> Markup {
     let (system, generator) = (&record.cost.system, &record.cost.generator);
+    let programs = &record.cost.client_programs;
     if system.is_none() && generator.is_none() && record.cost.host.is_none() {
         return html! { p.missing { "Cost was not measured." } };
     }
     let value = |usage: &Option<Usage>, row: &CostRow| usage.as_ref().and_then(row.print);
-    let rows = || ROWS.iter().filter(|row| value(system, row).is_some() || value(generator, row).is_some());
+    let is_known = |row: &&CostRow| [system, generator, programs].iter().any(|usage| value(usage, row).is_some());
+    let rows = || ROWS.iter().filter(is_known);
     let text = |text: Option<String>| text.unwrap_or_else(|| MISSING.to_string());
     let unit_costs = words::unit_costs(record);
     html! {
@@ -66,7 +68,10 @@ pub(super) fn section(record: &Record) -> Markup {
         @if let Some(contention) = words::contention(record) { p { "The machine: " (contention) "." } }
         div.scroll { table {
             caption { "Over the measured window; " (MISSING) " is what the machine does not tell" }
-            thead { tr { th { "" } th.number { "system" } th.number { "pubmark" } } }
+            thead { tr {
+                th { "" } th.number { "system" } th.number { "pubmark" }
+                @if programs.is_some() { th.number { "client program" } }
+            } }
             tbody {
                 (per_million(record))
                 @for row in rows() {
@@ -74,6 +79,7 @@ pub(super) fn section(record: &Record) -> Markup {
                         th scope="row" { (row.name) small { (row.meaning) } }
                         td.number { (text(value(system, row))) }
                         td.number { (text(value(generator, row))) }
+                        @if programs.is_some() { td.number { (text(value(programs, row))) } }
                     }
                 }
             }
@@ -89,7 +95,7 @@ fn groups(record: &Record) -> Markup {
             caption { "Clients with processes of their own" }
             thead { tr { th { "" } th.number { "CPU time" } th.number { "of a core" } th.number { "peak memory" } } }
             tbody {
-                @for (name, usage) in words::costs(record, "pubmark").iter().skip(2) {
+                @for (name, usage) in words::costs(record, "pubmark").iter().skip(words::sides(record)) {
                     tr {
                         th scope="row" { (name) }
                         td.number { (usage.map_or_else(|| MISSING.to_string(), |usage| format!("{} s", significant(usage.cpu_seconds)))) }
@@ -111,6 +117,7 @@ fn per_million(record: &Record) -> Markup {
                 th scope="row" { "CPU time a million messages" small { "delivered" } }
                 td.number { (cpu(cost.system_cpu_s_per_million)) }
                 td.number { (cpu(cost.generator_cpu_s_per_million)) }
+                @if cost.client_programs.is_some() { td.number { (cpu(cost.client_programs_cpu_s_per_million)) } }
             }
         }
         @if let Some(size) = cost.system_bytes_per_connection {
@@ -118,6 +125,7 @@ fn per_million(record: &Record) -> Markup {
                 th scope="row" { "memory a connection" small { "growth from idle to peak over the connections" } }
                 td.number { (bytes(Some(size))) }
                 td.number { (MISSING) }
+                @if cost.client_programs.is_some() { td.number { (MISSING) } }
             }
         }
     }

@@ -301,6 +301,8 @@ pub(super) fn connections(record: &Record) -> Markup {
         ("not logged in", connections.auth_failed),
         ("failed in TLS", connections.tls_failed),
         ("dropped", connections.dropped),
+        ("of these, as the log-in ended", connections.log_in_ended),
+        ("tokens renewed on open connections", connections.reauthenticated),
         ("tried again", connections.retried),
         ("planned leaves", connections.planned_leaves),
         ("subscriptions refused", connections.subscriptions_refused),

@@ -366,7 +366,7 @@ fn cost(record: &Record, verbose: bool) -> Vec<String> {
     let costs = words::costs(record, "pubmark");
     let mut items: Vec<String> = costs.iter().map(|(name, usage)| side(name, *usage)).collect();
     // There is room for a few only: the sides, what a message takes, then groups.
-    let groups = items.split_off(2);
+    let groups = items.split_off(words::sides(record));
     if verbose {
         items.extend(words::unit_costs(record));
     }

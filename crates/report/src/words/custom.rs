@@ -55,8 +55,25 @@ pub fn custom_value(metric: &CustomMetric) -> String {
             let text = CustomUnit::of(&metric.unit, lower.abs().max(upper.abs())).text(CustomBounds { lower, upper });
             if metric.partial { format!("{text} ({PARTIAL})") } else { text }
         }
-        _ => MISSING.to_owned(),
+        _ if metric.by.is_empty() => MISSING.to_owned(),
+        _ => custom_parts(metric),
     }
+}
+
+/// Parts of a metric that are shown where it has no value of the whole; the rest is counted.
+const PARTS: usize = 3;
+
+/// The values that a program tells apart, the first of them: `door 0.12 ms, lamp 0.30 ms, 4 more`.
+fn custom_parts(metric: &CustomMetric) -> String {
+    let largest = metric.by.values().map(|part| part.lower.abs().max(part.upper.abs())).fold(0.0, f64::max);
+    let unit = CustomUnit::of(&metric.unit, largest);
+    let mut words: Vec<String> =
+        metric.by.iter().take(PARTS).map(|(name, part)| format!("{name} {}", unit.text(*part))).collect();
+    if metric.by.len() > PARTS {
+        words.push(format!("{} more", metric.by.len() - PARTS));
+    }
+    let text = words.join(", ");
+    if metric.partial { format!("{text} ({PARTIAL})") } else { text }
 }
 
 /// Each metric with its value: `jitter 0.12–0.18 ms`.
@@ -80,6 +97,16 @@ mod tests {
         assert_eq!(text(99.5, 99.5, "%"), "99.5 %");
         assert_eq!(text(-2.0, -1.0, "ms"), "−2.00 to −1.00 ms");
         assert_eq!(custom_value(&CustomMetric::default()), "—");
+        let part = |value: f64| CustomBounds { lower: value, upper: value };
+        let by = [("door", 0.12), ("lamp", 3.0), ("meter", 1.5), ("siren", 2.0), ("valve", 4.0)];
+        let by = by.map(|(name, value)| (name.to_owned(), part(value)));
+        let parts = |count: usize| by.iter().take(count).cloned().collect();
+        let of_parts =
+            |count: usize| CustomMetric { unit: "ms".to_owned(), by: parts(count), ..CustomMetric::default() };
+        assert_eq!(custom_value(&of_parts(2)), "door 0.120 ms, lamp 3.00 ms");
+        assert_eq!(custom_value(&of_parts(5)), "door 0.120 ms, lamp 3.00 ms, meter 1.50 ms, 2 more");
+        let whole = CustomMetric { lower: Some(2.0), upper: Some(2.0), ..of_parts(2) };
+        assert_eq!(custom_value(&whole), "2.00 ms");
         let one = |partial| CustomMetric { lower: Some(2.0), upper: Some(2.0), partial, ..CustomMetric::default() };
         assert_eq!(custom_value(&one(true)), "2.00 (partial: the message log lacks rows)");
         let failed = CustomMetric { failure: Some("it printed nothing".to_owned()), ..CustomMetric::default() };

@@ -103,12 +103,20 @@ pub fn effect_parts(effect: &LimitEffect) -> Vec<String> {
     parts
 }
 
-/// What the system used and what pubmark did, under the name given; then the part of each group that had processes of its own.
+/// What the system used and what pubmark did, under the name given, and what client programs did if there were some; then the part
+/// of each group that had processes of its own.
 pub fn costs(record: &Record, own_name: &str) -> Vec<(String, Option<Usage>)> {
     let resources = &record.cost;
     let sides = [("system".to_owned(), resources.system), (own_name.to_owned(), resources.generator)];
+    let programs = resources.client_programs.map(|usage| ("client program".to_owned(), Some(usage)));
+    let sides = sides.into_iter().chain(programs);
     let groups = resources.groups.iter().map(|group| (format!("{own_name}: {}", group.group), group.usage));
-    sides.into_iter().chain(groups).collect()
+    sides.chain(groups).collect()
+}
+
+/// How many of [`costs`] are sides, and no groups.
+pub fn sides(record: &Record) -> usize {
+    2 + usize::from(record.cost.client_programs.is_some())
 }
 
 /// Cost per message and per connection, where known.
@@ -216,8 +224,11 @@ mod tests {
         record.cost.groups = vec![GroupUsage { group: "home/door".to_owned(), usage: None }];
         let costs = costs(&record, "pubmark");
         let names: Vec<&str> = costs.iter().map(|(name, _)| name.as_str()).collect();
-        assert_eq!(names, ["system", "pubmark", "pubmark: home/door"]);
+        assert_eq!((&names[..], sides(&record)), (&["system", "pubmark", "pubmark: home/door"][..], 2));
         assert!(costs[1].1.is_some() && costs[2].1.is_none());
+        record.cost.client_programs = Some(Usage::default());
+        let names: Vec<String> = super::costs(&record, "pubmark").into_iter().map(|(name, _)| name).collect();
+        assert_eq!((names[sides(&record) - 1].as_str(), names.len()), ("client program", 4));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use super::text::field;
 
 /// Columns of the table: docs/reference/message-log.md explains each.
 const HEAD: &str = "role,number,client_id,group,offered,sent,expected,delivered,lost,unknown,absent,duplicated,loss_share,\
-                    payload_bytes,latency_lower_mean_us,latency_upper_mean_us,latency_lower_p50_us,latency_upper_p50_us,\
+                    payload_bytes,sent_payload_bytes,payload_efficiency,latency_lower_mean_us,latency_upper_mean_us,latency_lower_p50_us,latency_upper_p50_us,\
                     latency_lower_p99_us,latency_upper_p99_us";
 
 /// Messages that must lie beyond a percentile that is printed.
@@ -33,6 +33,8 @@ struct Account {
     duplicated: u64,
     /// Of what arrived.
     payload_bytes: u64,
+    /// Of what was expected, arrived or not.
+    expected_bytes: u64,
     /// First copies with a latency, and the sums of their lower and upper bounds, ns.
     timed: u64,
     sums: (i128, i128),
@@ -51,13 +53,20 @@ impl Account {
             _ => return,
         };
         *count += 1;
+        let bytes = u64::from(entry.payload_bytes.unwrap_or(0));
+        if matches!(
+            entry.outcome,
+            EntryOutcome::Delivered | EntryOutcome::Missing(Missing::Lost) | EntryOutcome::Missing(Missing::Unknown)
+        ) {
+            self.expected_bytes += bytes;
+        }
         if let (EntryOutcome::Delivered, Some(latency)) = (entry.outcome, entry.latency_ns) {
             self.timed += 1;
             self.sums = (self.sums.0 + i128::from(latency.0), self.sums.1 + i128::from(latency.1));
             if has_percentiles {
                 self.latencies.push(latency);
             }
-            self.payload_bytes += u64::from(entry.payload_bytes.unwrap_or(0));
+            self.payload_bytes += bytes;
         }
     }
 
@@ -65,8 +74,8 @@ impl Account {
         self.delivered + self.lost + self.unknown
     }
 
-    /// Counts and times of a row, behind its names.
-    fn cells(&mut self) -> String {
+    /// Counts and times of a row, behind its names. `sent_bytes` is the payload that was sent by it or to it.
+    fn cells(&mut self, sent_bytes: u64) -> String {
         let (mut lower, mut upper): (Vec<i64>, Vec<i64>) = self.latencies.drain(..).unzip();
         let (means, halves, most) = (
             [mean_us(self.sums.0, self.timed), mean_us(self.sums.1, self.timed)],
@@ -75,11 +84,14 @@ impl Account {
         );
         let expected = self.expected();
         let loss = if expected == 0 { String::new() } else { format!("{:.6}", self.lost as f64 / expected as f64) };
+        // Equation 5 of ComBench over payloads: what arrived over what was sent for it.
+        let efficiency = (sent_bytes > 0).then(|| self.payload_bytes as f64 / sent_bytes as f64);
+        let efficiency = efficiency.map_or_else(String::new, |share| format!("{share:.6}"));
         let times = [means, halves, most].concat();
         let times = times.iter().map(|us| us.map_or_else(String::new, |us| format!("{us:.3}"))).collect::<Vec<_>>();
         let Account { delivered, lost, unknown, absent, duplicated, payload_bytes, .. } = self;
         format!(
-            "{expected},{delivered},{lost},{unknown},{absent},{duplicated},{loss},{payload_bytes},{}",
+            "{expected},{delivered},{lost},{unknown},{absent},{duplicated},{loss},{payload_bytes},{sent_bytes},{efficiency},{}",
             times.join(",")
         )
     }
@@ -121,6 +133,7 @@ impl<'a> Clients<'a> {
     /// Writes the table: publishers, then subscribers, by number.
     pub fn write(mut self, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "{HEAD}")?;
+        let sent_bytes = self.log.sent_bytes()?;
         let mut books: Vec<_> = self.log.publishers.iter().collect();
         books.sort_by_key(|book| book.publisher);
         for book in books {
@@ -128,13 +141,14 @@ impl<'a> Clients<'a> {
             let (group, _) = self.names.group_of(number);
             let id = field(&self.names.publishers[number as usize].client_id);
             let sent = book.written.saturating_sub(book.refused.len() as u64);
-            let cells = self.publishers.entry(number).or_default().cells();
+            let cells = self.publishers.entry(number).or_default().cells(sent_bytes.get(&number).copied().unwrap_or(0));
             writeln!(out, "publisher,{number},{id},{},{},{sent},{cells}", field(group), book.offered)?;
         }
         let mut audiences: Vec<_> = self.names.audiences.iter().collect();
         audiences.sort_by_key(|(number, _)| **number);
         for (number, audience) in audiences {
-            let cells = self.audiences.entry(*number).or_default().cells();
+            let account = self.audiences.entry(*number).or_default();
+            let cells = account.cells(account.expected_bytes);
             writeln!(out, "subscriber,{number},{},{},,,{cells}", field(&audience.client_id), field(&audience.group))?;
         }
         Ok(())
@@ -176,9 +190,24 @@ mod tests {
             let mut account = Account::default();
             (1..=30).for_each(|us| account.enter(&delivered((us * 500, us * 1_000)), has_percentiles));
             assert_eq!(account.latencies.len(), if has_percentiles { 30 } else { 0 });
-            account.cells()
+            account.cells(960)
         };
-        assert_eq!(cells(true), "30,30,0,0,0,0,0.000000,480,7.750,15.500,7.500,15.000,,");
-        assert_eq!(cells(false), "30,30,0,0,0,0,0.000000,480,7.750,15.500,,,,");
+        assert_eq!(cells(true), "30,30,0,0,0,0,0.000000,480,960,0.500000,7.750,15.500,7.500,15.000,,");
+        assert_eq!(cells(false), "30,30,0,0,0,0,0.000000,480,960,0.500000,7.750,15.500,,,,");
+    }
+
+    #[test]
+    fn what_is_lost_was_sent_for_its_subscriber_and_what_is_absent_was_not() {
+        let mut account = Account::default();
+        account.enter(&delivered((500, 1_000)), true);
+        for outcome in [Missing::Lost, Missing::Unknown, Missing::Absent] {
+            let missing = Entry { outcome: EntryOutcome::Missing(outcome), latency_ns: None, ..delivered((0, 0)) };
+            account.enter(&missing, true);
+        }
+        account.enter(&Entry { outcome: EntryOutcome::Duplicated, ..delivered((0, 0)) }, true);
+        assert_eq!((account.payload_bytes, account.expected_bytes), (16, 48));
+        let cells = account.cells(account.expected_bytes);
+        assert!(cells.starts_with("3,1,1,1,1,1,0.333333,16,48,0.333333,"), "{cells}");
+        assert!(Account::default().cells(0).starts_with("0,0,0,0,0,0,,0,0,,"), "nothing was sent");
     }
 }

@@ -118,3 +118,35 @@ impl MessageLog {
         }
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use pubmark_record::warnings::warnings;
+
+    use super::*;
+
+    /// The table of each client, if it was written, and the codes of the record's warnings.
+    fn written(clients: usize) -> (Option<String>, Vec<String>) {
+        let names = Names::of_publishers(clients);
+        let log =
+            MessageLog { log: Log::default(), names, format: LogFormat::Csv, window_ns: 0, has_percentiles: true };
+        let folder = tempfile::tempdir().unwrap();
+        log.write(folder.path()).unwrap();
+        assert!(folder.path().join("messages.csv").is_file());
+        let mut record = pubmark_record::sample::record();
+        record.message_log = Some(log.info());
+        let codes = warnings(&record).into_iter().map(|warning| warning.code).collect();
+        (std::fs::read_to_string(folder.path().join(BY_CLIENT_FILE)).ok(), codes)
+    }
+
+    #[test]
+    fn with_more_than_a_hundred_thousand_clients_their_table_is_not_written_and_the_record_says_so() {
+        let (table, codes) = written(100_000);
+        assert!(table.is_some_and(|table| table.starts_with("role,number,client_id,")), "its clients sent nothing");
+        assert!(!codes.contains(&"W22".to_owned()), "{codes:?}");
+        let (table, codes) = written(100_001);
+        assert_eq!(table, None);
+        assert!(codes.contains(&"W22".to_owned()), "{codes:?}");
+    }
+}

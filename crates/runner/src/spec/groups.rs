@@ -19,6 +19,7 @@ use pubmark_systems::limits::ResourceLimits;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::connect_rate::ConnectRate;
 use super::source_addresses::SourceAddresses;
 use super::text;
 
@@ -217,6 +218,10 @@ pub struct Connection {
     /// TCP congestion control of pubmark's own sockets; the machine's if left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub congestion_control: Option<String>,
+    /// Connections started a second at most, such as `5000/s`; `2000/s` if left out.
+    #[serde(with = "text::maybe", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub connects: Option<ConnectRate>,
 }
 
 /// When messages are sent and measured.

@@ -3,6 +3,7 @@
 //! [`text`] says how values are written, [`mod@file`] how it is kept beside a run.
 
 mod check;
+mod connect_rate;
 pub mod file;
 mod groups;
 mod source_addresses;
@@ -14,6 +15,7 @@ use pubmark_record::message_log::LogFormat;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use connect_rate::ConnectRate;
 pub use groups::{
     BackEnd, Connection, DevicePlacement, Generator, Load, Netem, Nodes, PlacedSystem, Protocols, Reading,
     SubscriberPlacement, TargetSpec, Transport, Window, local_name,

@@ -14,6 +14,7 @@ use pubmark_systems::limits::{self, ResourceLimits};
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
 use serde::ser::{Serialize, Serializer};
 
+use super::connect_rate::ConnectRate;
 use super::source_addresses::SourceAddresses;
 
 /// A value with one written form.
@@ -60,6 +61,16 @@ impl Text for FaultChoice {
 impl Text for Topology {
     fn read(text: &str) -> Result<Topology, String> {
         Topology::parse(text)
+    }
+
+    fn write(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Text for ConnectRate {
+    fn read(text: &str) -> Result<ConnectRate, String> {
+        ConnectRate::parse(text)
     }
 
     fn write(&self) -> String {

@@ -1,11 +1,12 @@
-//! What a side of a run used until now: the processes of a system ([`SystemMeter`]), and this process
-//! with its workers ([`OwnMeter`]).
+//! What a side of a run used until now: the processes of a system ([`SystemMeter`]), this process
+//! with its workers ([`OwnMeter`]), and the client programs that they started ([`ProgramMeter`]).
 //!
 //! CPU time, memory and threads are read on every beat. What costs more is read when the [`Ration`] of it allows.
 
 mod long_waits;
 mod own_meter;
 mod proc_files;
+mod program_meter;
 mod ration;
 mod run_queue;
 mod switches;
@@ -14,6 +15,7 @@ mod tree_meter;
 
 pub use long_waits::{LongWaits, ORDINARY_NS};
 pub use own_meter::{OwnMeter, Workers};
+pub use program_meter::ProgramMeter;
 pub use ration::Ration;
 pub use run_queue::{RunQueueMeter, RunQueueWait};
 pub use switches::{SwitchMeter, Switches};

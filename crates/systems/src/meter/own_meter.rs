@@ -4,12 +4,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use procfs::process::Process;
 
-use super::{Reading, RunQueueMeter, RunQueueWait, SwitchMeter, Switches, proc_files, tree_meter};
+use super::{ProgramMeter, Reading, RunQueueMeter, RunQueueWait, SwitchMeter, Switches, proc_files, tree_meter};
 use crate::clock;
 
 /// Worker processes of a run: whoever starts one enters it, before the measured window. They end after it.
 #[derive(Clone, Debug, Default)]
-pub struct Workers(Arc<Mutex<Entered>>);
+pub struct Workers {
+    entered: Arc<Mutex<Entered>>,
+    /// Environment variable of the client programs that they start; `None` where they start none.
+    programs: Option<&'static str>,
+}
 
 #[derive(Debug, Default)]
 struct Entered {
@@ -21,6 +25,11 @@ struct Entered {
 }
 
 impl Workers {
+    /// Workers that start client programs, each with this variable in its environment.
+    pub fn with_programs(variable: &'static str) -> Workers {
+        Workers { programs: Some(variable), ..Workers::default() }
+    }
+
     /// Enters one by its process number, with the name of the group that it works for if it works for one alone.
     pub fn enter(&self, pid: u32, group: Option<&str>) {
         let mut entered = self.lock();
@@ -44,7 +53,7 @@ impl Workers {
     }
 
     fn lock(&self) -> MutexGuard<'_, Entered> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.entered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -66,12 +75,14 @@ pub struct OwnMeter {
     workers: Workers,
     their_switches: SwitchMeter,
     run_queue: RunQueueMeter,
+    programs: Option<ProgramMeter>,
 }
 
 impl OwnMeter {
     /// Of this process and these workers.
     pub fn new(workers: Workers) -> OwnMeter {
-        OwnMeter { workers, ..OwnMeter::default() }
+        let programs = workers.programs.map(ProgramMeter::new);
+        OwnMeter { workers, programs, ..OwnMeter::default() }
     }
 
     /// The workers.
@@ -96,6 +107,16 @@ impl OwnMeter {
         let entered = self.workers.lock();
         let of = |place: usize| sum(entered.alone.iter().filter(|(own, _)| *own == place).map(|(_, pid)| *pid));
         (0..entered.groups.len()).map(of).collect()
+    }
+
+    /// The client programs, which are in none of the above; `None` without any that runs. With `search`, new ones are looked for.
+    pub fn programs(&mut self, search: bool) -> Option<Reading> {
+        self.programs.as_mut()?.read(search)
+    }
+
+    /// Proportional set of the client programs at the last reading, bytes.
+    pub fn proportional_bytes_of_programs(&self) -> Option<u64> {
+        self.programs.as_ref()?.proportional_bytes()
     }
 
     /// Proportional set now, bytes.

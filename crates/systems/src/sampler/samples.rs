@@ -17,7 +17,9 @@ pub struct Sample {
     pub system: Option<Reading>,
     /// pubmark's own processes.
     pub generator: Option<Reading>,
-    /// Of them, those of each group that has some of its own; as far as they had been started.
+    /// Client programs, which are none of them; `None` in a run without, and once they have ended.
+    pub programs: Option<Reading>,
+    /// Of pubmark's, those of each group that has some of its own; as far as they had been started.
     pub groups: Vec<Option<Reading>>,
     /// What the system's limits did; `None` without limits.
     pub limits: Option<LimitCounters>,
@@ -71,6 +73,7 @@ impl LiveUsage {
 type Side = fn(&Sample) -> Option<Reading>;
 const SYSTEM: Side = |sample| sample.system;
 const GENERATOR: Side = |sample| sample.generator;
+const PROGRAMS: Side = |sample| sample.programs;
 
 impl Samples {
     /// Samples of any origin, in order of time, of a system of so many brokers.
@@ -95,6 +98,10 @@ impl Samples {
         Cost {
             system: self.usage(SYSTEM, start_ns, end_ns),
             generator: self.usage(GENERATOR, start_ns, end_ns),
+            // They start after the first sample, so nothing is known of them when idle.
+            client_programs: self
+                .usage(PROGRAMS, start_ns, end_ns)
+                .map(|usage| Usage { idle_rss_bytes: None, ..usage }),
             groups: (0..).zip(&self.groups).map(|(place, name)| self.group(place, name, start_ns, end_ns)).collect(),
             host: None,
             limits: self.limit_effect(start_ns, end_ns),
@@ -266,6 +273,7 @@ mod tests {
             at_ns: at_ms * MS,
             system: Some(reading(cpu_ms, rss_bytes)),
             generator: None,
+            programs: None,
             groups: vec![],
             limits: None,
         }
@@ -283,6 +291,19 @@ mod tests {
         assert_eq!((groups[0].group.as_str(), usage.peak_rss_bytes, usage.idle_rss_bytes), ("sensors", 5, None));
         assert!((usage.cpu_seconds - 0.2).abs() < 1e-9, "{usage:?}");
         assert_eq!(groups[1], GroupUsage { group: "ended".to_owned(), usage: None });
+    }
+
+    #[test]
+    fn client_programs_that_start_after_the_first_sample_have_a_cost_of_their_own_over_the_window() {
+        let mut samples: Vec<Sample> = (0..=4).map(|n| sample(n * 250, n, 1)).collect();
+        for (index, cpu_ms) in [(1, 40), (2, 100), (3, 200), (4, 300)] {
+            samples[index].programs = Some(reading(cpu_ms, 7));
+        }
+        let samples = Samples::new(samples, 1);
+        let usage = samples.resources(500 * MS, 1_000 * MS).client_programs.unwrap();
+        assert!((usage.cpu_seconds - 0.2).abs() < 1e-9 && (usage.cores - 0.4).abs() < 1e-9, "{usage:?}");
+        assert_eq!((usage.peak_rss_bytes, usage.idle_rss_bytes), (7, None));
+        assert_eq!(samples.resources(0, 1_000 * MS).client_programs, None, "not there at the window's start");
     }
 
     #[test]

@@ -62,6 +62,7 @@ impl Taker {
         let before_ns = clock::monotonic_ns();
         let (mut system, limits) = self.system.as_mut().map(SystemMeter::read).unwrap_or_default();
         let mut generator = self.own.read();
+        let mut programs = self.own.programs(edge);
         // The instant of what was just read; what follows takes longer and changes more slowly.
         let at_ns = before_ns + (clock::monotonic_ns() - before_ns) / 2;
         if edge || self.sockets_ration.is_due(at_ns) {
@@ -71,9 +72,9 @@ impl Taker {
             self.read_threads(system.as_mut(), generator.as_mut());
         }
         if self.pages_ration.is_due(at_ns) || edge && self.pages_ration.is_cheap() {
-            self.read_pages(system.as_mut(), generator.as_mut());
+            self.read_pages([system.as_mut(), generator.as_mut(), programs.as_mut()]);
         }
-        Sample { at_ns, system, generator, groups: self.own.groups(), limits }
+        Sample { at_ns, system, generator, programs, groups: self.own.groups(), limits }
     }
 
     fn read_sockets(&mut self, system: Option<&mut Reading>, generator: Option<&mut Reading>) {
@@ -108,13 +109,16 @@ impl Taker {
         started.charge(&mut self.threads_ration);
     }
 
-    fn read_pages(&mut self, system: Option<&mut Reading>, generator: Option<&mut Reading>) {
+    fn read_pages(&mut self, [system, generator, programs]: [Option<&mut Reading>; 3]) {
         let started = Effort::start();
         if let (Some(reading), Some(meter)) = (system, &self.system) {
             reading.pss_bytes = meter.proportional_bytes();
         }
         if let Some(reading) = generator {
             reading.pss_bytes = self.own.proportional_bytes();
+        }
+        if let Some(reading) = programs {
+            reading.pss_bytes = self.own.proportional_bytes_of_programs();
         }
         started.charge(&mut self.pages_ration);
     }

@@ -12,6 +12,8 @@ pub const DISCONNECT_WITH_WILL: u8 = 0x04;
 pub const NO_MATCHING_SUBSCRIBERS: u8 = 0x10;
 /// Unsubscribed from what was not subscribed.
 pub const NO_SUBSCRIPTION_EXISTED: u8 = 0x11;
+/// The client proves anew who it is (AUTH).
+pub const RE_AUTHENTICATE: u8 = 0x19;
 /// Failure without further words.
 pub const UNSPECIFIED_ERROR: u8 = 0x80;
 /// The bytes are no packet.

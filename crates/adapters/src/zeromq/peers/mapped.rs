@@ -62,6 +62,7 @@ impl<S: Sink> Sink for Mapped<'_, S> {
             Event::Acknowledged { .. }
             | Event::Unacknowledged(_)
             | Event::Resent(_)
+            | Event::Reauthenticated
             | Event::Withheld(_)
             | Event::Requested { .. }
             | Event::Replied { .. } => {}
