@@ -6,6 +6,7 @@
 mod browser;
 mod call;
 mod disturbance;
+mod files;
 mod hostile;
 mod kinds;
 mod library;

@@ -13,9 +13,11 @@ pub mod lookup;
 mod messages;
 mod metrics;
 mod query;
+mod result_files;
 mod results;
 mod runs;
 mod selection;
+mod sent_file;
 mod submit;
 mod tables;
 mod who;
@@ -99,6 +101,15 @@ pub fn api() -> ApiRouter<Arc<Shared>> {
         }))
         .api_route("/runs/{id}/table", get_with(files::table, |op| {
             op.id("getTable").summary("A table as CSV").description(NEWEST)
+        }))
+        .api_route("/runs/{id}/files", get_with(result_files::list, |op| {
+            op.id("listFiles").summary("Names of the files of a result").description(NEWEST)
+        }))
+        .api_route("/runs/{id}/files/{*name}", get_with(result_files::file, |op| {
+            op.id("getFile").summary("A file of a result").description(
+                "One of those that `GET /runs/{id}/files` names; `name` may have slashes. Reports and tables are drawn from the record, \
+                 others are as the run left them.",
+            ).response::<200, sent_file::SentFile>()
         }))
         .api_route(
             "/runs/{id}/notes",
