@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
+use pubmark_record::headline::Kind;
 use pubmark_record::time::UtcTime;
 use pubmark_runner::now;
 use pubmark_runner::stream::StreamEvent;
@@ -184,16 +185,17 @@ impl Queue {
                 status.started_at = Some(time());
             }
         });
-        match begun {
-            Ok(Some(entry)) if entry.status.state == State::Running => {}
+        let entry = match begun {
+            Ok(Some(entry)) if entry.status.state == State::Running => entry,
             // Cancelled meanwhile.
             Ok(_) => return,
             // On a disk that is full nothing is begun whose beginning is not written: it waits for space.
             Err(_) => return self.rest(),
-        }
+        };
         let folder = self.store.folder(id);
-        let words = words(entry, &folder, self.store.runs());
-        let mut running = match Running::start(&self.program, &words, &folder, machine) {
+        let words = words(&entry, &folder, self.store.runs());
+        let at = in_its_folder(&entry).then_some(folder.as_path());
+        let mut running = match Running::start(&self.program, &words, &folder, at, machine) {
             Ok(running) => running,
             Err(error) => {
                 let chain = [format!("failed to start `{}`", self.program.display()), error.to_string()];
@@ -327,11 +329,20 @@ fn ask(running: &Running, asked: Option<(Instant, u32)>) -> (Instant, u32) {
     (Instant::now(), asked.map_or(1, |(_, times)| times + 1))
 }
 
+/// Is the child's working directory the submission's folder? The record of a search names its workload as it was given: the name of the
+/// file alone is what a reader can use.
+fn in_its_folder(entry: &Entry) -> bool {
+    entry.submitted.kind == Kind::Capacity && entry.submitted.file.is_some()
+}
+
 /// The words behind the program's name.
 fn words(entry: &Entry, folder: &Path, runs: &Path) -> Vec<std::ffi::OsString> {
     let submitted = &entry.submitted;
     let mut words = vec![submitted.verb.clone().into()];
-    words.extend(submitted.file.as_ref().map(|file| folder.join(file).into_os_string()));
+    words.extend(submitted.file.as_ref().map(|file| match in_its_folder(entry) {
+        true => file.into(),
+        false => folder.join(file).into_os_string(),
+    }));
     words.extend(submitted.options.iter().map(Into::into));
     words.extend(["--out".into(), runs.as_os_str().to_owned()]);
     words.extend(["--events", "-"].map(Into::into));
@@ -520,7 +531,7 @@ mod tests {
         std::thread::scope(|scope| {
             let started = || {
                 let machine = machine(place.path()).try_take().unwrap().unwrap();
-                Running::start(&program, &[], &store.folder(&ids[0]), machine).unwrap();
+                Running::start(&program, &[], &store.folder(&ids[0]), None, machine).unwrap();
                 while !place.path().join("orphan").exists() {
                     std::thread::sleep(LOOK);
                 }

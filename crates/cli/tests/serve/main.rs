@@ -1,6 +1,7 @@
 //! `pubmark serve`, end to end: a real server on a free port, real runs, clients that mean harm.
 
 #![allow(clippy::print_stderr, reason = "a skipped test says why")]
+#![allow(clippy::print_stdout, reason = "figures of a test are shown where they are asked for")]
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod browser;

@@ -19,20 +19,13 @@ fn a_queue_survives_a_restart() {
     }
 }
 
-/// Children of a process, by the kernel's list.
-fn child_of(pid: u32) -> Option<u32> {
-    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).ok()?;
-    let children = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("children")).ok());
-    children.flat_map(|list| list.split_whitespace().map(str::to_owned).collect::<Vec<_>>()).next()?.parse().ok()
-}
-
 #[test]
 fn a_killed_server_takes_its_run_along_and_the_next_one_goes_on() {
     let place = folder();
     let server = Server::start(place.path(), &[]);
     let ids = [server.submit(LONG), server.submit(SHORT)];
     server.wait_for_load(&ids[0]);
-    let child = wait_for("the child", || child_of(server.pid()));
+    let child = wait_for("the child", || server.child());
     server.kill();
     let server = Server::start(place.path(), &[]);
     let entry = server.wait(&ids[0], &["interrupted"]);
@@ -50,7 +43,7 @@ fn a_run_whose_server_is_killed_as_it_starts_it_has_ended_when_the_next_one_begi
     let server = Server::start(place.path(), &[]);
     let ids = [server.submit(LONG), server.submit(SHORT)];
     let child = loop {
-        if let Some(child) = child_of(server.pid()) {
+        if let Some(child) = server.child() {
             break child;
         }
     };

@@ -55,7 +55,7 @@ fn what_cannot_be_meant_is_refused_with_its_place() {
         // A field: by its key, with what it takes or is meant as.
         (r#"{"workload": "hello", "duratoin": "4s"}"#, "unknown field `duratoin`", "did you mean `duration`?"),
         (r#"{"capacity": "hello", "withn": "4s"}"#, "unknown field `withn`", "did you mean `within`?"),
-        (r#"{"experiment": "brokers", "qiuck": true}"#, "unknown field `qiuck`", "did you mean `quick`?"),
+        (r#"{"experiment": "brokers", "quik": true}"#, "unknown field `quik`", "did you mean `quick`?"),
         (r#"{"workload": "hello", "scale": "many"}"#, "scale", "`GET /openapi.json` describes what each field takes"),
         (r#"{"workload": "hello", "slo": "p98<1ms"}"#, "failed to read `slo`", "did you mean"),
         (

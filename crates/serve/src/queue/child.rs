@@ -29,13 +29,22 @@ pub struct Running {
 }
 
 impl Running {
-    /// Starts it. Its events and messages go to files in `folder`; it is asked to end when the thread that calls this ends. It holds the
-    /// lock of the machine, with all that it starts.
-    pub fn start(program: &Path, words: &[OsString], folder: &Path, machine: File) -> io::Result<Running> {
+    /// Starts it. Its events and messages go to files in `folder`; it is asked to end when the thread that calls this ends. Its
+    /// working directory is `at`, or else the server's. It holds the lock of the machine, with all that it starts.
+    pub fn start(
+        program: &Path,
+        words: &[OsString],
+        folder: &Path,
+        at: Option<&Path>,
+        machine: File,
+    ) -> io::Result<Running> {
         let file =
             |name: &str| OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(folder.join(name));
         let mut command = Command::new(program);
         command.args(words).stdin(Stdio::null()).stdout(file(EVENTS_FILE)?).stderr(file(MESSAGES_FILE)?);
+        if let Some(at) = at {
+            command.current_dir(at);
+        }
         // A Ctrl-C in the server's terminal is for the server.
         command.process_group(0);
         // Ours is closed when this returns, the child's when it and all that it starts have ended.
@@ -140,7 +149,7 @@ mod tests {
 
     /// A shell that does this.
     fn start(text: &str, folder: &Path) -> Running {
-        Running::start(Path::new("/bin/sh"), &["-c".into(), text.into()], folder, machine(folder)).unwrap()
+        Running::start(Path::new("/bin/sh"), &["-c".into(), text.into()], folder, None, machine(folder)).unwrap()
     }
 
     #[test]
@@ -149,7 +158,7 @@ mod tests {
         end_orphan(folder.path(), Duration::ZERO).unwrap();
         let mut running = start("sleep 60 & sleep 60", folder.path());
         assert!(
-            Running::start(Path::new("/bin/true"), &[], folder.path(), machine(folder.path())).is_err(),
+            Running::start(Path::new("/bin/true"), &[], folder.path(), None, machine(folder.path())).is_err(),
             "one measures there already"
         );
         end_orphan(folder.path(), Duration::ZERO).unwrap();

@@ -189,8 +189,15 @@ impl CapacitySubmission {
             Vary::Scale => "scale".to_owned(),
         });
         let time = |time: Option<Duration>| time.map(|time| time.write());
+        // The file of a definition counts from the server's folder, and with a text the child is elsewhere.
+        let system = self.system.clone().map(|system| match (&self.capacity, system.contains('/')) {
+            (WorkloadSource::Inline { .. }, true) => {
+                std::path::absolute(&system).map_or(system, |path| path.display().to_string())
+            }
+            _ => system,
+        });
         let options = [
-            ("system", self.system.clone()),
+            ("system", system),
             ("endpoint", self.endpoint.clone()),
             ("protocol", self.protocol.clone()),
             ("profile", self.profile.clone()),

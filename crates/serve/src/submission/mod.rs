@@ -253,9 +253,9 @@ fn hint(message: &str) -> String {
             false => "`GET /openapi.json` describes what each field takes".to_owned(),
         };
     };
-    // The names that there are stand behind it, between backticks.
-    let names = rest.split('`').skip(1).step_by(2);
-    suggestion::choices(wrong, names)
+    // The names that there are stand behind it.
+    let names = rest.split_once("expected ").map_or("", |(_, names)| names.trim_start_matches("one of "));
+    suggestion::choices(wrong, names.split(", ").map(|name| name.trim_matches('`')).filter(|name| !name.is_empty()))
 }
 
 /// The hint for a name that is one of something else; `None` if it is not.
