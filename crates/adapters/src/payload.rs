@@ -28,13 +28,13 @@ fn append_header(config: &ShardConfig, publisher: u32, message: &Outgoing, out: 
 }
 
 /// Appends the payload of an answer: its header, and behind it bytes of the shard's pool.
-pub fn append_answer(config: &ShardConfig, answer: &OutgoingReply<'_>, out: &mut Vec<u8>) {
+pub fn append_reply(config: &ShardConfig, answer: &OutgoingReply<'_>, out: &mut Vec<u8>) {
     header::write_reply(out, config.run, answer.publisher, answer.sequence, answer.due_ns);
-    let body_bytes = answer_bytes(answer) - header::FULL;
+    let body_bytes = reply_bytes(answer) - header::FULL;
     body::append_pool(&config.body_pool, answer.publisher, answer.sequence, 0, body_bytes, out);
 }
 
-/// Appends a part of the payload that [`append_answer`] would append, with its write start, for protocols that send it
+/// Appends a part of the payload that [`append_reply`] would append, with its write start, for protocols that send it
 /// in pieces; a piece may be smaller than the header.
 #[cfg(feature = "coap")]
 pub fn append_answer_part(
@@ -57,7 +57,7 @@ pub fn append_answer_part(
 }
 
 /// Bytes of an answer's payload.
-pub fn answer_bytes(answer: &OutgoingReply<'_>) -> usize {
+pub fn reply_bytes(answer: &OutgoingReply<'_>) -> usize {
     (answer.payload_bytes as usize).max(header::FULL)
 }
 
@@ -257,7 +257,7 @@ mod tests {
             payload_bytes: 3_000,
         };
         let mut whole = Vec::new();
-        append_answer(&config, &answer, &mut whole);
+        append_reply(&config, &answer, &mut whole);
         header::patch_write_start(&mut whole, &answer.timing, 9_000_000);
         for size in [16, 32, 1_024, 3_000] {
             let mut parts = Vec::new();

@@ -49,7 +49,7 @@ const QOS: Qos =
     Qos { reliable: true, history: History::KeepAll, late_joiners_get: None, liveliness_lease: None, lifespan: None };
 
 /// Writes as fast as the library takes it, from one domain of this process to another, over the loopback interface.
-pub fn carry_out(order: &Order) -> Result<Finding, String> {
+pub fn run(order: &Order) -> Result<Finding, String> {
     let (writing, reading) = (domain()?, domain()?);
     let words = |error: CallError| error.to_string();
     let (here, there) = (thread::current(), reader_of(&reading)?);

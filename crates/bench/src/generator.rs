@@ -103,7 +103,7 @@ impl Observer for Meter {
 }
 
 /// Carries out an order in this process.
-pub fn carry_out(order: &Order) -> Result<Finding, String> {
+pub fn run(order: &Order) -> Result<Finding, String> {
     let plan = plan(order)?;
     let stop = AtomicBool::new(false);
     let mut meter = Meter::default();

@@ -60,7 +60,7 @@ impl Sink for Count {
 }
 
 /// Carries out an order in this process.
-pub fn carry_out(order: &Order) -> Result<Finding, String> {
+pub fn run(order: &Order) -> Result<Finding, String> {
     let protocol =
         pubmark_protocols::find(&order.protocol).ok_or_else(|| format!("no protocol `{}`", order.protocol))?;
     let address = order.address.parse().map_err(|error| format!("{}: {error}", order.address))?;

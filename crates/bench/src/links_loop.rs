@@ -40,7 +40,7 @@ pub struct LinkCost {
 }
 
 /// Measures once.
-pub fn carry_out(_: &()) -> Result<LinkCost, String> {
+pub fn run(_: &()) -> Result<LinkCost, String> {
     if let Some(missing) = privilege::probe().missing() {
         return Err(missing);
     }

@@ -58,15 +58,15 @@ fn main() -> ExitCode {
 
 fn serve(kind: &str, order: &str) -> Result<(), String> {
     match kind {
-        "generator" => answer(order, generator::carry_out),
-        "idle" => answer(order, idle::carry_out),
-        "rumqttc" => answer(order, rumqttc_client::carry_out),
+        "generator" => answer(order, generator::run),
+        "idle" => answer(order, idle::run),
+        "rumqttc" => answer(order, rumqttc_client::run),
         "books" => answer(order, |streams: &u32| Ok(memory_loop::books_cost(*streams, 4_000_000))),
         "report" => answer(order, |(): &()| table::report_cost()),
-        "zenoh" => answer(order, zenoh_loop::carry_out),
-        "dds" => answer(order, dds_loop::carry_out),
-        "rustdds" => answer(order, rustdds_loop::carry_out),
-        "links" => answer(order, links_loop::carry_out),
+        "zenoh" => answer(order, zenoh_loop::run),
+        "dds" => answer(order, dds_loop::run),
+        "rustdds" => answer(order, rustdds_loop::run),
+        "links" => answer(order, links_loop::run),
         "sink" => sink::serve(),
         _ => Err(format!("there is no child `{kind}`")),
     }

@@ -12,7 +12,7 @@ use pubmark_engine::progress::Progress;
 use pubmark_engine::receiver::{Audience, Receiver};
 use pubmark_engine::window::Window;
 use pubmark_engine::window_latency::WindowWatch;
-use pubmark_model::fleet::Heard;
+use pubmark_model::fleet::StreamSource;
 use pubmark_model::qos::Qos;
 use pubmark_model::random::Stream;
 use pubmark_protocol::events::Delivery;
@@ -34,7 +34,8 @@ pub struct Books {
 impl Books {
     /// Books for one subscriber of so many publishers of `types` types.
     pub fn new(publishers: u32, types: u16) -> Books {
-        let heard: Arc<[Heard]> = (0..publishers).map(|publisher| Heard { publisher, filters: 1 }).collect();
+        let heard: Arc<[StreamSource]> =
+            (0..publishers).map(|publisher| StreamSource { publisher, filters: 1 }).collect();
         let announced = Arc::new(Announced::new(publishers as usize));
         (0..publishers).for_each(|publisher| announced.begin(publisher));
         let groups = (0..publishers).map(|publisher| (publisher % u32::from(types)) as u16).collect();

@@ -43,7 +43,7 @@ pub struct Finding {
 const WARM_UP: Duration = Duration::from_secs(2);
 
 /// Carries out an order in this process, with two worker threads as our two shards.
-pub fn carry_out(order: &Order) -> Result<Finding, String> {
+pub fn run(order: &Order) -> Result<Finding, String> {
     let runtime =
         Builder::new_multi_thread().worker_threads(2).enable_all().build().map_err(|error| error.to_string())?;
     runtime.block_on(load(order.clone()))

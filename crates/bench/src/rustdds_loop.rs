@@ -100,7 +100,7 @@ impl<'de> Decode<'de, Raw> for AsItIs {
 }
 
 /// Writes at even times, from one participant of this process to another, over the loopback interface.
-pub fn carry_out(order: &Order) -> Result<Finding, String> {
+pub fn run(order: &Order) -> Result<Finding, String> {
     let (writing, reading) = (participant()?, participant()?);
     let receiving = Receiving::start(&reading)?;
     let none = QosPolicyBuilder::new().build();

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use pubmark_systems::awake::Awake;
+use pubmark_systems::awake::IdleStatesDisabled;
 
 use crate::row::{Reading, Row};
 use crate::rows::ROWS;
@@ -33,7 +33,7 @@ pub fn print(words: &[&str]) -> Result<(), String> {
         return Err(format!("there is no measure `{name}`; there are: {}", known.join(", ")));
     }
     // Held until the table is printed. What is compared is the programs, not how long a core takes to wake up.
-    let awake = if asleep { None } else { Some(Awake::hold()) };
+    let awake = if asleep { None } else { Some(IdleStatesDisabled::hold()) };
     let cores = match &awake {
         Some(Ok(_)) => "CPU idle states disabled".to_owned(),
         Some(Err(error)) => format!("CPU idle states enabled ({error})"),

@@ -39,7 +39,7 @@ const WINDOW: Duration = Duration::from_secs(3);
 const FIRST: Duration = Duration::from_secs(20);
 
 /// Publishes as fast as the library takes it, from one peer to another in this process, over TCP.
-pub fn carry_out(order: &Order) -> Result<Finding, String> {
+pub fn run(order: &Order) -> Result<Finding, String> {
     let received = Arc::new(AtomicU64::new(0));
     let place = format!("[\"tcp/{}\"]", order.address);
     let (listening, connecting) = (session("listen/endpoints", &place)?, session("connect/endpoints", &place)?);

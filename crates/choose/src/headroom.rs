@@ -20,7 +20,7 @@ use crate::record::State;
 
 /// The search ends when the load that failed is at most 10 % above the one that held.
 const PRECISION: f64 = 1.1;
-/// Load before the window of each trial, and longest wait for stragglers after it, as `pubmark capacity` has them.
+/// Load before the window of each trial, and longest wait for late messages after it, as `pubmark capacity` has them.
 const WARMUP: Duration = Duration::from_secs(1);
 const DRAIN: Duration = Duration::from_secs(2);
 /// Shortest time for a search: less does not even double the load once.

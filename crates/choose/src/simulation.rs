@@ -2,7 +2,7 @@
 
 use pubmark_model::random::Stream;
 use pubmark_record::objectives::{Objective, ObjectiveOutcome};
-use pubmark_record::threshold::{Judged, Measured, Objectives};
+use pubmark_record::threshold::{Judged, MeasuredFigure, Objectives};
 
 use crate::ranking::{Qualified, contests, recommend};
 use crate::rule::{ERROR, NOISE, Rule};
@@ -99,11 +99,11 @@ fn runs_that_decide_nothing_make_no_decision() {
 }
 
 /// p99 of a run in µs: its noise is normal on logarithms, a share of it is pubmark's own, and one run in twenty is disturbed.
-fn p99(draws: Stream, run: u64, median_us: f64) -> Measured {
+fn p99(draws: Stream, run: u64, median_us: f64) -> MeasuredFigure {
     let disturbed = if draws.unit(1_000 + run) < 0.05 { 3.0 } else { 1.0 };
     let upper = median_us * disturbed * (0.2 * draws.normal(2_000 + run)).exp();
     let lower = upper * (1.0 - 0.2 * draws.unit(3_000 + run));
-    Measured::within([lower, upper])
+    MeasuredFigure::within([lower, upper])
 }
 
 #[test]

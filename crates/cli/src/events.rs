@@ -52,7 +52,7 @@ impl Events {
         self.events.as_deref() == Some(Path::new("-"))
     }
 
-    /// Shows what came of something with a folder: as JSON, or in words where events do not take their place.
+    /// Shows the result of a command that made a folder: as JSON, or as text where no events are printed.
     pub fn show<Kind: Serialize>(
         &self,
         json: bool,

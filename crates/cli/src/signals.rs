@@ -45,12 +45,12 @@ impl Preparation {
 }
 
 /// Signals that the calling thread gets later: when this is dropped.
-struct Held {
+struct BlockedSignals {
     before: libc::sigset_t,
 }
 
-impl Held {
-    fn new(signals: &[libc::c_int]) -> Held {
+impl BlockedSignals {
+    fn new(signals: &[libc::c_int]) -> BlockedSignals {
         // SAFETY: sets of signals are plain numbers, of which zero is one; all pointers are to live ones.
         unsafe {
             let (mut held, mut before): (libc::sigset_t, libc::sigset_t) = (std::mem::zeroed(), std::mem::zeroed());
@@ -59,12 +59,12 @@ impl Held {
                 libc::sigaddset(&raw mut held, *signal);
             }
             libc::pthread_sigmask(libc::SIG_BLOCK, &raw const held, &raw mut before);
-            Held { before }
+            BlockedSignals { before }
         }
     }
 }
 
-impl Drop for Held {
+impl Drop for BlockedSignals {
     fn drop(&mut self) {
         // SAFETY: the set was filled by the same call.
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.before, std::ptr::null_mut()) };
@@ -79,7 +79,7 @@ pub fn watch_preparation() -> Result<Preparation, Failure> {
         |error: std::io::Error| Failure::from_error(ExitCode::Internal, &error).during("failed to watch for signals");
     let (mut arrived, handler) = UnixStream::pair().map_err(failed)?;
     // The library installs its handler a moment before it knows what to do: a signal between the two would be lost.
-    let held = Held::new(&WATCHED);
+    let held = BlockedSignals::new(&WATCHED);
     for signal in WATCHED {
         let handler = handler.try_clone().map_err(failed)?;
         signal_hook::low_level::pipe::register(signal, handler).map_err(failed)?;
@@ -117,7 +117,7 @@ mod tests {
     fn a_signal_that_is_held_arrives_later_and_is_not_lost() {
         let arrived = Arc::new(AtomicBool::new(false));
         signal_hook::flag::register(libc::SIGUSR1, Arc::clone(&arrived)).unwrap();
-        let held = Held::new(&[libc::SIGUSR1]);
+        let held = BlockedSignals::new(&[libc::SIGUSR1]);
         // SAFETY: a plain system call, for the calling thread.
         unsafe { libc::raise(libc::SIGUSR1) };
         assert!(!arrived.load(Ordering::Relaxed));

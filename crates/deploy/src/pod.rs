@@ -124,7 +124,7 @@ impl PodRun {
             }
             if began.elapsed() >= self.collect_limit || signalled.is_some_and(|at| at.elapsed() >= COLLECT_AFTER_SIGNAL)
             {
-                note("nobody collected the results");
+                note("no coordinator collected the results");
                 return;
             }
             std::thread::sleep(STEP);

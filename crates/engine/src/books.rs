@@ -106,7 +106,7 @@ pub fn close(publishers: &[PublisherBook], received: &[Received<'_>], groups: us
             row.judge(side.ledger, stream.stream, &Apart { absent: &absent, unmatched: &unmatched.ranges }, &mut part);
             books.delivery.approximate |= unmatched.is_unknown;
             add(&mut group.delivery, &part);
-            let is_silent = books.pairs.enter(&part, || row.was_heard_before(side.ledger, stream.stream));
+            let is_silent = books.pairs.enter(&part, || row.was_delivered_before(side.ledger, stream.stream));
             if let Some(from) = nodes.and_then(|nodes| nodes.get(stream.publisher as usize)) {
                 add(books.by_nodes.entry((*from, side.node)).or_default(), &part);
                 *books.silent_by_nodes.entry((*from, side.node)).or_default() += u64::from(is_silent);
@@ -189,7 +189,7 @@ impl<'a> Exempt<'a> {
     }
 
     /// Did something of one stream arrive in the warm-up?
-    fn was_heard_before(&self, ledger: &Ledger, stream: u32) -> bool {
+    fn was_delivered_before(&self, ledger: &Ledger, stream: u32) -> bool {
         let before = u64::from(self.book.first_measured.saturating_sub(1));
         let missing = || ledger.missing(stream, 1, self.book.first_measured - 1);
         before > 0 && missing().iter().map(|range| range.count()).sum::<u64>() < before

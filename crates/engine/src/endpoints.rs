@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use pubmark_model::fleet::{Device, Heard, Subscriber};
+use pubmark_model::fleet::{Device, StreamSource, Subscriber};
 use pubmark_protocol::endpoint::Endpoint;
 use serde::{Deserialize, Serialize};
 
@@ -158,7 +158,7 @@ impl Endpoints {
     }
 
     /// Of what a subscriber receives, the part that comes by one of its brokers.
-    pub fn heard_at(&self, place: u16, heard: &Arc<[Heard]>) -> Arc<[Heard]> {
+    pub fn sources_at(&self, place: u16, heard: &Arc<[StreamSource]>) -> Arc<[StreamSource]> {
         if !self.independent {
             return Arc::clone(heard);
         }
@@ -197,10 +197,10 @@ mod tests {
     #[test]
     fn each_message_reaches_a_subscriber_over_exactly_one_of_independent_brokers() {
         let endpoints = Endpoints::several(vec![endpoint(1), endpoint(2), endpoint(3)], true).unwrap();
-        let heard: Arc<[Heard]> = (0..10).map(|publisher| Heard { publisher, filters: 1 }).collect();
+        let heard: Arc<[StreamSource]> = (0..10).map(|publisher| StreamSource { publisher, filters: 1 }).collect();
         let mut found: Vec<u32> = vec![];
         for place in endpoints.of_subscriber(&subscriber(4), 0) {
-            for entry in endpoints.heard_at(place, &heard).iter() {
+            for entry in endpoints.sources_at(place, &heard).iter() {
                 assert_eq!(endpoints.of_device(&device(entry.publisher), 0), place);
                 found.push(entry.publisher);
             }
@@ -213,8 +213,8 @@ mod tests {
     fn brokers_that_know_each_other_need_one_session() {
         let endpoints = Endpoints::several(vec![endpoint(1), endpoint(2)], false).unwrap();
         assert_eq!((endpoints.of_subscriber(&subscriber(3), 0), endpoints.sessions_per_subscriber()), (1..2, 1));
-        let heard: Arc<[Heard]> = [Heard { publisher: 0, filters: 1 }].into();
-        assert!(Arc::ptr_eq(&endpoints.heard_at(1, &heard), &heard));
+        let heard: Arc<[StreamSource]> = [StreamSource { publisher: 0, filters: 1 }].into();
+        assert!(Arc::ptr_eq(&endpoints.sources_at(1, &heard), &heard));
         assert!(Endpoints::several(vec![], true).is_none());
     }
 

@@ -141,7 +141,7 @@ impl LiveWatch {
     }
 
     /// What is known now; it changes once a second.
-    pub fn look(&mut self, progress: &Progress, now_ns: u64) -> LiveLatency {
+    pub fn sample(&mut self, progress: &Progress, now_ns: u64) -> LiveLatency {
         if now_ns.saturating_sub(self.looked_ns) >= LOOK_NS {
             self.looked_ns = now_ns;
             self.looks.push_front(Look::at_all(progress));
@@ -209,11 +209,11 @@ mod tests {
         let progress = Progress::new(2).unwrap();
         noted(&progress, 0, 5_000, 900_000_000, 0);
         let mut watch = LiveWatch::start(&progress, 10 * S);
-        assert_eq!(watch.look(&progress, 10 * S + S / 2), LiveLatency::default(), "a second is not over");
+        assert_eq!(watch.sample(&progress, 10 * S + S / 2), LiveLatency::default(), "a second is not over");
         noted(&progress, 0, 900, 1_000_000, 300_000);
         noted(&progress, 1, 1_100, 1_000_000, 300_000);
         noted(&progress, 1, 30, 50_000_000, 0);
-        let latency = watch.look(&progress, 11 * S);
+        let latency = watch.sample(&progress, 11 * S);
         assert_eq!(latency.samples, 2_030);
         let (p50, p99) = (latency.p50.unwrap(), latency.p99.unwrap());
         assert!(p50.lower_ns <= 700_000 && p50.lower_ns > 640_000, "{p50:?}");
@@ -228,11 +228,11 @@ mod tests {
         let mut latest = LiveLatency::default();
         for second in 1..=3 {
             noted(&progress, 0, 8, 2_000_000, 0);
-            latest = watch.look(&progress, second * S);
+            latest = watch.sample(&progress, second * S);
         }
         assert_eq!((latest.samples, latest.p99), (8, None));
         assert_eq!(latest.p50.map(|p50| p50.over_s), Some(3), "24 samples have 12 beyond the median");
-        assert_eq!(watch.look(&progress, 20 * S).samples, 0);
+        assert_eq!(watch.sample(&progress, 20 * S).samples, 0);
     }
 
     #[test]
@@ -242,7 +242,7 @@ mod tests {
         progress.shards()[0].window.lower[bin_of(5_000)].store(u32::MAX - 3, Relaxed);
         let mut watch = LiveWatch::start(&progress, 0);
         noted(&progress, 0, 40, 5_000, 0);
-        assert_eq!(watch.look(&progress, S).samples, 40);
+        assert_eq!(watch.sample(&progress, S).samples, 40);
     }
 
     proptest! {

@@ -25,7 +25,7 @@ pub struct LossWatch {
 
 impl LossWatch {
     /// Deliveries that are lost, at least; warm-up included. `now_ns` is of `CLOCK_MONOTONIC`.
-    pub fn look(&mut self, totals: &Totals, now_ns: u64) -> u64 {
+    pub fn sample(&mut self, totals: &Totals, now_ns: u64) -> u64 {
         let passed = |since_ns: u64| Duration::from_nanos(now_ns.saturating_sub(since_ns));
         if self.counts.back().is_none_or(|(at_ns, _)| passed(*at_ns) >= EVERY) {
             self.counts.push_back((now_ns, totals.gaps_opened));
@@ -57,7 +57,7 @@ mod tests {
     fn watched(until_s: u64, counted: impl Fn(u64) -> Totals) -> u64 {
         let mut watch = LossWatch::default();
         let looks = (0..=until_s * 10).map(|tenth| tenth * S / 10);
-        looks.map(|now_ns| watch.look(&counted(now_ns), now_ns)).last().unwrap_or(0)
+        looks.map(|now_ns| watch.sample(&counted(now_ns), now_ns)).last().unwrap_or(0)
     }
 
     #[test]

@@ -127,7 +127,7 @@ pub struct Outcome {
     pub started_at_ns: u64,
     /// Pairs that met by probes before the schedule began, in a run that sent some.
     pub probed: Option<ProbedPairs>,
-    /// Time waited for stragglers, ns.
+    /// Length of the drain, ns.
     pub drain_ns: u64,
     /// Stopped before its end.
     pub interrupted: bool,

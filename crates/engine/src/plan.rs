@@ -36,7 +36,7 @@ pub struct RunPlan {
     pub run_id: u32,
     /// Warm-up and measured window.
     pub timeline: Timeline,
-    /// Longest wait for stragglers after the window.
+    /// Longest wait for late messages after the window.
     pub drain_limit: Duration,
     /// Where devices connect.
     pub publish_at: Endpoints,

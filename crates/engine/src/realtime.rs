@@ -57,9 +57,9 @@ impl Realtime {
     }
 
     /// To be called often by the thread itself, with its CPU time: is it under SCHED_FIFO from now on?
-    pub fn look(&mut self, now_ns: u64, cpu_ns: impl FnOnce() -> u64) -> bool {
+    pub fn check(&mut self, now_ns: u64, cpu_ns: impl FnOnce() -> u64) -> bool {
         let Some(budget) = self.budget else { return true };
-        let wanted = self.clock.look(budget, now_ns, cpu_ns);
+        let wanted = self.clock.check(budget, now_ns, cpu_ns);
         // Both were allowed before; where one is not any more, the thread stays what it is, and is counted as that.
         let changed = match wanted {
             Some(true) => claim(),
@@ -110,7 +110,7 @@ struct Periods {
 
 impl Periods {
     /// Whether the thread is to become real-time (`true`) or ordinary (`false`); `None` where it stays what it is.
-    fn look(&mut self, budget: Budget, now_ns: u64, cpu_ns: impl FnOnce() -> u64) -> Option<bool> {
+    fn check(&mut self, budget: Budget, now_ns: u64, cpu_ns: impl FnOnce() -> u64) -> Option<bool> {
         if now_ns < self.next_look_ns {
             return None;
         }
@@ -153,27 +153,27 @@ mod tests {
         assert_eq!(budget, Budget(2 * MS + MS / 2));
         let mut periods = Periods::default();
         let start = 100 * MS;
-        assert_eq!(periods.look(budget, start, || 7 * MS), None, "the first period begins");
-        assert_eq!(periods.look(budget, start + MS, || panic!("it cannot have used it up")), None);
-        assert_eq!(periods.look(budget, start + 3 * MS, || 9 * MS), None, "2 ms of 2.5");
-        assert_eq!(periods.look(budget, start + 4 * MS, || 10 * MS), Some(false));
+        assert_eq!(periods.check(budget, start, || 7 * MS), None, "the first period begins");
+        assert_eq!(periods.check(budget, start + MS, || panic!("it cannot have used it up")), None);
+        assert_eq!(periods.check(budget, start + 3 * MS, || 9 * MS), None, "2 ms of 2.5");
+        assert_eq!(periods.check(budget, start + 4 * MS, || 10 * MS), Some(false));
         assert_eq!(periods.ordinary_ns(start + 6 * MS), 0, "it is counted when it has happened");
         periods.set(false, start + 4 * MS);
         assert_eq!(periods.ordinary_ns(start + 6 * MS), 2 * MS);
-        assert_eq!(periods.look(budget, start + 9 * MS, || panic!("it waits for the next period")), None);
-        assert_eq!(periods.look(budget, start + 11 * MS, || 15 * MS), Some(true));
+        assert_eq!(periods.check(budget, start + 9 * MS, || panic!("it waits for the next period")), None);
+        assert_eq!(periods.check(budget, start + 11 * MS, || 15 * MS), Some(true));
         periods.set(true, start + 11 * MS);
         assert_eq!(periods.ordinary_ns(start + 20 * MS), 7 * MS);
-        assert_eq!(periods.look(budget, start + 14 * MS, || 17 * MS), None, "a budget of its own");
+        assert_eq!(periods.check(budget, start + 14 * MS, || 17 * MS), None, "a budget of its own");
     }
 
     #[test]
     fn a_thread_that_slept_begins_a_period_when_it_wakes() {
         let budget = Budget::of(1);
         let mut periods = Periods::default();
-        periods.look(budget, 100 * MS, || 0);
-        assert_eq!(periods.look(budget, 500 * MS, || 6 * MS), None);
-        assert_eq!(periods.look(budget, 505 * MS, || 10 * MS), None, "4 ms of 5");
-        assert_eq!(periods.look(budget, 506 * MS, || 11 * MS), Some(false));
+        periods.check(budget, 100 * MS, || 0);
+        assert_eq!(periods.check(budget, 500 * MS, || 6 * MS), None);
+        assert_eq!(periods.check(budget, 505 * MS, || 10 * MS), None, "4 ms of 5");
+        assert_eq!(periods.check(budget, 506 * MS, || 11 * MS), Some(false));
     }
 }

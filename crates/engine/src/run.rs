@@ -319,7 +319,7 @@ impl RunDriver<'_> {
                 return false;
             }
             if let Some(live) = &mut live {
-                self.observer.latency(&live.look(&progress, now_ns));
+                self.observer.latency(&live.sample(&progress, now_ns));
             }
             self.look_at_window(&progress, now_ns);
             let totals = progress.totals();
@@ -328,7 +328,7 @@ impl RunDriver<'_> {
         }
     }
 
-    /// Waits for stragglers: until all are there, or nothing moves any more, or the limit. Returns the time it took, ns, and
+    /// Waits for late messages: until all are there, or nothing moves any more, or the limit. Returns the time it took, ns, and
     /// whether it was stopped before that: what had not come then may be called lost wrongly.
     fn drain(&mut self, end_ns: u64) -> (u64, bool) {
         self.observer.phase(Phase::Drain);
@@ -371,7 +371,7 @@ impl RunDriver<'_> {
     }
 
     fn look_at_window(&mut self, progress: &Progress, now_ns: u64) {
-        if let Some(latency) = self.window.as_mut().and_then(|window| window.look(progress, now_ns)) {
+        if let Some(latency) = self.window.as_mut().and_then(|window| window.sample(progress, now_ns)) {
             self.observer.window_latency(&latency);
         }
     }

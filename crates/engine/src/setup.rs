@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use pubmark_model::connection_groups::ConnectionGroups;
-use pubmark_model::fleet::{Device, Heard, Subscriber};
+use pubmark_model::fleet::{Device, StreamSource, Subscriber};
 use pubmark_model::identity::GroupIdentity;
 use pubmark_model::qos::Qos;
 use pubmark_model::random::Stream;
@@ -43,7 +43,7 @@ use crate::shard::requester::Requester;
 use crate::shard::responder::Responder;
 use crate::shard::setup::{SessionSetup, Setup};
 use crate::shared_connections::SharedConnections;
-use crate::shares::{self, IsolationDomains, Places, Share, Side};
+use crate::shares::{self, IsolationDomains, NodeOfClient, Share, Side};
 use crate::transform::{PublisherSteps, Undoing};
 
 /// First levels of the topics that replies come to; the requester's client identifier follows.
@@ -58,7 +58,7 @@ struct Common<'a> {
     rules: Arc<[Rules]>,
     groups: Arc<[u16]>,
     /// Where clients run.
-    places: Places,
+    places: NodeOfClient,
     /// Node of each publisher of the fleet, in a run on several.
     nodes: Option<Arc<[u16]>>,
     /// Names of the groups.
@@ -68,7 +68,7 @@ struct Common<'a> {
     /// What signs the tokens of device groups, and of subscriber groups.
     signers: [Vec<Option<Arc<TokenSigner>>>; 2],
     /// By subscriber: the publishers that it receives from.
-    streams: Vec<Arc<[Heard]>>,
+    streams: Vec<Arc<[StreamSource]>>,
     /// By subscriber: its audience.
     audiences: Vec<u32>,
     /// By requester: its responder.
@@ -139,7 +139,7 @@ pub fn shards(plan: &RunPlan, progress: &Arc<Progress>, is_wanted: impl Fn(usize
     let filters = BrokerFilters::of(plan, &streams, &audiences);
     let matches = matches::notes_of_publishers(&plan.workload, &plan.fleet, &streams);
     let shared_connections = SharedConnections::new(&plan.workload, &plan.fleet);
-    let places = Places::of(plan, &shared_connections, &audiences);
+    let places = NodeOfClient::of(plan, &shared_connections, &audiences);
     let common = Common {
         plan,
         rules: Rules::all(&plan.workload, plan.seed, &plan.timeline).into(),
@@ -193,10 +193,10 @@ fn signer(identity: &GroupIdentity) -> Option<Arc<TokenSigner>> {
 /// Node of each publisher of the fleet.
 pub fn nodes_of_publishers(plan: &RunPlan, audiences: &[u32]) -> Vec<u16> {
     let shared_connections = SharedConnections::new(&plan.workload, &plan.fleet);
-    of_publishers(plan, &shared_connections, &Places::of(plan, &shared_connections, audiences))
+    of_publishers(plan, &shared_connections, &NodeOfClient::of(plan, &shared_connections, audiences))
 }
 
-fn of_publishers(plan: &RunPlan, shared_connections: &SharedConnections<'_>, places: &Places) -> Vec<u16> {
+fn of_publishers(plan: &RunPlan, shared_connections: &SharedConnections<'_>, places: &NodeOfClient) -> Vec<u16> {
     let mut nodes = vec![0; plan.fleet.devices().len()];
     for (place, members) in shared_connections.sending().enumerate() {
         members.iter().for_each(|device| nodes[device.publisher as usize] = places.of_sender(place));
@@ -209,14 +209,14 @@ fn of_publishers(plan: &RunPlan, shared_connections: &SharedConnections<'_>, pla
 }
 
 /// By requester: its responder, and where that is.
-fn responders(plan: &RunPlan, streams: &[Arc<[Heard]>], places: &Places) -> HashMap<u32, RequestTarget> {
+fn responders(plan: &RunPlan, streams: &[Arc<[StreamSource]>], places: &NodeOfClient) -> HashMap<u32, RequestTarget> {
     let place = |number: u32| {
         let subscriber = &plan.fleet.subscribers()[number as usize];
         let (node, _) = places.of_subscriber(subscriber);
         plan.subscribe_at.of_subscriber(subscriber, node).start
     };
-    let responders = requests::heard_by(&plan.workload, &plan.fleet, streams);
-    let target = |one: requests::Answerer| RequestTarget { endpoint: place(one.subscriber), filter: one.filter };
+    let responders = requests::responders(&plan.workload, &plan.fleet, streams);
+    let target = |one: requests::ResponderRef| RequestTarget { endpoint: place(one.subscriber), filter: one.filter };
     responders.into_iter().map(|(publisher, one)| (publisher, target(one))).collect()
 }
 
@@ -433,7 +433,7 @@ impl Common<'_> {
                 let mut config = self.subscriber_session(subscriber, place);
                 let number = plan.subscribe_at.number_of_part(audience, nth);
                 let index = *known.entry(number).or_insert_with(|| {
-                    let heard = plan.subscribe_at.heard_at(place, streams);
+                    let heard = plan.subscribe_at.sources_at(place, streams);
                     let shared = plan.workload.subscribers[usize::from(subscriber.group)].shared.is_some();
                     let filters = config.subscriptions.len() as u16;
                     audiences.push(Audience { number, heard, filters, group: subscriber.group, shared });

@@ -125,15 +125,15 @@ pub fn count(shares: &[Share], side: Side) -> usize {
 }
 
 /// Where the clients of a fleet run. Each node has its part of every group that may run on it.
-pub struct Places {
+pub struct NodeOfClient {
     /// Node of each client that only sends, by its place among them.
     senders: Vec<u16>,
     subscribers: Vec<(u16, usize)>,
 }
 
-impl Places {
+impl NodeOfClient {
     /// Those of a plan.
-    pub fn of(plan: &RunPlan, connections: &SharedConnections<'_>, audiences: &[u32]) -> Places {
+    pub fn of(plan: &RunPlan, connections: &SharedConnections<'_>, audiences: &[u32]) -> NodeOfClient {
         let groups = GroupNodes::of(&plan.workload.placements(), plan.labels());
         let mut dealer = Dealer::new(&groups);
         let node = |members: Vec<Device>| {
@@ -142,7 +142,7 @@ impl Places {
         };
         let senders = connections.sending().map(node).collect();
         let subscribers = places_of_subscribers(&plan.workload, &plan.fleet, plan.labels(), audiences);
-        Places { senders, subscribers }
+        NodeOfClient { senders, subscribers }
     }
 
     /// Node of a client that only sends, by its place among all of them.

@@ -96,7 +96,7 @@ impl Default for WindowWatch {
 
 impl WindowWatch {
     /// What has come until now, if the last look is a second ago.
-    pub fn look(&mut self, progress: &Progress, now_ns: u64) -> Option<Arc<WindowLatency>> {
+    pub fn sample(&mut self, progress: &Progress, now_ns: u64) -> Option<Arc<WindowLatency>> {
         if self.looked_ns.is_some_and(|looked_ns| now_ns.saturating_sub(looked_ns) < LOOK_NS) {
             return None;
         }
@@ -134,10 +134,10 @@ mod tests {
         let mut watch = WindowWatch::default();
         progress.shards()[0].warm_up.note(5_000_000, 0);
         progress.shards()[0].window.note(5_000_000, 1_000_000);
-        assert_eq!(watch.look(&progress, S).unwrap().upper.count(), 1);
-        assert_eq!(watch.look(&progress, S + S / 2), None, "a second is not over");
+        assert_eq!(watch.sample(&progress, S).unwrap().upper.count(), 1);
+        assert_eq!(watch.sample(&progress, S + S / 2), None, "a second is not over");
         (0..3).for_each(|_| progress.shards()[1].window.note(80 * S as i64, 0));
-        let latency = watch.look(&progress, 2 * S).unwrap();
+        let latency = watch.sample(&progress, 2 * S).unwrap();
         assert_eq!((latency.upper.count(), latency.lower.count()), (4, 4));
         assert_eq!(latency.upper.deliveries[BUCKETS], 3, "beyond the last edge");
         assert!((latency.upper.sum_s / 240.005 - 1.0).abs() < 1.0 / 32.0, "{}", latency.upper.sum_s);

@@ -40,7 +40,7 @@ pub fn group_v6(group: usize, member: usize) -> Ipv6Addr {
 
 /// Who is at an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Place {
+pub enum AddressOwner {
     /// The system's side.
     Core,
     /// A group, counted from 0.
@@ -48,7 +48,7 @@ pub enum Place {
 }
 
 /// Who is at `address`; `None` outside of the plan, whatever the number of groups in use.
-pub fn place(address: IpAddr) -> Option<Place> {
+pub fn place(address: IpAddr) -> Option<AddressOwner> {
     let number = match address {
         IpAddr::V4(address) => u32::from(address).checked_sub(BASE_V4).filter(|offset| *offset < 1 << 17)? >> 8,
         IpAddr::V6(address) => {
@@ -60,8 +60,8 @@ pub fn place(address: IpAddr) -> Option<Place> {
         }
     };
     match number {
-        0 => Some(Place::Core),
-        number => Some(Place::Group(number as usize - 1)).filter(|_| number as usize <= MOST_GROUPS),
+        0 => Some(AddressOwner::Core),
+        number => Some(AddressOwner::Group(number as usize - 1)).filter(|_| number as usize <= MOST_GROUPS),
     }
 }
 
@@ -78,7 +78,7 @@ mod tests {
             for member in [0, 1, MOST_ADDRESSES - 1] {
                 for address in [group_v4(group, member).into(), group_v6(group, member).into()] {
                     assert!(seen.insert(address), "{address} is given twice");
-                    assert_eq!(place(address), Some(Place::Group(group)), "{address}");
+                    assert_eq!(place(address), Some(AddressOwner::Group(group)), "{address}");
                 }
             }
         }
@@ -89,8 +89,8 @@ mod tests {
 
     #[test]
     fn the_core_is_found_and_nothing_outside_of_the_plan() {
-        assert_eq!(place(CORE_V4.into()), Some(Place::Core));
-        assert_eq!(place(CORE_V6.into()), Some(Place::Core));
+        assert_eq!(place(CORE_V4.into()), Some(AddressOwner::Core));
+        assert_eq!(place(CORE_V6.into()), Some(AddressOwner::Core));
         for outside in [
             "198.17.255.255",
             "198.20.0.0",

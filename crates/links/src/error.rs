@@ -12,7 +12,7 @@ pub enum LinkError {
         missing: String,
     },
     /// The kernel's emulation cannot do what a link asks for.
-    #[error("the kernel's netem cannot carry out link `{link}`: {why}")]
+    #[error("the kernel's netem cannot emulate link `{link}`: {why}")]
     NotByKernel {
         /// The link's name.
         link: String,

@@ -13,7 +13,7 @@ pub struct Malformed(pub &'static str);
 
 impl std::fmt::Display for Malformed {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "not the books of a shard: {}", self.0)
+        write!(formatter, "not the message accounting of a shard: {}", self.0)
     }
 }
 

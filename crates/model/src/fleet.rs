@@ -63,7 +63,7 @@ pub struct Subscriber {
 
 /// A publisher that a subscriber hears.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Heard {
+pub struct StreamSource {
     /// The publisher's number.
     pub publisher: u32,
     /// How many of the subscriber's filters match its topic, at least 1. A system may send a copy for each.
@@ -219,15 +219,15 @@ impl Fleet {
     }
 
     /// Whom each subscriber hears, by subscriber number; publishers ascending. Subscribers with the same filters share a list.
-    pub fn streams(&self, workload: &Workload) -> Vec<Arc<[Heard]>> {
+    pub fn streams(&self, workload: &Workload) -> Vec<Arc<[StreamSource]>> {
         let topics = Topics::new(self, workload);
-        let mut known: HashMap<Vec<String>, Arc<[Heard]>> = HashMap::new();
+        let mut known: HashMap<Vec<String>, Arc<[StreamSource]>> = HashMap::new();
         self.subscribers
             .iter()
             .map(|subscriber| {
                 let mut filters = self.filters(workload, subscriber);
                 filters.sort_unstable();
-                known.entry(filters).or_insert_with_key(|filters| topics.heard_by(filters)).clone()
+                known.entry(filters).or_insert_with_key(|filters| topics.sources_of(filters)).clone()
             })
             .collect()
     }
@@ -322,7 +322,7 @@ impl Topics {
         Topics { entries }
     }
 
-    fn heard_by(&self, filters: &[String]) -> Arc<[Heard]> {
+    fn sources_of(&self, filters: &[String]) -> Arc<[StreamSource]> {
         let mut publishers: Vec<u32> = Vec::new();
         for filter in filters {
             let matching = TopicFilter(filter.clone());
@@ -335,7 +335,7 @@ impl Topics {
         publishers.sort_unstable();
         publishers
             .chunk_by(|a, b| a == b)
-            .map(|same| Heard { publisher: same[0], filters: u16::try_from(same.len()).unwrap_or(u16::MAX) })
+            .map(|same| StreamSource { publisher: same[0], filters: u16::try_from(same.len()).unwrap_or(u16::MAX) })
             .collect()
     }
 

@@ -17,7 +17,7 @@ fn devices(name: &str, count: u32, topic: &str) -> DeviceGroup {
 }
 
 /// Whom each subscriber hears, by trying every filter on every device.
-fn tried_out(fleet: &Fleet, workload: &Workload) -> Vec<Vec<Heard>> {
+fn tried_out(fleet: &Fleet, workload: &Workload) -> Vec<Vec<StreamSource>> {
     let topics: Vec<String> = fleet.devices().iter().map(|device| fleet.topic(workload, device)).collect();
     let hears = |subscriber: &Subscriber| {
         let filters = fleet.filters(workload, subscriber);
@@ -25,7 +25,7 @@ fn tried_out(fleet: &Fleet, workload: &Workload) -> Vec<Vec<Heard>> {
             .zip(&topics)
             .map(|(publisher, topic)| {
                 let matching = filters.iter().filter(|filter| TopicFilter((*filter).clone()).matches(topic));
-                Heard { publisher, filters: matching.count() as u16 }
+                StreamSource { publisher, filters: matching.count() as u16 }
             })
             .filter(|heard| heard.filters > 0)
             .collect()
@@ -86,7 +86,7 @@ fn pairs_hear_each_other_and_nobody_else() {
     let fleet = Fleet::new(&workload, 1);
     let streams = fleet.streams(&workload);
     assert_eq!(streams.len(), 5_000);
-    assert!((0..).zip(&streams).all(|(number, heard)| **heard == [Heard { publisher: number, filters: 1 }]));
+    assert!((0..).zip(&streams).all(|(number, heard)| **heard == [StreamSource { publisher: number, filters: 1 }]));
     assert_eq!(fleet.topic_count(&workload), 5_000);
 }
 
@@ -96,7 +96,7 @@ fn overlapping_filters_are_counted_and_repeated_ones_are_not() {
         vec![devices("a/x", 1, "a/x"), devices("a/y", 1, "a/y"), devices("b/x", 2, "b/x")],
         vec![listeners("s", 1, &["a/#", "+/x", "a/x", "a/x", "a"])],
     );
-    let heard = |publisher, filters| Heard { publisher, filters };
+    let heard = |publisher, filters| StreamSource { publisher, filters };
     let streams = Fleet::new(&workload, 1).streams(&workload);
     assert_eq!(*streams[0], [heard(0, 3), heard(1, 1), heard(2, 1), heard(3, 1)]);
 }
@@ -130,7 +130,7 @@ proptest! {
         let filters: Vec<&str> = filters.iter().map(String::as_str).collect();
         let workload = workload(groups, vec![listeners("s", 1, &filters), listeners("t", 2, &filters[..1])]);
         let fleet = Fleet::new(&workload, 1);
-        let found: Vec<Vec<Heard>> = fleet.streams(&workload).iter().map(|heard| heard.to_vec()).collect();
+        let found: Vec<Vec<StreamSource>> = fleet.streams(&workload).iter().map(|heard| heard.to_vec()).collect();
         prop_assert_eq!(found, tried_out(&fleet, &workload));
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::fleet::{Device, Fleet, Heard};
+use crate::fleet::{Device, Fleet, StreamSource};
 use crate::placement::{self, GroupNodes, Labels, NodeLabels};
 use crate::workload::{DeviceGroup, Workload};
 
@@ -196,9 +196,9 @@ impl Plan {
         let fleet = Fleet::of_copies(workload, &groups.copies());
         let flows = flows(workload, &fleet, options.duration);
         let incoming = flows.iter().copied().try_fold(Traffic::default(), sum);
-        let heard = Hearing::new(workload, &fleet, &flows);
+        let heard = DeliveryPlan::new(workload, &fleet, &flows);
         let largest_payload_bytes = workload.devices.iter().map(DeviceGroup::largest_payload_bytes).max().unwrap_or(0);
-        let largest_payload_bytes = largest_payload_bytes.max(workload.largest_answer_bytes());
+        let largest_payload_bytes = largest_payload_bytes.max(workload.largest_reply_bytes());
         let largest_topic =
             workload.devices.iter().map(|group| group.topic.0.len() + group.name.len()).max().unwrap_or(0);
         let devices = fleet.device_count() as u64;
@@ -356,7 +356,7 @@ fn sum(mut total: Traffic, flow: Option<Traffic>) -> Option<Traffic> {
 }
 
 /// Who hears what, summed up.
-struct Hearing {
+struct DeliveryPlan {
     total: Option<Traffic>,
     streams: u64,
     overlapping: u64,
@@ -364,13 +364,18 @@ struct Hearing {
     processing: Option<Processing>,
 }
 
-impl Hearing {
-    fn new(workload: &Workload, fleet: &Fleet, flows: &[Option<Traffic>]) -> Hearing {
+impl DeliveryPlan {
+    fn new(workload: &Workload, fleet: &Fleet, flows: &[Option<Traffic>]) -> DeliveryPlan {
         let lists = fleet.streams(workload);
         // Subscribers with the same filters share a list, which is summed up once.
-        let mut known: HashMap<*const Heard, (Option<Traffic>, u64)> = HashMap::new();
-        let mut hearing =
-            Hearing { total: Some(Traffic::default()), streams: 0, overlapping: 0, deaf: Vec::new(), processing: None };
+        let mut known: HashMap<*const StreamSource, (Option<Traffic>, u64)> = HashMap::new();
+        let mut hearing = DeliveryPlan {
+            total: Some(Traffic::default()),
+            streams: 0,
+            overlapping: 0,
+            deaf: Vec::new(),
+            processing: None,
+        };
         let mut heard_by_group = vec![0_u64; workload.subscribers.len()];
         // A shared group is one audience, of which each member gets its part.
         let audiences = fleet.audiences(workload);
@@ -379,7 +384,7 @@ impl Hearing {
         let mut counted = vec![false; members.len()];
         for ((subscriber, list), audience) in fleet.subscribers().iter().zip(&lists).zip(audiences) {
             let (flow, overlapping) = *known.entry(Arc::as_ptr(list).cast()).or_insert_with(|| {
-                let of = |heard: &Heard| flows[heard.publisher as usize];
+                let of = |heard: &StreamSource| flows[heard.publisher as usize];
                 let flow = list.iter().map(of).try_fold(Traffic::default(), sum);
                 (flow, list.iter().filter(|heard| heard.filters > 1).count() as u64)
             });

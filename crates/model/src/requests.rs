@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::fleet::{Fleet, Heard};
+use crate::fleet::{Fleet, StreamSource};
 use crate::random::{Stream, mix};
 use crate::topic::TopicFilter;
 use crate::workload::Workload;
@@ -30,7 +30,7 @@ pub struct Requests {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Responds {
     /// Whole payload of an answer, bytes; at least [`SMALLEST_ANSWER_BYTES`].
-    pub answer_bytes: u32,
+    pub reply_bytes: u32,
     /// Time spent on a request.
     pub processing: ProcessingTime,
     /// Requests that a responder works on at once.
@@ -109,9 +109,9 @@ impl Workload {
     }
 
     /// The largest answer, bytes; 0 if nobody answers.
-    pub fn largest_answer_bytes(&self) -> u32 {
+    pub fn largest_reply_bytes(&self) -> u32 {
         let answers = self.subscribers.iter().filter_map(|group| group.responds);
-        answers.map(|responds| responds.answer_bytes).max().unwrap_or(0)
+        answers.map(|responds| responds.reply_bytes).max().unwrap_or(0)
     }
 }
 
@@ -134,7 +134,7 @@ pub fn misdirected(workload: &Workload, fleet: &Fleet) -> Option<Misdirected> {
     let answers = answers(workload, fleet);
     let asks = |group: u16| workload.devices[usize::from(group)].requests.is_some();
     let device = fleet.devices().iter().find(|device| asks(device.group) && answers[device.publisher as usize] != 1)?;
-    let hears = |list: &Arc<[Heard]>| list.iter().any(|heard| heard.publisher == device.publisher);
+    let hears = |list: &Arc<[StreamSource]>| list.iter().any(|heard| heard.publisher == device.publisher);
     let streams = fleet.streams(workload);
     let responders = audience_heads(workload, fleet)
         .filter(|(subscriber, _)| hears(&streams[*subscriber]))
@@ -148,7 +148,7 @@ pub fn misdirected(workload: &Workload, fleet: &Fleet) -> Option<Misdirected> {
 
 /// Who answers a publisher's requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answerer {
+pub struct ResponderRef {
     /// The filter by which it hears them.
     pub filter: Arc<str>,
     /// Its number in the fleet; of a shared group, that of the first.
@@ -156,7 +156,7 @@ pub struct Answerer {
 }
 
 /// By publisher that asks: who answers it. `streams` is what [`Fleet::streams`] gives.
-pub fn heard_by(workload: &Workload, fleet: &Fleet, streams: &[Arc<[Heard]>]) -> HashMap<u32, Answerer> {
+pub fn responders(workload: &Workload, fleet: &Fleet, streams: &[Arc<[StreamSource]>]) -> HashMap<u32, ResponderRef> {
     let mut found = HashMap::new();
     for (subscriber, _) in audience_heads(workload, fleet).filter(|_| workload.has_requests()) {
         let filters = fleet.filters(workload, &fleet.subscribers()[subscriber]);
@@ -170,7 +170,7 @@ pub fn heard_by(workload: &Workload, fleet: &Fleet, streams: &[Arc<[Heard]>]) ->
             let topic = fleet.topic(workload, device);
             if let Some((filter, _)) = filters.iter().find(|(_, filter)| filter.matches(&topic)) {
                 let number = fleet.subscribers()[subscriber].number;
-                let answerer = || Answerer { filter: Arc::clone(filter), subscriber: number };
+                let answerer = || ResponderRef { filter: Arc::clone(filter), subscriber: number };
                 found.entry(heard.publisher).or_insert_with(answerer);
             }
         }
@@ -184,7 +184,7 @@ pub fn overheard(workload: &Workload, fleet: &Fleet) -> Option<(String, String)>
         return None;
     }
     let streams = fleet.streams(workload);
-    let asks = |heard: &&Heard| {
+    let asks = |heard: &&StreamSource| {
         let device = &fleet.devices()[heard.publisher as usize];
         workload.devices[usize::from(device.group)].requests.is_some()
     };

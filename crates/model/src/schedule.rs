@@ -104,7 +104,7 @@ pub struct Rules {
 
 /// What a reaction is to be: a function of (seed, stream of the trigger, its sequence number).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct ReactionDraw {
     /// Time between the trigger's receipt and the due time, ns.
     pub think_ns: u64,
     /// Whole payload, with the header if that is in it.
@@ -150,20 +150,20 @@ impl Rules {
     }
 
     /// The reaction to a trigger's message; `None` if the group does not react. The name of the device has `device_bytes` bytes.
-    pub fn answer(&self, key: u64, sequence: u32, device_bytes: u8) -> Option<Answer> {
+    pub fn reaction(&self, key: u64, sequence: u32, device_bytes: u8) -> Option<ReactionDraw> {
         let think_ns = self.think?.draw_ns(Stream::new(key, purpose::THINK), u64::from(sequence));
         let number = sequence.wrapping_mul(self.burst.messages);
         let left = self.burst.messages.saturating_sub(1);
-        Some(Answer { think_ns, left, ..self.answer_of(BodyDraw { key, number }, device_bytes) })
+        Some(ReactionDraw { think_ns, left, ..self.reaction_of(BodyDraw { key, number }, device_bytes) })
     }
 
     /// The message of a burst behind the one with this draw and so many left behind it, and the time between the two in place of the
     /// time to think; `None` behind the last one.
-    pub fn next_answer(&self, draw: BodyDraw, left: u32, device_bytes: u8) -> Option<Answer> {
+    pub fn next_reaction(&self, draw: BodyDraw, left: u32, device_bytes: u8) -> Option<ReactionDraw> {
         let left = left.checked_sub(1)?;
         let think_ns = u64::try_from(self.burst.interval.as_nanos()).unwrap_or(u64::MAX);
         let next = BodyDraw { number: draw.number.wrapping_add(1), ..draw };
-        Some(Answer { think_ns, left, ..self.answer_of(next, device_bytes) })
+        Some(ReactionDraw { think_ns, left, ..self.reaction_of(next, device_bytes) })
     }
 
     /// Numbers that describe the bursts of a group: how many messages a burst has, the time between two of them, ns, and this many draws of
@@ -178,9 +178,9 @@ impl Rules {
         Some([u64::from(self.burst.messages), interval_ns].into_iter().chain(drawn).collect())
     }
 
-    fn answer_of(&self, draw: BodyDraw, device_bytes: u8) -> Answer {
+    fn reaction_of(&self, draw: BodyDraw, device_bytes: u8) -> ReactionDraw {
         let configured = self.size.draw(draw, device_bytes);
-        Answer {
+        ReactionDraw {
             think_ns: 0,
             payload_bytes: configured.max(self.smallest_bytes),
             size_raised: configured < self.smallest_bytes,

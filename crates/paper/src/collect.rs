@@ -7,7 +7,7 @@ use pubmark_record::experiment::{Cell, ExperimentRecord};
 use pubmark_record::record::Status;
 
 use crate::definition::Paper;
-use crate::record::{ExperimentPart, Omission, PAPER_SCHEMA_VERSION, PaperRecord, RunsMade, StatementResult};
+use crate::record::{ExperimentPart, Omission, PAPER_SCHEMA_VERSION, PaperRecord, RunsSummary, StatementResult};
 use crate::{series, statement, table};
 
 /// An experiment and what became of it.
@@ -127,7 +127,7 @@ fn experiment_part(part: &Part) -> ExperimentPart {
     }
 }
 
-fn runs(record: &ExperimentRecord) -> RunsMade {
+fn runs(record: &ExperimentRecord) -> RunsSummary {
     let is_measured = |cell: &&Cell| !cell.runs.is_empty();
     let mut systems: Vec<String> = vec![];
     for system in record.cells.iter().filter_map(|cell| cell.system.as_ref()) {
@@ -139,7 +139,7 @@ fn runs(record: &ExperimentRecord) -> RunsMade {
             systems.push(words);
         }
     }
-    RunsMade {
+    RunsSummary {
         status: record.status,
         started_at: record.started_at.clone(),
         took_s: record.took_s,

@@ -12,7 +12,7 @@ use pubmark_record::record::Environment;
 use pubmark_record::store::{self, StoreError};
 
 use crate::definition::{self, Guideline};
-use crate::record::{PaperRecord, RunsMade, TableResult};
+use crate::record::{PaperRecord, RunsSummary, TableResult};
 use ranking::{Ranking, ranking};
 
 /// Name of the page.
@@ -111,7 +111,7 @@ impl Collection {
     }
 
     /// What the records answer, in the order of the folders and of the publications' definitions.
-    fn answers(&self) -> impl Iterator<Item = Answer<'_>> {
+    fn answers(&self) -> impl Iterator<Item = Evidence<'_>> {
         self.records.iter().flat_map(|(folder, record)| {
             let guidelines = definition::find(&record.paper).map_or_else(Vec::new, |paper| paper.guidelines);
             guidelines.into_iter().filter_map(move |guideline| {
@@ -119,7 +119,7 @@ impl Collection {
                 let delivered = guideline.delivered.as_ref().and_then(|title| self::table(record, title));
                 let part = record.experiments.iter().find(|part| part.name == table.experiment)?;
                 let ranking = ranking(&guideline, table, delivered)?;
-                Some(Answer { folder, guideline, table, ranking, runs: part.runs.as_ref()? })
+                Some(Evidence { folder, guideline, table, ranking, runs: part.runs.as_ref()? })
             })
         })
     }
@@ -130,12 +130,12 @@ fn table<'a>(record: &'a PaperRecord, title: &str) -> Option<&'a TableResult> {
 }
 
 /// A need that a record answers.
-struct Answer<'a> {
+struct Evidence<'a> {
     folder: &'a str,
     guideline: Guideline,
     table: &'a TableResult,
     ranking: Ranking<'a>,
-    runs: &'a RunsMade,
+    runs: &'a RunsSummary,
 }
 
 /// What tells one machine from another: updates of its software do not.

@@ -1,4 +1,4 @@
-//! A publication, repeated: all its experiments in one call, and its tables with what came out here beside what is printed.
+//! A publication, repeated: all its experiments in one call, and its tables with the results of this machine beside what is printed.
 //!
 //! Start with [`definition::find`]. [`Selection`] says which of its experiments, and of which values; [`Repetition`] makes what is missing in
 //! a folder and can be called again; [`mod@record`] holds the tables, [`collect`] puts them together from the records of the experiments,

@@ -51,12 +51,12 @@ pub struct ExperimentPart {
     /// Why there is nothing of it.
     pub reason: Option<String>,
     /// How it was run.
-    pub runs: Option<RunsMade>,
+    pub runs: Option<RunsSummary>,
 }
 
 /// How an experiment was run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct RunsMade {
+pub struct RunsSummary {
     /// Whether all runs that were planned were made.
     pub status: Status,
     /// Start, RFC 3339, UTC.
@@ -114,7 +114,7 @@ pub struct TableCell {
     /// What is printed, in the figure's unit: µs, a share of 1, a number.
     pub printed: Option<f64>,
     /// What was measured.
-    pub measured: Option<Measured>,
+    pub measured: Option<MeanFigure>,
     /// Why nothing was, in a few words.
     pub reason: Option<String>,
     /// The same in a sentence, where there is more to say.
@@ -124,7 +124,7 @@ pub struct TableCell {
 
 /// A figure that was measured, over the repetitions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Measured {
+pub struct MeanFigure {
     /// Mean, of a latency that of its upper bounds.
     pub mean: f64,
     /// Mean of its lower bounds, where it has some.
@@ -137,10 +137,10 @@ pub struct Measured {
     pub shown_only: bool,
 }
 
-impl Measured {
+impl MeanFigure {
     /// A count of one run.
-    pub(crate) fn of_one_run(count: f64, shown_only: bool) -> Measured {
-        Measured { mean: count, lower: None, interval: None, runs: 1, shown_only }
+    pub(crate) fn of_one_run(count: f64, shown_only: bool) -> MeanFigure {
+        MeanFigure { mean: count, lower: None, interval: None, runs: 1, shown_only }
     }
 }
 

@@ -10,7 +10,7 @@ use pubmark_record::tables::SeriesRow;
 
 use crate::collect::Part;
 use crate::definition::Series;
-use crate::record::{Measured, TableCell, TableResult};
+use crate::record::{MeanFigure, TableCell, TableResult};
 
 /// What the rows are.
 const SECOND: &str = "second";
@@ -46,7 +46,7 @@ fn column(series: &Series, part: &Part, base: &Path, planned: &PlannedCell) -> V
     let cell = |(position, second): (usize, &f64)| {
         let (measured, reason) = match &run {
             Ok((rows, verdict)) => match under_way(rows, *second) {
-                Some(count) => (Some(Measured::of_one_run(count, *verdict == VerdictStatus::Invalid)), None),
+                Some(count) => (Some(MeanFigure::of_one_run(count, *verdict == VerdictStatus::Invalid)), None),
                 None => (None, Some("not measured".to_owned())),
             },
             Err(why) => (None, Some(why.clone())),

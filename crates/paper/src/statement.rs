@@ -4,7 +4,7 @@ use pubmark_model::experiment::{PlannedCell, cells};
 
 use crate::collect::Part;
 use crate::definition::{Side, Statement};
-use crate::record::{Case, Measured, Outcome, StatementResult};
+use crate::record::{Case, MeanFigure, Outcome, StatementResult};
 use crate::table::measured;
 
 /// Judges a statement. A side whose experiment is not among the parts was not measured.
@@ -27,7 +27,7 @@ pub(crate) fn judge(statement: &Statement, parts: &[Part]) -> StatementResult {
 /// A cell on one side of a statement.
 struct Compared {
     label: String,
-    measured: Option<Measured>,
+    measured: Option<MeanFigure>,
 }
 
 /// The cells of a side, by the values that tell cases apart.
@@ -43,7 +43,7 @@ fn side(side: &Side, statement: &Statement, parts: &[Part]) -> Vec<(Vec<String>,
 }
 
 /// Decides by the intervals of the means, bounds and noise together: without repetitions on both sides nothing is decided.
-fn compare(larger: Option<&Measured>, smaller: Option<&Measured>) -> (Outcome, Option<(f64, f64)>) {
+fn compare(larger: Option<&MeanFigure>, smaller: Option<&MeanFigure>) -> (Outcome, Option<(f64, f64)>) {
     let (Some(larger), Some(smaller)) = (larger, smaller) else { return (Outcome::NotMeasured, None) };
     let outcome = match (larger.interval, smaller.interval) {
         (Some((low, _)), Some((_, other_high))) if low > other_high => Outcome::Holds,
@@ -56,7 +56,7 @@ fn compare(larger: Option<&Measured>, smaller: Option<&Measured>) -> (Outcome, O
 }
 
 /// Where the mean may lie: with the noise where repetitions tell it, else its bounds alone.
-pub(crate) fn ends(measured: &Measured) -> (f64, f64) {
+pub(crate) fn ends(measured: &MeanFigure) -> (f64, f64) {
     measured.interval.unwrap_or((measured.lower.unwrap_or(measured.mean).min(measured.mean), measured.mean))
 }
 
@@ -64,8 +64,8 @@ pub(crate) fn ends(measured: &Measured) -> (f64, f64) {
 mod tests {
     use super::*;
 
-    fn measured(lower: f64, mean: f64, interval: Option<(f64, f64)>) -> Measured {
-        Measured { mean, lower: Some(lower), interval, runs: 3, shown_only: false }
+    fn measured(lower: f64, mean: f64, interval: Option<(f64, f64)>) -> MeanFigure {
+        MeanFigure { mean, lower: Some(lower), interval, runs: 3, shown_only: false }
     }
 
     #[test]

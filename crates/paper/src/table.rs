@@ -5,7 +5,7 @@ use pubmark_record::experiment::{Cell, CellFigure};
 
 use crate::collect::Part;
 use crate::definition::Table;
-use crate::record::{Measured, TableCell, TableResult};
+use crate::record::{MeanFigure, TableCell, TableResult};
 
 /// What a cell has of an axis that its experiment does not vary and does not name.
 const NO_VALUE: &str = "";
@@ -70,9 +70,9 @@ fn value_at(paper: &PaperFigures, cell: &PlannedCell) -> Option<f64> {
 }
 
 /// A figure of a cell, if a run measured it.
-pub(crate) fn measured(cell: &Cell, figure: &str) -> Option<Measured> {
+pub(crate) fn measured(cell: &Cell, figure: &str) -> Option<MeanFigure> {
     let found: &CellFigure = cell.figures.iter().find(|found| found.figure == figure)?;
-    Some(Measured {
+    Some(MeanFigure {
         mean: found.mean?,
         lower: found.mean_bounds()[0],
         interval: found.whole_interval(),

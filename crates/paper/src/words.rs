@@ -6,7 +6,7 @@ use pubmark_report::columns::{ColumnUnit, figure};
 use pubmark_report::numbers::{counted, seconds, significant};
 
 use crate::record::{
-    Case, ExperimentPart, Measured, Outcome, PaperRecord, RunsMade, StatementResult, TableCell, TableResult,
+    Case, ExperimentPart, MeanFigure, Outcome, PaperRecord, RunsSummary, StatementResult, TableCell, TableResult,
 };
 
 impl Outcome {
@@ -73,7 +73,7 @@ impl<'a> Laid<'a> {
     }
 
     /// What was measured, without the unit; `*` where the verdicts forbid to use it.
-    pub fn here(&self, here: &Measured) -> String {
+    pub fn here(&self, here: &MeanFigure) -> String {
         let mark = if here.shown_only { "*" } else { "" };
         format!("{}{mark}", self.unit.bounds([here.lower, Some(here.mean)]))
     }
@@ -176,7 +176,7 @@ pub(crate) fn part(part: &ExperimentPart) -> String {
     }
 }
 
-fn runs_words(made: &RunsMade) -> String {
+fn runs_words(made: &RunsSummary) -> String {
     format!(
         "{}, {} after {} of warm-up each; {} of {} measured; {}",
         counted(made.repetitions.into(), "repetition", "repetitions"),
@@ -189,7 +189,7 @@ fn runs_words(made: &RunsMade) -> String {
 }
 
 /// The machine of an experiment, and its load.
-pub(crate) fn machine(made: &RunsMade) -> String {
+pub(crate) fn machine(made: &RunsSummary) -> String {
     let machine = &made.environment;
     let load = machine.load_before.map_or_else(String::new, |load| format!(", load {load:.1} when it ended"));
     format!(
@@ -230,7 +230,7 @@ mod tests {
 
     fn cell(row: &str, printed: Option<f64>, mean: Option<f64>) -> TableCell {
         let measured =
-            mean.map(|mean| Measured { mean, lower: Some(mean * 0.8), interval: None, runs: 1, shown_only: false });
+            mean.map(|mean| MeanFigure { mean, lower: Some(mean * 0.8), interval: None, runs: 1, shown_only: false });
         let reason = measured.is_none().then(|| "not installed".to_owned());
         let detail = measured.is_none().then(|| "`mqttd` is not here".to_owned());
         TableCell { row: vec![row.to_owned()], column: vec![], printed, measured, reason, detail }

@@ -33,7 +33,7 @@ pub struct Ready {
 
 /// Why a wait ended, apart from sockets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Awake {
+pub struct Wakeup {
     /// When it ended, ns of `CLOCK_MONOTONIC`.
     pub at_ns: u64,
     /// The waker was used.
@@ -81,7 +81,7 @@ impl Reactor {
 
     /// Waits until a socket is ready, `until_ns` ([`clock::monotonic_ns`]) has passed, or the waker was used. A time in the
     /// past only looks; `None` waits without end. It may also end early with nothing to report. `ready` is cleared first.
-    pub fn wait(&mut self, until_ns: Option<u64>, ready: &mut Vec<Ready>) -> io::Result<Awake> {
+    pub fn wait(&mut self, until_ns: Option<u64>, ready: &mut Vec<Ready>) -> io::Result<Wakeup> {
         ready.clear();
         let began_ns = clock::monotonic_ns();
         let timeout = until_ns.map(|until_ns| clock::machine_length(until_ns.saturating_sub(began_ns)));
@@ -105,7 +105,7 @@ impl Reactor {
                 }),
             }
         }
-        Ok(Awake { at_ns: clock::monotonic_ns(), woken })
+        Ok(Wakeup { at_ns: clock::monotonic_ns(), woken })
     }
 
     /// While the events of a wait are handled: a time at which no message was waiting in any socket that had been read

@@ -42,14 +42,14 @@ impl Mapping {
 pub struct RunClock {
     /// Its lowest bit is the newest mapping's place; 0 before the first.
     version: AtomicU32,
-    places: [Place; 2],
+    places: [MappingSlot; 2],
     /// When whoever keeps this clock last said that it is there, ns of `CLOCK_MONOTONIC`; 0 if nobody does.
     alive_ns: AtomicU64,
 }
 
 /// Room for a mapping.
 #[derive(Debug, Default)]
-struct Place {
+struct MappingSlot {
     local_ns: AtomicU64,
     run_ns: AtomicU64,
     rate_ppb: AtomicI64,

@@ -10,17 +10,17 @@ use rustls::pki_types::ServerName;
 /// The newest session of one device with one server. A server may hand out several tickets at once; a device that writes one
 /// place of its flash keeps the last, and so does this.
 #[derive(Default)]
-pub struct Tickets(Mutex<Kept>);
+pub struct Tickets(Mutex<StoredTickets>);
 
 #[derive(Default)]
-struct Kept {
+struct StoredTickets {
     group: Option<NamedGroup>,
     tls12: Option<Tls12ClientSessionValue>,
     tls13: Option<Tls13ClientSessionValue>,
 }
 
 impl Tickets {
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, StoredTickets> {
         // Nothing that holds it can panic between two changes.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -226,14 +226,14 @@ fn first(choose: impl Fn(&Protocol) -> bool) -> Option<&'static Protocol> {
 
 /// What clients speak: devices and subscribers, each a protocol of their own where a system hands messages on between two.
 #[derive(Clone, Copy)]
-pub struct Spoken {
+pub struct ProtocolPair {
     /// By devices.
     pub publish: &'static Protocol,
     /// By subscribers.
     pub subscribe: &'static Protocol,
 }
 
-impl Spoken {
+impl ProtocolPair {
     /// The subscribers' protocol, where it is another than the devices'.
     pub fn second(self) -> Option<&'static Protocol> {
         (self.publish.capabilities.name != self.subscribe.capabilities.name).then_some(self.subscribe)

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::record::Record;
-use crate::threshold::{Answer, Judged, Objectives};
+use crate::threshold::{ClauseOutcome, Judged, Objectives};
 
 /// What became of a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -70,10 +70,10 @@ impl From<&Judged<'_>> for Objective {
     fn from(judged: &Judged<'_>) -> Objective {
         let metric = &judged.clause.metric;
         let outcome = match judged.answer {
-            Answer::True => ObjectiveOutcome::Passed,
-            Answer::False => ObjectiveOutcome::Missed,
-            Answer::Undecided => ObjectiveOutcome::Undecided,
-            Answer::NotMeasured => ObjectiveOutcome::NotMeasured,
+            ClauseOutcome::True => ObjectiveOutcome::Passed,
+            ClauseOutcome::False => ObjectiveOutcome::Missed,
+            ClauseOutcome::Undecided => ObjectiveOutcome::Undecided,
+            ClauseOutcome::NotMeasured => ObjectiveOutcome::NotMeasured,
         };
         let figure = judged.figure.filter(|_| outcome == ObjectiveOutcome::Undecided);
         Objective {

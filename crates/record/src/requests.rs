@@ -97,7 +97,7 @@ pub struct RequestGroup {
 
 impl RequestBooks {
     /// Requests that had no answer in time.
-    pub fn without_answer(&self) -> u64 {
+    pub fn without_reply(&self) -> u64 {
         self.late + self.timed_out + self.unknown
     }
 

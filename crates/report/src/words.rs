@@ -169,12 +169,12 @@ pub fn particular_counts(record: &Record) -> Vec<Outcome> {
     let mut counts = Vec::new();
     let books = &record.delivery.messages;
     if record.delivery.content.iter().any(|row| row.at == FilterPlace::Broker) {
-        counts.push(outcome("filtered out", "kept back by the system: `where` does not hold", books.filtered_out));
-        counts.push(outcome("unmatched", "let through by the system, though `where` does not hold", books.unmatched));
+        counts.push(outcome("filtered out", "not forwarded by the system: `where` is false", books.filtered_out));
+        counts.push(outcome("unmatched", "forwarded by the system, although `where` is false", books.unmatched));
     }
     if let Some(wills) = record.connections.wills {
         counts.push(outcome("wills due", "connections with a will that ended without a goodbye", wills.due));
-        counts.push(outcome("wills heard", "wills that arrived, once for each subscription", wills.delivered));
+        counts.push(outcome("wills received", "wills that arrived, once for each subscription", wills.delivered));
     }
     if let Some(reactions) = &record.delivery.reactions {
         counts.push(outcome("scheduled", "of those offered, by a schedule", reactions.scheduled));
@@ -182,7 +182,11 @@ pub fn particular_counts(record: &Record) -> Vec<Outcome> {
         counts.push(outcome("starved", "reactions without their trigger, which did not arrive", reactions.starved));
     }
     if let Some(filtered) = record.delivery.filtered {
-        counts.push(outcome("withheld", "sent, kept back by publishers: nobody had asked for them", filtered.withheld));
+        counts.push(outcome(
+            "withheld",
+            "not put on the wire by publishers: no subscriber had asked for them",
+            filtered.withheld,
+        ));
         counts.push(outcome("passed over", "arrived, chosen by no filter of their subscriber", filtered.passed_over));
     }
     counts

@@ -17,7 +17,7 @@ use pubmark_systems::definition::{Meet, MeetingPorts};
 use pubmark_systems::{Definition, ports};
 
 use crate::brokerless;
-use crate::cluster::Joined;
+use crate::cluster::JoinedNodes;
 use crate::error::{ErrorKind, RunError};
 
 /// Ports that a node is asked about beyond those that it needs: some are taken.
@@ -37,7 +37,7 @@ pub fn places(
     protocol: &Capabilities,
     profile: &str,
     (workload, fleet): (&Workload, &Fleet),
-    (joined, labels, stop): (&Joined, NodeLabels<'_>, &AtomicBool),
+    (joined, labels, stop): (&JoinedNodes, NodeLabels<'_>, &AtomicBool),
 ) -> Result<Endpoints, RunError> {
     let nodes = labels.nodes;
     let infos = joined.nodes(nodes);

@@ -15,7 +15,7 @@ use pubmark_systems::{Definition, ports};
 use crate::error::{ErrorKind, RunError};
 use crate::linked;
 use crate::spec::{RunSpec, Transport};
-use pubmark_protocols::Spoken;
+use pubmark_protocols::ProtocolPair;
 
 /// Has a system no broker at all?
 pub fn has_no_broker(definition: &Definition) -> bool {
@@ -28,7 +28,7 @@ pub fn has_no_broker(definition: &Definition) -> bool {
 ///
 /// # Errors
 /// There are several machines.
-pub fn refuse_endpoint(nodes: u16, spoken: Spoken) -> Result<(), RunError> {
+pub fn refuse_endpoint(nodes: u16, spoken: ProtocolPair) -> Result<(), RunError> {
     if nodes < 2 || !spoken.is_brokerless() {
         return Ok(());
     }
@@ -141,8 +141,8 @@ fn no_common_endpoint(title: &str) -> RunError {
 pub(crate) fn not_so_many(subscribers: usize) -> RunError {
     let hint = "another number of subscribers, or a system with a broker";
     let text = match subscribers {
-        0 => "a workload without subscribers has nobody to listen".to_owned(),
-        many => format!("{many} subscribers are to listen, and at most {} can", u16::MAX),
+        0 => "a workload without subscribers has no receiver".to_owned(),
+        many => format!("{many} subscribers would receive, and at most {} can", u16::MAX),
     };
     RunError::new(ErrorKind::TooLarge, text).hint(hint)
 }
@@ -187,7 +187,7 @@ pub fn info(definition: &Definition, profile: &str, endpoints: &Endpoints) -> Sy
 ///
 /// # Errors
 /// Which they are, and who does.
-pub fn check_settings(settings: &str, spoken: Spoken, profile: &str) -> Result<(), RunError> {
+pub fn check_settings(settings: &str, spoken: ProtocolPair, profile: &str) -> Result<(), RunError> {
     for protocol in [spoken.publish, spoken.subscribe] {
         let Some(has) = protocol.capabilities.features.settings else { continue };
         (has.check)(settings).map_err(|why| {

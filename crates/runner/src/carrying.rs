@@ -7,10 +7,10 @@ use pubmark_model::arrival::Arrival;
 use pubmark_model::fleet::{Device, Fleet};
 use pubmark_model::workload::{DeviceGroup, Workload};
 
-use pubmark_protocols::{PROTOCOLS, Protocol, Spoken};
+use pubmark_protocols::{PROTOCOLS, Protocol, ProtocolPair};
 
 /// The first thing of a workload that is too much for a client library, in a sentence that says what to do instead.
-pub fn too_much(workload: &Workload, spoken: Spoken) -> Option<String> {
+pub fn too_much(workload: &Workload, spoken: ProtocolPair) -> Option<String> {
     [spoken.publish, spoken.subscribe].into_iter().find_map(|protocol| {
         let most_per_s = protocol.capabilities.features.maximum_messages_per_s?;
         too_large(workload, protocol).or_else(|| too_fast(workload, protocol, most_per_s))
@@ -18,7 +18,7 @@ pub fn too_much(workload: &Workload, spoken: Spoken) -> Option<String> {
 }
 
 /// The same for what a fleet delivers, each message to each who hears it.
-pub fn too_many_deliveries(workload: &Workload, fleet: &Fleet, spoken: Spoken) -> Option<String> {
+pub fn too_many_deliveries(workload: &Workload, fleet: &Fleet, spoken: ProtocolPair) -> Option<String> {
     let most_per_s = spoken.subscribe.capabilities.features.maximum_messages_per_s?;
     let rate = |device: &Device| workload.devices.get(usize::from(device.group)).map_or(0.0, each_per_s);
     let rates: BTreeMap<u32, f64> = fleet.devices().iter().map(|device| (device.publisher, rate(device))).collect();

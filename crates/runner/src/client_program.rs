@@ -1,7 +1,7 @@
 //! A program of the user's as the client: `--client 'python3 client.py'`.
 
 use pubmark_protocol::client_program::{ClientProgram, Hello};
-use pubmark_protocols::{self as protocols, Protocol, Spoken};
+use pubmark_protocols::{self as protocols, Protocol, ProtocolPair};
 
 use pubmark_systems::definition::Definition;
 
@@ -48,7 +48,7 @@ impl RunSpec {
 }
 
 /// The program of a specification that was checked.
-pub fn of(spec: &RunSpec, spoken: Spoken) -> Option<ClientProgram> {
+pub fn of(spec: &RunSpec, spoken: ProtocolPair) -> Option<ClientProgram> {
     spoken.publish.program?;
     let words = words(spec).ok().flatten()?;
     Some(ClientProgram { words, protocol: spoken.publish.capabilities.name.to_owned() })

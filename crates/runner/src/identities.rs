@@ -8,13 +8,13 @@ use pubmark_protocol::nkey::NKey;
 use pubmark_protocol::token::TokenSigner;
 
 use crate::error::RunError;
-use crate::target::Wanted;
+use crate::target::CheckedTarget;
 
 /// Checks the identities that a workload gives its clients.
 ///
 /// # Errors
 /// The first that cannot be, with the file and the line where it stands; nothing of a key or a password is in it.
-pub fn check(workload: &Workload, fleet: &Fleet, wanted: &Wanted) -> Result<(), RunError> {
+pub fn check(workload: &Workload, fleet: &Fleet, wanted: &CheckedTarget) -> Result<(), RunError> {
     fleet.check_identities(workload).map_err(RunError::input)?;
     check_groups(workload, wanted)
 }
@@ -25,7 +25,7 @@ pub fn show_certificates(workload: &Workload) -> bool {
     devices.chain(workload.subscribers.iter().map(|group| &group.identity)).any(GroupIdentity::has_certificates)
 }
 
-fn check_groups(workload: &Workload, wanted: &Wanted) -> Result<(), RunError> {
+fn check_groups(workload: &Workload, wanted: &CheckedTarget) -> Result<(), RunError> {
     let devices = workload.devices.iter().map(|group| (&group.name, &group.identity));
     let subscribers = workload.subscribers.iter().map(|group| (&group.name, &group.identity));
     for (name, identity) in devices.chain(subscribers) {
@@ -52,7 +52,7 @@ const FEW_CLIENTS: u64 = 10_000;
 ///
 /// # Errors
 /// As [`check`].
-pub fn check_one_copy(workload: &Workload, wanted: &Wanted) -> Result<(), RunError> {
+pub fn check_one_copy(workload: &Workload, wanted: &CheckedTarget) -> Result<(), RunError> {
     let devices = workload.devices.iter().map(|group| &group.identity);
     let mut all = devices.chain(workload.subscribers.iter().map(|group| &group.identity));
     let counts = workload.devices.iter().map(|group| group.count);

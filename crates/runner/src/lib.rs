@@ -75,7 +75,7 @@ pub mod unbuilt;
 mod watch;
 pub mod workers;
 
-pub use cluster::Joined;
+pub use cluster::JoinedNodes;
 #[cfg(feature = "cluster")]
 pub use cluster::{POD, host_system, observe, unusable};
 pub use error::{ErrorKind, RunError};

@@ -69,7 +69,7 @@ impl Life {
     }
 
     /// Takes note of how the run stands.
-    pub fn look(&mut self, phase: Phase, totals: &Totals) {
+    pub fn check(&mut self, phase: Phase, totals: &Totals) {
         self.has_ended();
         if matches!(phase, Phase::WarmUp | Phase::Measure | Phase::Drain) {
             match totals.online {
@@ -129,15 +129,15 @@ mod tests {
     fn an_external_system_has_ended_when_all_connections_are_lost_and_none_comes_back() {
         let totals = |online, failing| Totals { online, failing, ..Totals::default() };
         let mut life = external();
-        life.look(Phase::Connect, &totals(0, 3));
-        life.look(Phase::Measure, &totals(3, 0));
+        life.check(Phase::Connect, &totals(0, 3));
+        life.check(Phase::Measure, &totals(3, 0));
         assert_eq!(life.end(None, Some(0)), None);
-        life.look(Phase::Measure, &totals(0, 0));
+        life.check(Phase::Measure, &totals(0, 0));
         assert_eq!(life.end(None, Some(0)), None, "all may be offline by plan");
-        life.look(Phase::Drain, &totals(0, 2));
+        life.check(Phase::Drain, &totals(0, 2));
         let end = life.end(None, Some(0)).expect("an end");
         assert!(end.at_s.is_some() && end.how.contains("every connection was lost"), "{end:?}");
-        life.look(Phase::Drain, &totals(1, 2));
+        life.check(Phase::Drain, &totals(1, 2));
         assert_eq!(life.end(None, Some(0)), None, "one came back");
         let ours = Life { is_external: false, ..external() };
         assert_eq!(ours.end(None, Some(0)), None);

@@ -4,34 +4,39 @@ use pubmark_model::workload::Workload;
 
 use crate::error::RunError;
 use crate::spec::{Netem, RunSpec};
-use crate::target::Wanted;
-use pubmark_protocols::Spoken;
+use crate::target::CheckedTarget;
+use pubmark_protocols::ProtocolPair;
 
 /// Refuses what links cannot carry, before anything starts.
 ///
 /// # Errors
 /// Clients that meet without a broker elsewhere, options that speak of this machine's network.
-pub fn carried_out(workload: &Workload, wanted: &Wanted, spoken: Spoken, spec: &RunSpec) -> Result<(), RunError> {
+pub fn validate(
+    workload: &Workload,
+    wanted: &CheckedTarget,
+    spoken: ProtocolPair,
+    spec: &RunSpec,
+) -> Result<(), RunError> {
     if workload.links_in_use().is_empty() {
         return Ok(());
     }
     let refused = |why: &str, hint: &str| Err(RunError::unsupported(why).hint(hint));
     match wanted {
-        Wanted::External { .. } if spoken.is_brokerless() => {
+        CheckedTarget::External { .. } if spoken.is_brokerless() => {
             return refused(
                 "links lead to one place, and clients that meet without a broker would look for others beyond it",
                 "`--system NAME` in place of `--endpoint`, a protocol with a broker, or `--link none`",
             );
         }
-        Wanted::Brokerless { .. } if spec.nodes.nodes.is_some() => {
+        CheckedTarget::Brokerless { .. } if spec.nodes.nodes.is_some() => {
             return refused(
                 "behind links of their node, clients that meet without a broker do not reach those of other nodes",
                 "`--local-nodes` in place of `--nodes`, a system with a broker, or `--link none`",
             );
         }
-        Wanted::Started { .. } | Wanted::Brokerless { .. } | Wanted::External { .. } => {}
+        CheckedTarget::Started { .. } | CheckedTarget::Brokerless { .. } | CheckedTarget::External { .. } => {}
     }
-    if spec.load.netem == Netem::Kernel && matches!(wanted, Wanted::Brokerless { .. }) {
+    if spec.load.netem == Netem::Kernel && matches!(wanted, CheckedTarget::Brokerless { .. }) {
         return refused(
             "links by `--netem kernel` lead to a broker, and clients that meet without one need links to each other",
             "leave `--netem kernel` out, or a system with a broker (`pubmark list systems`)",

@@ -7,7 +7,7 @@ use pubmark_systems::{descriptors, environment};
 
 use crate::error::{ErrorKind, RunError};
 use crate::spec::RunSpec;
-use crate::target::Wanted;
+use crate::target::CheckedTarget;
 use crate::{linked, sources};
 
 /// Descriptors that pubmark needs besides its connections.
@@ -18,10 +18,10 @@ pub fn check(
     spec: &RunSpec,
     workload: &Workload,
     clients: ClientCounts,
-    wanted: &Wanted,
+    wanted: &CheckedTarget,
     available: fn(u64) -> Result<u64, RunError>,
 ) -> Result<(), RunError> {
-    let is_relayed = matches!(wanted, Wanted::External { .. }) && linked::are_here(spec, workload);
+    let is_relayed = matches!(wanted, CheckedTarget::External { .. }) && linked::are_here(spec, workload);
     let sockets = wanted.sockets(clients).div_ceil(spec.node_count().into());
     // The relay to a system that runs already is a process of its own, with two for each connection.
     let sockets = if is_relayed { 2 * sockets } else { sockets };

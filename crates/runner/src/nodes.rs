@@ -10,7 +10,7 @@ use pubmark_model::workload::Workload;
 use pubmark_record::cost::Usage;
 use pubmark_record::nodes::{LostWorker, NodeRow, ReceivedPerSecond};
 
-use crate::cluster::Joined;
+use crate::cluster::JoinedNodes;
 use crate::error::RunError;
 use crate::spec::{RunSpec, local_name};
 
@@ -18,7 +18,7 @@ use crate::spec::{RunSpec, local_name};
 ///
 /// # Errors
 /// Links or processes of groups, which are on the machine that leads a run; an option for nodes of a run that has none.
-pub fn carried_out(spec: &RunSpec, workload: &Workload) -> Result<(), RunError> {
+pub fn validate(spec: &RunSpec, workload: &Workload) -> Result<(), RunError> {
     let nodes = &spec.nodes;
     if nodes.nodes.is_none() && nodes.observers.is_none() && spec.target.node.is_none() {
         let given = [
@@ -35,13 +35,13 @@ pub fn carried_out(spec: &RunSpec, workload: &Workload) -> Result<(), RunError> 
     }
     if nodes.nodes.is_some() && spec.message_log.is_some() {
         return Err(RunError::unsupported(
-            "the message log is written on the machine that leads the run, its nodes are elsewhere",
+            "the message log is written on the coordinator's machine, and the nodes are elsewhere",
         )
         .hint("`--local-nodes` instead of `--nodes`; or without `--message-log`"));
     }
     if nodes.nodes.is_some() && ConnectionGroups::of(workload).has_isolated() {
         return Err(RunError::unsupported(
-            "groups have processes of their own on the machine that leads the run, its nodes are elsewhere",
+            "groups have processes of their own on the coordinator's machine, and the nodes are elsewhere",
         )
         .hint("`--local-nodes` instead of `--nodes`; or without `--isolate`, and `isolate: none` in the workload"));
     }
@@ -49,7 +49,7 @@ pub fn carried_out(spec: &RunSpec, workload: &Workload) -> Result<(), RunError> 
 }
 
 /// The nodes of a run; none if it had but this process.
-pub fn rows(plan: &RunPlan, outcome: &Outcome, joined: Option<&Joined>) -> Vec<NodeRow> {
+pub fn rows(plan: &RunPlan, outcome: &Outcome, joined: Option<&JoinedNodes>) -> Vec<NodeRow> {
     let rows: Vec<NodeRow> = match joined {
         Some(joined) => joined.rows(),
         None if plan.nodes < 2 && plan.node_labels.iter().all(Labels::is_empty) => vec![],

@@ -42,7 +42,7 @@ impl PreparedRun {
 
     pub(crate) fn plan(&self, target: &Target, linked: Option<&Linked>) -> RunPlan {
         let largest = self.workload.devices.iter().map(DeviceGroup::largest_payload_bytes).max().unwrap_or(0);
-        let largest = largest.max(self.workload.largest_answer_bytes()) as usize;
+        let largest = largest.max(self.workload.largest_reply_bytes()) as usize;
         let (generator, connection) = (&self.spec.generator, &self.spec.connection);
         let nodes = self.spec.node_count();
         let are_linked = linked::any(&self.workload);

@@ -11,7 +11,7 @@ use pubmark_model::plan::{Plan, PlanOptions};
 use pubmark_model::qos::Qos;
 use pubmark_model::schedule::{self, Timeline};
 use pubmark_model::workload::Workload;
-use pubmark_protocols::Spoken;
+use pubmark_protocols::ProtocolPair;
 use pubmark_record::threshold::Objectives;
 
 use crate::error::{ErrorKind, RunError};
@@ -19,7 +19,7 @@ use crate::host::Host;
 use crate::prepared::PreparedRun;
 use crate::relay::RelayProcess;
 use crate::spec::{Netem, RunSpec, WorkloadSource};
-use crate::target::Wanted;
+use crate::target::CheckedTarget;
 use crate::{
     brokerless, custom_metrics, faults, identities, labels, linked, links, machine_limits, message_log, nodes,
     objectives, offers, pins, sockets, spoken, suitability, system_node,
@@ -32,9 +32,9 @@ pub struct CheckedRun {
     /// Who sends and who subscribes.
     pub workload: Arc<Workload>,
     /// What clients speak.
-    pub spoken: Spoken,
+    pub spoken: ProtocolPair,
     /// The system.
-    pub wanted: Wanted,
+    pub wanted: CheckedTarget,
     /// Its faults, in order of time.
     pub faults: Arc<[Occurrence]>,
     /// Limits that it has to keep.
@@ -121,16 +121,16 @@ impl RunSpec {
     /// As [`RunSpec::check`].
     pub fn check_loaded(&self, workload: Arc<Workload>, host: &Host) -> Result<CheckedRun, RunError> {
         let spoken = spoken::of(self, &workload)?;
-        nodes::carried_out(self, &workload)?;
+        nodes::validate(self, &workload)?;
         system_node::check(self, &workload)?;
         labels::check(self, &workload)?;
-        let wanted = Wanted::of(self, spoken, &workload, host)?;
+        let wanted = CheckedTarget::of(self, spoken, &workload, host)?;
         suitability::lacking(&workload, spoken).map_or(Ok(()), |lacks| Err(unsuitable(lacks)))?;
         identities::check_one_copy(&workload, &wanted)?;
         let metrics = custom_metrics::of(self, &workload)?;
         let message_log = custom_metrics::log_format(self.message_log, &metrics);
         message_log::check(message_log)?;
-        links::carried_out(&workload, &wanted, spoken, self)?;
+        links::validate(&workload, &wanted, spoken, self)?;
         sockets::validate(&self.connection, spoken, &wanted)?;
         faults::validate(&workload, spoken, &wanted)?;
         if let (unmatched, true) = unmatched_subscribers(&workload) {
@@ -216,9 +216,9 @@ impl CheckedRun {
     pub fn check_installed(&self) -> Result<(), RunError> {
         match &self.wanted {
             // The node finds out.
-            Wanted::Started { .. } if self.spec.target.node.is_some() => Ok(()),
-            Wanted::Started { definition, options } => offers::check_installed(definition, options),
-            Wanted::External { .. } | Wanted::Brokerless { .. } => Ok(()),
+            CheckedTarget::Started { .. } if self.spec.target.node.is_some() => Ok(()),
+            CheckedTarget::Started { definition, options } => offers::check_installed(definition, options),
+            CheckedTarget::External { .. } | CheckedTarget::Brokerless { .. } => Ok(()),
         }
     }
 
@@ -285,8 +285,8 @@ fn check_messages(spec: &RunSpec, workload: &Workload) -> Result<(), RunError> {
 pub(crate) fn checked_fleet(
     spec: &RunSpec,
     workload: &Workload,
-    spoken: Spoken,
-    wanted: &Wanted,
+    spoken: ProtocolPair,
+    wanted: &CheckedTarget,
     fleet: Fleet,
     sites_are_known: bool,
 ) -> Result<Arc<Fleet>, RunError> {
@@ -295,7 +295,7 @@ pub(crate) fn checked_fleet(
     if !sites_are_known {
         return Ok(fleet);
     }
-    if matches!(wanted, Wanted::Brokerless { .. }) {
+    if matches!(wanted, CheckedTarget::Brokerless { .. }) {
         brokerless::check_listeners(&spoken.subscribe.capabilities, fleet.subscribers().len())?;
     }
     identities::check(workload, &fleet, wanted)?;

@@ -24,16 +24,16 @@ use pubmark_record::record::{Environment, Record};
 use pubmark_record::threshold::Objectives;
 use pubmark_systems::RunningSystem;
 use pubmark_systems::affinity::Pins;
-use pubmark_systems::awake::Awake;
+use pubmark_systems::awake::IdleStatesDisabled;
 use pubmark_systems::environment;
 use pubmark_systems::meter::Workers;
 use pubmark_systems::sampler::LiveUsage;
 
 use crate::certificates;
-use crate::cluster::{Hosted, Joined, Observed};
+use crate::cluster::{Hosted, JoinedNodes, Observed};
 use crate::custom_metrics::CustomMetrics;
 use crate::error::{ErrorKind, RunError};
-use crate::faults::{self, Conductor, FaultProgress};
+use crate::faults::{self, FaultInjector, FaultProgress};
 use crate::host::Host;
 use crate::latency_breakdown;
 use crate::life::Life;
@@ -47,10 +47,10 @@ use crate::relay::RelayProcess;
 use crate::relayed::{self, Relayed};
 use crate::sampling::{Sampled, Sampling};
 use crate::spec::RunSpec;
-use crate::target::{Target, Wanted};
+use crate::target::{CheckedTarget, Target};
 use crate::watch::{CarriedAtEdges, Watch};
 use crate::{labels, pins, prepare, workers};
-use pubmark_protocols::Spoken;
+use pubmark_protocols::ProtocolPair;
 
 /// A run that is ready: checked, its fleet and its schedule worked out, nothing started.
 pub struct PreparedRun {
@@ -61,9 +61,9 @@ pub struct PreparedRun {
     /// The same counted out.
     pub fleet: Arc<Fleet>,
     /// What clients speak.
-    pub spoken: Spoken,
+    pub spoken: ProtocolPair,
     /// The system.
-    pub wanted: Wanted,
+    pub wanted: CheckedTarget,
     /// Its faults, in order of time.
     pub faults: Arc<[Occurrence]>,
     /// Limits that it has to keep.
@@ -75,7 +75,7 @@ pub struct PreparedRun {
     pub(crate) pins: Pins,
     pub(crate) host: Host,
     /// Machines that joined; all repetitions use the same.
-    pub(crate) joined: Option<Arc<Joined>>,
+    pub(crate) joined: Option<Arc<JoinedNodes>>,
     /// Labels of the nodes, as far as they are known.
     pub(crate) node_labels: Vec<Labels>,
 }
@@ -117,10 +117,12 @@ impl PreparedRun {
     /// Name of the system, as the record has it.
     pub fn system_name(&self) -> &str {
         match &self.wanted {
-            Wanted::External { definition, .. } => {
+            CheckedTarget::External { definition, .. } => {
                 definition.as_ref().map_or("external", |definition| &definition.name)
             }
-            Wanted::Brokerless { definition, .. } | Wanted::Started { definition, .. } => &definition.name,
+            CheckedTarget::Brokerless { definition, .. } | CheckedTarget::Started { definition, .. } => {
+                &definition.name
+            }
         }
     }
 
@@ -144,7 +146,7 @@ impl PreparedRun {
             Some(joined) => joined.gather(observer, &self.host.stop)?,
             None => {
                 let system_hosts = self.spec.target.node.clone().into_iter().collect();
-                let joined = Joined::of(&self.spec.nodes, system_hosts, &self.host.stop, observer)?;
+                let joined = JoinedNodes::of(&self.spec.nodes, system_hosts, &self.host.stop, observer)?;
                 self.joined = joined.map(Arc::new);
             }
         }
@@ -184,7 +186,7 @@ impl PreparedRun {
     ///
     /// # Errors
     /// It wants more than there are, or starts a system that they do not reach.
-    pub fn use_nodes(&mut self, joined: &Arc<Joined>) -> Result<(), RunError> {
+    pub fn use_nodes(&mut self, joined: &Arc<JoinedNodes>) -> Result<(), RunError> {
         if !self.wants_nodes() {
             return Ok(());
         }
@@ -202,7 +204,7 @@ impl PreparedRun {
     }
 
     /// Nodes that joined, for other runs to [use](PreparedRun::use_nodes).
-    pub fn nodes(&self) -> Option<&Arc<Joined>> {
+    pub fn nodes(&self) -> Option<&Arc<JoinedNodes>> {
         self.joined.as_ref()
     }
 
@@ -213,12 +215,12 @@ impl PreparedRun {
     /// record. What goes wrong later is in the record.
     pub fn repeat(&self, number: u32, name: &str, observer: &mut dyn RunObserver) -> Result<RunOutcome, RunError> {
         if self.joined.is_none() && self.wants_nodes() {
-            return Err(RunError::input("the run has nodes, and nobody has waited for them")
+            return Err(RunError::input("the run needs nodes, and none were gathered")
                 .hint("`PreparedRun::gather` before each repetition, or `PreparedRun::run`"));
         }
         pins::pin_generator(&self.pins)?;
         // Held until the repetition is over.
-        let awake = self.spec.generator.awake.then(Awake::hold).transpose();
+        let awake = self.spec.generator.awake.then(IdleStatesDisabled::hold).transpose();
         let mut outcome = self.repeat_on_links(number, name, observer)?;
         recording::add_awake(&mut outcome.record, &awake);
         recording::judge(&mut outcome.record);
@@ -229,7 +231,7 @@ impl PreparedRun {
     }
 
     /// Nodes that send and receive; observers are none.
-    pub(crate) fn driven(&self) -> Option<&Arc<Joined>> {
+    pub(crate) fn driven(&self) -> Option<&Arc<JoinedNodes>> {
         self.joined.as_ref().filter(|joined| joined.drives())
     }
 
@@ -294,7 +296,7 @@ impl PreparedRun {
     /// Where clients without a broker find each other on the nodes that joined; `None` where they do not.
     fn endpoints_on_nodes(&self) -> Result<Option<Endpoints>, RunError> {
         let Some(joined) = self.driven() else { return Ok(None) };
-        let Wanted::Brokerless { definition, profile, .. } = &self.wanted else { return Ok(None) };
+        let CheckedTarget::Brokerless { definition, profile, .. } = &self.wanted else { return Ok(None) };
         let can = &self.spoken.subscribe.capabilities;
         let nodes = NodeLabels { nodes: self.spec.node_count(), labels: &self.node_labels };
         let run = (&*self.workload, &*self.fleet);
@@ -345,7 +347,7 @@ impl PreparedRun {
                 Scope::Connections => true,
             };
             let running = target.running.as_mut();
-            let conductor = Conductor::start(scope, &self.workload, &self.faults, is_here, running, linked);
+            let conductor = FaultInjector::start(scope, &self.workload, &self.faults, is_here, running, linked);
             let mut watch = Watch {
                 observer,
                 sampling: &sampling,
@@ -432,8 +434,9 @@ impl PreparedRun {
 
     /// Names of the nodes that send and receive.
     fn node_names(&self) -> Vec<String> {
-        let of =
-            |joined: &Arc<Joined>| joined.labels(self.spec.node_count()).into_iter().map(|(name, _)| name).collect();
+        let of = |joined: &Arc<JoinedNodes>| {
+            joined.labels(self.spec.node_count()).into_iter().map(|(name, _)| name).collect()
+        };
         self.driven().map(of).unwrap_or_default()
     }
 

@@ -28,13 +28,13 @@ use pubmark_record::record::{
 use pubmark_record::tables::Tables;
 use pubmark_record::time::UtcTime;
 use pubmark_record::verdict;
-use pubmark_systems::awake::Awake;
+use pubmark_systems::awake::IdleStatesDisabled;
 
 use crate::command_line;
 use crate::identities;
 use crate::linked::{self, LinkReport};
 use pubmark_protocol::capabilities;
-use pubmark_protocols::Spoken;
+use pubmark_protocols::ProtocolPair;
 
 /// What a record holds besides the engine's outcome.
 pub struct RecordInputs {
@@ -43,7 +43,7 @@ pub struct RecordInputs {
     /// Name of the run: its folder's name.
     pub run: String,
     /// What the clients spoke.
-    pub spoken: Spoken,
+    pub spoken: ProtocolPair,
     /// What the schedule comes to.
     pub schedule: Summary,
     /// What was measured.
@@ -130,7 +130,7 @@ pub fn record(plan: &RunPlan, outcome: &Outcome, mut inputs: RecordInputs) -> Re
     }
 }
 
-fn connections(plan: &RunPlan, outcome: &Outcome, spoken: Spoken) -> Connections {
+fn connections(plan: &RunPlan, outcome: &Outcome, spoken: ProtocolPair) -> Connections {
     let mut connections = sections::connections(plan, outcome);
     if let (Some(programs), Some(library)) = (&mut connections.client_programs, spoken.publish.program) {
         library.clone_into(&mut programs.library);
@@ -139,7 +139,7 @@ fn connections(plan: &RunPlan, outcome: &Outcome, spoken: Spoken) -> Connections
 }
 
 fn delivery(
-    spoken: Spoken,
+    spoken: ProtocolPair,
     outcome: &Outcome,
     drain_wait_ns: Option<u64>,
     clock_error_ns: Option<u64>,
@@ -267,7 +267,7 @@ fn workload_info(plan: &RunPlan, schedule: Summary) -> WorkloadInfo {
     }
 }
 
-fn filtered(spoken: Spoken, outcome: &Outcome) -> Option<FilteredCounts> {
+fn filtered(spoken: ProtocolPair, outcome: &Outcome) -> Option<FilteredCounts> {
     let at_clients =
         [spoken.publish, spoken.subscribe].iter().any(|protocol| protocol.capabilities.features.filters_at_clients);
     let Counters { withheld, passed_over, .. } = outcome.counters;
@@ -345,7 +345,7 @@ fn workload_deviations(plan: &RunPlan) -> Vec<Deviation> {
 }
 
 /// What a run leaves on a system that it did not start.
-fn leftovers(plan: &RunPlan, spoken: Spoken) -> Vec<Deviation> {
+fn leftovers(plan: &RunPlan, spoken: ProtocolPair) -> Vec<Deviation> {
     let workload = &plan.workload;
     let mut left = vec![];
     let retains = |group: &workload::DeviceGroup| group.retain || group.will.as_ref().is_some_and(|will| will.retain);
@@ -367,7 +367,7 @@ fn leftovers(plan: &RunPlan, spoken: Spoken) -> Vec<Deviation> {
 }
 
 /// Says whether the machine was kept awake, if that was asked for.
-pub fn add_awake(record: &mut Record, awake: &io::Result<Option<Awake>>) {
+pub fn add_awake(record: &mut Record, awake: &io::Result<Option<IdleStatesDisabled>>) {
     match awake {
         Ok(held) => record.settings.cpu_idle_disabled = held.is_some(),
         Err(error) => record.settings.deviations.push(Deviation {

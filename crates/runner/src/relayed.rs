@@ -161,7 +161,7 @@ impl Relayed {
     ) -> Result<RelayReport, String> {
         let (before, after) = (before.as_ref().map_err(Clone::clone)?, after.as_ref().map_err(Clone::clone)?);
         if held_ns == u64::MAX {
-            return Err("it ended while stragglers were waited for".to_owned());
+            return Err("it ended during the drain".to_owned());
         }
         Ok(RelayReport {
             connections: after.connections - self.before.0,

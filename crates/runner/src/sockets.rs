@@ -5,15 +5,15 @@ use pubmark_protocol::congestion::{self, CongestionError};
 
 use crate::error::{ErrorKind, RunError};
 use crate::spec::Connection;
-use crate::target::Wanted;
-use pubmark_protocols::Spoken;
+use crate::target::CheckedTarget;
+use pubmark_protocols::ProtocolPair;
 
 /// Refuses what cannot be carried out, before anything starts.
 ///
 /// # Errors
 /// A congestion control that this machine does not have or keeps for administrators, or for sockets that are not TCP's or not ours;
 /// a word on TLS sessions where nothing is encrypted.
-pub fn validate(connection: &Connection, spoken: Spoken, wanted: &Wanted) -> Result<(), RunError> {
+pub fn validate(connection: &Connection, spoken: ProtocolPair, wanted: &CheckedTarget) -> Result<(), RunError> {
     if connection.tls_resumption.is_some() && !wanted.is_encrypted() {
         return Err(RunError::input("no connection of this run is encrypted, so there is no TLS session to take up")
             .hint("`--tls` with a system that pubmark starts, or an endpoint with an encrypted scheme (`mqtts://`)"));

@@ -6,10 +6,10 @@ use pubmark_model::fleet::ClientCounts;
 
 use crate::error::RunError;
 use crate::spec::SourceAddresses;
-use crate::target::Wanted;
+use crate::target::CheckedTarget;
 
 /// Says before anything starts which addresses this machine does not have, or which cannot reach the system.
-pub fn check(sources: &SourceAddresses, wanted: &Wanted) -> Result<(), RunError> {
+pub fn check(sources: &SourceAddresses, wanted: &CheckedTarget) -> Result<(), RunError> {
     for source in sources.0.iter() {
         UdpSocket::bind((*source, 0)).map_err(|error| {
             let why = match error.kind() {
@@ -35,7 +35,7 @@ pub fn check(sources: &SourceAddresses, wanted: &Wanted) -> Result<(), RunError>
 }
 
 /// Connections to the endpoint that gets most of them: each takes a port of its source address there.
-pub fn connections_to_one(clients: ClientCounts, wanted: &Wanted) -> u64 {
+pub fn connections_to_one(clients: ClientCounts, wanted: &CheckedTarget) -> u64 {
     let brokers = wanted.brokers();
     let ClientCounts { devices, subscribers } = clients;
     // On independent brokers, each subscriber listens on every one.

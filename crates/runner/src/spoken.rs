@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use pubmark_model::workload::Workload;
 use pubmark_protocol::client_program::Hello;
-use pubmark_protocols::{self as protocols, Protocol, Spoken, known};
+use pubmark_protocols::{self as protocols, Protocol, ProtocolPair, known};
 
 use crate::client_program;
 use crate::error::RunError;
@@ -15,7 +15,7 @@ use crate::{suggestion, suitability, target, unbuilt};
 ///
 /// # Errors
 /// A protocol or a client library that is not there, or an endpoint's scheme that no protocol has.
-pub fn of(spec: &RunSpec, workload: &Workload) -> Result<Spoken, RunError> {
+pub fn of(spec: &RunSpec, workload: &Workload) -> Result<ProtocolPair, RunError> {
     let (protocols, target) = (&spec.protocols, &spec.target);
     let words = client_program::words(spec)?;
     let hello = words.map(|words| client_program::hello(spec, &words)).transpose()?;
@@ -23,7 +23,7 @@ pub fn of(spec: &RunSpec, workload: &Workload) -> Result<Spoken, RunError> {
     let publish = side(spec, workload, protocols.publish_protocol.as_deref(), target.endpoint.as_deref(), hello)?;
     let at = target.subscribe_endpoint.as_deref().or(target.endpoint.as_deref());
     let subscribe = side(spec, workload, protocols.subscribe_protocol.as_deref(), at, hello)?;
-    Ok(Spoken { publish, subscribe })
+    Ok(ProtocolPair { publish, subscribe })
 }
 
 /// What one side speaks: what was asked for, otherwise the first of our protocols that the system offers and that can carry the workload.
@@ -75,7 +75,7 @@ pub fn of_endpoint(endpoint: &str) -> Result<&'static Protocol, RunError> {
 }
 
 /// What a reader should know of a choice that the specification did not make.
-pub fn notes(spec: &RunSpec, workload: &Workload, spoken: Spoken) -> Vec<String> {
+pub fn notes(spec: &RunSpec, workload: &Workload, spoken: ProtocolPair) -> Vec<String> {
     let mut notes = vec![];
     let usual = protocols::PROTOCOLS[0].capabilities.name;
     let chosen = spoken.publish.capabilities.name;
@@ -85,7 +85,7 @@ pub fn notes(spec: &RunSpec, workload: &Workload, spoken: Spoken) -> Vec<String>
         && spec.target.endpoint.is_none()
         && chosen != usual
     {
-        let usual_for_both = Spoken { publish: &protocols::PROTOCOLS[0], subscribe: &protocols::PROTOCOLS[0] };
+        let usual_for_both = ProtocolPair { publish: &protocols::PROTOCOLS[0], subscribe: &protocols::PROTOCOLS[0] };
         let lacking = suitability::lacking(workload, usual_for_both);
         let reason = lacking.unwrap_or_else(|| format!("`{system}` does not speak {usual}"));
         notes.push(format!("{reason}: clients speak {chosen}"));
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
     use crate::error::ErrorKind;
 
-    fn chosen(workload: &str, system: &str) -> Result<Spoken, RunError> {
+    fn chosen(workload: &str, system: &str) -> Result<ProtocolPair, RunError> {
         let mut spec = RunSpec::new(workload);
         spec.target.system = Some(system.to_owned());
         of(&spec, &spec.load()?)

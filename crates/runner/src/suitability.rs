@@ -13,13 +13,13 @@ use pubmark_model::topic::TopicFilter;
 use pubmark_model::workload::{DeviceGroup, SessionKind, SubscriberGroup, Workload};
 
 use crate::carrying;
-use pubmark_protocols::{PROTOCOLS, Protocol, Spoken};
+use pubmark_protocols::{PROTOCOLS, Protocol, ProtocolPair};
 
 /// A fleet that the protocols can carry.
 ///
 /// # Errors
 /// The first thing that a protocol cannot do, in a sentence.
-pub fn fleet(workload: &Workload, spoken: Spoken, fleet: Fleet) -> Result<Arc<Fleet>, String> {
+pub fn fleet(workload: &Workload, spoken: ProtocolPair, fleet: Fleet) -> Result<Arc<Fleet>, String> {
     let missing = lacking_for_groups(workload, spoken).or_else(|| lacking_for_fleet(workload, &fleet, spoken));
     missing.map_or_else(|| Ok(Arc::new(fleet)), Err)
 }
@@ -42,7 +42,7 @@ pub fn too_many_messages(workload: &Workload, length: Duration) -> Option<String
 
 /// The first thing that a protocol cannot do, for a fleet that is not to be run: it may be larger than this machine could
 /// hold, and is counted out only for protocols that look at its topics.
-pub fn lacking(workload: &Workload, spoken: Spoken) -> Option<String> {
+pub fn lacking(workload: &Workload, spoken: ProtocolPair) -> Option<String> {
     let looks = |protocol: &Protocol| {
         let can = &protocol.capabilities;
         let features = &can.features;
@@ -54,7 +54,7 @@ pub fn lacking(workload: &Workload, spoken: Spoken) -> Option<String> {
         .or_else(|| lacking_for_fleet(workload, &looks_at_fleet.then(|| Fleet::new(workload, 1))?, spoken))
 }
 
-fn lacking_for_groups(workload: &Workload, spoken: Spoken) -> Option<String> {
+fn lacking_for_groups(workload: &Workload, spoken: ProtocolPair) -> Option<String> {
     let of_devices = |group: &DeviceGroup| {
         let kind = match group.requests {
             Some(_) => format!("requester group `{}`", group.name),
@@ -137,7 +137,7 @@ fn takes_its_time(protocol: &Protocol) -> String {
 }
 
 /// Requests and answers go over one protocol that has words for them.
-fn lacking_for_requests(workload: &Workload, spoken: Spoken) -> Option<String> {
+fn lacking_for_requests(workload: &Workload, spoken: ProtocolPair) -> Option<String> {
     let group = workload.devices.iter().find(|group| group.requests.is_some())?;
     let kind = format!("requester group `{}`", group.name);
     if let Some(second) = spoken.second() {
@@ -160,7 +160,7 @@ fn lacking_for_requests(workload: &Workload, spoken: Spoken) -> Option<String> {
 }
 
 /// Messages that nobody answers go over a protocol that carries them.
-fn lacking_for_messages(workload: &Workload, spoken: Spoken) -> Option<String> {
+fn lacking_for_messages(workload: &Workload, spoken: ProtocolPair) -> Option<String> {
     let only_requests = |protocol: &Protocol| protocol.capabilities.features.only_requests;
     let publishes = workload.devices.iter().find(|group| group.requests.is_none());
     let listens = workload.subscribers.iter().find(|group| group.responds.is_none());
@@ -173,7 +173,7 @@ fn lacking_for_messages(workload: &Workload, spoken: Spoken) -> Option<String> {
 }
 
 /// Devices and subscribers on one connection, where a protocol has connections for either.
-fn lacking_both(kind: &str, group: &DeviceGroup, workload: &Workload, spoken: Spoken) -> Option<String> {
+fn lacking_both(kind: &str, group: &DeviceGroup, workload: &Workload, spoken: ProtocolPair) -> Option<String> {
     let client = group.client.as_ref()?;
     let apart = [spoken.publish, spoken.subscribe].into_iter().find(|protocol| {
         let features = &protocol.capabilities.features;
@@ -216,7 +216,7 @@ fn lacking_option(kind: &str, group: &DeviceGroup, protocol: &Protocol) -> Optio
 }
 
 /// Brokers filter by what publishers put beside their payloads, so both sides need a protocol with content filters.
-fn no_content_filter(group: &SubscriberGroup, spoken: Spoken) -> Option<String> {
+fn no_content_filter(group: &SubscriberGroup, spoken: ProtocolPair) -> Option<String> {
     group.broker_filter()?;
     let both = [spoken.subscribe, spoken.publish].map(|protocol| &protocol.capabilities);
     let lacking = both.into_iter().find(|can| can.features.content_filters.is_none())?;
@@ -268,7 +268,7 @@ fn level_name(qos: Qos) -> &'static str {
     }
 }
 
-fn lacking_for_fleet(workload: &Workload, fleet: &Fleet, spoken: Spoken) -> Option<String> {
+fn lacking_for_fleet(workload: &Workload, fleet: &Fleet, spoken: ProtocolPair) -> Option<String> {
     too_many_sessions(workload, fleet, spoken)
         .or_else(|| carrying::too_many_deliveries(workload, fleet, spoken))
         .or_else(|| lacking_for_topics(workload, fleet, spoken))
@@ -286,7 +286,7 @@ fn unheard_request(workload: &Workload, fleet: &Fleet, protocol: &Protocol) -> O
 }
 
 /// There may be more sessions than a client library holds.
-fn too_many_sessions(workload: &Workload, fleet: &Fleet, spoken: Spoken) -> Option<String> {
+fn too_many_sessions(workload: &Workload, fleet: &Fleet, spoken: ProtocolPair) -> Option<String> {
     let has_limit = |protocol: &Protocol| protocol.capabilities.features.maximum_sessions.is_some();
     if !has_limit(spoken.publish) && !has_limit(spoken.subscribe) {
         return None;
@@ -308,7 +308,7 @@ fn too_many_sessions(workload: &Workload, fleet: &Fleet, spoken: Spoken) -> Opti
     })
 }
 
-fn lacking_for_topics(workload: &Workload, fleet: &Fleet, spoken: Spoken) -> Option<String> {
+fn lacking_for_topics(workload: &Workload, fleet: &Fleet, spoken: ProtocolPair) -> Option<String> {
     let topics: BTreeSet<String> = fleet.devices().iter().map(|device| fleet.topic(workload, device)).collect();
     let filters = fleet.subscribers().iter().flat_map(|subscriber| fleet.filters(workload, subscriber));
     let filters: BTreeSet<String> = filters.collect();
@@ -352,7 +352,7 @@ mod tests {
 
     fn missing_between(workload: &Workload, publish: &str, subscribe: &str) -> Option<String> {
         let [publish, subscribe] = [publish, subscribe].map(|name| protocols::find(name).unwrap());
-        let spoken = Spoken { publish, subscribe };
+        let spoken = ProtocolPair { publish, subscribe };
         assert_eq!(fleet(workload, spoken, Fleet::new(workload, 1)).err(), lacking(workload, spoken));
         lacking(workload, spoken)
     }

@@ -13,7 +13,7 @@ use pubmark_model::workload::{Credentials, DeviceGroup, Workload};
 use pubmark_protocol::client_program::Hello;
 use pubmark_protocol::clock;
 use pubmark_protocol::endpoint::{Endpoint, Tls, Upgrade};
-use pubmark_protocols::{self as protocols, Protocol, Spoken};
+use pubmark_protocols::{self as protocols, Protocol, ProtocolPair};
 use pubmark_record::record::{Deviation, SystemInfo};
 use pubmark_systems::{Definition, RunningSystem, StartOptions, SystemError};
 
@@ -34,7 +34,7 @@ const DEFAULT_SYSTEM: &str = "builtin";
 const CROSSING: Duration = Duration::from_secs(30);
 
 /// What was asked for, checked, nothing started.
-pub enum Wanted {
+pub enum CheckedTarget {
     /// An endpoint, its name looked up.
     External {
         /// Where it is.
@@ -84,12 +84,17 @@ pub struct Target {
     pub running: Option<RunningSystem>,
 }
 
-impl Wanted {
+impl CheckedTarget {
     /// Checks what a specification says of the system, and whether the system offers it.
     ///
     /// # Errors
     /// The first thing that contradicts itself, cannot be read, or is not offered.
-    pub fn of(spec: &RunSpec, spoken: Spoken, workload: &Workload, host: &Host) -> Result<Wanted, RunError> {
+    pub fn of(
+        spec: &RunSpec,
+        spoken: ProtocolPair,
+        workload: &Workload,
+        host: &Host,
+    ) -> Result<CheckedTarget, RunError> {
         if spec.target.endpoint.is_some() {
             brokerless::refuse_endpoint(spec.nodes.nodes.unwrap_or(0), spoken)?;
         }
@@ -99,7 +104,7 @@ impl Wanted {
             None => started(spec, spoken, workload, login, host),
         }?;
         spec.connection.source_addresses.as_ref().map_or(Ok(()), |sources| sources::check(sources, &wanted))?;
-        if let Wanted::Started { definition, options } = &wanted {
+        if let CheckedTarget::Started { definition, options } = &wanted {
             offers::check(definition, options, workload)?;
         }
         Ok(wanted)
@@ -108,15 +113,15 @@ impl Wanted {
     /// Address of a system that is to be started.
     pub fn listens_at(&self) -> Option<Ipv4Addr> {
         match self {
-            Wanted::Started { options, .. } => Some(options.host),
-            Wanted::External { .. } | Wanted::Brokerless { .. } => None,
+            CheckedTarget::Started { options, .. } => Some(options.host),
+            CheckedTarget::External { .. } | CheckedTarget::Brokerless { .. } => None,
         }
     }
 
     /// Starts what is to be started; `on_nodes` is where clients without a broker find each other on machines that joined.
-    pub fn reach(&self, spoken: Spoken, on_nodes: Option<Endpoints>) -> Result<Target, RunError> {
+    pub fn reach(&self, spoken: ProtocolPair, on_nodes: Option<Endpoints>) -> Result<Target, RunError> {
         match self {
-            Wanted::External { endpoint, subscribe_endpoint, unchecked, definition, placed } => {
+            CheckedTarget::External { endpoint, subscribe_endpoint, unchecked, definition, placed } => {
                 let mut target = external_target([endpoint, subscribe_endpoint], *unchecked, definition.as_deref());
                 if let Some(placed) = placed {
                     target.info.image = Some(placed.image.clone());
@@ -126,7 +131,7 @@ impl Wanted {
                 target.info.version = spoken.publish.client_version();
                 Ok(target)
             }
-            Wanted::Brokerless { endpoints, apart, definition, profile, .. } => {
+            CheckedTarget::Brokerless { endpoints, apart, definition, profile, .. } => {
                 let endpoints = on_nodes.or_else(|| endpoints.clone());
                 let endpoints =
                     endpoints.ok_or_else(|| RunError::new(ErrorKind::Internal, "no place for clients to meet"))?;
@@ -141,7 +146,7 @@ impl Wanted {
                     running: None,
                 })
             }
-            Wanted::Started { definition, options } => {
+            CheckedTarget::Started { definition, options } => {
                 let mut ready = |found: &pubmark_systems::Endpoint| {
                     spoken.publish.round_trip(&connectable(found), &for_subscribers(found))
                 };
@@ -221,11 +226,11 @@ fn crossings(brokers: usize) -> impl Iterator<Item = (usize, usize)> {
 
 fn started(
     spec: &RunSpec,
-    spoken: Spoken,
+    spoken: ProtocolPair,
     workload: &Workload,
     login: Option<Credentials>,
     host: &Host,
-) -> Result<Wanted, RunError> {
+) -> Result<CheckedTarget, RunError> {
     let definition = definition(spec.target.system.as_deref().unwrap_or(DEFAULT_SYSTEM))?;
     definition.offer(spoken.publish.capabilities.name).map_err(not_offered)?;
     definition.offer(spoken.subscribe.capabilities.name).map_err(not_offered)?;
@@ -248,7 +253,7 @@ fn started(
         let settings = brokerless::settings(&definition, can, &spec.target.profile, machines)?;
         brokerless::check_settings(&settings, spoken, &spec.target.profile)?;
         let is_here = apart != Apart::Nodes;
-        return Ok(Wanted::Brokerless {
+        return Ok(CheckedTarget::Brokerless {
             endpoints: is_here.then(|| brokerless::meeting_endpoints(&definition, can, spec, workload)).transpose()?,
             apart,
             to_each: can.features.subscribers_listen && !can.features.only_requests,
@@ -273,7 +278,7 @@ fn started(
         second_protocol: spoken.second().map(|second| second.capabilities.name.to_owned()),
         ..StartOptions::new(spoken.publish.capabilities.name)
     };
-    Ok(Wanted::Started { definition: Box::new(definition), options: Box::new(options) })
+    Ok(CheckedTarget::Started { definition: Box::new(definition), options: Box::new(options) })
 }
 
 /// Address at which a started system listens.
@@ -321,8 +326,9 @@ pub fn usual_protocol(
     let spoken: Vec<&str> = ours.clone().filter(is_spoken).collect();
     let ours = if spoken.is_empty() { ours.collect() } else { spoken };
     let offered: Vec<&Protocol> = ours.into_iter().filter_map(protocols::find).collect();
-    let carries =
-        |both: &&&'static Protocol| suitability::lacking(workload, Spoken { publish: both, subscribe: both }).is_none();
+    let carries = |both: &&&'static Protocol| {
+        suitability::lacking(workload, ProtocolPair { publish: both, subscribe: both }).is_none()
+    };
     offered.iter().find(carries).or(offered.first()).copied().ok_or_else(|| {
         if let Some(known) = unbuilt::of(&definition) {
             return unbuilt::failure(known);
@@ -395,51 +401,55 @@ fn not_started(error: SystemError, name: &str) -> RunError {
     }
 }
 
-impl Wanted {
+impl CheckedTarget {
     /// For people: the endpoint, or the system and its profile.
     pub fn shown(&self) -> String {
         match self {
-            Wanted::External { endpoint, .. } => endpoint.shown.clone(),
-            Wanted::Brokerless { definition, profile, .. } => format!("{}, profile {profile}", definition.title),
-            Wanted::Started { definition, options } => format!("{}, profile {}", definition.title, options.profile),
+            CheckedTarget::External { endpoint, .. } => endpoint.shown.clone(),
+            CheckedTarget::Brokerless { definition, profile, .. } => format!("{}, profile {profile}", definition.title),
+            CheckedTarget::Started { definition, options } => {
+                format!("{}, profile {}", definition.title, options.profile)
+            }
         }
     }
 
     /// Where devices and subscribers find a system that runs already.
     pub fn external_endpoints(&self) -> Option<[&Endpoint; 2]> {
         match self {
-            Wanted::External { endpoint, subscribe_endpoint, .. } => Some([endpoint, subscribe_endpoint]),
-            Wanted::Brokerless { .. } | Wanted::Started { .. } => None,
+            CheckedTarget::External { endpoint, subscribe_endpoint, .. } => Some([endpoint, subscribe_endpoint]),
+            CheckedTarget::Brokerless { .. } | CheckedTarget::Started { .. } => None,
         }
     }
 
     /// Are connections encrypted?
     pub fn is_encrypted(&self) -> bool {
         match self {
-            Wanted::External { endpoint, subscribe_endpoint, .. } => {
+            CheckedTarget::External { endpoint, subscribe_endpoint, .. } => {
                 endpoint.tls.is_some() || subscribe_endpoint.tls.is_some()
             }
-            Wanted::Brokerless { .. } => false,
-            Wanted::Started { options, .. } => options.encrypts(),
+            CheckedTarget::Brokerless { .. } => false,
+            CheckedTarget::Started { options, .. } => options.encrypts(),
         }
     }
 
     /// Where it listens, as far as that is known before anything starts: for devices, for subscribers.
     pub fn addresses(&self) -> [IpAddr; 2] {
         match self {
-            Wanted::External { endpoint, subscribe_endpoint, .. } => {
+            CheckedTarget::External { endpoint, subscribe_endpoint, .. } => {
                 [endpoint, subscribe_endpoint].map(|endpoint| endpoint.address.ip())
             }
-            Wanted::Brokerless { .. } | Wanted::Started { .. } => [Ipv4Addr::LOCALHOST.into(); 2],
+            CheckedTarget::Brokerless { .. } | CheckedTarget::Started { .. } => [Ipv4Addr::LOCALHOST.into(); 2],
         }
     }
 
     /// Do devices and subscribers connect to the same endpoint?
     pub fn has_one_endpoint(&self) -> bool {
         match self {
-            Wanted::External { endpoint, subscribe_endpoint, .. } => endpoint.address == subscribe_endpoint.address,
-            Wanted::Brokerless { .. } => true,
-            Wanted::Started { definition, options } => {
+            CheckedTarget::External { endpoint, subscribe_endpoint, .. } => {
+                endpoint.address == subscribe_endpoint.address
+            }
+            CheckedTarget::Brokerless { .. } => true,
+            CheckedTarget::Started { definition, options } => {
                 let apart = definition.offer(&options.protocol).is_ok_and(|offer| offer.subscribe_listener.is_some());
                 options.second_protocol.is_none() && !apart
             }
@@ -449,15 +459,15 @@ impl Wanted {
     /// Its brokers.
     pub fn brokers(&self) -> u64 {
         match self {
-            Wanted::External { .. } | Wanted::Brokerless { .. } => 1,
-            Wanted::Started { options, .. } => u64::from(options.topology.brokers.max(1)),
+            CheckedTarget::External { .. } | CheckedTarget::Brokerless { .. } => 1,
+            CheckedTarget::Started { options, .. } => u64::from(options.topology.brokers.max(1)),
         }
     }
 
     /// Sessions that each subscriber needs: one for each of independent brokers.
     pub fn sessions_per_subscriber(&self) -> u64 {
         match self {
-            Wanted::Started { options, .. } if options.topology.mode == TopologyMode::Shard => {
+            CheckedTarget::Started { options, .. } if options.topology.mode == TopologyMode::Shard => {
                 u64::from(options.topology.brokers)
             }
             _ => 1,
@@ -468,7 +478,7 @@ impl Wanted {
     pub fn sockets(&self, clients: ClientCounts) -> u64 {
         let ClientCounts { devices, subscribers } = clients;
         match self {
-            Wanted::Brokerless { to_each: true, .. } => 2 * devices * subscribers + subscribers,
+            CheckedTarget::Brokerless { to_each: true, .. } => 2 * devices * subscribers + subscribers,
             _ => devices + subscribers * self.sessions_per_subscriber(),
         }
     }
@@ -476,9 +486,9 @@ impl Wanted {
     /// Largest packet that the system takes, where it is known before anything starts.
     pub fn packet_limit_bytes(&self) -> Option<u32> {
         match self {
-            Wanted::External { .. } | Wanted::Brokerless { .. } => None,
+            CheckedTarget::External { .. } | CheckedTarget::Brokerless { .. } => None,
             // As the start does: raised as far as allowed, unless limits are to stay as they are.
-            Wanted::Started { definition, options } => {
+            CheckedTarget::Started { definition, options } => {
                 let limits = &definition.limits;
                 limits.maximum_packet_bytes.map(|most| match options.packet_bytes {
                     Some(_) => limits.raised_to_at_most_bytes.unwrap_or(most).max(most),

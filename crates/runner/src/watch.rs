@@ -13,7 +13,7 @@ use pubmark_engine::window_latency::WindowLatency;
 use pubmark_systems::environment::{self, CpuTimes};
 use pubmark_systems::sampler::LiveUsage;
 
-use crate::cluster::{Hosted, Joined};
+use crate::cluster::{Hosted, JoinedNodes};
 use crate::faults::FaultProgress;
 use crate::life::Life;
 use crate::linked::{CarriedNow, Linked};
@@ -45,7 +45,7 @@ pub struct Watch<'a> {
     pub held: Option<u64>,
     /// Gets the start of the window.
     pub fault_start: Sender<u64>,
-    pub joined: Option<&'a Joined>,
+    pub joined: Option<&'a JoinedNodes>,
     pub faults: FaultProgress,
     pub latency: Option<LiveLatency>,
     pub window_latency: Option<Arc<WindowLatency>>,
@@ -90,13 +90,13 @@ impl Observer for Watch<'_> {
     }
 
     fn progress(&mut self, phase: Phase, elapsed: Duration, length: Option<Duration>, totals: &Totals) {
-        self.life.look(phase, totals);
+        self.life.check(phase, totals);
         // Once a second: samples are not taken more often than a few times in that.
         if self.usage.0 != elapsed.as_secs() {
             self.usage = (elapsed.as_secs(), self.sampling.usage_now());
         }
         let (latency, usage, window_latency) = (self.latency, self.usage.1, self.window_latency.clone());
-        let known = self.losses.look(totals, pubmark_systems::clock::monotonic_ns());
+        let known = self.losses.sample(totals, pubmark_systems::clock::monotonic_ns());
         // Who measures here says how late messages are, too.
         let measure_others = matches!(phase, Phase::WarmUp | Phase::Measure) && self.latency.is_none();
         let (totals, lost) = (*totals, (!measure_others).then_some(known));

@@ -24,7 +24,7 @@ use crate::host::Host;
 use crate::node_links::NodeLinks;
 
 pub use crate::child_process::end_with_parent;
-use pubmark_protocols::{self as protocols, Protocol, Spoken};
+use pubmark_protocols::{self as protocols, Protocol, ProtocolPair};
 
 /// Starts workers.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ pub struct Workers {
 }
 
 /// Do clients open their sockets in a library, or listen, on either side? Others make each socket where it belongs.
-pub fn are_needed(spoken: Spoken) -> bool {
+pub fn are_needed(spoken: ProtocolPair) -> bool {
     let of_its_own = |side: &Protocol| {
         side.capabilities.sent_means == SentMeans::HandedOver || side.capabilities.features.subscribers_listen
     };
@@ -53,7 +53,7 @@ impl Workers {
     pub fn new(
         plan: &RunPlan,
         namespaces: Vec<Namespace>,
-        spoken: Spoken,
+        spoken: ProtocolPair,
         started: meter::Workers,
         host: &Host,
     ) -> Workers {
@@ -64,7 +64,7 @@ impl Workers {
 }
 
 /// What devices speak, and what subscribers do, as a worker understands it.
-pub fn words(spoken: Spoken) -> [String; 2] {
+pub fn words(spoken: ProtocolPair) -> [String; 2] {
     [spoken.publish, spoken.subscribe].map(word)
 }
 

@@ -9,19 +9,19 @@ const DEVICE: &str = "/dev/cpu_dma_latency";
 
 /// The machine's cores poll instead of sleeping until this is dropped, or the process ends in whatever way.
 #[derive(Debug)]
-pub struct Awake {
+pub struct IdleStatesDisabled {
     _held: File,
 }
 
-impl Awake {
+impl IdleStatesDisabled {
     /// Asks for wake-ups without delay.
     ///
     /// # Errors
     /// The device is not there or may not be written: it is root's.
-    pub fn hold() -> io::Result<Awake> {
+    pub fn hold() -> io::Result<IdleStatesDisabled> {
         let mut held = OpenOptions::new().write(true).open(DEVICE)?;
         held.write_all(&0i32.to_ne_bytes())?;
-        Ok(Awake { _held: held })
+        Ok(IdleStatesDisabled { _held: held })
     }
 
     /// May it be asked for?
@@ -40,6 +40,6 @@ mod tests {
 
     #[test]
     fn it_is_held_where_it_is_allowed() {
-        assert_eq!(Awake::hold().is_ok(), Awake::is_allowed().is_ok());
+        assert_eq!(IdleStatesDisabled::hold().is_ok(), IdleStatesDisabled::is_allowed().is_ok());
     }
 }

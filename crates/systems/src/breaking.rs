@@ -43,7 +43,7 @@ impl RunningSystem {
         self.each(server, |number, broker| match broker.held.ended() {
             Some(end) => Err(format!("server {} had ended before: {end}", number + 1)),
             None => {
-                broker.held.ask_to_end(within);
+                broker.held.request_end(within);
                 Ok(())
             }
         })?;

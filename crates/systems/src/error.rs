@@ -256,5 +256,5 @@ fn by(install: &str) -> String {
 
 /// What a program said, as the end of a message.
 pub(crate) fn said(text: &str) -> String {
-    if text.is_empty() { "; it said nothing".to_owned() } else { format!("; it said:\n{text}") }
+    if text.is_empty() { "; it printed nothing".to_owned() } else { format!("; it printed:\n{text}") }
 }

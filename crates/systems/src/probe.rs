@@ -118,7 +118,7 @@ impl Connection {
             }
             let Ok(time_left) = left(deadline) else { return missing(&self.heard, "the time was over") };
             if self.heard.len() > MOST_HEARD {
-                return missing(&self.heard, "too much was said");
+                return missing(&self.heard, "too many bytes came");
             }
             self.stream.set_read_timeout(Some(time_left)).map_err(|error| error.to_string())?;
             let mut some = [0; 4_096];

@@ -99,7 +99,7 @@ impl RunningSystem {
         self.let_go_on();
         let before: Vec<bool> = self.brokers.iter_mut().map(|broker| broker.held.ended().is_some()).collect();
         for broker in &mut self.brokers {
-            broker.held.ask_to_end(self.stop_within);
+            broker.held.request_end(self.stop_within);
         }
         let mut outcomes = Vec::new();
         for (broker, before) in self.brokers.iter_mut().zip(before) {

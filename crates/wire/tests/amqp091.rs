@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use pubmark_wire::amqp091::{
-    Correlation, Declare, Frame, Item, Kind, Login, Method, Publish, Tune, append_answer, append_body, encode_ack,
+    Correlation, Declare, Frame, Item, Kind, Login, Method, Publish, Tune, append_body, append_reply, encode_ack,
     encode_bind, encode_channel_open, encode_close, encode_consume, encode_declare, encode_delete, encode_flow_ok,
     encode_open, encode_qos, encode_select, encode_start_ok, encode_tune_ok, encode_unbind, next, read_content_header,
     read_correlation, routing_key,
@@ -113,7 +113,7 @@ proptest! {
         let mut out = Vec::new();
         Publish::new(1, "amq.topic", "a.b", persistent).append_request(7, request, &mut out);
         let answer = Correlation { reply_to: "", correlation_id: &id };
-        append_answer(2, &queue, persistent, 7, answer, &mut out);
+        append_reply(2, &queue, persistent, 7, answer, &mut out);
         let frames = frames(&out);
         prop_assert_eq!(frames.len(), 4);
         for (frame, expected) in [(&frames[1], request), (&frames[3], answer)] {

@@ -8,9 +8,7 @@ use pubmark_protocol::events::{Cause, Event, Reason, Sink};
 use pubmark_protocol::header::LONGEST_TEXT;
 use pubmark_protocol::outbox::Message;
 use pubmark_protocol::requests::{self, OutgoingReply, REPLY};
-use pubmark_wire::amqp091::{
-    Answer as Confirm, Correlation, FRAME_EXTRA_BYTES, append_answer, append_body, encode_flow_ok,
-};
+use pubmark_wire::amqp091::{Confirm, Correlation, FRAME_EXTRA_BYTES, append_body, append_reply, encode_flow_ok};
 
 use super::session::{Amqp091, CONFIRMED, PLAIN, level};
 use crate::connection::{Blocked, InFlight, Link, Progress, Refusal, Shared};
@@ -136,7 +134,7 @@ impl Amqp091 {
     }
 
     /// Appends an answer, or says why not: to the queue that the request named, with its correlation id.
-    pub(super) fn publish_answer(
+    pub(super) fn publish_reply(
         &mut self,
         link: &mut Link,
         shared: &mut Shared,
@@ -149,7 +147,7 @@ impl Amqp091 {
         }
         // What is no text cannot be said; a requester of ours does not say it.
         let Ok(correlation_id) = std::str::from_utf8(answer.to.correlation) else { return Err(Refusal::TooLarge(0)) };
-        let payload_bytes = payload::answer_bytes(answer);
+        let payload_bytes = payload::reply_bytes(answer);
         let mut tag = 0;
         if is_confirmed {
             tag = self.confirms.in_flight.add(answer.message(), level(answer.qos));
@@ -160,8 +158,8 @@ impl Amqp091 {
         let config = &shared.config;
         let correlation = Correlation { reply_to: "", correlation_id };
         link.outbox.append_message(&mut shared.pool, entry, |out| {
-            append_answer(channel, answer.to.address, is_confirmed, payload_bytes, correlation, out);
-            append_body(channel, payload_bytes, most_bytes, out, |out| payload::append_answer(config, answer, out))
+            append_reply(channel, answer.to.address, is_confirmed, payload_bytes, correlation, out);
+            append_body(channel, payload_bytes, most_bytes, out, |out| payload::append_reply(config, answer, out))
         });
         Ok(())
     }
@@ -188,7 +186,7 @@ impl Amqp091 {
         answer: Confirm,
         sink: &mut impl Sink,
     ) -> Result<(), Cause> {
-        self.on_answer(
+        self.on_response(
             link,
             shared,
             answer,
@@ -198,7 +196,7 @@ impl Amqp091 {
     }
 
     /// The server has taken messages, or refuses them.
-    pub(super) fn on_answer(
+    pub(super) fn on_response(
         &mut self,
         link: &mut Link,
         shared: &mut Shared,

@@ -182,7 +182,7 @@ impl Dialect for Amqp091 {
     }
 
     fn reply(&mut self, link: &mut Link, shared: &mut Shared, reply: &OutgoingReply<'_>) -> Result<(), Refusal> {
-        self.publish_answer(link, shared, reply)
+        self.publish_reply(link, shared, reply)
     }
 
     fn has_room(&self) -> bool {
@@ -201,7 +201,7 @@ impl Dialect for Amqp091 {
         out.extend_from_slice(HEARTBEAT);
     }
 
-    fn say_goodbye(&mut self, link: &mut Link, shared: &mut Shared, goodbye: Goodbye) {
+    fn send_goodbye(&mut self, link: &mut Link, shared: &mut Shared, goodbye: Goodbye) {
         self.acknowledge(link, shared);
         let ends = goodbye == Goodbye::Final && link.config.persistent && !self.binding_keys.is_empty();
         let is_shared = link.config.options.shared.is_some();
@@ -249,7 +249,7 @@ impl Amqp091 {
         }
         match (channel, method) {
             (PLAIN, Method::BasicDeliver(deliver)) if link.phase == Phase::Open => self.on_deliver(&deliver),
-            (CONFIRMED, Method::BasicAck(answer)) => self.on_answer(link, shared, answer, Ok(()), sink),
+            (CONFIRMED, Method::BasicAck(answer)) => self.on_response(link, shared, answer, Ok(()), sink),
             (CONFIRMED, Method::BasicNack(answer)) => self.on_nack(link, shared, answer, sink),
             (_, Method::ChannelOpenOk) => self.on_channel_open_ok(link, shared, channel, sink),
             (CONFIRMED, Method::ConfirmSelectOk) => self.on_select_ok(link, shared, sink),

@@ -239,7 +239,7 @@ impl Amqp10 {
     }
 
     /// Says where we stand, which opens our window again.
-    pub(super) fn say_flow(&mut self, link: &mut Link, shared: &mut Shared, flow: &Flow) {
+    pub(super) fn send_flow(&mut self, link: &mut Link, shared: &mut Shared, flow: &Flow) {
         self.incoming.window = WINDOW;
         link.outbox.append(&mut shared.pool, |out| flow.encode(CHANNEL, out));
     }
@@ -247,14 +247,14 @@ impl Amqp10 {
     /// Opens our window again.
     pub(super) fn open_window(&mut self, link: &mut Link, shared: &mut Shared) {
         let flow = self.standing();
-        self.say_flow(link, shared, &flow);
+        self.send_flow(link, shared, &flow);
     }
 
     /// Lets a receiver's messages come.
     pub(super) fn give_credit(&mut self, link: &mut Link, shared: &mut Shared, index: usize) {
         self.incoming.receivers[index].credit = CREDIT;
         let flow = self.standing_of(End::Receiver(index as u32));
-        self.say_flow(link, shared, &flow);
+        self.send_flow(link, shared, &flow);
     }
 
     /// Where we stand, with a link of ours.
@@ -307,7 +307,7 @@ impl Amqp10 {
             }
         }
         if let Some(answer) = answer {
-            self.say_flow(link, shared, &answer);
+            self.send_flow(link, shared, &answer);
         }
         self.open_if_ready(link, shared, sink);
         Ok(())

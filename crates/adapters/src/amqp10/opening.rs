@@ -112,7 +112,7 @@ impl Amqp10 {
                 Ok(())
             }
             (Stage::Outcome, SaslWords::Outcome(0)) => {
-                self.say_open(link, shared);
+                self.send_open(link, shared);
                 self.stage = Stage::Header;
                 Ok(())
             }
@@ -127,7 +127,7 @@ impl Amqp10 {
         }
     }
 
-    fn say_open(&mut self, link: &mut Link, shared: &mut Shared) {
+    fn send_open(&mut self, link: &mut Link, shared: &mut Shared) {
         let keep_alive_ms = u32::from(shared.config.connections.keep_alive_s) * 1_000;
         let hostname = match &self.virtual_host {
             Some(name) => virtual_host(name),

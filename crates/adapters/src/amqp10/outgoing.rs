@@ -76,7 +76,7 @@ pub struct Outgoing {
     pub window: u32,
     /// The widest that this window was.
     pub widest_window: u32,
-    /// What was not taken last.
+    /// Message that the last attempt could not send, because the link gave no credit.
     blocked: Option<Wanting>,
 }
 

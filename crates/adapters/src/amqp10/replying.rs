@@ -31,7 +31,7 @@ pub struct Replying {
 
 impl Amqp10 {
     /// Appends an answer, or says why not.
-    pub(super) fn publish_answer(
+    pub(super) fn publish_reply(
         &mut self,
         link: &mut Link,
         shared: &mut Shared,
@@ -45,7 +45,7 @@ impl Amqp10 {
         self.properties.clear();
         Properties { to, reply_to: None, correlation_id: answer.to.correlation }.encode(&mut self.properties);
         let posting = Posting { sender, message: answer.message(), header_at: None };
-        self.post(link, shared, &posting, |config, _, out| payload::append_answer(config, answer, out))
+        self.post(link, shared, &posting, |config, _, out| payload::append_reply(config, answer, out))
     }
 
     /// The sender to the address of an answer; it may still be asked for.
@@ -75,7 +75,7 @@ impl Amqp10 {
         let Some(place) = self.outgoing.idle_sender() else { return };
         self.forget_address_of(place);
         self.outgoing.senders[usize::from(place)].state = LinkState::Leaving;
-        self.say_detach(link, shared, self.handle_of_sender(place));
+        self.send_detach(link, shared, self.handle_of_sender(place));
     }
 
     fn forget_address_of(&mut self, place: u16) {
@@ -125,7 +125,7 @@ impl Amqp10 {
             return;
         }
         sender.credit = 0;
-        self.say_detach(link, shared, self.handle_of_sender(place));
+        self.send_detach(link, shared, self.handle_of_sender(place));
         // Nothing more will be said of what went out on it.
         let reason = super::causes::words(detach.error, "it ended the link to where the answer was to go");
         self.refuse_all_of(link, place, &reason, sink);
@@ -140,7 +140,7 @@ impl Amqp10 {
         });
     }
 
-    fn say_detach(&self, link: &mut Link, shared: &mut Shared, handle: u32) {
+    fn send_detach(&self, link: &mut Link, shared: &mut Shared, handle: u32) {
         let ours = Detach { handle, closed: true, error: None };
         link.outbox.append(&mut shared.pool, |out| ours.encode(CHANNEL, out));
     }

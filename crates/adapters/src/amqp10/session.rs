@@ -163,7 +163,7 @@ impl Dialect for Amqp10 {
     }
 
     fn reply(&mut self, link: &mut Link, shared: &mut Shared, reply: &OutgoingReply<'_>) -> Result<(), Refusal> {
-        self.publish_answer(link, shared, reply)
+        self.publish_reply(link, shared, reply)
     }
 
     fn has_room(&self) -> bool {
@@ -183,7 +183,7 @@ impl Dialect for Amqp10 {
         encode_empty(out);
     }
 
-    fn say_goodbye(&mut self, link: &mut Link, shared: &mut Shared, _: Goodbye) {
+    fn send_goodbye(&mut self, link: &mut Link, shared: &mut Shared, _: Goodbye) {
         self.accept_all(link, shared);
         link.outbox.append(&mut shared.pool, |out| encode_close(None, out));
     }

@@ -10,7 +10,7 @@ const DENSE_BELOW: usize = 64;
 
 /// A delivery that waits.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct OutstandingDelivery {
     /// Its number.
     delivery: u32,
     /// Its identifier among the messages in flight, 0 once it is settled.
@@ -22,14 +22,14 @@ struct Place {
 /// Deliveries that wait.
 #[derive(Debug, Default)]
 pub struct Unsettled {
-    places: VecDeque<Place>,
+    places: VecDeque<OutstandingDelivery>,
     settled: usize,
 }
 
 impl Unsettled {
     /// Adds a delivery; its number is behind all others.
     pub fn push(&mut self, delivery: u32, tag: u16, sender: u16) {
-        self.places.push_back(Place { delivery, tag, sender });
+        self.places.push_back(OutstandingDelivery { delivery, tag, sender });
     }
 
     /// Number of the oldest one.
@@ -43,7 +43,7 @@ impl Unsettled {
         // Distances from the oldest; numbers before it are negative.
         let distance = |delivery: u32| delivery.wrapping_sub(base) as i32;
         let begin = self.places.partition_point(|place| distance(place.delivery) < distance(first));
-        let to_last = |place: &&mut Place| distance(place.delivery) <= distance(last);
+        let to_last = |place: &&mut OutstandingDelivery| distance(place.delivery) <= distance(last);
         for place in self.places.range_mut(begin..).take_while(to_last).filter(|place| place.tag != 0) {
             self.settled += 1;
             each(std::mem::take(&mut place.tag))?;

@@ -152,7 +152,7 @@ impl ProgramClients {
     }
 
     /// Reports `Writable` to sessions that had no credit.
-    pub(super) fn tell_of_credit(&mut self, sink: &mut impl Sink) {
+    pub(super) fn report_credit(&mut self, sink: &mut impl Sink) {
         if self.without_credit.is_empty() || 2 * self.messages > CREDIT || 2 * self.bytes > CREDIT_BYTES {
             return;
         }
@@ -187,13 +187,13 @@ impl ProgramClients {
             if matches!(self.sessions[index].phase, Phase::Opening(until_ns) if now_ns > until_ns) {
                 let seconds = CONNECT_WITHIN_NS / 1_000_000_000;
                 let why = format!("the client program said nothing of this connect for {seconds} s");
-                self.tell_disconnect(index, How::Cut);
+                self.send_disconnect(index, How::Cut);
                 self.end(index, Cause::Unreachable(why), sink);
             }
         }
     }
 
-    fn tell_disconnect(&mut self, index: usize, how: How) {
+    fn send_disconnect(&mut self, index: usize, how: How) {
         let connection = self.sessions[index].connection;
         if let Ok(program) = &mut self.program {
             ToProgram::Disconnect { client: index as u32, connection, how }.encode(&mut program.out);
@@ -201,7 +201,7 @@ impl ProgramClients {
     }
 
     /// Sends the program a client's topics, once, its filters, and the connect.
-    fn tell_connect(&mut self, index: usize) -> Result<(), String> {
+    fn send_connect(&mut self, index: usize) -> Result<(), String> {
         let Ok(program) = &mut self.program else { return Ok(()) };
         let session = &mut self.sessions[index];
         let (client, config) = (index as u32, &session.config);
@@ -319,7 +319,7 @@ impl Clients for ProgramClients {
         }
         self.sessions[index].connection += 1;
         self.sessions[index].phase = Phase::Opening(clock::monotonic_ns() + CONNECT_WITHIN_NS);
-        match self.tell_connect(index) {
+        match self.send_connect(index) {
             Ok(()) => self.write(sink),
             Err(why) => self.end(index, Cause::Unreachable(why), sink),
         }
@@ -336,7 +336,7 @@ impl Clients for ProgramClients {
             Goodbye::Final => How::Final,
             Goodbye::Cut => How::Cut,
         };
-        self.tell_disconnect(index, how);
+        self.send_disconnect(index, how);
         // The program may have come to its end just now.
         if self.sessions[index].phase != Phase::Closed {
             self.end(index, Cause::Ours, sink);
@@ -425,7 +425,7 @@ impl Clients for ProgramClients {
         if self.unread {
             self.read(sink);
         }
-        self.tell_of_credit(sink);
+        self.report_credit(sink);
         self.watch(now_ns, sink);
     }
 

@@ -248,7 +248,7 @@ impl Link {
     }
 
     /// The same for one that carries nothing.
-    pub(super) fn say_empty(&mut self, shared: &mut Shared, kind: Kind, message_id: u16) -> Result<(), Cause> {
+    pub(super) fn send_empty(&mut self, shared: &mut Shared, kind: Kind, message_id: u16) -> Result<(), Cause> {
         self.say(shared, |out| encode_empty(kind, message_id, out))
     }
 

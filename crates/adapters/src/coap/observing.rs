@@ -102,7 +102,7 @@ impl Observing {
         match (observation.state, sequence) {
             (State::None, _) => Ok(false),
             (State::Asked { .. }, sequence) => {
-                let granted = observation.on_answer(link, index, message, sequence, delivery.at_ns);
+                let granted = observation.on_response(link, index, message, sequence, delivery.at_ns);
                 sink.event(link.id, Event::Subscribed { index: index.into(), granted });
                 Ok(true)
             }
@@ -231,7 +231,7 @@ impl Observing {
 }
 
 impl Observation {
-    fn on_answer(
+    fn on_response(
         &mut self,
         link: &Link,
         index: u16,

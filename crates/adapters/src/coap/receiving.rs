@@ -166,7 +166,7 @@ impl Session {
         if self.on_response(shared, message, times, sink)? {
             return Ok(());
         }
-        self.link.say_empty(shared, Kind::Reset, message.message_id)
+        self.link.send_empty(shared, Kind::Reset, message.message_id)
     }
 
     /// Is there something that this response could be for?
@@ -184,12 +184,12 @@ impl Session {
     }
 
     fn acknowledge(&mut self, shared: &mut Shared, message_id: u16) -> Result<(), Cause> {
-        self.link.say_empty(shared, Kind::Acknowledgement, message_id)
+        self.link.send_empty(shared, Kind::Acknowledgement, message_id)
     }
 
     fn reject(&mut self, shared: &mut Shared, found: Option<(Kind, u16)>) -> Result<(), Cause> {
         match found {
-            Some((Kind::Confirmable, message_id)) => self.link.say_empty(shared, Kind::Reset, message_id),
+            Some((Kind::Confirmable, message_id)) => self.link.send_empty(shared, Kind::Reset, message_id),
             _ => Ok(()),
         }
     }

@@ -65,7 +65,7 @@ impl Session {
         let exchange = shared.exchange(now_ns);
         self.ping = Some(Ping { message_id, since_ns: now_ns, exchange });
         self.link.wake_by(shared, exchange.due_ns());
-        self.link.say_empty(shared, Kind::Confirmable, message_id)
+        self.link.send_empty(shared, Kind::Confirmable, message_id)
     }
 
     /// A reset or an acknowledgement for this message came: is it the answer to a ping?
@@ -253,7 +253,7 @@ impl Session {
             Step::Wait => Ok(()),
             Step::Repeat => {
                 let message_id = ping.message_id;
-                self.link.say_empty(shared, Kind::Confirmable, message_id)
+                self.link.send_empty(shared, Kind::Confirmable, message_id)
             }
             Step::GiveUp if opening => Err(Cause::Unreachable("no answer to a ping".to_owned())),
             Step::GiveUp => Err(Cause::Silent),

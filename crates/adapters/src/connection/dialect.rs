@@ -95,7 +95,7 @@ pub trait Dialect: Sized {
     fn ping(out: &mut Vec<u8>);
 
     /// Appends the protocol's last words; the session is open. `goodbye` is not [`Goodbye::Cut`].
-    fn say_goodbye(&mut self, link: &mut Link, shared: &mut Shared, goodbye: Goodbye) {
+    fn send_goodbye(&mut self, link: &mut Link, shared: &mut Shared, goodbye: Goodbye) {
         let _ = (link, shared, goodbye);
     }
 

@@ -256,7 +256,7 @@ impl Link {
     }
 
     /// Tells that TLS was agreed on, once.
-    pub(super) fn tell_if_secured(&mut self, sink: &mut impl Sink) {
+    pub(super) fn report_secured(&mut self, sink: &mut impl Sink) {
         let Some(began_ns) = self.tls_began_ns else { return };
         if let Some(agreed) = self.stream.as_ref().and_then(Stream::agreed_tls) {
             self.tls_began_ns = None;
@@ -328,7 +328,7 @@ impl Link {
     }
 
     /// Appends an answer: what `front` writes, its payload, and `end`.
-    pub fn append_answer(
+    pub fn append_reply(
         &mut self,
         shared: &mut Shared,
         answer: &OutgoingReply<'_>,
@@ -342,7 +342,7 @@ impl Link {
         self.outbox.append_message(&mut shared.pool, entry, |out| {
             front(out);
             let at = out.len();
-            payload::append_answer(config, answer, out);
+            payload::append_reply(config, answer, out);
             out.extend_from_slice(end);
             at
         });

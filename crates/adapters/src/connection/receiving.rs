@@ -104,7 +104,7 @@ impl<D: Dialect> Session<D> {
             Ok(received) => received,
             Err(error) => return Err(self.link.cause_of(shared, error)),
         };
-        self.link.tell_if_secured(sink);
+        self.link.report_secured(sink);
         if !received.bytes.is_empty() {
             self.link.received_at_ns = received.at_ns;
             let kernel_ns =

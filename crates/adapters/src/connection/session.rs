@@ -35,7 +35,7 @@ impl<D: Dialect> Session<D> {
         if let Err(cause) = self.go_on(shared, ready, sink) {
             self.end(shared, cause, sink);
         }
-        self.tell_if_writable(sink);
+        self.report_writable(sink);
     }
 
     fn go_on(&mut self, shared: &mut Shared, ready: Ready, sink: &mut impl Sink) -> Result<(), Cause> {
@@ -72,7 +72,7 @@ impl<D: Dialect> Session<D> {
         if let Err(cause) = self.receive(shared, sink).and_then(|()| self.write(shared, sink)) {
             self.end(shared, cause, sink);
         }
-        self.tell_if_writable(sink);
+        self.report_writable(sink);
     }
 
     /// Takes a message over, or says why not.
@@ -106,7 +106,7 @@ impl<D: Dialect> Session<D> {
         if let Err(cause) = self.write(shared, sink) {
             self.end(shared, cause, sink);
         }
-        self.tell_if_writable(sink);
+        self.report_writable(sink);
     }
 
     pub(super) fn write(&mut self, shared: &mut Shared, sink: &mut impl Sink) -> Result<(), Cause> {
@@ -141,7 +141,7 @@ impl<D: Dialect> Session<D> {
     }
 
     /// Tells the engine that a message can be tried again, if it was told that none could.
-    pub(super) fn tell_if_writable(&mut self, sink: &mut impl Sink) {
+    pub(super) fn report_writable(&mut self, sink: &mut impl Sink) {
         if self.is_free_again() {
             self.link.blocked = None;
             sink.event(self.link.id, Event::Writable);
@@ -173,7 +173,7 @@ impl<D: Dialect> Session<D> {
             return;
         }
         if goodbye != Goodbye::Cut && self.link.phase == Phase::Open {
-            self.dialect.say_goodbye(&mut self.link, shared, goodbye);
+            self.dialect.send_goodbye(&mut self.link, shared, goodbye);
             // If this finds the connection broken, what was not written is abandoned below like anything else.
             let _ = self.write(shared, sink);
             let link = &mut self.link;

@@ -47,7 +47,7 @@ impl<D: Dialect> Session<D> {
         if let Err(cause) = gone_on.and_then(|()| self.write(shared, sink)) {
             self.end(shared, cause, sink);
         }
-        self.tell_if_writable(sink);
+        self.report_writable(sink);
     }
 
     fn handle_held(&mut self, shared: &mut Shared, sink: &mut impl Sink) -> Result<(), Cause> {

@@ -22,7 +22,7 @@ pub type CycloneClients = DdsClients<Cyclone>;
 pub enum Cyclone {}
 
 /// A domain with the topics made in it.
-pub struct Joined {
+pub struct DomainTopics {
     // Dropped before the domain that they are in.
     topics: BTreeMap<CString, Topic>,
     domain: Domain,
@@ -31,7 +31,7 @@ pub struct Joined {
 impl Binding for Cyclone {
     const CAPABILITIES: Capabilities = CAPABILITIES;
     const MATCH_NS: u64 = 0;
-    type Domain = Joined;
+    type Domain = DomainTopics;
     type Writer = Writer;
     type Reader = Reader;
     type Discovered = DiscoveredWriters;
@@ -44,7 +44,7 @@ impl Binding for Cyclone {
         library().map(|cyclone| format!("Cyclone DDS {}", cyclone.version())).unwrap_or_default()
     }
 
-    fn join(settings: &Settings) -> Result<Joined, String> {
+    fn join(settings: &Settings) -> Result<DomainTopics, String> {
         let cyclone = library().map_err(ToString::to_string)?;
         let text = CString::new(settings.cyclone()).map_err(|error| error.to_string())?;
         let domain = Domain::open(cyclone, &text).map_err(|error| {
@@ -53,16 +53,16 @@ impl Binding for Cyclone {
                 "{error} (domain {domain} at {address}: are there 119 participants already, or are its ports taken?)"
             )
         })?;
-        Ok(Joined { topics: BTreeMap::new(), domain })
+        Ok(DomainTopics { topics: BTreeMap::new(), domain })
     }
 
-    fn writer(joined: &mut Joined, topic: &CStr, kind: Kind, qos: &Qos, wake: Wake) -> Result<Writer, String> {
+    fn writer(joined: &mut DomainTopics, topic: &CStr, kind: Kind, qos: &Qos, wake: Wake) -> Result<Writer, String> {
         let made = joined.topic(topic, kind).and_then(|(domain, topic)| domain.writer(topic, qos, Signal::new(wake)));
         made.map_err(|error| error.to_string())
     }
 
     fn reader(
-        joined: &mut Joined,
+        joined: &mut DomainTopics,
         topic: &CStr,
         kind: Kind,
         qos: &Qos,
@@ -73,12 +73,12 @@ impl Binding for Cyclone {
         domain.reader(topic, qos, Signal::new(wake), intake).map_err(|error| error.to_string())
     }
 
-    fn discovered(joined: &mut Joined, wake: Wake) -> Result<DiscoveredWriters, String> {
+    fn discovered(joined: &mut DomainTopics, wake: Wake) -> Result<DiscoveredWriters, String> {
         joined.domain.discovered_writers(Signal::new(wake)).map_err(|error| error.to_string())
     }
 }
 
-impl Joined {
+impl DomainTopics {
     fn topic(&mut self, name: &CStr, kind: Kind) -> Result<(&Domain, &Topic), CallError> {
         if !self.topics.contains_key(name) {
             let topic = self.domain.topic(name, kind)?;

@@ -14,7 +14,7 @@ use crate::connection::{Dialect as _, Link, Shared};
 pub(super) const MAX_ACK_PENDING: u32 = 65_536;
 
 /// Time until a message that was not acknowledged is sent again: what was pushed into a connection that had ended. The server's
-/// own 30 s are longer than most runs wait for stragglers.
+/// own 30 s are longer than most runs wait for late messages.
 const ACK_WAIT_NS: u64 = 5_000_000_000;
 
 impl JetStream {

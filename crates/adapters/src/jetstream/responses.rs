@@ -2,14 +2,14 @@
 
 use pubmark_protocol::events::{Cause, Event, Reason, Sink};
 use pubmark_wire::nats::Message;
-use pubmark_wire::nats::jetstream::Answer;
+use pubmark_wire::nats::jetstream::ApiResponse;
 
 use super::session::{JetStream, Step};
 use crate::connection::{Link, Progress, Shared};
 
 impl JetStream {
     /// Something came to our inbox.
-    pub(super) fn on_answer(
+    pub(super) fn on_response(
         &mut self,
         link: &mut Link,
         shared: &mut Shared,
@@ -119,7 +119,7 @@ impl JetStream {
 }
 
 /// What an answer says: agreed, or refused with words. A status without a body is a refusal: nobody answers here.
-fn read(message: &Message<'_>) -> Result<Result<Answer, Reason>, Cause> {
+fn read(message: &Message<'_>) -> Result<Result<ApiResponse, Reason>, Cause> {
     if message.payload.is_empty() {
         let status = message.headers.split(|byte| *byte == b'\r').next().unwrap_or_default();
         let words = String::from_utf8_lossy(status).replacen("NATS/1.0", "", 1);
@@ -130,7 +130,7 @@ fn read(message: &Message<'_>) -> Result<Result<Answer, Reason>, Cause> {
         return Ok(Err(Reason::words(words.to_owned())));
     }
     let answer =
-        Answer::read(message.payload).map_err(|why| Cause::Protocol(format!("an answer that is none: {why}")))?;
+        ApiResponse::read(message.payload).map_err(|why| Cause::Protocol(format!("an answer that is none: {why}")))?;
     Ok(match &answer.error {
         None => Ok(answer),
         Some(error) => Err(Reason::words(format!("{} ({})", error.description, error.err_code))),

@@ -48,7 +48,7 @@ pub(super) enum Step {
 }
 
 /// A stream.
-pub(super) struct Kept {
+pub(super) struct StreamState {
     /// What it keeps.
     pub(super) subjects: Vec<String>,
     /// When it was made, as the server says: another time is another stream, which has lost what was kept for us.
@@ -77,7 +77,7 @@ pub struct JetStream {
     /// Of each publication.
     subjects: Vec<Box<str>>,
     /// Streams that have to be there, by name.
-    pub(super) streams: BTreeMap<String, Kept>,
+    pub(super) streams: BTreeMap<String, StreamState>,
     pub(super) listeners: Vec<Listener>,
     pub(super) in_flight: InFlight,
     /// The server has all of the session that was there when its last connection ended, as far as its answers tell.
@@ -138,8 +138,9 @@ impl Dialect for JetStream {
         let listeners = config.subscriptions.iter().map(listener).collect();
         let topics = config.publications.iter().map(|publication| &*publication.topic);
         let filters = config.subscriptions.iter().map(|subscription| &*subscription.filter);
-        let of_stream =
-            |topic: &str| (names::stream(topic), Kept { subjects: names::stream_subjects(topic), created: None });
+        let of_stream = |topic: &str| {
+            (names::stream(topic), StreamState { subjects: names::stream_subjects(topic), created: None })
+        };
         JetStream {
             opening,
             step: Step::LogIn,
@@ -183,7 +184,9 @@ impl Dialect for JetStream {
         sink: &mut impl Sink,
     ) -> Result<(), Cause> {
         match operation {
-            Operation::Message(message) if message.subscription == INBOX => self.on_answer(link, shared, message, sink),
+            Operation::Message(message) if message.subscription == INBOX => {
+                self.on_response(link, shared, message, sink)
+            }
             Operation::Message(message) if link.phase == Phase::Open => {
                 self.on_delivery(link, shared, message, times, sink)
             }
@@ -237,7 +240,7 @@ impl Dialect for JetStream {
     }
 
     /// The end of a connection is no word of NATS's; consumers that are kept are taken away by a request.
-    fn say_goodbye(&mut self, link: &mut Link, shared: &mut Shared, goodbye: Goodbye) {
+    fn send_goodbye(&mut self, link: &mut Link, shared: &mut Shared, goodbye: Goodbye) {
         if goodbye != Goodbye::Final || !link.config.persistent {
             return;
         }

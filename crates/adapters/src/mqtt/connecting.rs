@@ -25,7 +25,7 @@ const LAST_PACKET_ID: u16 = u16::MAX;
 
 impl<V: ProtocolVersion> Mqtt<V> {
     /// Appends CONNECT.
-    pub(super) fn say_connect(&mut self, link: &mut Link, shared: &mut Shared) -> Result<(), Cause> {
+    pub(super) fn send_connect(&mut self, link: &mut Link, shared: &mut Shared) -> Result<(), Cause> {
         let config = &link.config;
         let credentials = config.log_in(&shared.config);
         let expiry = [Property::SessionExpiryInterval(SESSION_EXPIRY.as_secs() as u32)];

@@ -14,7 +14,7 @@ use crate::payload;
 
 impl<V: ProtocolVersion> Mqtt<V> {
     /// Appends an answer, or says why not.
-    pub(super) fn publish_answer(
+    pub(super) fn publish_reply(
         &mut self,
         link: &mut Link,
         shared: &mut Shared,
@@ -25,7 +25,7 @@ impl<V: ProtocolVersion> Mqtt<V> {
         if acknowledged && !self.in_flight.has_room() {
             return Err(Refusal::Blocked(Blocked::Window));
         }
-        let payload_bytes = payload::answer_bytes(answer);
+        let payload_bytes = payload::reply_bytes(answer);
         let (bytes, remaining) = packet_bytes::<V>(answer, acknowledged, payload_bytes);
         if answer.to.address.len() > usize::from(u16::MAX) || remaining > MAXIMUM_REMAINING_LENGTH {
             return Err(Refusal::TooLarge(MAXIMUM_REMAINING_LENGTH as u32));
@@ -34,7 +34,7 @@ impl<V: ProtocolVersion> Mqtt<V> {
             return Err(Refusal::TooLarge(self.maximum_packet_bytes));
         }
         let packet_id = acknowledged.then(|| self.in_flight.add(answer.message(), qos));
-        link.append_answer(
+        link.append_reply(
             shared,
             answer,
             packet_id.unwrap_or(0),

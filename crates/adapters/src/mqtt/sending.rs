@@ -45,8 +45,8 @@ impl<'a> Extras<'a> {
     /// Bytes of its properties, without their length.
     fn property_bytes(self) -> usize {
         // A number and four bytes; a number and two; twice a number with a field, of two bytes and what is in it.
-        let answer_bytes = self.reply_topic.map_or(0, |topic| 3 + topic.len() + 3 + CORRELATION_BYTES);
-        self.expiry_s.map_or(0, |_| 5) + self.alias.map_or(0, |_| 3) + answer_bytes + self.user_bytes
+        let reply_bytes = self.reply_topic.map_or(0, |topic| 3 + topic.len() + 3 + CORRELATION_BYTES);
+        self.expiry_s.map_or(0, |_| 5) + self.alias.map_or(0, |_| 3) + reply_bytes + self.user_bytes
     }
 
     /// The topic as it is written: an alias that the server knows stands for it.

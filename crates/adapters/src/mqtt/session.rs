@@ -51,7 +51,7 @@ impl<V: ProtocolVersion> Dialect for Mqtt<V> {
     }
 
     fn begin(&mut self, link: &mut Link, shared: &mut Shared) -> Result<(), Cause> {
-        self.say_connect(link, shared)
+        self.send_connect(link, shared)
     }
 
     fn measure(bytes: &[u8], most_bytes: usize) -> Result<Front<Frame<'_>>, Cause> {
@@ -92,7 +92,7 @@ impl<V: ProtocolVersion> Dialect for Mqtt<V> {
     }
 
     fn reply(&mut self, link: &mut Link, shared: &mut Shared, reply: &OutgoingReply<'_>) -> Result<(), Refusal> {
-        self.publish_answer(link, shared, reply)
+        self.publish_reply(link, shared, reply)
     }
 
     fn has_room(&self) -> bool {
@@ -111,7 +111,7 @@ impl<V: ProtocolVersion> Dialect for Mqtt<V> {
         encode_pingreq(out);
     }
 
-    fn say_goodbye(&mut self, link: &mut Link, shared: &mut Shared, goodbye: Goodbye) {
+    fn send_goodbye(&mut self, link: &mut Link, shared: &mut Shared, goodbye: Goodbye) {
         // MQTT 3.1.1 cannot end a session with a DISCONNECT; the property is left out there.
         let ends_session = [Property::SessionExpiryInterval(0)];
         let ends = goodbye == Goodbye::Final && link.config.persistent;

@@ -65,7 +65,7 @@ impl Opening {
             link.encrypt(shared)?;
         }
         let key = nkey(link, &info)?;
-        say_connect(link, shared, encrypts, key.as_ref());
+        send_connect(link, shared, encrypts, key.as_ref());
         Ok(())
     }
 
@@ -102,7 +102,7 @@ fn nkey(link: &Link, info: &Info) -> Result<Option<Signed>, Cause> {
 }
 
 /// CONNECT, and a PING whose PONG says that it was taken.
-fn say_connect(link: &mut Link, shared: &mut Shared, encrypts: bool, key: Option<&Signed>) {
+fn send_connect(link: &mut Link, shared: &mut Shared, encrypts: bool, key: Option<&Signed>) {
     // Beside an NKey no log-in of the endpoint's.
     let own = link.config.credentials.as_ref();
     let credentials = if key.is_some() { own.map(LogIn::from) } else { link.config.log_in(&shared.config) };

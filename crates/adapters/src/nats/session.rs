@@ -190,10 +190,10 @@ impl Dialect for Nats {
     }
 
     fn reply(&mut self, link: &mut Link, shared: &mut Shared, reply: &OutgoingReply<'_>) -> Result<(), Refusal> {
-        let payload_bytes = payload::answer_bytes(reply);
+        let payload_bytes = payload::reply_bytes(reply);
         self.opening.check_size(payload_bytes)?;
         let front = |out: &mut Vec<u8>| encode_publish(reply.to.address, None, payload_bytes, out);
-        link.append_answer(shared, reply, 0, front, END);
+        link.append_reply(shared, reply, 0, front, END);
         Ok(())
     }
 

@@ -238,14 +238,14 @@ impl Lists {
         shared: &mut Shared,
         answer: &OutgoingReply<'_>,
     ) -> Result<(), Refusal> {
-        let element_bytes = checked(answer.to.correlation.len() + 1 + payload::answer_bytes(answer))?;
+        let element_bytes = checked(answer.to.correlation.len() + 1 + payload::reply_bytes(answer))?;
         let front = |out: &mut Vec<u8>| {
             encode_command_front(&[RPUSH, answer.to.address.as_bytes()], out);
             append_bulk_front(element_bytes, out);
             out.extend_from_slice(answer.to.correlation);
             out.push(LINE_END);
         };
-        link.append_answer(shared, answer, 0, front, END);
+        link.append_reply(shared, answer, 0, front, END);
         self.awaited.push_back(Awaited::Pushed(answer.token()));
         Ok(())
     }

@@ -14,7 +14,7 @@ const WAIT_MS: u64 = 5_000;
 const DEFAULT_USER: &str = "default";
 
 /// Asks for RESP3, logs in, says who we are; a map answers.
-pub fn say_hello(link: &mut Link, shared: &mut Shared) {
+pub fn send_hello(link: &mut Link, shared: &mut Shared) {
     let mut words: Vec<&[u8]> = vec![b"HELLO", b"3"];
     let log_in = link.config.log_in(&shared.config);
     if let Some(credentials) = &log_in {

@@ -117,7 +117,7 @@ impl Dialect for Redis {
         if let Some(lists) = &mut self.lists {
             lists.restart();
         }
-        opening::say_hello(link, shared);
+        opening::send_hello(link, shared);
         Ok(())
     }
 
@@ -186,7 +186,7 @@ impl Dialect for Redis {
         encode_command(&[b"PING"], out);
     }
 
-    fn say_goodbye(&mut self, link: &mut Link, shared: &mut Shared, _: Goodbye) {
+    fn send_goodbye(&mut self, link: &mut Link, shared: &mut Shared, _: Goodbye) {
         if let Some(lists) = &self.lists {
             lists.leave(link, shared);
         }

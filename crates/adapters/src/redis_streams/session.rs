@@ -137,7 +137,7 @@ impl Dialect for RedisStreams {
         self.awaited.clear();
         (self.asked, self.answered, self.found) = (0, 0, 0);
         self.refused.clear();
-        opening::say_hello(link, shared);
+        opening::send_hello(link, shared);
         self.awaited.push_back(Awaited::Hello);
         Ok(())
     }

@@ -164,7 +164,7 @@ impl<V: Variant> ZenohClients<V> {
         let mut post = std::mem::take(&mut self.post);
         self.mailbox.take(&mut post);
         let Post { notices, done, arrivals, payloads, missed } = &mut post;
-        self.tell_too_late(sink);
+        self.report_too_late(sink);
         let mut lost = Vec::new();
         for notice in notices.drain(..) {
             match notice {
@@ -183,7 +183,7 @@ impl<V: Variant> ZenohClients<V> {
         }
         post.clear();
         self.post = post;
-        self.tell_of_room(sink);
+        self.report_writable(sink);
     }
 
     fn opened(&mut self, key: Key, outcome: Result<Opened, Cause>, sink: &mut impl Sink) {
@@ -280,7 +280,7 @@ impl<V: Variant> ZenohClients<V> {
     }
 
     /// Answers that came too late never reach anybody.
-    fn tell_too_late(&mut self, sink: &mut impl Sink) {
+    fn report_too_late(&mut self, sink: &mut impl Sink) {
         for (session, token) in self.too_late.drain(..) {
             sink.event(session, Event::Abandoned(token));
         }
@@ -322,7 +322,7 @@ impl<V: Variant> ZenohClients<V> {
     }
 
     /// Tells the engine that messages can be tried again for which there was no room.
-    fn tell_of_room(&mut self, sink: &mut impl Sink) {
+    fn report_writable(&mut self, sink: &mut impl Sink) {
         if self.without_room.is_empty() || 2 * self.messages > MOST_MESSAGES || 2 * self.bytes > MOST_BYTES {
             return;
         }
@@ -396,7 +396,7 @@ impl<V: Variant> Clients for ZenohClients<V> {
     }
 
     fn reply(&mut self, session: SessionId, reply: &OutgoingReply<'_>) -> SendOutcome {
-        let payload_bytes = payload::answer_bytes(reply);
+        let payload_bytes = payload::reply_bytes(reply);
         let connection = match self.room_for(session, payload_bytes) {
             Ok(connection) => connection,
             Err(taken) => return taken,
@@ -415,7 +415,7 @@ impl<V: Variant> Clients for ZenohClients<V> {
 
     fn flush(&mut self, _: SessionId, sink: &mut impl Sink) {
         self.sender.give(&mut self.staged);
-        self.tell_too_late(sink);
+        self.report_too_late(sink);
     }
 
     fn wait(&mut self, until_ns: Option<u64>) -> std::io::Result<u64> {

@@ -169,7 +169,7 @@ fn has_waited(done: &Done) -> bool {
 fn hand_over(connection: Option<&Connection>, key: Key, what: What, config: &ShardConfig) -> Option<Done> {
     let (payload_bytes, outcome) = match (what, connection) {
         (What::Message(message), Some(to)) => (message.payload_bytes as usize, hand_message(to, message, config)),
-        (What::Reply(of), Some(to)) => (payload::answer_bytes(&of.1), hand_answer(to, of, config)),
+        (What::Reply(of), Some(to)) => (payload::reply_bytes(&of.1), hand_answer(to, of, config)),
         (What::Forget(requests), _) => {
             forget(requests);
             return None;
@@ -210,8 +210,8 @@ fn hand_answer(connection: &Connection, of: Box<(Query, OutgoingReply<'static>)>
         forget(of);
         return Outcome::Skipped;
     }
-    let mut payload = Vec::with_capacity(payload::answer_bytes(answer));
-    payload::append_answer(config, answer, &mut payload);
+    let mut payload = Vec::with_capacity(payload::reply_bytes(answer));
+    payload::append_reply(config, answer, &mut payload);
     let write_start_ns = clock::monotonic_ns();
     // Its header's time counts from the request's arrival.
     header::patch_write_start(&mut payload, &answer.timing, write_start_ns);

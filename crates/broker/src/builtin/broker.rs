@@ -316,7 +316,7 @@ impl Broker {
     fn end_all(&mut self) {
         let keys: Vec<Key> = self.peers.iter().map(|(key, _)| key).collect();
         for key in keys {
-            self.say_goodbye(key, reason::SERVER_SHUTTING_DOWN);
+            self.send_goodbye(key, reason::SERVER_SHUTTING_DOWN);
             self.peers.remove(key);
         }
     }

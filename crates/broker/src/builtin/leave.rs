@@ -12,7 +12,7 @@ impl Broker {
     /// Ends a connection: says why where it is our doing, then decides about its will and its session.
     pub(super) fn end(&mut self, key: Key, farewell: Farewell) {
         if let Farewell::Ours(reason) = farewell {
-            self.say_goodbye(key, reason);
+            self.send_goodbye(key, reason);
         }
         // Closing the socket takes it out of the poll.
         let Some(peer) = self.peers.remove(key) else { return };
@@ -37,7 +37,7 @@ impl Broker {
     }
 
     /// Writes a DISCONNECT with a reason (5.0 only) as far as the socket takes it at once.
-    pub(super) fn say_goodbye(&mut self, key: Key, reason: u8) {
+    pub(super) fn send_goodbye(&mut self, key: Key, reason: u8) {
         let Some(peer) = self.peers.get_mut(key) else { return };
         if peer.session.is_some() && peer.version == Version::V5 && reason != reason::SUCCESS {
             let disconnect = Disconnect { reason, properties: Properties::NONE };

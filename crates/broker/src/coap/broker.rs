@@ -234,7 +234,7 @@ impl CoapBroker {
     }
 
     /// Sends an answer; one that the socket does not take is asked for again.
-    pub(super) fn transmit_answer(&mut self, to: SocketAddr) {
+    pub(super) fn transmit_response(&mut self, to: SocketAddr) {
         if !self.transmit(to) {
             self.statistics.dropped_answers += 1;
         }
@@ -243,7 +243,7 @@ impl CoapBroker {
     pub(super) fn send_empty(&mut self, to: SocketAddr, kind: Kind, message_id: u16) {
         self.out.clear();
         encode_empty(kind, message_id, &mut self.out);
-        self.transmit_answer(to);
+        self.transmit_response(to);
     }
 
     /// The timer brings an observer when it has to be looked at.

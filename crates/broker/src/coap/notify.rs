@@ -140,7 +140,7 @@ impl CoapBroker {
                 write_content(kind, message_id, token.as_bytes(), None, publication, last, &mut self.out);
             }
         }
-        self.transmit_answer(address);
+        self.transmit_response(address);
     }
 
     /// A client acknowledged or rejected what it was sent.

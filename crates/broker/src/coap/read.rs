@@ -51,7 +51,7 @@ impl CoapBroker {
         let mut writer = Writer::new(kind, Code::CONTENT, message_id, request.message.token, &mut self.out);
         writer.uint(number::CONTENT_FORMAT, LINK_FORMAT);
         writer.end(DIRECTORY);
-        self.transmit_answer(request.from);
+        self.transmit_response(request.from);
     }
 
     fn observer_of(&self, peer: Key, filter: &str) -> Option<Key> {
@@ -99,7 +99,7 @@ impl CoapBroker {
         let Some((kind, message_id)) = self.answer_head(request) else { return };
         self.out.clear();
         write_content(kind, message_id, request.message.token, sequence, publication, offset, &mut self.out);
-        self.transmit_answer(request.from);
+        self.transmit_response(request.from);
     }
 
     /// The blocks of a notification under way are those of its publication, whatever was published since.

@@ -44,7 +44,7 @@ impl CoapBroker {
         if message.kind == Kind::Confirmable {
             let code = Code::SERVICE_UNAVAILABLE;
             Writer::new(Kind::Acknowledgement, code, message.message_id, message.token, &mut self.out).end(&[]);
-            self.transmit_answer(from);
+            self.transmit_response(from);
         }
     }
 
@@ -166,7 +166,7 @@ impl CoapBroker {
             writer.uint(number::SIZE1, u32::try_from(most_bytes).unwrap_or(u32::MAX));
         }
         writer.end(&[]);
-        self.transmit_answer(request.from);
+        self.transmit_response(request.from);
     }
 
     /// Kind and identifier of the answer to a request.

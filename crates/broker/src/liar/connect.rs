@@ -90,7 +90,7 @@ impl Liar {
     fn session_for(&mut self, client: &Rc<str>, clean_start: bool) -> (Key, bool) {
         if let Some(&old) = self.by_client.get(client) {
             if let Some(peer) = self.sessions.get(old).and_then(|session| session.peer) {
-                self.say_taken_over(peer);
+                self.send_taken_over(peer);
                 self.cut(peer, Ending::Close, "takeover");
             }
             if self.sessions.get(old).is_some() {
@@ -112,7 +112,7 @@ impl Liar {
         (key, false)
     }
 
-    fn say_taken_over(&mut self, key: Key) {
+    fn send_taken_over(&mut self, key: Key) {
         let Some(peer) = self.peers.get_mut(key) else { return };
         if peer.version == Version::V5 {
             let disconnect = Disconnect { reason: reason::SESSION_TAKEN_OVER, properties: Properties::NONE };

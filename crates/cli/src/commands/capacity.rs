@@ -87,7 +87,7 @@ pub struct Capacity {
           help_heading = "Load", hide_short_help = true)]
     pub fault: Vec<FaultChoice>,
 
-    /// Longest wait for stragglers after each window
+    /// Longest wait for late messages after each window
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "2s",
           help_heading = "Load", hide_short_help = true)]
     pub drain: Duration,

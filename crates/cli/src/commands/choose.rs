@@ -130,7 +130,7 @@ pub struct Choose {
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = RUNS, hide_short_help = true)]
     pub warmup: Option<Duration>,
 
-    /// Longest wait for stragglers after each window [default: 10s]
+    /// Longest wait for late messages after each window [default: 10s]
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = RUNS, hide_short_help = true)]
     pub drain: Option<Duration>,
 

@@ -203,7 +203,7 @@ impl Deploy {
         }
     }
 
-    /// Creates the objects of the manifest, and shows what came of it.
+    /// Creates the objects of the manifest, and shows their state.
     fn apply(&self, deployment: &Deployment, manifest: &Path, printer: &Printer) -> Outcome {
         let stop = signals::watch()?;
         let limit = self.apply_limit.unwrap_or(APPLY_LIMIT);

@@ -141,7 +141,7 @@ pub struct Grid {
           requires = "compared", help_heading = LOAD, hide_short_help = true)]
     pub warmup: Duration,
 
-    /// Longest wait for stragglers after the window
+    /// Longest wait for late messages after the window
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration, default_value = "10s",
           requires = "compared", help_heading = LOAD, hide_short_help = true)]
     pub drain: Duration,

@@ -11,7 +11,7 @@ use pubmark_model::placement;
 use pubmark_runner as runner;
 use pubmark_runner::node_machine::{own_address, read_machine, unable};
 use pubmark_runner::workers;
-use pubmark_systems::awake::Awake;
+use pubmark_systems::awake::IdleStatesDisabled;
 use pubmark_systems::{descriptors, environment};
 
 use crate::exit_code::ExitCode;
@@ -21,10 +21,10 @@ use crate::printer::Printer;
 
 use crate::signals;
 
-/// What is said in place of an address where the coordinator is looked for by multicast DNS.
+/// Word in place of an address, for a coordinator that multicast DNS finds.
 const ANNOUNCED: &str = "mdns";
 
-/// Let this machine send and listen for runs that another leads
+/// Let this machine publish and subscribe in runs of a coordinator on another machine
 #[derive(Debug, Args)]
 pub struct Node {
     /// Where `pubmark run --nodes` listens; of a name with several addresses each is tried. `mdns`: where `pubmark run --announce`
@@ -63,7 +63,7 @@ pub struct Node {
     #[arg(long, conflicts_with = "observe")]
     pub start_systems: bool,
 
-    /// Keep this machine's cores from sleeping while a run uses it: what is due is several times less late, above all in virtual machines
+    /// Disable the CPU idle states of this machine while a run uses it: messages are sent several times closer to their due times, above all in virtual machines
     #[arg(long)]
     pub awake: bool,
 
@@ -106,7 +106,7 @@ impl Node {
     /// Serves until it is told to stop.
     pub fn perform(self, printer: &Printer) -> Outcome {
         if self.awake {
-            Awake::is_allowed().map_err(|error| {
+            IdleStatesDisabled::is_allowed().map_err(|error| {
                 Failure::from_error(ExitCode::Usage, &error)
                     .during("this machine's cores cannot be kept from sleeping (--awake)")
                     .hint("as root; or without `--awake`")

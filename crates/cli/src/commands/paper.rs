@@ -1,4 +1,4 @@
-//! `pubmark paper`: a publication's experiments in one call, and its tables with what came out here.
+//! `pubmark paper`: a publication's experiments in one call, and its tables with the results of this machine.
 
 use std::path::PathBuf;
 
@@ -19,7 +19,7 @@ use crate::printer::Printer;
 use crate::sitting::Watcher;
 use crate::{host, signals};
 
-/// Repeat a publication: all its experiments, and its tables with what came out here.
+/// Repeat a publication: all its experiments, and its tables with the results of this machine.
 ///
 /// Makes the experiments one after the other in one folder. The same call again goes on where the last one stopped. What this
 /// machine lacks is named in its cells and left out.
@@ -61,7 +61,7 @@ pub struct Paper {
 }
 
 impl Paper {
-    /// Repeats it and shows what came out.
+    /// Repeats it and shows the results.
     pub fn perform(self, printer: &Printer) -> Outcome {
         let paper = definition::find(&self.paper).ok_or_else(|| {
             Failure::usage(format!("there is no publication `{}`", self.paper))

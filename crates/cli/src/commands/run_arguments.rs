@@ -18,7 +18,7 @@ use crate::watching::Watching;
 
 /// Run a workload against a system and record what happened.
 ///
-/// Starts the system (or connects to an endpoint), brings the fleet up, measures, waits for stragglers, stops what it
+/// Starts the system (or connects to an endpoint), connects the fleet, measures, waits for late messages, stops what it
 /// started, and writes a folder with record.json and report.html. The summary goes to standard output, progress and
 /// warnings to standard error.
 #[derive(Clone, Debug, Args)]
@@ -49,7 +49,7 @@ pub struct Run {
           help_heading = "Load", hide_short_help = true)]
     pub warmup: Option<Duration>,
 
-    /// Longest wait for stragglers after the window [default: 10s]
+    /// Longest wait for late messages after the window [default: 10s]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration,
           help_heading = "Load", hide_short_help = true)]
     pub drain: Option<Duration>,

@@ -16,7 +16,7 @@ use crate::printer::Printer;
 use crate::signals;
 use crate::values::{Word, one_of};
 
-/// Take runs over HTTP, carry them out one after the other, and show them.
+/// Accept runs over HTTP, run them one after the other, and show them.
 ///
 /// The interface is described at /openapi.json (docs/reference/openapi.json). Every request shows a token, which is printed at the first
 /// start. Runs are made by processes of their own; what waits survives a restart.

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use pubmark_runner::workers;
-use pubmark_systems::awake::Awake;
+use pubmark_systems::awake::IdleStatesDisabled;
 
 use crate::exit_code::ExitCode;
 use crate::failure::{Failure, Outcome};
@@ -36,7 +36,7 @@ impl Worker {
 
     fn serve(&self) -> std::io::Result<()> {
         // Held until this process ends.
-        let _awake = self.awake.then(Awake::hold).transpose()?;
+        let _awake = self.awake.then(IdleStatesDisabled::hold).transpose()?;
         #[cfg(feature = "cluster")]
         if let Some(process) = &self.observe {
             return pubmark_runner::observe(process);

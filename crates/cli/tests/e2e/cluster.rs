@@ -119,7 +119,7 @@ fn a_node_that_is_killed_while_it_connects_ends_the_run() {
 }
 
 #[test]
-fn a_node_that_is_killed_while_others_wait_for_stragglers_ends_the_run() {
+fn a_node_that_is_killed_during_the_drain_of_others_ends_the_run() {
     // What was written into dead connections never comes, so that the run waits: for as long as a client may take to come back.
     let options = ["--duration", "1s", "--drain", "60s", "--fault", "cut:at=300ms,for=500ms,group=phone"];
     let (record, noticed) = lose_a_node(&options, Duration::from_secs(4), libc::SIGKILL);

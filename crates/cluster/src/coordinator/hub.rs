@@ -261,7 +261,7 @@ impl Hub {
     }
 
     /// Says something to every node.
-    pub fn tell_all(&self, told: impl Fn() -> CoordinatorMessage) {
+    pub fn broadcast(&self, told: impl Fn() -> CoordinatorMessage) {
         for slot in self.state().nodes.values() {
             // One that does not listen is missed by its silence.
             slot.lanes.say(ToNode { message: Some(told()) });

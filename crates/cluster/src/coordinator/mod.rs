@@ -308,7 +308,7 @@ impl Cluster {
 
     /// Nodes send counters from now on, ten times a second, or no more.
     pub fn watch(&self, on: bool) {
-        self.hub.tell_all(|| CoordinatorMessage::Watch(on));
+        self.hub.broadcast(|| CoordinatorMessage::Watch(on));
     }
 
     /// What is measured begins (0) or ends (1) now: see [`Traffic::between_marks`].
@@ -366,7 +366,7 @@ impl Cluster {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        self.hub.tell_all(|| CoordinatorMessage::Goodbye("the coordinator has ended".to_owned()));
+        self.hub.broadcast(|| CoordinatorMessage::Goodbye("the coordinator has ended".to_owned()));
         if let Some(stop) = self.stop.take() {
             // The thread may have ended.
             let _ = stop.send(());

@@ -213,7 +213,7 @@ pub(crate) fn words(status: &Status) -> String {
     }
     let words = deepest.to_string();
     match words.contains("close_notify") {
-        true => "closed without a goodbye".to_owned(),
+        true => "connection closed without close_notify".to_owned(),
         false => words,
     }
 }

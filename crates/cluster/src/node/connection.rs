@@ -80,13 +80,13 @@ async fn join_at(address: String, settings: &NodeSettings) -> Result<Membership,
         if why.contains(certificate) {
             return unreachable(format!("it is of another cluster than these credentials ({why})"));
         }
-        Failure::NotYet(format!("nobody answers at {address} ({why})"))
+        Failure::NotYet(format!("no answer from {address} ({why})"))
     })?;
     let (lanes, outbound) = lanes();
     lanes.say(FromNode { message: Some(NodeMessage::Join(introduction(settings))) });
     let mut client = ControlClient::new(channel).max_decoding_message_size(LARGEST_BYTES);
     let attended = tokio::time::timeout(limits::INTRODUCTION, client.attend(outbound)).await;
-    let late = || Failure::NotYet(format!("{address} says nothing"));
+    let late = || Failure::NotYet(format!("{address} does not answer"));
     let mut inbound = attended.map_err(|_| late())?.map_err(|status| refused(&address, &status))?.into_inner();
     let first = tokio::time::timeout(limits::INTRODUCTION, inbound.message()).await.map_err(|_| late())?;
     match first.map_err(|status| refused(&address, &status))?.and_then(|message| message.message) {

@@ -212,7 +212,7 @@ impl<'a> Session<'a> {
             Some(CoordinatorMessage::End(run)) => self.end(run, seen).await,
             Some(CoordinatorMessage::Goodbye(why)) => return Some(why),
             Some(CoordinatorMessage::Welcome(_)) | None => {
-                return Some("the coordinator said what none says".to_owned());
+                return Some("the coordinator sent an unexpected message".to_owned());
             }
         }
         self.heard = Instant::now();

@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use pubmark_cluster::credentials::{self, Files};
 use pubmark_runner::spec::Nodes;
-use pubmark_runner::target::Wanted;
-use pubmark_runner::{ErrorKind, Host as Machine, Joined, PreparedRun, RunError, RunEvent, RunObserver};
+use pubmark_runner::target::CheckedTarget;
+use pubmark_runner::{ErrorKind, Host as Machine, JoinedNodes, PreparedRun, RunError, RunEvent, RunObserver};
 
 use super::hosts::Host;
 use super::program::Program;
@@ -77,7 +77,7 @@ impl HostedNodes {
             count => format!("connecting to {count} hosts"),
         });
         let hosts = Hosts::reach(self.hosts.clone(), &self.program, settings, &machine.stop)?;
-        if let Wanted::Started { options, .. } = &mut prepared.wanted
+        if let CheckedTarget::Started { options, .. } = &mut prepared.wanted
             && prepared.spec.target.system_host.is_none()
         {
             options.host = own_address(hosts.address())?;
@@ -119,7 +119,7 @@ fn join(
     let is_joined: Arc<AtomicBool> = Arc::default();
     let watch = watch_ends(hosts.over(), Arc::clone(&machine.stop), Arc::clone(&is_joined));
     let mut starting = Starting { observer, hosts, folder: Some(folder), node, stop: &machine.stop, failed: None };
-    let joined = Joined::of(&nodes, vec![], &machine.stop, &mut starting);
+    let joined = JoinedNodes::of(&nodes, vec![], &machine.stop, &mut starting);
     let failed = starting.failed.take();
     is_joined.store(true, Ordering::Relaxed);
     let has_ended = watch.join().unwrap_or_default();

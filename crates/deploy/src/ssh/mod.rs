@@ -298,7 +298,7 @@ impl Reached {
         while !self.facts.is_ready && self.objection.is_none() {
             match self.session.line(Duration::ZERO) {
                 Ok(_) if Instant::now() >= deadline => {
-                    self.objection = Some("it says more than there is to say".to_owned());
+                    self.objection = Some("it prints more than expected".to_owned());
                 }
                 Ok(line) => self.facts.take(&line),
                 Err(RecvTimeoutError::Timeout) if Instant::now() < deadline => return,

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use pubmark_model::fleet::{Device, Heard};
+use pubmark_model::fleet::{Device, StreamSource};
 use pubmark_model::predicate::SelectorFields;
 use pubmark_model::workload::SubscriberGroup;
 
@@ -22,7 +22,7 @@ pub struct BrokerFilters {
 
 impl BrokerFilters {
     /// Those of a plan, whose subscribers receive from these publishers and belong to these audiences.
-    pub fn of(plan: &RunPlan, streams: &[Arc<[Heard]>], audiences: &[u32]) -> BrokerFilters {
+    pub fn of(plan: &RunPlan, streams: &[Arc<[StreamSource]>], audiences: &[u32]) -> BrokerFilters {
         let groups = &plan.workload.subscribers;
         let mut filtered: HashMap<u32, Vec<(u16, u32)>> = HashMap::new();
         let mut counted = 0;

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use pubmark_metrics::holes::Range;
-use pubmark_model::fleet::Heard;
+use pubmark_model::fleet::StreamSource;
 use pubmark_model::template::{BodyDraw, Filling};
 use pubmark_model::workload::Workload;
 use pubmark_protocol::body::Body;
@@ -81,7 +81,7 @@ impl MatchNotes {
 
 /// What the publishers of a shard share for their notes.
 #[derive(Debug, Default)]
-pub struct NoteRoom {
+pub struct NoteBuffer {
     /// Room for one document.
     document: Vec<u8>,
     /// Bits that all have noted.
@@ -123,12 +123,12 @@ impl Matching {
 
     /// Makes the document of a message again, and notes what each predicate says if it is measured. Audiences that the system is to
     /// keep it from.
-    pub fn note(&self, message: Noted, room: &mut NoteRoom, notes: &mut [MatchNotes]) -> u32 {
+    pub fn note(&self, message: Noted, room: &mut NoteBuffer, notes: &mut [MatchNotes]) -> u32 {
         let Noted { draw, due_ns, is_measured } = message;
         if !is_measured && self.filtered.is_empty() {
             return 0;
         }
-        let NoteRoom { document, noted } = room;
+        let NoteBuffer { document, noted } = room;
         document.clear();
         let document: &[u8] = match &self.body {
             Body::Document(text) => text,
@@ -159,7 +159,7 @@ impl Matching {
 pub fn notes_of_publishers(
     workload: &Workload,
     fleet: &pubmark_model::fleet::Fleet,
-    streams: &[Arc<[Heard]>],
+    streams: &[Arc<[StreamSource]>],
 ) -> Vec<Vec<MatchNotes>> {
     if workload.subscribers.iter().all(|group| group.predicate.is_none()) {
         return vec![];

@@ -33,7 +33,7 @@ pub struct AccessReport {
 }
 
 /// An access network that is to be connected, or why there is none.
-pub type Made = Result<Box<dyn AccessNetwork>, String>;
+pub type AccessResult = Result<Box<dyn AccessNetwork>, String>;
 
 /// What a worker process needs to serve a run.
 #[derive(Clone, Copy)]
@@ -41,7 +41,7 @@ pub struct Service {
     /// What devices and subscribers speak, by the words of [`super::Launcher::speaks`].
     pub sides: fn(&[String; 2]) -> Result<Sides, String>,
     /// The access network of these words ([`super::Launcher::access`]). Called before the process has a second thread.
-    pub access: fn(&[u8]) -> Made,
+    pub access: fn(&[u8]) -> AccessResult,
     /// Ends the process: whoever drove it is gone.
     pub gone: fn(),
 }

@@ -57,7 +57,7 @@ impl HeartbeatWatch {
     /// For how long it has been silent, if that is too long. To be called several times a second.
     pub fn too_long(&mut self) -> Option<Duration> {
         let beats = self.progress.shards().get(self.shard).map_or(0, |entry| entry.beats.load(Relaxed));
-        self.silence.look(beats, Instant::now())
+        self.silence.check(beats, Instant::now())
     }
 }
 
@@ -74,7 +74,7 @@ impl Silence {
         Silence { beats: 0, length: Duration::ZERO, looked: now }
     }
 
-    fn look(&mut self, beats: u64, now: Instant) -> Option<Duration> {
+    fn check(&mut self, beats: u64, now: Instant) -> Option<Duration> {
         let gap = now.saturating_duration_since(self.looked).min(LONGEST_GAP);
         self.looked = now;
         match beats == self.beats {
@@ -96,7 +96,7 @@ mod tests {
         let began = *now;
         while *now < began + length {
             *now += Duration::from_millis(100);
-            if silence.look(beats, *now).is_some() {
+            if silence.check(beats, *now).is_some() {
                 return Some(now.saturating_duration_since(began));
             }
         }
@@ -119,10 +119,10 @@ mod tests {
     fn who_did_not_look_for_long_calls_nobody_silent() {
         let mut now = Instant::now();
         let mut silence = Silence::begin(now);
-        assert_eq!(silence.look(1, now), None);
+        assert_eq!(silence.check(1, now), None);
         // Both stood still for an hour: the machine was suspended.
         now += Duration::from_secs(3_600);
-        assert_eq!(silence.look(1, now), None);
+        assert_eq!(silence.check(1, now), None);
         assert_eq!(found(&mut silence, &mut now, 1, Duration::from_secs(9)), Some(Duration::from_millis(2_500)));
     }
 

@@ -90,7 +90,7 @@ impl Process {
         process.makes_access = access.is_some();
         let of_access = if access.is_some() { LARGEST_REPORT as u64 } else { 0 };
         let allowed = allowance(plan, shards.len()).saturating_add(of_access);
-        let mut heard = Heard { allowed, outcomes: shards.clone(), access: access.is_some() };
+        let mut heard = ReceiveLimits { allowed, outcomes: shards.clone(), access: access.is_some() };
         let order = ToWorker::Order(Box::new(Order::new(plan, launcher.speaks(), shards, access)));
         let (from, failed) = (process.control.try_clone()?, Arc::clone(&process.failed));
         let converse = move || {
@@ -120,7 +120,7 @@ impl Process {
                 Ok(Some(FromWorker::Failed(why))) => return Err(EngineError::Worker { node: self.location.node, why }),
                 Ok(None) => {}
                 Ok(Some(FromWorker::Ended | FromWorker::Outcome { .. } | FromWorker::Access(_))) => {
-                    self.give_up("it was not ready and said something else".to_owned());
+                    self.give_up("it was not ready and sent an unexpected message".to_owned());
                     return Ok(());
                 }
                 Err(why) => {
@@ -142,12 +142,12 @@ impl Process {
 
     /// Is it gone or frozen, or has a shard ended before it was told to? To be called several times a second.
     pub fn has_failed(&mut self) -> bool {
-        self.look();
+        self.check();
         self.failed.load(Relaxed)
     }
 
     /// Gives up a process that shows no sign of life any more.
-    fn look(&mut self) {
+    fn check(&mut self) {
         let silent = self.heartbeat.as_mut().and_then(HeartbeatWatch::too_long);
         if let (Some(length), None) = (silent, &self.given_up) {
             self.give_up(format!("it was silent for {} s", length.as_secs()));
@@ -202,7 +202,7 @@ impl Process {
     fn next(&mut self, until: Instant) -> Result<Option<FromWorker>, String> {
         match self.inbox.recv_timeout(if self.given_up.is_some() { Duration::ZERO } else { LOOK }) {
             Ok(message) => return Ok(Some(message)),
-            Err(RecvTimeoutError::Timeout) => self.look(),
+            Err(RecvTimeoutError::Timeout) => self.check(),
             Err(RecvTimeoutError::Disconnected) => {
                 let end = self.end();
                 self.give_up(format!("it is gone{end}"));
@@ -251,7 +251,7 @@ impl Drop for Process {
 }
 
 /// What a process may still say: it may be on another machine, and what it says waits in memory.
-struct Heard {
+struct ReceiveLimits {
     /// Bytes.
     allowed: u64,
     /// Shards whose outcome has not come.
@@ -260,7 +260,7 @@ struct Heard {
     access: bool,
 }
 
-impl Heard {
+impl ReceiveLimits {
     /// One outcome of each of its own shards is enough, and one report of its access network.
     fn is_wanted(&mut self, message: &FromWorker) -> bool {
         match message {
@@ -275,17 +275,17 @@ impl Heard {
 }
 
 /// Passes on what a process says until it closes its end, or says what it may not.
-fn listen(mut from: UnixStream, heard: &mut Heard, letters: &Sender<FromWorker>, failed: &AtomicBool) {
+fn listen(mut from: UnixStream, heard: &mut ReceiveLimits, letters: &Sender<FromWorker>, failed: &AtomicBool) {
     loop {
         let message = match frames::read(&mut from, &mut heard.allowed) {
             Ok(Some(message)) if !heard.is_wanted(&message) => {
-                FromWorker::Failed("it handed over what nobody asked it for".to_owned())
+                FromWorker::Failed("it sent something that was not requested".to_owned())
             }
             Ok(Some(message)) => message,
             Ok(None) => break,
             // It ended with something of ours unread: unix(7).
             Err(error) if error.kind() == io::ErrorKind::ConnectionReset => break,
-            Err(error) => FromWorker::Failed(format!("what it said could not be read: {error}")),
+            Err(error) => FromWorker::Failed(format!("its message could not be read: {error}")),
         };
         let is_failure = matches!(message, FromWorker::Ended | FromWorker::Failed(_));
         if is_failure {
@@ -311,7 +311,7 @@ mod tests {
         let (letters, inbox) = mpsc::channel();
         let failed = AtomicBool::new(false);
         // The other end stays open: nothing that was announced is waited for.
-        listen(ours, &mut Heard { allowed, outcomes: vec![0], access: false }, &letters, &failed);
+        listen(ours, &mut ReceiveLimits { allowed, outcomes: vec![0], access: false }, &letters, &failed);
         assert!(failed.load(Relaxed));
         drop(letters);
         inbox.iter().collect()

@@ -41,7 +41,7 @@ pub fn serve(control: UnixStream, memory: OwnedFd, service: Service) -> io::Resu
     let mut allowed = u64::MAX;
     let Some(first) = frames::read(&mut from, &mut allowed)? else { return Ok(()) };
     let ToWorker::Order(order) = first else {
-        say(&FromWorker::Failed("it was told something before what to do".to_owned()));
+        say(&FromWorker::Failed("its first message was no order".to_owned()));
         return Ok(());
     };
     let Started { mut worker, mut access } = match start(&order, memory, service) {

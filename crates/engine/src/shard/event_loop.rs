@@ -135,13 +135,13 @@ impl<C: Clients, T: Clock> EventLoop<C, T> {
         self.turns.note(woke_ns, self.pacing.quantum_ns(self.shard.typical_ns()));
         self.wakeups += 1;
         self.do_tasks();
-        self.shard.totals.tally.look(&self.clients);
+        self.shard.totals.tally.check(&self.clients);
         self.shard.serve_writable(&mut self.clients, self.clock.now_ns());
         self.flood();
         let now_ns = self.clock.now_ns();
         self.shard.show(now_ns);
         if let Some(realtime) = &mut self.realtime {
-            self.lead_ns = lead_ns(realtime.look(now_ns, || self.clock.cpu_ns()));
+            self.lead_ns = lead_ns(realtime.check(now_ns, || self.clock.cpu_ns()));
         }
         if let Some(pause) = self.pause {
             self.clock.pause(pause);

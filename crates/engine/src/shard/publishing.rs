@@ -12,7 +12,7 @@ use super::sessions::Sessions;
 use super::timers::Task;
 use super::timetable::Timetable;
 use crate::announced::Announced;
-use crate::content::matches::NoteRoom;
+use crate::content::matches::NoteBuffer;
 use crate::epochs;
 
 /// The publishers of a shard, by their index on it.
@@ -26,7 +26,7 @@ pub struct Publishing {
     /// When series begin, ns since the start of the window.
     pub(super) series_start_ns: i64,
     /// For notes of what predicates choose.
-    pub(super) note_room: NoteRoom,
+    pub(super) note_room: NoteBuffer,
     /// How far they have come.
     pub(super) announced: Arc<Announced>,
     /// Measured messages that were due; messages written, and deliveries that they should bring, warm-up included.
@@ -58,7 +58,7 @@ impl Publishing {
             reactions,
             flooding: Vec::new(),
             series_start_ns,
-            note_room: NoteRoom::default(),
+            note_room: NoteBuffer::default(),
             announced,
             offered: 0,
             sent: 0,

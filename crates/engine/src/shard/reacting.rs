@@ -34,7 +34,7 @@ impl Publishing {
             let link = self.reactions.link(link);
             let publisher = link.publisher + twin;
             let rules = timetable.rules(self.publishers[publisher as usize].book.group);
-            let Some(answer) = rules.answer(link.key, header.sequence, link.device_bytes) else { continue };
+            let Some(answer) = rules.reaction(link.key, header.sequence, link.device_bytes) else { continue };
             let due_ns = timetable.window.relative(delivery.at_ns.saturating_add(answer.think_ns));
             let reaction = Planned {
                 publisher,

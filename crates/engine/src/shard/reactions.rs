@@ -66,7 +66,7 @@ impl Waiting {
 impl Planned {
     /// The message that follows it in its burst, if one does.
     pub(super) fn next(&self, rules: &Rules) -> Option<Planned> {
-        let next = rules.next_answer(self.draw, self.left, self.device_bytes)?;
+        let next = rules.next_reaction(self.draw, self.left, self.device_bytes)?;
         Some(Planned {
             due_ns: self.due_ns.saturating_add_unsigned(next.think_ns),
             lag_ns: 0,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pubmark_metrics::bounds::Bounds;
 use pubmark_metrics::distribution::Precision;
 use pubmark_metrics::ledger::{Arrival, Ledger};
-use pubmark_model::fleet::Heard;
+use pubmark_model::fleet::StreamSource;
 use pubmark_protocol::events::Delivery;
 use pubmark_protocol::header::{self, Header};
 
@@ -28,7 +28,7 @@ pub struct Audience {
     /// Its number in the books.
     pub number: u32,
     /// Publishers whose topics its filters match.
-    pub heard: Arc<[Heard]>,
+    pub heard: Arc<[StreamSource]>,
     /// Filters of its subscription.
     pub filters: u16,
     /// Its group of subscribers.
@@ -413,7 +413,7 @@ mod tests {
     const SMALLEST: u32 = 16;
 
     fn receiver(shared: bool) -> Receiver {
-        let heard: Arc<[Heard]> = [Heard { publisher: 0, filters: 1 }].into();
+        let heard: Arc<[StreamSource]> = [StreamSource { publisher: 0, filters: 1 }].into();
         let announced = Announced::new(1);
         announced.begin(0);
         announced.announce(0, 3);
@@ -461,7 +461,7 @@ mod tests {
 
     #[test]
     fn copies_for_further_filters_leave_no_gaps() {
-        let heard: Arc<[Heard]> = [Heard { publisher: 0, filters: 2 }].into();
+        let heard: Arc<[StreamSource]> = [StreamSource { publisher: 0, filters: 2 }].into();
         let audience = Audience { number: 5, heard, filters: 2, group: 0, shared: false };
         let announced = Announced::new(1);
         announced.begin(0);

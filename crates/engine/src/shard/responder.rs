@@ -26,6 +26,6 @@ impl Responder {
 
     /// Payload of its replies.
     pub fn reply_bytes(&self) -> u32 {
-        self.rules.answer_bytes
+        self.rules.reply_bytes
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use pubmark_model::fleet::Heard;
+use pubmark_model::fleet::StreamSource;
 
 /// Streams of a subscriber by publisher.
 pub(super) enum Streams {
@@ -14,7 +14,7 @@ pub(super) enum Streams {
 }
 
 impl Streams {
-    pub(super) fn new(heard: &[Heard], base: u32) -> (Streams, u32) {
+    pub(super) fn new(heard: &[StreamSource], base: u32) -> (Streams, u32) {
         let step = match heard {
             [first, second, ..] => second.publisher - first.publisher,
             _ => 1,
@@ -26,7 +26,7 @@ impl Streams {
             return (Streams::Regular { first: first.publisher, step, base, count }, count);
         }
         let mut next = base;
-        let mut row = |entry: &Heard| {
+        let mut row = |entry: &StreamSource| {
             let filters = u8::try_from(entry.filters).unwrap_or(u8::MAX);
             let stream = next;
             next += u32::from(filters);

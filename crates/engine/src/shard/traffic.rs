@@ -60,7 +60,7 @@ impl Tally {
     }
 
     /// Looks at a turn's worth of sessions.
-    pub fn look<C: Clients>(&mut self, clients: &C) {
+    pub fn check<C: Clients>(&mut self, clients: &C) {
         if !self.is_looking() {
             return;
         }
@@ -84,7 +84,7 @@ impl Tally {
     /// Looks at all that are left, before their connections end.
     pub fn finish<C: Clients>(&mut self, clients: &C) {
         while self.is_looking() {
-            self.look(clients);
+            self.check(clients);
         }
     }
 

@@ -21,8 +21,8 @@ use pubmark_runner::{ErrorKind, RunError, command_line, now, save};
 use pubmark_systems::environment;
 
 use crate::observer::{Event, Observer};
-use search::{Bounds, Found, Search};
-use trial::{Made, Trials, is_doubtful};
+use search::{Bounds, Search, SearchResult};
+use trial::{TrialResult, Trials, is_doubtful};
 
 /// Reads the limits of a search; `place` is where they were written.
 ///
@@ -107,7 +107,7 @@ impl Capacity<'_> {
     }
 
     /// Keeps a trial's record and notes what it tells of the system.
-    fn keep(&self, made: &mut Made, number: usize, seen: &mut Option<Seen>) -> Result<(), RunError> {
+    fn keep(&self, made: &mut TrialResult, number: usize, seen: &mut Option<Seen>) -> Result<(), RunError> {
         let Some(mut outcome) = made.measured.take() else { return Ok(()) };
         let name = format!("trials/{number:02}");
         let unwritten = |error: StoreError| save::unwritten(&error);
@@ -129,7 +129,7 @@ impl Capacity<'_> {
 
     fn record(
         &self,
-        found: &Found,
+        found: &SearchResult,
         trials: Vec<Trial>,
         seen: Option<Seen>,
         status: Status,
@@ -180,7 +180,7 @@ impl Capacity<'_> {
 }
 
 /// The answer in a sentence.
-fn answer(found: &Found, trials: &[Trial], objectives: &str) -> Answer {
+fn answer(found: &SearchResult, trials: &[Trial], objectives: &str) -> Answer {
     let at = |factor: Option<f64>| factor.and_then(|factor| trials.iter().find(|trial| trial.factor == factor));
     let (holds, fails) = (at(found.holds), at(found.fails));
     let rate = |trial: &Trial| format!("{} msg/s", numbers::count(trial.offered_per_s.round() as u64));
@@ -221,7 +221,7 @@ fn last_reason(trials: &[Trial], factor: f64) -> Option<String> {
     trials.iter().rev().filter(|trial| trial.factor == factor).find_map(|trial| trial.reason.clone())
 }
 
-fn cautions(found: &Found, trials: &[Trial], precision: f64) -> Vec<String> {
+fn cautions(found: &SearchResult, trials: &[Trial], precision: f64) -> Vec<String> {
     let mut cautions = vec![];
     let doubtful = trials.iter().filter(|trial| is_doubtful(trial)).count();
     if doubtful > 0 {
@@ -237,7 +237,7 @@ fn cautions(found: &Found, trials: &[Trial], precision: f64) -> Vec<String> {
     if let Some(factor) = [found.holds, found.fails].into_iter().flatten().find(|factor| moved(*factor)) {
         let rate = trials.iter().find(|trial| trial.factor == factor).map_or(0.0, |trial| trial.offered_per_s);
         cautions.push(format!(
-            "at {} msg/s tries disagreed: the border is noisy there",
+            "at {} msg/s tries disagreed: results near this limit vary",
             numbers::count(rate.round() as u64)
         ));
     }

@@ -79,7 +79,7 @@ pub struct Search {
 
 /// What a search came to.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Found {
+pub struct SearchResult {
     /// Highest factor that held below every one that failed.
     pub holds: Option<f64>,
     /// Lowest factor that failed.
@@ -158,7 +158,7 @@ impl Search {
     }
 
     /// Where the search stands; `is_out_of_time` if it was ended before its end.
-    pub fn found(&self, is_out_of_time: bool) -> Found {
+    pub fn found(&self, is_out_of_time: bool) -> SearchResult {
         let (holds, fails) = (self.holds(), self.fails());
         let limit = if is_out_of_time {
             CapacityLimit::Time
@@ -174,7 +174,7 @@ impl Search {
                 Some(_) => CapacityLimit::System,
             }
         };
-        Found { holds, fails, limit }
+        SearchResult { holds, fails, limit }
     }
 
     /// Was the generator late at a load though it kept up at a higher one?
@@ -237,7 +237,7 @@ mod tests {
     }
 
     /// Searches a system that holds up to `capacity`; `noise` says of a try by its number whether it misses all the same.
-    fn search(bounds: Bounds, capacity: f64, noise: impl Fn(u32) -> bool) -> (Found, u32) {
+    fn search(bounds: Bounds, capacity: f64, noise: impl Fn(u32) -> bool) -> (SearchResult, u32) {
         let mut search = Search::new(bounds);
         let mut tries = 0;
         while let Some((factor, _)) = search.next() {
@@ -272,7 +272,7 @@ mod tests {
     #[test]
     fn the_end_of_the_range_is_called_so() {
         let (found, _) = search(Bounds { most: 8.0, ..BOUNDS }, 100.0, |_| false);
-        assert_eq!(found, Found { holds: Some(8.0), fails: None, limit: CapacityLimit::Range });
+        assert_eq!(found, SearchResult { holds: Some(8.0), fails: None, limit: CapacityLimit::Range });
         let (found, _) = search(BOUNDS, 0.001, |_| false);
         assert_eq!((found.holds, found.limit), (None, CapacityLimit::NothingHeld));
     }
@@ -289,7 +289,7 @@ mod tests {
     }
 
     /// Searches a system that holds up to 5; the generator is late in these tries.
-    fn disturbed(late: impl Fn(f64, u32) -> bool) -> Found {
+    fn disturbed(late: impl Fn(f64, u32) -> bool) -> SearchResult {
         let mut search = Search::new(BOUNDS);
         let mut tries = 0;
         while let Some((factor, _)) = search.next() {
@@ -333,6 +333,6 @@ mod tests {
         search.tell(1.0, plain(TrialOutcome::Held));
         search.tell(2.0, plain(TrialOutcome::Held));
         let found = search.found(true);
-        assert_eq!(found, Found { holds: Some(2.0), fails: None, limit: CapacityLimit::Time });
+        assert_eq!(found, SearchResult { holds: Some(2.0), fails: None, limit: CapacityLimit::Time });
     }
 }

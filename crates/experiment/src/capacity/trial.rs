@@ -8,8 +8,8 @@ use pubmark_record::capacity::{Knob, Trial, TrialLatency, TrialOutcome, TrialQua
 use pubmark_record::experiment::FailureKind;
 use pubmark_record::latency::upper;
 use pubmark_record::record::{Record, VerdictStatus};
-use pubmark_record::threshold::{Answer, Judged, Objectives};
-use pubmark_runner::{ErrorKind, Host, Joined, RunError, RunOutcome, RunSpec};
+use pubmark_record::threshold::{ClauseOutcome, Judged, Objectives};
+use pubmark_runner::{ErrorKind, Host, JoinedNodes, RunError, RunOutcome, RunSpec};
 
 use super::search::Verdict;
 use crate::end::{self, End};
@@ -38,7 +38,7 @@ pub struct Trials<'a> {
 }
 
 /// A trial that was made.
-pub struct Made {
+pub struct TrialResult {
     /// For the record.
     pub trial: Trial,
     /// For the search.
@@ -75,9 +75,9 @@ impl Trials<'_> {
         &self,
         factor: f64,
         attempt: u32,
-        joined: &mut Option<Arc<Joined>>,
+        joined: &mut Option<Arc<JoinedNodes>>,
         observer: &mut dyn Observer,
-    ) -> Result<Option<Made>, RunError> {
+    ) -> Result<Option<TrialResult>, RunError> {
         let mut spec = self.at(factor);
         let workload = Arc::new(spec.load()?);
         if !workload.faults.is_empty() {
@@ -125,7 +125,7 @@ impl Trials<'_> {
                     End::Fails { text, .. } => {
                         trial.reason = Some(text);
                         let verdict = Verdict { outcome: trial.outcome, is_clear: false };
-                        Ok(Some(Made { trial, verdict, measured: None }))
+                        Ok(Some(TrialResult { trial, verdict, measured: None }))
                     }
                     End::Stopped | End::Counts(_) => Ok(None),
                 };
@@ -140,7 +140,7 @@ impl Trials<'_> {
         trial.outcome = outcome;
         trial.reason = reason;
         let is_clear = outcome == TrialOutcome::Missed && falls_behind(&measured.record);
-        Ok(Some(Made { trial, verdict: Verdict { outcome, is_clear }, measured: Some(measured) }))
+        Ok(Some(TrialResult { trial, verdict: Verdict { outcome, is_clear }, measured: Some(measured) }))
     }
 
     /// Objectives that are met are met whatever the generator's state: their upper bounds hold. Those that even a lower bound breaks
@@ -148,7 +148,8 @@ impl Trials<'_> {
     fn judge(&self, record: &Record, end: &End) -> (TrialOutcome, Option<String>) {
         let judged = self.objectives.judge(record);
         let complaint = judged.iter().max_by_key(|judged| severity(judged.answer)).and_then(Judged::complaint);
-        let is_missed = judged.iter().any(|judged| matches!(judged.answer, Answer::False | Answer::NotMeasured));
+        let is_missed =
+            judged.iter().any(|judged| matches!(judged.answer, ClauseOutcome::False | ClauseOutcome::NotMeasured));
         match (end, complaint) {
             // What it would have sent is missing from the load.
             (End::Fails { text, .. }, _) if record.has_lost() => (TrialOutcome::GeneratorLimited, Some(text.clone())),
@@ -165,12 +166,12 @@ impl Trials<'_> {
 }
 
 /// Which answer says most.
-fn severity(answer: Answer) -> u8 {
+fn severity(answer: ClauseOutcome) -> u8 {
     match answer {
-        Answer::True => 0,
-        Answer::Undecided => 1,
-        Answer::NotMeasured => 2,
-        Answer::False => 3,
+        ClauseOutcome::True => 0,
+        ClauseOutcome::Undecided => 1,
+        ClauseOutcome::NotMeasured => 2,
+        ClauseOutcome::False => 3,
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use pubmark_runner::target::Wanted;
+use pubmark_runner::target::CheckedTarget;
 use pubmark_systems::container::ContainerError;
 use pubmark_systems::{SystemError, launch};
 
@@ -21,7 +21,7 @@ pub fn images(plan: &mut Plan, folder: &Path, observer: &mut dyn Observer) {
     let mut asked: BTreeMap<(String, Option<String>), Option<String>> = BTreeMap::new();
     for cell in &mut plan.cells {
         let Ok(run) = &cell.run else { continue };
-        let Wanted::Started { definition, options } = &run.wanted else { continue };
+        let CheckedTarget::Started { definition, options } = &run.wanted else { continue };
         if !options.runs_in_container(definition) {
             continue;
         }

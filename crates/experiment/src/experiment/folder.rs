@@ -9,7 +9,7 @@ use pubmark_record::reserve::{RESERVED_BYTES, Reserve};
 use pubmark_record::store::{self, RunFolder, StoreError};
 use pubmark_runner::{ErrorKind, RunError, RunOutcome, save};
 
-use super::journal::Place;
+use super::journal::RunPosition;
 
 /// Folder of the runs' folders, in the experiment's.
 const RUNS: &str = "runs";
@@ -59,12 +59,12 @@ impl ExperimentFolder {
     }
 
     /// Name of a run's folder, relative to this one.
-    pub fn run_name(place: &Place) -> String {
+    pub fn run_name(place: &RunPosition) -> String {
         format!("{RUNS}/{}-{}", place.cell, place.repetition)
     }
 
     /// Makes the folder of a run and takes the space of its record; what an earlier, unfinished try left there goes.
-    pub fn begin(&self, place: &Place) -> Result<Begun, RunError> {
+    pub fn begin(&self, place: &RunPosition) -> Result<Begun, RunError> {
         let name = ExperimentFolder::run_name(place);
         let path = self.path.join(&name);
         match fs::remove_dir_all(&path) {

@@ -37,12 +37,12 @@ pub enum Event {
         pubmark_version: String,
     },
     /// A run began; its folder may hold anything until it ended.
-    Began(Place),
+    Began(RunPosition),
     /// A run came to its end and may be counted.
     Counted {
         /// Which.
         #[serde(flatten)]
-        place: Place,
+        place: RunPosition,
         /// Its folder, relative to the experiment's.
         folder: String,
         /// Its verdict.
@@ -55,7 +55,7 @@ pub enum Event {
     Failed {
         /// Which.
         #[serde(flatten)]
-        place: Place,
+        place: RunPosition,
         /// Why.
         kind: FailureKind,
         /// The cause in a sentence.
@@ -67,12 +67,12 @@ pub enum Event {
         effort: Effort,
     },
     /// A run was not made because its cell had failed before.
-    Skipped(Place),
+    Skipped(RunPosition),
     /// A run was stopped; it is made again.
     Stopped {
         /// Which.
         #[serde(flatten)]
-        place: Place,
+        place: RunPosition,
         /// Its folder, where something was recorded.
         folder: Option<String>,
         /// How it was before and how long it took.
@@ -112,7 +112,7 @@ impl Planned {
 
 /// One run of the plan.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Place {
+pub struct RunPosition {
     /// Place in the order, from 1.
     pub order: u32,
     /// Id of its cell.
@@ -298,8 +298,8 @@ mod tests {
         Planned::new("2026-01-01T00:00:00Z".to_owned(), vec!["pubmark".to_owned()], BTreeMap::new(), None)
     }
 
-    fn place(order: u32) -> Place {
-        Place { order, cell: "a".to_owned(), repetition: 1 }
+    fn place(order: u32) -> RunPosition {
+        RunPosition { order, cell: "a".to_owned(), repetition: 1 }
     }
 
     fn events() -> Vec<Event> {

@@ -55,7 +55,7 @@ impl Outline<'_> {
         let times = [experiment.warmup, experiment.duration, experiment.drain].map(seconds);
         rows.push((
             "each run",
-            format!("{} warm-up, {} measured, up to {} for stragglers", times[0], times[1], times[2]),
+            format!("{} warm-up, {} measured, up to {} for late messages", times[0], times[1], times[2]),
         ));
         let refused = self.refused;
         let without = if refused > 0 { format!(", {refused} of them not possible") } else { String::new() };

@@ -16,7 +16,7 @@ use pubmark_systems::environment;
 
 use super::definition;
 use super::folder::ExperimentFolder;
-use super::journal::{Effort, Event, Journal, Place};
+use super::journal::{Effort, Event, Journal, RunPosition};
 use super::planning::{Cell, Plan};
 use super::standing::LEFT_OUT_AFTER;
 
@@ -162,7 +162,7 @@ fn input(cell: &Cell, journal: &Journal, folder: &ExperimentFolder) -> Result<Ce
 }
 
 fn counted(
-    place: &Place,
+    place: &RunPosition,
     verdict: VerdictStatus,
     effort: &Effort,
     folder: &ExperimentFolder,
@@ -194,7 +194,7 @@ fn but_for_times<'a>(
 }
 
 /// What became of each run last, by its place.
-pub fn ends(events: &[Event]) -> BTreeMap<&Place, &Event> {
+pub fn ends(events: &[Event]) -> BTreeMap<&RunPosition, &Event> {
     let mut ends = BTreeMap::new();
     for event in events {
         match event {
@@ -229,7 +229,7 @@ fn left_out(plan: &Plan, events: &[Event]) -> Vec<String> {
     plan.cells
         .iter()
         .filter_map(|cell| {
-            let of_cell = |place: &Place| place.cell == cell.planned.id;
+            let of_cell = |place: &RunPosition| place.cell == cell.planned.id;
             let left: Vec<String> = ends(events)
                 .into_iter()
                 .filter(|(place, event)| of_cell(place) && matches!(event, Event::Skipped(_)))

@@ -8,10 +8,10 @@ use pubmark_record::experiment::ExperimentRecord;
 use pubmark_record::latency::upper;
 use pubmark_record::time::UtcTime;
 use pubmark_record::verdict::usable::{Usable, usable};
-use pubmark_runner::{ErrorKind, Joined, PreparedRun, RunError, now};
+use pubmark_runner::{ErrorKind, JoinedNodes, PreparedRun, RunError, now};
 
 use super::folder::ExperimentFolder;
-use super::journal::{Effort, Event, Journal, JournalError, Place};
+use super::journal::{Effort, Event, Journal, JournalError, RunPosition};
 use super::pace::{self, Pace};
 use super::planning::{Cell, Plan};
 use super::quiet::{self, Quiet};
@@ -34,7 +34,7 @@ pub struct Runner<'a> {
     /// Set when it is to be stopped.
     pub stop: &'a AtomicBool,
     /// Machines that all runs share.
-    pub joined: Option<&'a Joined>,
+    pub joined: Option<&'a JoinedNodes>,
     /// A busy machine has been waited for, in vain. It is not waited for again.
     pub has_waited: bool,
 }
@@ -191,9 +191,9 @@ impl Runner<'_> {
         Ok(Finished { record, complete, no_progress, unwritten })
     }
 
-    fn place(&self, turn: &Turn) -> Place {
+    fn place(&self, turn: &Turn) -> RunPosition {
         let cell = self.plan.cells[turn.cell].planned.id.clone();
-        Place { order: turn.order, cell, repetition: turn.repetition }
+        RunPosition { order: turn.order, cell, repetition: turn.repetition }
     }
 
     fn write_so_far(&self) -> Result<(), RunError> {
@@ -221,7 +221,7 @@ impl Runner<'_> {
     fn make(
         &mut self,
         run: &PreparedRun,
-        place: &Place,
+        place: &RunPosition,
         run_place: &RunPlace<'_>,
     ) -> Result<Option<Duration>, RunError> {
         self.observer.event(&observer::Event::RunBegins(run_place));
@@ -245,7 +245,7 @@ impl Runner<'_> {
         Ok((!stopped).then_some(took))
     }
 
-    fn measure(&mut self, run: &PreparedRun, place: &Place) -> Result<MadeRun, RunError> {
+    fn measure(&mut self, run: &PreparedRun, place: &RunPosition) -> Result<MadeRun, RunError> {
         let name = ExperimentFolder::run_name(place);
         let run_name = name.rsplit('/').next().unwrap_or(&name);
         let begun = self.folder.begin(place)?;
@@ -304,7 +304,7 @@ struct MadeRun {
 }
 
 impl MadeRun {
-    fn event(self, place: Place, effort: Effort) -> Event {
+    fn event(self, place: RunPosition, effort: Effort) -> Event {
         let folder = self.folder;
         match (self.end, folder) {
             (End::Counts(verdict), Some(folder)) => Event::Counted { place, folder, verdict, effort },

@@ -9,7 +9,7 @@ use pubmark_model::workload::Workload;
 use pubmark_record::by_reason::{by_reason, named};
 use pubmark_record::store::RunFolder;
 use pubmark_record::time::UtcTime;
-use pubmark_runner::{ErrorKind, Host, Joined, RunError, command_line, now, save};
+use pubmark_runner::{ErrorKind, Host, JoinedNodes, RunError, command_line, now, save};
 
 use super::definition;
 use super::fetching;
@@ -27,7 +27,7 @@ pub struct Sitting {
     journal: Journal,
     host: Host,
     /// Machines that all runs share.
-    joined: Option<Arc<Joined>>,
+    joined: Option<Arc<JoinedNodes>>,
 }
 
 impl Sitting {
@@ -135,7 +135,7 @@ fn join(
     machines: &Machines,
     host: &Host,
     observer: &mut dyn Observer,
-) -> Result<Option<Arc<Joined>>, RunError> {
+) -> Result<Option<Arc<JoinedNodes>>, RunError> {
     let runs = || plan.cells.iter().filter_map(|cell| cell.run.as_ref().ok());
     let endpoints: BTreeSet<&str> = runs().filter_map(|run| run.spec.target.endpoint.as_deref()).collect();
     if machines.nodes.observers.is_some() && endpoints.len() != 1 {
@@ -147,11 +147,11 @@ fn join(
     }
     let system_hosts: BTreeSet<&str> = runs().filter_map(|run| run.spec.target.node.as_deref()).collect();
     let system_hosts = system_hosts.into_iter().map(str::to_owned).collect();
-    Ok(Joined::of(&machines.nodes, system_hosts, &host.stop, &mut NodeEvents(observer))?.map(Arc::new))
+    Ok(JoinedNodes::of(&machines.nodes, system_hosts, &host.stop, &mut NodeEvents(observer))?.map(Arc::new))
 }
 
 /// Lets every run use them.
-fn share(plan: &mut Plan, joined: Option<&Arc<Joined>>) -> Result<(), RunError> {
+fn share(plan: &mut Plan, joined: Option<&Arc<JoinedNodes>>) -> Result<(), RunError> {
     let Some(joined) = joined else { return Ok(()) };
     for cell in &mut plan.cells {
         if let Ok(run) = &mut cell.run {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use pubmark_record::experiment::FailureKind;
 
-use super::journal::{Event, Place};
+use super::journal::{Event, RunPosition};
 use super::result;
 
 /// Failures of one kind after which the rest of a cell's repetitions is left out: a system that never starts would cost
@@ -53,7 +53,7 @@ pub fn stuck(events: &[Event]) -> Option<Stuck> {
 }
 
 /// Runs that need not be made again.
-pub fn done(events: &[Event]) -> BTreeSet<Place> {
+pub fn done(events: &[Event]) -> BTreeSet<RunPosition> {
     let is_done = |event: &Event| matches!(event, Event::Counted { .. } | Event::Failed { .. } | Event::Skipped(_));
     result::ends(events).into_iter().filter(|(_, event)| is_done(event)).map(|(place, _)| place.clone()).collect()
 }
@@ -117,8 +117,8 @@ mod tests {
     use super::*;
     use crate::experiment::journal::Effort;
 
-    fn place(repetition: u32) -> Place {
-        Place { order: repetition, cell: "a".to_owned(), repetition }
+    fn place(repetition: u32) -> RunPosition {
+        RunPosition { order: repetition, cell: "a".to_owned(), repetition }
     }
 
     fn counts(repetition: u32) -> Event {
@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn two_blocks_whose_runs_are_all_invalid_for_one_reason_are_no_progress() {
         let run = |cell: &str, repetition: u32, kind, text: &str| Event::Failed {
-            place: Place { order: repetition, cell: cell.to_owned(), repetition },
+            place: RunPosition { order: repetition, cell: cell.to_owned(), repetition },
             kind,
             text: text.to_owned(),
             folder: Some(format!("runs/{cell}-{repetition}")),

@@ -4,7 +4,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
-use super::{Answer, Counts, Request, channel};
+use super::{Counts, Request, Response, channel};
 use crate::error::LinkError;
 use crate::namespace::Namespace;
 
@@ -59,7 +59,7 @@ impl Relay {
     /// There is none, or the relay is gone.
     pub fn resolve(&self, host: &str, port: u16) -> Result<SocketAddr, RelayError> {
         match self.ask(&Request::Resolve { host: host.to_owned(), port }, None)? {
-            Answer::Address(address) => Ok(address),
+            Response::Address(address) => Ok(address),
             other => Err(unexpected(other)),
         }
     }
@@ -70,7 +70,7 @@ impl Relay {
     /// It does not, for the reason given, or the relay is gone.
     pub fn try_connect(&self, to: SocketAddr) -> Result<(), RelayError> {
         match self.ask(&Request::Try { to }, None)? {
-            Answer::Done => Ok(()),
+            Response::Done => Ok(()),
             other => Err(unexpected(other)),
         }
     }
@@ -92,7 +92,7 @@ impl Relay {
     /// The relay is gone.
     pub fn forget(&self) -> Result<(), RelayError> {
         match self.ask(&Request::Forget, None)? {
-            Answer::Done => Ok(()),
+            Response::Done => Ok(()),
             other => Err(unexpected(other)),
         }
     }
@@ -103,7 +103,7 @@ impl Relay {
     /// The relay is gone.
     pub fn counts(&self) -> Result<Counts, RelayError> {
         match self.ask(&Request::Count, None)? {
-            Answer::Counts(counts) => Ok(*counts),
+            Response::Counts(counts) => Ok(*counts),
             other => Err(unexpected(other)),
         }
     }
@@ -111,12 +111,12 @@ impl Relay {
     /// Gives a socket away: with our copy open, a relay that is gone would still seem to listen.
     fn hand_over(&self, request: &Request, socket: OwnedFd) -> Result<(), RelayError> {
         match self.ask(request, Some(&socket))? {
-            Answer::Done => Ok(()),
+            Response::Done => Ok(()),
             other => Err(unexpected(other)),
         }
     }
 
-    fn ask(&self, request: &Request, socket: Option<&OwnedFd>) -> Result<Answer, RelayError> {
+    fn ask(&self, request: &Request, socket: Option<&OwnedFd>) -> Result<Response, RelayError> {
         channel::send(self.channel.as_fd(), request, socket.map(AsFd::as_fd)).map_err(RelayError::Gone)?;
         match channel::receive(self.channel.as_fd()) {
             Ok(Some((answer, _))) => Ok(answer),
@@ -131,9 +131,9 @@ impl Relay {
     }
 }
 
-fn unexpected(answer: Answer) -> RelayError {
+fn unexpected(answer: Response) -> RelayError {
     match answer {
-        Answer::Failed(why) => RelayError::Refused(why),
+        Response::Failed(why) => RelayError::Refused(why),
         _ => RelayError::Gone(io::Error::other("it answered something else")),
     }
 }

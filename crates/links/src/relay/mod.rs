@@ -47,7 +47,7 @@ enum Request {
 
 /// The relay's answer to a [`Request`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
-enum Answer {
+enum Response {
     Address(SocketAddr),
     Done,
     Counts(Box<Counts>),

@@ -13,7 +13,7 @@ use super::channel;
 use super::connection::{Connection, State};
 use super::datagrams::Exchange;
 use super::turn::{Turn, Way};
-use super::{Answer, Counts, Request};
+use super::{Counts, Request, Response};
 
 /// Below the emulator of links (20), which brings what the relay carries, and above the engine's shards (10).
 const PRIORITY: libc::c_int = 15;
@@ -291,18 +291,18 @@ impl Serving {
         let Some((request, socket)) = channel::receive(self.channel.as_fd())? else { return Ok(false) };
         let answer = match (request, socket) {
             (Request::Resolve { host, port }, _) => {
-                (self.resolve)(&host, port).map_or_else(Answer::Failed, Answer::Address)
+                (self.resolve)(&host, port).map_or_else(Response::Failed, Response::Address)
             }
             // Nothing is carried yet that would have to wait.
             (Request::Try { to }, _) => said(TcpStream::connect_timeout(&to, TAKEN_WITHIN).map(drop)),
             (Request::Forget, _) => {
                 self.forget();
-                Answer::Done
+                Response::Done
             }
-            (Request::Count, _) => Answer::Counts(Box::new(self.counts())),
+            (Request::Count, _) => Response::Counts(Box::new(self.counts())),
             (Request::Stream { to }, Some(socket)) => said(self.listen(socket, to)),
             (Request::Datagrams { to }, Some(socket)) => said(self.listen_for_datagrams(socket, to)),
-            (Request::Stream { .. } | Request::Datagrams { .. }, None) => Answer::Failed("no socket came".to_owned()),
+            (Request::Stream { .. } | Request::Datagrams { .. }, None) => Response::Failed("no socket came".to_owned()),
         };
         channel::send(self.channel.as_fd(), &answer, None)?;
         Ok(true)
@@ -345,8 +345,8 @@ impl Serving {
     }
 }
 
-fn said(done: io::Result<()>) -> Answer {
-    done.map_or_else(|error| Answer::Failed(error.to_string()), |()| Answer::Done)
+fn said(done: io::Result<()>) -> Response {
+    done.map_or_else(|error| Response::Failed(error.to_string()), |()| Response::Done)
 }
 
 #[cfg(test)]

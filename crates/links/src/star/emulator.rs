@@ -11,7 +11,7 @@ use super::packet::{Destination, destination};
 use super::thread::Shared;
 use super::{Command, LinkCounters, Strays};
 use crate::Way;
-use crate::addresses::Place;
+use crate::addresses::AddressOwner;
 use crate::direction::{Direction, Fate};
 
 /// Reads of one interface before the others have their turn, and what is due.
@@ -63,7 +63,7 @@ impl Observer for Unobserved {
 /// Where a packet goes in the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Target {
-    One(Place),
+    One(AddressOwner),
     Everyone,
 }
 
@@ -239,9 +239,9 @@ impl<O: Observer> Emulator<O> {
             Destination::Nowhere => return self.strays.unroutable += 1,
             Destination::Malformed => return self.strays.malformed += 1,
         };
-        let from = if port == 0 { Place::Core } else { Place::Group(port - 1) };
+        let from = if port == 0 { AddressOwner::Core } else { AddressOwner::Group(port - 1) };
         let reachable = match target {
-            Target::One(Place::Group(group)) => 2 * group < self.directions.len(),
+            Target::One(AddressOwner::Group(group)) => 2 * group < self.directions.len(),
             _ => true,
         };
         if target == Target::One(from) || !reachable {
@@ -249,8 +249,8 @@ impl<O: Observer> Emulator<O> {
         }
         let now_ns = clock::monotonic_ns();
         match from {
-            Place::Core => self.spread(None, Bytes::Read(packet), target, now_ns),
-            Place::Group(group) => self.enter(index(group, Way::Up), Bytes::Read(packet), target, now_ns),
+            AddressOwner::Core => self.spread(None, Bytes::Read(packet), target, now_ns),
+            AddressOwner::Group(group) => self.enter(index(group, Way::Up), Bytes::Read(packet), target, now_ns),
         }
     }
 
@@ -282,10 +282,10 @@ impl<O: Observer> Emulator<O> {
             (false, ..) => 0,
             // What goes on over another link leaves this one when it was to: nothing lies between the two. What comes by multicast
             // to the core as well is a little later there than this says.
-            (true, Way::Up, Target::One(Place::Group(_)) | Target::Everyone) => due_ns,
+            (true, Way::Up, Target::One(AddressOwner::Group(_)) | Target::Everyone) => due_ns,
             (true, ..) => clock::monotonic_ns(),
         };
-        let to_core = matches!(target, Target::One(Place::Core) | Target::Everyone);
+        let to_core = matches!(target, Target::One(AddressOwner::Core) | Target::Everyone);
         if way == Way::Down {
             self.write(group + 1, bytes.get(), times);
         } else if to_core {
@@ -303,8 +303,8 @@ impl<O: Observer> Emulator<O> {
     /// Gives a packet to the down-links of those whom it is for, other than `from`.
     fn spread(&mut self, from: Option<usize>, bytes: Bytes<'_>, target: Target, now_ns: u64) {
         match target {
-            Target::One(Place::Group(group)) => self.enter(index(group, Way::Down), bytes, target, now_ns),
-            Target::One(Place::Core) => {}
+            Target::One(AddressOwner::Group(group)) => self.enter(index(group, Way::Down), bytes, target, now_ns),
+            Target::One(AddressOwner::Core) => {}
             Target::Everyone => {
                 for group in (0..self.directions.len() / 2).filter(|group| Some(*group) != from) {
                     self.enter(index(group, Way::Down), bytes, target, now_ns);

@@ -2,13 +2,13 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::addresses::{Place, place};
+use crate::addresses::{AddressOwner, place};
 
 /// What a packet is to the emulator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Destination {
     /// To somebody.
-    One(Place),
+    One(AddressOwner),
     /// To a multicast group.
     Everyone,
     /// Talk of kernels among themselves that TUN interfaces have no use for.
@@ -84,14 +84,14 @@ mod tests {
     fn packets_go_where_their_address_says() {
         let udp = 17;
         for (packet, expected) in [
-            (v4_packet(CORE_V4, udp), Destination::One(Place::Core)),
-            (v4_packet(group_v4(3, 7), udp), Destination::One(Place::Group(3))),
+            (v4_packet(CORE_V4, udp), Destination::One(AddressOwner::Core)),
+            (v4_packet(group_v4(3, 7), udp), Destination::One(AddressOwner::Group(3))),
             (v4_packet([239, 255, 0, 1].into(), udp), Destination::Everyone),
             (v4_packet([224, 0, 0, 22].into(), IGMP), Destination::Noise),
             (v4_packet([255; 4].into(), udp), Destination::Nowhere),
             (v4_packet([8, 8, 8, 8].into(), udp), Destination::Nowhere),
-            (v6_packet(CORE_V6, udp, 0), Destination::One(Place::Core)),
-            (v6_packet(group_v6(300, 0), ICMP_V6, 128), Destination::One(Place::Group(300))),
+            (v6_packet(CORE_V6, udp, 0), Destination::One(AddressOwner::Core)),
+            (v6_packet(group_v6(300, 0), ICMP_V6, 128), Destination::One(AddressOwner::Group(300))),
             (v6_packet("ff15::1".parse().unwrap(), udp, 0), Destination::Everyone),
             (v6_packet("ff02::2".parse().unwrap(), ICMP_V6, 133), Destination::Noise),
             (v6_packet("ff02::16".parse().unwrap(), HOP_BY_HOP, ICMP_V6), Destination::Noise),

@@ -32,7 +32,7 @@ pub struct Experiment {
     pub duration: Duration,
     /// Cut from the front of each run.
     pub warmup: Duration,
-    /// Longest wait for stragglers.
+    /// Longest wait for late messages.
     pub drain: Duration,
     /// Repetitions of each cell, from 1.
     pub repeat: u32,

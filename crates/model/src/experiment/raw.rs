@@ -56,7 +56,7 @@ pub(crate) struct RawExperiment {
     pub duration: Option<Text<TimeText>>,
     /// Load before the window that is not measured, 5s by default.
     pub warmup: Option<Text<TimeText>>,
-    /// Longest wait for stragglers after the window, 10s by default.
+    /// Longest wait for late messages after the window, 10s by default.
     pub drain: Option<Text<TimeText>>,
     /// Repetitions of each cell, 5 by default.
     pub repeat: Option<Text<WholeText>>,

@@ -11,11 +11,11 @@ impl Link {
         let both = self.up == self.down;
         let directions: &[(&str, &[Step])] =
             if both { &[("both ways", &self.up)] } else { &[("up", &self.up), ("down", &self.down)] };
-        directions.iter().flat_map(|(direction, steps)| told(direction, steps)).collect()
+        directions.iter().flat_map(|(direction, steps)| describe(direction, steps)).collect()
     }
 }
 
-fn told(direction: &str, steps: &[Step]) -> Vec<String> {
+fn describe(direction: &str, steps: &[Step]) -> Vec<String> {
     let line = |step: &Step| match step.at_ns {
         0 => format!("{direction}: {}", step.conditions.words()),
         at => format!("{direction} from {}: {}", time(at), step.conditions.words()),

@@ -169,10 +169,10 @@ fn check_reactions(workload: &Workload, raw: &RawWorkload) -> Result<(), Problem
         if reacts && group.client.is_none() {
             return Err(Problem::new(
                 ProblemKind::MissingKey,
-                format!("`{}` reacts and does not say how it hears", group.name),
+                format!("`{}` reacts and has no subscription of its own", group.name),
             )
             .at(place(raw), "this group has no `client`")
-            .help("name a `client` here and in a group of subscribers that hears the triggers"));
+            .help("name a `client` here and in a group of subscribers that receives the triggers"));
         }
         let asks = group.topic.0.contains("{trigger");
         if asks && !reacts {

@@ -20,7 +20,7 @@ use crate::workload::{DeviceGroup, FilterPlace, SessionKind, SubscriberGroup, Wo
 /// Where a group says nothing: what mq-bench's requesters and responders do (its `--timeout`, `--concurrency`, `--reply-size`).
 const USUAL_TIMEOUT: Duration = Duration::from_secs(5);
 const USUAL_IN_FLIGHT: u16 = 10;
-const USUAL_ANSWER_BYTES: u32 = 1_024;
+const USUAL_REPLY_BYTES: u32 = 1_024;
 /// Requests that wait at a responder where its group says nothing.
 const USUAL_QUEUE: u32 = 1_000;
 /// Longest time-out: what is open that long keeps a run from its end.
@@ -173,7 +173,7 @@ fn responders(raw: &RawResponder, scale: u32, files: &Files) -> Result<Subscribe
         link: links::of_group(raw.link.as_ref()),
         isolate: is_isolated(raw.isolate.as_ref()),
         responds: Some(Responds {
-            answer_bytes: raw.answer.as_ref().map_or(Ok(USUAL_ANSWER_BYTES), answer_bytes)?,
+            reply_bytes: raw.answer.as_ref().map_or(Ok(USUAL_REPLY_BYTES), reply_bytes)?,
             processing: raw.processing.as_ref().map_or(Ok(ProcessingTime::Fixed(Duration::ZERO)), processing)?,
             concurrency: count(&raw.concurrency, "`concurrency`", 1, u32::from(u16::MAX), 1)? as u16,
             queue: count(&raw.queue, "`queue`", 0, LONGEST_QUEUE, USUAL_QUEUE)?,
@@ -183,7 +183,7 @@ fn responders(raw: &RawResponder, scale: u32, files: &Files) -> Result<Subscribe
     })
 }
 
-fn answer_bytes(text: &Text<SizeText>) -> Result<u32, Problem> {
+fn reply_bytes(text: &Text<SizeText>) -> Result<u32, Problem> {
     let bytes = value::unit(text, units::size)?;
     if bytes < f64::from(SMALLEST_ANSWER_BYTES) || bytes > LARGEST_ANSWER_BYTES {
         return Err(value::impossible(format!("an answer cannot have {}", text.text))
@@ -225,7 +225,7 @@ pub(crate) fn check_directions(workload: &Workload, raw: &RawWorkload) -> Result
         return match raw.responders.first() {
             None => Ok(()),
             Some(group) => Err(Problem::new(ProblemKind::Conflict, "responders without requesters")
-                .at(group.name.span, "nobody asks it anything")
+                .at(group.name.span, "it receives no requests")
                 .help("add `requesters`, or write `subscribers` in place of `responders`")),
         };
     }
@@ -234,14 +234,14 @@ pub(crate) fn check_directions(workload: &Workload, raw: &RawWorkload) -> Result
     let place = raw.requesters.iter().find(|group| group.name.value == *name);
     let span = place.map_or(raw.name.span, |group| group.topic.as_ref().map_or(group.name.span, |topic| topic.span));
     Err(match found.responders.as_slice() {
-        [] => Problem::new(ProblemKind::Conflict, format!("nobody answers requests to `{}`", found.topic))
+        [] => Problem::new(ProblemKind::Conflict, format!("no responder replies to requests to `{}`", found.topic))
             .at(span, "no responder's filter matches it")
             .help("add it to the `filters` of a group in `responders`"),
         several => Problem::new(
             ProblemKind::Conflict,
-            format!("several responders would answer requests to `{}`", found.topic),
+            format!("several responders would reply to requests to `{}`", found.topic),
         )
-        .at(span, format!("heard by {}", several.join(", ")))
+        .at(span, format!("matched by {}", several.join(", ")))
         .help("make them one group with `shared: NAME`, or give each topics of its own"),
     })
 }

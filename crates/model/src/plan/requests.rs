@@ -27,13 +27,13 @@ impl RequestPlan {
         let longest_timeout_s = workload.longest_timeout()?.as_secs_f64();
         let (mut requesters, mut in_flight, mut answers) = (0, 0, Some(Traffic::default()));
         // Which responder answers which request is known, but answers differ by group only, and as a rule there is one.
-        let answer_bytes = f64::from(workload.largest_answer_bytes());
+        let reply_bytes = f64::from(workload.largest_reply_bytes());
         for device in fleet.devices() {
             let Some(requests) = workload.devices[usize::from(device.group)].requests else { continue };
             requesters += 1;
             in_flight += u64::from(requests.in_flight);
             answers = answers.zip(flows[usize::from(device.group)]).map(|(mut sum, flow)| {
-                sum.add(&flow.answered(1.0, answer_bytes));
+                sum.add(&flow.answered(1.0, reply_bytes));
                 sum
             });
         }

@@ -27,12 +27,12 @@ pub enum Scalar<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Paths {
     /// The first is the whole document.
-    places: Vec<Place>,
+    places: Vec<PathNode>,
     count: usize,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Place {
+struct PathNode {
     children: Vec<(String, usize)>,
     /// Number of the path that ends here.
     number: Option<usize>,
@@ -53,7 +53,7 @@ impl<'a> Values<'a> {
 
 impl Paths {
     pub(super) fn new() -> Paths {
-        Paths { places: vec![Place::default()], count: 0 }
+        Paths { places: vec![PathNode::default()], count: 0 }
     }
 
     /// The number of a path; `None` if there are more than [`MOST_PATHS`].
@@ -63,7 +63,7 @@ impl Paths {
             let known = self.places[place].children.iter().find(|(known, _)| known == key).map(|(_, child)| *child);
             place = known.unwrap_or_else(|| {
                 let child = self.places.len();
-                self.places.push(Place::default());
+                self.places.push(PathNode::default());
                 self.places[place].children.push((key.clone(), child));
                 child
             });
@@ -85,7 +85,7 @@ impl Paths {
 
     /// The keys of a path, from the document down.
     pub(super) fn keys(&self, number: usize) -> Vec<&str> {
-        fn find<'a>(places: &'a [Place], at: usize, number: usize, keys: &mut Vec<&'a str>) -> bool {
+        fn find<'a>(places: &'a [PathNode], at: usize, number: usize, keys: &mut Vec<&'a str>) -> bool {
             let place = &places[at];
             place.number == Some(number)
                 || place.children.iter().any(|(key, child)| {

@@ -50,7 +50,7 @@ pub(super) fn check_json(template: &Template) -> Result<(), TemplateError> {
 
 /// Where the text of a template is, before a field.
 #[derive(Clone, Copy, PartialEq)]
-enum Place {
+enum ScanState {
     /// Outside of strings; behind a letter or a digit, so that a value would go on with it.
     Outside { joins: bool },
     /// In a string.
@@ -61,16 +61,16 @@ enum Place {
     Backslash,
 }
 
-impl Place {
-    fn behind(self, byte: u8) -> Place {
+impl ScanState {
+    fn behind(self, byte: u8) -> ScanState {
         match (self, byte) {
-            (Place::Outside { .. }, b'"') => Place::String,
-            (Place::Outside { .. }, _) => Place::Outside { joins: joins(byte) },
-            (Place::String, b'"') => Place::Outside { joins: false },
-            (Place::String, b'\\') => Place::Backslash,
-            (Place::Backslash, b'u') => Place::Escape(4),
-            (Place::Escape(missing @ 2..), _) => Place::Escape(missing - 1),
-            (Place::String | Place::Backslash | Place::Escape(_), _) => Place::String,
+            (ScanState::Outside { .. }, b'"') => ScanState::String,
+            (ScanState::Outside { .. }, _) => ScanState::Outside { joins: joins(byte) },
+            (ScanState::String, b'"') => ScanState::Outside { joins: false },
+            (ScanState::String, b'\\') => ScanState::Backslash,
+            (ScanState::Backslash, b'u') => ScanState::Escape(4),
+            (ScanState::Escape(missing @ 2..), _) => ScanState::Escape(missing - 1),
+            (ScanState::String | ScanState::Backslash | ScanState::Escape(_), _) => ScanState::String,
         }
     }
 }
@@ -82,7 +82,7 @@ fn joins(byte: u8) -> bool {
 
 /// Checks where fields stand.
 fn check_fields(template: &Template) -> Result<(), TemplateError> {
-    let mut place = Place::Outside { joins: false };
+    let mut place = ScanState::Outside { joins: false };
     let mut parts = places(template).peekable();
     while let Some((range, part)) = parts.next() {
         let Part::Field(field) = part else {
@@ -92,11 +92,11 @@ fn check_fields(template: &Template) -> Result<(), TemplateError> {
         let wrong =
             |reason: String, hint: &str| Err(TemplateError { at: range.clone(), reason, hint: hint.to_owned() });
         let joined = match place {
-            Place::String => continue,
-            Place::Backslash | Place::Escape(_) => {
+            ScanState::String => continue,
+            ScanState::Backslash | ScanState::Escape(_) => {
                 return wrong("a field within an escape".to_owned(), "write the whole escape before the field");
             }
-            Place::Outside { joins } => joins,
+            ScanState::Outside { joins } => joins,
         };
         let joins_next = parts.peek().is_some_and(|(next, part)| match part {
             Part::Field(_) => true,
@@ -123,7 +123,7 @@ fn check_fields(template: &Template) -> Result<(), TemplateError> {
             }
             Field::Normal { .. } | Field::Uniform { .. } | Field::Counter { .. } | Field::UnixMs | Field::Truth(_) => {}
         }
-        place = Place::Outside { joins: false };
+        place = ScanState::Outside { joins: false };
     }
     Ok(())
 }

@@ -31,7 +31,7 @@ fn what_a_group_does_not_say_is_as_in_mq_bench() {
     assert_eq!(asks.requests, Some(Requests { timeout: Duration::from_secs(5), in_flight: 10 }));
     assert_eq!((asks.count, asks.qos), (1, Qos::BestEffort));
     let usual = Responds {
-        answer_bytes: 1_024,
+        reply_bytes: 1_024,
         processing: ProcessingTime::Fixed(Duration::ZERO),
         concurrency: 1,
         queue: 1_000,
@@ -51,7 +51,7 @@ fn everything_a_group_may_say_is_read() {
     assert_eq!(asks.requests, Some(Requests { timeout: Duration::from_millis(250), in_flight: 40 }));
     assert_eq!((asks.count, asks.in_flight_window, answers.count), (30, 40, 2));
     let responds = answers.responds.unwrap();
-    assert_eq!((responds.answer_bytes, responds.concurrency, responds.queue), (2_048, 4, 0));
+    assert_eq!((responds.reply_bytes, responds.concurrency, responds.queue), (2_048, 4, 0));
     let ms = Duration::from_millis;
     for (written, expected) in [
         ("5ms", ProcessingTime::Fixed(ms(5))),
@@ -78,7 +78,7 @@ fn what_cannot_be_is_refused_and_says_why() {
         ("", ", processing: {mean: 0ms, sd: 1ms}", "a processing time has exactly one distribution"),
         ("", ", processing: {min: 2ms, max: 1ms}", "the longest time is below the shortest"),
         ("", ", session: persistent", "unknown key `session`"),
-        ("", ", count: 2", "several responders would answer requests to `q/0-0`"),
+        ("", ", count: 2", "several responders would reply to requests to `q/0-0`"),
     ] {
         let diagnostic = refused(&both(requesters, responders));
         assert!(diagnostic.to_string().contains(expected), "{requesters}{responders}: {diagnostic}");
@@ -88,7 +88,7 @@ fn what_cannot_be_is_refused_and_says_why() {
 #[test]
 fn every_request_has_exactly_one_who_answers() {
     let nobody = both("", "").replace("q/+", "other/+");
-    assert!(refused(&nobody).to_string().contains("nobody answers requests to `q/0-0`"));
+    assert!(refused(&nobody).to_string().contains("no responder replies to requests to `q/0-0`"));
     let alone = both("", "").replace("requesters:", "other:").replace("other:", "requesters: []\nunused:");
     assert!(refused(&alone).to_string().contains("unknown key `unused`"));
     let twice = format!("{}  - {{name: also, filters: [\"q/#\"]}}\n", both("", ""));
@@ -147,7 +147,7 @@ responders:
     );
     let workload = read(&text).unwrap();
     let fleet = Fleet::new(&workload, 1);
-    let heard = requests::heard_by(&workload, &fleet, &fleet.streams(&workload));
+    let heard = requests::responders(&workload, &fleet, &fleet.streams(&workload));
     let answerers = fleet.devices().iter().map(|device| &heard[&device.publisher]);
     let answerers: Vec<(&str, u32)> = answerers.map(|one| (&*one.filter, one.subscriber)).collect();
     assert_eq!(answerers, [("q/+", 1), ("q/+", 1), ("r/#", 0), ("r/#", 0)], "the first filter that hears it");
@@ -158,6 +158,6 @@ responders:
     assert_eq!(found, Some(("spy".to_owned(), "q/0-0".to_owned())));
     let unasked = load::load("hello", &LoadOptions::default()).unwrap();
     let fleet = Fleet::new(&unasked, 1);
-    assert_eq!(requests::heard_by(&unasked, &fleet, &fleet.streams(&unasked)).len(), 0);
+    assert_eq!(requests::responders(&unasked, &fleet, &fleet.streams(&unasked)).len(), 0);
     assert_eq!(requests::overheard(&unasked, &fleet), None);
 }

@@ -4,7 +4,7 @@ use pubmark_report::markdown::{escaped, table};
 use pubmark_report::numbers::{MISSING, counted, seconds};
 use pubmark_report::words::{capitalised, sentence};
 
-use super::{Answer, Collection, machine};
+use super::{Collection, Evidence, machine};
 use crate::definition::{self, Better, Need};
 use crate::guidelines::ranking::{DELIVERED_AT_LEAST, Ranked};
 use crate::record::{Outcome, StatementResult};
@@ -16,7 +16,7 @@ const ONCE: &str = "¹";
 /// The page.
 pub(super) fn page(collection: &Collection) -> String {
     let mut text = "# Which system for which need\n\n".to_owned();
-    let answers: Vec<Answer<'_>> = collection.answers().collect();
+    let answers: Vec<Evidence<'_>> = collection.answers().collect();
     introduction(&mut text, collection);
     overview(&mut text, &answers);
     for need in Need::ALL {
@@ -64,8 +64,8 @@ fn introduction(text: &mut String, collection: &Collection) {
 }
 
 /// Systems by needs: of each need the first answer.
-fn overview(text: &mut String, answers: &[Answer<'_>]) {
-    let leading: Vec<&Answer<'_>> =
+fn overview(text: &mut String, answers: &[Evidence<'_>]) {
+    let leading: Vec<&Evidence<'_>> =
         Need::ALL.iter().filter_map(|need| answers.iter().find(|answer| answer.guideline.need == *need)).collect();
     let mut systems: Vec<&str> = vec![];
     for ranked in leading.iter().flat_map(|answer| &answer.ranking.ranked) {
@@ -100,7 +100,7 @@ fn is_same(one: &str, other: &str) -> bool {
     one.eq_ignore_ascii_case(other)
 }
 
-fn overview_cell(answer: &Answer<'_>, ranked: &Ranked<'_>) -> String {
+fn overview_cell(answer: &Evidence<'_>, ranked: &Ranked<'_>) -> String {
     let value = value(answer, ranked);
     match answer.ranking.is_repeated {
         true if ranked.is_first => format!("**{value}**"),
@@ -110,7 +110,7 @@ fn overview_cell(answer: &Answer<'_>, ranked: &Ranked<'_>) -> String {
 }
 
 /// What was compared, and where: `latency p50 in ms at payload 1024B`.
-fn figure_words(answer: &Answer<'_>) -> String {
+fn figure_words(answer: &Evidence<'_>) -> String {
     let at = &answer.guideline.at;
     let (axes, values): (Vec<String>, Vec<String>) =
         at.iter().map(|(axis, value)| (axis.clone(), value.clone())).unzip();
@@ -129,7 +129,7 @@ fn figure_words(answer: &Answer<'_>) -> String {
     }
 }
 
-fn value(answer: &Answer<'_>, ranked: &Ranked<'_>) -> String {
+fn value(answer: &Evidence<'_>, ranked: &Ranked<'_>) -> String {
     let (low, high) = ranked.ends;
     match answer.guideline.better {
         Better::Further(_) if high > low => format!("≥ {low}"),
@@ -142,7 +142,7 @@ fn value(answer: &Answer<'_>, ranked: &Ranked<'_>) -> String {
 }
 
 /// One answer in a sentence or two, with the link to its table.
-fn answer_words(answer: &Answer<'_>) -> String {
+fn answer_words(answer: &Evidence<'_>) -> String {
     let ranking = &answer.ranking;
     let with_value = |ranked: &Ranked<'_>| format!("{} {}", escaped(ranked.name), value(answer, ranked));
     let (first, behind): (Vec<_>, Vec<_>) = ranking.ranked.iter().partition(|ranked| ranked.is_first);

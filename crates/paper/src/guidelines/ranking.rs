@@ -1,7 +1,7 @@
 //! The order of systems by one figure, as far as the intervals of what was measured show one.
 
 use crate::definition::{Better, Guideline};
-use crate::record::{Measured, TableCell, TableResult};
+use crate::record::{MeanFigure, TableCell, TableResult};
 use crate::statement::ends;
 
 /// Share of the messages that a system must deliver for its latency and cost to be compared.
@@ -104,7 +104,7 @@ fn by_reach<'a>(guideline: &Guideline, table: &'a TableResult, along: &str) -> R
 }
 
 /// A figure that may be judged, or why there is none.
-fn usable(cell: &TableCell) -> Result<&Measured, String> {
+fn usable(cell: &TableCell) -> Result<&MeanFigure, String> {
     match (&cell.measured, &cell.reason) {
         (Some(measured), _) if measured.shown_only => Err("its runs are invalid".to_owned()),
         (Some(measured), _) => Ok(measured),
@@ -143,12 +143,12 @@ mod tests {
         Guideline { need: Need::LatencyBound, table: "One".to_owned(), compare, at, better, delivered: None }
     }
 
-    fn measured(mean: f64, interval: Option<(f64, f64)>) -> Option<Measured> {
+    fn measured(mean: f64, interval: Option<(f64, f64)>) -> Option<MeanFigure> {
         let runs = if interval.is_some() { 3 } else { 1 };
-        Some(Measured { mean, lower: Some(mean * 0.9), interval, runs, shown_only: false })
+        Some(MeanFigure { mean, lower: Some(mean * 0.9), interval, runs, shown_only: false })
     }
 
-    fn table(cells: &[(&str, &str, Option<Measured>)]) -> TableResult {
+    fn table(cells: &[(&str, &str, Option<MeanFigure>)]) -> TableResult {
         let cells = cells.iter().map(|(pairs, system, measured)| TableCell {
             row: vec![(*pairs).to_owned()],
             column: vec![(*system).to_owned()],

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use pubmark_engine::precision::{self, Precision};
 use pubmark_report::numbers::three_digits;
-use pubmark_systems::awake::Awake;
+use pubmark_systems::awake::IdleStatesDisabled;
 
 use super::{Finding, read};
 
@@ -65,7 +65,7 @@ pub fn realtime() -> Finding {
 pub fn wake_ups() -> Finding {
     let (p50_us, p99_us) = wake_up_us();
     let found = format!("a thread that is due wakes up {p50_us:.0} µs late (p50), {p99_us:.0} µs (p99)");
-    match Awake::is_allowed() {
+    match IdleStatesDisabled::is_allowed() {
         _ if p99_us < LATE_US => Finding::good(found),
         Ok(()) => Finding::good(format!("{found}; `--awake` keeps cores from sleeping")),
         Err(error) => Finding::limited(

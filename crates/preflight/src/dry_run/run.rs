@@ -42,7 +42,7 @@ pub fn text(run: &CheckedRun, on_machine: bool) -> Result<String, RunError> {
     field("system", format!("{} over {}", wanted.shown(), run.spoken.title()));
     let window = &spec.window;
     let times = [window.warmup, window.duration, window.drain].map(seconds);
-    field("time", format!("{} warm-up, {} measured, up to {} for stragglers", times[0], times[1], times[2]));
+    field("time", format!("{} warm-up, {} measured, up to {} for late messages", times[0], times[1], times[2]));
     text.push('\n');
     text.push_str(&needs(&plan));
     text.push_str(&placement::text(workload, nodes));

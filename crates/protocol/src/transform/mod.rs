@@ -31,7 +31,7 @@ pub type StepCosts = [StepCost; MOST_STEPS];
 
 /// A body as it is sent.
 #[derive(Clone, Copy, Debug)]
-pub struct Made {
+pub struct BodySize {
     /// Its bytes.
     pub bytes: u32,
     /// What its steps did.
@@ -78,8 +78,8 @@ impl TransformedBody {
     }
 
     /// Makes the body of a message, unless it is the one that was made last.
-    pub fn make(&self, message: &Filled) -> Made {
-        self.with_made(message, |last| Made { bytes: last.body.len() as u32, costs: last.costs })
+    pub fn make(&self, message: &Filled) -> BodySize {
+        self.with_made(message, |last| BodySize { bytes: last.body.len() as u32, costs: last.costs })
     }
 
     /// Appends `bytes` bytes of the body, from its byte `skipped` on; zeros behind its end.

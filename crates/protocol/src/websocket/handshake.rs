@@ -17,7 +17,7 @@ const FRONT: &[u8] = b"HTTP/1.1 ";
 
 /// The server's answer, as far as it has come.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct HandshakeResponse {
     /// What `Sec-WebSocket-Accept` must be.
     accept: String,
     subprotocol: String,
@@ -25,14 +25,17 @@ pub(super) struct Answer {
 }
 
 /// The request with a key of these bytes, and what its answer must be.
-pub(super) fn begin(upgrade: &Upgrade, key: [u8; 16]) -> (Vec<u8>, Answer) {
+pub(super) fn begin(upgrade: &Upgrade, key: [u8; 16]) -> (Vec<u8>, HandshakeResponse) {
     let Upgrade { host, path, subprotocol } = upgrade;
     let key = BASE64.encode(&key);
     let request = format!(
         "GET {path} HTTP/1.1\r\nHost: {host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: {key}\r\n\
          Sec-WebSocket-Version: 13\r\nSec-WebSocket-Protocol: {subprotocol}\r\n\r\n"
     );
-    (request.into_bytes(), Answer { accept: accept_key(&key), subprotocol: subprotocol.clone(), bytes: Vec::new() })
+    (
+        request.into_bytes(),
+        HandshakeResponse { accept: accept_key(&key), subprotocol: subprotocol.clone(), bytes: Vec::new() },
+    )
 }
 
 /// The answer to a key (§4.2.2): what shows that a server understood the request.
@@ -41,7 +44,7 @@ pub fn accept_key(key: &str) -> String {
     BASE64.encode(digest.as_ref())
 }
 
-impl Answer {
+impl HandshakeResponse {
     /// Takes the server's next bytes. `Some(used)` when the answer is whole and agrees: what follows the first `used` bytes
     /// belongs to frames.
     pub(super) fn read(&mut self, bytes: &[u8]) -> Result<Option<usize>, Fault> {

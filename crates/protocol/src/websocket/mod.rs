@@ -15,7 +15,7 @@ use ring::rand::{SecureRandom, SystemRandom};
 use crate::clock;
 use crate::endpoint::Upgrade;
 use frames::{Control, FrameReader, append_frame};
-use handshake::Answer;
+use handshake::HandshakeResponse;
 
 /// Plain bytes of one frame at most: with its header it fits a TLS record.
 pub const FRAME_BYTES: usize = 16 * 1024 - 8;
@@ -54,7 +54,7 @@ pub enum Fault {
 #[derive(Debug)]
 enum State {
     /// The answer to the handshake is awaited.
-    Opening(Answer),
+    Opening(HandshakeResponse),
     Open,
     Over(Fault),
 }

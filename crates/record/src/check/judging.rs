@@ -4,7 +4,7 @@ use crate::evaluation::contests::Pair;
 use crate::record::VerdictStatus;
 use crate::statistics::description::mean_on;
 use crate::statistics::{FEWEST_REPETITIONS, holm};
-use crate::threshold::{Answer, Bound, Clause, Conditions, Measured, Objectives, Operator, change};
+use crate::threshold::{Bound, Clause, ClauseOutcome, Conditions, MeasuredFigure, Objectives, Operator, change};
 
 use super::subject::{CellFacts, Subject};
 use super::{Checked, Kind, Outcome, Row};
@@ -91,7 +91,7 @@ fn state(cell: &CellFacts, strict: bool) -> Vec<Row> {
             VerdictStatus::Suspect if !strict => Outcome::Warned,
             VerdictStatus::Suspect | VerdictStatus::Invalid => Outcome::Failed,
         };
-        rows.push(Row::plain(&cell.label, "may be believed", Kind::Verdict, outcome, verdict_text(cell, worst)));
+        rows.push(Row::plain(&cell.label, "run is valid", Kind::Verdict, outcome, verdict_text(cell, worst)));
     }
     let failed = cell.failures.len();
     let made = failed + cell.verdicts.len();
@@ -123,24 +123,24 @@ fn verdict_text(cell: &CellFacts, worst: VerdictStatus) -> String {
 /// Holds every run of a cell against a limit on values: the worst one decides.
 fn limit(cell: &CellFacts, clause: &Clause, kind: Kind) -> Row {
     let runs = cell.measured(&clause.metric);
-    let breaks = if kind == Kind::Required { Answer::False } else { Answer::True };
-    let of = |answer: Answer| -> Vec<Measured> {
+    let breaks = if kind == Kind::Required { ClauseOutcome::False } else { ClauseOutcome::True };
+    let of = |answer: ClauseOutcome| -> Vec<MeasuredFigure> {
         runs.iter().filter(|run| clause.answer(**run) == answer).flatten().copied().collect()
     };
     let missing = runs.iter().filter(|run| run.is_none()).count();
-    let (broken, undecided) = (of(breaks), of(Answer::Undecided));
-    let row = |outcome, figure: Option<Measured>, detail| Row {
+    let (broken, undecided) = (of(breaks), of(ClauseOutcome::Undecided));
+    let row = |outcome, figure: Option<MeasuredFigure>, detail| Row {
         lower: figure.map(|figure| figure.interval[0]),
         value: figure.map(|figure| figure.interval[1]),
         ..Row::plain(&cell.label, &clause.text, kind, outcome, detail)
     };
-    let text = |figure: &Measured| clause.metric.interval(figure.interval);
+    let text = |figure: &MeasuredFigure| clause.metric.interval(figure.interval);
     let several = runs.len() - missing > 1;
     if let Some(worst) = decisive(clause, &broken, kind) {
         let among = if several { format!(" (the worst of {} runs)", runs.len() - missing) } else { String::new() };
         return row(Outcome::Failed, Some(worst), format!("{}{among}", text(&worst)));
     }
-    let all: Vec<Measured> = runs.iter().flatten().copied().collect();
+    let all: Vec<MeasuredFigure> = runs.iter().flatten().copied().collect();
     let Some(worst) = decisive(clause, &all, kind) else {
         return row(Outcome::NotMeasured, None, "not measured".to_owned());
     };
@@ -158,14 +158,14 @@ fn limit(cell: &CellFacts, clause: &Clause, kind: Kind) -> Row {
 }
 
 /// The figure that is most likely to break a requirement, or to make a condition true.
-fn decisive(clause: &Clause, figures: &[Measured], kind: Kind) -> Option<Measured> {
+fn decisive(clause: &Clause, figures: &[MeasuredFigure], kind: Kind) -> Option<MeasuredFigure> {
     let Bound::Value(limit) = clause.bound else { return None };
     let is_required = kind == Kind::Required;
     let is_below = matches!(clause.operator, Operator::Below | Operator::AtMost);
     let farthest =
-        |figure: &Measured| figure.interval.map(|value| (value - limit).abs()).into_iter().fold(0.0, f64::max);
+        |figure: &MeasuredFigure| figure.interval.map(|value| (value - limit).abs()).into_iter().fold(0.0, f64::max);
     // Larger is worse.
-    let badness = |figure: &Measured| match clause.operator {
+    let badness = |figure: &MeasuredFigure| match clause.operator {
         Operator::Equal if is_required => farthest(figure),
         Operator::Equal => -farthest(figure),
         _ if is_below == is_required => figure.interval[1],
@@ -222,7 +222,7 @@ fn change_of<'a>(
 ) -> Result<Change<'a>, NotComparable> {
     let figure = clause.metric.figure();
     // Of too few samples there is no percentile that two runs could be compared by, and of a part of the messages no metric.
-    let upper = |run: Measured| (!run.few_samples && !run.partial).then_some(run.interval[1]);
+    let upper = |run: MeasuredFigure| (!run.few_samples && !run.partial).then_some(run.interval[1]);
     let values = |cell: &CellFacts| -> Vec<f64> {
         cell.measured(&clause.metric).into_iter().filter_map(|run| upper(run?)).collect()
     };

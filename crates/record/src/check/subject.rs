@@ -8,7 +8,7 @@ use crate::experiment::{CellFailure, CellFigure, CellMetric, ExperimentRecord};
 use crate::record::{Record, Status, VerdictStatus};
 use crate::store::{self, StoreError};
 use crate::threshold::metrics::{METRICS, Metric};
-use crate::threshold::{Interval, Limited, Measured, Objectives, ThresholdError};
+use crate::threshold::{Interval, Limited, MeasuredFigure, Objectives, ThresholdError};
 use crate::unit;
 
 /// A run, or an experiment.
@@ -36,7 +36,7 @@ pub struct CellFacts {
     /// Repetitions that gave no figures.
     pub failures: Vec<CellFailure>,
     /// What was measured in each run, by metric.
-    measured: BTreeMap<&'static str, Vec<Option<Measured>>>,
+    measured: BTreeMap<&'static str, Vec<Option<MeasuredFigure>>>,
     /// Metrics of the user's own.
     custom: Vec<OwnFacts>,
 }
@@ -55,7 +55,7 @@ struct OwnFacts {
 
 impl CellFacts {
     /// A metric in each run.
-    pub fn measured(&self, metric: &Limited) -> Vec<Option<Measured>> {
+    pub fn measured(&self, metric: &Limited) -> Vec<Option<MeasuredFigure>> {
         let found = match metric {
             Limited::Known(metric) => self.measured.get(metric.name).cloned(),
             Limited::Custom { symbol, .. } => {
@@ -69,12 +69,12 @@ impl CellFacts {
 
 impl OwnFacts {
     /// In the unit of a limit; `None` where that is of another kind.
-    fn measured(&self, wanted: &str) -> Option<Vec<Option<Measured>>> {
+    fn measured(&self, wanted: &str) -> Option<Vec<Option<MeasuredFigure>>> {
         let in_own = unit::worth(&self.symbol, &self.symbol)?;
         let factor = unit::worth(&self.symbol, wanted)? / in_own;
         let measured = |bounds: &Option<Interval>| {
             let interval = (*bounds)?.map(|value| value * factor);
-            Some(Measured { partial: self.partial, ..Measured::within(interval) })
+            Some(MeasuredFigure { partial: self.partial, ..MeasuredFigure::within(interval) })
         };
         Some(self.bounds.iter().map(measured).collect())
     }
@@ -192,9 +192,9 @@ fn own_limits(record: &Record) -> Option<Result<Objectives, ThresholdError>> {
 }
 
 /// A metric in each run of a cell; `None` where the cell has no such figure.
-fn of_cell(metric: &Metric, figures: &[CellFigure]) -> Option<Vec<Option<Measured>>> {
+fn of_cell(metric: &Metric, figures: &[CellFigure]) -> Option<Vec<Option<MeasuredFigure>>> {
     let figure = figures.iter().find(|figure| figure.figure == metric.figure)?;
-    let measured = |bounds: Option<Interval>| Some(Measured::within(metric.from_bounds(bounds?)));
+    let measured = |bounds: Option<Interval>| Some(MeasuredFigure::within(metric.from_bounds(bounds?)));
     Some(bounds(figure).into_iter().map(measured).collect())
 }
 

@@ -1,7 +1,7 @@
 //! What a clause limits: one of [`METRICS`](super::metrics::METRICS), or a metric of the user's own.
 
 use super::metrics::{Metric, is_held_up};
-use super::{Interval, Measured};
+use super::{Interval, MeasuredFigure};
 use crate::custom::{self, PREFIX};
 use crate::figures::{Figure, Unit};
 use crate::quantity;
@@ -56,7 +56,7 @@ impl Limited {
     }
 
     /// What a record says of it; `None` where it was not measured, or in a unit of another kind.
-    pub fn measured(&self, record: &Record) -> Option<Measured> {
+    pub fn measured(&self, record: &Record) -> Option<MeasuredFigure> {
         match self {
             Limited::Known(metric) => metric.measured(record),
             Limited::Custom { name, symbol } => {
@@ -64,8 +64,8 @@ impl Limited {
                 let [lower, upper] = metric.bounds(symbol)?;
                 let held_up = self.unit() == Unit::Microseconds && is_held_up(record);
                 // Rounding must not put them in the wrong order.
-                let measured = Measured::within([lower.min(upper), upper]);
-                Some(Measured { held_up, partial: metric.partial, ..measured })
+                let measured = MeasuredFigure::within([lower.min(upper), upper]);
+                Some(MeasuredFigure { held_up, partial: metric.partial, ..measured })
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::figures::{Figure, Unit, figure};
 use crate::record::{LatencyBounds, Record};
-use crate::threshold::{Interval, Measured};
+use crate::threshold::{Interval, MeasuredFigure};
 
 /// Something that can be limited.
 #[derive(Debug)]
@@ -124,13 +124,13 @@ impl Metric {
     }
 
     /// What a record says of it; `None` where it was not measured.
-    pub fn measured(&self, record: &Record) -> Option<Measured> {
+    pub fn measured(&self, record: &Record) -> Option<MeasuredFigure> {
         let held_up = self.unit() == Unit::Microseconds && is_held_up(record);
         if let Some(bounds) = self.of_figure().bounds(record) {
-            return Some(Measured { held_up, ..Measured::within(self.from_bounds(bounds)) });
+            return Some(MeasuredFigure { held_up, ..MeasuredFigure::within(self.from_bounds(bounds)) });
         }
         let bounds = self.percentile_of?(record).as_ref()?;
-        Some(Measured { few_samples: true, held_up, ..Measured::within(between(bounds)) })
+        Some(MeasuredFigure { few_samples: true, held_up, ..MeasuredFigure::within(between(bounds)) })
     }
 
     /// What it counts in.

@@ -71,7 +71,7 @@ pub type Interval = [f64; 2];
 
 /// A figure as limits are held against it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Measured {
+pub struct MeasuredFigure {
     /// Where it lies.
     pub interval: Interval,
     /// It is a percentile of too few samples, known by those around it.
@@ -83,15 +83,15 @@ pub struct Measured {
     pub partial: bool,
 }
 
-impl Measured {
+impl MeasuredFigure {
     /// Of a value that is known exactly.
-    pub fn exactly(value: f64) -> Measured {
-        Measured::within([value, value])
+    pub fn exactly(value: f64) -> MeasuredFigure {
+        MeasuredFigure::within([value, value])
     }
 
     /// Of a value that lies between these bounds.
-    pub fn within(interval: Interval) -> Measured {
-        Measured { interval, few_samples: false, held_up: false, partial: false }
+    pub fn within(interval: Interval) -> MeasuredFigure {
+        MeasuredFigure { interval, few_samples: false, held_up: false, partial: false }
     }
 
     /// What would make its interval narrower.
@@ -110,7 +110,7 @@ impl Measured {
 
 /// What a clause came to on one figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum ClauseOutcome {
     /// It is true, wherever in its interval the figure lies.
     True,
     /// It is not, wherever it lies.
@@ -123,19 +123,21 @@ pub enum Answer {
 
 impl Clause {
     /// Is it true of a figure? A change is not: see [`Clause::is_change`].
-    pub fn answer(&self, figure: Option<Measured>) -> Answer {
-        let (Bound::Value(limit), Some(figure)) = (self.bound, figure) else { return Answer::NotMeasured };
+    pub fn answer(&self, figure: Option<MeasuredFigure>) -> ClauseOutcome {
+        let (Bound::Value(limit), Some(figure)) = (self.bound, figure) else { return ClauseOutcome::NotMeasured };
         if figure.partial {
-            return Answer::Undecided;
+            return ClauseOutcome::Undecided;
         }
         let [lower, upper] = figure.interval;
         let lower = if figure.held_up { 0.0 } else { lower };
         let is_between = lower <= limit && limit <= upper;
         match [lower, upper].map(|value| self.operator.is_true(value, limit)) {
-            [true, true] => Answer::True,
-            [false, false] if self.operator == Operator::Equal && is_between && lower < upper => Answer::Undecided,
-            [false, false] => Answer::False,
-            _ => Answer::Undecided,
+            [true, true] => ClauseOutcome::True,
+            [false, false] if self.operator == Operator::Equal && is_between && lower < upper => {
+                ClauseOutcome::Undecided
+            }
+            [false, false] => ClauseOutcome::False,
+            _ => ClauseOutcome::Undecided,
         }
     }
 
@@ -156,9 +158,9 @@ pub struct Judged<'a> {
     /// The clause.
     pub clause: &'a Clause,
     /// The figure; `None` where it was not measured.
-    pub figure: Option<Measured>,
+    pub figure: Option<MeasuredFigure>,
     /// Is the clause true?
-    pub answer: Answer,
+    pub answer: ClauseOutcome,
 }
 
 impl Judged<'_> {
@@ -166,11 +168,13 @@ impl Judged<'_> {
     /// true.
     pub fn complaint(&self) -> Option<String> {
         let (name, limit) = (self.clause.metric.name(), &self.clause.text);
-        let text = |figure: Measured| self.clause.metric.interval(figure.interval);
+        let text = |figure: MeasuredFigure| self.clause.metric.interval(figure.interval);
         match (self.answer, self.figure) {
-            (Answer::True, _) => None,
-            (Answer::False, Some(figure)) => Some(format!("{name} is {}, missing {limit}", text(figure))),
-            (Answer::Undecided, Some(figure)) => Some(format!("{name} is {}: {limit} is undecided", text(figure))),
+            (ClauseOutcome::True, _) => None,
+            (ClauseOutcome::False, Some(figure)) => Some(format!("{name} is {}, missing {limit}", text(figure))),
+            (ClauseOutcome::Undecided, Some(figure)) => {
+                Some(format!("{name} is {}: {limit} is undecided", text(figure)))
+            }
             _ => Some(format!("{name} was not measured")),
         }
     }
@@ -215,7 +219,7 @@ impl Objectives {
 
     /// Are all limits kept?
     pub fn hold(&self, record: &Record) -> bool {
-        self.judge(record).iter().all(|judged| judged.answer == Answer::True)
+        self.judge(record).iter().all(|judged| judged.answer == ClauseOutcome::True)
     }
 }
 

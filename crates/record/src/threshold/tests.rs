@@ -48,18 +48,18 @@ fn a_limit_on_a_metric_of_the_users_own_is_held_in_its_unit() {
     record.custom[2].upper = None;
     let answer = |text: &str| Objectives::parse(text).unwrap().judge(&record)[0].answer;
     for (text, expected) in [
-        ("custom.jitter<2ms", Answer::True),
-        ("custom.jitter<0.002s", Answer::True),
-        ("custom.jitter<2", Answer::True),
-        ("custom.jitter<1ms", Answer::Undecided),
-        ("custom.jitter<400us", Answer::False),
-        ("custom.jitter>-1ms", Answer::True),
-        ("custom.jitter<2kB", Answer::NotMeasured),
-        ("custom.energy<=20mJ", Answer::True),
-        ("custom.energy<20", Answer::False),
-        ("custom.energy<1J", Answer::NotMeasured),
-        ("custom.gone<2ms", Answer::NotMeasured),
-        ("custom.unheard_of<2ms", Answer::NotMeasured),
+        ("custom.jitter<2ms", ClauseOutcome::True),
+        ("custom.jitter<0.002s", ClauseOutcome::True),
+        ("custom.jitter<2", ClauseOutcome::True),
+        ("custom.jitter<1ms", ClauseOutcome::Undecided),
+        ("custom.jitter<400us", ClauseOutcome::False),
+        ("custom.jitter>-1ms", ClauseOutcome::True),
+        ("custom.jitter<2kB", ClauseOutcome::NotMeasured),
+        ("custom.energy<=20mJ", ClauseOutcome::True),
+        ("custom.energy<20", ClauseOutcome::False),
+        ("custom.energy<1J", ClauseOutcome::NotMeasured),
+        ("custom.gone<2ms", ClauseOutcome::NotMeasured),
+        ("custom.unheard_of<2ms", ClauseOutcome::NotMeasured),
     ] {
         assert_eq!(answer(text), expected, "{text}");
     }
@@ -139,8 +139,8 @@ fn what_is_wrong_is_underlined() {
 fn a_record_is_held_against_each_limit() {
     let record = sample::record();
     let objectives = Objectives::parse("p50<=0.31ms,p99<1ms,loss=0,memory_per_connection<1MB").unwrap();
-    let answers: Vec<Answer> = objectives.judge(&record).iter().map(|judged| judged.answer).collect();
-    assert_eq!(answers, [Answer::True, Answer::True, Answer::True, Answer::NotMeasured]);
+    let answers: Vec<ClauseOutcome> = objectives.judge(&record).iter().map(|judged| judged.answer).collect();
+    assert_eq!(answers, [ClauseOutcome::True, ClauseOutcome::True, ClauseOutcome::True, ClauseOutcome::NotMeasured]);
     assert!(!objectives.hold(&record), "what was not measured is not kept");
     let judged = objectives.judge(&record);
     assert_eq!(judged[3].complaint().as_deref(), Some("memory_per_connection was not measured"));
@@ -169,21 +169,21 @@ fn a_change_counts_from_the_baseline() {
 
 #[test]
 fn a_limit_inside_the_interval_is_undecided() {
-    let within = |text: &str, low: f64, high: f64| objective(text).answer(Some(Measured::within([low, high])));
+    let within = |text: &str, low: f64, high: f64| objective(text).answer(Some(MeasuredFigure::within([low, high])));
     for (text, low, high, expected) in [
-        ("p99<50ms", 10_000.0, 49_000.0, Answer::True),
-        ("p99<50ms", 10_000.0, 51_000.0, Answer::Undecided),
-        ("p99<50ms", 50_000.0, 51_000.0, Answer::False),
-        ("p99<=50ms", 50_000.0, 51_000.0, Answer::Undecided),
-        ("p99>1ms", 900.0, 1_100.0, Answer::Undecided),
-        ("p99>1ms", 1_100.0, 1_200.0, Answer::True),
-        ("p99=1ms", 900.0, 1_100.0, Answer::Undecided),
-        ("p99=1ms", 1_000.0, 1_000.0, Answer::True),
-        ("p99=1ms", 1_100.0, 1_200.0, Answer::False),
+        ("p99<50ms", 10_000.0, 49_000.0, ClauseOutcome::True),
+        ("p99<50ms", 10_000.0, 51_000.0, ClauseOutcome::Undecided),
+        ("p99<50ms", 50_000.0, 51_000.0, ClauseOutcome::False),
+        ("p99<=50ms", 50_000.0, 51_000.0, ClauseOutcome::Undecided),
+        ("p99>1ms", 900.0, 1_100.0, ClauseOutcome::Undecided),
+        ("p99>1ms", 1_100.0, 1_200.0, ClauseOutcome::True),
+        ("p99=1ms", 900.0, 1_100.0, ClauseOutcome::Undecided),
+        ("p99=1ms", 1_000.0, 1_000.0, ClauseOutcome::True),
+        ("p99=1ms", 1_100.0, 1_200.0, ClauseOutcome::False),
     ] {
         assert_eq!(within(text, low, high), expected, "{text} of {low} to {high}");
     }
-    assert_eq!(objective("p99<1s").answer(None), Answer::NotMeasured);
+    assert_eq!(objective("p99<1s").answer(None), ClauseOutcome::NotMeasured);
 }
 
 #[test]
@@ -194,9 +194,9 @@ fn a_percentile_of_too_few_samples_lies_between_its_neighbours() {
     total.lower = None;
     total.upper.p95 = Some(2_000.0);
     let judge = |text: &str| Objectives::parse(text).unwrap().judge(&record)[0].clone().answer;
-    assert_eq!(judge("p99<=9ms"), Answer::True, "even the largest is below");
-    assert_eq!(judge("p99<1.9ms"), Answer::False, "p95 is above");
-    assert_eq!(judge("p99<5ms"), Answer::Undecided);
+    assert_eq!(judge("p99<=9ms"), ClauseOutcome::True, "even the largest is below");
+    assert_eq!(judge("p99<1.9ms"), ClauseOutcome::False, "p95 is above");
+    assert_eq!(judge("p99<5ms"), ClauseOutcome::Undecided);
     let objectives = Objectives::parse("p99<5ms").unwrap();
     let judged = objectives.judge(&record);
     assert_eq!(judged[0].complaint().unwrap(), "p99 is 2–9 ms: p99<5ms is undecided");
@@ -213,11 +213,11 @@ fn a_system_that_was_held_up_misses_no_limit_of_time() {
         hint: String::new(),
     };
     let judge = |record: &Record, text: &str| Objectives::parse(text).unwrap().judge(record)[0].clone().answer;
-    assert_eq!(judge(&record, "p50<0.2ms"), Answer::False);
+    assert_eq!(judge(&record, "p50<0.2ms"), ClauseOutcome::False);
     record.verdict.reasons = vec![reason("V28")];
-    assert_eq!(judge(&record, "p50<0.2ms"), Answer::Undecided, "it could have been faster");
-    assert_eq!(judge(&record, "p50<1s"), Answer::True, "and was fast enough all the same");
-    assert_eq!(judge(&record, "delivered<50%"), Answer::False, "a count is a count");
+    assert_eq!(judge(&record, "p50<0.2ms"), ClauseOutcome::Undecided, "it could have been faster");
+    assert_eq!(judge(&record, "p50<1s"), ClauseOutcome::True, "and was fast enough all the same");
+    assert_eq!(judge(&record, "delivered<50%"), ClauseOutcome::False, "a count is a count");
 }
 
 #[test]
@@ -250,9 +250,9 @@ proptest! {
     #[test]
     fn a_decided_limit_is_decided_for_every_value_between(low in 0.0f64..1e6, width in 0.0f64..1e6, part in 0.0f64..=1.0, limit in 0.0f64..2e6) {
         let clause = Clause { bound: Bound::Value(limit), ..objective("p99<1s") };
-        let inside = clause.answer(Some(Measured::exactly(low + part * width)));
-        match clause.answer(Some(Measured::within([low, low + width]))) {
-            Answer::Undecided => {}
+        let inside = clause.answer(Some(MeasuredFigure::exactly(low + part * width)));
+        match clause.answer(Some(MeasuredFigure::within([low, low + width]))) {
+            ClauseOutcome::Undecided => {}
             decided => prop_assert_eq!(decided, inside),
         }
     }

@@ -20,13 +20,14 @@ pub(super) fn done_as_asked(input: &VerdictInput) -> Option<Finding> {
     if wrong.is_empty() && figures.incomplete {
         return Some(Finding::new(
             VerdictStatus::Suspect,
-            "more became of connections than is kept: lost, back and times of connections are too low".to_owned(),
+            "more connection events than are recorded: counts and times of lost and restored connections are too low"
+                .to_owned(),
             "fewer clients, fewer faults, or a shorter window",
         ));
     }
     if wrong.is_empty() {
         let late_s = faults.iter().filter_map(|fault| Some(fault.done_at_s? - fault.asked_at_s)).fold(0.0, f64::max);
-        let text = format!("{} done as asked, at most {:.0} ms late", faults.len(), late_s * 1e3);
+        let text = format!("{} injected as configured, at most {:.0} ms late", faults.len(), late_s * 1e3);
         return Some(Finding::valid(text).of(measure));
     }
     Some(
@@ -80,7 +81,7 @@ mod tests {
 
     #[test]
     fn a_fault_that_was_not_what_was_asked_makes_a_run_invalid_and_one_that_was_does_not() {
-        assert_eq!(status(|_| {}), (VerdictStatus::Valid, "1 done as asked, at most 10 ms late".to_owned()));
+        assert_eq!(status(|_| {}), (VerdictStatus::Valid, "1 injected as configured, at most 10 ms late".to_owned()));
         for (change, expected) in [
             ((|fault| fault.failure = Some("no".to_owned())) as fn(&mut FaultRow), "at 30.0 s failed: no"),
             (|fault| fault.done_at_s = None, "was not done"),

@@ -25,7 +25,7 @@ pub(super) fn as_asked(input: &VerdictInput) -> Option<Finding> {
         .collect();
     let measure = Measure::suspect_above(broken.len() as f64, 0.0, CheckUnit::LinkConditions);
     if broken.is_empty() {
-        let text = format!("{measured} of {} conditions measured, all as asked", links.checks().count());
+        let text = format!("{measured} of {} conditions measured, all as configured", links.checks().count());
         return Some(Finding::valid(text).of(measure));
     }
     if broken.len() > SHOWN {
@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn a_condition_that_is_not_as_asked_makes_a_run_suspect() {
         let (found, words) = status("V17", |_| {});
-        assert_eq!((found, words.as_str()), (VerdictStatus::Valid, "1 of 2 conditions measured, all as asked"));
+        assert_eq!((found, words.as_str()), (VerdictStatus::Valid, "1 of 2 conditions measured, all as configured"));
         let (_, words) = status("V17", |links| links.groups[0].down.checks = vec![check(Some(false)); 5]);
         assert!(words.ends_with("; and 2 more of 6 measured, in the table of links"), "{words}");
         let (found, words) = status("V17", |links| links.groups[0].down.checks.push(check(Some(false))));

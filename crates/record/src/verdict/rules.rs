@@ -209,7 +209,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         code: "V17",
-        name: "links as asked",
+        name: "links as configured",
         meaning: "Before the run, probes measure each emulated link: the mean delay may differ by 2 % + 50 µs, the rate by 1 %, \
                   and the loss has to lie in the 99 % interval of its binomial distribution. A link that is none of what was \
                   asked makes the run suspect. What a probe cannot measure in its time is said in the record.",
@@ -232,7 +232,7 @@ pub const RULES: &[Rule] = &[
     Rule {
         code: "V19",
         name: "lost, not late",
-        meaning: "A message that has not come when the drain is over is lost for the books. If bytes are then still on their way, in \
+        meaning: "A message that has not come when the drain is over is counted as lost. If bytes are then still on their way, in \
                   our sockets or in the system's, TCP is sending them again, and some of those messages are late and not lost: \
                   suspect. So are they that lie read in the hands of a subscriber at work (`processing`), and those in a system whose \
                   threads waited for a processor for more than a quarter of the drain: the drain does not end for silence while \
@@ -244,7 +244,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         code: "V20",
-        name: "faults as asked",
+        name: "faults as configured",
         meaning: "What was to be broken was broken, at most 0.5 s late, and put right again. A fault that failed, came later, or \
                   did not end makes the run invalid: it is not the run that was asked for. Where more became of connections \
                   than is kept (1,048,576 events a shard), their figures are too low and the run is suspect. What a fault does \

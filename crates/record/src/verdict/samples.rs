@@ -93,7 +93,7 @@ pub(super) fn are_deliveries(input: &VerdictInput) -> Option<Finding> {
     Some(
         Finding::new(
             VerdictStatus::Invalid,
-            format!("{counts}: messages arrived that nobody published"),
+            format!("{counts}: messages arrived that no publisher sent"),
             "find out what else publishes to these topics, or what the system does to messages",
         )
         .of(measure),

@@ -32,7 +32,7 @@ pub(super) fn there_to_the_end(input: &VerdictInput) -> Option<Finding> {
     Some(Finding::new(
         VerdictStatus::Invalid,
         format!("the system ended {when}: {}", end.how),
-        "the system's log says why; mend that, and run again",
+        "the system's log says why; correct that, and run again",
     ))
 }
 

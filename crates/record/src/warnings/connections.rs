@@ -1,20 +1,20 @@
 //! Warnings about connections and subscriptions.
 
-use super::Found;
+use super::TextAndHint;
 use crate::quantity::count;
 use crate::record::Record;
 
-pub(super) fn granted_lower(record: &Record) -> Option<Found> {
+pub(super) fn granted_lower(record: &Record) -> Option<TextAndHint> {
     (record.connections.granted_qos_lower > 0).then(|| {
         let text = format!(
-            "{} subscriptions granted a lower level than asked for",
+            "{} subscriptions granted a lower level than requested",
             count(record.connections.granted_qos_lower)
         );
         (text, "check the system's configuration, or ask for that level with `--qos`".to_string())
     })
 }
 
-pub(super) fn failed(record: &Record) -> Option<Found> {
+pub(super) fn failed(record: &Record) -> Option<TextAndHint> {
     let connections = &record.connections;
     let parts = [
         ("refused", connections.refused),
@@ -42,7 +42,7 @@ pub(super) fn failed(record: &Record) -> Option<Found> {
     Some((text, hint.to_string()))
 }
 
-pub(super) fn subscriptions_refused(record: &Record) -> Option<Found> {
+pub(super) fn subscriptions_refused(record: &Record) -> Option<TextAndHint> {
     (record.connections.subscriptions_refused > 0).then(|| {
         let text = format!("{} subscriptions refused by the system", count(record.connections.subscriptions_refused));
         (text, "check the system's access rules".to_string())

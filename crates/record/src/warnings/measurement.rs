@@ -1,6 +1,6 @@
 //! Warnings about the measurement itself.
 
-use super::Found;
+use super::TextAndHint;
 use crate::latency::upper;
 use crate::quantity::{count, micros, percent};
 use crate::record::Record;
@@ -13,7 +13,7 @@ const LOAD_PER_CORE: f64 = 0.5;
 /// Deviations named in the text; the rest are counted.
 const DEVIATIONS_NAMED: usize = 3;
 
-pub(super) fn too_few_samples(record: &Record) -> Option<Found> {
+pub(super) fn too_few_samples(record: &Record) -> Option<TextAndHint> {
     let latency = upper(&record.latency.total)?;
     let (name, _, one_in) =
         [("p50", latency.p50, 2), ("p90", latency.p90, 10), ("p99", latency.p99, 100), ("p99.9", latency.p999, 1_000)]
@@ -31,7 +31,7 @@ pub(super) fn too_few_samples(record: &Record) -> Option<Found> {
     Some((text, hint))
 }
 
-pub(super) fn deviations(record: &Record) -> Option<Found> {
+pub(super) fn deviations(record: &Record) -> Option<TextAndHint> {
     let names: Vec<&str> = record.settings.deviations.iter().map(|deviation| deviation.name.as_str()).collect();
     if names.is_empty() {
         return None;
@@ -47,7 +47,7 @@ pub(super) fn deviations(record: &Record) -> Option<Found> {
     Some((text, "the report says what each of them means".to_string()))
 }
 
-pub(super) fn no_write_start(record: &Record) -> Option<Found> {
+pub(super) fn no_write_start(record: &Record) -> Option<TextAndHint> {
     (record.latency.without_write_start > 0).then(|| {
         let text =
             format!("{} messages have no service latency: compact header", count(record.latency.without_write_start));
@@ -55,7 +55,7 @@ pub(super) fn no_write_start(record: &Record) -> Option<Found> {
     })
 }
 
-pub(super) fn busy_machine(record: &Record) -> Option<Found> {
+pub(super) fn busy_machine(record: &Record) -> Option<TextAndHint> {
     let load = record.environment.load_before?;
     let cores = f64::from(record.environment.cores);
     (cores > 0.0 && load > LOAD_PER_CORE * cores).then(|| {
@@ -67,7 +67,7 @@ pub(super) fn busy_machine(record: &Record) -> Option<Found> {
     })
 }
 
-pub(super) fn sent_together(record: &Record) -> Option<Found> {
+pub(super) fn sent_together(record: &Record) -> Option<TextAndHint> {
     let quanta_us = record.cost.threads.iter().filter_map(|thread| thread.quantum_us);
     let longest_us = quanta_us.reduce(f64::max)?;
     let text = format!(
@@ -78,7 +78,7 @@ pub(super) fn sent_together(record: &Record) -> Option<Found> {
     Some((text, "`--pace exact` if the system's CPU matters".to_string()))
 }
 
-pub(super) fn flood(record: &Record) -> Option<Found> {
+pub(super) fn flood(record: &Record) -> Option<TextAndHint> {
     record.settings.flood.then(|| {
         (
             "flood: latencies are those of a queue kept full, and are not judged".to_string(),
@@ -87,7 +87,7 @@ pub(super) fn flood(record: &Record) -> Option<Found> {
     })
 }
 
-pub(super) fn not_steady(record: &Record) -> Option<Found> {
+pub(super) fn not_steady(record: &Record) -> Option<TextAndHint> {
     let found = unsteady(record)?;
     let medians = found.p50_us.map(micros).join(", ");
     let lower = "lower the rate, or look by `pubmark capacity` for what it sustains".to_string();

@@ -2,12 +2,12 @@
 
 use pubmark_model::qos::Qos;
 
-use super::Found;
+use super::TextAndHint;
 use crate::message_log::BY_CLIENT_FILE;
 use crate::quantity::{count, percent};
 use crate::record::Record;
 
-pub(super) fn too_large(record: &Record) -> Option<Found> {
+pub(super) fn too_large(record: &Record) -> Option<TextAndHint> {
     (record.delivery.too_large > 0).then(|| {
         let text =
             format!("{} messages not sent: the system takes no packet of their size", count(record.delivery.too_large));
@@ -15,14 +15,14 @@ pub(super) fn too_large(record: &Record) -> Option<Found> {
     })
 }
 
-pub(super) fn sizes_raised(record: &Record) -> Option<Found> {
+pub(super) fn sizes_raised(record: &Record) -> Option<TextAndHint> {
     (record.delivery.sizes_raised > 0).then(|| {
         let text = format!("{} messages were raised to the size of our header", count(record.delivery.sizes_raised));
         (text, "keep it in mind when comparing byte rates".to_string())
     })
 }
 
-pub(super) fn not_all_sent(record: &Record) -> Option<Found> {
+pub(super) fn not_all_sent(record: &Record) -> Option<TextAndHint> {
     let books = &record.delivery.messages;
     let parts = [
         ("unsent", books.unsent),
@@ -48,7 +48,7 @@ pub(super) fn not_all_sent(record: &Record) -> Option<Found> {
     Some((text, "lower the rate to find what the system sustains".to_string()))
 }
 
-pub(super) fn promise_broken(record: &Record) -> Option<Found> {
+pub(super) fn promise_broken(record: &Record) -> Option<TextAndHint> {
     let levels = &record.workload.qos;
     let all_at_least = |least: Qos| !levels.is_empty() && levels.iter().all(|level| *level >= least);
     if record.connections.granted_qos_lower > 0 || !all_at_least(Qos::AtLeastOnce) {
@@ -70,14 +70,14 @@ pub(super) fn promise_broken(record: &Record) -> Option<Found> {
     Some((text, "see connections and causes in the report, and the system's queue limits".to_string()))
 }
 
-pub(super) fn foreign(record: &Record) -> Option<Found> {
+pub(super) fn foreign(record: &Record) -> Option<TextAndHint> {
     (record.delivery.messages.foreign > 0).then(|| {
         let text = format!("{} messages of another run or client arrived", count(record.delivery.messages.foreign));
         (text, "stop the other client, or start the system afresh".to_string())
     })
 }
 
-pub(super) fn truncated(record: &Record) -> Option<Found> {
+pub(super) fn truncated(record: &Record) -> Option<TextAndHint> {
     (record.delivery.messages.truncated > 0).then(|| {
         let text =
             format!("{} messages arrived shorter than they were sent", count(record.delivery.messages.truncated));
@@ -85,7 +85,7 @@ pub(super) fn truncated(record: &Record) -> Option<Found> {
     })
 }
 
-pub(super) fn corrupt(record: &Record) -> Option<Found> {
+pub(super) fn corrupt(record: &Record) -> Option<TextAndHint> {
     (record.delivery.messages.corrupt > 0).then(|| {
         let text = format!(
             "{} messages arrived changed: subscribers could not undo `transform`",
@@ -95,7 +95,7 @@ pub(super) fn corrupt(record: &Record) -> Option<Found> {
     })
 }
 
-pub(super) fn left_in_sockets(record: &Record) -> Option<Found> {
+pub(super) fn left_in_sockets(record: &Record) -> Option<TextAndHint> {
     (record.delivery.at_end.socket_unsent_bytes > 0).then(|| {
         let text =
             format!("{} bytes were still in our sockets at the end", count(record.delivery.at_end.socket_unsent_bytes));
@@ -103,7 +103,7 @@ pub(super) fn left_in_sockets(record: &Record) -> Option<Found> {
     })
 }
 
-pub(super) fn delivered_after_refusal(record: &Record) -> Option<Found> {
+pub(super) fn delivered_after_refusal(record: &Record) -> Option<TextAndHint> {
     (record.delivery.messages.delivered_after_refusal > 0).then(|| {
         let text = format!(
             "{} refused messages were delivered all the same",
@@ -113,7 +113,7 @@ pub(super) fn delivered_after_refusal(record: &Record) -> Option<Found> {
     })
 }
 
-pub(super) fn clients_left_out(record: &Record) -> Option<Found> {
+pub(super) fn clients_left_out(record: &Record) -> Option<TextAndHint> {
     let log = record.message_log.as_ref()?;
     let text = match &log.by_client {
         None => format!("{BY_CLIENT_FILE} is not written: the run has more than 100,000 clients"),
@@ -125,7 +125,7 @@ pub(super) fn clients_left_out(record: &Record) -> Option<Found> {
     Some((text, format!("compute them from {}, or run with fewer clients or messages", log.file)))
 }
 
-pub(super) fn log_partial(record: &Record) -> Option<Found> {
+pub(super) fn log_partial(record: &Record) -> Option<TextAndHint> {
     let log = record.message_log.as_ref().filter(|log| log.is_partial())?;
     let why = log.why.as_ref().map_or_else(String::new, |why| format!(": {why}"));
     // What a worker that was lost had noted, nobody can count.

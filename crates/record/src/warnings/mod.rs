@@ -12,7 +12,7 @@ use crate::codes::Page;
 use crate::record::{Record, Warning};
 
 /// What a warning found: its text and its hint.
-type Found = (String, String);
+type TextAndHint = (String, String);
 
 /// A kind of warning.
 pub struct WarningKind {
@@ -25,7 +25,7 @@ pub struct WarningKind {
     /// What to do about it.
     pub remedy: &'static str,
     /// Looks for it; `None` where there is nothing to say.
-    find: fn(&Record) -> Option<Found>,
+    find: fn(&Record) -> Option<TextAndHint>,
 }
 
 impl WarningKind {
@@ -66,7 +66,7 @@ pub const WARNINGS: [WarningKind; 23] = [
     },
     WarningKind {
         code: "W03",
-        title: "granted delivery level lower than asked for",
+        title: "granted delivery level lower than requested",
         meaning: "The system granted subscriptions a lower delivery level than was asked for, so its promises are weaker \
                   than the workload says.",
         remedy: "Check the system's configuration, or ask for that level with `--qos`.",
@@ -171,7 +171,7 @@ pub const WARNINGS: [WarningKind; 23] = [
                   tells only of those that were answered in time.",
         remedy: "Read the share of answered requests beside the round trip; lower the rate, or raise the `timeout` and the \
                  responders' `concurrency`.",
-        find: requests::without_answer,
+        find: requests::without_reply,
     },
     WarningKind {
         code: "W17",
@@ -179,7 +179,7 @@ pub const WARNINGS: [WarningKind; 23] = [
         meaning: "Requesters got further answers to a request, answers to other requests, or answers to requests that the \
                   system had refused. A responder of pubmark answers each request once.",
         remedy: "See whether another client answers the same requests; otherwise report it to the system's authors.",
-        find: requests::wrong_answers,
+        find: requests::wrong_replies,
     },
     WarningKind {
         code: "W18",

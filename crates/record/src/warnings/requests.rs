@@ -1,6 +1,6 @@
 //! Warnings about requests and their answers.
 
-use super::Found;
+use super::TextAndHint;
 use crate::quantity::{count, percent};
 use crate::record::Record;
 
@@ -10,10 +10,10 @@ fn named(parts: &[(&str, u64)]) -> Vec<String> {
     there.map(|(name, number)| format!("{} {name}", count(*number))).collect()
 }
 
-pub(super) fn without_answer(record: &Record) -> Option<Found> {
+pub(super) fn without_reply(record: &Record) -> Option<TextAndHint> {
     let requests = record.requests.as_ref()?;
     let books = &requests.outcomes;
-    let missing = books.without_answer();
+    let missing = books.without_reply();
     if missing == 0 {
         return None;
     }
@@ -33,7 +33,7 @@ pub(super) fn without_answer(record: &Record) -> Option<Found> {
     Some((text, "lower the rate, or raise `timeout` and the responders' `concurrency`".to_string()))
 }
 
-pub(super) fn wrong_answers(record: &Record) -> Option<Found> {
+pub(super) fn wrong_replies(record: &Record) -> Option<TextAndHint> {
     let books = record.requests.as_ref()?.outcomes;
     let parts = [
         ("further answers", books.duplicated),

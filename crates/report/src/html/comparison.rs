@@ -16,7 +16,7 @@ const CONTENTS: [(&str, &str); 5] = [
     ("scorecard", "Scorecard"),
     ("latency", "Latency"),
     ("figures", "Every figure"),
-    ("runs", "Can they be believed?"),
+    ("runs", "Are the runs valid?"),
     ("reproduce", "Repeat it"),
 ];
 
@@ -41,7 +41,7 @@ pub fn comparison(comparison: &Comparison) -> String {
             section #latency { h2 { "Latency" } (figure::figure("percentiles", &curves::compared(comparison))) }
             section #figures { h2 { "Every figure" } (figures(comparison)) }
         }
-        section #runs { h2 { "Can they be believed?" } (runs(comparison)) (differences(comparison)) }
+        section #runs { h2 { "Are the runs valid?" } (runs(comparison)) (differences(comparison)) }
         section #reproduce { h2 { "Repeat it" } (commands(comparison)) }
     };
     page(&format!("{}: comparison", first.record.workload.name), &body)

@@ -50,7 +50,7 @@ pub(super) fn section(record: &Record) -> Markup {
             caption { "Messages from each fault to the next; those before the first fault beside them" }
             thead { tr {
                 th { "since" } th.number { "QoS" }
-                @for name in ["expected", "lost", "unknown", "twice", "out of order", "late", "not sent", "sent to nobody"] {
+                @for name in ["expected", "lost", "unknown", "twice", "out of order", "late", "not sent", "sent without a receiver"] {
                     th.number { (name) }
                 }
             } }

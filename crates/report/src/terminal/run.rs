@@ -15,13 +15,13 @@ use crate::words;
 /// The summary of a run, with a final newline.
 pub fn summary(record: &Record, options: &TerminalOptions) -> String {
     if options.verbose {
-        return draw(record, options, &Room::ALL).text(options.colour);
+        return draw(record, options, &Detail::ALL).text(options.colour);
     }
     // Reasons and single links give way until everything fits; what is left out is counted.
     let limits = [(4, 3), (3, 2), (2, 2), (2, 1), (1, 1), (1, 0)];
     let mut page = Page::new(options.columns);
     for (reasons, parts) in limits {
-        page = draw(record, options, &Room { reasons, parts });
+        page = draw(record, options, &Detail { reasons, parts });
         if page.lines() <= LINES {
             break;
         }
@@ -30,20 +30,20 @@ pub fn summary(record: &Record, options: &TerminalOptions) -> String {
 }
 
 /// How much of what varies in length is shown.
-struct Room {
+struct Detail {
     reasons: usize,
     /// Links, faults, and classes of messages whose time is divided.
     parts: usize,
 }
 
-impl Room {
-    const ALL: Room = Room { reasons: usize::MAX, parts: usize::MAX };
+impl Detail {
+    const ALL: Detail = Detail { reasons: usize::MAX, parts: usize::MAX };
 }
 
 /// A warning that the first screen shows by what it leaves out: a percentile of too few samples is not printed.
 const SHOWN_BY_ITSELF: &str = "W01";
 
-fn draw(record: &Record, options: &TerminalOptions, room: &Room) -> Page {
+fn draw(record: &Record, options: &TerminalOptions, room: &Detail) -> Page {
     let mut page = Page::new(options.columns);
     what(&mut page, record, options.verbose);
     page.blank();
@@ -98,7 +98,7 @@ fn what(page: &mut Page, record: &Record, verbose: bool) {
 }
 
 /// What the run was asked for besides, and what else it cost.
-fn conditions(page: &mut Page, record: &Record, room: &Room, verbose: bool) {
+fn conditions(page: &mut Page, record: &Record, room: &Detail, verbose: bool) {
     requests(page, record);
     links(page, record, room.parts);
     if !record.tables.nodes.is_empty() {

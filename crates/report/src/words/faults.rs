@@ -32,7 +32,7 @@ pub fn fault_connections(fault: &FaultRow) -> String {
     });
     if found.sessions_forgotten > 0 {
         let all = found.sessions_found + found.sessions_forgotten;
-        parts.push(format!("{} of {} kept sessions forgotten", count(found.sessions_forgotten), count(all)));
+        parts.push(format!("{} of {} persistent sessions lost", count(found.sessions_forgotten), count(all)));
     }
     parts.join(", ")
 }
@@ -67,7 +67,7 @@ pub fn fault_messages(level: &LevelBooks) -> String {
         (level.duplicated, "twice"),
         (level.overdue, "more than 2 s after they were due"),
         (level.skipped_disconnected, "not sent for want of a connection"),
-        (level.absent, "sent to nobody"),
+        (level.absent, "sent without a receiver"),
     ] {
         if number > 0 {
             parts.push(format!("{} {name}", count(number)));
@@ -86,7 +86,7 @@ pub fn promise_word(verdict: PromiseVerdict) -> &'static str {
     match verdict {
         PromiseVerdict::Kept => "kept",
         PromiseVerdict::Broken => "broken",
-        PromiseVerdict::Open => "open: nobody can tell",
+        PromiseVerdict::Open => "open: cannot be decided",
         PromiseVerdict::NotPromised => "not promised: clean sessions end with their connections",
     }
 }
@@ -146,7 +146,7 @@ mod tests {
         assert_eq!(fault(&row), "kill of the system at 30 s for 5 s");
         assert_eq!(
             fault_connections(&row),
-            "42 of 42 connections lost, noticed after 1.20 ms to 4.00 ms, all back after 2.50 s (at most 31 in a second), 21 of 21 kept sessions forgotten"
+            "42 of 42 connections lost, noticed after 1.20 ms to 4.00 ms, all back after 2.50 s (at most 31 in a second), 21 of 21 persistent sessions lost"
         );
         row.connections = FaultConnections { back: 40, all_back_s: None, ..connections };
         assert!(fault_connections(&row).contains("2 clients not back by the next fault or the end"));

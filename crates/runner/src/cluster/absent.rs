@@ -11,7 +11,7 @@ use pubmark_model::fleet::Fleet;
 use pubmark_model::placement::{Labels, NodeLabels};
 use pubmark_model::workload::Workload;
 use pubmark_protocol::capabilities::Capabilities;
-use pubmark_protocols::Spoken;
+use pubmark_protocols::ProtocolPair;
 use pubmark_record::cost::{HostUsage, ResourceRow, Usage};
 use pubmark_record::nodes::NodeRow;
 use pubmark_systems::Definition;
@@ -25,16 +25,16 @@ use crate::target::Target;
 
 /// Nodes that joined: there are none.
 #[derive(Debug)]
-pub enum Joined {}
+pub enum JoinedNodes {}
 
-impl Joined {
+impl JoinedNodes {
     /// None, or why there cannot be any.
     pub fn of(
         nodes: &Nodes,
         system_hosts: Vec<String>,
         _: &AtomicBool,
         _: &mut dyn RunObserver,
-    ) -> Result<Option<Joined>, RunError> {
+    ) -> Result<Option<JoinedNodes>, RunError> {
         match (nodes.nodes, nodes.observers) {
             (None, None) if system_hosts.is_empty() => Ok(None),
             _ => Err(RunError::input("this build of pubmark has no runs on several machines")
@@ -83,7 +83,13 @@ impl Joined {
     }
 
     /// Never called.
-    pub(crate) fn start_system(&self, _: &str, _: &RunSpec, _: Spoken, _: &AtomicBool) -> Result<Hosted, RunError> {
+    pub(crate) fn start_system(
+        &self,
+        _: &str,
+        _: &RunSpec,
+        _: ProtocolPair,
+        _: &AtomicBool,
+    ) -> Result<Hosted, RunError> {
         match *self {}
     }
 
@@ -93,7 +99,7 @@ impl Joined {
     }
 
     /// Never called.
-    pub(crate) fn launcher(self: &Arc<Joined>, _: [String; 2], _: Option<LinksOnNodes>) -> Box<dyn Launcher> {
+    pub(crate) fn launcher(self: &Arc<JoinedNodes>, _: [String; 2], _: Option<LinksOnNodes>) -> Box<dyn Launcher> {
         match **self {}
     }
 

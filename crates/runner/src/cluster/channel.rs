@@ -31,7 +31,7 @@ impl Channel {
     ///
     /// # Errors
     /// The other end is gone.
-    pub fn say(&self, said: &impl Serialize) -> io::Result<()> {
+    pub fn send(&self, said: &impl Serialize) -> io::Result<()> {
         let mut line = serde_json::to_vec(said)?;
         line.push(b'\n');
         self.stream.get_ref().set_write_timeout(Some(SAY_LIMIT))?;
@@ -42,7 +42,7 @@ impl Channel {
     ///
     /// # Errors
     /// It says something else, or more than there may be.
-    pub fn hear<T: DeserializeOwned>(&mut self) -> io::Result<Option<T>> {
+    pub fn receive<T: DeserializeOwned>(&mut self) -> io::Result<Option<T>> {
         self.stream.get_ref().set_read_timeout(None)?;
         self.read(|| Ok(()))
     }
@@ -50,8 +50,8 @@ impl Channel {
     /// The same, for at most so long, or until `stop` is set.
     ///
     /// # Errors
-    /// As [`Channel::hear`]; it is gone, or says nothing in time.
-    pub fn hear_within<T: DeserializeOwned>(&mut self, limit: Duration, stop: &AtomicBool) -> io::Result<T> {
+    /// As [`Channel::receive`]; it is gone, or says nothing in time.
+    pub fn receive_within<T: DeserializeOwned>(&mut self, limit: Duration, stop: &AtomicBool) -> io::Result<T> {
         self.stream.get_ref().set_read_timeout(Some(LOOK))?;
         let until = Instant::now() + limit;
         let over = || match (stop.load(Relaxed), Instant::now() >= until) {
@@ -84,7 +84,7 @@ impl Channel {
                 return Ok(Some(serde_json::from_slice(&line)?));
             }
             if line.len() > LONGEST {
-                return Err(io::Error::other(format!("it said {} bytes and no end", line.len())));
+                return Err(io::Error::other(format!("it sent {} bytes without an end of line", line.len())));
             }
             over()?;
         }
@@ -101,13 +101,13 @@ mod tests {
         let (one, other) = UnixStream::pair().unwrap();
         let (near, mut far) = (Channel::new(one), Channel::new(other));
         let stop = AtomicBool::new(false);
-        near.say(&(7, "seven")).unwrap();
-        assert_eq!(far.hear::<(u8, String)>().unwrap(), Some((7, "seven".to_owned())));
-        let silent = far.hear_within::<u8>(Duration::from_millis(10), &stop).unwrap_err();
+        near.send(&(7, "seven")).unwrap();
+        assert_eq!(far.receive::<(u8, String)>().unwrap(), Some((7, "seven".to_owned())));
+        let silent = far.receive_within::<u8>(Duration::from_millis(10), &stop).unwrap_err();
         assert_eq!(silent.to_string(), "it did not answer in time");
         let mut stream = near.stream.get_ref();
         stream.write_all(b"{\n").unwrap();
-        assert!(far.hear::<u8>().is_err());
+        assert!(far.receive::<u8>().is_err());
         // Somebody who says a little now and then, and never all.
         let (one, other) = UnixStream::pair().unwrap();
         let (mut slow, mut waits) = (one, Channel::new(other));
@@ -117,14 +117,14 @@ mod tests {
                 std::thread::sleep(Duration::from_millis(5));
             })
         });
-        let late = waits.hear_within::<u8>(Duration::from_millis(50), &stop).unwrap_err();
+        let late = waits.receive_within::<u8>(Duration::from_millis(50), &stop).unwrap_err();
         assert_eq!(late.to_string(), "it did not answer in time");
         talks.join().unwrap();
-        assert_eq!(waits.hear::<u8>().unwrap_err().kind(), io::ErrorKind::UnexpectedEof, "it broke off");
+        assert_eq!(waits.receive::<u8>().unwrap_err().kind(), io::ErrorKind::UnexpectedEof, "it broke off");
         stop.store(true, Relaxed);
-        assert_eq!(far.hear_within::<u8>(LOOK * 9, &stop).unwrap_err().kind(), io::ErrorKind::Interrupted);
+        assert_eq!(far.receive_within::<u8>(LOOK * 9, &stop).unwrap_err().kind(), io::ErrorKind::Interrupted);
         drop(near);
-        assert_eq!(far.hear::<u8>().unwrap(), None);
-        assert_eq!(far.hear_within::<u8>(Duration::ZERO, &stop).unwrap_err().to_string(), "it is gone");
+        assert_eq!(far.receive::<u8>().unwrap(), None);
+        assert_eq!(far.receive_within::<u8>(Duration::ZERO, &stop).unwrap_err().to_string(), "it is gone");
     }
 }

@@ -4,7 +4,7 @@ use pubmark_record::cost::{Cost, ResourceRow};
 use pubmark_record::record::SystemEnd;
 use serde::{Deserialize, Serialize};
 
-use crate::faults::Done;
+use crate::faults::FaultTimes;
 
 /// What a system came to.
 #[derive(Default, Serialize, Deserialize)]
@@ -16,7 +16,7 @@ pub struct FinishedSystem {
     /// Time that its threads waited for a processor during the drain, ns.
     pub drain_wait_ns: Option<u64>,
     /// By fault of the run: what was done; nothing of those that are not of the system.
-    pub done: Vec<Done>,
+    pub done: Vec<FaultTimes>,
     /// How it ended, if it did, and the end of its log.
     pub end: Option<(SystemEnd, String)>,
 }

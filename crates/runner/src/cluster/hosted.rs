@@ -8,12 +8,12 @@ use std::time::Duration;
 use pubmark_cluster::{Cluster, ClusterError};
 use pubmark_engine::endpoints::Endpoints;
 use pubmark_protocol::endpoint::Endpoint;
-use pubmark_protocols::Spoken;
+use pubmark_protocols::ProtocolPair;
 use pubmark_record::record::{Deviation, SystemEnd, SystemInfo};
 
 use super::FinishedSystem;
 use super::channel::Channel;
-use super::system_host::{Request, Said, StartedSystem, SystemOrder};
+use super::system_host::{HostMessage, Request, StartedSystem, SystemOrder};
 use super::system_order;
 use crate::error::{ErrorKind, RunError};
 use crate::log_in;
@@ -47,7 +47,7 @@ impl Hosted {
         cluster: &Cluster,
         name: &str,
         spec: &RunSpec,
-        spoken: Spoken,
+        spoken: ProtocolPair,
         stop: &AtomicBool,
     ) -> Result<Hosted, RunError> {
         let hosts = cluster.system_hosts();
@@ -90,15 +90,15 @@ impl Hosted {
                 .during(format!("`{name}` did not start the system"))
                 .hint(OWN_OUTPUT)
         };
-        channel.say(&Request::Start(Box::new(order))).map_err(|error| lost(&error))?;
-        let heard = channel.hear_within(START_LIMIT, stop).map_err(|error| match error.kind() {
+        channel.send(&Request::Start(Box::new(order))).map_err(|error| lost(&error))?;
+        let heard = channel.receive_within(START_LIMIT, stop).map_err(|error| match error.kind() {
             io::ErrorKind::Interrupted => interrupted(),
             _ => lost(&error),
         });
         match heard? {
-            Said::Started(started) => Hosted::of(name, channel, *started, address),
-            Said::Failed(refusal) => Err(RunError::from(refusal).during(format!("on `{name}`"))),
-            Said::Finished(_) => Err(lost(&io::Error::other("it said something else"))),
+            HostMessage::Started(started) => Hosted::of(name, channel, *started, address),
+            HostMessage::Failed(refusal) => Err(RunError::from(refusal).during(format!("on `{name}`"))),
+            HostMessage::Finished(_) => Err(lost(&io::Error::other("it sent an unexpected message"))),
         }
     }
 
@@ -140,18 +140,18 @@ impl Hosted {
     /// Devices follow their schedule from now on; the measured window starts at this time of the run's clock, ns.
     pub fn begin(&self, start_ns: u64) {
         // If it is gone, its figures are missing at the end.
-        let _ = self.channel.say(&Request::Begin { start_ns });
+        let _ = self.channel.send(&Request::Begin { start_ns });
     }
 
     /// What it came to. Where the node is lost by now, nothing is known.
     pub fn finish(&mut self, window_ns: (u64, u64), drain_ns: u64) -> FinishedSystem {
         // A run that was stopped waits for it, too.
         let stop = AtomicBool::new(false);
-        let asked = self.channel.say(&Request::Finish { window_ns, drain_ns });
-        let heard = asked.and_then(|()| self.channel.hear_within(FINISH_LIMIT, &stop));
+        let asked = self.channel.send(&Request::Finish { window_ns, drain_ns });
+        let heard = asked.and_then(|()| self.channel.receive_within(FINISH_LIMIT, &stop));
         match heard {
-            Ok(Said::Finished(finished)) => *finished,
-            Ok(Said::Started(_) | Said::Failed(_)) => self.lost("it said something else"),
+            Ok(HostMessage::Finished(finished)) => *finished,
+            Ok(HostMessage::Started(_) | HostMessage::Failed(_)) => self.lost("it sent an unexpected message"),
             Err(error) => self.lost(&error.to_string()),
         }
     }

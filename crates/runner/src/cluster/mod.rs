@@ -21,7 +21,7 @@ mod system_order;
 pub use finished::FinishedSystem;
 
 #[cfg(not(feature = "cluster"))]
-pub use absent::{Hosted, Joined, Observed, beside};
+pub use absent::{Hosted, JoinedNodes, Observed, beside};
 #[cfg(feature = "cluster")]
 pub use hosted::Hosted;
 #[cfg(feature = "cluster")]
@@ -29,6 +29,6 @@ pub use observed::{Observed, beside};
 #[cfg(feature = "cluster")]
 pub use observer::{POD, observe};
 #[cfg(feature = "cluster")]
-pub use present::{Joined, unusable};
+pub use present::{JoinedNodes, unusable};
 #[cfg(feature = "cluster")]
 pub use system_host::host_system;

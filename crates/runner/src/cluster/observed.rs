@@ -8,7 +8,7 @@ use pubmark_cluster::Cluster;
 use pubmark_record::cost::{HostUsage, ResourceRow, Usage};
 
 use super::channel::Channel;
-use super::observer::{Said, Seen, Window};
+use super::observer::{ObserverMessage, Seen, Window};
 use crate::error::{ErrorKind, RunError};
 
 /// Longest wait for an answer.
@@ -38,11 +38,11 @@ impl Observed {
                 .begin_without_clients(name, &AtomicBool::new(false))
                 .map_err(|error| RunError::from_error(ErrorKind::System, &error))?;
             let mut observer = Observer { name: name.to_owned(), channel: Channel::new(channel) };
-            match observer.hear() {
-                Ok(Said::Looks) => Ok(observer),
-                Ok(Said::Unable(why)) => Err(unable(name, &why)
+            match observer.receive() {
+                Ok(ObserverMessage::Looks) => Ok(observer),
+                Ok(ObserverMessage::Unable(why)) => Err(unable(name, &why)
                     .hint("start the system before the run, or name its process: `pubmark node --observe NAME`")),
-                Ok(Said::Saw(_)) => Err(unable(name, "it told what it saw before it was asked")),
+                Ok(ObserverMessage::Saw(_)) => Err(unable(name, "it reported before the request")),
                 Err(error) => Err(lost(&error)),
             }
         };
@@ -69,19 +69,19 @@ fn unable(name: &str, why: &str) -> RunError {
 
 impl Observer {
     fn ask(&mut self, window: Window) -> io::Result<Seen> {
-        self.channel.say(&window)?;
-        match self.hear()? {
-            Said::Saw(seen) => {
+        self.channel.send(&window)?;
+        match self.receive()? {
+            ObserverMessage::Saw(seen) => {
                 let host = seen.host.map(|host| HostUsage { url: format!("`{}`", self.name), ..host });
                 Ok(Seen { host, ..*seen })
             }
-            Said::Looks => Err(io::Error::other("it said something else")),
-            Said::Unable(why) => Err(io::Error::other(why)),
+            ObserverMessage::Looks => Err(io::Error::other("it sent an unexpected message")),
+            ObserverMessage::Unable(why) => Err(io::Error::other(why)),
         }
     }
 
-    fn hear(&mut self) -> io::Result<Said> {
-        self.channel.hear_within(ANSWER_LIMIT, &AtomicBool::new(false))
+    fn receive(&mut self) -> io::Result<ObserverMessage> {
+        self.channel.receive_within(ANSWER_LIMIT, &AtomicBool::new(false))
     }
 }
 

@@ -27,7 +27,7 @@ pub struct Window {
 
 /// What the process says, a line of JSON each.
 #[derive(Debug, Serialize, Deserialize)]
-pub enum Said {
+pub enum ObserverMessage {
     /// It looks.
     Looks,
     /// It cannot; why.
@@ -56,11 +56,11 @@ pub fn observe(process: &str) -> io::Result<()> {
     let mut channel = Channel::new(control);
     let looking = match Looking::begin(process) {
         Ok(looking) => looking,
-        Err(why) => return channel.say(&Said::Unable(why)),
+        Err(why) => return channel.send(&ObserverMessage::Unable(why)),
     };
-    channel.say(&Said::Looks)?;
-    let Some(window) = channel.hear()? else { return Ok(()) };
-    channel.say(&Said::Saw(Box::new(looking.finish(window))))
+    channel.send(&ObserverMessage::Looks)?;
+    let Some(window) = channel.receive()? else { return Ok(()) };
+    channel.send(&ObserverMessage::Saw(Box::new(looking.finish(window))))
 }
 
 /// Goes on while a run does.

@@ -20,7 +20,7 @@ use pubmark_model::fleet::Fleet;
 use pubmark_model::placement::{Labels, NodeLabels};
 use pubmark_model::workload::Workload;
 use pubmark_protocol::capabilities::Capabilities;
-use pubmark_protocols::Spoken;
+use pubmark_protocols::ProtocolPair;
 use pubmark_record::cost::Usage;
 use pubmark_record::nodes::{ControlBytes, MachineUsage, NodeClock, NodeMachine, NodeRow};
 use pubmark_systems::{Definition, environment};
@@ -41,7 +41,7 @@ const JOIN_LIMIT: Duration = Duration::from_secs(60);
 
 /// Nodes that joined: of one run, or of several that are made one after the other.
 #[derive(Debug)]
-pub struct Joined {
+pub struct JoinedNodes {
     cluster: Cluster,
     wanted: NodesRequired,
     limit: Duration,
@@ -49,7 +49,7 @@ pub struct Joined {
     announced: Option<Credentials>,
 }
 
-impl Joined {
+impl JoinedNodes {
     /// Listens for nodes, also those of these names that start systems, and waits until all are there; `None` if none are wanted.
     ///
     /// # Errors
@@ -59,7 +59,7 @@ impl Joined {
         system_hosts: Vec<String>,
         stop: &AtomicBool,
         observer: &mut dyn RunObserver,
-    ) -> Result<Option<Joined>, RunError> {
+    ) -> Result<Option<JoinedNodes>, RunError> {
         let wanted = [nodes.nodes, nodes.observers].map(|count| usize::from(count.unwrap_or(0)));
         let wanted = NodesRequired { nodes: wanted[0], observers: wanted[1], system_hosts };
         if wanted == NodesRequired::default() {
@@ -85,7 +85,7 @@ impl Joined {
         })?;
         let limit = nodes.join_limit.unwrap_or(JOIN_LIMIT);
         let joined =
-            Joined { cluster, wanted: wanted.clone(), limit, announced: nodes.announce.then_some(credentials) };
+            JoinedNodes { cluster, wanted: wanted.clone(), limit, announced: nodes.announce.then_some(credentials) };
         observer.event(&RunEvent::WaitsForNodes {
             nodes: wanted.nodes,
             observers: wanted.observers,
@@ -227,7 +227,7 @@ impl Joined {
         &self,
         name: &str,
         spec: &RunSpec,
-        spoken: Spoken,
+        spoken: ProtocolPair,
         stop: &AtomicBool,
     ) -> Result<Hosted, RunError> {
         Hosted::start(&self.cluster, name, spec, spoken, stop)
@@ -239,7 +239,11 @@ impl Joined {
     }
 
     /// What starts workers on them for clients that speak this.
-    pub(crate) fn launcher(self: &Arc<Joined>, speaks: [String; 2], links: Option<LinksOnNodes>) -> Box<dyn Launcher> {
+    pub(crate) fn launcher(
+        self: &Arc<JoinedNodes>,
+        speaks: [String; 2],
+        links: Option<LinksOnNodes>,
+    ) -> Box<dyn Launcher> {
         Box::new(OnNodes { joined: Arc::clone(self), speaks, links })
     }
 
@@ -354,7 +358,7 @@ pub fn unusable(error: &ClusterError, folder: &Path) -> RunError {
 /// Starts workers on nodes for clients that speak this.
 #[derive(Debug)]
 struct OnNodes {
-    joined: Arc<Joined>,
+    joined: Arc<JoinedNodes>,
     speaks: [String; 2],
     links: Option<LinksOnNodes>,
 }

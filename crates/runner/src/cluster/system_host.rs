@@ -25,7 +25,7 @@ use super::FinishedSystem;
 use super::channel::Channel;
 use super::system_order;
 use crate::error::{ErrorKind, RunError};
-use crate::faults::Conductor;
+use crate::faults::FaultInjector;
 use crate::host::Host;
 use crate::life::Life;
 use crate::prepare::CheckedRun;
@@ -63,7 +63,7 @@ pub struct SystemOrder {
 
 /// What the process says.
 #[derive(Serialize, Deserialize)]
-pub enum Said {
+pub enum HostMessage {
     /// The system is ready.
     Started(Box<StartedSystem>),
     /// It could not be started.
@@ -111,18 +111,18 @@ pub fn host_system() -> io::Result<()> {
     remote::beat(&progress, 0)?;
     remote::follow_clock(&progress, workers::end)?;
     let mut channel = Channel::new(control);
-    let order = match channel.hear()? {
+    let order = match channel.receive()? {
         Some(Request::Start(order)) => order,
         Some(Request::Begin { .. } | Request::Finish { .. }) => return Err(io::Error::other("no system was started")),
         None => return Ok(()),
     };
     let (run, mut target) = match start(*order) {
         Ok(started) => started,
-        Err(error) => return channel.say(&Said::Failed(error.into())),
+        Err(error) => return channel.send(&HostMessage::Failed(error.into())),
     };
     match started(&target) {
-        Ok(started) => channel.say(&Said::Started(Box::new(started)))?,
-        Err(error) => return channel.say(&Said::Failed(error.into())),
+        Ok(started) => channel.send(&HostMessage::Started(Box::new(started)))?,
+        Err(error) => return channel.send(&HostMessage::Failed(error.into())),
     }
     serve(&run, &mut target, &mut channel)
 }
@@ -161,7 +161,7 @@ fn serve(run: &CheckedRun, target: &mut Target, channel: &mut Channel) -> io::Re
     thread::scope(|scope| {
         let of_system = |fault: &Occurrence| fault.kind.scope() == Scope::System;
         let running = target.running.as_mut();
-        let conductor = Conductor::start(scope, &run.workload, &run.faults, of_system, running, None);
+        let conductor = FaultInjector::start(scope, &run.workload, &run.faults, of_system, running, None);
         let follow = || {
             let mut edges = 0;
             while !over.load(Relaxed) {
@@ -178,7 +178,7 @@ fn serve(run: &CheckedRun, target: &mut Target, channel: &mut Channel) -> io::Re
         };
         let follower = scope.spawn(follow);
         let heard = loop {
-            match channel.hear() {
+            match channel.receive() {
                 Ok(Some(Request::Begin { start_ns })) => {
                     life.lock().unwrap_or_else(PoisonError::into_inner).schedule_begins();
                     window_ns.store(start_ns, Relaxed);
@@ -215,5 +215,5 @@ fn serve(run: &CheckedRun, target: &mut Target, channel: &mut Channel) -> io::Re
     // In order, before anything is said: the next repetition begins when it was heard.
     target.running = None;
     let finished = FinishedSystem { cost, rows: rows.collect(), drain_wait_ns, done, end };
-    channel.say(&Said::Finished(Box::new(finished)))
+    channel.send(&HostMessage::Finished(Box::new(finished)))
 }

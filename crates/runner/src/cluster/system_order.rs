@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 
 use pubmark_model::workload::Credentials;
-use pubmark_protocols::Spoken;
+use pubmark_protocols::ProtocolPair;
 
 use crate::error::RunError;
 use crate::spec::{Connection, Nodes, Protocols, RunSpec, TargetSpec, WorkloadSource};
@@ -39,7 +39,7 @@ pub fn of_system(spec: &RunSpec, spoken: [String; 2], login: Option<Credentials>
 }
 
 /// What clients of a run speak, by name.
-pub fn names(spoken: Spoken) -> [String; 2] {
+pub fn names(spoken: ProtocolPair) -> [String; 2] {
     [spoken.publish, spoken.subscribe].map(|side| side.capabilities.name.to_owned())
 }
 

@@ -15,7 +15,7 @@ use crate::linked::Linked;
 
 /// What was done of a fault; times are ns of `CLOCK_MONOTONIC`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Done {
+pub struct FaultTimes {
     /// When it was begun.
     pub done_ns: Option<u64>,
     /// When it was put right again.
@@ -24,12 +24,12 @@ pub struct Done {
     pub failure: Option<String>,
 }
 
-impl Done {
+impl FaultTimes {
     /// What was done by several threads, each at its own links: the latest of each time, and what went wrong first. Nothing was done where
     /// one of them did nothing.
-    pub fn and(self, other: &Done) -> Done {
+    pub fn and(self, other: &FaultTimes) -> FaultTimes {
         let latest = |one: Option<u64>, other: Option<u64>| Some(one?.max(other?));
-        Done {
+        FaultTimes {
             done_ns: latest(self.done_ns, other.done_ns),
             ended_ns: latest(self.ended_ns, other.ended_ns),
             failure: self.failure.or_else(|| other.failure.clone()),
@@ -38,13 +38,13 @@ impl Done {
 }
 
 /// The running thread.
-pub struct Conductor<'scope> {
+pub struct FaultInjector<'scope> {
     begin: Sender<u64>,
-    thread: Option<ScopedJoinHandle<'scope, Vec<Done>>>,
+    thread: Option<ScopedJoinHandle<'scope, Vec<FaultTimes>>>,
     faults: usize,
 }
 
-impl<'scope> Conductor<'scope> {
+impl<'scope> FaultInjector<'scope> {
     /// Starts it for the faults that are `meant`; it waits for the start of the measured window to be told.
     pub fn start<'env>(
         scope: &'scope Scope<'scope, 'env>,
@@ -53,14 +53,14 @@ impl<'scope> Conductor<'scope> {
         meant: impl Fn(&Occurrence) -> bool,
         system: Option<&'env mut RunningSystem>,
         linked: Option<&'env Linked>,
-    ) -> Conductor<'scope> {
+    ) -> FaultInjector<'scope> {
         let (begin, told) = mpsc::channel();
         let faults = occurrences.len();
         let meant: Vec<bool> = occurrences.iter().map(meant).collect();
         let has_work = meant.contains(&true);
-        let work = move || Breaker { workload, system, linked, told }.carry_out(occurrences, &meant);
+        let work = move || Breaker { workload, system, linked, told }.inject(occurrences, &meant);
         let thread = has_work.then(|| scope.spawn(work));
-        Conductor { begin, thread, faults }
+        FaultInjector { begin, thread, faults }
     }
 
     /// Where the start of the measured window is told, ns of `CLOCK_MONOTONIC`.
@@ -69,12 +69,13 @@ impl<'scope> Conductor<'scope> {
     }
 
     /// Ends it, and says what was done of each fault. What was broken and not put right is put right first.
-    pub fn finish(self) -> Vec<Done> {
+    pub fn finish(self) -> Vec<FaultTimes> {
         drop(self.begin);
-        let failed = || vec![Done { failure: Some("its thread failed".to_owned()), ..Done::default() }; self.faults];
+        let failed =
+            || vec![FaultTimes { failure: Some("its thread failed".to_owned()), ..FaultTimes::default() }; self.faults];
         match self.thread {
             Some(thread) => thread.join().unwrap_or_else(|_| failed()),
-            None => vec![Done::default(); self.faults],
+            None => vec![FaultTimes::default(); self.faults],
         }
     }
 }
@@ -97,8 +98,8 @@ struct Breaker<'env> {
 }
 
 impl Breaker<'_> {
-    fn carry_out(mut self, occurrences: &[Occurrence], meant: &[bool]) -> Vec<Done> {
-        let mut all = vec![Done::default(); occurrences.len()];
+    fn inject(mut self, occurrences: &[Occurrence], meant: &[bool]) -> Vec<FaultTimes> {
+        let mut all = vec![FaultTimes::default(); occurrences.len()];
         let Ok(start_ns) = self.told.recv() else { return all };
         for ((occurrence, done), _) in occurrences.iter().zip(&mut all).zip(meant).filter(|(_, meant)| **meant) {
             let fault = &self.workload.faults[occurrence.fault];

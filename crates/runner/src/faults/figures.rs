@@ -8,13 +8,18 @@ use pubmark_model::qos::Qos;
 use pubmark_model::workload::{SessionKind, Workload};
 use pubmark_record::faults::{FaultFigures, FaultRow, LevelBooks, Reconnect, promises, summed};
 
-use super::Done;
+use super::FaultTimes;
 
 /// The figures of a run's faults; `None` in a run without any.
-pub fn figures(plan: &RunPlan, outcome: &Outcome, occurrences: &[Occurrence], done: &[Done]) -> Option<FaultFigures> {
+pub fn figures(
+    plan: &RunPlan,
+    outcome: &Outcome,
+    occurrences: &[Occurrence],
+    done: &[FaultTimes],
+) -> Option<FaultFigures> {
     let noted = outcome.faults.as_ref()?;
     let (start_ns, end_ns) = outcome.window_ns;
-    let done: Vec<Done> = occurrences
+    let done: Vec<FaultTimes> = occurrences
         .iter()
         .enumerate()
         .map(|(number, occurrence)| match occurrence.kind.scope() {
@@ -73,10 +78,10 @@ fn fault<'a>(plan: &'a RunPlan, occurrence: &Occurrence) -> &'a Fault {
 }
 
 /// A fault of connections, which the engine's threads did.
-fn by_engine(noted: &FaultOutcome, number: usize, occurrence: &Occurrence, start_ns: u64) -> Done {
+fn by_engine(noted: &FaultOutcome, number: usize, occurrence: &Occurrence, start_ns: u64) -> FaultTimes {
     let done_ns = noted.notes.broken_at_ns.get(number).copied().flatten();
     let end_ns = start_ns.saturating_add(occurrence.end_ns());
-    Done {
+    FaultTimes {
         done_ns: done_ns.map(|(first_ns, _)| first_ns),
         // Their end is a time until which clients are held off, or after which they give up.
         ended_ns: done_ns.zip(occurrence.length_ns).map(|((_, last_ns), _)| last_ns.max(end_ns)),

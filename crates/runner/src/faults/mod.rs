@@ -12,10 +12,10 @@ use pubmark_model::fault::{self, Fault, FaultKind, Occurrence, Scope};
 use pubmark_model::workload::Workload;
 
 use crate::error::RunError;
-use crate::target::Wanted;
-use pubmark_protocols::Spoken;
+use crate::target::CheckedTarget;
+use pubmark_protocols::ProtocolPair;
 
-pub use conductor::{Conductor, Done};
+pub use conductor::{FaultInjector, FaultTimes};
 pub use figures::figures;
 pub use progress::FaultProgress;
 
@@ -51,7 +51,7 @@ pub fn planned(workload: &Workload, occurrences: &[Occurrence]) -> Arc<[PlannedF
 ///
 /// # Errors
 /// A system that is not ours to break, clients whose connections are a library's, a group without a link.
-pub fn validate(workload: &Workload, spoken: Spoken, wanted: &Wanted) -> Result<(), RunError> {
+pub fn validate(workload: &Workload, spoken: ProtocolPair, wanted: &CheckedTarget) -> Result<(), RunError> {
     workload.faults.iter().try_for_each(|fault| match fault.kind.scope() {
         Scope::System => of_system(fault, wanted),
         Scope::Connections => of_connections(fault, spoken),
@@ -59,19 +59,19 @@ pub fn validate(workload: &Workload, spoken: Spoken, wanted: &Wanted) -> Result<
     })
 }
 
-fn of_system(fault: &Fault, wanted: &Wanted) -> Result<(), RunError> {
+fn of_system(fault: &Fault, wanted: &CheckedTarget) -> Result<(), RunError> {
     let kind = fault.kind.as_str();
     let refused = |why: String, hint: &str| Err(RunError::unsupported(why).hint(hint));
     match wanted {
-        Wanted::External { .. } => refused(
+        CheckedTarget::External { .. } => refused(
             format!("`{kind}` of a system that pubmark did not start is not pubmark's to do"),
             "`--system NAME` in place of `--endpoint`; `reset` and `cut` break connections to any system",
         ),
-        Wanted::Brokerless { .. } => refused(
+        CheckedTarget::Brokerless { .. } => refused(
             format!("`{kind}` breaks a broker, and there is none: clients meet without one"),
             "a system with a broker (`pubmark list systems`)",
         ),
-        Wanted::Started { options, .. } => {
+        CheckedTarget::Started { options, .. } => {
             let servers = options.topology.brokers.max(1);
             match fault.server {
                 Some(number) if number > servers => refused(
@@ -84,7 +84,7 @@ fn of_system(fault: &Fault, wanted: &Wanted) -> Result<(), RunError> {
     }
 }
 
-fn of_connections(fault: &Fault, spoken: Spoken) -> Result<(), RunError> {
+fn of_connections(fault: &Fault, spoken: ProtocolPair) -> Result<(), RunError> {
     match [spoken.publish, spoken.subscribe].into_iter().find(|side| !side.breaks) {
         None => Ok(()),
         Some(side) => Err(RunError::unsupported(format!(

@@ -68,7 +68,7 @@ impl<'a> Behind<'a> {
 }
 
 /// Addresses of a workload's networks.
-pub struct Places {
+pub struct NetworkAddresses {
     /// Of the core, and of each network.
     pub all: Vec<IpAddr>,
     /// Which of them is that of each device group.
@@ -77,7 +77,7 @@ pub struct Places {
     pub subscribers: Vec<u16>,
 }
 
-impl Places {
+impl NetworkAddresses {
     /// That of all subscriber groups, if they have one in common.
     pub fn of_all_subscribers(&self) -> Option<u16> {
         let first = *self.subscribers.first()?;
@@ -92,14 +92,14 @@ impl Places {
 }
 
 /// Where groups will be; `None` where none is behind a link.
-pub fn places(workload: &Workload) -> Option<Places> {
+pub fn places(workload: &Workload) -> Option<NetworkAddresses> {
     let behind = Behind::of(workload);
     if behind.members.is_empty() {
         return None;
     }
     let groups = (0..behind.members.len()).map(|group| addresses::group_v4(group, 0));
     let numbered = |networks: &[Option<u16>]| networks.iter().map(|network| network.map_or(0, |own| own + 1)).collect();
-    Some(Places {
+    Some(NetworkAddresses {
         all: std::iter::once(addresses::CORE_V4).chain(groups).map(IpAddr::from).collect(),
         devices: numbered(&behind.devices),
         subscribers: numbered(&behind.subscribers),

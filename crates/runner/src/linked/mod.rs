@@ -20,7 +20,7 @@ use pubmark_model::fault::Fault;
 use pubmark_model::link::Link;
 use pubmark_model::workload::Workload;
 use pubmark_protocol::network;
-use pubmark_protocols::Spoken;
+use pubmark_protocols::ProtocolPair;
 use pubmark_record::efficiency::PacketCounts;
 use pubmark_record::links::{LinkBackEnd, LinkGroup};
 use serde::{Deserialize, Serialize};
@@ -30,7 +30,7 @@ use crate::relayed::Relayed;
 use crate::spec::{self, RunSpec};
 
 use behind::Behind;
-pub use behind::{Places, places};
+pub use behind::{NetworkAddresses, places};
 pub use report::{LinkReport, asked, figures};
 
 /// Is any group behind a link?
@@ -139,7 +139,7 @@ pub fn claim() -> Result<(), RunError> {
 }
 
 /// Do devices open connections, and subscribers?
-pub fn connect(spoken: Spoken) -> [bool; 2] {
+pub fn connect(spoken: ProtocolPair) -> [bool; 2] {
     [spoken.publish, spoken.subscribe].map(|side| !side.capabilities.features.datagrams)
 }
 

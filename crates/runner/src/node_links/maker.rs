@@ -15,7 +15,7 @@ use pubmark_protocol::clock;
 
 use super::{NodeOrder, NodeReport};
 use crate::error::RunError;
-use crate::faults::{self, Conductor, Done};
+use crate::faults::{self, FaultInjector, FaultTimes};
 use crate::linked::{self, CarriedNow, Extent, Linked};
 use crate::relay::RelayProcess;
 use crate::relayed::Relayed;
@@ -24,12 +24,12 @@ use crate::relayed::Relayed;
 pub struct NodeLinks {
     order: NodeOrder,
     relay: Arc<RelayProcess>,
-    made: Option<Made>,
+    made: Option<ActiveLinks>,
     watch: Option<Watch>,
 }
 
 /// Links at work.
-struct Made {
+struct ActiveLinks {
     linked: Arc<Linked>,
     workload: Arc<Workload>,
     faults: Arc<[Occurrence]>,
@@ -46,7 +46,7 @@ struct Watch {
 #[derive(Default)]
 struct Watched {
     carried: [Option<CarriedNow>; 2],
-    done: Vec<Done>,
+    done: Vec<FaultTimes>,
 }
 
 fn words(error: &RunError) -> String {
@@ -93,7 +93,7 @@ impl NodeLinks {
         };
         let faults = faults::occurrences(&workload, plan.seed, Duration::from_nanos(plan.timeline.duration_ns))?;
         let duration_ns = plan.timeline.duration_ns;
-        self.made = Some(Made { linked: Arc::new(linked), workload, faults, duration_ns });
+        self.made = Some(ActiveLinks { linked: Arc::new(linked), workload, faults, duration_ns });
         Ok(RunPlan { networks, publish_at, subscribe_at, ..plan })
     }
 
@@ -140,7 +140,7 @@ impl AccessNetwork for NodeLinks {
             };
             let of_links = |fault: &Occurrence| fault.kind.scope() == Scope::Links;
             thread::scope(|scope| {
-                let conductor = Conductor::start(scope, &workload, &faults, of_links, None, Some(&linked));
+                let conductor = FaultInjector::start(scope, &workload, &faults, of_links, None, Some(&linked));
                 // Nobody listens in a run without such faults.
                 let _ = conductor.begin().send(start_ns);
                 let mut carried = [None, None];

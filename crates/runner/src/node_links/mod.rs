@@ -8,10 +8,10 @@ use pubmark_engine::remote::AccessReport;
 use pubmark_engine::shares::WorkerLocation;
 use pubmark_model::fault::{Occurrence, Scope};
 use pubmark_model::workload::Workload;
-use pubmark_protocols::Spoken;
+use pubmark_protocols::ProtocolPair;
 use serde::{Deserialize, Serialize};
 
-use crate::faults::Done;
+use crate::faults::FaultTimes;
 use crate::linked::{self, Extent, LinkReport};
 use crate::spec::Netem;
 
@@ -36,7 +36,7 @@ pub struct NodeReport {
     /// What links carried.
     pub links: LinkReport,
     /// By fault of the run, in order of time: what was done; nothing of those that are not of links.
-    pub done: Vec<Done>,
+    pub done: Vec<FaultTimes>,
 }
 
 /// Links that nodes make for their clients.
@@ -51,7 +51,7 @@ pub struct LinksOnNodes {
 
 impl LinksOnNodes {
     /// Those of a plan whose clients speak this; `None` if no group is behind a link.
-    pub fn of(plan: &RunPlan, spoken: Spoken, netem: Netem) -> Option<LinksOnNodes> {
+    pub fn of(plan: &RunPlan, spoken: ProtocolPair, netem: Netem) -> Option<LinksOnNodes> {
         let connects = linked::connect(spoken);
         linked::any(&plan.workload).then_some(LinksOnNodes { netem, connects, by_network: plan.by_network })
     }
@@ -76,14 +76,14 @@ pub struct Reported {
     /// What links carried, by process, with the number of its node.
     pub links: Vec<(u16, LinkReport)>,
     /// By fault of the run: what was done; of those that are not of links, nothing.
-    pub done: Vec<Done>,
+    pub done: Vec<FaultTimes>,
 }
 
 impl Reported {
     /// Reads the reports of the worker processes of a run. `names` are those of its nodes, and `faults` is the number of its faults.
     pub fn read(access: &[AccessReport], workload: &Workload, names: &[String], faults: usize) -> Reported {
         let mut links = vec![];
-        let mut done: Option<Vec<Done>> = None;
+        let mut done: Option<Vec<FaultTimes>> = None;
         for access in access {
             let node = access.location.node;
             let name = names.get(usize::from(node)).map_or("", String::as_str);
@@ -103,13 +103,13 @@ impl Reported {
                 report.links.groups.iter_mut().for_each(|group| group.group = format!("{} at {name}", group.group));
             }
             links.push((node, report.links));
-            report.done.resize(faults, Done::default());
+            report.done.resize(faults, FaultTimes::default());
             done = Some(match done {
                 None => report.done,
                 Some(known) => known.into_iter().zip(&report.done).map(|(one, other)| one.and(other)).collect(),
             });
         }
-        Reported { links, done: done.unwrap_or_else(|| vec![Done::default(); faults]) }
+        Reported { links, done: done.unwrap_or_else(|| vec![FaultTimes::default(); faults]) }
     }
 
     /// Longest that a relay held a byte, ns; `u64::MAX` if that is not known of one.
@@ -118,7 +118,7 @@ impl Reported {
     }
 
     /// Puts what nodes did into what the coordinator did.
-    pub fn add_done(&self, faults: &[Occurrence], done: &mut [Done]) {
+    pub fn add_done(&self, faults: &[Occurrence], done: &mut [FaultTimes]) {
         let of_links =
             faults.iter().zip(done).zip(&self.done).filter(|((fault, _), _)| fault.kind.scope() == Scope::Links);
         of_links.for_each(|((_, done), theirs)| done.clone_from(theirs));
@@ -134,7 +134,10 @@ mod tests {
     }
 
     fn report(node: u16, done_ns: u64) -> AccessReport {
-        let done = vec![Done::default(), Done { done_ns: Some(done_ns), ended_ns: Some(done_ns + 9), failure: None }];
+        let done = vec![
+            FaultTimes::default(),
+            FaultTimes { done_ns: Some(done_ns), ended_ns: Some(done_ns + 9), failure: None },
+        ];
         let group = pubmark_record::links::LinkGroup { group: "cameras".to_owned(), ..Default::default() };
         let links = LinkReport { groups: vec![group], relay_held_ns: done_ns, ..LinkReport::default() };
         let location = WorkerLocation { node, network: None, group: None };
@@ -149,7 +152,10 @@ mod tests {
             reported.links.iter().flat_map(|(_, links)| &links.groups).map(|group| group.group.as_str()).collect();
         assert_eq!(groups, ["cameras at edge-1", "cameras at edge-2"]);
         assert_eq!(reported.held_ns(), 7);
-        assert_eq!(reported.done, [Done::default(), Done { done_ns: Some(7), ended_ns: Some(16), failure: None }]);
+        assert_eq!(
+            reported.done,
+            [FaultTimes::default(), FaultTimes { done_ns: Some(7), ended_ns: Some(16), failure: None }]
+        );
     }
 
     #[test]

@@ -225,7 +225,7 @@ pub struct Window {
     #[serde(with = "text::one")]
     #[schemars(with = "String")]
     pub duration: Duration,
-    /// Longest wait for stragglers after the window.
+    /// Longest wait for late messages after the window.
     #[serde(with = "text::one")]
     #[schemars(with = "String")]
     pub drain: Duration,

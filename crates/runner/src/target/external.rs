@@ -4,11 +4,11 @@ use pubmark_engine::endpoints::Endpoints;
 use pubmark_model::workload::Credentials;
 use pubmark_protocol::endpoint::{Endpoint, Identity};
 use pubmark_protocol::tls::TlsSetup;
-use pubmark_protocols::Spoken;
+use pubmark_protocols::ProtocolPair;
 use pubmark_record::record::{BackEndKind, Deviation, SystemInfo};
 use pubmark_systems::Definition;
 
-use super::{Target, Wanted, definition};
+use super::{CheckedTarget, Target, definition};
 use crate::endpoint::Written;
 use crate::error::RunError;
 use crate::host::Host;
@@ -19,10 +19,10 @@ use crate::{brokerless, certificates};
 pub(super) fn external(
     url: &str,
     spec: &RunSpec,
-    spoken: Spoken,
+    spoken: ProtocolPair,
     login: Option<Credentials>,
     host: &Host,
-) -> Result<Wanted, RunError> {
+) -> Result<CheckedTarget, RunError> {
     let written = Written::parse(url, &spoken.publish.capabilities)?;
     let second = spec.target.subscribe_endpoint.as_deref();
     if second.is_none() && spoken.second().is_none() && spoken.subscribe.capabilities.features.two_ports {
@@ -73,7 +73,7 @@ pub(super) fn external(
     let endpoint = Box::new(resolved(written, spec, login, host)?);
     let unchecked = spec.connection.tls_insecure;
     let placed = spec.target.placed.clone().map(Box::new);
-    Ok(Wanted::External { endpoint, subscribe_endpoint, unchecked, definition, placed })
+    Ok(CheckedTarget::External { endpoint, subscribe_endpoint, unchecked, definition, placed })
 }
 
 /// An endpoint with its log-in, its authorities, its name looked up.

@@ -204,7 +204,7 @@ impl Cgroup {
         folders(&self.place)
     }
 
-    /// Processes killed in it for want of memory; `None` where the kernel does not count them.
+    /// Processes in it that the kernel OOM-killed; `None` where the kernel does not count them.
     pub fn out_of_memory_kills(&self) -> Option<u64> {
         let events = self.place.unified.as_ref().map(|folder| folder.join("memory.events"));
         let control = self.place.memory.as_ref().map(|folder| folder.join("memory.oom_control"));

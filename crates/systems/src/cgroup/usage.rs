@@ -29,7 +29,7 @@ pub struct LimitCounters {
     pub throttled_ns: Option<u64>,
     /// Times that memory was at its limit.
     pub memory_limit_hits: Option<u64>,
-    /// Processes killed for want of memory.
+    /// OOM-killed processes.
     pub out_of_memory_kills: Option<u64>,
 }
 

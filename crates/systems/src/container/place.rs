@@ -18,7 +18,7 @@ pub(crate) const LOOK: Duration = Duration::from_millis(50);
 pub struct ContainerEnd {
     /// Status of its first process; 128 and the signal's number where a signal ended it.
     pub status: i32,
-    /// The engine saw the kernel end it for want of memory. `false` is no proof: not every kernel and engine tells.
+    /// The engine reports that the kernel OOM-killed it. `false` is no proof: not every kernel and engine reports it.
     pub out_of_memory: bool,
 }
 

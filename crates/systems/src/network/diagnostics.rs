@@ -100,7 +100,7 @@ impl Diagnostics {
         let mut found = Vec::new();
         for family in [libc::AF_INET, libc::AF_INET6] {
             self.ask(family as u8, states)?;
-            while self.take_answer(&mut found)? == Answer::MoreToCome {}
+            while self.take_answer(&mut found)? == ParseStatus::MoreToCome {}
         }
         Ok(found)
     }
@@ -120,7 +120,7 @@ impl Diagnostics {
         if sent == length as isize { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
-    fn take_answer(&mut self, found: &mut Vec<Socket>) -> io::Result<Answer> {
+    fn take_answer(&mut self, found: &mut Vec<Socket>) -> io::Result<ParseStatus> {
         // SAFETY: the buffer is valid for its length.
         let length =
             unsafe { libc::recv(self.socket.as_raw_fd(), self.buffer.as_mut_ptr().cast(), self.buffer.len(), 0) };
@@ -132,18 +132,18 @@ impl Diagnostics {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Answer {
+enum ParseStatus {
     MoreToCome,
     Done,
 }
 
 /// Takes the sockets out of one datagram of netlink messages.
-fn parse(mut datagram: &[u8], found: &mut Vec<Socket>) -> io::Result<Answer> {
+fn parse(mut datagram: &[u8], found: &mut Vec<Socket>) -> io::Result<ParseStatus> {
     while let (Some(length), Some(kind)) = (u32_at(datagram, 0), u16_at(datagram, 4)) {
         let length = length as usize;
         let message = datagram.get(NETLINK_HEADER..length).ok_or_else(cut_short)?;
         match i32::from(kind) {
-            libc::NLMSG_DONE => return Ok(Answer::Done),
+            libc::NLMSG_DONE => return Ok(ParseStatus::Done),
             libc::NLMSG_ERROR => {
                 let code = u32_at(message, 0).ok_or_else(cut_short)? as i32;
                 return Err(io::Error::from_raw_os_error(-code));
@@ -153,7 +153,7 @@ fn parse(mut datagram: &[u8], found: &mut Vec<Socket>) -> io::Result<Answer> {
         }
         datagram = datagram.get(aligned(length)..).unwrap_or_default();
     }
-    Ok(Answer::MoreToCome)
+    Ok(ParseStatus::MoreToCome)
 }
 
 fn socket(message: &[u8]) -> Option<Socket> {
@@ -247,7 +247,7 @@ mod tests {
         whole[0..4].copy_from_slice(&length.to_ne_bytes());
         whole[4..6].copy_from_slice(&SOCK_DIAG_BY_FAMILY.to_ne_bytes());
         let mut found = Vec::new();
-        assert_eq!(parse(&whole, &mut found).unwrap(), Answer::MoreToCome);
+        assert_eq!(parse(&whole, &mut found).unwrap(), ParseStatus::MoreToCome);
         assert_eq!((found.len(), found[0].carried), (1, None));
         for length in NETLINK_HEADER..whole.len() {
             assert!(parse(&whole[..length], &mut Vec::new()).is_err(), "{length} of {} bytes", whole.len());

@@ -150,7 +150,7 @@ impl Supervisor {
                 }
             }
             Request::Pause { pause } => self.signal(if pause { libc::SIGSTOP } else { libc::SIGCONT }),
-            Request::Stop { within_ms } => self.ask_to_end(Duration::from_millis(within_ms)),
+            Request::Stop { within_ms } => self.request_end(Duration::from_millis(within_ms)),
         }
     }
 
@@ -171,7 +171,7 @@ impl Supervisor {
         }
     }
 
-    fn ask_to_end(&mut self, within: Duration) {
+    fn request_end(&mut self, within: Duration) {
         // One that has ended meanwhile was reported already.
         if let Some(pid) = self.program {
             // SAFETY: plain system call; its status was not taken, so the group is still this program's.

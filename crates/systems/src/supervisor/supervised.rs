@@ -165,7 +165,7 @@ impl Supervised {
     }
 
     /// Asks the program to end without waiting for it.
-    pub fn ask_to_end(&mut self, within: Duration) {
+    pub fn request_end(&mut self, within: Duration) {
         if self.ended().is_none() {
             // A supervisor that cannot be asked is gone, which the next look finds out.
             let _ = self.ask(&Request::Stop { within_ms: within.as_millis() as u64 });
@@ -177,7 +177,7 @@ impl Supervised {
         match self.ended() {
             Some(End::Status(status)) => return Stopped::Before(status),
             Some(End::WithSupervisor) => return Stopped::Killed,
-            None => self.ask_to_end(within),
+            None => self.request_end(within),
         }
         self.wait_for_end(within)
     }

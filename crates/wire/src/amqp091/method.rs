@@ -46,7 +46,7 @@ pub struct Deliver {
 
 /// What became of messages of ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct Confirm {
     /// The message's number on the channel: the first one after `confirm.select` is 1.
     pub tag: u64,
     /// All up to that one.
@@ -83,8 +83,8 @@ pub enum Method<'a> {
     BasicCancel,
     BasicReturn,
     BasicDeliver(Deliver),
-    BasicAck(Answer),
-    BasicNack(Answer),
+    BasicAck(Confirm),
+    BasicNack(Confirm),
     ConfirmSelectOk,
 }
 
@@ -268,9 +268,9 @@ fn closing<'a>(method: &'static str, reader: &mut Reader<'a>) -> Result<Closing<
     })
 }
 
-fn answer(method: &'static str, reader: &mut Reader<'_>) -> Result<Answer, DecodeError> {
+fn answer(method: &'static str, reader: &mut Reader<'_>) -> Result<Confirm, DecodeError> {
     let wrong = |field| wrong(method, field);
-    Ok(Answer {
+    Ok(Confirm {
         tag: reader.long_long().ok_or_else(wrong("delivery-tag"))?,
         multiple: reader.octet().ok_or_else(wrong("multiple"))? & 1 != 0,
     })
@@ -295,7 +295,7 @@ mod tests {
         let deliver = b"\x00\x3c\x00\x3c\x01c\x00\x00\x00\x00\x00\x00\x00\x07\x01\x09amq.topic\x03a.b";
         assert_eq!(Method::read(deliver), Ok(Method::BasicDeliver(Deliver { tag: 7, redelivered: true })));
         let nack = b"\x00\x3c\x00\x78\x00\x00\x00\x00\x00\x00\x00\x05\x01";
-        assert_eq!(Method::read(nack), Ok(Method::BasicNack(Answer { tag: 5, multiple: true })));
+        assert_eq!(Method::read(nack), Ok(Method::BasicNack(Confirm { tag: 5, multiple: true })));
         assert_eq!(Method::read(b"\x00\x55\x00\x0b"), Ok(Method::ConfirmSelectOk));
         assert_eq!(Method::read(b"\x00\x32\x00\x33"), Ok(Method::QueueUnbindOk));
         let declared = b"\x00\x32\x00\x0b\x05queue\x00\x00\x00\x00\x00\x00\x00\x00";

@@ -17,8 +17,8 @@ mod write;
 pub use content::{Correlation, read_content_header, read_correlation, read_header};
 pub use error::DecodeError;
 pub use frame::{Frame, Item, Kind, Version, next};
-pub use method::{Answer, Closing, Deliver, Method, Start, Tune};
-pub use publish::{Publish, append_answer, append_body};
+pub use method::{Closing, Confirm, Deliver, Method, Start, Tune};
+pub use publish::{Publish, append_body, append_reply};
 pub use reply::{code, reply_name};
 pub use routing_key::{LONGEST_BYTES, RoutingKeyError, hears, routing_key};
 pub use write::{

@@ -81,7 +81,7 @@ impl Publish {
 }
 
 /// Appends everything of an answer but its body: to a queue, which the default exchange knows by its name (§3.1.3.1).
-pub fn append_answer(
+pub fn append_reply(
     channel: u16,
     queue: &str,
     persistent: bool,

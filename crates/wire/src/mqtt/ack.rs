@@ -4,7 +4,7 @@ use super::error::{DecodeError, EncodeError};
 use super::frame::Frame;
 use super::packet_type::{PacketType, Version};
 use super::properties::Properties;
-use super::property::Place;
+use super::property::PropertyContext;
 use super::reader::Reader;
 use super::reason;
 use super::writer::{put_fixed_header, put_two};
@@ -93,7 +93,7 @@ pub fn decode_ack<'a>(version: Version, frame: &Frame<'a>) -> Result<Ack<'a>, De
         }
         // Without properties their length may be left out too (MQTT 5.0 §3.4.2.2.1).
         if !reader.rest.is_empty() {
-            ack.properties = Properties::read(version, &mut reader, Place::Packet(packet))?;
+            ack.properties = Properties::read(version, &mut reader, PropertyContext::Packet(packet))?;
         }
     }
     reader.end()?;

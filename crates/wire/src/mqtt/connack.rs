@@ -4,7 +4,7 @@ use super::error::{DecodeError, EncodeError};
 use super::frame::Frame;
 use super::packet_type::{PacketType, Version};
 use super::properties::Properties;
-use super::property::Place;
+use super::property::PropertyContext;
 use super::reader::Reader;
 use super::reason;
 use super::writer::put_fixed_header;
@@ -54,7 +54,7 @@ pub fn decode_connack<'a>(version: Version, frame: &Frame<'a>) -> Result<Connack
     let properties = if version == Version::V5 && code != 0 && reader.rest.is_empty() {
         Properties::NONE
     } else {
-        Properties::read(version, &mut reader, Place::Packet(PACKET))?
+        Properties::read(version, &mut reader, PropertyContext::Packet(PACKET))?
     };
     reader.end()?;
     Ok(Connack { session_present: flags == 1, code, properties })

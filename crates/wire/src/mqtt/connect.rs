@@ -6,7 +6,7 @@ use super::error::{DecodeError, EncodeError};
 use super::frame::Frame;
 use super::packet_type::{PacketType, Version};
 use super::properties::Properties;
-use super::property::Place;
+use super::property::PropertyContext;
 use super::reader::Reader;
 use super::writer::{field_bytes, put_field, put_fixed_header, put_two};
 
@@ -80,7 +80,7 @@ pub fn decode_connect<'a>(frame: &Frame<'a>) -> Result<Connect<'a>, DecodeError>
     let flags = reader.byte("connect flags")?;
     check_flags(version, flags).map_err(|()| reader.value("connect flags", flags.into()))?;
     let keep_alive_s = reader.two("keep alive")?;
-    let properties = Properties::read(version, &mut reader, Place::Packet(PACKET))?;
+    let properties = Properties::read(version, &mut reader, PropertyContext::Packet(PACKET))?;
     let client_id = reader.text("client identifier")?;
     let will = if flags & WILL != 0 { Some(read_will(version, flags, &mut reader)?) } else { None };
     let user = if flags & USER_NAME != 0 { Some(reader.text("user name")?) } else { None };
@@ -101,7 +101,7 @@ fn check_flags(version: Version, flags: u8) -> Result<(), ()> {
 fn read_will<'a>(version: Version, flags: u8, reader: &mut Reader<'a>) -> Result<Will<'a>, DecodeError> {
     let level = flags >> WILL_QOS_SHIFT & 3;
     let qos = Qos::from_level(level).ok_or_else(|| reader.value("will QoS", level.into()))?;
-    let properties = Properties::read(version, reader, Place::Will)?;
+    let properties = Properties::read(version, reader, PropertyContext::Will)?;
     let topic = reader.topic("will topic")?;
     let payload = reader.binary("will payload")?;
     Ok(Will { qos, retain: flags & WILL_RETAIN != 0, topic, payload, properties })

@@ -4,7 +4,7 @@ use super::error::{DecodeError, EncodeError};
 use super::frame::Frame;
 use super::packet_type::{PacketType, Version};
 use super::properties::Properties;
-use super::property::Place;
+use super::property::PropertyContext;
 use super::reader::Reader;
 use super::reason;
 use super::writer::put_fixed_header;
@@ -66,7 +66,7 @@ fn read<'a>(version: Version, packet: PacketType, frame: &Frame<'a>) -> Result<(
     let properties = if reader.rest.is_empty() {
         Properties::NONE
     } else {
-        Properties::read(version, &mut reader, Place::Packet(packet))?
+        Properties::read(version, &mut reader, PropertyContext::Packet(packet))?
     };
     reader.end()?;
     Ok((code, properties))

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::error::{DecodeError, EncodeError};
 use super::packet_type::Version;
-use super::property::{Place, Property};
+use super::property::{Property, PropertyContext};
 use super::reader::Reader;
 use super::writer::{put_variable, variable_bytes};
 
@@ -16,7 +16,7 @@ pub struct Properties<'a>(Source<'a>);
 #[derive(Clone, Copy)]
 enum Source<'a> {
     /// Bytes that [`Properties::read`] has checked.
-    Encoded(&'a [u8], Place),
+    Encoded(&'a [u8], PropertyContext),
     List(&'a [Property<'a>]),
 }
 
@@ -60,7 +60,11 @@ impl<'a> Properties<'a> {
 
     /// Reads the length and the properties behind it; in 3.1.1 nothing.
     #[inline]
-    pub(crate) fn read(version: Version, reader: &mut Reader<'a>, place: Place) -> Result<Properties<'a>, DecodeError> {
+    pub(crate) fn read(
+        version: Version,
+        reader: &mut Reader<'a>,
+        place: PropertyContext,
+    ) -> Result<Properties<'a>, DecodeError> {
         if version == Version::V311 {
             return Ok(Properties::NONE);
         }
@@ -70,7 +74,11 @@ impl<'a> Properties<'a> {
         }
     }
 
-    fn read_some(reader: &mut Reader<'a>, length: usize, place: Place) -> Result<Properties<'a>, DecodeError> {
+    fn read_some(
+        reader: &mut Reader<'a>,
+        length: usize,
+        place: PropertyContext,
+    ) -> Result<Properties<'a>, DecodeError> {
         let bytes = reader.bytes(length, "properties")?;
         let mut inner = Reader::new(reader.packet, bytes);
         // One bit for each number that was seen; the largest is 0x2a.

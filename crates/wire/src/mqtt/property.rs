@@ -67,17 +67,17 @@ pub enum Property<'a> {
 
 /// Where a property stands: in a packet, or among a will's properties in CONNECT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum PropertyContext {
     Packet(PacketType),
     Will,
 }
 
-impl Place {
+impl PropertyContext {
     fn bit(self) -> u16 {
         match self {
-            Place::Packet(packet) => 1 << packet as u16,
+            PropertyContext::Packet(packet) => 1 << packet as u16,
             // Number 0 is no packet's.
-            Place::Will => 1,
+            PropertyContext::Will => 1,
         }
     }
 }
@@ -110,7 +110,7 @@ const ANSWERS: u16 = places(&[
 ]);
 const EVERYWHERE: u16 = ANSWERS | MESSAGE | CONNECT | places(&[PacketType::Subscribe, PacketType::Unsubscribe]);
 
-/// Where the property of this number may stand, as bits of [`Place`]; 0 for a number that is none (MQTT 5.0 table 2-4).
+/// Where the property of this number may stand, as bits of [`PropertyContext`]; 0 for a number that is none (MQTT 5.0 table 2-4).
 fn allowed_places(identifier: u32) -> u16 {
     match identifier {
         0x01 | 0x02 | 0x03 | 0x08 | 0x09 => MESSAGE,
@@ -164,16 +164,16 @@ impl<'a> Property<'a> {
     }
 
     /// May it stand more than once at this place?
-    pub(crate) fn is_repeatable(&self, place: Place) -> bool {
+    pub(crate) fn is_repeatable(&self, place: PropertyContext) -> bool {
         match self {
             Property::UserProperty(..) => true,
-            Property::SubscriptionIdentifier(_) => place == Place::Packet(PacketType::Publish),
+            Property::SubscriptionIdentifier(_) => place == PropertyContext::Packet(PacketType::Publish),
             _ => false,
         }
     }
 
     /// Reads and checks one property.
-    pub(crate) fn read(reader: &mut Reader<'a>, place: Place) -> Result<Property<'a>, DecodeError> {
+    pub(crate) fn read(reader: &mut Reader<'a>, place: PropertyContext) -> Result<Property<'a>, DecodeError> {
         let identifier = reader.variable("property identifier")?;
         if allowed_places(identifier) & place.bit() == 0 {
             return Err(DecodeError::PropertyPlace { packet: reader.packet, identifier });

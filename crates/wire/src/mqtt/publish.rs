@@ -6,7 +6,7 @@ use super::error::{DecodeError, EncodeError};
 use super::frame::Frame;
 use super::packet_type::{PacketType, Version};
 use super::properties::Properties;
-use super::property::Place;
+use super::property::PropertyContext;
 use super::reader::Reader;
 use super::text::check_topic;
 use super::writer::{field_bytes, put_field, put_fixed_header, put_two};
@@ -62,7 +62,7 @@ pub fn decode_publish<'a>(version: Version, frame: &Frame<'a>) -> Result<Publish
     let mut reader = Reader::new(PACKET, frame.body);
     let topic = reader.text("topic")?;
     let packet_id = if qos == Qos::BestEffort { None } else { Some(reader.packet_id()?) };
-    let properties = Properties::read(version, &mut reader, Place::Packet(PACKET))?;
+    let properties = Properties::read(version, &mut reader, PropertyContext::Packet(PACKET))?;
     if !check_topic(topic) && (!topic.is_empty() || properties.topic_alias().is_none()) {
         return Err(DecodeError::Topic { packet: PACKET, field: "topic" });
     }

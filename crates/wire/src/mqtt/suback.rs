@@ -4,7 +4,7 @@ use super::error::{DecodeError, EncodeError};
 use super::frame::Frame;
 use super::packet_type::{PacketType, Version};
 use super::properties::Properties;
-use super::property::Place;
+use super::property::PropertyContext;
 use super::reader::Reader;
 use super::reason;
 use super::writer::{put_fixed_header, put_two};
@@ -53,7 +53,7 @@ fn read<'a>(
     }
     let mut reader = Reader::new(packet, frame.body);
     let packet_id = reader.packet_id()?;
-    let properties = Properties::read(version, &mut reader, Place::Packet(packet))?;
+    let properties = Properties::read(version, &mut reader, PropertyContext::Packet(packet))?;
     let codes = reader.rest;
     match (version, packet) {
         (Version::V311, PacketType::Unsuback) => reader.end()?,

@@ -6,7 +6,7 @@ use super::error::{DecodeError, EncodeError};
 use super::frame::Frame;
 use super::packet_type::{PacketType, Version};
 use super::properties::Properties;
-use super::property::Place;
+use super::property::PropertyContext;
 use super::reader::Reader;
 use super::text::check_filter;
 use super::writer::{field_bytes, put_field, put_fixed_header, put_two};
@@ -78,7 +78,7 @@ pub(crate) fn decode_unsubscribe<'a>(version: Version, frame: &Frame<'a>) -> Res
     }
     let mut reader = Reader::new(PACKET, frame.body);
     let packet_id = reader.packet_id()?;
-    let properties = Properties::read(version, &mut reader, Place::Packet(PACKET))?;
+    let properties = Properties::read(version, &mut reader, PropertyContext::Packet(PACKET))?;
     if reader.rest.is_empty() {
         return Err(DecodeError::Missing { packet: PACKET, field: "a topic filter" });
     }

@@ -79,7 +79,7 @@ impl CreateConsumer<'_> {
 
 /// What a server answers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-pub struct Answer {
+pub struct ApiResponse {
     /// Why not.
     pub error: Option<ApiError>,
     /// A message published: its number in the stream.
@@ -105,9 +105,9 @@ pub struct ApiError {
     pub description: String,
 }
 
-impl Answer {
+impl ApiResponse {
     /// Reads the JSON; the error says what is wrong with it.
-    pub fn read(json: &[u8]) -> Result<Answer, String> {
+    pub fn read(json: &[u8]) -> Result<ApiResponse, String> {
         serde_json::from_slice(json).map_err(|error| error.to_string())
     }
 }
@@ -192,12 +192,12 @@ mod tests {
 
     #[test]
     fn answers_and_errors_are_read() {
-        let good = Answer::read(b"{\"stream\":\"S\",\"seq\":12,\"duplicate\":true}").unwrap();
+        let good = ApiResponse::read(b"{\"stream\":\"S\",\"seq\":12,\"duplicate\":true}").unwrap();
         assert_eq!((good.error, good.seq), (None, Some(12)));
-        let made = Answer::read(b"{\"stream_name\":\"S\",\"name\":\"kUqqqqqq\",\"config\":{}}").unwrap();
+        let made = ApiResponse::read(b"{\"stream_name\":\"S\",\"name\":\"kUqqqqqq\",\"config\":{}}").unwrap();
         assert_eq!(made.name.as_deref(), Some("kUqqqqqq"));
         let bad = b"{\"error\":{\"code\":503,\"err_code\":10077,\"description\":\"maximum messages exceeded\"}}";
-        assert_eq!(Answer::read(bad).unwrap().error.unwrap().description, "maximum messages exceeded");
-        assert!(Answer::read(b"nothing").is_err());
+        assert_eq!(ApiResponse::read(bad).unwrap().error.unwrap().description, "maximum messages exceeded");
+        assert!(ApiResponse::read(b"nothing").is_err());
     }
 }

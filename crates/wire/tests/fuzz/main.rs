@@ -93,7 +93,7 @@ fn nats() {
             Ok(Front::Partial(Some(announced))) => assert!(announced > bytes.len() && announced <= MOST_BYTES),
             Ok(Front::Partial(None)) | Err(_) => {}
         }
-        let _ = nats::jetstream::Answer::read(bytes);
+        let _ = nats::jetstream::ApiResponse::read(bytes);
         let _ = std::str::from_utf8(bytes).map(nats::jetstream::stream_sequence);
     });
 }

@@ -14,8 +14,8 @@ impl Requesting {
         asked(link, token).is_some()
     }
 
-    /// A response; false if it can be to nothing of ours. What no request of ours has led to is told as an answer that
-    /// names none, so that it is counted.
+    /// A response; false if it belongs to no request of ours. One that no request of ours caused is reported as a reply without
+    /// a request, so that it is counted.
     pub(in super::super) fn on_response(
         &mut self,
         link: &mut Link,
@@ -47,13 +47,13 @@ impl Requesting {
         } else if !message.code.is_success() || message.code == Code::CONTINUE {
             self.refuse(link, request, reason(message.code, message.payload), delivery, sink);
         } else {
-            self.on_answer(link, shared, request, message, delivery, sink)?;
+            self.on_reply(link, shared, request, message, delivery, sink)?;
         }
         Ok(true)
     }
 
-    /// An answer, or its first block.
-    fn on_answer(
+    /// A reply, or its first block.
+    fn on_reply(
         &mut self,
         link: &mut Link,
         shared: &mut Shared,

@@ -37,7 +37,7 @@ impl Serving {
             }
             Ok(message) => match message.kind {
                 // A ping, or a response to nothing: nobody was asked here.
-                Kind::Confirmable => say_empty(link, shared, Kind::Reset, from, message.message_id),
+                Kind::Confirmable => send_empty(link, shared, Kind::Reset, from, message.message_id),
                 Kind::NonConfirmable => {}
                 Kind::Acknowledgement => {
                     self.apart.remove(&(from, message.message_id));
@@ -52,7 +52,7 @@ impl Serving {
             // RFC 7252 §4.2 and §4.3: rejected if somebody waits for it, otherwise ignored.
             Err(_) => {
                 if let Some((Kind::Confirmable, message_id)) = peek(delivery.payload) {
-                    say_empty(link, shared, Kind::Reset, from, message_id);
+                    send_empty(link, shared, Kind::Reset, from, message_id);
                 }
             }
         }
@@ -144,7 +144,7 @@ impl Serving {
                 self.acknowledgements.push_back((due_ns, key, correlation.token));
                 link.wake_by(shared, due_ns);
             } else {
-                say_empty(link, shared, Kind::Acknowledgement, from, message.message_id);
+                send_empty(link, shared, Kind::Acknowledgement, from, message.message_id);
                 acknowledged = true;
             }
         }
@@ -185,7 +185,7 @@ impl Serving {
                 if matches!(fate, Fate::Waits { acknowledged: false }) {
                     self.memory.change(key, Short::of(message.token), Fate::Waits { acknowledged: true });
                 }
-                say_empty(link, shared, Kind::Acknowledgement, from, message.message_id);
+                send_empty(link, shared, Kind::Acknowledgement, from, message.message_id);
             }
             Fate::Reason(code, block) => self.respond(link, shared, from, message, (code, block)),
             Fate::Answered(reply) => {
@@ -243,7 +243,7 @@ fn is_sent(kind: Kind) -> bool {
 }
 
 /// Sends an acknowledgement alone, or a reset; one that the socket does not take is asked for again.
-pub(super) fn say_empty(link: &mut Link, shared: &mut Shared, kind: Kind, to: SocketAddr, message_id: u16) {
+pub(super) fn send_empty(link: &mut Link, shared: &mut Shared, kind: Kind, to: SocketAddr, message_id: u16) {
     shared.scratch.clear();
     encode_empty(kind, message_id, &mut shared.scratch);
     link.transmit_to(&shared.scratch, to);

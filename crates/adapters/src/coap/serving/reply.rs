@@ -136,7 +136,7 @@ impl Reply {
 
     /// Whole payload.
     pub fn payload_bytes(&self) -> usize {
-        payload::answer_bytes(&self.answer)
+        payload::reply_bytes(&self.answer)
     }
 
     /// Does it go in blocks?

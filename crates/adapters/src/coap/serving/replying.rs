@@ -9,7 +9,7 @@ use pubmark_wire::coap::{Block, Code, Kind, Message, Step};
 
 use super::super::link::{Link, Sent, Shared};
 use super::memory::{Fate, Key};
-use super::receiving::{say_empty, send};
+use super::receiving::{send, send_empty};
 use super::reply::{Mark, Reply, Short};
 use super::{Apart, SentReply, Serving};
 
@@ -184,7 +184,7 @@ impl Serving {
         while let Some((_, key, token)) = self.acknowledgements.front().copied().filter(|entry| entry.0 <= now_ns) {
             self.acknowledgements.pop_front();
             if matches!(self.memory.find(key, token, now_ns), Some(Fate::Waits { acknowledged: false })) {
-                say_empty(link, shared, Kind::Acknowledgement, key.0, key.1);
+                send_empty(link, shared, Kind::Acknowledgement, key.0, key.1);
                 self.memory.change(key, token, Fate::Waits { acknowledged: true });
             }
         }

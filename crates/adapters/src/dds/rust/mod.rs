@@ -44,7 +44,7 @@ const KEPT_OF_ALL: i32 = 2_048;
 pub enum Rust {}
 
 /// A participant with what sessions make on it.
-pub struct Joined {
+pub struct Participant {
     publisher: Publisher,
     subscriber: Subscriber,
     topics: BTreeMap<CString, Topic>,
@@ -69,7 +69,7 @@ impl Binding for Rust {
     };
     // Its own thread matches.
     const MATCH_NS: u64 = 250_000_000;
-    type Domain = Joined;
+    type Domain = Participant;
     type Writer = RustWriter;
     type Reader = RustReader;
     type Discovered = Discovery;
@@ -82,7 +82,7 @@ impl Binding for Rust {
         format!("RustDDS {VERSION}")
     }
 
-    fn join(settings: &Settings) -> Result<Joined, String> {
+    fn join(settings: &Settings) -> Result<Participant, String> {
         offers(settings)?;
         let at = || format!("domain {} at {}", settings.domain, settings.interface);
         let failed = |what: &str, error: &dyn std::fmt::Display| format!("failed to {what} DDS {}: {error}", at());
@@ -92,10 +92,10 @@ impl Binding for Rust {
         let publisher = participant.create_publisher(&none).map_err(|error| failed("publish in", &error))?;
         let subscriber = participant.create_subscriber(&none).map_err(|error| failed("subscribe in", &error))?;
         let kept = if settings.topics.is_shared() { KEPT_OF_ALL } else { KEPT_OF_ONE };
-        Ok(Joined { publisher, subscriber, topics: BTreeMap::new(), kept, participant })
+        Ok(Participant { publisher, subscriber, topics: BTreeMap::new(), kept, participant })
     }
 
-    fn writer(joined: &mut Joined, topic: &CStr, kind: Kind, qos: &Qos, _: Wake) -> Result<RustWriter, String> {
+    fn writer(joined: &mut Participant, topic: &CStr, kind: Kind, qos: &Qos, _: Wake) -> Result<RustWriter, String> {
         let topic = joined.topic(topic, kind)?;
         let writer = joined.publisher.create_datawriter_no_key(&topic, Some(policies(qos, joined.kept)));
         writer.map(RustWriter::new).map_err(|error| format!("failed to make a DDS writer: {error}"))
@@ -103,7 +103,7 @@ impl Binding for Rust {
 
     /// The library calls nobody when a sample arrives, so it is always taken when the shard looks.
     fn reader(
-        joined: &mut Joined,
+        joined: &mut Participant,
         topic: &CStr,
         kind: Kind,
         qos: &Qos,
@@ -117,7 +117,7 @@ impl Binding for Rust {
         Ok(RustReader::new(reader, since, qos.history, wake))
     }
 
-    fn discovered(joined: &mut Joined, _: Wake) -> Result<Discovery, String> {
+    fn discovered(joined: &mut Participant, _: Wake) -> Result<Discovery, String> {
         Ok(Discovery::new(joined.participant.clone()))
     }
 }
@@ -179,7 +179,7 @@ fn policies(qos: &Qos, kept: i32) -> QosPolicies {
     QosPolicyBuilder::new().reliability(reliability).history(history).resource_limits(limits).build()
 }
 
-impl Joined {
+impl Participant {
     fn topic(&mut self, name: &CStr, kind: Kind) -> Result<Topic, String> {
         if kind == Kind::Keyed {
             return Err("topics with a key are not offered over RustDDS".to_owned());
