@@ -56,7 +56,7 @@ fn what_cannot_be_meant_is_refused_with_its_place() {
         (r#"{"workload": "hello", "duratoin": "4s"}"#, "unknown field `duratoin`", "did you mean `duration`?"),
         (r#"{"capacity": "hello", "withn": "4s"}"#, "unknown field `withn`", "did you mean `within`?"),
         (r#"{"experiment": "brokers", "quik": true}"#, "unknown field `quik`", "did you mean `quick`?"),
-        (r#"{"workload": "hello", "scale": "many"}"#, "scale", "`GET /openapi.json` describes what each field takes"),
+        (r#"{"workload": "hello", "scale": "many"}"#, "invalid", "`GET /openapi.json` describes what `scale` takes"),
         (r#"{"workload": "hello", "slo": "p98<1ms"}"#, "failed to read `slo`", "did you mean"),
         (
             r#"{"workload": "hello", "connection": {"password": "x"}}"#,

@@ -112,6 +112,8 @@ var pubmark = (function () {
     }).then(function (found) {
       links.forEach(function (link) {
         var name = (within ? within + '/' : '') + link.getAttribute('href');
+        // A run that does not count is named by its folder: its report says why, if there is one.
+        if (/\/$/.test(name)) name += 'report.html';
         if (found.files.indexOf(name) < 0) { link.removeAttribute('href'); return; }
         link.setAttribute('href', root + '/' + name.split('/').map(encodeURIComponent).join('/'));
         if (/\.html$/.test(name)) return;

@@ -200,7 +200,12 @@
     pubmark.drawn('/new').then(function (text) {
       pubmark.put(at('view'), text);
       form().addEventListener('input', changed);
-      form().addEventListener('change', choose);
+      form().addEventListener('change', function (event) {
+        choose(event);
+        // What chooses for somebody, such as a driver or an aid, may tell of a choice by this event alone. A text tells of its end so: the
+        // button that is pressed next stays as it is.
+        if (event.target.tagName === 'SELECT') changed();
+      });
       ['text', 'definition'].forEach(function (name) {
         at(name).addEventListener('scroll', function () { at(name + '-lines').scrollTop = at(name).scrollTop; });
       });

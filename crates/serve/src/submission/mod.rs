@@ -239,23 +239,38 @@ fn head(text: &str) -> Result<Head, Problem> {
 /// What a text says; a mistake with what to write in its place.
 fn described<Value: DeserializeOwned>(text: &str) -> Result<Value, Problem> {
     document(text).map_err(|error| {
-        let hint = hint(&error.message);
+        let key = error.place.and_then(|place| key_at(text, place));
+        let hint = hint(&error.message, key);
         Problem::from(error).hint(hint)
     })
 }
 
 /// What to do about a field: an unknown one may be meant as another, of others the description says what they take.
-fn hint(message: &str) -> String {
+fn hint(message: &str, key: Option<&str>) -> String {
     let unknown = message.split_once(UNKNOWN_FIELD).and_then(|(_, rest)| rest.split_once('`'));
     let Some((wrong, rest)) = unknown else {
         return match message.contains("missing field `workload`") {
             true => SHORTEST.to_owned(),
-            false => "`GET /openapi.json` describes what each field takes".to_owned(),
+            false => format!(
+                "`GET /openapi.json` describes what {} takes",
+                key.map_or("each field".to_owned(), |key| format!("`{key}`"))
+            ),
         };
     };
     // The names that there are stand behind it.
     let names = rest.split_once("expected ").map_or("", |(_, names)| names.trim_start_matches("one of "));
     suggestion::choices(wrong, names.split(", ").map(|name| name.trim_matches('`')).filter(|name| !name.is_empty()))
+}
+
+/// The key whose value is at a place, if it stands before it in its line.
+fn key_at(text: &str, (line, column): (u64, u64)) -> Option<&str> {
+    let line = text.lines().nth(usize::try_from(line).ok()?.checked_sub(1)?)?;
+    let (end, _) = line.char_indices().nth(usize::try_from(column).ok()?.checked_sub(1)?)?;
+    let before = line[..end].trim_end().trim_end_matches(['"', '\'', '[', '{']).trim_end().strip_suffix(':')?;
+    let key = before.trim_end().trim_end_matches(['"', '\'']);
+    let is_letter = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+    let begin = key.rfind(|letter: char| !is_letter(letter)).map_or(0, |place| place + 1);
+    Some(&key[begin..]).filter(|key| !key.is_empty())
 }
 
 /// The hint for a name that is one of something else; `None` if it is not.
@@ -295,4 +310,24 @@ fn checked(submitted: RunSubmission, allow: &Allow, host: &Host) -> Result<Check
 
 fn refused(error: NotAllowed) -> Problem {
     Problem::new(StatusCode::FORBIDDEN, error.to_string()).hint(error.hint())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_key_of_a_value_is_found_by_its_place() {
+        for (text, place, key) in [
+            (r#"{"workload": "hello", "scale": "many"}"#, (1, 32), Some("scale")),
+            ("workload: hello\nload:\n  qos: many\n", (3, 8), Some("qos")),
+            ("workload: hello\nload: [1]\n", (2, 8), Some("load")),
+            ("- hello\n", (1, 3), None),
+            ("é: x\n", (1, 4), None),
+            ("a: b\n", (7, 1), None),
+            ("a: b\n", (1, 70), None),
+        ] {
+            assert_eq!(key_at(text, place), key, "{text}");
+        }
+    }
 }
