@@ -14,7 +14,7 @@ import sys
 import tempfile
 
 from selenium import webdriver
-from selenium.common.exceptions import StaleElementReferenceException
+from selenium.common.exceptions import StaleElementReferenceException, WebDriverException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select, WebDriverWait
@@ -62,9 +62,18 @@ class Pages:
         return self.wait(look, f"`{selector}` to be there")
 
     def wait(self, look, what):
-        # What was found may be replaced by what the server drew since.
-        waiting = WebDriverWait(self.driver, LIMIT_S, 0.1, [StaleElementReferenceException])
-        return waiting.until(look, f"waited for {what} at {self.driver.current_url}")
+        def patient(driver):
+            try:
+                return look(driver)
+            except StaleElementReferenceException:
+                # What was found has been replaced by what the server drew since.
+                return False
+            except WebDriverException as error:
+                # The same, as Chromium calls it where it happens within one look.
+                if "does not belong to the document" in str(error):
+                    return False
+                raise
+        return WebDriverWait(self.driver, LIMIT_S, 0.1).until(patient, f"waited for {what} at {self.driver.current_url}")
 
     def wait_for_text(self, selector, text):
         def look(driver):
@@ -417,6 +426,22 @@ def stops_by_keyboard(pages):
     driver.switch_to.alert.accept()
 
 
+def checks_one_experiment_against_another(pages):
+    pages.open("/?filter=kind=experiment")
+    pages.wait(lambda _: len(pages.names()) == 2, "the experiment that was made, and the one that was there")
+    pages.select(*pages.names())
+    pages.wait_for_text("#selected", "compare and history are for single runs")
+    pages.find("button[data-action=check]").click()
+    pages.wait(lambda _: pages.find("#check-finding").text not in ("", "Judging…"), "what comes of it")
+    assert pages.find("#check .of").text.endswith(" against " + EXPERIMENT), pages.find("#check .of").text
+    look_at(pages, "check")
+    pages.find("#check-fail-on").clear()
+    pages.find("#check-fail-on").send_keys("p98>+1%" + Keys.ENTER)
+    pages.wait_for_text("#check-finding", "p98")
+    pages.find("#check button[value=no]").click()
+    pages.no_faults("422", "409")
+
+
 def shows_other_kinds(pages):
     for name in [EXPERIMENT, SEARCH]:
         pages.open("/runs/" + name)
@@ -472,7 +497,7 @@ def look_at(pages, name):
 
 STEPS = [has_nothing_yet, signs_in, sorts, notes_and_searches, compares, says_what_cannot_be_compared, compares_by_keyboard,
          shows_a_regression, searches_and_experiments, opens_files_of_a_report, writes_and_starts, watches_and_stops, sees_a_fault,
-         starts_by_keyboard, shows_other_kinds, deletes]
+         starts_by_keyboard, checks_one_experiment_against_another, shows_other_kinds, deletes]
 
 
 def main():

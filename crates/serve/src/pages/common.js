@@ -122,6 +122,10 @@ var pubmark = (function () {
           fetchFile(link.getAttribute('href')).catch(report);
         });
       });
+      // A table that is wider than the window is moved with the keyboard by what has the focus in it: without a link, itself.
+      element.querySelectorAll('.scroll').forEach(function (region) {
+        if (!region.querySelector('a[href],button,[tabindex]')) region.tabIndex = 0;
+      });
     });
   }
 

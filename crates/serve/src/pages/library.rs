@@ -60,7 +60,7 @@ pub fn content() -> Markup {
                     button #check-again type="button" { "Judge" }
                 }
                 p.finding #check-finding role="status" {}
-                div.scroll { table { thead { tr { th { "Cell" } th { "Check" } th { "Outcome" } th { "Figures" } } } tbody #check-rows {} } }
+                div.scroll tabindex="0" { table { thead { tr { th { "Cell" } th { "Check" } th { "Outcome" } th { "Figures" } } } tbody #check-rows {} } }
                 div.buttons { button value="no" { "Close" } }
             }
         }
