@@ -433,6 +433,7 @@ def checks_one_experiment_against_another(pages):
     pages.wait_for_text("#selected", "compare and history are for single runs")
     pages.find("button[data-action=check]").click()
     pages.wait(lambda _: pages.find("#check-finding").text not in ("", "Judging…"), "what comes of it")
+    assert re.match(r"(Passed|Undecided|Failed): \d", pages.find("#check-finding").text), pages.find("#check-finding").text
     assert pages.find("#check .of").text.endswith(" against " + EXPERIMENT), pages.find("#check .of").text
     look_at(pages, "check")
     pages.find("#check-fail-on").clear()

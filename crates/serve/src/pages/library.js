@@ -138,6 +138,13 @@
     return judge();
   }
 
+  // How many checks came out how: `2 passed, 1 not measured`.
+  function counted(checks) {
+    var counts = {};
+    checks.forEach(function (check) { counts[check.outcome] = (counts[check.outcome] || 0) + 1; });
+    return Object.keys(counts).map(function (outcome) { return counts[outcome] + ' ' + outcome.replace('-', ' '); }).join(', ');
+  }
+
   function judge() {
     var names = JSON.parse(at('check').dataset.names), finding = at('check-finding');
     finding.textContent = 'Judging…';
@@ -145,7 +152,7 @@
     return pubmark.request('/check', { method: 'POST', body: JSON.stringify({
       run: names[1], baseline: names[0], fail_on: at('check-fail-on').value
     }) }).then(function (response) { return response.json(); }).then(function (found) {
-      finding.textContent = found.passed ? 'Nothing failed.' : found.undecided ? 'Something is undecided.' : 'Something failed.';
+      finding.textContent = (found.passed ? 'Passed: ' : found.undecided ? 'Undecided: ' : 'Failed: ') + counted(found.checks);
       found.checks.forEach(function (check) {
         var row = document.createElement('tr');
         [check.cell || '—', check.name, check.outcome, check.detail].forEach(function (text) {
