@@ -23,6 +23,9 @@ fn a_run_goes_on_while_clients_mean_harm() {
     let id = server.submit(RUN);
     server.wait_for_load(&id);
     threads_that_answer_are_the_last_to_run(&server);
+    // Clients of other machines take none of this one's CPU time: what these take comes last.
+    // SAFETY: it has no memory to be unsafe with; on Linux the priority is that of this thread.
+    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 19) };
     wrong_tokens(&server);
     wrong_paths(&server);
     wrong_heads(&server);
