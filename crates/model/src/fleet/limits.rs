@@ -182,7 +182,7 @@ mod tests {
     fn publishers_are_counted_with_all_their_copies() {
         let text = "name: many\nplacement: {devices: replicate}\ndevices:\n  - {name: a, count: 4194304, every: 1h, payload: 16B}\nsubscribers:\n  - {filters: [\"x\"]}\n";
         let workload = loaded(text).unwrap();
-        assert_eq!(check_counts(&workload, &Copies::of_all(&workload.placements(), 4)), Ok(()));
+        assert!(check_counts(&workload, &Copies::of_all(&workload.placements(), 4)).is_ok());
         assert_eq!(
             Fleet::checked_on_nodes(&workload, NodeLabels::unknown(5)),
             Err(TooLarge::Publishers { count: 20_971_520 })
