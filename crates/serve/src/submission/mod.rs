@@ -269,8 +269,7 @@ fn key_at(text: &str, (line, column): (u64, u64)) -> Option<&str> {
     let before = line[..end].trim_end().trim_end_matches(['"', '\'', '[', '{']).trim_end().strip_suffix(':')?;
     let key = before.trim_end().trim_end_matches(['"', '\'']);
     let is_letter = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
-    let begin = key.rfind(|letter: char| !is_letter(letter)).map_or(0, |place| place + 1);
-    Some(&key[begin..]).filter(|key| !key.is_empty())
+    key.rsplit(|letter: char| !is_letter(letter)).next().filter(|key| !key.is_empty())
 }
 
 /// The hint for a name that is one of something else; `None` if it is not.
