@@ -6,18 +6,23 @@ The server's folder of results is that of the test `serve::browser`: `one` and `
 of another schedule; an experiment and a search for capacity; and a folder whose name means harm. EMPTY_URL is that of a server without
 results. Tokens are read from their files. With PICTURES, each page is saved there as a picture, too.
 """
+import json
 import pathlib
 import re
+import shutil
 import sys
+import tempfile
 
 from selenium import webdriver
-from selenium.common.exceptions import StaleElementReferenceException
+from selenium.common.exceptions import StaleElementReferenceException, WebDriverException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
 URL, TOKEN_FILE, AXE_FILE, EMPTY_URL, EMPTY_TOKEN_FILE = sys.argv[1:6]
 PICTURES = pathlib.Path(sys.argv[6]) if len(sys.argv) > 6 else None
+# Where the browser saves files.
+SAVED = pathlib.Path(tempfile.mkdtemp(prefix="pubmark-saved-"))
 # Longest wait for anything, s.
 LIMIT_S = 40
 # Windows: a telephone and a desk.
@@ -57,9 +62,18 @@ class Pages:
         return self.wait(look, f"`{selector}` to be there")
 
     def wait(self, look, what):
-        # What was found may be replaced by what the server drew since.
-        waiting = WebDriverWait(self.driver, LIMIT_S, 0.1, [StaleElementReferenceException])
-        return waiting.until(look, f"waited for {what} at {self.driver.current_url}")
+        def patient(driver):
+            try:
+                return look(driver)
+            except StaleElementReferenceException:
+                # What was found has been replaced by what the server drew since.
+                return False
+            except WebDriverException as error:
+                # The same, as Chromium calls it where it happens within one look.
+                if "does not belong to the document" in str(error):
+                    return False
+                raise
+        return WebDriverWait(self.driver, LIMIT_S, 0.1).until(patient, f"waited for {what} at {self.driver.current_url}")
 
     def wait_for_text(self, selector, text):
         def look(driver):
@@ -73,6 +87,25 @@ class Pages:
     def select(self, *names):
         for name in names:
             self.find(f"input[name=run][value='{name}']").click()
+
+    def tab_to(self, is_there, what, back=False):
+        """Goes there with Tab alone; whoever uses a keyboard sees where the focus is."""
+        keys = [Keys.SHIFT, Keys.TAB, Keys.NULL] if back else [Keys.TAB]
+        for _ in range(150):
+            self.driver.switch_to.active_element.send_keys(*keys)
+            focused = self.driver.switch_to.active_element
+            if is_there(focused):
+                outline = self.driver.execute_script(
+                    "var style = getComputedStyle(document.activeElement); return style.outlineStyle + style.outlineWidth")
+                assert "none" not in outline and not outline.endswith("0px"), f"nobody sees that {what} has the focus"
+                return focused
+        raise AssertionError(f"Tab does not lead to {what}")
+
+    def saved(self, name):
+        """A file that the browser has saved, waited for."""
+        path = SAVED / name
+        self.wait(lambda _: path.is_file() and path.stat().st_size > 0, f"{name} to be saved")
+        return path.read_bytes()
 
     def no_faults(self, *refusals):
         """Nothing in the browser's console but refusals of the server that the step is about."""
@@ -159,6 +192,98 @@ def compares(pages):
     pages.no_faults("422")
 
 
+def says_what_cannot_be_compared(pages):
+    pages.open("/")
+    pages.select(ONE, EXPERIMENT)
+    pages.wait_for_text("#selected", "compare and history are for single runs")
+    for action in ["compare", "history"]:
+        assert not pages.find(f"button[data-action={action}]").is_enabled(), action
+    assert pages.find("button[data-action=export]").is_enabled()
+    look_at(pages, "selected-kinds")
+    pages.open("/compare?run=" + ONE + "&run=" + SEARCH)
+    pages.wait_for_text("#problem", "is a search for capacity")
+    pages.open("/history?run=" + EXPERIMENT)
+    pages.wait_for_text("#problem", "is an experiment")
+    pages.no_faults("409")
+
+
+def compares_by_keyboard(pages):
+    pages.open("/")
+    pages.find(".results")
+    for name in [SLOW, ONE]:
+        pages.tab_to(lambda one: one.get_attribute("value") == name and one.get_attribute("name") == "run", name).send_keys(Keys.SPACE)
+    pages.wait_for_text("#selected", "2 selected")
+    # What acts on the selection stands before the list.
+    pages.tab_to(lambda one: one.get_attribute("data-action") == "compare", "Compare", back=True).send_keys(Keys.ENTER)
+    pages.find("table.scorecard")
+    pages.tab_to(lambda one: one.tag_name == "a" and (one.get_attribute("href") or "").find("#") > 0, "a section")
+    pages.no_faults()
+
+
+def starts_by_keyboard(pages):
+    pages.open("/new")
+    pages.wait_for_text("#judgement", "can be run")
+    pages.tab_to(lambda one: one.get_attribute("id") == "workload", "the workload").send_keys("hello")
+    pages.wait_for_text("#command", "pubmark run hello")
+    for field, value in [("warmup", "0s"), ("duration", "2s")]:
+        focused = pages.tab_to(lambda one: one.get_attribute("id") == field, field)
+        focused.send_keys(Keys.CONTROL, "a", Keys.NULL, value)
+    pages.wait_for_text("#command", "--warmup 0s --duration 2s")
+    pages.wait(lambda _: pages.find("#run").is_enabled(), "Start")
+    pages.tab_to(lambda one: one.get_attribute("id") == "run", "Start").send_keys(Keys.ENTER)
+    pages.wait_for_text("h1", "hello on builtin")
+    pages.find("#verdict")
+    pages.no_faults()
+
+
+def opens_files_of_a_report(pages):
+    """The page is the report of an experiment that was made here: its links lead to files that need the token."""
+    driver = pages.driver
+    driver.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(SAVED)})
+    experiment = driver.current_url
+    pages.find("a[href$='/files/csv/runs.csv']").click()
+    head, *rows = pages.saved("runs.csv").decode().splitlines()
+    assert head.startswith("order,") or "repetition" in head, head
+    assert len(rows) == 2, "a row for each run, and not the cells"
+    pages.find("a[href$='/files/experiment.json']").click()
+    assert json.loads(pages.saved("experiment.json"))["name"], "the record of the experiment"
+    # The report of a run in it is a page of its own, with files of its own.
+    pages.find("a[href$='/report.html']").click()
+    pages.find("#verdict")
+    assert "/files/" in driver.current_url and driver.current_url.endswith("/report.html"), driver.current_url
+    look_at(pages, "report-of-a-cell")
+    pages.find("a[href$='/record.json']").click()
+    assert json.loads(pages.saved("record.json"))["workload"]["name"] == "hello"
+    pages.find("a[href$='.hdr']").click()
+    pages.wait(lambda _: list(SAVED.glob("*.hdr")), "a histogram to be saved")
+    pages.find("nav.pages a[href='" + driver.current_url.split("/files/")[0].removeprefix(URL) + "']").click()
+    pages.wait(lambda _: driver.current_url == experiment, "the experiment")
+    pages.wait_for_text("h1", "Levels")
+    # Nothing in the reports leads nowhere.
+    links = driver.find_elements(By.CSS_SELECTOR, "#page a[href]")
+    dead = [one.get_attribute("href") for one in links if not re.search(r"#|/files/", one.get_attribute("href"))]
+    assert not dead, dead
+    pages.no_faults()
+
+
+def sees_a_fault(pages):
+    pages.open("/new")
+    pages.wait_for_text("#judgement", "can be run")
+    for name, value in [("duration", "9s"), ("warmup", "0s"), ("fault", "kill:at=2s,for=2s")]:
+        pages.find("#" + name).clear()
+        pages.find("#" + name).send_keys(value)
+    pages.wait_for_text("#command", "--fault")
+    pages.wait_for_text("#plan", "kill")
+    pages.find("#run").click()
+    pages.wait_for_text(".log", "fault begins: kill")
+    pages.find(".small-charts svg .band.fault")
+    pages.wait_for_text(".log", "fault ends: kill")
+    look_at(pages, "live-fault")
+    pages.find("#faults")
+    pages.find("#over-time svg .band.fault")
+    pages.no_faults()
+
+
 def shows_a_regression(pages):
     pages.open("/")
     pages.select(SLOW)
@@ -217,6 +342,13 @@ def searches_and_experiments(pages):
     pages.wait_for_text("#command", "pubmark capacity smart-home --system=builtin")
     pages.wait_for_text("#plan", "The first trial:")
     assert not pages.driver.find_element(By.ID, "scale").is_displayed(), "a search has no scale"
+    Select(pages.find("#workload")).select_by_value("")
+    pages.wait_for_text("#command", "pubmark capacity workload.yaml --system=builtin")
+    assert pages.find("#text-name").text == "workload.yaml" and pages.find("#text").is_displayed()
+    Select(pages.find("#link")).select_by_value("lte")
+    pages.wait_for_text("#command", "--link=lte")
+    Select(pages.find("#link")).select_by_value("")
+    Select(pages.find("#workload")).select_by_value("smart-home")
     pages.find("#objectives").send_keys(",p98<1ms")
     pages.wait_for_text("#judgement", "p98")
     assert not pages.find("#run").is_enabled()
@@ -294,10 +426,29 @@ def stops_by_keyboard(pages):
     driver.switch_to.alert.accept()
 
 
+def checks_one_experiment_against_another(pages):
+    pages.open("/?filter=kind=experiment")
+    pages.wait(lambda _: len(pages.names()) == 2, "the experiment that was made, and the one that was there")
+    pages.select(*pages.names())
+    pages.wait_for_text("#selected", "compare and history are for single runs")
+    pages.find("button[data-action=check]").click()
+    pages.wait(lambda _: pages.find("#check-finding").text not in ("", "Judging…"), "what comes of it")
+    assert re.match(r"(Passed|Undecided|Failed): \d", pages.find("#check-finding").text), pages.find("#check-finding").text
+    assert pages.find("#check .of").text.endswith(" against " + EXPERIMENT), pages.find("#check .of").text
+    look_at(pages, "check")
+    pages.find("#check-fail-on").clear()
+    pages.find("#check-fail-on").send_keys("p98>+1%" + Keys.ENTER)
+    pages.wait_for_text("#check-finding", "p98")
+    pages.find("#check button[value=no]").click()
+    pages.no_faults("422", "409")
+
+
 def shows_other_kinds(pages):
     for name in [EXPERIMENT, SEARCH]:
         pages.open("/runs/" + name)
         pages.find("h2")
+        # Made up: there is no folder of a run, and so no link to one.
+        assert not pages.driver.find_elements(By.CSS_SELECTOR, "a[href$='/report.html']")
         look_at(pages, name.split("-")[-1])
         pages.no_faults()
 
@@ -345,9 +496,9 @@ def look_at(pages, name):
     driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
 
 
-STEPS = [has_nothing_yet, signs_in, sorts, notes_and_searches, compares, shows_a_regression, searches_and_experiments, writes_and_starts, watches_and_stops,
-         shows_other_kinds,
-         deletes]
+STEPS = [has_nothing_yet, signs_in, sorts, notes_and_searches, compares, says_what_cannot_be_compared, compares_by_keyboard,
+         shows_a_regression, searches_and_experiments, opens_files_of_a_report, writes_and_starts, watches_and_stops, sees_a_fault,
+         starts_by_keyboard, checks_one_experiment_against_another, shows_other_kinds, deletes]
 
 
 def main():
@@ -361,6 +512,7 @@ def main():
             print("ok", step.__name__, flush=True)
     finally:
         driver.quit()
+        shutil.rmtree(SAVED)
 
 
 main()

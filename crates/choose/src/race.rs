@@ -180,6 +180,9 @@ impl<'a> Course<'a> {
             number: self.made + 1,
             of: self.made + left_runs.max(1),
             cell: &cell,
+            workload: &run.workload.name,
+            system: run.system_name(),
+            protocol: run.spoken.publish.capabilities.name,
             repetition: number,
             left: left.min(self.time_left()),
         };

@@ -6,11 +6,13 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use pubmark_report::terminal::TerminalOptions;
+use pubmark_runner::Host;
 use pubmark_runner::stream::{EventStream, Listener};
 use serde::Serialize;
 
 use crate::exit_code::ExitCode;
 use crate::failure::{Failure, Outcome};
+use crate::host;
 use crate::printer::Printer;
 
 /// Where events go.
@@ -20,9 +22,31 @@ pub struct Events {
     /// standard output, in place of the summary
     #[arg(long, value_name = "FILE", help_heading = "Output", hide_short_help = true)]
     pub events: Option<PathBuf>,
+
+    /// Words of the command line that records have in place of this one: a JSON array. `pubmark serve` says so how a reader makes the same,
+    /// who has the folder of results and not the server's files
+    #[arg(long, value_name = "WORDS", hide = true, value_parser = words, requires = "events")]
+    pub recorded_command: Option<Words>,
+}
+
+/// Words of a command line.
+#[derive(Clone, Debug)]
+pub struct Words(Vec<String>);
+
+fn words(text: &str) -> Result<Words, serde_json::Error> {
+    serde_json::from_str(text).map(Words)
 }
 
 impl Events {
+    /// This machine, with the command line that records have.
+    pub fn host(&self) -> Host {
+        let host = host::this();
+        match &self.recorded_command {
+            Some(Words(command)) => Host { command: command.clone(), ..host },
+            None => host,
+        }
+    }
+
     /// Do they take the place of what is printed?
     pub fn take_output(&self) -> bool {
         self.events.as_deref() == Some(Path::new("-"))

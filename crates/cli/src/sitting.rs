@@ -17,8 +17,8 @@ use crate::exit_code::ExitCode;
 use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
 use crate::progress::Progress;
+use crate::signals;
 use crate::watching::Watching;
-use crate::{host, signals};
 
 /// How an experiment is carried out, and what is printed.
 #[derive(Clone, Debug)]
@@ -38,13 +38,13 @@ pub struct Options {
 }
 
 /// This machine, with what runs keep on the disk while they go on beside their results.
-fn host_beside(results: &Path) -> Result<Host, Failure> {
-    Ok(Host { stop: signals::watch()?, scratch: results.to_owned(), ..host::this() })
+fn host_beside(results: &Path, events: &Events) -> Result<Host, Failure> {
+    Ok(Host { stop: signals::watch()?, scratch: results.to_owned(), ..events.host() })
 }
 
 /// Carries an experiment out. Its paths count from `folder`.
 pub fn begin(experiment: Experiment, folder: Option<&Path>, options: &Options, printer: &Printer) -> Outcome {
-    let host = host_beside(&options.out)?;
+    let host = host_beside(&options.out, &options.events)?;
     let machines = &options.machines;
     if options.dry_run {
         let plan = Plan::new(experiment, &absolute(folder)?, &host, machines)?;
@@ -61,7 +61,7 @@ pub fn begin(experiment: Experiment, folder: Option<&Path>, options: &Options, p
 
 /// Goes on with the experiment in a folder.
 pub fn resume(folder: &Path, options: &Options, printer: &Printer) -> Outcome {
-    let host = host_beside(folder)?;
+    let host = host_beside(folder, &options.events)?;
     options.watching.during(&options.events, options.json, printer, |stream, watchers| {
         watchers.start(&host.stop, printer)?;
         let mut watcher = Watcher { printer, stream };

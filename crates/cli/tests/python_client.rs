@@ -18,6 +18,7 @@ fn pytest(folder: &str) {
     }
     // Pytest keeps what its tests wrote.
     let temporary = tempfile::TempDir::with_prefix("py-").unwrap();
+    let session = tempfile::TempDir::with_prefix("pubmark-python-").unwrap();
     let output = Command::new("timeout")
         .args(["--kill-after=10", LIMIT_S])
         .arg(python)
@@ -26,6 +27,8 @@ fn pytest(folder: &str) {
         .env("TMPDIR", temporary.path())
         .current_dir(root)
         .env("PUBMARK", env!("CARGO_BIN_EXE_pubmark"))
+        // A machine of their own: servers of other tests are not waited for.
+        .env("XDG_RUNTIME_DIR", session.path())
         .output()
         .unwrap();
     let text = String::from_utf8_lossy(&output.stdout);

@@ -87,6 +87,12 @@ pub struct RunPlace<'a> {
     pub of: usize,
     /// Label of its cell.
     pub cell: &'a str,
+    /// Name of its workload.
+    pub workload: &'a str,
+    /// Name of its system.
+    pub system: &'a str,
+    /// What devices speak.
+    pub protocol: &'a str,
     /// Its repetition, from 1.
     pub repetition: u32,
     /// Time that this run and the rest may take.

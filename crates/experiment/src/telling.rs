@@ -70,6 +70,9 @@ impl Event<'_> {
                 number: run.number as u64,
                 of: run.of as u64,
                 cell: run.cell.to_owned(),
+                workload: Some(run.workload.to_owned()),
+                system: Some(run.system.to_owned()),
+                protocol: Some(run.protocol.to_owned()),
                 repetition: run.repetition,
                 left_s: run.left.as_secs_f64(),
             })),
@@ -139,7 +142,16 @@ mod tests {
 
     #[test]
     fn a_log_has_one_line_a_run_and_a_terminal_has_its_beginning_too() {
-        let run = RunPlace { number: 2, of: 9, cell: "nats", repetition: 1, left: Duration::from_secs(60) };
+        let run = RunPlace {
+            number: 2,
+            of: 9,
+            cell: "nats",
+            workload: "hello",
+            system: "nats",
+            protocol: "nats",
+            repetition: 1,
+            left: Duration::from_secs(60),
+        };
         let begins = Event::RunBegins(&run);
         assert_eq!(begins.line(false), None);
         assert_eq!(begins.line(true).as_deref(), Some("run 2 of 9: nats (repetition 1; about 60 s left)"));

@@ -11,7 +11,7 @@ mod identities;
 mod limits;
 mod reactions;
 
-pub use limits::{MOST_PUBLICATIONS, MOST_PUBLISHERS, TooLarge};
+pub use limits::{ClientCounts, MOST_PUBLICATIONS, MOST_PUBLISHERS, TooLarge};
 pub use reactions::Link;
 
 use crate::placement::{Copies, GroupNodes, NodeLabels};

@@ -41,6 +41,7 @@ mod life;
 pub mod linked;
 mod links;
 pub mod log_in;
+mod machine_limits;
 mod message_log;
 mod node_links;
 #[cfg(feature = "cluster")]

@@ -13,7 +13,6 @@ use pubmark_model::schedule::{self, Timeline};
 use pubmark_model::workload::Workload;
 use pubmark_protocols::ProtocolPair;
 use pubmark_record::threshold::Objectives;
-use pubmark_systems::descriptors;
 
 use crate::error::{ErrorKind, RunError};
 use crate::host::Host;
@@ -22,12 +21,9 @@ use crate::relay::RelayProcess;
 use crate::spec::{Netem, RunSpec, WorkloadSource};
 use crate::target::CheckedTarget;
 use crate::{
-    brokerless, custom_metrics, faults, identities, labels, linked, links, message_log, nodes, objectives, offers,
-    pins, sockets, sources, spoken, suitability, system_node,
+    brokerless, custom_metrics, faults, identities, labels, linked, links, machine_limits, message_log, nodes,
+    objectives, offers, pins, sockets, spoken, suitability, system_node,
 };
-
-/// Descriptors that pubmark needs besides its connections.
-const OTHER_DESCRIPTORS: u64 = 64;
 
 /// A specification that can be carried out, as far as that can be said without counting the fleet out.
 pub struct CheckedRun {
@@ -227,6 +223,21 @@ impl CheckedRun {
         }
     }
 
+    /// Has this machine the open files, the ports and the memory for so many clients, and has each message a number? Clients are counted by
+    /// group; [`CheckedRun::prepare`] counts out what reactions add, too. Starts nothing, and leaves the limits of this process as they are.
+    ///
+    /// # Errors
+    /// What there is too little of.
+    pub fn check_limits(&self) -> Result<(), RunError> {
+        let CheckedRun { spec, workload, wanted, .. } = self;
+        let nodes = NodeLabels { nodes: spec.node_count(), labels: &spec.node_labels() };
+        let clients =
+            Fleet::check_counts_on_nodes(workload, nodes).map_err(|error| RunError::fleet_too_large(&error))?;
+        check_messages(spec, workload)?;
+        machine_limits::check(spec, workload, clients, wanted, machine_limits::look_at_descriptors)?;
+        machine_limits::check_memory(spec, workload)
+    }
+
     /// Counts the fleet out, checks that this machine holds it, and works the schedule out, which takes time where there are
     /// many messages; [`Host::stop`] ends it.
     ///
@@ -239,12 +250,7 @@ impl CheckedRun {
         }
         let known = labels::sites_are_known(&spec, &workload);
         let fleet = checked_fleet(&spec, &workload, spoken, &wanted, spec.fleet(&workload)?, known)?;
-        if let Some(sentence) =
-            suitability::too_many_messages(&workload, spec.window.warmup.saturating_add(spec.window.duration))
-        {
-            let hint = "use more devices of a lower rate each, or a shorter `--duration`";
-            return Err(RunError::input(sentence).hint(hint));
-        }
+        check_messages(&spec, &workload)?;
         let schedule = schedule::summary_unless(&workload, &fleet, spec.load.seed, &spec.timeline(), &host.stop)
             .ok_or_else(|| RunError::new(ErrorKind::Interrupted, "interrupted while the schedule was worked out"))?;
         let pins = pins::pins(&spec.generator.pin, &host)?;
@@ -268,6 +274,13 @@ impl CheckedRun {
     }
 }
 
+fn check_messages(spec: &RunSpec, workload: &Workload) -> Result<(), RunError> {
+    let length = spec.window.warmup.saturating_add(spec.window.duration);
+    suitability::too_many_messages(workload, length).map_or(Ok(()), |sentence| {
+        Err(RunError::input(sentence).hint("use more devices of a lower rate each, or a shorter `--duration`"))
+    })
+}
+
 /// A fleet that its protocols carry, that this machine holds, and whose clients are told apart. How many clients are at sites of nodes
 /// that have not joined is not known: then the last is left for [`PreparedRun::gather`].
 pub(crate) fn checked_fleet(
@@ -279,7 +292,7 @@ pub(crate) fn checked_fleet(
     sites_are_known: bool,
 ) -> Result<Arc<Fleet>, RunError> {
     let fleet = suitability::fleet(workload, spoken, fleet).map_err(unsuitable)?;
-    check_capacity(spec, workload, &fleet, wanted)?;
+    machine_limits::check(spec, workload, fleet.counts(), wanted, machine_limits::raise_descriptors)?;
     if !sites_are_known {
         return Ok(fleet);
     }
@@ -288,31 +301,6 @@ pub(crate) fn checked_fleet(
     }
     identities::check(workload, &fleet, wanted)?;
     Ok(fleet)
-}
-
-/// Has this machine the open files and the ports for so many connections?
-fn check_capacity(spec: &RunSpec, workload: &Workload, fleet: &Fleet, wanted: &CheckedTarget) -> Result<(), RunError> {
-    let is_relayed = matches!(wanted, CheckedTarget::External { .. }) && linked::are_here(spec, workload);
-    let sockets = wanted.sockets(fleet).div_ceil(spec.node_count().into());
-    // The relay to a system that runs already is a process of its own, with two for each connection.
-    raise_descriptors(if is_relayed { 2 * sockets } else { sockets })?;
-    sources::check_ports(spec.connection.source_addresses.as_ref(), sources::connections_to_one(fleet, wanted))
-}
-
-/// Raises the limit of open files, and says at once if it is too low for the fleet.
-fn raise_descriptors(sockets: u64) -> Result<(), RunError> {
-    let needed = sockets + OTHER_DESCRIPTORS;
-    let limit = descriptors::raise_for(needed).map_err(|error| {
-        RunError::from_error(ErrorKind::Internal, &error).during("failed to raise the limit of open files")
-    })?;
-    if needed > limit.soft {
-        return Err(RunError::new(
-            ErrorKind::TooLarge,
-            format!("{sockets} connections need {needed} open files, the limit is {}", limit.soft),
-        )
-        .hint(format!("`ulimit -Hn {needed}` as root, or fewer devices")));
-    }
-    Ok(())
 }
 
 /// The protocol cannot carry the workload.

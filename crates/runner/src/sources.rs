@@ -2,7 +2,7 @@
 
 use std::net::UdpSocket;
 
-use pubmark_model::fleet::Fleet;
+use pubmark_model::fleet::ClientCounts;
 
 use crate::error::RunError;
 use crate::spec::SourceAddresses;
@@ -35,9 +35,9 @@ pub fn check(sources: &SourceAddresses, wanted: &CheckedTarget) -> Result<(), Ru
 }
 
 /// Connections to the endpoint that gets most of them: each takes a port of its source address there.
-pub fn connections_to_one(fleet: &Fleet, wanted: &CheckedTarget) -> u64 {
+pub fn connections_to_one(clients: ClientCounts, wanted: &CheckedTarget) -> u64 {
     let brokers = wanted.brokers();
-    let (devices, subscribers) = (fleet.devices().len() as u64, fleet.subscribers().len() as u64);
+    let ClientCounts { devices, subscribers } = clients;
     // On independent brokers, each subscriber listens on every one.
     let listeners = if wanted.sessions_per_subscriber() > 1 { subscribers } else { subscribers.div_ceil(brokers) };
     let devices = devices.div_ceil(brokers);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use pubmark_engine::endpoints::Endpoints;
 use pubmark_links::addresses::CORE_V4;
-use pubmark_model::fleet::Fleet;
+use pubmark_model::fleet::ClientCounts;
 use pubmark_model::topology::TopologyMode;
 use pubmark_model::workload::{Credentials, DeviceGroup, Workload};
 use pubmark_protocol::client_program::Hello;
@@ -485,9 +485,9 @@ impl CheckedTarget {
         }
     }
 
-    /// Sockets that a fleet needs here. Where subscribers listen, both ends of a connection are ours.
-    pub fn sockets(&self, fleet: &Fleet) -> u64 {
-        let (devices, subscribers) = (fleet.devices().len() as u64, fleet.subscribers().len() as u64);
+    /// Sockets that so many clients need here. Where subscribers listen, both ends of a connection are ours.
+    pub fn sockets(&self, clients: ClientCounts) -> u64 {
+        let ClientCounts { devices, subscribers } = clients;
         match self {
             CheckedTarget::Brokerless { to_each: true, .. } => 2 * devices * subscribers + subscribers,
             _ => devices + subscribers * self.sessions_per_subscriber(),

@@ -27,6 +27,8 @@ pub struct RunEntry {
     pub state: State,
     /// Submissions in front of it; `null` unless it waits.
     pub position: Option<usize>,
+    /// What it waits for besides those in front of it: a run of another server on this machine; `null` otherwise.
+    pub waits_for: Option<String>,
     /// Workload, or experiment.
     pub name: String,
     /// Systems.
@@ -67,6 +69,7 @@ impl RunEntry {
             kind: submitted.kind,
             state: status.state,
             position,
+            waits_for: None,
             name: submitted.name,
             systems: submitted.systems,
             submitted_at: Some(submitted.submitted_at),
@@ -96,6 +99,7 @@ impl RunEntry {
                 RecordStatus::Interrupted => State::Interrupted,
             },
             position: None,
+            waits_for: None,
             name: headline.workload.join(", "),
             systems: headline.system.clone(),
             submitted_at: None,

@@ -19,6 +19,11 @@ pub fn document() -> String {
         ..OpenApi::default()
     };
     let _: axum::Router<_> = routes::api().finish_api_with(&mut document, described);
+    if let Some(paths) = &mut document.paths {
+        // The router's sign for a parameter that may have slashes.
+        paths.paths =
+            std::mem::take(&mut paths.paths).into_iter().map(|(path, item)| (path.replace("{*", "{"), item)).collect();
+    }
     let mut text = serde_json::to_string_pretty(&document).expect("a description is plain JSON");
     text.push('\n');
     text

@@ -2,13 +2,16 @@
 //! on the command line, so that a run that crashes takes nothing with it and shares no thread with the server.
 
 mod child;
+pub mod machine;
 
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
+use pubmark_record::headline::Kind;
 use pubmark_record::time::UtcTime;
 use pubmark_runner::now;
 use pubmark_runner::stream::StreamEvent;
@@ -18,6 +21,7 @@ use crate::problem::Problem;
 use crate::store::{EVENTS_FILE, Entry, Failure, MESSAGES_FILE, State, Status, Store};
 use crate::tail::{Line, Tail};
 use child::Running;
+use machine::Machine;
 
 /// Time between two looks at a child.
 const LOOK: Duration = Duration::from_millis(50);
@@ -27,6 +31,8 @@ const ORDERLY: Duration = Duration::from_secs(30);
 const AT_ONCE: Duration = Duration::from_secs(5);
 /// Exit code of a run whose results were not, or not all, written.
 const NOT_WRITTEN: i32 = 7;
+/// What the next submission waits for while another server measures.
+const WAITS_FOR_OTHERS: &str = "the end of a run of another `pubmark serve` on this machine";
 /// Last bytes of a child's messages that explain a failure without words.
 const TAIL_BYTES: usize = 2_000;
 
@@ -38,20 +44,26 @@ pub struct Queue {
     wake: Condvar,
     idle: Mutex<()>,
     stop: AtomicBool,
-    /// Locked while the machine is measured with: by a run, or for a plan.
-    machine: Mutex<()>,
+    /// Locked while the machine is measured with by this server: by a run, or for a plan.
+    ours: Mutex<()>,
+    /// The lock of all servers.
+    machine: Machine,
+    /// Does the next one wait for the run of another server?
+    waits_for_others: AtomicBool,
 }
 
 impl Queue {
-    /// A queue over a store; `program` is the `pubmark` that makes runs.
-    pub fn new(store: Arc<Store>, program: PathBuf) -> Queue {
+    /// A queue over a store; `program` is the `pubmark` that makes runs on `machine`.
+    pub fn new(store: Arc<Store>, program: PathBuf, machine: Machine) -> Queue {
         Queue {
             store,
             program,
             wake: Condvar::new(),
             idle: Mutex::new(()),
             stop: AtomicBool::new(false),
-            machine: Mutex::new(()),
+            ours: Mutex::new(()),
+            machine,
+            waits_for_others: AtomicBool::new(false),
         }
     }
 
@@ -88,13 +100,24 @@ impl Queue {
         Ok(entry)
     }
 
-    /// Does something that no run may go on beside; the next one waits for its end. `None` while a run goes on.
+    /// What a submission waits for besides those before it: the next one, for the run of another server on this machine.
+    pub fn waits_for(&self, entry: &Entry) -> Option<String> {
+        let is_next = || {
+            let next = self.store.all().into_iter().find(|other| !other.status.state.is_over());
+            next.is_some_and(|next| next.submitted.id == entry.submitted.id)
+        };
+        let waits = self.waits_for_others.load(Ordering::Relaxed) && entry.status.state == State::Queued && is_next();
+        waits.then(|| WAITS_FOR_OTHERS.to_owned())
+    }
+
+    /// Does something that no run may go on beside; the next one waits for its end. `None` while a run goes on, of this server or another.
     pub fn between_runs<Value>(&self, work: impl FnOnce() -> Value) -> Option<Value> {
-        let _held = match self.machine.try_lock() {
+        let _held = match self.ours.try_lock() {
             Ok(held) => held,
             Err(TryLockError::Poisoned(held)) => held.into_inner(),
             Err(TryLockError::WouldBlock) => return None,
         };
+        let _machine = self.machine.try_take().ok().flatten()?;
         Some(work())
     }
 
@@ -104,9 +127,23 @@ impl Queue {
         while !self.is_stopping() {
             let next = self.store.all().into_iter().find(|entry| entry.status.state == State::Queued);
             match next {
-                Some(entry) => self.carry_out_one(&entry),
-                None => self.rest(),
+                Some(entry) => self.carry_out_next(&entry),
+                None => {
+                    self.waits_for_others.store(false, Ordering::Relaxed);
+                    self.rest();
+                }
             }
+        }
+    }
+
+    /// Carries one out as soon as no other server measures on this machine.
+    fn carry_out_next(&self, entry: &Entry) {
+        let machine = self.machine.try_take();
+        self.waits_for_others.store(matches!(machine, Ok(None)), Ordering::Relaxed);
+        match machine {
+            Ok(Some(machine)) => self.carry_out_one(entry, machine),
+            Ok(None) => self.rest(),
+            Err(error) => self.never_began(&entry.submitted.id, &Problem::internal(&error).body.chain),
         }
     }
 
@@ -139,8 +176,8 @@ impl Queue {
         let _ = self.store.change(id, |status| status.error = Some(Failure { chain, hint }));
     }
 
-    fn carry_out_one(&self, entry: &Entry) {
-        let _held = self.machine.lock().unwrap_or_else(PoisonError::into_inner);
+    fn carry_out_one(&self, entry: &Entry, machine: File) {
+        let _held = self.ours.lock().unwrap_or_else(PoisonError::into_inner);
         let id = &entry.submitted.id;
         let begun = self.store.change(id, |status| {
             if status.state == State::Queued {
@@ -148,18 +185,22 @@ impl Queue {
                 status.started_at = Some(time());
             }
         });
-        match begun {
-            Ok(Some(entry)) if entry.status.state == State::Running => {}
+        let entry = match begun {
+            Ok(Some(entry)) if entry.status.state == State::Running => entry,
             // Cancelled meanwhile.
             Ok(_) => return,
             // On a disk that is full nothing is begun whose beginning is not written: it waits for space.
             Err(_) => return self.rest(),
-        }
+        };
         let folder = self.store.folder(id);
-        let words = words(entry, &folder, self.store.runs());
-        let mut running = match Running::start(&self.program, &words, &folder) {
+        let words = words(&entry, &folder, self.store.runs());
+        let at = in_its_folder(&entry).then_some(folder.as_path());
+        let mut running = match Running::start(&self.program, &words, &folder, at, machine) {
             Ok(running) => running,
-            Err(error) => return self.never_began(id, &error),
+            Err(error) => {
+                let chain = [format!("failed to start `{}`", self.program.display()), error.to_string()];
+                return self.never_began(id, &chain);
+            }
         };
         let exit = self.wait(id, &mut running);
         let asked = self.store.get(id).map(|entry| entry.status.state) == Some(State::Cancelling);
@@ -196,11 +237,10 @@ impl Queue {
         }
     }
 
-    fn never_began(&self, id: &str, error: &io::Error) {
-        let chain = vec![format!("failed to start `{}`", self.program.display()), error.to_string()];
+    fn never_began(&self, id: &str, chain: &[String]) {
         self.finish(id, |status| {
             status.state = State::Failed;
-            status.error = Some(Failure { chain: chain.clone(), hint: None });
+            status.error = Some(Failure { chain: chain.to_vec(), hint: None });
         });
     }
 
@@ -289,14 +329,28 @@ fn ask(running: &Running, asked: Option<(Instant, u32)>) -> (Instant, u32) {
     (Instant::now(), asked.map_or(1, |(_, times)| times + 1))
 }
 
+/// Is the child's working directory the submission's folder? The record of a search names its workload as it was given: the name of the
+/// file alone is what a reader can use.
+fn in_its_folder(entry: &Entry) -> bool {
+    entry.submitted.kind == Kind::Capacity && entry.submitted.file.is_some()
+}
+
 /// The words behind the program's name.
 fn words(entry: &Entry, folder: &Path, runs: &Path) -> Vec<std::ffi::OsString> {
     let submitted = &entry.submitted;
     let mut words = vec![submitted.verb.clone().into()];
-    words.extend(submitted.file.as_ref().map(|file| folder.join(file).into_os_string()));
+    words.extend(submitted.file.as_ref().map(|file| match in_its_folder(entry) {
+        true => file.into(),
+        false => folder.join(file).into_os_string(),
+    }));
     words.extend(submitted.options.iter().map(Into::into));
     words.extend(["--out".into(), runs.as_os_str().to_owned()]);
     words.extend(["--events", "-"].map(Into::into));
+    // What a reader of the record can type: these words lead to files of the server.
+    if !submitted.command.is_empty() {
+        let command = serde_json::to_string(&submitted.command).expect("words are plain JSON");
+        words.push(format!("--recorded-command={command}").into());
+    }
     words
 }
 
@@ -374,6 +428,35 @@ mod tests {
     use crate::allow::Allow;
     use crate::submission::Submission;
 
+    /// A machine of its own.
+    fn machine(place: &Path) -> Machine {
+        let folder = place.join("session");
+        std::fs::create_dir_all(&folder).unwrap();
+        Machine::with_session(folder)
+    }
+
+    fn queue(place: &Path, store: &Arc<Store>, program: PathBuf) -> Queue {
+        Queue::new(Arc::clone(store), program, machine(place))
+    }
+
+    #[test]
+    fn a_run_of_another_server_is_waited_for_and_that_is_said() {
+        let place = tempfile::tempdir().unwrap();
+        let store = Arc::new(Store::open(&place.path().join("runs")).unwrap());
+        let text = r#"{"workload": "hello", "duration": "1s", "warmup": "0s"}"#;
+        let id = store.add(Submission::read(text, &Allow::default(), &Host::this()).unwrap()).unwrap().submitted.id;
+        let queue = queue(place.path(), &store, program(place.path(), "exit 0"));
+        let state = || store.get(&id).unwrap().status.state;
+        let other = machine(place.path()).try_take().unwrap().unwrap();
+        queue.carry_out_next(&store.get(&id).unwrap());
+        assert!(queue.waits_for(&store.get(&id).unwrap()).is_some());
+        assert!(queue.between_runs(|| ()).is_none(), "nor is the machine measured beside it");
+        drop(other);
+        queue.carry_out_next(&store.get(&id).unwrap());
+        assert!(state().is_over() && !queue.waits_for_others.load(Ordering::Relaxed));
+        assert!(queue.between_runs(|| ()).is_some());
+    }
+
     /// How a submission ends whose program writes these events and ends with this code.
     fn ends(events: &str, code: i32, has_record: bool) -> State {
         let place = tempfile::tempdir().unwrap();
@@ -385,13 +468,13 @@ mod tests {
         }
         let text = r#"{"workload": "hello", "duration": "1s", "warmup": "0s"}"#;
         let id = store.add(Submission::read(text, &Allow::default(), &Host::this()).unwrap()).unwrap().submitted.id;
-        let queue = Queue::new(Arc::clone(&store), program);
+        let queue = queue(place.path(), &store, program);
         let entry = store.get(&id).unwrap();
-        queue.carry_out_one(&entry);
+        queue.carry_out_next(&entry);
         let ended = store.get(&id).unwrap().status;
         assert_eq!(ended.folders, ["one"], "{ended:?}");
         // A submission that is over is not begun again.
-        queue.carry_out_one(&entry);
+        queue.carry_out_next(&entry);
         assert_eq!(store.get(&id).unwrap().status, ended);
         ended.state
     }
@@ -406,10 +489,10 @@ mod tests {
         RunFolder::at(&store.runs().join("one")).unwrap().write_record(&sample::record()).unwrap();
         let text = r#"{"workload": "hello", "duration": "1s", "warmup": "0s"}"#;
         let id = store.add(Submission::read(text, &Allow::default(), &Host::this()).unwrap()).unwrap().submitted.id;
-        let queue = Queue::new(Arc::clone(&store), program);
+        let queue = queue(place.path(), &store, program);
         let entry = store.get(&id).unwrap();
         std::thread::scope(|scope| {
-            let carried = scope.spawn(|| queue.carry_out_one(&entry));
+            let carried = scope.spawn(|| queue.carry_out_next(&entry));
             while store.get(&id).unwrap().status.folders.is_empty() {
                 assert!(!carried.is_finished(), "it ended before it was cancelled");
                 std::thread::sleep(LOOK);
@@ -447,14 +530,15 @@ mod tests {
         store.change(&ids[0], |status| status.state = State::Running).unwrap();
         std::thread::scope(|scope| {
             let started = || {
-                Running::start(&program, &[], &store.folder(&ids[0])).unwrap();
+                let machine = machine(place.path()).try_take().unwrap().unwrap();
+                Running::start(&program, &[], &store.folder(&ids[0]), None, machine).unwrap();
                 while !place.path().join("orphan").exists() {
                     std::thread::sleep(LOOK);
                 }
             };
             scope.spawn(started);
         });
-        let queue = Queue::new(Arc::clone(&store), program);
+        let queue = queue(place.path(), &store, program);
         std::thread::scope(|scope| {
             scope.spawn(|| queue.carry_out());
             while !ids.iter().all(|id| store.get(id).unwrap().status.state.is_over()) {

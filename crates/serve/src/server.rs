@@ -21,6 +21,7 @@ use crate::listener::{self, MOST_CONNECTIONS};
 use crate::live::Views;
 use crate::metrics::Latest;
 use crate::queue::Queue;
+use crate::queue::machine::{Machine, NoPlace};
 use crate::routes;
 use crate::shared::Shared;
 use crate::store::{Store, StoreError};
@@ -82,6 +83,9 @@ pub enum ServeError {
     /// Its files.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The lock of all servers.
+    #[error(transparent)]
+    Machine(#[from] NoPlace),
     /// The token's file.
     #[error("failed to use the token in `{}`", path.display())]
     Token {
@@ -117,6 +121,9 @@ impl ServeError {
                     .to_owned(),
             ),
             ServeError::Store(StoreError::InUse(_)) => Some("choose another folder with `--runs`".to_owned()),
+            ServeError::Machine(_) => {
+                Some("set `XDG_RUNTIME_DIR` to a folder that is yours alone, the same one for all servers".to_owned())
+            }
             ServeError::Listen { .. } => Some("choose another address with `--listen`, port 0 for a free one".to_owned()),
             _ => None,
         }
@@ -140,6 +147,9 @@ impl Server {
         if !options.listen.ip().is_loopback() && matches!(options.tls, TlsChoice::Off) {
             return Err(ServeError::NotEncrypted(options.listen));
         }
+        let machine = Machine::this();
+        // Whether it can be had is known before anything waits for it.
+        drop(machine.try_take()?);
         let store = Arc::new(Store::open(&options.runs)?);
         let removed = store.serve_folder().join(REMOVED_FOLDER);
         removal::finish(&removed).map_err(|source| StoreError::File {
@@ -166,7 +176,7 @@ impl Server {
             certificate_file: tls.as_ref().and_then(|tls| tls.file.clone()),
         };
         let guard = Guard::new(Of::Server, found.token, address, &options.hosts, tls.is_some());
-        let queue = Arc::new(Queue::new(Arc::clone(&store), options.program.clone()));
+        let queue = Arc::new(Queue::new(Arc::clone(&store), options.program.clone(), machine));
         let library = Library::with_index(store.serve_folder().join(INDEX_FILE));
         let shared = Arc::new(Shared {
             store,

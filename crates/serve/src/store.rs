@@ -108,6 +108,9 @@ pub struct Submitted {
     pub file: Option<String>,
     /// Its options.
     pub options: Vec<String>,
+    /// The command line that makes the same elsewhere, which records have; empty in files of before.
+    #[serde(default)]
+    pub command: Vec<String>,
 }
 
 /// How far it is.
@@ -285,6 +288,7 @@ impl Store {
         let order = since_1970_ns().max(newest + 1);
         let folder = self.folder(&id);
         let (kind, name, systems) = (submission.kind, submission.name.clone(), submission.systems.clone());
+        let command = submission.command();
         let called = submission.order(&folder)?;
         let submitted = Submitted {
             id: id.clone(),
@@ -296,6 +300,7 @@ impl Store {
             verb: called.verb.to_owned(),
             file: called.file.as_ref().map(|(name, _)| (*name).to_owned()),
             options: called.options,
+            command,
         };
         let status = Status::queued();
         let mut files = vec![(SUBMISSION_FILE, json(&submitted)), (STATUS_FILE, json(&status))];

@@ -1,6 +1,6 @@
 //! The limit of open files, which is the limit of connections.
 
-use std::io;
+use std::{fs, io};
 
 /// Limits of open files of this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +37,27 @@ pub fn raise_for(needed: u64) -> io::Result<DescriptorLimit> {
     if found.hard < needed && set(needed).is_ok() { limit() } else { Ok(found) }
 }
 
+/// What the limit can be raised to, without doing it: the hard one, or what the kernel grants at most to who may raise that.
+pub fn reachable() -> io::Result<u64> {
+    let hard = limit()?.hard;
+    let status = fs::read_to_string("/proc/self/status")?;
+    match may_raise(&status) {
+        true => Ok(hard.max(fs::read_to_string("/proc/sys/fs/nr_open")?.trim().parse().unwrap_or(hard))),
+        false => Ok(hard),
+    }
+}
+
+/// Has a process with this status (`proc_pid_status(5)`) the right to raise hard limits?
+fn may_raise(status: &str) -> bool {
+    let rights = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    rights
+        .and_then(|rights| u64::from_str_radix(rights.trim(), 16).ok())
+        .is_some_and(|rights| rights >> SYS_RESOURCE & 1 == 1)
+}
+
+/// Number of CAP_SYS_RESOURCE (`capabilities(7)`).
+const SYS_RESOURCE: u32 = 24;
+
 /// Sets both limits.
 fn set(limit: u64) -> io::Result<()> {
     let wanted = libc::rlimit { rlim_cur: limit, rlim_max: limit };
@@ -60,5 +81,13 @@ mod tests {
         // More than there can be (`fs.nr_open`) is no error, and takes nothing away.
         assert_eq!(raise_for(u64::MAX - 1).unwrap(), raised);
         assert_eq!(raise_for(1).unwrap(), raised);
+        assert!(reachable().unwrap() >= raised.hard);
+    }
+
+    #[test]
+    fn who_may_raise_a_limit_is_known_by_a_bit() {
+        for (rights, may) in [("000001ffffffffff", true), ("000001fffeffffff", false), ("0000000000000000", false)] {
+            assert_eq!(may_raise(&format!("Name:\tx\nCapEff:\t{rights}\n")), may, "{rights}");
+        }
     }
 }

@@ -152,7 +152,7 @@ def test_an_experiment_and_a_search_have_tables(client: pubmark.Client, tmp_path
     for other in (experiment, search):
         with pytest.raises(pubmark.UsageError, match="for each of its runs only"):
             _ = other.p99
-        with pytest.raises(pubmark.UsageError, match="has one table"):
+        with pytest.raises(pubmark.NotFound, match="there is no table"):
             other.table("series")
     by_text = client.submit_document(EXPERIMENT)
     assert by_text.kind == "experiment"

@@ -71,7 +71,7 @@ def test_what_cannot_be_meant_is_refused_in_the_words_of_the_server(client: pubm
     assert (refused.value.status, refused.value.place) == (422, pubmark.Place(None, 2, 1))
     assert str(refused.value).count("line 2, column 1") == 1
     assert "duratoin" in refused.value.message
-    with pytest.raises(pubmark.NotFound, match="the tables are summary"):
+    with pytest.raises(pubmark.NotFound, match="the tables are by_type, summary"):
         client.run("hello", duration="1s", warmup="0s", timeout_s=60).table("serie")
     with pytest.raises(pubmark.RequestRefused, match="has no unit"):
         client.check("x", require="p99<50")

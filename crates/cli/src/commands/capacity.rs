@@ -8,6 +8,7 @@ use pubmark_experiment::capacity::objectives;
 use pubmark_experiment::capacity::planning::{self, Outline, Range};
 use pubmark_experiment::capacity::search::Bounds;
 use pubmark_experiment::capacity::trial::Trials;
+use pubmark_model::fault::choice::FaultChoice;
 use pubmark_preflight::dry_run;
 use pubmark_record::capacity::Knob;
 use pubmark_record::conclusion::Conclusion;
@@ -24,10 +25,10 @@ use crate::events::Events;
 use crate::exit_code::ExitCode;
 use crate::failure::Outcome;
 use crate::printer::Printer;
+use crate::signals;
 use crate::sitting::Watcher;
 use crate::values::{Word, duration, one_of, positive_duration, rate_factor};
 use crate::watching::{Watchers, Watching};
-use crate::{host, signals};
 
 /// Find the highest load that a system carries within objectives.
 ///
@@ -79,6 +80,12 @@ pub struct Capacity {
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s",
           help_heading = "Load", hide_short_help = true)]
     pub warmup: Duration,
+
+    /// Break something in each trial, in place of what the workload breaks: `kill:at=1s,for=1s`, `none`; once for each
+    /// (docs/how-to/inject-faults.md)
+    #[arg(long, value_name = "KIND:KEY=VALUE,…", value_parser = FaultChoice::parse,
+          help_heading = "Load", hide_short_help = true)]
+    pub fault: Vec<FaultChoice>,
 
     /// Longest wait for late messages after each window
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "2s",
@@ -135,16 +142,16 @@ impl Capacity {
         let knob = self.vary;
         let range = Range { first: self.first, most: self.most, precision_percent: self.precision };
         let bounds = range.bounds(&spec, knob)?;
-        let host = Host { stop: signals::watch()?, scratch: self.out.clone(), ..host::this() };
+        let host = Host { stop: signals::watch()?, scratch: self.out.clone(), ..self.events.host() };
         let trials = Trials { spec, knob, objectives: &objectives, duration: self.duration, host: &host };
         if self.dry_run {
             return self.plan(&bounds, &trials, printer);
         }
         watchers.start(&host.stop, printer)?;
-        // A path's slashes become hyphens in the folder's name.
-        let name = format!("capacity-{}", self.workload);
+        let workload = trials.spec.load()?.name;
+        let name = format!("capacity-{workload}");
         let folder = RunFolder::create(&self.out, &name, now()).map_err(|error| no_folder(&error))?;
-        stream.begins(folder.path(), &self.workload);
+        stream.begins(folder.path(), &workload);
         let capacity = pubmark_experiment::capacity::Capacity {
             trials,
             bounds,
@@ -176,6 +183,7 @@ impl Capacity {
     fn spec(&self) -> RunSpec {
         let mut spec = RunSpec::new(&self.workload);
         self.setup.clone().apply(&mut spec);
+        spec.load.faults.clone_from(&self.fault);
         self.join.apply(&mut spec.nodes);
         spec.window = Window { warmup: self.warmup, drain: self.drain, ..Window::default() };
         spec

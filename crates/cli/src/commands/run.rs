@@ -22,7 +22,7 @@ use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
 use crate::progress::Progress;
 use crate::watching::{Watchers, Watching};
-use crate::{host, rendering, signals};
+use crate::{rendering, signals};
 
 /// Lets the nodes of a prepared run join that the caller starts.
 pub type Gather<'a> = &'a mut dyn FnMut(&mut PreparedRun, &Host, &mut dyn RunObserver) -> Result<(), RunError>;
@@ -54,7 +54,7 @@ impl Run {
         if let Some(file) = &self.dump_schedule {
             return dump(&spec, &workload, file);
         }
-        let host = host::this();
+        let host = self.events.host();
         // Before any thread is started.
         let host = if self.dry_run { host } else { spec.claim_links(&workload, host)? };
         let signals = signals::watch_preparation()?;

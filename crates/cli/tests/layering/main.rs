@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod circles;
+mod features;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;

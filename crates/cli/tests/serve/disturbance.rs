@@ -11,22 +11,31 @@ use crate::server::{Server, folder};
 
 /// Pages that are open at once.
 const PAGES: usize = 20;
+/// Runs of each kind, in turn.
+const RUNS: usize = 3;
 /// A run of some thousand messages.
 const RUN: &str = r#"{"workload": "smart-home", "duration": "6s", "warmup": "1s", "scale": 10}"#;
 
-/// Median of a run, as its bounds, µs.
-fn median(server: &Server, id: &str) -> [f64; 2] {
-    let entry = server.wait(id, &["complete"]);
-    let latency = &entry["headline"]["latency"];
-    let bound = |side: &str| latency[side]["p50_us"].as_f64().unwrap_or_else(|| panic!("no median: {entry}"));
-    [bound("lower"), bound("upper")]
+/// Percentiles of a run, each as its bounds, µs.
+#[derive(Clone, Copy, Debug)]
+struct Percentiles {
+    p50: [f64; 2],
+    p99: [f64; 2],
 }
 
-#[test]
-fn twenty_open_pages_do_not_change_the_latency() {
-    let place = folder();
-    let server = Server::start(place.path(), &[]);
-    let alone = median(&server, &server.submit(RUN));
+impl Percentiles {
+    fn of(server: &Server, id: &str) -> Percentiles {
+        let entry = server.wait(id, &["complete"]);
+        let latency = &entry["headline"]["latency"];
+        let bound =
+            |side: &str, name: &str| latency[side][name].as_f64().unwrap_or_else(|| panic!("no {name}: {entry}"));
+        let bounds = |name: &str| [bound("lower", name), bound("upper", name)];
+        Percentiles { p50: bounds("p50_us"), p99: bounds("p99_us") }
+    }
+}
+
+/// A run with all pages open.
+fn watched(server: &Server) -> Percentiles {
     let id = server.submit(RUN);
     let drawn = Arc::new(AtomicU64::new(0));
     let readers: Vec<_> = (0..PAGES)
@@ -45,7 +54,7 @@ fn twenty_open_pages_do_not_change_the_latency() {
             })
         })
         .collect();
-    let watched = median(&server, &id);
+    let found = Percentiles::of(server, &id);
     for reader in readers {
         let text = reader.join().unwrap();
         let last = text.lines().rev().find_map(|line| line.strip_prefix("data: ")).unwrap();
@@ -55,8 +64,31 @@ fn twenty_open_pages_do_not_change_the_latency() {
     }
     let drawn = drawn.load(Ordering::Relaxed) / PAGES as u64;
     assert!(drawn >= 5, "a page was drawn {drawn} times");
-    assert!(
-        watched[0] <= alone[1] && alone[0] <= watched[1],
-        "p50 between {alone:?} µs without pages, {watched:?} µs with them"
-    );
+    found
+}
+
+/// From the least lower bound to the greatest upper one.
+fn range(runs: &[Percentiles], of: fn(&Percentiles) -> [f64; 2]) -> [f64; 2] {
+    let all = runs.iter().map(of);
+    all.fold([f64::INFINITY, 0.0], |[least, most], [lower, upper]| [least.min(lower), most.max(upper)])
+}
+
+#[test]
+fn twenty_open_pages_do_not_change_the_latency() {
+    let place = folder();
+    let server = Server::start(place.path(), &[]);
+    let (mut alone, mut with_pages) = (vec![], vec![]);
+    for _ in 0..RUNS {
+        alone.push(Percentiles::of(&server, &server.submit(RUN)));
+        with_pages.push(watched(&server));
+    }
+    let quantiles: [(&str, fn(&Percentiles) -> [f64; 2]); 2] = [("p50", |run| run.p50), ("p99", |run| run.p99)];
+    for (name, of) in quantiles {
+        let [without, with] = [&alone, &with_pages].map(|runs| runs.iter().map(of).collect::<Vec<_>>());
+        // Shown by `--nocapture`: docs/results/serve.md has what it was.
+        println!("{name}, µs: without pages {without:.0?}, with {PAGES} pages {with:.0?}");
+        let [least, most] = range(&alone, of);
+        let lies = |[lower, upper]: &[f64; 2]| *lower <= most && least <= *upper;
+        assert!(with.iter().all(lies), "{name}: {without:?} µs without pages, {with:?} µs with them");
+    }
 }

@@ -4,11 +4,15 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
+
 use crate::call::{self, connect, raw};
 use crate::server::{Server, folder};
 
 /// A run that goes on until it is cancelled.
 const RUN: &str = r#"{"workload": "smart-home", "duration": "300s", "warmup": "1s"}"#;
+/// A short one.
+const ALONE: &str = r#"{"workload": "smart-home", "duration": "10s", "warmup": "1s"}"#;
 /// Requests of a client that does not read, for more bytes than the buffers of the kernel take.
 const PIPELINED: usize = 200;
 
@@ -18,6 +22,10 @@ fn a_run_goes_on_while_clients_mean_harm() {
     let server = Server::start(place.path(), &[]);
     let id = server.submit(RUN);
     server.wait_for_load(&id);
+    threads_that_answer_are_the_last_to_run(&server);
+    // Clients of other machines take none of this one's CPU time: what these take comes last.
+    // SAFETY: it has no memory to be unsafe with; on Linux the priority is that of this thread.
+    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 19) };
     wrong_tokens(&server);
     wrong_paths(&server);
     wrong_heads(&server);
@@ -36,6 +44,48 @@ fn a_run_goes_on_while_clients_mean_harm() {
     assert_eq!(record["run"]["status"], "interrupted");
     pubmark_testing::assert_count_eq!(messages["lost"], 0, "{messages}");
     pubmark_testing::assert_count_eq!(messages["delivered"], messages["expected"], "{messages}");
+    // Other programs of this machine may make a run invalid: then they do so without these clients, too.
+    let reasons = reasons(&record);
+    if !reasons.is_empty() {
+        let alone = server.submit(ALONE);
+        server.wait(&alone, &["complete"]);
+        let alone = self::reasons(&server.get(&format!("/runs/{alone}/record")).of(200));
+        assert!(reasons.iter().all(|code| alone.contains(code)), "{reasons:?}, and alone {alone:?}");
+    }
+}
+
+/// Codes of what makes a run invalid.
+fn reasons(record: &Value) -> Vec<String> {
+    if record["verdict"]["status"] != "invalid" {
+        return vec![];
+    }
+    let reasons = record["verdict"]["reasons"].as_array().unwrap().iter();
+    let invalid = reasons.filter(|reason| reason["status"].as_str().is_none_or(|status| status == "invalid"));
+    invalid.map(|reason| reason["code"].as_str().unwrap().to_owned()).collect()
+}
+
+/// Niceness of the threads of a process, by their names (`proc_pid_stat(5)`).
+fn niceness(pid: u32) -> Vec<(String, i32)> {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+    let stats = tasks.filter_map(|task| std::fs::read_to_string(task.unwrap().path().join("stat")).ok());
+    let nice = |stat: String| {
+        let (head, rest) = stat.rsplit_once(") ").unwrap();
+        // The state is field 3, the niceness 19.
+        (head.split_once('(').unwrap().1.to_owned(), rest.split(' ').nth(16).unwrap().parse().unwrap())
+    };
+    stats.map(nice).collect()
+}
+
+fn threads_that_answer_are_the_last_to_run(server: &Server) {
+    // Requests begin the threads for slow work, too.
+    assert_eq!(server.get("/systems").status, 200);
+    let of_server = niceness(server.pid());
+    let answering: Vec<i32> = of_server.iter().filter(|(name, _)| name == "serve").map(|(_, nice)| *nice).collect();
+    assert!(answering.len() >= 3 && answering.iter().all(|nice| *nice == 19), "{of_server:?}");
+    // Runs are started by a thread of the priority that the server was started with.
+    let of_run = niceness(server.child().expect("a run"));
+    let usual = of_server.iter().find(|(name, _)| name == "queue").expect("a queue").1;
+    assert!(usual < 19 && of_run.iter().all(|(_, nice)| *nice == usual), "{of_run:?}, the queue has {usual}");
 }
 
 fn wrong_tokens(server: &Server) {

@@ -159,3 +159,28 @@ fn rights_and_bounds_hold_for_experiments_and_searches_before_anything_is_read()
     let many = with(&format!("{{system: builtin, scale: [{}]}}", scales.join(", ")));
     assert!(server.post("/dry-run", &many).of(422)["error"].as_str().unwrap().contains("500"));
 }
+
+#[test]
+fn a_search_takes_what_a_run_takes() {
+    let place = folder();
+    let server = Server::start(place.path(), &["--allow", "endpoints"]);
+    let text = "name: own\ndevices: [{name: d, every: 100ms, payload: 20B}]\nsubscribers: [{name: s, filters: '#'}]\n";
+    let body = json!({
+        "capacity": {"file_name": "own.yaml", "text": text}, "endpoint": "mqtt://127.0.0.1:9", "links": ["lte"], "faults": ["none"],
+        "seed": 7, "user": "ann", "password": "geheim-3",
+    });
+    let good = server.post("/validate", &body.to_string()).of(200);
+    let command = "pubmark capacity workload.yaml --endpoint=mqtt://127.0.0.1:9 --user=ann --seed=7 --link=lte --fault=none \
+                   --password-file=password";
+    assert_eq!((&good["name"], &good["command"]), (&json!("own"), &json!(command)), "{good}");
+    let limited = json!({"capacity": "pairs", "limit": "cpu=0.5", "tls": true, "profile": "default"}).to_string();
+    let good = server.post("/validate", &limited).of(200);
+    assert_eq!(good["command"], "pubmark capacity pairs --profile=default --limit=cpu=0.5 --tls", "{good}");
+    // What is wrong in the text has its place, and what it names of the server is not read.
+    let wrong = json!({"capacity": {"file_name": "own.yaml", "text": text.replace("devices", "devises")}}).to_string();
+    let found = server.post("/validate", &wrong).of(422);
+    assert_eq!((&found["place"]["file"], &found["place"]["line"]), (&json!("own.yaml"), &json!(2)), "{found}");
+    let reads = text.replace("payload: 20B", "payload: {sizes: {file: /etc/passwd}}");
+    let reads = json!({"capacity": {"file_name": "own.yaml", "text": reads}}).to_string();
+    assert!(server.post("/runs", &reads).of(403)["hint"].as_str().unwrap().contains("--allow commands"));
+}

@@ -9,7 +9,7 @@ use pubmark_record::record::VerdictStatus;
 use serde_json::{Value, json};
 
 use crate::call;
-use crate::results::{ONE, OTHER, SLOW, save, save_three};
+use crate::results::{EXPERIMENT, ONE, OTHER, SEARCH, SLOW, save, save_other_kinds, save_three};
 use crate::server::{LONG, SHORT, Server, folder};
 
 fn put_note(server: &Server, id: &str, note: &Value) -> call::Response {
@@ -36,6 +36,10 @@ fn a_note_is_saved_found_and_shown_as_text() {
     assert_eq!(server.entry(ONE)["note"]["text"], note["text"]);
     assert_eq!(fs::read(server.runs().join(ONE).join("record.json")).unwrap(), record, "the record stays as it was");
     assert_eq!(names(&server, "?filter=tag=LAB%20workload=smart-home"), [ONE]);
+    // A word may be in the text or in a tag.
+    assert_eq!(names(&server, "?filter=ALERT%20smart-home"), [ONE]);
+    assert_eq!(names(&server, "?filter=a.b"), [ONE]);
+    assert_eq!(names(&server, "?filter=switch"), [""; 0]);
     let part = server.get("/").body;
     assert!(part.contains("&lt;script&gt;alert(1)") && !part.contains("<script>alert"), "{part}");
     for wrong in [json!({"tags": ["two words"]}), json!({"text": "x".repeat(4_001)}), json!({"txet": ""})] {
@@ -167,6 +171,32 @@ fn runs_of_one_schedule_are_compared_and_others_refused_with_the_reason() {
     ] {
         assert_eq!(server.get(&format!("/compare{query}")).status, status, "{query}");
     }
+}
+
+#[test]
+fn what_single_runs_have_alone_is_refused_with_what_the_result_is() {
+    let place = folder();
+    save_three(&place.path().join("runs"));
+    save_other_kinds(&place.path().join("runs"));
+    let server = Server::start(place.path(), &[]);
+    for (name, what) in [(EXPERIMENT, "is an experiment"), (SEARCH, "is a search for capacity")] {
+        for path in [format!("/compare?run={ONE}&run={name}"), format!("/history?run={name}")] {
+            let refused = server.get(&path).of(409);
+            let error = refused["error"].as_str().unwrap();
+            assert!(error.contains(what) && !error.contains('/') && refused["hint"].is_string(), "{path}: {refused}");
+        }
+    }
+    // The page says the same before anything is asked for.
+    let part = server.get("/").body;
+    for action in ["compare", "history"] {
+        let button =
+            part.split("<button").find(|button| button.contains(&format!(r#"data-action="{action}""#))).unwrap();
+        assert!(button.contains(r#"data-of="run""#), "{button}");
+    }
+    assert_eq!(part.matches(r#"data-kind="run""#).count(), 3, "{part}");
+    // Two experiments are held against each other.
+    let body = json!({"run": EXPERIMENT, "baseline": EXPERIMENT, "fail_on": "p99>+10%"}).to_string();
+    assert!(!server.post("/check", &body).of(200)["checks"].as_array().unwrap().is_empty());
 }
 
 #[test]

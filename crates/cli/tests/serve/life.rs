@@ -121,4 +121,7 @@ fn what_is_built_in_is_listed() {
     let description = call::request(server.port, "GET", "/openapi.json", None, "").of(200);
     assert!(description["openapi"].as_str().unwrap().starts_with("3.1"), "{}", description["openapi"]);
     assert!(description["paths"]["/runs/{id}"]["delete"].is_object());
+    let metrics = &description["paths"]["/metrics"]["get"]["responses"]["200"]["content"];
+    assert!(metrics["application/openmetrics-text"].is_object(), "{metrics}");
+    assert!(description["paths"]["/runs/{id}/files/{name}"]["get"].is_object(), "{}", description["paths"]);
 }

@@ -1,11 +1,13 @@
 //! `pubmark serve`, end to end: a real server on a free port, real runs, clients that mean harm.
 
 #![allow(clippy::print_stderr, reason = "a skipped test says why")]
+#![allow(clippy::print_stdout, reason = "figures of a test are shown where they are asked for")]
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod browser;
 mod call;
 mod disturbance;
+mod files;
 mod hostile;
 mod killed;
 mod kinds;

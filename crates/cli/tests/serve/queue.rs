@@ -1,7 +1,7 @@
 //! What waits survives: a restart in order, and a kill.
 
 use crate::call;
-use crate::server::{LONG, SHORT, Server, folder, wait_for};
+use crate::server::{LONG, SHORT, Server, folder, session, wait_for};
 
 #[test]
 fn a_queue_survives_a_restart() {
@@ -19,20 +19,13 @@ fn a_queue_survives_a_restart() {
     }
 }
 
-/// Children of a process, by the kernel's list.
-fn child_of(pid: u32) -> Option<u32> {
-    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).ok()?;
-    let children = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("children")).ok());
-    children.flat_map(|list| list.split_whitespace().map(str::to_owned).collect::<Vec<_>>()).next()?.parse().ok()
-}
-
 #[test]
 fn a_killed_server_takes_its_run_along_and_the_next_one_goes_on() {
     let place = folder();
     let server = Server::start(place.path(), &[]);
     let ids = [server.submit(LONG), server.submit(SHORT)];
     server.wait_for_load(&ids[0]);
-    let child = wait_for("the child", || child_of(server.pid()));
+    let child = wait_for("the child", || server.child());
     server.kill();
     let server = Server::start(place.path(), &[]);
     let entry = server.wait(&ids[0], &["interrupted"]);
@@ -50,7 +43,7 @@ fn a_run_whose_server_is_killed_as_it_starts_it_has_ended_when_the_next_one_begi
     let server = Server::start(place.path(), &[]);
     let ids = [server.submit(LONG), server.submit(SHORT)];
     let child = loop {
-        if let Some(child) = child_of(server.pid()) {
+        if let Some(child) = server.child() {
             break child;
         }
     };
@@ -84,6 +77,7 @@ fn a_folder_has_one_server() {
     let second = std::process::Command::new(env!("CARGO_BIN_EXE_pubmark"))
         .args(["serve", "--listen", &pubmark_conformance::ports::free().to_string()])
         .current_dir(place.path())
+        .env("XDG_RUNTIME_DIR", session(place.path()))
         .output()
         .unwrap();
     assert_eq!(second.status.code(), Some(2));
@@ -128,6 +122,7 @@ fn a_server_that_cannot_listen_makes_no_token() {
     let server = std::process::Command::new(env!("CARGO_BIN_EXE_pubmark"))
         .args(["serve", "--listen", &taken.local_addr().unwrap().to_string()])
         .current_dir(place.path())
+        .env("XDG_RUNTIME_DIR", session(place.path()))
         .output()
         .unwrap();
     assert_eq!(server.status.code(), Some(2), "{server:?}");
@@ -150,4 +145,51 @@ fn a_server_ends_with_its_standard_input_if_it_is_asked_to() {
     server.close_stdin();
     let run = server.submit(SHORT);
     server.wait(&run, &["complete"]);
+}
+
+#[test]
+fn servers_of_two_folders_measure_one_after_the_other() {
+    let [one, other] = [folder(), folder()];
+    let first = Server::start(one.path(), &[]);
+    let second = Server::start_beside(other.path(), &session(one.path()), &[]);
+    let running = first.submit(LONG);
+    first.wait_for_load(&running);
+    let [waiting, behind] = [second.submit(SHORT), second.submit(SHORT)];
+    let said = wait_for("what it waits for", || second.entry(&waiting)["waits_for"].as_str().map(str::to_owned));
+    assert!(said.contains("another `pubmark serve`"), "{said}");
+    assert_eq!(second.entry(&waiting)["state"], "queued");
+    assert!(second.entry(&behind)["waits_for"].is_null(), "it waits for the one before it");
+    assert!(
+        second.get("/queue").body.contains("waits for the end of a run of another"),
+        "{}",
+        second.get("/queue").body
+    );
+    assert_eq!(second.get("/doctor").status, 409, "looking at the machine would disturb the run");
+    // However the first one ends: the lock goes with the run, and not with its server.
+    first.kill();
+    let entry = second.wait(&waiting, &["complete"]);
+    assert!(entry["waits_for"].is_null(), "{entry}");
+    second.wait(&behind, &["complete"]);
+}
+
+#[test]
+fn a_server_without_a_place_for_the_lock_does_not_start() {
+    let place = folder();
+    let temporary = place.path().join("temporary");
+    std::fs::create_dir(&temporary).unwrap();
+    // SAFETY: it has no memory to be unsafe with.
+    let user = unsafe { libc::geteuid() };
+    std::os::unix::fs::symlink(place.path(), temporary.join(format!("pubmark-{user}"))).unwrap();
+    let server = std::process::Command::new(env!("CARGO_BIN_EXE_pubmark"))
+        .args(["serve", "--listen", &pubmark_conformance::ports::free().to_string()])
+        .current_dir(place.path())
+        .envs([("XDG_RUNTIME_DIR", "/proc/self"), ("TMPDIR", temporary.to_str().unwrap())])
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&server.stderr).into_owned();
+    if std::path::Path::new(&format!("/run/user/{user}")).is_dir() {
+        return pubmark_testing::skip("this user has a session of its own, which is used");
+    }
+    assert_eq!(server.status.code(), Some(2), "{text}");
+    assert!(text.contains("no folder") && text.contains("XDG_RUNTIME_DIR"), "{text}");
 }

@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::call;
-use crate::server::{SHORT, Server, folder};
+use crate::server::{SHORT, Server, folder, session};
 
 #[test]
 fn nobody_gets_in_without_the_token() {
@@ -49,10 +49,43 @@ fn what_cannot_be_meant_is_refused_with_its_place() {
         ("[]", "line 1, column 1", r#"{"workload": "smart-home"}"#),
         (r#"{"system": "mosquitto"}"#, "missing field `workload`", r#"{"workload": "smart-home"}"#),
         (r#"{"experiment": "broker"}"#, "there is no experiment `broker`", "did you mean `brokers`?"),
+        (r#"{"experiment": "pairs"}"#, "there is no experiment `pairs`", r#"{"workload": "pairs"}"#),
+        (r#"{"workload": "brokers"}"#, "brokers", r#"{"experiment": "brokers"}"#),
+        (r#"{"capacity": "brokers"}"#, "brokers", r#"{"experiment": "brokers"}"#),
+        // A field: by its key, with what it takes or is meant as.
+        (r#"{"workload": "hello", "duratoin": "4s"}"#, "unknown field `duratoin`", "did you mean `duration`?"),
+        (r#"{"capacity": "hello", "withn": "4s"}"#, "unknown field `withn`", "did you mean `within`?"),
+        (r#"{"experiment": "brokers", "quik": true}"#, "unknown field `quik`", "did you mean `quick`?"),
+        (r#"{"workload": "hello", "scale": "many"}"#, "invalid", "`GET /openapi.json` describes what `scale` takes"),
+        (r#"{"workload": "hello", "slo": "p98<1ms"}"#, "failed to read `slo`", "did you mean"),
+        (
+            r#"{"workload": "hello", "connection": {"password": "x"}}"#,
+            "`connection.user: NAME`",
+            "`connection.user: NAME`",
+        ),
+        (r#"{"workload": "hello", "nodes": {"local_nodes": 0}}"#, "`nodes.local_nodes` is 0", ""),
+        (r#"{"workload": "hello", "repetitions": 4000}"#, "`repetitions` is 4000", ""),
+        // More than this machine has: a search, an experiment and a run alike.
+        (r#"{"workload": "smart-home", "scale": 5000000, "duration": "240h"}"#, "", ""),
+        (r#"{"workload": "smart-home", "scale": 5000, "duration": "240h"}"#, "connections", ""),
+        (
+            r#"{"capacity": "pairs", "slo": "loss=0", "vary": "rate", "links": ["none"], "seed": 1, "profile": "quick"}"#,
+            "quick",
+            "",
+        ),
     ] {
         let found = refused(body);
         assert!(found["error"].as_str().unwrap().contains(message), "{body}: {found}");
-        assert!(found["hint"].as_str().unwrap().contains(hint), "{body}: {found}");
+        assert!(hint.is_empty() || found["hint"].as_str().unwrap().contains(hint), "{body}: {found}");
+        assert!(!found["error"].as_str().unwrap().contains("`--"), "an option in place of a key: {found}");
+    }
+    // As large a load is refused in an experiment and when it is sent, too.
+    let large = "name: t\ntitle: T\nworkload: smart-home\nduration: 8s\nwarmup: 0s\naxes: {system: builtin, qos: [0], scale: [5000]}\n";
+    for (path, body) in
+        [("/validate", large), ("/runs", large), ("/runs", r#"{"workload": "smart-home", "scale": 5000}"#)]
+    {
+        let found = server.post(path, body).of(422);
+        assert!(found["error"].as_str().unwrap().contains("connections"), "{path}: {found}");
     }
     // A wrong query and a wrong path are refused in the same form.
     let query = server.post("/dry-run?maschine=true", SHORT).of(400);
@@ -126,6 +159,7 @@ fn others_may_connect_only_with_encryption() {
             .arg("serve")
             .args(options)
             .current_dir(place.path())
+            .env("XDG_RUNTIME_DIR", session(place.path()))
             .output()
             .unwrap()
     };

@@ -30,6 +30,13 @@ pub struct Server {
     runs: PathBuf,
 }
 
+/// The session of the servers of a folder: each has a machine of its own, so that tests do not wait for each other.
+pub fn session(folder: &Path) -> PathBuf {
+    let session = folder.join("session");
+    std::fs::create_dir_all(&session).unwrap();
+    session
+}
+
 /// A folder for one.
 pub fn folder() -> TempDir {
     TempDir::with_prefix("pubmark-serve-").unwrap()
@@ -43,17 +50,27 @@ impl Server {
 
     /// Starts one that listens at an address.
     pub fn listen(host: Ipv4Addr, folder: &Path, options: &[&str]) -> Server {
+        Server::start_in(host, folder, &session(folder), options)
+    }
+
+    /// Starts one on the machine of another one, whose session is given.
+    pub fn start_beside(folder: &Path, session: &Path, options: &[&str]) -> Server {
+        Server::start_in(Ipv4Addr::LOCALHOST, folder, session, options)
+    }
+
+    fn start_in(host: Ipv4Addr, folder: &Path, session: &Path, options: &[&str]) -> Server {
         // Another process may take a port between the look and the start.
-        let started = || Server::start_at(host, pubmark_conformance::ports::free().port(), folder, options);
+        let started = || Server::start_at(host, pubmark_conformance::ports::free().port(), folder, session, options);
         (0..ATTEMPTS).find_map(|_| started()).expect("a server that listens")
     }
 
     /// `None` if it ended before it listened.
-    fn start_at(host: Ipv4Addr, port: u16, folder: &Path, options: &[&str]) -> Option<Server> {
+    fn start_at(host: Ipv4Addr, port: u16, folder: &Path, session: &Path, options: &[&str]) -> Option<Server> {
         let runs = folder.join("runs");
         let mut command = Command::new(env!("CARGO_BIN_EXE_pubmark"));
         command.args(["serve", "--listen", &format!("{host}:{port}"), "--runs"]).arg(&runs).args(options);
-        command.current_dir(folder).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+        command.current_dir(folder).env("XDG_RUNTIME_DIR", session);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
         let mut child = command.spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let Some(url) = lines.next() else {
@@ -134,6 +151,13 @@ impl Server {
 
     pub fn pid(&self) -> u32 {
         self.child.id()
+    }
+
+    /// The process of the run under way, by the kernel's list of children.
+    pub fn child(&self) -> Option<u32> {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.pid())).ok()?;
+        let children = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("children")).ok());
+        children.flat_map(|list| list.split_whitespace().map(str::to_owned).collect::<Vec<_>>()).next()?.parse().ok()
     }
 }
 

@@ -45,7 +45,8 @@ pub fn check(
     host: &Host,
     machines: &Machines,
 ) -> Result<Vec<Cell<Box<CheckedRun>>>, RunError> {
-    cells(experiment, folder, host, machines, |checked| Ok(Box::new(checked))).map(|(cells, _)| cells)
+    let fits = |checked: CheckedRun| checked.check_limits().map(|()| Box::new(checked));
+    cells(experiment, folder, host, machines, fits).map(|(cells, _)| cells)
 }
 
 /// The protocol that cells without one of their own have in common, and what a reader should know of it.

@@ -124,6 +124,9 @@ impl Runner<'_> {
                 number: position + 1,
                 of: turns.len(),
                 cell: &cell.planned.label,
+                workload: &run.workload.name,
+                system: run.system_name(),
+                protocol: run.spoken.publish.capabilities.name,
                 repetition: place.repetition,
                 left,
             };

@@ -69,7 +69,21 @@ impl TooLarge {
     }
 }
 
+/// How many clients a run has, as far as groups say it: what reactions add is not looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClientCounts {
+    /// Devices.
+    pub devices: u64,
+    /// Subscribers.
+    pub subscribers: u64,
+}
+
 impl Fleet {
+    /// Its devices and subscribers, counted.
+    pub fn counts(&self) -> ClientCounts {
+        ClientCounts { devices: self.devices().len() as u64, subscribers: self.subscribers().len() as u64 }
+    }
+
     /// So many copies of the workload as [`Fleet::new`] counts out, if they can be told apart.
     pub fn checked(workload: &Workload, copies: u32) -> Result<Fleet, TooLarge> {
         check_counts(workload, &Copies::of_all(&workload.placements(), copies))?;
@@ -84,7 +98,7 @@ impl Fleet {
 
     /// Can the devices and subscribers of a run on these nodes be told apart? Nothing is counted out for that; what reactions add
     /// is not looked at.
-    pub fn check_counts_on_nodes(workload: &Workload, nodes: NodeLabels<'_>) -> Result<(), TooLarge> {
+    pub fn check_counts_on_nodes(workload: &Workload, nodes: NodeLabels<'_>) -> Result<ClientCounts, TooLarge> {
         check_counts(workload, &GroupNodes::of(&workload.placements(), nodes).copies())
     }
 
@@ -119,19 +133,19 @@ impl Fleet {
 }
 
 /// Is there room for the devices and subscribers of so many copies? Asked before they are counted out.
-fn check_counts(workload: &Workload, copies: &Copies) -> Result<(), TooLarge> {
+fn check_counts(workload: &Workload, copies: &Copies) -> Result<ClientCounts, TooLarge> {
     let total = |counts: &mut dyn Iterator<Item = u32>, copies: &[u32]| {
         counts.zip(copies).map(|(count, copies)| u64::from(count) * u64::from(*copies)).fold(0, u64::saturating_add)
     };
-    let count = total(&mut workload.devices.iter().map(|group| group.count), &copies.devices);
-    if count > MOST_PUBLISHERS {
-        return Err(TooLarge::Publishers { count });
+    let devices = total(&mut workload.devices.iter().map(|group| group.count), &copies.devices);
+    if devices > MOST_PUBLISHERS {
+        return Err(TooLarge::Publishers { count: devices });
     }
-    let count = total(&mut workload.subscribers.iter().map(|group| group.count), &copies.subscribers);
-    if count > MOST_SUBSCRIBERS {
-        return Err(TooLarge::Subscribers { count });
+    let subscribers = total(&mut workload.subscribers.iter().map(|group| group.count), &copies.subscribers);
+    if subscribers > MOST_SUBSCRIBERS {
+        return Err(TooLarge::Subscribers { count: subscribers });
     }
-    Ok(())
+    Ok(ClientCounts { devices, subscribers })
 }
 
 #[cfg(test)]
@@ -168,7 +182,7 @@ mod tests {
     fn publishers_are_counted_with_all_their_copies() {
         let text = "name: many\nplacement: {devices: replicate}\ndevices:\n  - {name: a, count: 4194304, every: 1h, payload: 16B}\nsubscribers:\n  - {filters: [\"x\"]}\n";
         let workload = loaded(text).unwrap();
-        assert_eq!(check_counts(&workload, &Copies::of_all(&workload.placements(), 4)), Ok(()));
+        assert!(check_counts(&workload, &Copies::of_all(&workload.placements(), 4)).is_ok());
         assert_eq!(
             Fleet::checked_on_nodes(&workload, NodeLabels::unknown(5)),
             Err(TooLarge::Publishers { count: 20_971_520 })

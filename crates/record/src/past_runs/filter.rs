@@ -101,13 +101,19 @@ impl Filter {
 
     /// Does the entry meet all of it?
     pub fn matches(&self, entry: &Headline) -> bool {
+        self.matches_with(entry, &[])
+    }
+
+    /// The same, where a word may also be in one of these texts.
+    pub fn matches_with(&self, entry: &Headline, texts: &[&str]) -> bool {
+        let texts: Vec<String> = texts.iter().map(|text| text.to_lowercase()).collect();
         let has = |(key, wanted): &(&Key, Vec<String>)| {
             key.1(entry).iter().any(|value| wanted.contains(&value.to_lowercase()))
         };
-        let contains = |word: &String| {
-            KEYS.iter()
-                .any(|(_, values)| values(entry).iter().any(|value| value.to_lowercase().contains(word.as_str())))
+        let is_value = |word: &str| {
+            KEYS.iter().any(|(_, values)| values(entry).iter().any(|value| value.to_lowercase().contains(word)))
         };
+        let contains = |word: &String| is_value(word) || texts.iter().any(|text| text.contains(word.as_str()));
         self.since.as_ref().is_none_or(|since| entry.started_at >= *since)
             && self.values.iter().all(has)
             && self.words.iter().all(contains)
@@ -143,6 +149,17 @@ mod tests {
             verdict: Some(VerdictStatus::Suspect),
             reasons: vec!["V02".to_owned()],
         }
+    }
+
+    #[test]
+    fn a_word_may_be_in_a_text_beside_the_entry() {
+        let filter =
+            |words: &[&str]| Filter::read(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>()).unwrap();
+        let texts = ["New Switch in the rack"];
+        assert!(filter(&["switch", "mosquitto"]).matches_with(&entry(), &texts));
+        assert!(!filter(&["switch", "nats"]).matches_with(&entry(), &texts));
+        assert!(!filter(&["switch"]).matches(&entry()));
+        assert!(!filter(&["workload=switch"]).matches_with(&entry(), &texts), "a key has values of its own");
     }
 
     fn matches(arguments: &[&str]) -> bool {

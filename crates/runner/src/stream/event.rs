@@ -103,6 +103,15 @@ pub struct RunBegins {
     pub of: u64,
     /// Label of its cell.
     pub cell: String,
+    /// Name of its workload; `null` in lines of an older version.
+    #[serde(default)]
+    pub workload: Option<String>,
+    /// Name of its system, likewise.
+    #[serde(default)]
+    pub system: Option<String>,
+    /// What devices speak, likewise.
+    #[serde(default)]
+    pub protocol: Option<String>,
     /// Its repetition, from 1.
     pub repetition: u32,
     /// Time that it and the rest may take, seconds.

@@ -75,7 +75,8 @@ impl LiveServer {
         }
         let beside = Beside::bind(address)?;
         let token = Token::random().map_err(|source| BesideError::Thread { address, source })?;
-        let subject = Subject { title: "Run".to_owned(), state: State::Running, error: None, has_report: false };
+        let subject =
+            Subject { title: "Run".to_owned(), state: State::Running, error: None, waits_for: None, has_report: false };
         let (events, received) = channel();
         let run = Run { events: received, gathered: Gathered::default(), drawn: None, subject, folder: None, pages: 0 };
         let watched = Watched {

@@ -14,6 +14,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Listed;
+use super::loaded::run_of;
 use crate::problem::Problem;
 use crate::shared::Shared;
 
@@ -122,10 +123,7 @@ fn bounds(latency: Option<&LatencyBounds>, of: fn(&Summary) -> Option<f64>) -> [
 pub fn history(shared: &Shared, query: &HistoryQuery, folder: &Path) -> Result<History, Problem> {
     let fail_on = query.fail_on.clone().filter(|text| !text.trim().is_empty()).unwrap_or_else(|| FAIL_ON.to_owned());
     let conditions = Conditions::parse(&fail_on).map_err(|error| unread("`fail_on`", &error))?;
-    let record = store::load(folder).map_err(|error| {
-        Problem::new(StatusCode::CONFLICT, format!("`{}` has no record of a run: {error}", query.run))
-            .hint("a history is of single runs; `pubmark check --baseline` compares experiments")
-    })?;
+    let record = run_of(folder, &query.run, "a history")?;
     let mut history = History {
         workload: record.workload.name.clone(),
         system: record.system.name.clone(),

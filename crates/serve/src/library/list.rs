@@ -30,7 +30,7 @@ const TAG: &str = "tag=";
 #[serde(deny_unknown_fields)]
 pub struct ListQuery {
     /// Words and `key=value` with spaces between, as `pubmark runs` takes them: `mosquitto verdict=valid,suspect`; and `tag=NAME` for
-    /// a tag of a note. Only results match.
+    /// a tag of a note. A word may also be in the text or a tag of a note. Only results match.
     #[serde(default)]
     pub filter: Option<String>,
     /// Only those that are as far.
@@ -114,7 +114,8 @@ impl Criteria {
 
     fn matches(&self, one: &Listed) -> bool {
         let has = |tag: &String| one.note.tags.iter().any(|other| other.to_lowercase() == *tag);
-        self.tags.iter().all(has) && self.filter.matches(&one.headline)
+        let texts: Vec<&str> = one.note.tags.iter().map(String::as_str).chain([one.note.text.as_str()]).collect();
+        self.tags.iter().all(has) && self.filter.matches_with(&one.headline, &texts)
     }
 }
 
@@ -166,7 +167,9 @@ fn entries(shared: &Shared, matching: &[&Arc<Listed>], all: bool) -> Vec<RunEntr
         waiting += usize::from(!entry.status.state.is_over());
         let result = entry.status.folders.last().and_then(|last| by_folder.get(last.as_str()));
         if result.is_some() || all {
-            entries.push(RunEntry::of_submission(entry, position, result.map(|one| one.as_ref())));
+            let waits_for = shared.queue.waits_for(&entry);
+            let described = RunEntry::of_submission(entry, position, result.map(|one| one.as_ref()));
+            entries.push(RunEntry { waits_for, ..described });
         }
     }
     let without = matching.iter().filter(|one| !made.contains(&one.headline.folder));

@@ -6,6 +6,7 @@ pub mod files;
 pub mod history;
 mod index;
 pub mod list;
+pub mod loaded;
 pub mod note;
 pub mod removal;
 

@@ -41,6 +41,8 @@ pub struct Subject {
     pub state: State,
     /// Why it failed, if it did.
     pub error: Option<String>,
+    /// What it waits for besides those before it.
+    pub waits_for: Option<String>,
     /// Is there a report, once it is over?
     pub has_report: bool,
 }
@@ -267,7 +269,8 @@ impl Gathered {
             _ => String::new(),
         };
         let run = if self.repetition.is_empty() { String::new() } else { format!(" ({})", self.repetition) };
-        format!("{}{phase}{run}{error}", subject.state.word())
+        let waits = subject.waits_for.as_ref().map(|what| format!(": waits for {what}")).unwrap_or_default();
+        format!("{}{phase}{waits}{run}{error}", subject.state.word())
     }
 }
 
@@ -306,7 +309,7 @@ mod tests {
     }
 
     fn subject() -> Subject {
-        Subject { title: "t".to_owned(), state: State::Running, error: None, has_report: false }
+        Subject { title: "t".to_owned(), state: State::Running, error: None, waits_for: None, has_report: false }
     }
 
     #[test]

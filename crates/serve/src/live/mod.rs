@@ -27,9 +27,9 @@ struct View {
 }
 
 impl Views {
-    /// What is shown of a submission now; the same for all who ask within a second. `None` if there is none. Reads a file and draws: no work
+    /// What is shown of a submission now, with what it waits for; the same for all who ask within a second. `None` if there is none. Reads a file and draws: no work
     /// for a thread that others wait for.
-    pub fn show(&self, store: &Store, id: &str) -> Option<Arc<Shown>> {
+    pub fn show(&self, store: &Store, id: &str, waits_for: impl Fn(&Entry) -> Option<String>) -> Option<Arc<Shown>> {
         let entry = store.get(id)?;
         let view = {
             let mut views = self.views.lock().unwrap_or_else(PoisonError::into_inner);
@@ -45,12 +45,12 @@ impl Views {
             Arc::clone(views.entry(id.to_owned()).or_insert_with(|| Arc::new(Mutex::new(new()))))
         };
         let mut view = view.lock().unwrap_or_else(PoisonError::into_inner);
-        Some(view.show(&entry))
+        Some(view.show(&entry, waits_for(&entry)))
     }
 }
 
 impl View {
-    fn show(&mut self, entry: &Entry) -> Arc<Shown> {
+    fn show(&mut self, entry: &Entry, waits_for: Option<String>) -> Arc<Shown> {
         let over = entry.status.state.is_over();
         if let Some((at, shown)) = &self.drawn
             && at.elapsed() < EVERY
@@ -60,7 +60,7 @@ impl View {
         }
         // A file that cannot be read shows what was there before.
         let _ = self.tail.each_event(|event| self.gathered.add(event));
-        let shown = Arc::new(self.gathered.shown(&subject(entry)));
+        let shown = Arc::new(self.gathered.shown(&Subject { waits_for, ..subject(entry) }));
         self.drawn = Some((Instant::now(), Arc::clone(&shown)));
         shown
     }
@@ -73,6 +73,7 @@ fn subject(entry: &Entry) -> Subject {
         title: format!("{} on {}", entry.submitted.name, entry.submitted.systems.join(", ")),
         state: status.state,
         error: status.error.as_ref().map(|error| error.chain.join(": ")),
+        waits_for: None,
         has_report: !status.folders.is_empty(),
     }
 }

@@ -15,7 +15,6 @@ use prometheus_client::metrics::MetricType;
 
 pub(crate) use latest::Latest;
 pub use server::MetricsServer;
-pub(crate) use server::response;
 pub use table::{Kind, METRICS, Metric, markdown};
 pub use values::{Exposed, QueueValues, RunValues};
 

@@ -60,7 +60,7 @@ fn router(exposed: Shown) -> Router {
 }
 
 /// All that is exposed as a response.
-pub(crate) fn response(exposed: &Exposed) -> Response {
+fn response(exposed: &Exposed) -> Response {
     match text(exposed) {
         Ok(text) => ([(header::CONTENT_TYPE, CONTENT_TYPE)], text).into_response(),
         Err(_) => (StatusCode::INTERNAL_SERVER_ERROR, "failed to write the metrics\n").into_response(),

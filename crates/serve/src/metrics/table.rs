@@ -229,9 +229,15 @@ fn usage(shown: &Exposed, read: fn(&Usage) -> f64) -> Series {
 pub fn markdown() -> String {
     let mut text = "# Metrics for Prometheus\n\nThe program generates this page. [Scrape metrics](../how-to/scrape-metrics.md) \
                     says how to read them.\n\nMetrics of a run have the labels `run`, `workload`, `system` and `protocol`, as \
-                    far as each is known; those of `pubmark node` have `run`, \
+                    far as each is known; those of an experiment's run also `cell`, the label of its combination in the report. \
+                    Those of `pubmark node` have `run`, \
                     the time at which the run began there, and `node`. A metric that is \
-                    not known has no series.\n\n| metric | type | further labels | meaning |\n|---|---|---|---|\n"
+                    not known has no series.\n\nThe names of OpenTelemetry's conventions for messaging clients are used where \
+                    they mean the same: `messaging.client.sent.messages` and `messaging.client.consumed.messages`. The labels are \
+                    not its attributes: `messaging.system` is what a client library speaks, from a list such as `kafka` and \
+                    `rabbitmq`, and no broker for MQTT is in it; `system` is the system under test, by the name that records and \
+                    reports have, also on metrics that no convention has, and `protocol` is what `pubmark list protocols` calls \
+                    it. A rule of `metric_relabel_configs` copies a label where a dashboard wants another name.\n\n| metric | type | further labels | meaning |\n|---|---|---|---|\n"
         .to_owned();
     for metric in METRICS {
         let (name, kind) = (metric.queried(), metric.kind.word());

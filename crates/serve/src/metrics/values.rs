@@ -131,7 +131,15 @@ impl RunValues {
     pub fn add(&mut self, event: &StreamEvent) {
         match event {
             StreamEvent::Begins(begins) => *self = RunValues::begun(begins),
-            StreamEvent::RunBegins(run) => self.begin_numbered(run.number),
+            StreamEvent::RunBegins(run) => {
+                self.begin_numbered(run.number);
+                self.relabel([
+                    ("workload", run.workload.as_ref()),
+                    ("system", run.system.as_ref()),
+                    ("protocol", run.protocol.as_ref()),
+                    ("cell", Some(&run.cell)),
+                ]);
+            }
             StreamEvent::TrialBegins(trial) => self.begin_numbered(trial.number),
             StreamEvent::Phase { phase, .. } => {
                 // A race of `pubmark choose` makes its runs one after the other under one name: counters begin again.
@@ -169,6 +177,17 @@ impl RunValues {
         let (folder, mut labels) = (std::mem::take(&mut self.folder), std::mem::take(&mut self.labels));
         labels.iter_mut().filter(|(label, _)| *label == "run").for_each(|label| label.1 = bounded(&name));
         *self = RunValues { labels, folder, ..RunValues::default() };
+    }
+
+    /// Puts what is known in place of what the labels have, or behind them.
+    fn relabel<const COUNT: usize>(&mut self, known: [(&'static str, Option<&String>); COUNT]) {
+        for (name, value) in known {
+            let Some(value) = value.map(|value| bounded(value)) else { continue };
+            match self.labels.iter_mut().find(|(label, _)| *label == name) {
+                Some(label) => label.1 = value,
+                None => self.labels.push((name, value)),
+            }
+        }
     }
 
     fn begun(begins: &Begins) -> RunValues {
@@ -251,6 +270,30 @@ mod tests {
         ));
         assert!(text(&values).contains(&format!("pubmark_lost_messages_total{labels} 2\n")), "{}", text(&values));
         assert!(text(&values).contains(&format!("messaging_client_sent_messages_total{labels} 6\n")));
+    }
+
+    #[test]
+    fn cells_of_an_experiment_are_told_apart_by_their_labels() {
+        let mut values = RunValues::default();
+        values.add(&event(
+            r#"{"event":"begins","t_s":0,"stream_version":1,"folder":"runs/two","name":"levels","repetition":1,"repetitions":1,
+                "warmup_s":null,"duration_s":null}"#,
+        ));
+        for (number, system, cell) in [(1, "mosquitto", "mosquitto, QoS 0"), (2, "nats", "nats")] {
+            values.add(&event(&format!(
+                r#"{{"event":"run-begins","t_s":1,"number":{number},"of":2,"cell":"{cell}","workload":"hello","system":"{system}",
+                    "protocol":"mqtt5","repetition":1,"left_s":9}}"#
+            )));
+            values.add(&progress(5, "[]"));
+            let labels =
+                format!(r#"{{run="two/{number}",workload="hello",system="{system}",protocol="mqtt5",cell="{cell}"}}"#);
+            let line = format!("messaging_client_sent_messages_total{labels} 5\n");
+            assert!(text(&values).contains(&line), "{}", text(&values));
+        }
+        // Lines of an older version say less.
+        values.add(&event(r#"{"event":"run-begins","t_s":1,"number":3,"of":3,"cell":"c","repetition":1,"left_s":9}"#));
+        values.add(&progress(5, "[]"));
+        assert!(text(&values).contains(r#"run="two/3""#) && text(&values).contains(r#"cell="c""#));
     }
 
     #[test]

@@ -100,6 +100,43 @@ var pubmark = (function () {
     });
   }
 
+  // Links of a report lead to files beside it, in the folder that `within` names if it is that of a run in a result. They need the token,
+  // which no link can carry: a page of its own shows a report, other files are fetched. What is not there is no link.
+  function linkFiles(element, id, within) {
+    var root = '/runs/' + id + '/files', links = [].slice.call(element.querySelectorAll('a[href]')).filter(function (link) {
+      return !/^([#/?]|[a-z]+:)/i.test(link.getAttribute('href'));
+    });
+    if (links.length === 0) return Promise.resolve();
+    return request(root + (within ? '?within=' + encodeURIComponent(within) : '')).then(function (response) {
+      return response.json();
+    }).then(function (found) {
+      links.forEach(function (link) {
+        var name = (within ? within + '/' : '') + link.getAttribute('href');
+        // A run that does not count is named by its folder: its report says why, if there is one.
+        if (/\/$/.test(name)) name += 'report.html';
+        if (found.files.indexOf(name) < 0) { link.removeAttribute('href'); return; }
+        link.setAttribute('href', root + '/' + name.split('/').map(encodeURIComponent).join('/'));
+        if (/\.html$/.test(name)) return;
+        link.addEventListener('click', function (event) {
+          event.preventDefault();
+          fetchFile(link.getAttribute('href')).catch(report);
+        });
+      });
+      // A table that is wider than the window is moved with the keyboard by what has the focus in it: without a link, itself.
+      element.querySelectorAll('.scroll').forEach(function (region) {
+        if (!region.querySelector('a[href],button,[tabindex]')) region.tabIndex = 0;
+      });
+    });
+  }
+
+  // A file as one of the reader's.
+  function fetchFile(path) {
+    var name = decodeURIComponent(path.split('/').pop());
+    return request(path).then(function (response) { return download(response, name); }).then(function () {
+      announce(name + ' is saved.');
+    });
+  }
+
   // Begins now, or when the token is there.
   function start(how) {
     begin = how;
@@ -120,5 +157,5 @@ var pubmark = (function () {
     open();
   });
 
-  return { at: at, request: request, report: report, say: say, firstLine: firstLine, announce: announce, drawn: drawn, put: put, download: download, start: start };
+  return { at: at, request: request, report: report, say: say, firstLine: firstLine, announce: announce, drawn: drawn, put: put, download: download, linkFiles: linkFiles, fetchFile: fetchFile, start: start };
 })();

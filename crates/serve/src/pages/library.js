@@ -51,12 +51,16 @@
   // What can be done with so many results.
   function select() {
     var names = selected();
+    var reasons = [];
     view.querySelectorAll('[data-needs]').forEach(function (button) {
-      var needs = button.dataset.needs.split('-').map(Number);
-      button.disabled = names.length < needs[0] || names.length > needs[1];
+      var needs = button.dataset.needs.split('-').map(Number), of = button.dataset.of;
+      var wrong = of && view.querySelector('input[name=run]:checked:not([data-kind="' + of + '"])');
+      button.disabled = names.length < needs[0] || names.length > needs[1] || !!wrong;
+      if (wrong && of === 'run') reasons.push(button.textContent.toLowerCase());
     });
-    var count = view.querySelector('#selected');
-    if (count) count.textContent = names.length === 0 ? 'Nothing selected' : names.length + ' selected';
+    var count = view.querySelector('#selected'), text = names.length === 0 ? 'Nothing selected' : names.length + ' selected';
+    if (reasons.length > 0) text += ': ' + reasons.join(' and ') + ' are for single runs, not for experiments and searches';
+    if (count) count.textContent = text;
   }
 
   function bytes(number) {
@@ -124,7 +128,52 @@
     dialog.showModal();
   }
 
+  // Two experiments, cell by cell; the newer one stands above in a list by time.
+  function checkThem(names) {
+    var dialog = at('check');
+    // Names of submissions and folders begin with their time.
+    dialog.dataset.names = JSON.stringify(names.slice().sort());
+    dialog.querySelector('.of').textContent = names.slice().sort().reverse().join(' against ');
+    dialog.showModal();
+    return judge();
+  }
+
+  // How many checks came out how: `2 passed, 1 not measured`.
+  function counted(checks) {
+    var counts = {};
+    checks.forEach(function (check) { counts[check.outcome] = (counts[check.outcome] || 0) + 1; });
+    return Object.keys(counts).map(function (outcome) { return counts[outcome] + ' ' + outcome.replace('-', ' '); }).join(', ');
+  }
+
+  function judge() {
+    var names = JSON.parse(at('check').dataset.names), finding = at('check-finding');
+    finding.textContent = 'Judging…';
+    at('check-rows').replaceChildren();
+    return pubmark.request('/check', { method: 'POST', body: JSON.stringify({
+      run: names[1], baseline: names[0], fail_on: at('check-fail-on').value
+    }) }).then(function (response) { return response.json(); }).then(function (found) {
+      finding.textContent = (found.passed ? 'Passed: ' : found.undecided ? 'Undecided: ' : 'Failed: ') + counted(found.checks);
+      found.checks.forEach(function (check) {
+        var row = document.createElement('tr');
+        [check.cell || '—', check.name, check.outcome, check.detail].forEach(function (text) {
+          var cell = document.createElement('td');
+          cell.textContent = text;
+          row.append(cell);
+        });
+        at('check-rows').append(row);
+      });
+    }).catch(function (error) { pubmark.say(finding, error.message); });
+  }
+
+  at('check-again').addEventListener('click', judge);
+  at('check-fail-on').addEventListener('keydown', function (event) {
+    if (event.key !== 'Enter') return;
+    event.preventDefault();
+    judge();
+  });
+
   var actions = {
+    check: checkThem,
     compare: function (names) { location.href = '/compare?' + query(names); },
     history: function (names) { location.href = '/history?' + query(names); },
     export: function (names) {

@@ -8,6 +8,7 @@ use pubmark_report::numbers::{self, MISSING, counted};
 use pubmark_report::words::verdict_word;
 
 use crate::entry::RunEntry;
+use crate::library::history::FAIL_ON;
 use crate::library::list::{ListQuery, Page, Sort};
 use crate::library::note::{LONGEST_TEXT, Note};
 use crate::routes::lookup::is_name;
@@ -49,6 +50,20 @@ pub fn content() -> Markup {
                 div.buttons { button value="no" { "Cancel" } button.danger value="yes" { "Delete" } }
             }
         }
+        dialog #check aria-labelledby="check-title" {
+            form method="dialog" {
+                h2 #check-title { "One experiment against another" }
+                p.of.hint {}
+                label for="check-fail-on" { "A regression is" }
+                div.one-line {
+                    input #check-fail-on name="fail_on" value=(FAIL_ON) autocomplete="off" spellcheck="false";
+                    button #check-again type="button" { "Judge" }
+                }
+                p.finding #check-finding role="status" {}
+                div.scroll tabindex="0" { table { thead { tr { th { "Cell" } th { "Check" } th { "Outcome" } th { "Figures" } } } tbody #check-rows {} } }
+                div.buttons { button value="no" { "Close" } }
+            }
+        }
         dialog #note aria-labelledby="note-title" {
             form method="dialog" {
                 h2 #note-title { "Note" }
@@ -71,9 +86,14 @@ pub fn queue(entries: &[RunEntry]) -> String {
             ol.queue {
                 @for entry in entries {
                     li {
-                        span.place { @match entry.position { Some(0) | None => "now", Some(position) => (position) } }
+                        span.place { @match entry.position {
+                            Some(0) | None if entry.state == State::Queued => "next",
+                            Some(0) | None => "now",
+                            Some(position) => (position),
+                        } }
                         a href={ "/runs/" (entry.id) } { (entry.name) " on " (entry.systems.join(", ")) }
                         (state(entry.state))
+                        @if let Some(waits_for) = &entry.waits_for { span.hint { "waits for " (waits_for.replace('`', "")) } }
                         button type="button" data-cancel=(entry.id) data-what=(entry.name)
                             disabled[entry.state == State::Cancelling] { "Cancel" }
                     }
@@ -118,16 +138,21 @@ fn total(page: &Page, query: &ListQuery) -> String {
 }
 
 fn actions() -> Markup {
-    let button = |action: &str, needs: &str, words: &str| {
-        html! { button type="button" data-action=(action) data-needs=(needs) disabled { (words) } }
+    // With `of`, only results of that kind.
+    let button = |action: &str, needs: &str, of: Option<Kind>, words: &str| {
+        html! {
+            button type="button" data-action=(action) data-needs=(needs) data-of=[of.map(Kind::as_str)] disabled
+                aria-describedby="selected" { (words) }
+        }
     };
     html! {
         div.actions role="group" aria-label="With the selected results" {
             span #selected .hint aria-live="polite" { "Nothing selected" }
-            (button("compare", &format!("2-{MOST_COMPARED}"), "Compare"))
-            (button("history", "1-1", "History"))
-            (button("export", "1-100", "Export"))
-            (button("delete", "1-100", "Delete…"))
+            (button("compare", &format!("2-{MOST_COMPARED}"), Some(Kind::Run), "Compare"))
+            (button("history", "1-1", Some(Kind::Run), "History"))
+            (button("check", "2-2", Some(Kind::Experiment), "Check against the older"))
+            (button("export", "1-100", None, "Export"))
+            (button("delete", "1-100", None, "Delete…"))
         }
     }
 }
@@ -205,7 +230,7 @@ fn row(entry: &RunEntry) -> Markup {
         tr.(printed.verdict.map_or("none", verdict_word)) {
             td.select {
                 @if is_open && entry.state.is_over() {
-                    input type="checkbox" name="run" value=(entry.id) aria-label={ "Select " (what) ", " (entry.id) };
+                    input type="checkbox" name="run" value=(entry.id) data-kind=(entry.kind.as_str()) aria-label={ "Select " (what) ", " (entry.id) };
                 }
             }
             th scope="row" {
@@ -289,7 +314,7 @@ pub fn index_row(entry: &RunEntry) -> IndexRow {
     IndexRow {
         name: entry.id.clone(),
         report: None,
-        when: moment(entry.at()),
+        when: if entry.state == State::Queued { "waiting".to_owned() } else { moment(entry.at()) },
         what: format!("{}{kind}", entry.name),
         system: system(entry, headline),
         load: load(entry, headline),
@@ -360,6 +385,7 @@ mod tests {
             kind: Kind::Run,
             state: State::Complete,
             position: None,
+            waits_for: None,
             name: "<b>".to_owned(),
             systems: vec![],
             submitted_at: None,

@@ -19,7 +19,7 @@
         if (link.getAttribute('href').charAt(0) !== '#') link.removeAttribute('href');
       });
       if (!pages) return pubmark.request('/runs/' + id + '/seen', { method: 'POST' }).catch(function () {});
-      document.addEventListener('click', download);
+      pubmark.linkFiles(at('page'), id).catch(pubmark.report);
       // Only single runs have a history.
       var kind = at('page').querySelector('.kind');
       if (!kind || kind.textContent !== 'pubmark run') return;
@@ -28,17 +28,6 @@
       link.textContent = 'History of this configuration';
       pages.append(link);
     });
-  }
-
-  // Links of a report lead to files beside it; they need the token, which no link can carry.
-  function download(event) {
-    var link = event.target.closest && event.target.closest('a[href$=".csv"]');
-    if (!link) return;
-    event.preventDefault();
-    var name = link.getAttribute('href').split('/').pop();
-    pubmark.request('/runs/' + id + '/table?table=' + encodeURIComponent(name.replace(/\.csv$/, '')))
-      .then(function (response) { return pubmark.download(response, name); })
-      .catch(pubmark.report);
   }
 
   function show(message) {

@@ -35,7 +35,7 @@ pub struct Page {
 }
 
 /// All pages. A new one is a row here.
-static PAGES: [Page; 5] = [
+static PAGES: [Page; 6] = [
     Page { is_at: |path| path == "/", title: "Results", script: include_str!("library.js"), content: library::content },
     Page { is_at: |path| path == "/new", title: "New run", script: include_str!("new.js"), content: || html! {} },
     Page {
@@ -51,12 +51,24 @@ static PAGES: [Page; 5] = [
         content: || html! {},
     },
     Page {
+        is_at: |path| file_of(path).is_some(),
+        title: "File",
+        script: include_str!("file.js"),
+        content: || html! {},
+    },
+    Page {
         is_at: |path| path.strip_prefix("/runs/").is_some_and(|id| !id.is_empty() && !id.contains('/')),
         title: "Run",
         script: include_str!("live.js"),
         content: || html! { p #actions hidden { button #stop type="button" { "Stop" } } },
     },
 ];
+
+/// The file of a result that a path leads to.
+fn file_of(path: &str) -> Option<&str> {
+    let (id, rest) = path.strip_prefix("/runs/")?.split_once('/')?;
+    rest.strip_prefix("files/").filter(|name| !id.is_empty() && !name.is_empty())
+}
 
 /// The page that a browser wants, if it wants one: it shows no token, as it follows a link.
 pub fn wanted(method: &Method, path: &str, headers: &HeaderMap) -> Option<&'static Page> {
@@ -166,11 +178,26 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert(header::ACCEPT, HeaderValue::from_static("text/html,*/*"));
         let title = |path: &str, headers: &HeaderMap| wanted(&Method::GET, path, headers).map(|page| page.title);
-        for (path, expected) in [("/", "Results"), ("/new", "New run"), ("/runs/x", "Run"), ("/compare", "Comparison")]
-        {
+        for (path, expected) in [
+            ("/", "Results"),
+            ("/new", "New run"),
+            ("/runs/x", "Run"),
+            ("/compare", "Comparison"),
+            ("/runs/x/files/runs/1/report.html", "File"),
+            ("/runs/x/files/record.json", "File"),
+        ] {
             assert_eq!(title(path, &headers), Some(expected), "{path}");
         }
-        for path in ["/runs/", "/runs/x/report", "/runs", "/systems", "/nothing"] {
+        for path in [
+            "/runs/",
+            "/runs/x/report",
+            "/runs/x/files",
+            "/runs/x/files/",
+            "/runs//files/a",
+            "/runs",
+            "/systems",
+            "/nothing",
+        ] {
             assert_eq!(title(path, &headers), None, "{path}");
         }
         headers.insert(header::AUTHORIZATION, HeaderValue::from_static("Bearer x"));

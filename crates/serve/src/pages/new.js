@@ -14,8 +14,7 @@
   // What the form says, as a submission; a field that is empty or as usual is left out.
   var submissions = {
     run: function (fields) {
-      var out = {}, load = {};
-      out.workload = fields.workload.value || { file_name: 'workload.yaml', text: at('text').value };
+      var out = { workload: workload(fields) }, load = {}, target = {};
       copyTexts(fields, out, { system: 'system', endpoint: 'endpoint', protocol: 'protocol', warmup: 'warmup', duration: 'duration',
         slo: 'slo' });
       ['scale', 'rate'].forEach(function (name) {
@@ -25,6 +24,13 @@
       if (fields.qos.value) load.qos = Number(fields.qos.value);
       if (fields.link.value) load.links = [fields.link.value];
       if (fields.fault.value.trim()) load.faults = words(fields.fault.value);
+      if (fields.seed.value.trim()) load.seed = asNumber(fields.seed.value.trim());
+      copyTexts(fields, target, { profile: 'profile', limit: 'limit' });
+      // A group and its fields at the top exclude each other.
+      if (Object.keys(target).length > 0) {
+        ['system', 'endpoint'].forEach(function (name) { if (out[name]) target[name] = out[name]; delete out[name]; });
+        out.target = target;
+      }
       if (Object.keys(load).length > 0) out.load = load;
       if (fields.repetitions.value !== '1') out.repetitions = number(fields.repetitions);
       if (fields.tls.checked) out.tls = true;
@@ -40,14 +46,20 @@
       return out;
     },
     capacity: function (fields) {
-      var out = { capacity: fields.workload.value };
+      var out = { capacity: workload(fields) };
       copyTexts(fields, out, { system: 'system', endpoint: 'endpoint', protocol: 'protocol', slo: 'objectives', within: 'within', duration: 'trial',
-        warmup: 'trial-warmup' });
+        warmup: 'trial-warmup', profile: 'profile', limit: 'limit' });
       if (fields.vary.value !== 'rate') out.vary = fields.vary.value;
       if (fields.qos.value) out.qos = Number(fields.qos.value);
+      if (fields.link.value) out.links = [fields.link.value];
+      if (fields.fault.value.trim()) out.faults = words(fields.fault.value);
+      if (fields.seed.value.trim()) out.seed = asNumber(fields.seed.value.trim());
+      if (fields.tls.checked) out.tls = true;
       return out;
     }
   };
+
+  function workload(fields) { return fields.workload.value || { file_name: 'workload.yaml', text: at('text').value }; }
 
   function submission() { return JSON.stringify(submissions[kind()](form().elements)); }
 
@@ -99,7 +111,9 @@
     at('judgement').textContent = 'It can be run.';
     notes(found.notes);
     at('command').textContent = found.command;
-    at('text-file').hidden = kind() !== 'experiment' || !isText();
+    // The text of a run is in its `run.yaml`.
+    at('text-file').hidden = kind() === 'run' || !isText();
+    at('text-name').textContent = kind() === 'experiment' ? 'experiment.yaml' : 'workload.yaml';
     at('run-yaml').textContent = found.run_yaml || '—';
     at('run').disabled = false;
     at('measure').disabled = false;
@@ -141,10 +155,6 @@
 
   // Shows what belongs to the kind that is chosen, and the text where it counts.
   function choose(event) {
-    var fields = form().elements, own = fields.workload.options[fields.workload.options.length - 1];
-    // A search takes a workload by its name alone.
-    own.disabled = kind() === 'capacity';
-    if (own.disabled && own.selected) fields.workload.value = 'smart-home';
     form().querySelectorAll('[data-for]').forEach(function (part) {
       part.hidden = part.dataset.for.split(' ').indexOf(kind()) < 0;
     });
@@ -190,7 +200,12 @@
     pubmark.drawn('/new').then(function (text) {
       pubmark.put(at('view'), text);
       form().addEventListener('input', changed);
-      form().addEventListener('change', choose);
+      form().addEventListener('change', function (event) {
+        choose(event);
+        // What chooses for somebody, such as a driver or an aid, may tell of a choice by this event alone. A text tells of its end so: the
+        // button that is pressed next stays as it is.
+        if (event.target.tagName === 'SELECT') changed();
+      });
       ['text', 'definition'].forEach(function (name) {
         at(name).addEventListener('scroll', function () { at(name + '-lines').scrollTop = at(name).scrollTop; });
       });

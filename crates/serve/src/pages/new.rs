@@ -76,14 +76,17 @@ pub fn form(shared: &Shared) -> Result<String, Problem> {
                 (endpoint(shared.allow.names("hello", None, Some("mqtt://host")).err().as_ref()))
                 (choice("protocol", "Protocol", &protocol_list))
                 (choice("qos", "QoS", &html! { option value="" { "the workload's" } option { "0" } option { "1" } option { "2" } }))
-                label.check data-for="run" { input type="checkbox" name="tls"; span { "Encrypt connections (TLS)" } }
+                (text("profile", "Its configuration", "", "default or tuned"))
+                (text("limit", "What each broker may use", "", "cpu=0.5,memory=256MB"))
+                label.check { input type="checkbox" name="tls"; span { "Encrypt connections (TLS)" } }
             }
             (load())
-            fieldset data-for="run" {
-                legend { "Conditions and limits" }
+            fieldset data-for="run capacity" {
+                legend { "Conditions" }
                 (choice("link", "Link of all clients", &link_list))
                 (text("fault", "Fault", "", "kill:at=10s,for=2s"))
-                (text("slo", "Limits to keep", "", "p99<50ms,loss=0"))
+                (text("seed", "Seed of the schedule", "", "1"))
+                div data-for="run" { (text("slo", "Limits to keep", "", "p99<50ms,loss=0")) }
             }
             (search())
             (of_experiment(&experiment_list))
@@ -226,7 +229,7 @@ fn outcome() -> Markup {
                 h2 { "The same on the command line" }
                 pre #command tabindex="0" aria-label="Command line" {}
                 button type="button" data-copy="command" { "Copy" }
-                p.hint #text-file hidden { "The text is the file " code { "experiment.yaml" } " there." }
+                p.hint #text-file hidden { "The text is the file " code #text-name { "experiment.yaml" } " there." }
                 details data-for="run" {
                     summary { "As a file " code { "run.yaml" } }
                     pre #run-yaml tabindex="0" aria-label="run.yaml" {}

@@ -1,7 +1,8 @@
 //! A child process: started so that it does not outlive the server, ended with signals.
 //!
 //! Whoever measures holds the lock on a file in its submission's folder, from before its program begins: it goes with the last process
-//! that inherited it, whatever ends the server meanwhile, so that the next server knows when the machine is free again.
+//! that inherited it, whatever ends the server meanwhile, so that the next server knows when the machine is free again. The lock of the
+//! machine ([`super::machine`]) goes with it, too.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -28,31 +29,41 @@ pub struct Running {
 }
 
 impl Running {
-    /// Starts it. Its events and messages go to files in `folder`; it is asked to end when the thread that calls this ends.
-    pub fn start(program: &Path, words: &[OsString], folder: &Path) -> io::Result<Running> {
+    /// Starts it. Its events and messages go to files in `folder`; it is asked to end when the thread that calls this ends. Its
+    /// working directory is `at`, or else the server's. It holds the lock of the machine, with all that it starts.
+    pub fn start(
+        program: &Path,
+        words: &[OsString],
+        folder: &Path,
+        at: Option<&Path>,
+        machine: File,
+    ) -> io::Result<Running> {
         let file =
             |name: &str| OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(folder.join(name));
         let mut command = Command::new(program);
         command.args(words).stdin(Stdio::null()).stdout(file(EVENTS_FILE)?).stderr(file(MESSAGES_FILE)?);
+        if let Some(at) = at {
+            command.current_dir(at);
+        }
         // A Ctrl-C in the server's terminal is for the server.
         command.process_group(0);
         // Ours is closed when this returns, the child's when it and all that it starts have ended.
         let lock = file(LOCK_FILE)?;
         lock.try_lock()?;
-        let (server, held) = (std::process::id(), lock.as_raw_fd());
-        // SAFETY: between fork and exec only signal, prctl, getppid and fcntl are called, which are async-signal-safe; the descriptor is
-        // open until the child is another program.
+        let (server, held) = (std::process::id(), [lock.as_raw_fd(), machine.as_raw_fd()]);
+        // SAFETY: between fork and exec only signal, prctl, getppid and fcntl are called, which are async-signal-safe; the descriptors
+        // are open until the child is another program.
         unsafe {
             command.pre_exec(move || {
-                // A shell starts what runs in its background with these ignored (POSIX, XCU 2.11), and exec keeps that: a server so
-                // started could ask nobody to end.
-                for asked in [libc::SIGINT, libc::SIGTERM] {
-                    if libc::signal(asked, libc::SIG_DFL) == libc::SIG_ERR {
+                // A shell starts what runs in its background with these ignored (POSIX, XCU 2.11), and exec passes that on: a server
+                // that was started so could ask no run to end.
+                for signal in [libc::SIGINT, libc::SIGTERM] {
+                    if libc::signal(signal, libc::SIG_DFL) == libc::SIG_ERR {
                         return Err(io::Error::last_os_error());
                     }
                 }
-                if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM) == -1 || libc::fcntl(held, libc::F_SETFD, 0) == -1
-                {
+                let is_kept = |held: libc::c_int| libc::fcntl(held, libc::F_SETFD, 0) != -1;
+                if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM) == -1 || !held.into_iter().all(is_kept) {
                     return Err(io::Error::last_os_error());
                 }
                 // The server may have died before the request was made.
@@ -63,7 +74,7 @@ impl Running {
             });
         }
         let child = command.spawn()?;
-        drop(lock);
+        drop((lock, machine));
         Ok(Running { child })
     }
 
@@ -138,9 +149,14 @@ fn holders(lock: &File) -> io::Result<Vec<libc::pid_t>> {
 mod tests {
     use super::*;
 
+    /// A lock as of a machine.
+    fn machine(folder: &Path) -> File {
+        File::create(folder.join("machine")).unwrap()
+    }
+
     /// A shell that does this.
     fn start(text: &str, folder: &Path) -> Running {
-        Running::start(Path::new("/bin/sh"), &["-c".into(), text.into()], folder).unwrap()
+        Running::start(Path::new("/bin/sh"), &["-c".into(), text.into()], folder, None, machine(folder)).unwrap()
     }
 
     #[test]
@@ -182,7 +198,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         end_orphan(folder.path(), Duration::ZERO).unwrap();
         let mut running = start("sleep 60 & sleep 60", folder.path());
-        assert!(Running::start(Path::new("/bin/true"), &[], folder.path()).is_err(), "one measures there already");
+        assert!(
+            Running::start(Path::new("/bin/true"), &[], folder.path(), None, machine(folder.path())).is_err(),
+            "one measures there already"
+        );
         end_orphan(folder.path(), Duration::ZERO).unwrap();
         while running.ended().unwrap().is_none() {
             std::thread::sleep(LOOK);

@@ -8,9 +8,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use pubmark_record::comparison::{CompareError, Comparison, MOST_RUNS, compare};
-use pubmark_record::experiment::ExperimentRecord;
 use pubmark_record::record::Record;
-use pubmark_record::store::{self, Stored as _};
 use pubmark_report::html;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -18,6 +16,7 @@ use serde::Serialize;
 use super::files::{Content, HtmlText};
 use super::lookup;
 use super::selection::Selection;
+use crate::library::loaded::run_of;
 use crate::pages;
 use crate::problem::Problem;
 use crate::shared::Shared;
@@ -97,16 +96,7 @@ fn records(shared: &Shared, names: &[String]) -> Result<Vec<Record>, Problem> {
     if folders.len() > MOST_RUNS {
         return Err(refused(&CompareError::Count { found: folders.len() }));
     }
-    let load = |(name, folder): &(&String, PathBuf)| {
-        store::load(folder).map_err(|error| {
-            let conflict = |text: String| Problem::new(StatusCode::CONFLICT, text);
-            match folder.join(ExperimentRecord::FILE).is_file() {
-                true => conflict(format!("`{name}` is an experiment: its report compares its cells")),
-                false => conflict(format!("`{name}` has no record of a run: {error}")),
-            }
-        })
-    };
-    folders.iter().map(load).collect()
+    folders.iter().map(|(name, folder): &(&String, PathBuf)| run_of(folder, name, "a comparison")).collect()
 }
 
 fn refused(error: &CompareError) -> Problem {

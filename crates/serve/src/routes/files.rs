@@ -1,24 +1,19 @@
 //! `GET /runs/{id}/record|report|table|notes`: files of a folder of results, by fixed names.
 
 use std::marker::PhantomData;
-use std::path::Path as FilePath;
 use std::sync::Arc;
 
 use aide::OperationOutput;
 use aide::generate::GenContext;
 use aide::openapi::{MediaType, Operation, Response as ApiResponse, StatusCode as ApiStatus};
 use axum::extract::{Path, State};
-use axum::http::{StatusCode, header};
+use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use pubmark_record::capacity::CapacityRecord;
-use pubmark_record::experiment::ExperimentRecord;
-use pubmark_record::record::Record;
-use pubmark_record::store::{self, Stored};
-use pubmark_report::{csv, html};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::lookup::{self, Found, Id};
+use crate::library::loaded::Loaded;
 use crate::problem::Problem;
 use crate::routes::query::Query;
 use crate::shared::Shared;
@@ -102,10 +97,8 @@ pub async fn record(
 ) -> Result<Content<JsonText>, Problem> {
     let used = Arc::clone(&shared);
     lookup::slowly(&shared, move || {
-        let folder = lookup::results(&used, &id)?;
-        let text = of_kind(&folder, store::to_json, store::to_json, store::to_json)?;
-        let text = text.map_err(|error| Problem::internal(&error))?;
-        Ok(Content::of(text))
+        let text = Loaded::of(&lookup::results(&used, &id)?)?.json();
+        Ok(Content::of(text.map_err(|error| Problem::internal(&error))?))
     })
     .await
 }
@@ -116,18 +109,15 @@ pub async fn report(
     Path(Id { id }): Path<Id>,
 ) -> Result<Content<HtmlText>, Problem> {
     let used = Arc::clone(&shared);
-    lookup::slowly(&shared, move || {
-        let text = of_kind(&lookup::results(&used, &id)?, html::run, html::experiment, html::capacity)?;
-        Ok(Content::of(text))
-    })
-    .await
+    lookup::slowly(&shared, move || Ok(Content::of(Loaded::of(&lookup::results(&used, &id)?)?.report()))).await
 }
 
 /// Which table.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TableQuery {
-    /// Of a run: the name of a file in `csv` of its folder, without `.csv`; `by_type` if left out.
+    /// Its name. Of a run: of a file in `csv` of its folder, without `.csv`; `by_type` if left out. Of an experiment: `cells`, a row for each
+    /// figure of each cell, if left out; `runs`, a row for each run. Of a search: `trials`.
     table: Option<String>,
 }
 
@@ -139,23 +129,9 @@ pub async fn table(
 ) -> Result<Content<CsvText>, Problem> {
     let used = Arc::clone(&shared);
     lookup::slowly(&shared, move || {
-        let of_run = |record: &Record| csv_of(record, query.table.as_deref());
-        let folder = lookup::results(&used, &id)?;
-        let text = of_kind(&folder, of_run, |record| Ok(csv::cells(record)), |record| Ok(csv::trials(record)))??;
-        Ok(Content::of(text))
+        Loaded::of(&lookup::results(&used, &id)?)?.table(query.table.as_deref()).map(Content::of)
     })
     .await
-}
-
-fn csv_of(record: &Record, name: Option<&str>) -> Result<String, Problem> {
-    let bare = |file: &'static str| file.strip_suffix(".csv").unwrap_or(file);
-    let mut tables = csv::TABLES.iter();
-    let name = name.unwrap_or("by_type");
-    let table = tables.find(|table| bare(table.file) == name).ok_or_else(|| {
-        let names: Vec<&str> = csv::TABLES.iter().map(|table| bare(table.file)).collect();
-        Problem::not_found("table", name).hint(format!("the tables are {}", names.join(", ")))
-    })?;
-    Ok((table.render)(record))
 }
 
 /// What the child wrote for people; empty for a folder that no submission made.
@@ -179,26 +155,4 @@ pub async fn notes(
         Ok(Content::of(text))
     })
     .await
-}
-
-/// Does the right one with the record in a folder.
-fn of_kind<Value>(
-    folder: &FilePath,
-    run: impl FnOnce(&Record) -> Value,
-    experiment: impl FnOnce(&ExperimentRecord) -> Value,
-    capacity: impl FnOnce(&CapacityRecord) -> Value,
-) -> Result<Value, Problem> {
-    let unreadable = |error: store::StoreError| match error {
-        store::StoreError::NotFound { .. } => {
-            Problem::new(StatusCode::CONFLICT, "there is no record yet").hint("it is written when the run has ended")
-        }
-        error => Problem::internal(&error),
-    };
-    if folder.join(ExperimentRecord::FILE).is_file() {
-        return store::load_as(folder).map(|record| experiment(&record)).map_err(unreadable);
-    }
-    if folder.join(CapacityRecord::FILE).is_file() {
-        return store::load_as(folder).map(|record| capacity(&record)).map_err(unreadable);
-    }
-    store::load(folder).map(|record| run(&record)).map_err(unreadable)
 }

@@ -12,6 +12,7 @@ use crate::library::list::{self, ListQuery};
 use crate::pages;
 use crate::problem::Problem;
 use crate::shared::Shared;
+use crate::store::Entry;
 
 /// A page of the list.
 pub async fn list(
@@ -30,8 +31,11 @@ pub async fn list(
 /// Submissions that wait or are carried out.
 pub async fn queue(State(shared): State<Arc<Shared>>) -> Content<HtmlText> {
     let open = shared.store.all().into_iter().filter(|entry| !entry.status.state.is_over());
-    let entries: Vec<RunEntry> =
-        open.enumerate().map(|(position, entry)| RunEntry::of_submission(entry, Some(position), None)).collect();
+    let described = |(position, entry): (usize, Entry)| {
+        let waits_for = shared.queue.waits_for(&entry);
+        RunEntry { waits_for, ..RunEntry::of_submission(entry, Some(position), None) }
+    };
+    let entries: Vec<RunEntry> = open.enumerate().map(described).collect();
     Content::<HtmlText>::of(pages::library::queue(&entries))
 }
 

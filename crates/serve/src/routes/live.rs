@@ -36,7 +36,8 @@ async fn follow(shared: Arc<Shared>, id: String, send: mpsc::Sender<Result<Event
     let mut before: Option<Arc<Shown>> = None;
     loop {
         let (used, name) = (Arc::clone(&shared), id.clone());
-        let Ok(Some(shown)) = lookup::briefly(move || Ok(used.views.show(&used.store, &name))).await else { return };
+        let show = move || Ok(used.views.show(&used.store, &name, |entry| used.queue.waits_for(entry)));
+        let Ok(Some(shown)) = lookup::briefly(show).await else { return };
         let is_new = before.as_ref().is_none_or(|before| !Arc::ptr_eq(before, &shown) && **before != *shown);
         if is_new && send.send(Ok(event(&shown))).await.is_err() {
             return;

@@ -3,16 +3,23 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::response::Response;
 
+use super::files::{Content, Kind};
 use super::lookup;
-use crate::metrics::{Exposed, QueueValues, response};
+use crate::metrics::{CONTENT_TYPE, Exposed, QueueValues, text};
 use crate::problem::Problem;
 use crate::shared::Shared;
 use crate::store;
 
+/// Metrics in the text format of OpenMetrics.
+pub struct MetricsText;
+
+impl Kind for MetricsText {
+    const TYPE: &'static str = CONTENT_TYPE;
+}
+
 /// What is known now.
-pub async fn metrics(State(shared): State<Arc<Shared>>) -> Result<Response, Problem> {
+pub async fn metrics(State(shared): State<Arc<Shared>>) -> Result<Content<MetricsText>, Problem> {
     let used = Arc::clone(&shared);
     lookup::slowly(&shared, move || {
         let entries = used.store.all();
@@ -22,7 +29,8 @@ pub async fn metrics(State(shared): State<Arc<Shared>>) -> Result<Response, Prob
         };
         let queue = QueueValues(store::State::ALL.map(count).to_vec());
         let run = used.latest.values(&used.store, &entries);
-        Ok(response(&Exposed { run, queue: Some(queue) }))
+        let text = text(&Exposed { run, queue: Some(queue) }).map_err(|error| Problem::internal(&error))?;
+        Ok(Content::of(text))
     })
     .await
 }

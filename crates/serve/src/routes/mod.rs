@@ -13,9 +13,11 @@ pub mod lookup;
 mod messages;
 mod metrics;
 mod query;
+mod result_files;
 mod results;
 mod runs;
 mod selection;
+mod sent_file;
 mod submit;
 mod tables;
 mod who;
@@ -44,7 +46,6 @@ pub fn router(shared: Arc<Shared>) -> Router {
         axum::routing::get(move || async move { ([("content-type", "application/json")], text.to_string()) });
     routes
         .route("/openapi.json", description)
-        .route("/metrics", axum::routing::get(metrics::metrics))
         // For the pages alone.
         .route("/", axum::routing::get(fragments::list))
         .route("/queue", axum::routing::get(fragments::queue))
@@ -99,6 +100,15 @@ pub fn api() -> ApiRouter<Arc<Shared>> {
         }))
         .api_route("/runs/{id}/table", get_with(files::table, |op| {
             op.id("getTable").summary("A table as CSV").description(NEWEST)
+        }))
+        .api_route("/runs/{id}/files", get_with(result_files::list, |op| {
+            op.id("listFiles").summary("Names of the files of a result").description(NEWEST)
+        }))
+        .api_route("/runs/{id}/files/{*name}", get_with(result_files::file, |op| {
+            op.id("getFile").summary("A file of a result").description(
+                "One of those that `GET /runs/{id}/files` names; `name` may have slashes. Reports and tables are drawn from the record, \
+                 others are as the run left them.",
+            ).response::<200, sent_file::SentFile>()
         }))
         .api_route(
             "/runs/{id}/notes",
@@ -173,6 +183,11 @@ pub fn api() -> ApiRouter<Arc<Shared>> {
         .api_route("/protocols", get_with(tables::protocols, |op| op.id("listProtocols").summary("What clients can speak")))
         .api_route("/links", get_with(tables::links, |op| op.id("listLinks").summary("Built-in emulated networks")))
         .api_route("/doctor", get_with(tables::doctor, |op| op.id("doctor").summary("Is the machine fit to measure?")))
+        .api_route("/metrics", get_with(metrics::metrics, |op| {
+            op.id("getMetrics").summary("Figures of the run under way, or of the last one, and of the queue, for Prometheus").description(
+                "docs/reference/metrics.md lists them.",
+            )
+        }))
         .api_route("/nodes", get_with(tables::nodes, |op| {
             op.id("listNodes").summary("Nodes that joined the run under way")
         }))

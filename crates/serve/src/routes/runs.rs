@@ -42,7 +42,8 @@ pub fn entry(shared: &Shared, id: &str) -> Result<RunEntry, Problem> {
             let events = shared.store.folder(id).join(EVENTS_FILE);
             let is_under_way = !entry.status.state.is_over();
             let progress = if is_under_way { newest_progress(&events) } else { None };
-            Ok(RunEntry { progress, ..RunEntry::of_submission(*entry, position, result.as_deref()) })
+            let waits_for = shared.queue.waits_for(&entry);
+            Ok(RunEntry { progress, waits_for, ..RunEntry::of_submission(*entry, position, result.as_deref()) })
         }
     }
 }

@@ -64,7 +64,8 @@ pub struct Validated {
     systems: Vec<String>,
     /// What a reader should know of it.
     notes: Vec<String>,
-    /// The command line that makes the same; a text that was sent is the file `run.yaml` or `experiment.yaml` there.
+    /// The command line that makes the same; a text that was sent is the file `run.yaml`, `experiment.yaml` or
+    /// `workload.yaml` there.
     command: String,
     /// The same run as the file `run.yaml`, without passwords; `null` unless it is one.
     run_yaml: Option<String>,
@@ -98,7 +99,8 @@ pub async fn submit(State(shared): State<Arc<Shared>>, body: Text<SubmissionBody
     .await?;
     shared.queue.wake();
     let position = lookup::position(&shared, &entry.submitted.id);
-    Ok(Accepted(RunEntry::of_submission(entry, position, None)))
+    let waits_for = shared.queue.waits_for(&entry);
+    Ok(Accepted(RunEntry { waits_for, ..RunEntry::of_submission(entry, position, None) }))
 }
 
 /// Says whether it could be made.

@@ -6,15 +6,19 @@ use pubmark_experiment::capacity::objectives;
 use pubmark_experiment::capacity::planning::{self, Outline, Range};
 use pubmark_experiment::capacity::trial::Trials;
 use pubmark_model::adjust::LARGEST_RATE_FACTOR;
+use pubmark_model::fault::choice::FaultChoice;
+use pubmark_model::link::choice::LinkChoice;
+use pubmark_model::secret::Secret;
 use pubmark_record::capacity::Knob;
 use pubmark_record::headline::Kind;
 use pubmark_runner::spec::Window;
 use pubmark_runner::spec::text::{self, Text as _};
-use pubmark_runner::{CheckedRun, Host, RunError, RunSpec};
+use pubmark_runner::{CheckedRun, Host, RunError, RunSpec, WorkloadSource};
+use pubmark_systems::limits::ResourceLimits;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Rows, Submission, What, refused};
+use super::{Rows, Submission, What, loaded, refused};
 use crate::allow::Allow;
 use crate::problem::Problem;
 
@@ -31,14 +35,21 @@ const LEAST_FACTOR: f64 = 1.0 / LARGEST_RATE_FACTOR;
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CapacitySubmission {
-    /// The workload.
-    pub capacity: String,
+    /// A built-in workload, or `file_name` and `text` of one.
+    pub capacity: WorkloadSource,
     /// System to start, `builtin` if left out.
     #[serde(default)]
     pub system: Option<String>,
-    /// URL of a system that runs already. A password in it would be seen in the list of processes, and is refused.
+    /// URL of a system that runs already. A password in it would be seen in the list of processes, and is refused: `password` hides it.
     #[serde(default)]
     pub endpoint: Option<String>,
+    /// Configuration of a system that is started: `default` or `tuned`.
+    #[serde(default)]
+    pub profile: Option<String>,
+    /// What each broker may use: `cpu=0.5,memory=256MB`.
+    #[serde(default, with = "text::maybe")]
+    #[schemars(with = "Option<String>")]
+    pub limit: Option<ResourceLimits>,
     /// Protocol of clients.
     #[serde(default)]
     pub protocol: Option<String>,
@@ -52,6 +63,26 @@ pub struct CapacitySubmission {
     #[serde(default)]
     #[schemars(range(max = 2))]
     pub qos: Option<u8>,
+    /// Links in place of the workload's, in order: `lte`, `sensors=lte`, `none`.
+    #[serde(default, with = "text::list")]
+    #[schemars(with = "Vec<String>")]
+    pub links: Vec<LinkChoice>,
+    /// Faults of each trial in place of the workload's: `kill:at=1s,for=1s`, `none`.
+    #[serde(default, with = "text::list")]
+    #[schemars(with = "Vec<String>")]
+    pub faults: Vec<FaultChoice>,
+    /// Seed of the schedule, 1 if left out.
+    #[serde(default)]
+    pub seed: Option<u64>,
+    /// Encrypt connections to a system that is started.
+    #[serde(default)]
+    pub tls: bool,
+    /// User name of all clients that have none of their own.
+    #[serde(default)]
+    pub user: Option<String>,
+    /// Their password.
+    #[serde(default)]
+    pub password: Option<Secret>,
     /// Start no further trial after this time.
     #[serde(default, with = "text::maybe")]
     #[schemars(with = "Option<String>")]
@@ -87,17 +118,26 @@ impl CapacitySubmission {
             Some(_) => "endpoint".to_owned(),
             None => "builtin".to_owned(),
         });
-        let what = What::Capacity { options: self.options() };
+        let options = self.options();
+        let text = match self.capacity {
+            WorkloadSource::Inline { text, .. } => Some(text),
+            WorkloadSource::Named(_) => None,
+        };
+        let what = What::Capacity { text, options, password: self.password };
         let (name, notes) = (first.workload.name.clone(), first.notes().to_vec());
         Ok(Submission { kind: Kind::Capacity, name, systems: vec![system], what, notes })
     }
 
     /// What would be tried, and the first trial.
     pub(super) fn rows(&self, allow: &Allow, host: &Host) -> Result<(Rows, CheckedRun), Problem> {
-        allow.names(&self.capacity, self.system.as_deref(), self.endpoint.as_deref()).map_err(refused)?;
+        let spec = self.spec();
+        allow.run(&spec).map_err(refused)?;
+        let spec = spec.self_contained();
+        loaded(&spec)?;
         if self.endpoint.as_deref().is_some_and(|url| url.contains('@')) {
-            return Err(Problem::from(RunError::input("the endpoint of a search may not hold a password"))
-                .hint("others on the machine would see it in the list of processes"));
+            return Err(Problem::from(RunError::input("the endpoint of a search may not hold a password")).hint(
+                "others on the machine would see it in the list of processes: give it as `password`, with `user`",
+            ));
         }
         let within = self.within.unwrap_or(WITHIN);
         if within.is_zero() || self.duration.is_some_and(|duration| duration.is_zero()) {
@@ -114,35 +154,56 @@ impl CapacitySubmission {
             Some(Vary::Scale) => Knob::Scale,
             Some(Vary::Rate) | None => Knob::Rate,
         };
-        let trials = Trials { spec: self.spec(), knob, objectives: &objectives, duration: self.duration, host };
+        let trials = Trials { spec, knob, objectives: &objectives, duration: self.duration, host };
         let range = Range { first: None, most: self.most, precision_percent: PRECISION_PERCENT };
         let bounds = range.bounds(&trials.spec, knob)?;
         let first = planning::first_trial(&trials, &bounds)?;
+        first.check_limits()?;
         let rows = Outline { objectives: text, within, bounds: &bounds, knob, first: &first }.rows();
         Ok((rows, first))
     }
 
     /// A trial's run at factor 1.
     fn spec(&self) -> RunSpec {
-        let mut spec = RunSpec::new(&self.capacity);
+        let mut spec = RunSpec { workload: self.capacity.clone(), ..RunSpec::new("") };
         spec.target.system = self.system.clone();
         spec.target.endpoint = self.endpoint.clone();
         spec.protocols.protocol = self.protocol.clone();
         spec.load.qos = self.qos;
+        spec.load.links.clone_from(&self.links);
+        spec.load.faults.clone_from(&self.faults);
+        spec.load.seed = self.seed.unwrap_or(spec.load.seed);
+        spec.target.profile = self.profile.clone().unwrap_or(spec.target.profile);
+        spec.target.limit.clone_from(&self.limit);
+        spec.connection.tls = self.tls;
+        spec.connection.user.clone_from(&self.user);
+        spec.connection.password.clone_from(&self.password);
         spec.window = Window { warmup: self.warmup.unwrap_or(WARMUP), drain: DRAIN, ..Window::default() };
-        spec.self_contained()
+        spec
     }
 
+    /// Words behind the workload, without the password.
     fn options(&self) -> Vec<String> {
         let vary = self.vary.map(|vary| match vary {
             Vary::Rate => "rate".to_owned(),
             Vary::Scale => "scale".to_owned(),
         });
         let time = |time: Option<Duration>| time.map(|time| time.write());
+        // The file of a definition counts from the server's folder, and with a text the child is elsewhere.
+        let system = self.system.clone().map(|system| match (&self.capacity, system.contains('/')) {
+            (WorkloadSource::Inline { .. }, true) => {
+                std::path::absolute(&system).map_or(system, |path| path.display().to_string())
+            }
+            _ => system,
+        });
         let options = [
-            ("system", self.system.clone()),
+            ("system", system),
             ("endpoint", self.endpoint.clone()),
             ("protocol", self.protocol.clone()),
+            ("profile", self.profile.clone()),
+            ("limit", self.limit.as_ref().map(|limit| limit.write())),
+            ("user", self.user.clone()),
+            ("seed", self.seed.map(|seed| seed.to_string())),
             ("slo", self.slo.clone()),
             ("vary", vary),
             ("qos", self.qos.map(|qos| qos.to_string())),
@@ -151,7 +212,14 @@ impl CapacitySubmission {
             ("warmup", time(self.warmup)),
             ("most", self.most.map(|most| most.to_string())),
         ];
-        let given = options.into_iter().filter_map(|(name, value)| Some(format!("--{name}={}", value?)));
-        [self.capacity.clone()].into_iter().chain(given).collect()
+        let mut words = match &self.capacity {
+            WorkloadSource::Named(name) => vec![name.clone()],
+            WorkloadSource::Inline { .. } => vec![],
+        };
+        words.extend(options.into_iter().filter_map(|(name, value)| Some(format!("--{name}={}", value?))));
+        words.extend(self.links.iter().map(|link| format!("--link={}", link.write())));
+        words.extend(self.faults.iter().map(|fault| format!("--fault={}", fault.write())));
+        words.extend(self.tls.then(|| "--tls".to_owned()));
+        words
     }
 }

@@ -28,6 +28,8 @@ fn with_options_alone(spec: &RunSpec, workload: &str) -> RunSpec {
     let Load { scale, rate, qos, links, faults, seed, .. } = spec.load.clone();
     other.load = Load { scale, rate, qos, links, faults, seed, ..Load::default() };
     other.target.system = spec.target.system.clone();
+    other.target.profile.clone_from(&spec.target.profile);
+    other.target.limit.clone_from(&spec.target.limit);
     other.target.endpoint = spec.target.endpoint.clone().filter(|url| without_password(url) == *url);
     other.protocols.protocol = spec.protocols.protocol.clone();
     other.connection.tls = spec.connection.tls;
@@ -50,6 +52,8 @@ fn options(spec: &RunSpec) -> Vec<String> {
     add("system", spec.target.system.clone());
     add("endpoint", spec.target.endpoint.clone());
     add("protocol", spec.protocols.protocol.clone());
+    add("profile", (spec.target.profile != usual.target.profile).then(|| spec.target.profile.clone()));
+    add("limit", spec.target.limit.as_ref().map(|limit| limit.write()));
     add("scale", (load.scale != usual.load.scale).then(|| load.scale.to_string()));
     add("rate", (load.rate != usual.load.rate).then(|| load.rate.to_string()));
     add("qos", load.qos.map(|qos| qos.to_string()));

@@ -14,7 +14,7 @@ use pubmark_runner::{Host, RunError, suggestion};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{Submission, What, refused};
+use super::{Submission, What, of_another_kind, refused};
 use crate::allow::Allow;
 use crate::problem::Problem;
 
@@ -99,11 +99,12 @@ impl ExperimentSubmission {
                 definition::load(&self.experiment)?.experiment
             }
             None => {
-                return Err(Problem::from(RunError::input(format!("there is no experiment `{}`", self.experiment)))
-                    .hint(format!(
-                        "{}; send the `text` of another",
-                        suggestion::choices(&self.experiment, model::names())
-                    )));
+                let hint = of_another_kind(&self.experiment).unwrap_or_else(|| {
+                    let choices = suggestion::choices(&self.experiment, model::names());
+                    format!("{choices}; send the `text` of another")
+                });
+                let message = format!("there is no experiment `{}`", self.experiment);
+                return Err(Problem::from(RunError::input(message)).hint(hint));
             }
         };
         if let Some(repeat) = self.repeat.filter(|repeat| !(1..=MOST_REPETITIONS).contains(repeat)) {

@@ -4,6 +4,7 @@
 mod capacity;
 mod command;
 mod experiment;
+mod keys;
 mod run;
 
 use std::path::Path;
@@ -12,9 +13,11 @@ use std::sync::Arc;
 use axum::http::StatusCode;
 use pubmark_experiment::experiment::planning::Plan;
 use pubmark_model::secret::Secret;
+use pubmark_model::workload::Workload;
+use pubmark_model::{self as model, builtin};
 use pubmark_record::headline::Kind;
 use pubmark_runner::spec::file::document;
-use pubmark_runner::{CheckedRun, Host, RunSpec};
+use pubmark_runner::{CheckedRun, Host, RunSpec, WorkloadSource, suggestion};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
@@ -25,6 +28,7 @@ pub use run::RunSubmission;
 
 use crate::allow::{Allow, NotAllowed};
 use crate::problem::Problem;
+use keys::Keys;
 
 /// What tells the kinds apart.
 #[derive(Deserialize)]
@@ -66,8 +70,8 @@ enum What {
     Run(Box<RunSpec>, Vec<String>),
     /// The definition's text, if it is not built in, and the words behind it.
     Experiment { text: Option<String>, options: Vec<String> },
-    /// The workload and the words behind it.
-    Capacity { options: Vec<String> },
+    /// The workload's text, if it is not built in, the words behind it, and what clients log in with.
+    Capacity { text: Option<String>, options: Vec<String>, password: Option<Secret> },
 }
 
 /// A head and words for each line of a dry run.
@@ -99,8 +103,12 @@ pub struct Order {
 /// The shortest submissions.
 const SHORTEST: &str = "a run is `{\"workload\": \"smart-home\"}`, an experiment `{\"experiment\": \"brokers\"}`, a search \
                         `{\"capacity\": \"smart-home\"}`; `GET /openapi.json` describes all fields";
+/// What begins the message about a field that there is not.
+const UNKNOWN_FIELD: &str = "unknown field `";
 /// Name of the file of a definition.
 const EXPERIMENT_FILE: &str = "experiment.yaml";
+/// Name of the file of the workload of a search.
+const WORKLOAD_FILE: &str = "workload.yaml";
 /// Name of the file of a password.
 const PASSWORD_FILE: &str = "password";
 
@@ -110,13 +118,14 @@ impl Submission {
     /// # Errors
     /// It cannot be read, with line and column; may not be made; or cannot be made on this machine.
     pub fn read(text: &str, allow: &Allow, host: &Host) -> Result<Submission, Problem> {
-        let head: Head = described(text)?;
-        match head {
+        let head: Head = head(text)?;
+        let read = || match head {
             Head { experiment: Some(_), .. } => described::<ExperimentSubmission>(text)?.judged(allow, host),
             Head { axes: Some(_), .. } => ExperimentSubmission::of_text(text).judged(allow, host),
             Head { capacity: Some(_), .. } => described::<CapacitySubmission>(text)?.judged(allow, host),
             _ => Submission::of_run(described::<RunSubmission>(text)?, allow, host),
-        }
+        };
+        read().map_err(|problem| head.keys().tell(problem))
     }
 
     fn of_run(submitted: RunSubmission, allow: &Allow, host: &Host) -> Result<Submission, Problem> {
@@ -137,30 +146,37 @@ impl Submission {
     /// # Errors
     /// As [`Submission::read`].
     pub fn plan(text: &str, allow: &Allow, host: &Host) -> Result<Planned, Problem> {
-        let head: Head = described(text)?;
-        Ok(match head {
-            Head { experiment: Some(_), .. } => {
-                Planned::Experiment(Box::new(described::<ExperimentSubmission>(text)?.planned(allow, host)?))
-            }
-            Head { axes: Some(_), .. } => {
-                Planned::Experiment(Box::new(ExperimentSubmission::of_text(text).planned(allow, host)?))
-            }
-            Head { capacity: Some(_), .. } => {
-                let (rows, first) = described::<CapacitySubmission>(text)?.rows(allow, host)?;
-                Planned::Search(rows, Box::new(first))
-            }
-            _ => Planned::Run(Box::new(checked(described(text)?, allow, host)?)),
-        })
+        let head: Head = head(text)?;
+        let planned = || {
+            Ok(match head {
+                Head { experiment: Some(_), .. } => {
+                    Planned::Experiment(Box::new(described::<ExperimentSubmission>(text)?.planned(allow, host)?))
+                }
+                Head { axes: Some(_), .. } => {
+                    Planned::Experiment(Box::new(ExperimentSubmission::of_text(text).planned(allow, host)?))
+                }
+                Head { capacity: Some(_), .. } => {
+                    let (rows, first) = described::<CapacitySubmission>(text)?.rows(allow, host)?;
+                    Planned::Search(rows, Box::new(first))
+                }
+                _ => Planned::Run(Box::new(checked(described(text)?, allow, host)?)),
+            })
+        };
+        planned().map_err(|problem| head.keys().tell(problem))
     }
 
-    /// The words of the command line that makes the same: of a text, they take it as the file `run.yaml` or `experiment.yaml`.
+    /// The words of the command line that makes the same: of a text, they take it as the file `run.yaml`, `experiment.yaml` or `workload.yaml`.
     pub fn command(&self) -> Vec<String> {
         let words = |verb: &str, options: &[String]| -> Vec<String> {
             ["pubmark", verb].into_iter().map(str::to_owned).chain(options.iter().cloned()).collect()
         };
         match &self.what {
             What::Run(spec, _) => command::words(spec),
-            What::Capacity { options } => words("capacity", options),
+            What::Capacity { text, options, password } => {
+                let file = text.as_ref().map(|_| WORKLOAD_FILE.to_owned());
+                let password = password.as_ref().map(|_| format!("--password-file={PASSWORD_FILE}"));
+                words("capacity", &file.into_iter().chain(options.iter().cloned()).chain(password).collect::<Vec<_>>())
+            }
             What::Experiment { text: None, options } => words("experiment", options),
             What::Experiment { text: Some(_), options } => {
                 words("experiment", &[&[EXPERIMENT_FILE.to_owned()], &options[..]].concat())
@@ -195,24 +211,122 @@ impl Submission {
                 let file = text.map(|text| (EXPERIMENT_FILE, text));
                 Order { verb: "experiment", file, password: None, options }
             }
-            What::Capacity { options } => Order { verb: "capacity", file: None, password: None, options },
+            What::Capacity { text, mut options, password } => {
+                let file = text.map(|text| (WORKLOAD_FILE, text));
+                if password.is_some() {
+                    options.push(format!("--password-file={}", folder.join(PASSWORD_FILE).display()));
+                }
+                Order { verb: "capacity", file, password: password.map(|password| (PASSWORD_FILE, password)), options }
+            }
         })
     }
 }
 
-/// What a text says; a mistake with what a submission looks like.
-fn described<Value: DeserializeOwned>(text: &str) -> Result<Value, Problem> {
+impl Head {
+    fn keys(&self) -> Keys {
+        match self {
+            Head { experiment: None, axes: None, capacity: None } => Keys::Run,
+            _ => Keys::Flat,
+        }
+    }
+}
+
+/// What tells the kinds apart; of a text that is none, with what a submission looks like.
+fn head(text: &str) -> Result<Head, Problem> {
     document(text).map_err(|error| Problem::from(error).hint(SHORTEST))
+}
+
+/// What a text says; a mistake with what to write in its place.
+fn described<Value: DeserializeOwned>(text: &str) -> Result<Value, Problem> {
+    document(text).map_err(|error| {
+        let key = error.place.and_then(|place| key_at(text, place));
+        let hint = hint(&error.message, key);
+        Problem::from(error).hint(hint)
+    })
+}
+
+/// What to do about a field: an unknown one may be meant as another, of others the description says what they take.
+fn hint(message: &str, key: Option<&str>) -> String {
+    let unknown = message.split_once(UNKNOWN_FIELD).and_then(|(_, rest)| rest.split_once('`'));
+    let Some((wrong, rest)) = unknown else {
+        return match message.contains("missing field `workload`") {
+            true => SHORTEST.to_owned(),
+            false => format!(
+                "`GET /openapi.json` describes what {} takes",
+                key.map_or("each field".to_owned(), |key| format!("`{key}`"))
+            ),
+        };
+    };
+    // The names that there are stand behind it.
+    let names = rest.split_once("expected ").map_or("", |(_, names)| names.trim_start_matches("one of "));
+    suggestion::choices(wrong, names.split(", ").map(|name| name.trim_matches('`')).filter(|name| !name.is_empty()))
+}
+
+/// The key whose value is at a place, if it stands before it in its line.
+fn key_at(text: &str, (line, column): (u64, u64)) -> Option<&str> {
+    let line = text.lines().nth(usize::try_from(line).ok()?.checked_sub(1)?)?;
+    let (end, _) = line.char_indices().nth(usize::try_from(column).ok()?.checked_sub(1)?)?;
+    let before = line[..end].trim_end().trim_end_matches(['"', '\'', '[', '{']).trim_end().strip_suffix(':')?;
+    let key = before.trim_end().trim_end_matches(['"', '\'']);
+    let is_letter = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+    key.rsplit(|letter: char| !is_letter(letter)).next().filter(|key| !key.is_empty())
+}
+
+/// The hint for a name that is one of something else; `None` if it is not.
+fn of_another_kind(name: &str) -> Option<String> {
+    let is_workload = builtin::find(name).is_some();
+    let is_experiment = model::experiment::names().contains(&name);
+    match (is_workload, is_experiment) {
+        (true, _) => Some(format!(
+            "`{name}` is a workload: a run of it is `{{\"workload\": \"{name}\"}}`, a search `{{\"capacity\": \"{name}\"}}`"
+        )),
+        (false, true) => Some(format!("`{name}` is an experiment: `{{\"experiment\": \"{name}\"}}`")),
+        (false, false) => None,
+    }
+}
+
+/// Loads the workload of a specification; one that is the name of an experiment is told so.
+fn loaded(spec: &RunSpec) -> Result<Workload, Problem> {
+    let named = match &spec.workload {
+        WorkloadSource::Named(name) => of_another_kind(name),
+        WorkloadSource::Inline { .. } => None,
+    };
+    spec.load().map_err(|error| match named {
+        Some(hint) if builtin::find(spec.workload.name()).is_none() => Problem::from(error).hint(hint),
+        _ => Problem::from(error),
+    })
 }
 
 fn checked(submitted: RunSubmission, allow: &Allow, host: &Host) -> Result<CheckedRun, Problem> {
     let spec = submitted.spec()?;
     allow.run(&spec).map_err(refused)?;
     let spec = spec.self_contained();
-    let workload = Arc::new(spec.load()?);
-    Ok(spec.check_loaded(workload, host)?)
+    let workload = Arc::new(loaded(&spec)?);
+    let checked = spec.check_loaded(workload, host)?;
+    checked.check_limits()?;
+    Ok(checked)
 }
 
 fn refused(error: NotAllowed) -> Problem {
     Problem::new(StatusCode::FORBIDDEN, error.to_string()).hint(error.hint())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_key_of_a_value_is_found_by_its_place() {
+        for (text, place, key) in [
+            (r#"{"workload": "hello", "scale": "many"}"#, (1, 32), Some("scale")),
+            ("workload: hello\nload:\n  qos: many\n", (3, 8), Some("qos")),
+            ("workload: hello\nload: [1]\n", (2, 8), Some("load")),
+            ("- hello\n", (1, 3), None),
+            ("é: x\n", (1, 4), None),
+            ("a: b\n", (7, 1), None),
+            ("a: b\n", (1, 70), None),
+        ] {
+            assert_eq!(key_at(text, place), key, "{text}");
+        }
+    }
 }

@@ -92,15 +92,16 @@ class Client:
         """
         return self.submit_document(submission.experiment(experiment, fields))
 
-    def capacity(self, workload: str, *, timeout_s: float = WAIT_S, **fields: Unpack[CapacityFields]) -> Run:
+    def capacity(self, workload: Source, *, timeout_s: float = WAIT_S, **fields: Unpack[CapacityFields]) -> Run:
         """Submits a search for capacity as `submit_capacity` does and waits for its end, as `run` does."""
         deadline = Deadline(timeout_s)
         return self._finished(self.submit_capacity(workload, **fields), deadline)
 
-    def submit_capacity(self, workload: str, **fields: Unpack[CapacityFields]) -> Run:
+    def submit_capacity(self, workload: Source, **fields: Unpack[CapacityFields]) -> Run:
         """Submits a search for the highest load that a system carries within `slo`, and returns at once.
 
-        Fields: `system`, `endpoint`, `protocol`, `slo`, `vary` (`rate` or `scale`), `qos`, `within`, `duration`, `warmup`, `most`.
+        `workload` is as of a run. Fields: `system`, `endpoint`, `protocol`, `profile`, `limit`, `slo`, `vary` (`rate` or `scale`), `qos`,
+        `links`, `faults`, `seed`, `tls`, `user`, `password`, `within`, `duration`, `warmup`, `most`.
         """
         return self.submit_document(submission.capacity(workload, fields))
 

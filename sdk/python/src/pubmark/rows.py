@@ -72,6 +72,7 @@ class Entry(TypedDict):
     kind: Kind
     state: State
     position: int | None
+    waits_for: str | None
     name: str
     systems: list[str]
     submitted_at: str | None

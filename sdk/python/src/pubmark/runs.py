@@ -175,11 +175,11 @@ class Run(Figures):
         return found
 
     def table(self, name: str | None = None) -> pandas.DataFrame:
-        """A table: of a run `by_type` or the one named (`series`, `summary`, …), of an experiment a row for each figure of
-        each cell, of a search its trials. What was not measured is NaN.
+        """A table: of a run `by_type` or the one named (`series`, `summary`, …), of an experiment `cells` (a row for each figure of
+        each cell) or `runs` (a row for each run), of a search its `trials`. What was not measured is NaN.
+
+        Raises `NotFound` with the names that there are.
         """
-        if name is not None and self.kind != "run":
-            raise UsageError(f"`{self.id}` is of kind {self.kind} and has one table", "leave its name out: `table()`")
         path = self._path("/table")
         query = None if name is None else {"table": name}
         return frames.of_csv(self._client.connection.text(path, "text/csv", query=query), f"the response to GET {path}")

@@ -79,6 +79,14 @@ class CapacityFields(TypedDict, total=False):
     slo: str
     vary: Literal["rate", "scale"]
     qos: int
+    profile: str
+    limit: str
+    links: list[str]
+    faults: list[str]
+    seed: int
+    tls: bool
+    user: str
+    password: str
     within: Time
     duration: Time
     warmup: Time
@@ -104,9 +112,11 @@ def experiment(source: Source, fields: ExperimentFields) -> str:
     return _document({"experiment": path.name, "text": _read(path)}, fields, ExperimentFields)
 
 
-def capacity(workload: str, fields: CapacityFields) -> str:
+def capacity(source: Source, fields: CapacityFields) -> str:
     """A search for capacity."""
-    return _document({"capacity": workload}, fields, CapacityFields)
+    path = _file(source)
+    named: Any = os.fspath(source) if path is None else {"file_name": path.name, "text": _read(path)}
+    return _document({"capacity": named}, fields, CapacityFields)
 
 
 def _document(head: dict[str, Any], fields: Mapping[str, Any], known: type) -> str:

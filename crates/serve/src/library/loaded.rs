@@ -1,0 +1,256 @@
+//! The record of a folder of results, of whatever kind, with what is drawn from it and the files that it names.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use axum::http::StatusCode;
+use pubmark_record::capacity::CapacityRecord;
+use pubmark_record::experiment::ExperimentRecord;
+use pubmark_record::headline::Kind;
+use pubmark_record::record::Record;
+use pubmark_record::store::{self, StoreError, Stored};
+use pubmark_report::{csv, html};
+
+use crate::problem::Problem;
+
+/// Folder of the tables.
+const TABLES_FOLDER: &str = "csv/";
+
+/// A record.
+pub enum Loaded {
+    /// Of a run.
+    Run(Box<Record>),
+    /// Of an experiment.
+    Experiment(Box<ExperimentRecord>),
+    /// Of a search for capacity.
+    Capacity(Box<CapacityRecord>),
+}
+
+impl Loaded {
+    /// Reads the one in a folder.
+    ///
+    /// # Errors
+    /// There is none yet, or it cannot be read.
+    pub fn of(folder: &Path) -> Result<Loaded, Problem> {
+        let found = match kind_of(folder) {
+            Kind::Run => store::load(folder).map(|record| Loaded::Run(Box::new(record))),
+            Kind::Experiment => store::load_as(folder).map(|record| Loaded::Experiment(Box::new(record))),
+            Kind::Capacity => store::load_as(folder).map(|record| Loaded::Capacity(Box::new(record))),
+        };
+        found.map_err(|error| match error {
+            StoreError::NotFound { .. } => Problem::new(StatusCode::CONFLICT, "there is no record yet")
+                .hint("it is written when the run has ended"),
+            error => Problem::internal(&error),
+        })
+    }
+
+    /// As JSON.
+    ///
+    /// # Errors
+    /// A value cannot be written.
+    pub fn json(&self) -> Result<String, StoreError> {
+        match self {
+            Loaded::Run(record) => store::to_json(record.as_ref()),
+            Loaded::Experiment(record) => store::to_json(record.as_ref()),
+            Loaded::Capacity(record) => store::to_json(record.as_ref()),
+        }
+    }
+
+    /// The report as a page.
+    pub fn report(&self) -> String {
+        match self {
+            Loaded::Run(record) => html::run(record),
+            Loaded::Experiment(record) => html::experiment(record),
+            Loaded::Capacity(record) => html::capacity(record),
+        }
+    }
+
+    /// Names of its tables; the first one is that of a request without a name.
+    pub fn tables(&self) -> Vec<&'static str> {
+        match self {
+            Loaded::Run(_) => {
+                let mut names: Vec<&str> = csv::TABLES.iter().map(|table| bare(table.file)).collect();
+                names.sort_by_key(|name| *name != "by_type");
+                names
+            }
+            Loaded::Experiment(_) => vec!["cells", "runs"],
+            Loaded::Capacity(_) => vec!["trials"],
+        }
+    }
+
+    /// A table as CSV; the first one without a name.
+    ///
+    /// # Errors
+    /// There is none of that name.
+    pub fn table(&self, name: Option<&str>) -> Result<String, Problem> {
+        let names = self.tables();
+        let name = name.unwrap_or(names[0]);
+        let of_run = |record: &Record| {
+            let table = csv::TABLES.iter().find(|table| bare(table.file) == name)?;
+            Some((table.render)(record))
+        };
+        let found = match (self, name) {
+            (Loaded::Run(record), _) => of_run(record),
+            (Loaded::Experiment(record), "cells") => Some(csv::cells(record)),
+            (Loaded::Experiment(record), "runs") => Some(csv::runs(record)),
+            (Loaded::Capacity(record), "trials") => Some(csv::trials(record)),
+            _ => None,
+        };
+        let hint = || match names.as_slice() {
+            [one] => format!("the table is {one}"),
+            names => format!("the tables are {}", names.join(", ")),
+        };
+        found.ok_or_else(|| Problem::not_found("table", name).hint(hint()))
+    }
+
+    /// The table that is the file of this name in the folder.
+    pub fn table_file(&self, name: &str) -> Option<String> {
+        let table = name.strip_prefix(TABLES_FOLDER)?.strip_suffix(".csv")?;
+        self.table(Some(table)).ok()
+    }
+
+    /// Name of the record's file.
+    pub fn record_file(&self) -> &'static str {
+        match self {
+            Loaded::Run(_) => Record::FILE,
+            Loaded::Experiment(_) => ExperimentRecord::FILE,
+            Loaded::Capacity(_) => CapacityRecord::FILE,
+        }
+    }
+
+    /// Name of the report's file.
+    pub fn report_file(&self) -> &'static str {
+        match self {
+            Loaded::Run(_) => "report.html",
+            Loaded::Experiment(_) => "experiment.html",
+            Loaded::Capacity(_) => "capacity.html",
+        }
+    }
+
+    /// Names of the files that are as the run left them: the record, and what it names.
+    pub fn files(&self) -> Vec<String> {
+        let mut names = vec![self.record_file().to_owned()];
+        if let Loaded::Run(record) = self {
+            names.extend(record.run.files.values().filter(|name| is_plain(name)).cloned());
+        }
+        names
+    }
+
+    /// Folders of the runs of an experiment, and of the trials of a search, in its own folder.
+    pub fn inner(&self) -> Vec<String> {
+        let all = match self {
+            Loaded::Run(_) => vec![],
+            Loaded::Experiment(record) => record.run_folders(),
+            Loaded::Capacity(record) => record.trials.iter().filter_map(|trial| trial.folder.clone()).collect(),
+        };
+        all.into_iter().filter(|name| is_plain(name)).collect()
+    }
+}
+
+/// The record of a run in a folder, of which `name` is what it was asked for by; `what` is what only single runs have.
+///
+/// # Errors
+/// It is of another kind, which is said, or there is none yet.
+pub fn run_of(folder: &Path, name: &str, what: &str) -> Result<Record, Problem> {
+    let conflict = |text: String, hint: &str| Err(Problem::new(StatusCode::CONFLICT, text).hint(hint));
+    match Loaded::of(folder)? {
+        Loaded::Run(record) => Ok(*record),
+        Loaded::Experiment(_) => conflict(
+            format!("`{name}` is an experiment: {what} is of single runs"),
+            "its report compares its cells; `POST /check` holds it against another one as its `baseline`",
+        ),
+        Loaded::Capacity(_) => conflict(
+            format!("`{name}` is a search for capacity: {what} is of single runs"),
+            "its report shows its trials; `GET /runs?kind=run` lists single runs",
+        ),
+    }
+}
+
+/// What the record of a folder is of; of a folder without one, a run.
+pub fn kind_of(folder: &Path) -> Kind {
+    match () {
+        () if folder.join(ExperimentRecord::FILE).is_file() => Kind::Experiment,
+        () if folder.join(CapacityRecord::FILE).is_file() => Kind::Capacity,
+        () => Kind::Run,
+    }
+}
+
+/// Could it be a path below a folder, of our making? A record may have come from anywhere.
+pub fn is_plain(name: &str) -> bool {
+    let is_part = |part: &str| !part.is_empty() && !part.starts_with('.') && !part.contains(['\\', '\0']);
+    name.len() <= 1_000 && name.split('/').all(is_part)
+}
+
+/// A path below a folder on which no folder is a link: a link may lead anywhere. What is at its end is for whoever opens it.
+pub fn beneath(folder: &Path, name: &str) -> Option<PathBuf> {
+    let mut path = folder.to_owned();
+    let (parts, last) = name.rsplit_once('/').unwrap_or(("", name));
+    for part in parts.split('/').filter(|part| !part.is_empty()) {
+        path.push(part);
+        fs::symlink_metadata(&path).ok().filter(|found| found.is_dir())?;
+    }
+    is_plain(name).then(|| path.join(last))
+}
+
+/// A name of a table without its ending.
+fn bare(file: &'static str) -> &'static str {
+    file.strip_suffix(".csv").unwrap_or(file)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use pubmark_record::{sample, sample_experiment};
+
+    use super::*;
+
+    #[test]
+    fn a_path_stays_in_its_folder() {
+        for right in ["record.json", "csv/by_type.csv", "runs/1-a b/report.html", "ä"] {
+            assert!(is_plain(right), "{right}");
+        }
+        for wrong in ["", "/", "/etc/passwd", "..", "a/../b", "a//b", "a/", ".token", "a/.b", "a\\b", "a\0"] {
+            assert!(!is_plain(wrong), "{wrong}");
+        }
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("runs")).unwrap();
+        symlink("/etc", folder.path().join("link")).unwrap();
+        assert_eq!(beneath(folder.path(), "runs/a"), Some(folder.path().join("runs/a")));
+        for wrong in ["link/passwd", "none/a", "../a", "runs/../a"] {
+            assert_eq!(beneath(folder.path(), wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_a_record_names_outside_its_folder_is_no_file_of_it() {
+        let mut record = sample::record();
+        record.run.files = [("a", "../../etc/passwd"), ("b", "/etc/passwd"), ("c", "latency.hdr")]
+            .map(|(a, b)| (a.to_owned(), b.to_owned()))
+            .into();
+        assert_eq!(Loaded::Run(Box::new(record)).files(), ["record.json", "latency.hdr"]);
+        let mut experiment = sample_experiment::experiment();
+        let before = Loaded::Experiment(Box::new(experiment.clone())).inner().len();
+        let runs = experiment.cells.iter_mut().flat_map(|cell| &mut cell.runs);
+        assert!(before > 0 && runs.map(|run| run.folder = "../../other".to_owned()).count() > 0);
+        assert!(Loaded::Experiment(Box::new(experiment)).inner().len() < before);
+    }
+
+    #[test]
+    fn each_kind_has_its_tables_and_says_their_names() {
+        let run = Loaded::Run(Box::new(sample::record()));
+        let experiment = Loaded::Experiment(Box::new(sample_experiment::experiment()));
+        let capacity = Loaded::Capacity(Box::new(sample_experiment::capacity()));
+        for (loaded, first) in [(&run, "by_type"), (&experiment, "cells"), (&capacity, "trials")] {
+            assert_eq!(loaded.tables()[0], first);
+            assert_eq!(loaded.table(None).unwrap(), loaded.table(Some(first)).unwrap());
+            for name in loaded.tables() {
+                assert!(loaded.table_file(&format!("csv/{name}.csv")).is_some_and(|text| text.contains(',')), "{name}");
+            }
+            let none = loaded.table(Some("nonsense")).unwrap_err();
+            assert!(none.status == StatusCode::NOT_FOUND && none.body.hint.unwrap().contains(first), "{first}");
+        }
+        assert_ne!(experiment.table(Some("runs")).unwrap(), experiment.table(Some("cells")).unwrap());
+    }
+}

@@ -1,0 +1,152 @@
+//! `GET /runs/{id}/files` and the files themselves: those that a record names, those that are drawn from it, and the same of the runs of an
+//! experiment or a search. No other path leads anywhere.
+
+use std::io;
+use std::path::{Path as FilePath, PathBuf};
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse as _, Response};
+use pubmark_record::record::Record;
+use pubmark_record::store::Stored as _;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::files::{Content, CsvText, HtmlText};
+use super::lookup::{self, Id};
+use super::messages::named;
+use super::sent_file::SentFile;
+use crate::library::loaded::{Loaded, beneath, is_plain};
+use crate::problem::Problem;
+use crate::routes::query::Query;
+use crate::shared::Shared;
+
+/// Record of a run in an experiment or a search.
+const INNER_RECORD: &str = Record::FILE;
+
+/// Of what.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FilesQuery {
+    /// A run of an experiment or a search by its folder, such as `runs/0001-a`: its files in place of those of the whole.
+    within: Option<String>,
+}
+
+/// Names of files.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Files {
+    /// Paths in the folder of the result: the record, the report, tables and what else the record names, as far as it is there. Of an
+    /// experiment or a search also the report and the record of each run; `within` gives its other files.
+    files: Vec<String>,
+}
+
+/// A file of a result.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub struct FileOf {
+    /// A submission, or a folder of results.
+    id: String,
+    /// Its path in the folder, one that `GET /runs/{id}/files` names: `csv/series.csv`, `runs/0001-a/report.html`.
+    name: String,
+}
+
+/// Names them.
+pub async fn list(
+    State(shared): State<Arc<Shared>>,
+    Path(Id { id }): Path<Id>,
+    Query(query): Query<FilesQuery>,
+) -> Result<Json<Files>, Problem> {
+    let used = Arc::clone(&shared);
+    lookup::slowly(&shared, move || {
+        let folder = lookup::results(&used, &id)?;
+        let loaded = Loaded::of(&folder)?;
+        let Some(within) = query.within else {
+            return Ok(Json(Files {
+                files: names(&loaded, &folder, "").chain(inner_names(&loaded, &folder)).collect(),
+            }));
+        };
+        let within = within.trim_end_matches('/');
+        if !loaded.inner().iter().any(|inner| inner == within) {
+            return Err(Problem::not_found("run", within).hint(format!("`GET /runs/{id}/files` names those of `{id}`")));
+        }
+        let inner = inner_folder(&folder, within).ok_or_else(|| no_file(&id, within))?;
+        Ok(Json(Files { files: names(&Loaded::of(&inner)?, &inner, &format!("{within}/")).collect() }))
+    })
+    .await
+}
+
+/// Names of the files of one record that are there.
+fn names<'a>(loaded: &'a Loaded, folder: &'a FilePath, before: &'a str) -> impl Iterator<Item = String> + 'a {
+    let drawn = loaded.tables().into_iter().map(|table| format!("csv/{table}.csv"));
+    let mut names: Vec<String> = drawn.chain([loaded.report_file().to_owned()]).collect();
+    let is_there = |name: &String| beneath(folder, name).is_some_and(|path| is_regular(&path));
+    names.extend(loaded.files().into_iter().filter(is_there));
+    names.sort();
+    names.dedup();
+    names.into_iter().map(move |name| format!("{before}{name}"))
+}
+
+/// Reports and records of the runs in it.
+fn inner_names<'a>(loaded: &'a Loaded, folder: &'a FilePath) -> impl Iterator<Item = String> + 'a {
+    let records = loaded.inner().into_iter().filter(|inner| inner_folder(folder, inner).is_some());
+    records.flat_map(|inner| [format!("{inner}/{INNER_RECORD}"), format!("{inner}/report.html")])
+}
+
+/// The folder of a run in it that has a record, if no link leads there.
+fn inner_folder(folder: &FilePath, inner: &str) -> Option<PathBuf> {
+    let record = beneath(folder, &format!("{inner}/{INNER_RECORD}")).filter(|path| is_regular(path))?;
+    record.parent().map(FilePath::to_owned)
+}
+
+/// Is it a file, and no link to one?
+fn is_regular(path: &FilePath) -> bool {
+    std::fs::symlink_metadata(path).is_ok_and(|found| found.is_file())
+}
+
+/// One of them: reports and tables are drawn from the record by this version, others are as the run left them.
+pub async fn file(
+    State(shared): State<Arc<Shared>>,
+    Path(FileOf { id, name }): Path<FileOf>,
+) -> Result<Response, Problem> {
+    let used = Arc::clone(&shared);
+    lookup::slowly(&shared, move || {
+        if !is_plain(&name) {
+            return Err(no_file(&id, &name));
+        }
+        let folder = lookup::results(&used, &id)?;
+        let loaded = Loaded::of(&folder)?;
+        let inner = loaded.inner().into_iter().find_map(|inner| {
+            let rest = name.strip_prefix(&inner)?.strip_prefix('/')?.to_owned();
+            Some((inner, rest))
+        });
+        let Some((inner, rest)) = inner else { return found(&loaded, &folder, &name, &id) };
+        let place = inner_folder(&folder, &inner).ok_or_else(|| no_file(&id, &name))?;
+        found(&Loaded::of(&place)?, &place, &rest, &id)
+    })
+    .await
+}
+
+fn found(loaded: &Loaded, folder: &FilePath, name: &str, id: &str) -> Result<Response, Problem> {
+    if name == loaded.report_file() {
+        return Ok(Content::<HtmlText>::of(loaded.report()).into_response());
+    }
+    if let Some(text) = loaded.table_file(name) {
+        return Ok(Content::<CsvText>::of(text).into_response());
+    }
+    let path = loaded.files().iter().any(|file| file == name).then(|| beneath(folder, name)).flatten();
+    let path = path.ok_or_else(|| no_file(id, name))?;
+    let last = path.file_name().unwrap_or_default().to_string_lossy();
+    // The name comes from a record: only what a header can hold is taken from it.
+    let saved_as = if lookup::is_name(&last) { format!("{}-{last}", named(folder)) } else { named(folder) };
+    match SentFile::open(&path, saved_as) {
+        Ok(sent) => Ok(sent.into_response()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(no_file(id, name)),
+        Err(error) => Err(Problem::new(StatusCode::CONFLICT, format!("`{name}` cannot be sent: {error}"))),
+    }
+}
+
+fn no_file(id: &str, name: &str) -> Problem {
+    Problem::new(StatusCode::NOT_FOUND, format!("`{id}` has no file `{name}`"))
+        .hint(format!("`GET /runs/{id}/files` names them"))
+}
