@@ -1,4 +1,4 @@
-//! Races without systems: how often the rule is wrong. The figures stand in `docs/explanation/choosing.md`.
+//! Races without systems: how often the rule is wrong. The figures stand in `docs/explanation/comparing.md`.
 
 use pubmark_model::random::Stream;
 use pubmark_record::objectives::{Objective, ObjectiveOutcome};

@@ -136,7 +136,7 @@ fn coap_costs_what_its_bytes_come_to() {
         let option = if topic.len() < 13 { 1 } else { 2 };
         let bytes = IP_UDP + 4 + 2 + 3 + option + topic.len() as u64 + 3 + 1 + 100;
         assert_bytes_a_message(sender, bytes, 100);
-        // aiocoap's messages held 13 B more than ours of the same topic: see docs/explanation/packets.md.
+        // aiocoap's messages held 13 B more than ours of the same topic: see docs/explanation/latency-intervals.md#protocol-efficiency.
         if let Some(paper) = paper {
             let found = ratio(&efficiency["total"]["ratios"]["sent_ethernet"]);
             assert!(within(found, paper, 0.02), "{found}");

@@ -1,7 +1,7 @@
 //! Predicates on JSON payloads: `payload.temperature > 30 && payload.room == "kitchen"`.
 //!
 //! The language is a part of CEL (Common Expression Language): comparisons of numbers, texts and truth values, `&&`, `||`, `!` and
-//! parentheses. Why not all of it: docs/explanation/content-filters.md. Start with [`Predicate::parse`].
+//! parentheses. Why not all of it: docs/explanation/workloads.md#content-filters. Start with [`Predicate::parse`].
 
 use std::ops::Range;
 
