@@ -151,7 +151,7 @@ impl ProgramClients {
         }
     }
 
-    /// What it says of the connection that a client has.
+    /// Handles a report about a client's present connection.
     fn of_connection(
         &mut self,
         index: usize,
@@ -314,7 +314,7 @@ impl ProgramClients {
         let payload = if part.len() == whole {
             part
         } else {
-            // Nobody looks behind the header; its size counts.
+            // The bytes after the header are not read; only their number counts.
             padded.extend_from_slice(part);
             padded.resize(whole.min(self.maximum_payload()), 0);
             &padded

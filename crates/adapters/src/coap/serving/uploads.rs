@@ -1,4 +1,4 @@
-//! Requests that come in blocks (RFC 7959, Block1), told apart by sender, path and Request-Tag (RFC 9175 §3).
+//! Requests in blocks (RFC 7959, Block1), distinguished by sender, path and Request-Tag (RFC 9175 §3).
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -7,7 +7,7 @@ use pubmark_wire::coap::{Block, Code};
 
 use super::reply::Short;
 
-/// Requests that come in blocks at the same time, at most.
+/// Most requests in blocks at the same time.
 const MOST: usize = 16_384;
 /// Bytes of all of them, at most.
 const MOST_BYTES: usize = 64 << 20;
