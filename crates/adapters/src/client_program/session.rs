@@ -52,11 +52,11 @@ pub struct Session {
     pub given: Vec<Option<(u32, u32)>>,
     /// The token that it logged in with last, if it signs such.
     pub signed: Option<String>,
-    /// Subscriptions that were answered.
+    /// Subscriptions that were acknowledged.
     pub granted: Vec<bool>,
     /// Messages in flight that the system allows.
     pub receive_maximum: u16,
-    /// Largest packet that it takes, bytes; 0 if it does not say.
+    /// Largest packet that the system accepts, bytes; 0 if it does not announce a limit.
     pub maximum_packet_bytes: u32,
     /// A send returned `WouldBlock`: the engine waits for `Writable`.
     pub blocked: bool,
@@ -106,7 +106,7 @@ impl Session {
         }
     }
 
-    /// Says when the messages that were accepted last were given to the program.
+    /// Sets the time at which the messages that were accepted last were written to the program.
     pub fn stamp(&mut self, write_start_ns: u64) {
         for handed in self.handed.iter_mut().rev().take_while(|handed| handed.write_start_ns == 0) {
             handed.write_start_ns = write_start_ns;
