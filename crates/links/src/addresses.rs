@@ -1,4 +1,4 @@
-//! Who has which address: a pure function of the group's number.
+//! Addresses of groups and core: a pure function of the group's number.
 //!
 //! Groups and core live in 198.18.0.0/15, which RFC 2544 (appendix C.2.2) keeps for benchmarks of networks, and in
 //! fd00:18::/32, part of the unique local addresses of RFC 4193. The core is number 0: 198.18.0.1, fd00:18::1. Group k,

@@ -43,7 +43,7 @@ fn five_milliseconds_each_way_are_ten_for_both() {
         let times = round_trips(&group_socket(&network, 0, ipv6), &core_socket(&network, ipv6), 100);
         println!("IPv6 {ipv6}: least {:?}, median {:?}, most {:?}", times[0], times[50], times[99]);
         assert!(times[0] >= 10 * MS, "{:?}", times[0]);
-        // Other work on the machine delays the threads of this test, so there is room above.
+        // Other work on the machine delays the threads of this test, so the upper limit has a margin.
         assert!(times[50] < 12 * MS, "{:?}", times[50]);
     }
     let last = stop(network);
@@ -256,7 +256,7 @@ fn odd_packets_are_counted_and_hurt_nobody() {
     assert_eq!(last.snapshot.strays.malformed, 0);
 }
 
-/// Tells of each packet: (last byte, group, way, in, out).
+/// Reports each packet: (last byte, group, way, in, out).
 struct Teller(std::sync::mpsc::Sender<(u8, usize, Way, u64, u64)>);
 
 impl Observer for Teller {

@@ -47,7 +47,7 @@ impl<P> Bottleneck<P> {
         self.high_water_bytes
     }
 
-    /// Takes a packet at `now_ns`; gives it back if there is no rate to wait for (`Ok`) or no room (`Err`).
+    /// Queues a packet at `now_ns`; returns it if there is no rate to wait for (`Ok`) or no buffer space (`Err`).
     pub fn take(&mut self, now_ns: u64, held: Queued<P>) -> Result<Option<Queued<P>>, Queued<P>> {
         let Some(rate) = self.rate else { return Ok(Some(held)) };
         if self.service.is_none() {

@@ -42,13 +42,13 @@ pub struct Counters {
     pub duplicated: Tally,
     /// Left the link: what was received.
     pub delivered: Tally,
-    /// Lost as the conditions ask.
+    /// Lost as configured by the conditions.
     pub lost: Tally,
     /// Lost because the link was down.
     pub lost_down: Tally,
     /// Did not fit into the queue of the rate.
     pub queue_dropped: Tally,
-    /// Dropped because the emulator may hold no more bytes: nobody asked for it, a run in which it happens is invalid.
+    /// Dropped because the emulator's buffer is full: no condition requires it, so a run in which it happens is invalid.
     pub overflowed: Tally,
     /// On the link now: in the queue, in service, or under way.
     pub waiting: Tally,

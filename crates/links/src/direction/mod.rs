@@ -1,5 +1,5 @@
-//! One direction of a link on virtual time: what happens to each packet, and when. No clock is read and nothing is sent
-//! here; whoever owns a [`Direction`] gives it packets with the time and takes out what is due.
+//! One direction of a link on virtual time: what happens to each packet, and when. No clock is read and nothing is sent here;
+//! the owner of a [`Direction`] passes in packets with the time and takes out those that are due.
 //!
 //! In this order: down or lost → duplicated → queued for the rate → delayed, or sent ahead.
 
@@ -66,7 +66,7 @@ impl<P> Ord for UnderWay<P> {
     }
 }
 
-/// What became of a packet that was given to a direction.
+/// Result of passing a packet to a direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// Nothing holds it up: this many copies leave now. They are counted as delivered.
@@ -86,7 +86,7 @@ pub struct Departure<P> {
     pub bytes: u64,
     /// When it came, ns.
     pub in_ns: u64,
-    /// When it was to leave, ns; never after the time at which it was asked for.
+    /// Its departure time, ns; never after the time of the call.
     pub due_ns: u64,
 }
 

@@ -43,9 +43,9 @@ impl Iterator for Headers<'_> {
     }
 }
 
-/// The header at the front of these bytes, whichever form has room.
+/// The header at the front of these bytes, in the form that fits.
 fn read(bytes: &[u8], now_ns: u64, run: u32) -> Option<Header> {
-    // A compact header is one of a payload that has no room for a full one: more bytes may follow it in a packet.
+    // A compact header is one of a payload that is too small for a full one: more bytes may follow it in a packet.
     let compact = bytes.get(..bytes.len().min(FULL - 1))?;
     let header = header::read(bytes, now_ns).or_else(|| header::read(compact, now_ns))?;
     header::is_of_run(&header, run).then_some(header)
