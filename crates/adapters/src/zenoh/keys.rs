@@ -33,7 +33,7 @@ pub fn key_expression(topic: &str) -> Result<KeyExpr<'static>, String> {
     KeyExpr::try_from(key).map_err(|error| format!("`{topic}` is no key expression: {error}"))
 }
 
-/// Can a topic or filter be said?
+/// Can a topic or filter be expressed?
 pub fn check(topic: &str) -> Result<(), String> {
     key_expression(topic).map(drop)
 }

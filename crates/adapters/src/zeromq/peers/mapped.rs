@@ -44,9 +44,9 @@ impl<S: Sink> Sink for Mapped<'_, S> {
             Event::Closed(cause) => self.closed(below, cause),
             Event::Written { write_start_ns, written_ns, .. } => self.written(below, write_start_ns, written_ns),
             Event::Writable => self.writable(below),
-            // Each device is asked as it connects: a subscription was made when its subscriber listened.
+            // Each device learns of it as it connects: a subscription was made when its subscriber listened.
             Event::Subscribed { .. } => {}
-            // Told for all copies together, when the device's connections are ended.
+            // Reported for all copies together, when the device's connections are ended.
             Event::Abandoned(_) => {}
             event @ (Event::Missed(_)
             | Event::Misreported(_)

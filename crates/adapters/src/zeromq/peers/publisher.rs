@@ -21,7 +21,7 @@ pub(super) enum State {
 struct Copies {
     token: Token,
     left: u32,
-    /// Nobody wanted it.
+    /// It had no subscriber.
     withheld: bool,
     /// Of the first copy.
     write_start_ns: u64,
@@ -36,9 +36,9 @@ pub(super) struct Publisher {
     pub(super) state: State,
     /// Links that are open.
     pub(super) up: usize,
-    /// It was told that a message is not taken.
+    /// Its last send would have blocked.
     pub(super) blocked: bool,
-    /// Messages in the order in which they were taken, without those at the front that are settled.
+    /// Messages in the order in which they were accepted, without those at the front that are settled.
     waiting: VecDeque<Copies>,
     /// Number of the first of them.
     base: u64,
@@ -61,7 +61,7 @@ impl Publisher {
         (place < self.links.len()).then_some(place)
     }
 
-    /// A message was handed to these links; to none, if nobody wants it.
+    /// A message was passed to these links; to none, if it has no subscriber.
     pub(super) fn take(&mut self, token: Token, places: &[usize]) {
         let number = self.base + self.waiting.len() as u64;
         for place in places {
