@@ -76,7 +76,7 @@ impl std::fmt::Display for ProtocolHeader {
     }
 }
 
-/// The protocol header or frame at the front of `bytes`; frames of up to `most_bytes` are taken.
+/// The protocol header or frame at the front of `bytes`; frames of up to `most_bytes` are accepted.
 pub fn next(bytes: &[u8], most_bytes: usize) -> Result<Front<Packet<'_>>, DecodeError> {
     let name = &bytes[..bytes.len().min(NAME.len())];
     if !bytes.is_empty() && NAME.starts_with(name) {

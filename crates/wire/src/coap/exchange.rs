@@ -38,7 +38,7 @@ pub enum Step {
     Wait,
     /// Send it again, with the same identifier.
     Repeat,
-    /// Nobody answers.
+    /// There was no response.
     GiveUp,
 }
 
@@ -59,7 +59,7 @@ impl Exchange {
         Exchange { due_ns: now_ns + timeout_ns, timeout_ns, repeated: 0, acknowledged: false }
     }
 
-    /// When [`Exchange::step`] has something to say.
+    /// Time of the next change in [`Exchange::step`].
     pub fn due_ns(&self) -> u64 {
         self.due_ns
     }
