@@ -62,7 +62,7 @@ fn message() -> [u8; 64] {
     std::array::from_fn(|index| bytes[index])
 }
 
-/// TCP requests and answers of 64 B: prints quantiles of the round trip.
+/// TCP requests and replies of 64 B: prints quantiles of the round trip.
 fn round_trips(name: &str, server: &Namespace, client: &Namespace, address: IpAddr, punctual: bool) {
     let listener = server.enter(|| TcpListener::bind((address, 0))).unwrap().unwrap();
     let target = listener.local_addr().unwrap();

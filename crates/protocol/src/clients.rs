@@ -347,12 +347,12 @@ pub trait Clients: Sized {
     /// Adds a session, not yet connected.
     fn add_session(&mut self, config: SessionConfig) -> SessionId;
 
-    /// Starts connecting; [`crate::events::Event::Connected`] or [`crate::events::Event::Closed`] follows. Subscriptions are made before `connected` is
-    /// followed by [`crate::events::Event::Subscribed`] for each. No effect on a session that is connecting or connected.
+    /// Starts to connect; [`crate::events::Event::Connected`] or [`crate::events::Event::Closed`] follows. Then
+    /// [`crate::events::Event::Subscribed`] follows for each subscription. No effect on a session that is connecting or connected.
     fn connect(&mut self, session: SessionId, sink: &mut impl Sink);
 
-    /// Ends a connection; everything not written is reported by [`crate::events::Event::Abandoned`], then [`crate::events::Event::Closed`] with
-    /// [`crate::events::Cause::Ours`] follows at once. No effect on a session that has no connection.
+    /// Ends a connection; everything not written is reported by [`crate::events::Event::Abandoned`], then
+    /// [`crate::events::Event::Closed`] with [`crate::events::Cause::Ours`] follows at once. No effect on a session that has no connection.
     fn disconnect(&mut self, session: SessionId, goodbye: Goodbye, sink: &mut impl Sink);
 
     /// Breaks a connection. No effect on a session that has none, and in an adapter that cannot ([`Clients::BREAKS`]).

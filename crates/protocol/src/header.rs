@@ -6,12 +6,12 @@
 //! bits), lag 1.
 //! *Reaction*, 32 B: as a full one, and of the root of the chain its due 7 (ns, lower 56 bits) and the chain's lag before this
 //! message 1.
-//! *Reply*, 24 B, for replies to requests: as a full one, with what the request's header says and, in place of write start −
+//! *Reply*, 24 B, for replies to requests: as a full one, with the fields of the request's header and, instead of write start −
 //! due, the time in µs from the request's arrival to the reply's write start; its lag is that of request and reply together.
 //! *Will*, 8 B, for messages that the system publishes in a device's name: version 1, run 3, publisher 4.
 //! *Text*: in a property of a message, beside the payload, a full or reaction header as lower-case hexadecimal digits, which every
 //! protocol's properties can carry: 48 or 64 of them.
-//! *Lag* is the time between due and write start in which the generator kept the message from the system, rounded up
+//! *Lag* is the time between due and write start for which the generator delayed the message, rounded up
 //! ([`crate::lag`]).
 //! Wrap rules: `run` is the lower bits of the run's number; write start − due saturates at `u32::MAX` µs (71 minutes; such a
 //! service latency is counted as clipped); due times are completed with the reader's clock, right within 1.1 years (compact: 39

@@ -85,7 +85,7 @@ pub fn read_stamped(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<Raw
 /// The software stamp among the control messages of a read.
 pub(crate) fn stamp_of(message: &libc::msghdr) -> Option<u64> {
     // SAFETY: the kernel filled `msg_control` and `msg_controllen`; the CMSG functions stay inside them, and the stamp
-    // (an array of three timespec, the first for software stamps) is read only where the length says that it is there.
+    // (an array of three timespec, the first for software stamps) is read only where the length shows that it is there.
     unsafe {
         let mut header = libc::CMSG_FIRSTHDR(message);
         while !header.is_null() {

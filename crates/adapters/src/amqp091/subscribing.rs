@@ -19,7 +19,7 @@ use super::receiving::Incoming;
 use super::session::{Amqp091, EXCHANGE, PLAIN, level};
 use crate::connection::{Link, Shared};
 
-/// How long a server keeps the queue of a session that is gone, ms: longer than any run, but not for ever.
+/// How long a server stores the queue of a session that is gone, ms: longer than any run, but not for ever.
 const KEPT_MS: u64 = 24 * 3_600 * 1_000;
 /// Messages on their way to a consumer that acknowledges, at most.
 const PREFETCH: u16 = 1_000;

@@ -82,7 +82,7 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// Starts the thread, which makes payloads as `config` says.
+    /// Starts the thread, which makes payloads as `config` specifies.
     pub fn start(config: ShardConfig, mailbox: Arc<Mailbox>) -> std::io::Result<Sender> {
         let shared = Arc::new(Shared::default());
         let seen = Arc::clone(&shared);

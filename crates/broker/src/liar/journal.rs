@@ -7,7 +7,7 @@
 //! | event | fields |
 //! |---|---|
 //! | `open` | client, version, persistent 0/1, session present 0/1, code |
-//! | `subscribed` | client, filter, QoS asked, QoS granted or code, new 0/1 (a refused one is not) |
+//! | `subscribed` | client, filter, QoS requested, QoS granted or code, new 0/1 (a refused one is not) |
 //! | `unsubscribed` | client, filter |
 //! | `received` | client, topic, packet id, QoS, dup 0/1, payload bytes, first 24 payload bytes |
 //! | `repeated` | the same: a message at QoS 2 that came again before it was released |

@@ -40,7 +40,7 @@ pub struct LiarSettings {
 /// The connection that was being served has ended.
 pub(super) struct Gone;
 
-/// An MQTT broker that lies as its script says and writes a journal of its actions.
+/// An MQTT broker that lies as its script specifies and writes a journal of its actions.
 #[derive(Debug)]
 pub struct Liar {
     pub(super) script: Script,
@@ -170,7 +170,7 @@ impl Liar {
         Some(self.first_message_ns? + at.as_nanos() as u64)
     }
 
-    /// Stalls if the script says so: nothing is read, written or timed.
+    /// Stalls if the script has a stall: nothing is read, written or timed.
     fn stall(&mut self, stop: &AtomicBool) {
         while self.next_stall_ns().is_some_and(|due_ns| due_ns <= monotonic_ns()) {
             let Some((_, lasting)) = self.stalls.pop() else { return };

@@ -73,7 +73,7 @@ pub enum Fate {
     Through(u8),
     /// It is on the link and comes out of [`Direction::pop`].
     Queued,
-    /// It is lost or was dropped; the counters say why.
+    /// It is lost or was dropped; the counters have the reason.
     Gone,
 }
 
@@ -146,7 +146,7 @@ impl<P: Clone> Direction<P> {
         self.change(now_ns, conditions);
     }
 
-    /// While cut, nothing gets through, whatever the conditions say.
+    /// While cut, nothing gets through, whatever the conditions are.
     pub fn cut(&mut self, now_ns: u64, cut: bool) {
         self.advance(now_ns);
         self.cut = cut;

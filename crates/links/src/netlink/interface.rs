@@ -19,8 +19,8 @@ const OPERATIONAL: u8 = 6;
 /// Where `rtmsg` has the type of a route.
 const ROUTE_TYPE: usize = 7;
 
-/// Longest wait for an interface that was taken up or an address that was given, and how often it is looked at. The kernel does it in the background: in less
-/// than a millisecond mostly, in up to a second where it has much to do.
+/// Longest wait for an interface that was set up or an address that was assigned, and the interval of the checks. The kernel does it
+/// in the background: usually in less than a millisecond, under load in up to a second.
 const LIMIT: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_micros(500);
 

@@ -80,7 +80,6 @@ pub struct Counts {
     pub down: Carried,
     /// Longest time that the relay delayed a byte, ns, since the counters were last read: from the poll before which it was not there to
     /// the end of the turn that forwarded it. Time for which the receiver would block is the receiver's and not included.
-    /// there to the end of the turn that carried it. Time for which the receiver had no room is the receiver's and not in it.
     pub longest_held_ns: u64,
     /// CPU time, ns.
     pub cpu_ns: u64,

@@ -142,7 +142,7 @@ impl<O: Observer> Emulator<O> {
             .iter()
             .enumerate()
             .flat_map(|(group, link)| {
-                // Two groups may have links of one name: the number keeps their draws apart.
+                // Two groups may have links of one name: the number makes their draws independent.
                 let name = format!("{group}/{}", link.name);
                 [(Way::Up, &link.up), (Way::Down, &link.down)]
                     .map(|(way, steps)| Direction::new(steps.clone(), seed, &name, way))

@@ -23,7 +23,7 @@ const PREFIX_V6: u8 = 48;
 const FORWARDING_V4: &str = "/proc/sys/net/ipv4/ip_forward";
 const FORWARDING_V6: &str = "/proc/sys/net/ipv6/conf/all/forwarding";
 
-/// An end of a wire: whose interface it is, by which socket it is asked.
+/// An end of a wire: the owner of the interface, and the socket for requests about it.
 pub struct End<'a> {
     /// The namespace.
     pub namespace: &'a Namespace,

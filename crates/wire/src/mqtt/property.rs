@@ -29,7 +29,7 @@ pub enum Property<'a> {
     ServerKeepAlive(u16),
     /// Name of the extended authentication.
     AuthenticationMethod(&'a str),
-    /// What it says.
+    /// The text.
     AuthenticationData(&'a [u8]),
     /// The server may send reason strings and user properties with any packet.
     RequestProblemInformation(bool),
