@@ -176,7 +176,7 @@ impl Amqp10 {
             self.outgoing.fixed += 1;
         }
         let on_links = link.config.options.replies_at.is_some() && self.replying.all.is_none();
-        // A sender's place has 16 bits, which the client's own topics may have used up.
+        // A sender's index has 16 bits, which the client's own topics may have used up.
         let places_left = usize::from(u16::MAX).saturating_sub(self.outgoing.senders.len());
         self.replying.most_links = if on_links { MOST_LINKS.min(places_left) } else { 0 };
         self.handle_max = (self.link_count() + self.replying.most_links).max(LEAST_HANDLES) as u32 - 1;

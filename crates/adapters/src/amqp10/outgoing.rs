@@ -19,7 +19,7 @@ pub enum LinkState {
     Attached,
     /// We have ended it; the server has not agreed yet.
     Leaving,
-    /// It has ended, and its place is free.
+    /// It has ended, and its index is free.
     Ended,
 }
 
@@ -208,7 +208,7 @@ impl Outgoing {
         is_idle.then_some(place)
     }
 
-    /// Adds a sender, or lets it take an ended one's place; returns its place.
+    /// Adds a sender, or reuses the index of an ended one; returns its index.
     pub fn add_sender(&mut self, carries: Carries, settles: bool) -> u16 {
         let sender = Sender { last_delivery: self.next_delivery, ..Sender::new(carries, settles) };
         match self.ended_sender() {

@@ -24,7 +24,7 @@ pub const FRAME_BYTES: usize = 128 << 10;
 /// Bytes of a message besides its payload at most.
 const MESSAGE_HEAD_BYTES: u32 = 8;
 
-/// One end of a link, by its place among ours.
+/// One end of a link, by its index among ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// Messages go out.

@@ -84,7 +84,7 @@ impl InFlight {
         self.places.iter().position(|place| place.as_ref().is_some_and(has)).map(|place| place as u16)
     }
 
-    /// Takes a message out; its place is free again.
+    /// Removes a message; its index is free again.
     pub fn remove(&mut self, place: u16) -> Option<Entry> {
         let entry = self.places.get_mut(usize::from(place))?.take()?;
         self.free.push(place);

@@ -30,7 +30,7 @@ pub enum Request {
     },
     /// A message in flight.
     Publish {
-        /// Its place, below [`MOST_IN_FLIGHT`].
+        /// Its index, below [`MOST_IN_FLIGHT`].
         place: u16,
         /// Distinguishes successive messages with the same index.
         salt: u16,

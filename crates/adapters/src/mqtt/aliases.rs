@@ -1,6 +1,6 @@
 //! Topic aliases: numbers that stand for topics on one connection (MQTT 5.0 §3.3.2.3.4).
 //!
-//! The alias of a publication is its place in the session's list plus one, as far as the server takes aliases. It stands for
+//! The alias of a publication is its index in the session's list plus one, as far as the server accepts aliases. It stands for
 //! the topic once a message with both was sent, and only on that connection.
 
 /// The aliases of a session's present connection.

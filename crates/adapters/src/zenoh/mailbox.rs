@@ -169,7 +169,7 @@ impl Mailbox {
         }
     }
 
-    /// Takes all that waits; `empty` comes in its place.
+    /// Takes all that waits, and leaves `empty`.
     pub fn take(&self, empty: &mut Post) {
         let mut post = self.lock();
         // Arrivals need not wake a shard that is looking.

@@ -2,7 +2,7 @@
 
 use pubmark_protocol::header::{self, COMPACT, FULL, Header};
 
-/// Headers of a run in `bytes`, each with its place.
+/// Headers of a run in `bytes`, each with its offset.
 pub struct Headers<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -51,7 +51,7 @@ fn read(bytes: &[u8], now_ns: u64, run: u32) -> Option<Header> {
     header::is_of_run(&header, run).then_some(header)
 }
 
-/// First place of `byte`, eight bytes at a time.
+/// First offset of `byte`, eight bytes at a time.
 fn position(bytes: &[u8], byte: u8) -> Option<usize> {
     const LOW: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = 0x8080_8080_8080_8080;

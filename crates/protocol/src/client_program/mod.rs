@@ -30,5 +30,5 @@ pub const LONGEST_HEAD: usize = 64;
 pub const LONGEST_TEXT: usize = u16::MAX as usize;
 /// Largest payload, bytes.
 pub const LARGEST_PAYLOAD: usize = 16 << 20;
-/// Shortest part of a payload that a program may send in place of all of it: the longest header of pubmark's.
+/// Shortest part of a payload that a program may send instead of all of it: the longest header of pubmark's.
 pub const SHORTEST_PART: usize = crate::header::REACTION;

@@ -120,7 +120,7 @@ pub fn encode_frame(kind: FrameKind, channel: u16, out: &mut Vec<u8>, write: imp
     end_frame(start, 0, out);
 }
 
-/// Appends the header of a frame and returns its place, for [`end_frame`].
+/// Appends the header of a frame and returns its offset, for [`end_frame`].
 pub fn begin_frame(kind: FrameKind, channel: u16, out: &mut Vec<u8>) -> usize {
     let start = out.len();
     let [high, low] = channel.to_be_bytes();

@@ -28,7 +28,7 @@ pub enum DecodeError {
         /// Its flags.
         flags: u8,
     },
-    /// A packet of a type that this version, or this place, does not know.
+    /// A packet of a type that this version does not have, or not here.
     #[error("{packet} does not exist in this version")]
     NotInVersion {
         /// Type of the packet.

@@ -29,7 +29,7 @@ pub enum Property<'a> {
     ServerKeepAlive(u16),
     /// Name of the extended authentication.
     AuthenticationMethod(&'a str),
-    /// The text.
+    /// Data of the extended authentication.
     AuthenticationData(&'a [u8]),
     /// The server may send reason strings and user properties with any packet.
     RequestProblemInformation(bool),
@@ -163,7 +163,7 @@ impl<'a> Property<'a> {
         }
     }
 
-    /// May it stand more than once at this place?
+    /// May it occur more than once here?
     pub(crate) fn is_repeatable(&self, place: PropertyContext) -> bool {
         match self {
             Property::UserProperty(..) => true,

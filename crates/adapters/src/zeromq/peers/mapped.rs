@@ -28,7 +28,7 @@ impl<S: Sink> Mapped<'_, S> {
         self.owners[below.0 as usize]
     }
 
-    /// The device that a connection is part of, and its place there.
+    /// The device that a connection is part of, and its index there.
     fn publisher(&mut self, below: SessionId) -> Option<(SessionId, &mut Publisher, usize)> {
         let owner = self.owner(below);
         let Session::Publisher(publisher) = &mut self.sessions[owner.0 as usize] else { return None };

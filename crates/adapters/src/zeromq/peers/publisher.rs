@@ -53,7 +53,7 @@ impl Publisher {
         Publisher { links, state, up: 0, blocked: false, waiting, base: 0, on_link }
     }
 
-    /// Place of a session below among the links.
+    /// Index of a session below among the links.
     pub(super) fn place(&self, link: SessionId) -> Option<usize> {
         // They were made one after the other.
         let first = self.links.first()?;
