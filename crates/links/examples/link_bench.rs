@@ -36,7 +36,7 @@ fn network(groups: usize, realtime: bool) -> Network {
     Network::start(Settings { realtime, ..Settings::new(links, 1) }).unwrap()
 }
 
-/// The same with somebody who looks for messages in every packet, and finds one in each.
+/// The same with an observer that looks for messages in every packet, and finds one in each.
 fn watched_network(groups: usize) -> Network {
     let links = (0..groups).map(|group| Link::symmetric(&format!("group {group}"), Conditions::default())).collect();
     let watch = Watch::new();

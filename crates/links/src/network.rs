@@ -126,7 +126,7 @@ impl Network {
         Network::start_observed(settings, Unobserved)
     }
 
-    /// The same, with somebody who sees every packet of the emulator; the kernel's netem shows none.
+    /// The same, with an observer of every packet of the emulator; the kernel's netem shows none.
     pub fn start_observed<O: Observer>(settings: Settings, observer: O) -> Result<Network, LinkError> {
         check(&settings)?;
         match settings.back_end {

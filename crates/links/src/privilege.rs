@@ -57,7 +57,7 @@ impl Capabilities {
     }
 }
 
-/// Finds out what is there by trying it in namespaces that are thrown away. Nothing outside of them is touched.
+/// Checks what is available by trying it in temporary namespaces. Nothing outside of them is changed.
 pub fn probe() -> Capabilities {
     let privilege = privilege();
     let none = || Err("no namespace to make one in".to_owned());

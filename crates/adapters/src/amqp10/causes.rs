@@ -5,7 +5,7 @@ use pubmark_wire::amqp10::{Condition, DecodeError};
 
 /// Error of a client that may not do what it requests (part 2, §2.8.15).
 const UNAUTHORIZED: &str = "amqp:unauthorized-access";
-/// A message larger than its link takes (part 2, §2.8.18).
+/// A message larger than its link accepts (part 2, §2.8.18).
 const TOO_LARGE: &str = "amqp:link:message-size-exceeded";
 
 /// Bytes that are no AMQP 1.0.

@@ -47,7 +47,7 @@ pub struct Sender {
     pub credit: u32,
     /// Deliveries sent (part 2, §2.6.7).
     pub delivery_count: u32,
-    /// Largest message that the server takes on it, bytes.
+    /// Largest message that the server accepts on it, bytes.
     pub most_bytes: u32,
     /// Number of the last delivery on it, or of the first that could have been.
     pub last_delivery: u32,
@@ -72,7 +72,7 @@ pub struct Outgoing {
     pub next_transfer: u32,
     /// Number of the next delivery.
     pub next_delivery: u32,
-    /// Transfers that the server takes from there on.
+    /// Transfers that the server accepts from there on.
     pub window: u32,
     /// The widest that this window was.
     pub widest_window: u32,

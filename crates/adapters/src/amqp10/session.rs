@@ -38,7 +38,7 @@ pub struct Amqp10 {
     pub(super) stage: Stage,
     /// How the server writes addresses, or why we do not know.
     pub(super) naming: Result<Naming, Box<str>>,
-    /// Largest frame that the server takes, bytes.
+    /// Largest frame that the server accepts, bytes.
     pub(super) frame_bytes: usize,
     /// The server gives up after this long a silence, ms; 0 for never.
     pub(super) server_idle_ms: u32,

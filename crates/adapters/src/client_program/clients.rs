@@ -128,7 +128,7 @@ impl ProgramClients {
         self.bytes -= bytes;
     }
 
-    /// Writes what waits; a program that takes nothing any more is at its end.
+    /// Writes queued frames; a program that reads nothing any more counts as ended.
     pub(super) fn write(&mut self, sink: &mut impl Sink) {
         let Ok(program) = &mut self.program else { return };
         if program.write().is_err() {
@@ -165,7 +165,7 @@ impl ProgramClients {
         self.program.is_ok() && self.sessions.iter().any(|session| session.phase != Phase::Closed)
     }
 
-    /// Pings, and looks at what takes too long.
+    /// Pings, and checks time limits.
     fn watch(&mut self, now_ns: u64, sink: &mut impl Sink) {
         if now_ns < self.next_ping_ns || !self.is_in_use() {
             return;

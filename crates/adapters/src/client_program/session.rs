@@ -116,13 +116,13 @@ impl Session {
         }
     }
 
-    /// Takes a message out of those that the program has.
+    /// Removes a message from those that the program has.
     pub fn take_handed(&mut self, token: Token) -> Option<Handed> {
         let place = self.handed.iter().position(|handed| handed.token == token)?;
         self.handed.remove(place)
     }
 
-    /// Takes a message out of those that are not acknowledged.
+    /// Removes a message from those that are not acknowledged.
     pub fn take_unacknowledged(&mut self, token: Token) -> bool {
         let place = self.unacknowledged.iter().position(|other| *other == token);
         place.is_some_and(|place| self.unacknowledged.remove(place).is_some())

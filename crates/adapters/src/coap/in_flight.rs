@@ -101,7 +101,7 @@ impl InFlight {
         self.places.iter().flatten().filter_map(|entry| entry.sent).map(|sent| sent.exchange.due_ns()).min()
     }
 
-    /// The connection is gone: empties the list, in the order of writing, and gives back its memory.
+    /// The connection is gone: empties the list, in the order of writing, and frees its memory.
     pub fn drain(&mut self) -> Vec<Entry> {
         let mut entries: Vec<Entry> = self.places.drain(..).flatten().collect();
         entries.sort_by_key(|entry| entry.sent.map(|sent| sent.write_start_ns));

@@ -223,7 +223,7 @@ impl Link {
         }
     }
 
-    /// Sends a datagram to somebody, from a socket that listens.
+    /// Sends a datagram to an address, from a bound socket.
     pub(super) fn transmit_to(&mut self, datagram: &[u8], to: SocketAddr) -> Sent {
         let Some(socket) = &self.socket else { return Sent::Full };
         match socket.send_to(datagram, to) {

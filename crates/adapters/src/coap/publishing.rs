@@ -60,7 +60,7 @@ impl Publishing {
         (self.window > MOST_IN_FLIGHT).then_some(MOST_IN_FLIGHT)
     }
 
-    /// Takes a message over; the session is open.
+    /// Accepts a message; the session is open.
     pub(super) fn take(&mut self, config: &SessionConfig, message: Outgoing) -> Result<SendOutcome, Blocked> {
         if message.payload_bytes > LARGEST_BODY_BYTES {
             return Ok(SendOutcome::TooLarge(LARGEST_BODY_BYTES));
@@ -350,7 +350,7 @@ pub(super) fn outcome(message: &Message<'_>) -> Result<(), Reason> {
     if done { Ok(()) } else { Err(reason(message.code, message.payload)) }
 }
 
-/// A server's refusal in words: the code, and its diagnostic message (RFC 7252 §5.5.2) if it sent one.
+/// The text of a server's refusal: the code, and its diagnostic message (RFC 7252 §5.5.2) if it sent one.
 pub(super) fn reason(code: Code, diagnostic: &[u8]) -> Reason {
     const MOST_SHOWN: usize = 200;
     match std::str::from_utf8(&diagnostic[..diagnostic.len().min(MOST_SHOWN)]) {

@@ -109,7 +109,7 @@ impl Session {
             Ok(message) => message,
             // A peer that responds to a ping with this is not a CoAP server.
             Err(error) if self.link.phase == Phase::Opening => return Err(Cause::Protocol(error.to_string())),
-            // RFC 7252 §4.2 and §4.3: rejected if somebody waits for it, otherwise ignored.
+            // RFC 7252 §4.2 and §4.3: rejected if confirmable, otherwise ignored.
             Err(_) => return self.reject(shared, peek(bytes)),
         };
         self.link.heard_at_ns = times.at_ns;

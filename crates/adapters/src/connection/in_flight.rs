@@ -95,7 +95,7 @@ impl InFlight {
         }
     }
 
-    /// Takes a message out; its identifier is free again.
+    /// Removes a message; its identifier is free again.
     pub fn remove(&mut self, packet_id: u16) -> Option<Entry> {
         let place = self.places.get_mut(usize::from(packet_id).checked_sub(1)?)?;
         let entry = place.take()?;
@@ -125,7 +125,7 @@ impl InFlight {
         if on_their_way < usize::from(self.limit) { self.held.pop() } else { None }
     }
 
-    /// The session is gone: empties the list, in order, and gives back its memory.
+    /// The session is gone: empties the list, in order, and frees its memory.
     pub fn drain(&mut self) -> Vec<Entry> {
         let entries = self.in_order().into_iter().filter_map(|packet_id| self.remove(packet_id)).collect();
         (self.places, self.free, self.held) = (Vec::new(), Vec::new(), Vec::new());

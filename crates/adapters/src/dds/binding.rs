@@ -83,7 +83,7 @@ pub trait Reading {
     /// There is more than was taken: the next [`Reading::take_signal`] returns true.
     fn keep_signal(&self);
 
-    /// Takes what is there, at most some dozens of samples; true if there may be more.
+    /// Takes the samples that have arrived, at most some dozens of samples; true if there may be more.
     fn take(&self, each: impl FnMut(Sample<'_>)) -> Result<bool, String>;
 
     /// Samples that arrived and were dropped for lack of buffer space, since the last call.

@@ -136,7 +136,7 @@ impl<R> Subscribed<R> {
 }
 
 impl<R: Reading> Listening<R> {
-    /// Takes some of what is there; true if there may be more, so that other readers have their turn before.
+    /// Takes some of the samples; true if there may be more, which are read after the other readers.
     fn take(
         &mut self,
         session: SessionId,

@@ -6,7 +6,7 @@
 /// The aliases of a session's present connection.
 #[derive(Debug, Default)]
 pub struct Aliases {
-    /// Highest alias that the server takes; 0 for none.
+    /// Highest alias that the server accepts; 0 for none.
     most: u16,
     /// By publication: was its topic named with its alias?
     named: Vec<bool>,

@@ -103,7 +103,7 @@ fn open_session(opening: &Opening) -> Result<(Session, Role), Cause> {
     };
     match (attempt(&opening.place), &opening.place) {
         (Ok(session), place) => Ok((session, place.clone())),
-        // Somebody listens there already, so this peer has a port of its own.
+        // Another process listens there already, so this peer has a port of its own.
         (Err(_), Role::Listening(all)) if all.iter().any(is_taken) => {
             let place = Role::Announced(all.clone());
             attempt(&place).map(|session| (session, place))
@@ -112,7 +112,7 @@ fn open_session(opening: &Opening) -> Result<(Session, Role), Cause> {
     }
 }
 
-/// Does somebody of this machine listen at an address?
+/// Does a process of this machine listen at an address?
 fn is_taken(address: &SocketAddr) -> bool {
     TcpListener::bind(address).is_err_and(|error| error.kind() == ErrorKind::AddrInUse)
 }

@@ -6,7 +6,7 @@ use pubmark_protocol::capabilities::{Capabilities, Features, Level, SentMeans};
 
 use super::keys;
 
-/// Largest message that the library takes in by default (`transport/link/rx/max_message_size`), less what surrounds a payload.
+/// Largest message that the library accepts by default (`transport/link/rx/max_message_size`), less what surrounds a payload.
 const MOST_PAYLOAD_BYTES: u32 = (1 << 30) - (1 << 16);
 
 /// Most sessions of one run: each is a session of the library's with buffers of its own, and a router takes 1,000

@@ -19,7 +19,7 @@ impl Tally {
         self.bytes += bytes;
     }
 
-    /// Takes one away that was added.
+    /// Subtracts one that was added.
     #[inline]
     pub(crate) fn remove(&mut self, bytes: u64) {
         self.packets -= 1;

@@ -153,7 +153,7 @@ impl<P: Clone> Direction<P> {
         self.change(now_ns, self.conditions);
     }
 
-    /// Takes a packet of `bytes` at `now_ns`. `room_bytes` is how much more may be held, of all directions together.
+    /// Accepts a packet of `bytes` at `now_ns`. `room_bytes` is the free buffer space of all directions together.
     /// `packet` is called if it is to be held.
     pub fn input(&mut self, now_ns: u64, bytes: u64, room_bytes: u64, packet: impl FnOnce() -> P) -> Fate {
         self.advance(now_ns);

@@ -141,7 +141,7 @@ impl Netlink {
         }
     }
 
-    /// Takes an interface up.
+    /// Sets an interface up.
     pub fn up(&mut self, index: u32) -> Result<(), LinkError> {
         let up = libc::IFF_UP as u32;
         self.request(

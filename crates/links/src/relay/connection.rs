@@ -86,7 +86,7 @@ impl Connection {
         side.ending |= event.has_ended();
     }
 
-    /// Carries what is there.
+    /// Forwards the bytes that have arrived.
     pub fn serve(&mut self, buffer: &mut [u8], ways: &mut [Way; 2], turn: &mut Turn) -> State {
         if self.connecting {
             let system = &self.sides[1];

@@ -33,7 +33,7 @@ const LARGEST_MESSAGE: usize = 256 * 1024;
 enum Request {
     /// The address of a host, looked up on the machine's own network.
     Resolve { host: String, port: u16 },
-    /// Connect to a system once, to see whether it takes connections.
+    /// Connect to a system once, to check whether it accepts connections.
     Try { to: SocketAddr },
     /// Carry connections to the listening socket that comes with this to `to`.
     Stream { to: SocketAddr },

@@ -28,7 +28,7 @@ const TAKEN_WITHIN: Duration = Duration::from_secs(5);
 /// Resolves an address on the machine's own network; the error is text for people.
 pub type Resolve = fn(&str, u16) -> Result<SocketAddr, String>;
 
-/// What a key of epoll stands for.
+/// Meaning of a key of epoll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Key {
     Channel,
@@ -181,7 +181,7 @@ impl Serving {
         }
     }
 
-    /// Carries what is there of a connection or a socket of datagrams.
+    /// Forwards what has arrived on a connection or a socket of datagrams.
     fn carry(&mut self, key: Key) {
         let Serving { buffer, ways, turn, .. } = self;
         let more = match key {
@@ -225,7 +225,7 @@ impl Serving {
         }
     }
 
-    /// Takes connections that wait, and opens one to the system for each.
+    /// Accepts waiting connections, and opens one to the system for each.
     fn take(&mut self, number: usize) -> io::Result<()> {
         loop {
             // It may have been forgotten since epoll named it.

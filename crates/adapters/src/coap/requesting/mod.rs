@@ -103,7 +103,7 @@ impl Requesting {
         }
     }
 
-    /// Takes a request over; the session is open.
+    /// Accepts a request; the session is open.
     pub(super) fn take(&mut self, message: Outgoing) -> Result<SendOutcome, Blocked> {
         if message.payload_bytes > LARGEST_BODY_BYTES {
             return Ok(SendOutcome::TooLarge(LARGEST_BODY_BYTES));

@@ -49,7 +49,7 @@ impl Serving {
                     }
                 }
             },
-            // RFC 7252 §4.2 and §4.3: rejected if somebody waits for it, otherwise ignored.
+            // RFC 7252 §4.2 and §4.3: rejected if confirmable, otherwise ignored.
             Err(_) => {
                 if let Some((Kind::Confirmable, message_id)) = peek(delivery.payload) {
                     send_empty(link, shared, Kind::Reset, from, message_id);
