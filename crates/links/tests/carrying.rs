@@ -80,7 +80,7 @@ fn what_is_lost_duplicated_and_delivered_agrees_with_the_sockets() {
                 std::thread::sleep(MS);
             }
         }
-        // The last ones are under way; an empty datagram of the core's own ends the count.
+        // The last ones are in flight; an empty datagram of the core's own ends the count.
         let deadline = Instant::now() + common::PATIENCE;
         while network.snapshot().links[0].up.waiting.packets > 0 {
             assert!(Instant::now() < deadline);

@@ -31,7 +31,7 @@ enum Step {
     Nothing,
 }
 
-/// How far a channel has come.
+/// State of a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Channel {
     /// The session has no use for it.
@@ -60,7 +60,7 @@ impl Channel {
     }
 }
 
-/// How far a session has come.
+/// State of a session.
 #[derive(Debug)]
 pub(super) struct Opening {
     step: Step,

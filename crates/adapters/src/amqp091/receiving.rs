@@ -33,7 +33,7 @@ enum Expected {
 #[derive(Debug, Default)]
 pub(super) struct Incoming {
     expected: Expected,
-    /// Number of the message under way, or of the last one.
+    /// Number of the message that is being received, or of the last one.
     tag: u64,
     /// Number of the last message delivered.
     delivered: u64,
@@ -44,7 +44,7 @@ pub(super) struct Incoming {
     /// Of the current message, if it is a request or a reply.
     reply_to: String,
     correlation_id: String,
-    /// Of the message under way: the text of its header that is ours, with `has_header`.
+    /// Of the message that is being received: the text of its header that is ours, with `has_header`.
     header: Vec<u8>,
     has_header: bool,
 }

@@ -1,4 +1,4 @@
-//! Messages on their way to the server: handed over, sent again, confirmed; and when the server wants none.
+//! Outgoing messages: handed over, sent again, confirmed; and when the server wants none.
 
 use std::collections::VecDeque;
 

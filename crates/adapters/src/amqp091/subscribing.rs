@@ -21,7 +21,7 @@ use crate::connection::{Link, Shared};
 
 /// How long a server stores the queue of a session that is gone, ms: longer than any run, but not for ever.
 const KEPT_MS: u64 = 24 * 3_600 * 1_000;
-/// Messages on their way to a consumer that acknowledges, at most.
+/// Most unacknowledged messages of a consumer.
 const PREFETCH: u16 = 1_000;
 /// Class and number of `queue.bind`.
 const BIND: (u16, u16) = (50, 20);

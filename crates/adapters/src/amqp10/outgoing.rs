@@ -8,7 +8,7 @@ use pubmark_protocol::clients::Publication;
 use super::unsettled::Unsettled;
 use crate::connection::{Blocked, InFlight, Refusal};
 
-/// How far a link has come.
+/// State of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkState {
     /// The server has not responded.
@@ -41,7 +41,7 @@ pub struct Sender {
     pub carries: Carries,
     /// Deliveries are settled before they are sent.
     pub settles: bool,
-    /// How far it has come.
+    /// Its state.
     pub state: LinkState,
     /// Deliveries that may be sent.
     pub credit: u32,

@@ -135,7 +135,7 @@ impl Amqp10 {
         }
     }
 
-    /// Accepts what came and was not accepted yet.
+    /// Accepts deliveries that arrived and were not accepted yet.
     pub(super) fn accept_all(&mut self, link: &mut Link, shared: &mut Shared) {
         let Some((first, last)) = self.incoming.to_accept.take() else { return };
         let accepted = Disposition { role: Role::Receiver, first, last, settled: true, state: Some(State::Accepted) };

@@ -36,7 +36,7 @@ const SILENCE_LIMIT: Duration = Duration::from_secs(10);
 const SOCKET: u64 = 0;
 const ERRORS: u64 = 1;
 
-/// A ping on its way.
+/// An outstanding ping.
 #[derive(Clone, Copy, Debug)]
 pub struct Ping {
     /// Its number.

@@ -130,7 +130,7 @@ impl ProgramClients {
             return sink.event(session.id, Event::Misreported(Misreport::UnknownConnection));
         }
         if connection < session.connection || session.phase == Phase::Closed {
-            // Of a connection that has ended: it was under way.
+            // Of a connection that has ended: the frame was in flight.
             return;
         }
         if let Err(misreport) = self.of_connection(client as usize, said, at, sink) {

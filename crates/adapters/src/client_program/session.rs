@@ -11,7 +11,7 @@ pub const EARLY_LIMIT: usize = 1_000;
 /// Bytes of a packet besides topic and payload, at most, as brokers count them.
 const PACKET_ROOM: u64 = 12;
 
-/// How far a client has come.
+/// State of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// It has no connection.

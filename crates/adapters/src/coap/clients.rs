@@ -27,7 +27,7 @@ pub struct CoapClients<T = Standard> {
     shared: Shared,
     sessions: Vec<Session>,
     ready: Vec<Ready>,
-    /// Sessions whose time has come.
+    /// Sessions with an expired deadline.
     due: Vec<u32>,
     timing: PhantomData<T>,
 }

@@ -74,7 +74,7 @@ impl Fetch {
         Block::at(self.body.len(), false, self.exponent)
     }
 
-    /// What has come.
+    /// The bytes that have arrived.
     pub(super) fn body(&self) -> &[u8] {
         &self.body
     }

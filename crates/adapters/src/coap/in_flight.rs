@@ -23,7 +23,7 @@ impl Entry {
     }
 }
 
-/// A message that is under way.
+/// A message in flight.
 #[derive(Clone, Copy, Debug)]
 pub struct Sent {
     /// The same in every repetition.
@@ -96,7 +96,7 @@ impl InFlight {
         0..self.places.len() as u16
     }
 
-    /// When the next message must be looked at.
+    /// When the next message must be checked.
     pub fn due_ns(&self) -> Option<u64> {
         self.places.iter().flatten().filter_map(|entry| entry.sent).map(|sent| sent.exchange.due_ns()).min()
     }

@@ -56,7 +56,7 @@ impl Shared {
     }
 }
 
-/// How far a session has come.
+/// State of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// There is no socket.

@@ -20,7 +20,7 @@ use super::request::Request;
 const REGISTER: u32 = 0;
 const DEREGISTER: u32 = 1;
 
-/// How far a subscription has come.
+/// State of a subscription.
 #[derive(Clone, Copy, Debug)]
 enum State {
     /// Not requested, or refused.

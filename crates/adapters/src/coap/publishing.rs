@@ -32,7 +32,7 @@ struct Queued {
     place: Option<u16>,
 }
 
-/// A session's messages on their way out.
+/// Outgoing messages of a session.
 pub(super) struct Publishing {
     queue: VecDeque<Queued>,
     in_flight: InFlight,

@@ -19,7 +19,7 @@ use crate::payload;
 /// The exponent of [`BLOCK_BYTES`].
 const LARGEST_EXPONENT: u8 = 6;
 
-/// A message on its way, block by block.
+/// A message that is sent block by block.
 #[derive(Debug)]
 pub(super) struct Transfer {
     message: Outgoing,

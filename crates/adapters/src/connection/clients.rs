@@ -27,7 +27,7 @@ pub struct StreamClients<D> {
     ready: Vec<Ready>,
     /// Listeners with new connections.
     pub(super) knocks: Vec<u32>,
-    /// Sessions whose time for a sign of life has come.
+    /// Sessions that must check their keep-alive.
     due: Vec<u32>,
 }
 

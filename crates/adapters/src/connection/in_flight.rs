@@ -25,7 +25,7 @@ pub struct Entry {
     pub message: Outgoing,
     /// Level it was sent at.
     pub qos: Qos,
-    /// How far it has come.
+    /// Its state.
     pub progress: Progress,
     /// Counts hand-overs: resent messages stay in order.
     order: u64,

@@ -54,7 +54,7 @@ impl Shared {
     }
 }
 
-/// How far a connection has come.
+/// State of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// There is none.
@@ -104,11 +104,11 @@ pub struct Link {
     pub id: SessionId,
     /// Its settings.
     pub config: SessionConfig,
-    /// How far it has come.
+    /// Its state.
     pub phase: Phase,
     /// Pings of the present connection, for dialects that count the responses.
     pub pings: u32,
-    /// Bytes on their way out.
+    /// Outgoing bytes.
     pub outbox: Outbox,
     pub(super) stream: Option<Stream>,
     /// Traffic of earlier connections; `None` once that of one was unknown.
@@ -118,13 +118,13 @@ pub struct Link {
     /// The socket took less than it was offered.
     pub(super) full: bool,
     pub(super) blocked: Option<Blocked>,
-    /// The front of a packet whose rest has not come.
+    /// The front of a packet that is not complete.
     pub(super) partial: Vec<u8>,
     /// Its subscriber processes a message: what follows waits.
     pub(super) at_work: bool,
     /// Packets that arrived together with the message that the subscriber processes.
     pub(super) held: HeldBytes,
-    /// When its subscriber was last done: what arrived before was not late by our doing.
+    /// When its subscriber was last done: what arrived before waited for the subscriber, which is not receive lateness.
     pub(super) resumed_ns: u64,
     /// The end of the stream is behind the bytes in the socket: it must be read up to there.
     pub(super) ended: bool,

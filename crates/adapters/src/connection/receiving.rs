@@ -46,7 +46,7 @@ impl Times {
         self.of(false)
     }
 
-    /// The latest time at which what was read last had surely not come.
+    /// The latest time at which what was read last had surely not arrived.
     fn absent_at_ns(&self) -> u64 {
         self.empty_at_ns.max(self.kernel_ns.unwrap_or(0))
     }

@@ -58,7 +58,7 @@ pub(super) struct Network<B: Binding> {
     /// The settings of the endpoint.
     pub(super) settings: Settings,
     wake: Wake,
-    /// Writers on their way out; ended before their domain.
+    /// Writers that are being deleted; ended before their domain.
     leaving: Leaving<B::Writer>,
     // Each is joined when it is first needed.
     writing: Option<B::Domain>,

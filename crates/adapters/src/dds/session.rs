@@ -19,7 +19,7 @@ const MOST_WAITING: usize = 1_000;
 /// How long a writer waits for readers before it is held for open without any: its topic may have none.
 pub(super) const MATCH_LIMIT_NS: u64 = 1_000_000_000;
 
-/// How far a session has come.
+/// State of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     /// It has no writers and readers.

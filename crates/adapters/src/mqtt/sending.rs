@@ -1,4 +1,4 @@
-//! Messages on their way to the server: handed over, sent again, acknowledged.
+//! Outgoing messages: handed over, sent again, acknowledged.
 
 use pubmark_model::payload::MOST_PROPERTIES;
 use pubmark_model::qos::Qos;

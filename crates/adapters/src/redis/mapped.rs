@@ -3,7 +3,7 @@
 use pubmark_protocol::clients::SessionId;
 use pubmark_protocol::events::{Cause, Connected, Event, Sink};
 
-/// How far a session of two connections has come.
+/// State of a session of two connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     /// It has none.

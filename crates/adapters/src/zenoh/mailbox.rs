@@ -11,7 +11,7 @@ use pubmark_protocol::events::{Cause, Reason, Token};
 
 use super::connection::Connection;
 
-/// Payload bytes that wait for a shard at most; what comes beyond is dropped and counted.
+/// Payload bytes that wait for a shard at most; what arrives beyond is dropped and counted.
 const MOST_BYTES: usize = 64 << 20;
 /// Messages that wait for a shard at most.
 const MOST_ARRIVALS: usize = 1 << 20;

@@ -11,7 +11,7 @@ use pubmark_protocol::events::Token;
 use super::connection::Connection;
 use super::mailbox::Key;
 
-/// How far a session has come.
+/// State of a session.
 pub enum Phase {
     /// No connection.
     Closed,

@@ -26,7 +26,7 @@ impl Tally {
         self.bytes -= bytes;
     }
 
-    /// What came since `earlier`, an older state of the same tally.
+    /// What was added since `earlier`, an older state of the same tally.
     pub fn since(self, earlier: Tally) -> Tally {
         Tally { packets: self.packets.wrapping_sub(earlier.packets), bytes: self.bytes.wrapping_sub(earlier.bytes) }
     }
@@ -50,7 +50,7 @@ pub struct Counters {
     pub queue_dropped: Tally,
     /// Dropped because the emulator's buffer is full: no condition requires it, so a run in which it happens is invalid.
     pub overflowed: Tally,
-    /// On the link now: in the queue, in service, or under way.
+    /// On the link now: in the queue, in service, or in flight.
     pub waiting: Tally,
     /// Packets sent ahead, without their delay.
     pub sent_ahead: u64,

@@ -69,7 +69,7 @@ impl Draws {
         chance > 0.0 && self.reorder.unit(copy) < chance
     }
 
-    /// How long copy `copy` is under way, ns.
+    /// How long copy `copy` is in flight, ns.
     pub fn delay_ns(&self, copy: u64, delay: &Delay) -> u64 {
         if delay.jitter_ns == 0 {
             return delay.mean_ns;

@@ -33,7 +33,7 @@ struct Queued<P> {
     in_ns: u64,
 }
 
-/// A packet under way, ordered by when it is due, then by when it came.
+/// A packet in flight, ordered by due time, then by arrival.
 #[derive(Debug)]
 struct UnderWay<P> {
     due_ns: u64,
@@ -268,7 +268,7 @@ impl<P: Clone> Direction<P> {
         self.changed_ns = self.changed_ns.max(now_ns);
         self.conditions = conditions;
         if self.is_down() {
-            // What waits at a link that breaks is lost with it; what is under way has already passed it.
+            // What waits at a link that breaks is lost with it; what is in flight has already passed it.
             for held in self.bottleneck.empty() {
                 self.counters.lost_down.add(held.bytes);
                 self.release(held.bytes);

@@ -32,10 +32,10 @@ pub const ETHERNET_HEADER: u64 = 14;
 
 /// netem's limit counts packets, ours bytes: a queue holds as many packets as it would hold of this size,
 const LARGEST_PACKET: u64 = 1_500;
-/// and as many are under way as could be of this one.
+/// and as many are in flight as could be of this one.
 const SMALLEST_PACKET: u64 = 64;
 
-/// Packets that may be under way where there is no rate, and so no queue.
+/// Packets that may be in flight where there is no rate, and so no queue.
 const NO_LIMIT: u32 = 1_000_000;
 
 /// Widest uniform jitter: the kernel doubles it in a 32-bit number (sch_netem.c, `tabledist`).
@@ -128,7 +128,7 @@ fn options(conditions: &Conditions) -> Vec<u8> {
         .concat()
 }
 
-/// Packets that fit: those in the queue of the rate, the one in service, and those under way at that rate.
+/// Packets that fit: those in the queue of the rate, the one in service, and those in flight at that rate.
 fn limit(conditions: &Conditions) -> u32 {
     let Some(rate) = conditions.rate else { return NO_LIMIT };
     let under_way_ns = conditions.delay.mean_ns.saturating_add(conditions.delay.jitter_ns.saturating_mul(4));

@@ -7,7 +7,7 @@ use crate::Way;
 /// The property that is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Property {
-    /// Mean time under way, ns, with what the packet takes at the rate.
+    /// Mean time in flight, ns, with what the packet takes at the rate.
     Delay,
     /// Share of packets lost.
     Loss,

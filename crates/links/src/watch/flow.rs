@@ -33,7 +33,7 @@ impl<M> Flow<M> {
         Flow { next, ahead: Vec::new(), open: Vec::new() }
     }
 
-    /// A message is under way; false if too many are.
+    /// A message is in flight; false if too many are.
     pub fn add(&mut self, end: u32, message: M) -> bool {
         let has_room = self.open.len() < MOST_OPEN;
         if has_room {
@@ -42,7 +42,7 @@ impl<M> Flow<M> {
         has_room
     }
 
-    /// Is any message under way?
+    /// Is any message in flight?
     #[cfg(test)]
     pub fn is_waited_for(&self) -> bool {
         !self.open.is_empty()

@@ -103,7 +103,7 @@ impl Wire {
         })
     }
 
-    /// Packets that wait or are under way in a direction.
+    /// Packets that wait or are in flight in a direction.
     pub fn waiting(&self, way: Way) -> Result<u64, LinkError> {
         Ok(self.netlink().queue(self.exit(way))?.waiting_packets)
     }

@@ -7,7 +7,7 @@ pub struct Times {
     pub acknowledge_ns: u64,
     /// MAX_RETRANSMIT: repetitions at most.
     pub repetitions: u8,
-    /// MAX_LATENCY, ns: longest time that a datagram may be under way.
+    /// MAX_LATENCY, ns: longest time that a datagram may be in flight.
     pub latency_ns: u64,
 }
 
@@ -42,7 +42,7 @@ pub enum Step {
     GiveUp,
 }
 
-/// A confirmable message under way.
+/// A confirmable message in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exchange {
     due_ns: u64,

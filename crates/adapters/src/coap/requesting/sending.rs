@@ -1,4 +1,4 @@
-//! Requests on their way out: whole ones, and those that go in blocks (RFC 7959, Block1), one after another.
+//! Outgoing requests: whole ones, and those that go in blocks (RFC 7959, Block1), one after another.
 
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::Outgoing;

@@ -15,7 +15,7 @@ const MOST_BYTES: usize = 64 << 20;
 /// Which request a block is of.
 pub type Key = (SocketAddr, Short, Box<str>);
 
-/// What has come of a request.
+/// The blocks of a request that have arrived.
 #[derive(Debug)]
 struct Upload {
     bytes: Vec<u8>,
@@ -34,7 +34,7 @@ pub enum BlockOutcome {
     Refused(Code),
 }
 
-/// Requests of which blocks have come.
+/// Requests of which some blocks have arrived.
 #[derive(Debug, Default)]
 pub struct Uploads {
     entries: HashMap<Key, Upload>,

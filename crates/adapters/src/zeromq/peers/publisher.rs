@@ -1,4 +1,4 @@
-//! A device: a connection to each subscriber, and the messages that are on their way to some of them.
+//! A device: a connection to each subscriber, and the messages in flight to some of them.
 
 use std::collections::VecDeque;
 
@@ -6,7 +6,7 @@ use pubmark_protocol::clients::SessionId;
 use pubmark_protocol::clock;
 use pubmark_protocol::events::{Event, Sink, Token};
 
-/// How far a device's connections have come.
+/// State of a device's connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     /// It has none.
@@ -42,7 +42,7 @@ pub(super) struct Publisher {
     waiting: VecDeque<Copies>,
     /// Number of the first of them.
     base: u64,
-    /// By link: numbers of the messages that are on their way on it.
+    /// By link: numbers of the messages in flight on it.
     on_link: Vec<VecDeque<u64>>,
 }
 
@@ -72,7 +72,7 @@ impl Publisher {
         self.waiting.push_back(Copies { token, left, withheld, write_start_ns: now_ns, written_ns: now_ns });
     }
 
-    /// Is anything on its way on a link?
+    /// Is a message in flight on a link?
     pub(super) fn is_busy(&self, place: usize) -> bool {
         !self.on_link[place].is_empty()
     }
