@@ -1,6 +1,6 @@
-//! Adapters: one module a protocol, each with [`pubmark_protocol::clients::Clients`] and its capabilities.
+//! Protocol adapters: one module for each protocol, with its [`pubmark_protocol::clients::Clients`] and its capabilities.
 //!
-//! Protocols over stream sockets that we speak ourselves share [`connection`].
+//! Protocols over stream sockets that pubmark implements itself share [`connection`].
 
 #[cfg(feature = "amqp091")]
 pub mod amqp091;

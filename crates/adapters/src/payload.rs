@@ -1,5 +1,5 @@
-//! Payloads: the header, and behind it the body, which follows from publisher and sequence number, so that a message can be made
-//! again for a repetition without being stored. And what goes beside them: properties, a header among them if it is not in the
+//! Payloads: the header, and after it the body, which follows from publisher and sequence number, so that a message can be
+//! encoded again without being stored. And what is sent beside them: properties, a header among them if it is not in the
 //! payload.
 
 use std::ops::Range;
@@ -14,7 +14,7 @@ use pubmark_protocol::clients::{Outgoing, Publication, ShardConfig};
 use pubmark_protocol::header;
 use pubmark_protocol::requests::OutgoingReply;
 
-/// Appends the whole payload of a message, header first if there is room for one.
+/// Appends the whole payload of a message, with the header first if it fits.
 pub fn append(config: &ShardConfig, publication: &Publication, message: &Outgoing, out: &mut Vec<u8>) {
     append_part(config, publication, message, 0..message.payload_bytes as usize, out);
 }
@@ -27,7 +27,7 @@ fn append_header(config: &ShardConfig, publisher: u32, message: &Outgoing, out: 
     root.map_or(bytes, |root| header::extend_to_reaction(out, at, root))
 }
 
-/// Appends the payload of an answer: its header, and behind it bytes of the shard's pool.
+/// Appends the payload of a reply: its header, and after it bytes of the shard's pool.
 pub fn append_reply(config: &ShardConfig, answer: &OutgoingReply<'_>, out: &mut Vec<u8>) {
     header::write_reply(out, config.run, answer.publisher, answer.sequence, answer.due_ns);
     let body_bytes = reply_bytes(answer) - header::FULL;
@@ -56,7 +56,7 @@ pub fn append_answer_part(
     body::append_pool(&config.body_pool, answer.publisher, answer.sequence, skipped, bytes, out);
 }
 
-/// Bytes of an answer's payload.
+/// Bytes of a reply's payload.
 pub fn reply_bytes(answer: &OutgoingReply<'_>) -> usize {
     (answer.payload_bytes as usize).max(header::FULL)
 }

@@ -9,30 +9,30 @@ use crate::net::TlsError;
 /// Why a broker could not be started, or stopped by itself.
 #[derive(Debug, thiserror::Error)]
 pub enum BrokerError {
-    /// The address cannot be listened on.
+    /// Listening on the address failed.
     #[error("failed to listen on {address}")]
     Listen {
         /// The address.
         address: SocketAddr,
-        /// Why.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
-    /// A system call failed that should not.
+    /// A system call failed unexpectedly.
     #[error("failed to {what}")]
     System {
         /// What was tried.
         what: &'static str,
-        /// Why.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
-    /// The lying broker's journal cannot be written.
+    /// Writing the lying broker's journal failed.
     #[error("failed to write the journal `{path}`")]
     Journal {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         #[source]
         source: io::Error,
     },

@@ -1,8 +1,8 @@
-//! Brokers of our own: two for MQTT, one for CoAP.
+//! Built-in brokers for demos and tests: two for MQTT, one for CoAP.
 //!
-//! [`Broker`] is the built-in one: what `pubmark demo` runs against, in a process of its own ([`serve_process`]).
-//! [`coap::CoapBroker`] is the same for CoAP publish/subscribe.
-//! The lying broker ([`liar`]) does what a script tells it and writes down what it did; the truth tests hold a run's record against it.
+//! [`Broker`] is the MQTT broker that `pubmark demo` uses, in a process of its own ([`serve_process`]). [`coap::CoapBroker`] is
+//! the same for CoAP publish/subscribe. The lying broker ([`liar`]) follows a script and writes a journal of its actions; the
+//! truth tests compare a run's record with that journal.
 
 mod builtin;
 pub mod coap;

@@ -1,4 +1,4 @@
-//! Messages at QoS 1 and 2 on their way to one client: which are in flight, which wait.
+//! Messages at QoS 1 and 2 for one client: in flight and queued.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -10,11 +10,11 @@ pub(crate) struct InFlight<T> {
     /// `None` once the client has it and the identifier waits for PUBCOMP.
     pub(crate) waiting: Option<T>,
     qos: Qos,
-    /// Counts up, so that repetitions keep their order.
+    /// Increases, so that resent messages stay in order.
     order: u64,
 }
 
-/// Messages at QoS 1 and 2 on their way to a client.
+/// Messages at QoS 1 and 2 for a client.
 #[derive(Debug)]
 pub(crate) struct Outgoing<T> {
     pub(crate) in_flight: HashMap<u16, InFlight<T>>,
@@ -33,9 +33,9 @@ impl<T> Outgoing<T> {
         self.in_flight.len() < usize::from(self.window)
     }
 
-    /// Puts a message in flight and gives it an identifier; there must be room.
+    /// Puts a message in flight and gives it an identifier; the window must not be full.
     pub(crate) fn start(&mut self, message: T, qos: Qos) -> u16 {
-        // The window is at most 65,535, so with room one of the identifiers is free.
+        // The window is at most 65,535, so if it is not full one of the identifiers is free.
         loop {
             self.last_packet_id = self.last_packet_id.checked_add(1).unwrap_or(1);
             if !self.in_flight.contains_key(&self.last_packet_id) {

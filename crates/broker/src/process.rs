@@ -11,22 +11,22 @@ use crate::error::BrokerError;
 use crate::net::ServerTls;
 use crate::settings::{Login, Settings};
 
-/// The options that [`serve_process`] knows.
+/// The options that [`serve_process`] accepts.
 pub const OPTIONS: &str = "--listen ADDRESS:PORT [--tls-certificate FILE --tls-key FILE] [--user NAME --password WORD] \
 [--maximum-packet-bytes N] [--in-flight-window N] [--maximum-queued-bytes N] [--maximum-queued-messages N] [--most-messages-per-s N]";
 
-/// Why a broker process ended by itself.
+/// Why a broker process failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ProcessError {
-    /// An option that does not exist, or without its value.
+    /// An option that is unknown or has no value.
     #[error("option `{option}` is unknown or lacks its value; options are {known}")]
     Option {
         /// The option.
         option: String,
-        /// Those that there are.
+        /// The options that exist.
         known: &'static str,
     },
-    /// A value that is none.
+    /// An invalid value.
     #[error("`{value}` is no value for `{option}`")]
     Value {
         /// The option.
@@ -34,7 +34,7 @@ pub enum ProcessError {
         /// The value.
         value: String,
     },
-    /// Two options that only make sense together.
+    /// Two options of which only one was given.
     #[error("`{given}` needs `{missing}` too")]
     Half {
         /// The one that was given.
@@ -45,12 +45,12 @@ pub enum ProcessError {
     /// The broker failed.
     #[error(transparent)]
     Broker(#[from] BrokerError),
-    /// A signal could not be caught, or the line with the address not be printed.
+    /// A signal could not be caught, or the line with the address could not be printed.
     #[error("failed to {what}")]
     System {
         /// What was tried.
         what: &'static str,
-        /// Why.
+        /// The system's error.
         #[source]
         source: std::io::Error,
     },
@@ -60,7 +60,7 @@ pub enum ProcessError {
 /// Prints `listening ADDRESS:PORT` to `output` once clients can connect, and `statistics {…}` (JSON) at the end.
 ///
 /// # Errors
-/// A [`ProcessError`] for wrong options, an address that is taken, or TLS material that cannot be used.
+/// A [`ProcessError`] for wrong options, an address that is in use, or TLS material that cannot be used.
 pub fn serve_process(arguments: impl IntoIterator<Item = String>, output: &mut impl Write) -> Result<(), ProcessError> {
     let settings = read_options(arguments)?;
     let stop = stop_on_signals_and_orphanhood()?;

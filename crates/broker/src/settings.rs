@@ -1,10 +1,10 @@
-//! What a broker is told when it is started.
+//! Settings of the built-in broker.
 
 use std::net::SocketAddr;
 
 use crate::net::ServerTls;
 
-/// User name and password that every client must bring.
+/// User name and password that every client must send.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Login {
     /// User name.
@@ -22,34 +22,34 @@ impl std::fmt::Debug for Login {
 /// Settings of a [`crate::Broker`].
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Where to listen; port 0 lets the kernel choose.
+    /// Address to listen on; port 0 lets the kernel choose.
     pub listen: SocketAddr,
     /// Encrypt every connection.
     pub tls: Option<ServerTls>,
-    /// Turn away clients that do not bring it.
+    /// Refuse clients that do not send it.
     pub login: Option<Login>,
-    /// Largest packet taken, bytes; announced to 5.0 clients.
+    /// Largest accepted packet, bytes; announced to 5.0 clients.
     pub maximum_packet_bytes: u32,
-    /// Messages at QoS 2 that a client may have in flight towards us; announced to 5.0 clients.
+    /// Most messages at QoS 2 that a client may have in flight towards the broker; announced to 5.0 clients.
     pub receive_maximum: u16,
-    /// Messages at QoS 1 and 2 in flight towards a client at most; the client may allow fewer.
+    /// Most messages at QoS 1 and 2 in flight towards a client; the client may allow fewer.
     pub in_flight_window: u16,
     /// Bytes waiting for one client's socket above which messages at QoS 0 for it are dropped.
     pub maximum_queued_bytes: usize,
     /// Messages at QoS 1 and 2 waiting for one client above which further ones are dropped.
     pub maximum_queued_messages: usize,
-    /// Topics with a retained message above which further topics keep none.
+    /// Most topics with a retained message; that of further topics is not stored.
     pub maximum_retained_topics: usize,
-    /// Sessions (connected or kept) above which new clients are turned away.
+    /// Most sessions (connected or persistent); further clients are refused.
     pub maximum_sessions: usize,
-    /// Seconds that a connection may take until its CONNECT has come.
+    /// Seconds that a connection may take until its CONNECT has arrived.
     pub connect_timeout_s: u16,
-    /// Messages taken from all clients per second at most, for searches that must find a known capacity.
+    /// Most messages accepted from all clients per second, for searches that must find a known capacity.
     pub most_messages_per_s: Option<f64>,
 }
 
 impl Settings {
-    /// Settings with room for the built-in workloads.
+    /// Settings that are sufficient for the built-in workloads.
     pub fn new(listen: SocketAddr) -> Settings {
         Settings {
             listen,

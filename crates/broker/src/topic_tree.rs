@@ -1,11 +1,11 @@
-//! Who subscribes to what: a tree with one level of topic filters a step.
+//! Subscriptions in a tree: one step for each level of a topic filter.
 
 use std::collections::HashMap;
 
-/// Levels of a topic filter at most: bounds the depth of the tree, which is walked by recursion.
+/// Most levels of a topic filter: limits the depth of the tree, which is traversed recursively.
 pub(crate) const MAXIMUM_LEVELS: usize = 128;
 
-/// Subscriptions of `S` (who) with `O` (how) under topic filters.
+/// Subscriptions under topic filters: subscribers `S` with their options `O`.
 #[derive(Debug)]
 pub(crate) struct TopicTree<S, O> {
     root: Node<S, O>,
@@ -32,7 +32,7 @@ impl<S, O> Node<S, O> {
     }
 }
 
-/// Is the filter too deep to be held?
+/// Has the filter too many levels?
 pub(crate) fn is_too_deep(filter: &str) -> bool {
     filter.bytes().filter(|byte| *byte == b'/').count() >= MAXIMUM_LEVELS
 }
@@ -42,7 +42,7 @@ impl<S: Copy + PartialEq, O> TopicTree<S, O> {
         TopicTree { root: Node::new() }
     }
 
-    /// Adds a subscription, or replaces the options of the one that is there; true if it is new.
+    /// Adds a subscription, or replaces the options of an existing one; true if it is new.
     pub(crate) fn insert(&mut self, filter: &str, subscriber: S, options: O) -> bool {
         let mut node = &mut self.root;
         let mut ends_with_rest = false;
@@ -70,7 +70,7 @@ impl<S: Copy + PartialEq, O> TopicTree<S, O> {
         }
     }
 
-    /// Takes a subscription out; false if it was not there.
+    /// Removes a subscription; false if there was none.
     pub(crate) fn remove(&mut self, filter: &str, subscriber: S) -> bool {
         fn remove<S: Copy + PartialEq, O>(node: &mut Node<S, O>, filter: Option<&str>, subscriber: S) -> bool {
             let Some(filter) = filter else {

@@ -1,5 +1,5 @@
-//! Apache Artemis as `pubmark install artemis` brings it, with an instance of its own: one broker for all listeners, as it
-//! starts slowly. All of them ask for a log-in; where none is needed, the endpoint brings it.
+//! Apache Artemis as `pubmark install artemis` installs it, with an instance of its own. One broker serves all listeners
+//! because it starts slowly. All listeners require a log-in; where a test needs none, the endpoint includes the credentials.
 
 use std::fmt::Write as _;
 use std::net::{SocketAddr, TcpStream};
@@ -27,7 +27,7 @@ const RELEASE: &str = "apache-artemis-2.56.0";
 struct Addresses {
     amqp: SocketAddr,
     amqps: SocketAddr,
-    /// Nobody uses them, but they cannot be left out.
+    /// Unused, but the configuration requires them.
     mqtt: SocketAddr,
     stomp: SocketAddr,
 }
@@ -77,7 +77,7 @@ impl Artemis {
         text
     }
 
-    /// Starts the broker, which remembers nothing of the last one.
+    /// Starts the broker with empty storage.
     fn spawn(&mut self) {
         let instance = self.folder.path().join("instance");
         let instance = instance.display();
@@ -112,7 +112,7 @@ impl Artemis {
         unsafe { libc::kill(-(self.broker.id() as libc::pid_t), signal) };
     }
 
-    /// Waits until it listens; false if it ends before.
+    /// Waits until it accepts connections; false if it exits before that.
     fn listens(&mut self) -> bool {
         let deadline = Instant::now() + START_TIMEOUT;
         while Instant::now() < deadline {

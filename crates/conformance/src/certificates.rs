@@ -1,5 +1,5 @@
-//! Certificates for the length of a test: an authority, and two that it signed: a server's for `localhost` and 127.0.0.1, and a
-//! client's.
+//! Certificates for the duration of a test: an authority, and two certificates that it signed: the server's for `localhost` and
+//! 127.0.0.1, and the client's.
 
 use std::path::{Path, PathBuf};
 
@@ -22,7 +22,7 @@ pub struct Certificates {
 }
 
 impl Certificates {
-    /// The client's, as an endpoint takes it.
+    /// The client's certificate and key, in the form that an endpoint needs.
     pub fn identity(&self) -> Identity {
         Identity { certificate: self.client.clone(), key: self.client_key.clone() }
     }

@@ -1,4 +1,4 @@
-//! DDS has no server: what a test has of it is a domain in which nobody else is.
+//! DDS has no server: a test gets a domain with no other participants.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -7,11 +7,11 @@ use pubmark_protocol::endpoint::Endpoint;
 
 use crate::server::{Limits, Listener, Missing, Server};
 
-/// Port of domain 0, ports from one domain to the next (DDSI-RTPS 2.5 §9.6.2.3), and where a domain's participants begin.
+/// Port of domain 0, ports from one domain to the next (DDSI-RTPS 2.5 §9.6.2.3), and the first port of a domain's participants.
 const FIRST_PORT: u16 = 7400;
 const PORTS_PER_DOMAIN: u16 = 250;
 const PARTICIPANTS_AT: u16 = 10;
-/// The ports of this one end below those that the kernel hands out.
+/// The ports of this domain are below those that the kernel assigns to outgoing connections.
 const LAST_DOMAIN: u16 = 100;
 
 /// A domain for tests.
@@ -24,10 +24,10 @@ pub struct Domain {
 }
 
 impl Domain {
-    /// A domain that nobody on this machine is in.
+    /// A domain without participants on this machine.
     pub fn free() -> Domain {
         static NEXT: AtomicU16 = AtomicU16::new(0);
-        // Test programs run at the same time: each begins elsewhere.
+        // Test programs run at the same time: each starts its search at another number.
         let begin = (std::process::id() % u32::from(LAST_DOMAIN)) as u16;
         loop {
             let number = 1 + (begin + NEXT.fetch_add(1, Ordering::Relaxed)) % LAST_DOMAIN;

@@ -1,9 +1,9 @@
-//! The suite that every adapter passes, against real servers.
+//! The test suite that every adapter must pass, run against real servers.
 //!
-//! The table of cases is [`cases::all`]; a test gives [`cases::run_all`] an adapter and a [`server::Server`]. What cannot be run
-//! is a skip with its reason. An adapter is driven through [`peer::Peer`], which keeps every event.
+//! The table of cases is [`cases::all`]; a test gives [`cases::run_all`] an adapter and a [`server::Server`]. A case that
+//! cannot run is skipped with its reason. An adapter is driven through [`peer::Peer`], which records every event.
 
-// A failed expectation is what a suite is for; the binary never links this crate.
+// A failed expectation has to panic, and no crate of the program depends on this one.
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
 pub mod artemis;

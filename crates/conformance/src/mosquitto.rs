@@ -9,7 +9,7 @@ use crate::server::{LOGIN, Limits, Listener, Missing, SMALL_PACKET_BYTES};
 /// A running mosquitto.
 pub type Mosquitto = Processes<MosquittoBroker>;
 
-/// A running mosquitto whose listeners speak over WebSocket.
+/// A running mosquitto whose listeners use WebSocket.
 pub type MosquittoOverWebSocket = Processes<WebSocketBroker>;
 
 /// The kind.
@@ -21,7 +21,7 @@ impl Kind for WebSocketBroker {
     const WEBSOCKET: Option<&'static str> = Some("mqtt");
 
     fn command(place: &Place<'_>) -> Result<Command, Missing> {
-        // mosquitto 2.0.11 ends when all its listeners are for WebSocket, so it gets one that nobody uses.
+        // mosquitto 2.0.11 exits when all its listeners are for WebSocket, so it gets a further one that is unused.
         let unused = place.folder.join("unused");
         command(place, "protocol websockets\n", &format!("listener 0 {}\n", unused.display()))
     }
@@ -45,8 +45,8 @@ fn command(place: &Place<'_>, settings: &str, further: &str) -> Result<Command, 
     let program = find("mosquitto", &[]).ok_or_else(|| missing("mosquitto"))?;
     let mut text = String::from("set_tcp_nodelay true\nmax_queued_messages 1000000\npersistence false\n");
     text.push_str("log_dest stderr\nlog_type error\n");
-    // Started as root it would change to a user who cannot read the test's files.
-    // SAFETY: asks for a number, touches no memory.
+    // Started as root, it would change to a user that cannot read the test's files.
+    // SAFETY: only returns a number, touches no memory.
     if unsafe { libc::geteuid() } == 0 {
         text.push_str("user root\n");
     }

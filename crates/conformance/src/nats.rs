@@ -23,7 +23,7 @@ impl Kind for NatsServer {
         // The largest payload of the suite is above the default of 1 MB.
         let most = if place.limits == Limits::Small { SMALL_PACKET_BYTES } else { 8 << 20 };
         writeln!(text, "max_payload: {most}").unwrap();
-        // A server that is started again remembers nothing, as the others of the suite.
+        // A restarted server must have empty storage, like the other servers of the suite.
         let store = place.folder.join("store");
         let _ = std::fs::remove_dir_all(&store);
         writeln!(text, "jetstream {{store_dir: {store:?}}}").unwrap();

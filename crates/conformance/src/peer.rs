@@ -18,13 +18,14 @@ use pubmark_testing::assert_count;
 
 use crate::recorder::{Event, POOL_BYTES, Recorder};
 
-/// How long an expectation may take.
+/// Timeout of an expectation, ns.
 const PATIENCE_NS: u64 = 20_000_000_000;
 const STEP_NS: u64 = 50_000_000;
 /// Number of the suite's runs.
 pub const RUN: u32 = 0x00c0_ffee;
 
-/// Clients of an adapter, and what they said. The adapter is known by its type only where a test asks it for something of its own.
+/// Clients of an adapter, and the events that they reported. The type of the adapter is known only where a test uses a function of that
+/// adapter.
 pub struct Peer<C: ?Sized = dyn AnyClients> {
     /// The adapter.
     pub clients: Box<C>,
@@ -144,7 +145,7 @@ impl<C: AnyClients + ?Sized> Peer<C> {
         Peer { clients, record: Recorder::default(), sequences: 0 }
     }
 
-    /// Adds a session and connects it; waits until it is connected and every subscription is answered.
+    /// Adds a session and connects it; waits until it is connected and every subscription is acknowledged.
     pub fn join(&mut self, config: SessionConfig) -> SessionId {
         let filters = config.subscriptions.len();
         let session = self.clients.add_session(config);
@@ -155,7 +156,7 @@ impl<C: AnyClients + ?Sized> Peer<C> {
         session
     }
 
-    /// Sends until something arrives, and forgets what was sent and what came: from then on, who listens knows who sends.
+    /// Sends until something arrives, then forgets what was sent and received: from then on, publisher and subscriber know each other.
     pub fn meet(&mut self, session: SessionId) {
         let deadline = clock::monotonic_ns() + PATIENCE_NS;
         while self.record.arrived.is_empty() {
@@ -169,14 +170,14 @@ impl<C: AnyClients + ?Sized> Peer<C> {
         self.sequences = 0;
     }
 
-    /// Starts connecting and waits until the session is connected once more.
+    /// Starts to connect and waits until the session is connected once more.
     pub fn connect(&mut self, session: SessionId) {
         let before = self.record.connects(session).len();
         self.clients.connect(session, &mut self.record);
         self.wait("connected", |record| record.connects(session).len() > before);
     }
 
-    /// Starts connecting and waits for the end of the attempt.
+    /// Starts to connect and waits until the attempt fails.
     pub fn fail_to_connect(&mut self, config: SessionConfig) -> pubmark_protocol::events::Cause {
         let session = self.clients.add_session(config);
         self.clients.connect(session, &mut self.record);
@@ -190,12 +191,12 @@ impl<C: AnyClients + ?Sized> Peer<C> {
         self.clients.disconnect(session, goodbye, &mut self.record);
     }
 
-    /// Hands over a message of the session's first publication with the next sequence number.
+    /// Offers a message of the session's first publication with the next sequence number.
     pub fn offer(&mut self, session: SessionId, payload_bytes: u32) -> SendOutcome {
         self.offer_to(session, 0, payload_bytes)
     }
 
-    /// Hands over a message of one of the session's publications.
+    /// Offers a message of one of the session's publications.
     pub fn offer_to(&mut self, session: SessionId, publication: u16, payload_bytes: u32) -> SendOutcome {
         let sequence = self.sequences + 1;
         let due_ns = clock::monotonic_ns();
@@ -217,18 +218,18 @@ impl<C: AnyClients + ?Sized> Peer<C> {
         taken
     }
 
-    /// Writes what was handed over.
+    /// Writes what was offered.
     pub fn flush(&mut self, session: SessionId) {
         self.clients.flush(session, &mut self.record);
     }
 
-    /// Sends a message, waiting for room as long as it takes.
+    /// Sends a message; waits while sending would block.
     pub fn send(&mut self, session: SessionId, payload_bytes: u32) {
         self.send_to(session, 0, payload_bytes);
     }
 
-    /// Sends a message of one of the session's publications, waiting for room, and for somebody who wants it: publishers that
-    /// keep back what nobody asked for hear of a subscription some time after it was made.
+    /// Sends a message of one of the session's publications; waits while sending would block, and until there is a subscriber:
+    /// publishers that withhold messages without a subscriber learn of a subscription some time after it was made.
     pub fn send_to(&mut self, session: SessionId, publication: u16, payload_bytes: u32) {
         let deadline = clock::monotonic_ns() + PATIENCE_NS;
         loop {
@@ -238,7 +239,7 @@ impl<C: AnyClients + ?Sized> Peer<C> {
                 return;
             }
             assert!(clock::monotonic_ns() < deadline, "nobody asked for message {}", self.sequences);
-            // It went nowhere: the next try is the same message.
+            // The message was withheld: the next attempt sends the same one.
             self.record.forget_written(session, self.sequences);
             self.sequences -= 1;
             self.linger(10);
@@ -260,8 +261,8 @@ impl<C: AnyClients + ?Sized> Peer<C> {
         self.flush(session);
     }
 
-    /// Polls until `met`, or panics with `what` when nothing has arrived for as long as patience lasts. A machine with much
-    /// else to do takes its time.
+    /// Polls until `met`, or panics with `what` when nothing has arrived for the whole timeout. The timeout is long because the
+    /// machine may be busy.
     pub fn wait(&mut self, what: &str, met: impl Fn(&Recorder) -> bool) {
         let (mut arrived, mut deadline) = (0, 0);
         while !met(&self.record) {
@@ -270,14 +271,14 @@ impl<C: AnyClients + ?Sized> Peer<C> {
                 arrived = self.record.arrived.len();
                 deadline = now + PATIENCE_NS;
             }
-            // So long without a message is no slow machine's: one that does not come is lost.
+            // A slow machine does not explain so long a time without a message: it is lost.
             let last = &self.record.events[self.record.events.len().saturating_sub(20)..];
             assert_count!(now < deadline, "gave up waiting for: {what}; {arrived} arrived; last events: {last:#?}");
             self.clients.poll(Some(now + STEP_NS), &mut self.record).unwrap();
         }
     }
 
-    /// Polls until the kernel holds nothing unsent any more: its peer's acknowledgements take a moment.
+    /// Polls until the kernel has no unsent data: the peer's acknowledgements take a moment.
     pub fn wait_sent(&mut self) {
         let deadline = clock::monotonic_ns() + PATIENCE_NS;
         while self.clients.unsent_bytes() > 0 {
@@ -287,7 +288,7 @@ impl<C: AnyClients + ?Sized> Peer<C> {
         }
     }
 
-    /// Polls for a time, so that what should not happen has a chance to.
+    /// Polls for a time, so that an event that must not happen can show up.
     pub fn linger(&mut self, time_ms: u64) {
         let until = clock::monotonic_ns() + time_ms * 1_000_000;
         while clock::monotonic_ns() < until {

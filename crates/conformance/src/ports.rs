@@ -8,17 +8,17 @@ const HIGHEST: u32 = 32_767;
 
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
-/// A port on 127.0.0.1 that was free a moment ago. Another process may take it first: whoever uses it tries again.
+/// A port on 127.0.0.1 that was free a moment ago. Another process may bind it first: the caller must then try another one.
 pub fn free() -> SocketAddr {
     first(|address| (TcpListener::bind(address).is_ok() && UdpSocket::bind(address).is_ok()).then_some(address))
 }
 
-/// Somebody who listens on such a port: nobody can take it first.
+/// A listener on such a port: no other process can bind it.
 pub fn listen() -> TcpListener {
     first(|address| TcpListener::bind(address).ok())
 }
 
-/// The first that `choose` makes of the ports, another one each time.
+/// The first result of `choose` over the ports; each call starts at another port.
 fn first<T>(choose: impl Fn(SocketAddr) -> Option<T>) -> T {
     let spread = HIGHEST - LOWEST + 1;
     let start = std::process::id().wrapping_mul(2_654_435_761);

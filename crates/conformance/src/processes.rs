@@ -1,4 +1,4 @@
-//! Servers that are a process for each listener: what differs from one to the next is its command line.
+//! Servers that run one process for each listener. The kinds differ in their command line.
 
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::process::CommandExt;
@@ -16,15 +16,15 @@ use crate::server::{Limits, Listener, Missing, Server};
 const START_TRIES: usize = 5;
 const START_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Where one listener's process lives.
+/// Address, folder and limits of one listener's process.
 pub struct Place<'a> {
-    /// What it listens for.
+    /// Its kind of listener.
     pub listener: Listener,
-    /// Where it listens.
+    /// Address to listen on.
     pub address: SocketAddr,
     /// Another free port, for kinds with [`Kind::SUBSCRIBERS_APART`].
     pub subscribers: SocketAddr,
-    /// What it takes.
+    /// What it accepts.
     pub limits: Limits,
     /// A folder of its own.
     pub folder: &'a Path,
@@ -33,7 +33,7 @@ pub struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// Puts a file there.
+    /// Writes a file to the folder.
     pub fn write(&self, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
         let path = self.folder.join(name);
         std::fs::write(&path, text).unwrap();
@@ -54,12 +54,12 @@ pub trait Kind {
     /// Messages at best effort may be lost though nothing is wrong: they are datagrams.
     const MAY_LOSE: bool = false;
 
-    /// Does somebody listen there?
+    /// Does a server listen there?
     fn listens(address: SocketAddr) -> bool {
         TcpStream::connect(address).is_ok()
     }
 
-    /// The subprotocol that its listeners speak over WebSocket, if that is how they speak.
+    /// The WebSocket subprotocol of its listeners, if they use WebSocket.
     const WEBSOCKET: Option<&'static str> = None;
 
     /// The command that serves one listener.
@@ -84,7 +84,7 @@ pub struct Processes<K> {
     kind: std::marker::PhantomData<K>,
 }
 
-/// A program in the users' path, or where Debian and pubmark keep those that are outside of it.
+/// A program in `PATH`, or in the folders outside of it that Debian and pubmark use.
 pub fn find(name: &str, folders: &[PathBuf]) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let usual = ["/usr/sbin".into(), "/usr/local/sbin".into()];
@@ -122,7 +122,7 @@ impl<K: Kind> Processes<K> {
         Ok(command.spawn().unwrap())
     }
 
-    /// Starts the process of a listener; tries other ports where somebody was faster.
+    /// Starts the process of a listener; tries other ports where another process was faster.
     fn start_one(&self, listener: Listener) -> Result<Process, Missing> {
         for _ in 0..START_TRIES {
             let folder = TempDir::with_prefix_in(K::NAME, self.folder.path()).unwrap();
@@ -155,7 +155,7 @@ impl<K: Kind> Processes<K> {
 }
 
 impl Process {
-    /// Waits until it listens; false if it ends before.
+    /// Waits until it accepts connections; false if it exits before that.
     fn listens(&mut self, listens: fn(SocketAddr) -> bool) -> bool {
         let deadline = Instant::now() + START_TIMEOUT;
         while Instant::now() < deadline {
@@ -221,7 +221,7 @@ impl<K: Kind> Server for Processes<K> {
 
     fn kill(&mut self) {
         for process in &mut self.processes {
-            // It may be gone already, which is what is wanted.
+            // It may have exited already, which is fine.
             let _ = process.child.kill();
             process.child.wait().unwrap();
         }

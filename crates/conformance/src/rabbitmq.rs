@@ -1,5 +1,5 @@
-//! Debian's RabbitMQ with its plug-ins for MQTT and AMQP 1.0, and a private configuration: one node for all listeners, as it
-//! starts slowly. All of them ask for a log-in; where none is needed, the endpoint brings it.
+//! Debian's RabbitMQ with its plug-ins for MQTT and AMQP 1.0, and a private configuration. One node serves all listeners
+//! because it starts slowly. All listeners require a log-in; where a test needs none, the endpoint includes the credentials.
 
 use std::fmt::Write as _;
 use std::net::{SocketAddr, TcpStream};
@@ -20,7 +20,7 @@ use crate::server::{LOGIN, Limits, Listener, Missing, SMALL_PACKET_BYTES, Server
 const START_TRIES: usize = 3;
 const START_TIMEOUT: Duration = Duration::from_secs(120);
 const LOCALHOST: &str = "127.0.0.1";
-/// Where nodes listen for each other.
+/// Address on which nodes listen for each other.
 const INTERFACE: &str = "-kernel inet_dist_use_interface {127,0,0,1}";
 
 /// Where a node listens.
@@ -29,7 +29,7 @@ struct Addresses {
     amqp: SocketAddr,
     amqps: SocketAddr,
     mqtt: SocketAddr,
-    /// Among nodes, and where their names are known.
+    /// Ports for other nodes, and of the daemon that knows nodes by name.
     distribution: SocketAddr,
     names: SocketAddr,
 }
@@ -54,7 +54,7 @@ pub struct RabbitMq {
     starts: u32,
 }
 
-/// Lets a process get a signal when this thread ends: it must not outlive a test that is killed.
+/// Sends the process a signal when this thread ends: it must not outlive a test that is killed.
 fn ends_with_us(command: &mut Command, signal: libc::c_int) {
     // SAFETY: between fork and exec only prctl is called, which is allowed there.
     unsafe {
@@ -103,7 +103,7 @@ impl RabbitMq {
         }
         writeln!(text, "default_user = {}\ndefault_pass = {}", LOGIN.0, LOGIN.1).unwrap();
         if self.limits == Limits::Small {
-            // A message of exactly the limit would be taken.
+            // A message of exactly the limit would be accepted.
             writeln!(text, "max_message_size = {}", SMALL_PACKET_BYTES - 1).unwrap();
         }
         text
@@ -115,7 +115,7 @@ impl RabbitMq {
         for arguments in [&["add_vhost", name][..], &["set_permissions", "-p", name, LOGIN.0, ".*", ".*", ".*"]] {
             let mut command = Command::new(self.program.with_file_name("rabbitmqctl"));
             command.envs(self.environment()).args(arguments).stdin(Stdio::null());
-            // What calls the node listens, too.
+            // The program that calls the node listens, too.
             command.env("RABBITMQ_CTL_DIST_PORT_MIN", &port).env("RABBITMQ_CTL_DIST_PORT_MAX", &port);
             command.env("RABBITMQ_CTL_ERL_ARGS", INTERFACE);
             let called = command.output().unwrap();
@@ -129,7 +129,7 @@ impl RabbitMq {
             ("HOME", place.clone()),
             ("ERL_EPMD_ADDRESS", LOCALHOST.to_owned()),
             ("ERL_EPMD_PORT", self.addresses.names.port().to_string()),
-            // In place of the machine's own.
+            // Replaces the machine's own file.
             ("RABBITMQ_CONF_ENV_FILE", self.write("rabbitmq-env.conf", "").display().to_string()),
             ("RABBITMQ_CONFIG_FILE", self.write("rabbitmq.conf", &self.configuration()).display().to_string()),
             (
@@ -146,7 +146,7 @@ impl RabbitMq {
         ]
     }
 
-    /// Starts the node, which remembers nothing of the last one.
+    /// Starts the node with empty storage.
     fn spawn(&mut self) {
         self.starts += 1;
         let log = std::fs::File::create(self.folder.path().join("log")).unwrap();
@@ -163,13 +163,13 @@ impl RabbitMq {
         unsafe { libc::kill(-(self.node.id() as libc::pid_t), signal) };
     }
 
-    /// How many of its addresses take connections.
+    /// How many of its addresses accept connections.
     fn listening(&self) -> usize {
         let all = [self.addresses.amqp, self.addresses.amqps, self.addresses.mqtt];
         all.iter().filter(|address| TcpStream::connect(address).is_ok()).count()
     }
 
-    /// Waits until it listens everywhere; false if it ends before.
+    /// Waits until it listens on all addresses; false if it exits before that.
     fn listens(&mut self) -> bool {
         let deadline = Instant::now() + START_TIMEOUT;
         while Instant::now() < deadline {
@@ -196,7 +196,7 @@ fn login() -> Option<Credentials> {
 impl Server for RabbitMq {
     fn start(limits: Limits) -> Result<RabbitMq, Missing> {
         let missing = || Missing("RabbitMQ is not installed (`apt-get install rabbitmq-server`)".to_owned());
-        // Not the one in the users' path: it becomes another user.
+        // Not the one in `PATH`: it changes to another user.
         let program = find("rabbitmq-server", &["/usr/lib/rabbitmq/bin".into()]).ok_or_else(missing)?;
         for _ in 0..START_TRIES {
             let folder = TempDir::with_prefix("pubmark-conformance-").unwrap();
@@ -242,7 +242,7 @@ impl Server for RabbitMq {
     fn kill(&mut self) {
         self.signal(libc::SIGKILL);
         self.node.wait().unwrap();
-        // The script is gone at once; what it started takes a moment, in which it would be taken for the next one.
+        // The script exits at once; the node that it started takes a moment, in which the next start would mistake it for its own.
         let deadline = Instant::now() + START_TIMEOUT;
         while self.listening() > 0 {
             assert!(Instant::now() < deadline, "RabbitMQ was killed and still listens");

@@ -1,4 +1,4 @@
-//! A sink that keeps every event.
+//! A sink that records every event.
 
 use pubmark_model::qos::Qos;
 use pubmark_protocol::client_program::Misreport;
@@ -21,15 +21,15 @@ pub struct Arrived {
     pub header: Header,
     /// Whole payload.
     pub payload_bytes: usize,
-    /// The body is an unbroken piece of the pool.
+    /// The body is a contiguous piece of the pool.
     pub intact: bool,
     /// Replayed because of a subscription.
     pub retained: bool,
-    /// After the read.
+    /// Time after the read, ns.
     pub at_ns: u64,
-    /// When the socket was empty, if that is known.
+    /// Time when the socket was empty, if known, ns.
     pub empty_at_ns: Option<u64>,
-    /// The kernel's stamp.
+    /// The kernel's timestamp, ns.
     pub kernel_ns: Option<u64>,
 }
 
@@ -42,26 +42,26 @@ pub struct Asked {
     pub header: Header,
     /// Whole payload.
     pub payload_bytes: usize,
-    /// Where its answer goes.
+    /// Address to which its reply goes.
     pub address: String,
-    /// What its answer repeats.
+    /// The correlation that its reply repeats.
     pub correlation: Vec<u8>,
-    /// After the read.
+    /// Time after the read, ns.
     pub at_ns: u64,
 }
 
-/// An answer that arrived.
+/// A reply that arrived.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replied {
     /// At this session.
     pub session: SessionId,
-    /// The request that it names.
+    /// The request that its correlation names.
     pub request: Option<Token>,
     /// Its header.
     pub header: Header,
     /// Whole payload.
     pub payload_bytes: usize,
-    /// The body is an unbroken piece of the pool.
+    /// The body is a contiguous piece of the pool.
     pub intact: bool,
 }
 
@@ -97,11 +97,11 @@ pub struct Recorder {
     pub arrived: Vec<Arrived>,
     /// Requests that arrived, in order; they are among the arrivals, too.
     pub asked: Vec<Asked>,
-    /// Answers that arrived, in order.
+    /// Replies that arrived, in order.
     pub answers: Vec<Replied>,
     /// Wills of the suite that arrived.
     pub wills: usize,
-    /// Messages that their senders kept back.
+    /// Messages that their senders withheld because there was no subscriber.
     pub withheld: usize,
     /// New tokens that were taken on open connections.
     pub reauthenticated: usize,
@@ -109,17 +109,17 @@ pub struct Recorder {
     pub passed_over: usize,
     /// Arrivals that are no messages of the suite.
     pub foreign: usize,
-    /// Sizes of those of them that are zeros and nothing else: payloads without room for a header.
+    /// Sizes of those that contain only zeros: payloads too small for a header.
     pub bare: Vec<usize>,
-    /// Arrivals that the adapter had no room for.
+    /// Arrivals that the adapter had no buffer space for.
     pub missed: u64,
-    /// What a client program reported that cannot be true.
+    /// Reports of a client program that cannot be true.
     pub misreports: Vec<Misreport>,
-    /// Its answers to pings.
+    /// Round trips of its ping responses, ns.
     pub round_trips_ns: Vec<u64>,
-    /// The session whose subscriber is at work on each message until it is told to go on.
+    /// The session whose subscriber processes each message until the test ends the processing.
     pub works: Option<SessionId>,
-    /// It is.
+    /// Whether that subscriber processes a message now.
     pub at_work: bool,
 }
 
@@ -149,7 +149,7 @@ impl Recorder {
         self.count(|event| matches!(event, Event::Written(..)))
     }
 
-    /// Takes back that a message was written.
+    /// Removes a message from those that were written.
     pub fn forget_written(&mut self, session: SessionId, sequence: u32) {
         let is_it = |event: &Event| matches!(event, Event::Written(id, token, ..) if (*id, token.sequence) == (session, sequence));
         if let Some(place) = self.events.iter().rposition(is_it) {
@@ -157,12 +157,12 @@ impl Recorder {
         }
     }
 
-    /// Messages known to be without answer.
+    /// Messages known to be without acknowledgement.
     pub fn unanswered(&self) -> usize {
         self.count(|event| matches!(event, Event::Unacknowledged(..)))
     }
 
-    /// The causes of a session's ends.
+    /// The causes for which a session's connections ended.
     pub fn causes(&self, session: SessionId) -> Vec<Cause> {
         self.all(|event| match event {
             Event::Closed(id, cause) if *id == session => Some(cause.clone()),
@@ -170,7 +170,7 @@ impl Recorder {
         })
     }
 
-    /// What the server said to a session's connects.
+    /// The server's responses to a session's connects.
     pub fn connects(&self, session: SessionId) -> Vec<Connected> {
         self.all(|event| match event {
             Event::Connected(id, connected) if *id == session => Some(*connected),
@@ -199,7 +199,7 @@ impl Sink for Recorder {
             events::Event::PassedOver => return self.passed_over += 1,
             events::Event::Missed(messages) => return self.missed += messages,
             events::Event::Misreported(misreport) => return self.misreports.push(misreport),
-            // Each of its sessions has it as the cause of its end.
+            // Each of its sessions reports this as the cause of its end.
             events::Event::ProgramEnded(_) => return,
             events::Event::ProgramRoundTrip(took_ns) => return self.round_trips_ns.push(took_ns),
             events::Event::Delivered(delivery) => return self.delivered(session, delivery),
@@ -264,7 +264,7 @@ impl Recorder {
     }
 }
 
-/// Is it an unbroken piece of the pool?
+/// Is it a contiguous piece of the pool?
 fn is_intact(body: &[u8]) -> bool {
     body.windows(2).all(|pair| usize::from(pair[1]) == (usize::from(pair[0]) + 1) % POOL_BYTES)
 }

@@ -24,7 +24,7 @@ impl Kind for RedisServer {
         let port = place.address.port();
         let folder = place.folder.display();
         let mut text = format!("bind 127.0.0.1\nsave \"\"\nappendonly no\ndir {folder}\n");
-        // A subscriber that is slow on purpose is not to be cut off.
+        // A subscriber that is slow on purpose must not be disconnected.
         text.push_str("client-output-buffer-limit pubsub 0 0 0\n");
         text.push_str(&match place.listener {
             Listener::Plain => format!("port {port}\n"),

@@ -2,9 +2,9 @@
 
 use pubmark_protocol::endpoint::Endpoint;
 
-/// User and password that [`Listener::Guarded`] takes.
+/// User and password that [`Listener::Guarded`] accepts.
 pub const LOGIN: (&str, &str) = ("device", "correct horse");
-/// Largest packet that a server started with [`Limits::Small`] takes, in bytes.
+/// Largest packet that a server started with [`Limits::Small`] accepts, in bytes.
 pub const SMALL_PACKET_BYTES: u32 = 100_000;
 
 /// One of a server's listeners.
@@ -23,7 +23,7 @@ impl Listener {
     pub const ALL: [Listener; 3] = [Listener::Plain, Listener::Encrypted, Listener::Guarded];
 }
 
-/// What a server takes.
+/// What a server accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limits {
     /// Packets of any size.
@@ -32,26 +32,26 @@ pub enum Limits {
     Small,
 }
 
-/// Why a server, or one of its listeners, is not there.
+/// Why a server, or one of its listeners, is not available.
 #[derive(Clone, Debug)]
 pub struct Missing(pub String);
 
-/// A server that a test starts, stops and asks for its addresses.
+/// A server that a test starts and stops, with the addresses of its listeners.
 pub trait Server {
     /// Starts it and waits until it accepts connections.
     fn start(limits: Limits) -> Result<Self, Missing>
     where
         Self: Sized;
 
-    /// Where one of its listeners is; an encrypted one with the authorities to trust.
+    /// Endpoint of one of its listeners; for an encrypted one with the authorities to trust.
     fn endpoint(&self, listener: Listener) -> Result<Endpoint, Missing>;
 
-    /// Where subscribers of that listener connect.
+    /// Endpoint for subscribers of that listener.
     fn subscribers_endpoint(&self, listener: Listener) -> Result<Endpoint, Missing> {
         self.endpoint(listener)
     }
 
-    /// Ends it without a goodbye; all its sessions are gone.
+    /// Kills it; all its sessions are lost.
     fn kill(&mut self);
 
     /// Starts it again at the same addresses.
@@ -62,12 +62,12 @@ pub trait Server {
         false
     }
 
-    /// May a writer at best effort be open before those who listen know of it, so that they miss its first messages?
+    /// May a writer at best effort be open before its subscribers know of it, so that they miss its first messages?
     fn meets_late(&self) -> bool {
         false
     }
 
-    /// Stops it from doing anything until [`Server::resume`]; false where that is not possible.
+    /// Stops it (no CPU time) until [`Server::resume`]; false where that is not possible.
     fn pause(&self) -> bool;
 
     /// Ends a pause.

@@ -1,4 +1,4 @@
-//! A ZeroMQ proxy: libzmq's own, in a Python program of a few lines; and other programs over the same library.
+//! A ZeroMQ proxy: libzmq's own, in a Python program of a few lines; and other programs that use the same library.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -12,8 +12,8 @@ pub type ZeroMq = Processes<ZeroMqProxy>;
 /// The kind.
 pub enum ZeroMqProxy {}
 
-/// XSUB for publishers, XPUB for subscribers: proxy.py XSUB-PORT XPUB-PORT [USER PASSWORD]. No limits of queues: a subscriber
-/// that is slow on purpose is to lose nothing.
+/// XSUB for publishers, XPUB for subscribers: proxy.py XSUB-PORT XPUB-PORT [USER PASSWORD]. Queues are not limited: a
+/// subscriber that is slow on purpose must lose nothing.
 const PROXY: &str = "
 import sys, zmq
 from zmq.auth.thread import ThreadAuthenticator
@@ -33,7 +33,7 @@ for kind, port in ((zmq.XSUB, sys.argv[1]), (zmq.XPUB, sys.argv[2])):
 zmq.proxy(*sides)
 ";
 
-/// A Python that has pyzmq: Debian's with its `python3-zmq`, or that of `pubmark install zeromq`.
+/// A Python interpreter with pyzmq: Debian's with its `python3-zmq`, or that of `pubmark install zeromq`.
 pub fn python() -> Result<PathBuf, Missing> {
     let candidates = [PathBuf::from("/usr/bin/python3"), installed("zeromq").join("bin/python")];
     let has_it =

@@ -1,4 +1,4 @@
-//! A domain with its participant: what finds others and is found.
+//! A domain with one participant, which takes part in discovery.
 
 use std::ffi::CStr;
 use std::ptr::null;
@@ -12,8 +12,8 @@ use crate::raw::DISCOVERED_WRITERS;
 use crate::sample::Kind;
 use crate::signal::Signal;
 
-/// A domain of this process with a participant in it. It has sockets and threads of its own: the library would let two participants
-/// of one domain in one process hand samples to each other without the network.
+/// A domain of this process with one participant. It has its own sockets and threads: the library would pass samples between
+/// two participants of one domain in one process without the network.
 pub struct Domain {
     cyclone: &'static Library,
     participant: i32,
@@ -22,13 +22,14 @@ pub struct Domain {
 }
 
 impl Domain {
-    /// Opens a domain with these settings: an XML document as the library reads it. The user's environment is not looked at. The
-    /// document names the domain on the network as `Discovery/ExternalDomainId`; in this process it gets a number of its own.
+    /// Opens a domain with these settings: an XML document in the library's format. The environment variables of the user are
+    /// not read. The document names the domain on the network as `Discovery/ExternalDomainId`; in this process it gets a number
+    /// of its own.
     ///
     /// # Errors
-    /// In the library's words, which are few.
+    /// With the library's text, which is short.
     pub fn open(cyclone: &'static Library, settings: &CStr) -> Result<Domain, CallError> {
-        // The library's table of domains is the process's, so are the numbers in it.
+        // The library has one table of domains in a process, so their numbers must be unique in the process.
         static NEXT: AtomicU32 = AtomicU32::new(1);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let functions = &cyclone.functions;
@@ -44,7 +45,7 @@ impl Domain {
     /// A topic by its name on the network.
     ///
     /// # Errors
-    /// A name that has other signs than letters, digits, `_` and `/`, among others.
+    /// For example a name with characters other than letters, digits, `_` and `/`.
     pub fn topic(&self, name: &CStr, kind: Kind) -> Result<Topic, CallError> {
         // SAFETY: the descriptor is a constant, the name a C string; default quality, no listener.
         let topic = unsafe {
@@ -57,7 +58,7 @@ impl Domain {
     /// A writer to a topic of this domain.
     ///
     /// # Errors
-    /// In the library's words.
+    /// With the library's text.
     pub fn writer(&self, topic: &Topic, qos: &Qos, signal: Arc<Signal>) -> Result<Writer, CallError> {
         Writer::create(self.cyclone, self.participant, topic, qos, signal)
     }
@@ -65,15 +66,15 @@ impl Domain {
     /// A reader of a topic of this domain.
     ///
     /// # Errors
-    /// In the library's words.
+    /// With the library's text.
     pub fn reader(&self, topic: &Topic, qos: &Qos, signal: Arc<Signal>, intake: Intake) -> Result<Reader, CallError> {
         Reader::create(self.cyclone, self.participant, topic.0.entity(), Some(qos), signal, intake)
     }
 
-    /// All writers that this domain's participant finds, its own among them.
+    /// All writers that this domain's participant discovers, including its own.
     ///
     /// # Errors
-    /// In the library's words.
+    /// With the library's text.
     pub fn discovered_writers(&self, signal: Arc<Signal>) -> Result<DiscoveredWriters, CallError> {
         Reader::create(self.cyclone, self.participant, DISCOVERED_WRITERS, None, signal, Intake::WhenAsked)
             .map(DiscoveredWriters)

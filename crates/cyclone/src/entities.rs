@@ -13,14 +13,14 @@ use crate::raw::{DiscoveredEndpoint, Entity, Opaque, SampleInfo, TIMEOUT};
 use crate::sample::{RawSample, Sample};
 use crate::signal::{ON_DATA, ON_MATCHED, Signal};
 
-/// Samples taken in one call.
+/// Most samples taken from a reader in one call.
 const SAMPLES: usize = 64;
 
 /// An entity of the library's; deleted when dropped.
 pub(crate) struct Handle {
     cyclone: &'static Library,
     entity: Entity,
-    /// What its listeners point to. Behind the entity in time: its listeners are not called after its deletion.
+    /// The argument of its listeners. Dropped after the entity: the listeners are not called after its deletion.
     told: Option<Arc<dyn Any + Send + Sync>>,
 }
 
@@ -36,9 +36,9 @@ impl Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        // SAFETY: a handle; one that is not there any more is refused. The library ends its calls of listeners before it returns.
+        // SAFETY: a handle; one that is not valid any more is refused. The library's calls of listeners end before it returns.
         unsafe { (self.cyclone.functions.dds_delete)(self.entity) };
-        // Its domain was deleted before it, and it with its domain: nobody calls its listeners either.
+        // Its domain was deleted first, and the entity with it: its listeners are not called any more.
         self.told = None;
     }
 }
@@ -52,7 +52,7 @@ struct Listener {
 impl Listener {
     fn new<Told>(cyclone: &'static Library, told: &Arc<Told>) -> Result<Listener, CallError> {
         let argument: *mut c_void = Arc::as_ptr(told).cast_mut().cast();
-        // SAFETY: the argument is only kept.
+        // SAFETY: the argument is only stored.
         let pointer = unsafe { (cyclone.functions.dds_create_listener)(argument) };
         if pointer.is_null() {
             return Err(CallError { what: "make a listener", words: "out of memory".to_owned() });
@@ -77,12 +77,12 @@ pub struct Writer {
     signal: Arc<Signal>,
 }
 
-/// What became of a write.
+/// Result of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Written {
-    /// The library has it.
+    /// The library accepted the sample.
     Yes,
-    /// It holds as much as it may that readers have not acknowledged.
+    /// Would block: the library stores as many unacknowledged samples as it may.
     Full,
 }
 
@@ -107,20 +107,20 @@ impl Writer {
         Ok(Writer { handle: Handle { cyclone, entity, told: Some(told) }, signal })
     }
 
-    /// Readers that match at present.
+    /// Number of readers that match now.
     pub fn matched(&self) -> u32 {
         self.signal.matched()
     }
 
-    /// Was there a change of the readers that match?
+    /// Did the matching readers change?
     pub fn take_signal(&self) -> bool {
         self.signal.take()
     }
 
-    /// Hands over a sample; does not wait.
+    /// Writes a sample; does not block.
     ///
     /// # Errors
-    /// In the library's words.
+    /// With the library's text.
     pub fn write(&self, topic: &CStr, payload: &[u8]) -> Result<Written, CallError> {
         const WHAT: &str = "write a DDS sample";
         let too_long = || CallError { what: WHAT, words: "longer than 4 GiB".to_owned() };
@@ -138,7 +138,7 @@ impl Writer {
     /// Has every matching reliable reader acknowledged everything written so far? Does not wait.
     ///
     /// # Errors
-    /// In the library's words.
+    /// With the library's text.
     pub fn all_acknowledged(&self) -> Result<bool, CallError> {
         let cyclone = self.handle.cyclone;
         // SAFETY: a handle and a time.
@@ -154,16 +154,16 @@ impl Writer {
 pub struct Reader {
     handle: Handle,
     signal: Arc<Signal>,
-    /// Where samples wait that are taken out as they arrive.
+    /// Queue of samples that are taken out as they arrive.
     inbox: Option<Arc<Inbox>>,
 }
 
-/// When samples leave a reader.
+/// When samples are taken out of a reader.
 #[derive(Clone, Copy, Debug)]
 pub enum Intake {
     /// When its owner takes them.
     WhenAsked,
-    /// As they arrive, by the library's thread, stamped by this clock: a reader that keeps few forgets none.
+    /// As they arrive, by the library's thread, with a timestamp of this clock: a reader with a short history loses none.
     AtOnce(fn() -> u64),
 }
 
@@ -187,14 +187,14 @@ impl Reader {
             Some(inbox) => (Listener::new(cyclone, inbox)?, ON_DATA_TAKEN, Arc::clone(inbox) as _),
         };
         let qos = qos.as_ref().map_or(null(), |qos| qos.pointer.cast_const());
-        // SAFETY: both objects live until the call has copied them (`qos` is borrowed from above); what is told lives as long as
-        // the handle, and is what the function takes it for.
+        // SAFETY: both objects live until the call has copied them (`qos` is borrowed from above); the listener's argument
+        // lives as long as the handle, and has the type that the function expects.
         let reader = unsafe {
             (functions.dds_lset_data_available)(listener.pointer, on_data);
             (functions.dds_create_reader)(participant, topic, qos, listener.pointer)
         };
         let entity = cyclone.check("make a DDS reader", reader)?;
-        // What was there before it, it may have already.
+        // Samples that arrived before the listener was set are in the reader already.
         match &inbox {
             None => signal.raise(),
             Some(inbox) => inbox.fill(entity),
@@ -202,20 +202,20 @@ impl Reader {
         Ok(Reader { handle: Handle { cyclone, entity, told: Some(told) }, signal, inbox })
     }
 
-    /// Has something arrived since this was last asked? What arrives from now on is told by the next call.
+    /// Has something arrived since the last call? The next call reports what arrives from now on.
     pub fn take_signal(&self) -> bool {
         self.signal.take()
     }
 
-    /// There is more than was taken: the next [`Reader::take_signal`] says so.
+    /// There is more than was taken: the next [`Reader::take_signal`] returns true.
     pub fn keep_signal(&self) {
         self.signal.raise();
     }
 
-    /// Takes what is there, at most some dozens of samples; true if there may be more.
+    /// Takes the samples that have arrived, at most some dozens; true if there may be more.
     ///
     /// # Errors
-    /// In the library's words.
+    /// With the library's text.
     pub fn take(&self, mut each: impl FnMut(Sample<'_>)) -> Result<bool, CallError> {
         if let Some(inbox) = &self.inbox {
             return inbox.take(each).map(|()| false);
@@ -227,7 +227,7 @@ impl Reader {
         })
     }
 
-    /// Samples that arrived and found no room, since this was last asked.
+    /// Samples that arrived and were dropped for lack of buffer space, since the last call.
     pub fn take_missed(&self) -> u64 {
         self.inbox.as_ref().map_or(0, |inbox| inbox.take_missed())
     }
@@ -241,7 +241,7 @@ pub(crate) fn take_raw(
 ) -> Result<bool, CallError> {
     let mut samples = [null_mut::<c_void>(); SAMPLES];
     let mut infos = [const { MaybeUninit::<SampleInfo>::uninit() }; SAMPLES];
-    // SAFETY: room for as many samples and infos as the call is told. The first pointer is null, which asks for a loan.
+    // SAFETY: the arrays have the capacity that the call is given. The first pointer is null, which requests a loan.
     let code = unsafe {
         let infos = infos.as_mut_ptr().cast::<SampleInfo>();
         (cyclone.functions.dds_take)(reader, samples.as_mut_ptr(), infos, SAMPLES, SAMPLES as u32)
@@ -253,12 +253,12 @@ pub(crate) fn take_raw(
     for (sample, info) in samples.iter().zip(&infos).take(count as usize) {
         // SAFETY: the call has written that many infos.
         let info = unsafe { info.assume_init_ref() };
-        // Without data it says that an instance is disposed of or has no writers.
+        // Without data it reports that an instance is disposed of or has no writers.
         if info.valid_data {
             each(*sample, info);
         }
     }
-    // SAFETY: the loan of the call above, given back once.
+    // SAFETY: the loan of the call above, returned once.
     let code = unsafe { (cyclone.functions.dds_return_loan)(reader, samples.as_mut_ptr(), count) };
     cyclone.check("give DDS samples back", code)?;
     Ok(count as usize == SAMPLES)
@@ -268,15 +268,15 @@ pub(crate) fn take_raw(
 pub struct DiscoveredWriters(pub(crate) Reader);
 
 impl DiscoveredWriters {
-    /// Were any discovered since this was last asked?
+    /// Were any discovered since the last call?
     pub fn take_signal(&self) -> bool {
         self.0.take_signal()
     }
 
-    /// Tells the topic and the type of each writer found since the last call, by their names on the network.
+    /// Passes the topic and the type of each writer discovered since the last call, by their names on the network.
     ///
     /// # Errors
-    /// In the library's words.
+    /// With the library's text.
     pub fn take(&self, mut each: impl FnMut(&CStr, &CStr)) -> Result<(), CallError> {
         loop {
             let more = take_raw(self.0.handle.cyclone, self.0.handle.entity, |sample, _| {

@@ -1,7 +1,8 @@
-//! Samples that are taken out of a reader as they arrive, by the library's thread that brings them.
+//! Queue of samples that the library's receive thread takes out of a reader as they arrive.
 //!
-//! A reader that keeps the last few samples only (KEEP_LAST) forgets what its owner does not take in time, and an owner that has to be
-//! woken does not take the sixth of a burst in time. Programs that listen (`on_data_available`) take each as it comes; so does this.
+//! A reader with a short history (KEEP_LAST) drops samples that its owner does not take in time, and an owner that must be
+//! woken first does not take the sixth sample of a burst in time. Programs with a listener (`on_data_available`) take each
+//! sample as it arrives; so does this queue.
 
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,14 +13,14 @@ use crate::raw::{Entity, OnData};
 use crate::sample::{RawSample, Sample};
 use crate::signal::Signal;
 
-/// Bytes that wait for the owner at most; what comes beyond is dropped and counted.
+/// Most bytes in the queue; samples beyond that are dropped and counted.
 const MOST_BYTES: usize = 64 << 20;
-/// Samples that wait for the owner at most.
+/// Most samples in the queue.
 const MOST_SAMPLES: usize = 1 << 20;
-/// Memory that is kept for the next ones.
+/// Most memory that is reused for the next samples, in bytes.
 const KEPT_BYTES: usize = 4 << 20;
 
-/// A sample that waits. Its topic and its payload lie behind those of the one before.
+/// A sample in the queue. Its topic and its payload follow those of the sample before it.
 struct Waiting {
     topic_end: usize,
     end: usize,
@@ -27,17 +28,17 @@ struct Waiting {
     taken_ns: u64,
 }
 
-/// All that waits.
+/// The content of the queue.
 #[derive(Default)]
 struct Post {
     bytes: Vec<u8>,
     samples: Vec<Waiting>,
     missed: u64,
-    /// The library's last word, if it would not give any.
+    /// The library's last error, if it returned no samples.
     error: Option<CallError>,
 }
 
-/// Where samples wait for the reader's owner.
+/// Queue between the library's thread and the reader's owner.
 pub(crate) struct Inbox {
     cyclone: &'static Library,
     signal: Arc<Signal>,
@@ -46,20 +47,20 @@ pub(crate) struct Inbox {
 }
 
 impl Inbox {
-    /// An empty one, whose owner is told by `signal`; times are of this clock.
+    /// An empty queue; `signal` notifies its owner, `now_ns` is the clock of its timestamps.
     pub(crate) fn new(cyclone: &'static Library, signal: Arc<Signal>, now_ns: fn() -> u64) -> Arc<Inbox> {
         Arc::new(Inbox { cyclone, signal, now_ns, post: Mutex::default() })
     }
 
     fn lock(&self) -> MutexGuard<'_, Post> {
-        // Nothing in here can be left half done by a panic elsewhere.
+        // A panic elsewhere cannot leave this data in an inconsistent state.
         self.post.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes all that a reader has, and tells its owner.
+    /// Takes all samples of a reader, and notifies the owner.
     pub(crate) fn fill(&self, reader: Entity) {
         {
-            // Held meanwhile, so that what two threads take stays in order.
+            // Locked during the whole call, so that samples taken by two threads stay in order.
             let mut post = self.lock();
             let taken_ns = (self.now_ns)();
             loop {
@@ -68,7 +69,7 @@ impl Inbox {
                     let sample = unsafe { (*sample.cast::<RawSample>()).view() };
                     post.push(&Sample { source_ns: info.source_timestamp, ..sample }, taken_ns);
                 });
-                // A reader that is still being made gives nothing; whoever makes it asks again.
+                // A reader that is still being created returns nothing; its creator calls this again.
                 post.error = more.as_ref().err().cloned();
                 if !matches!(more, Ok(true)) {
                     break;
@@ -78,7 +79,7 @@ impl Inbox {
         self.signal.ring();
     }
 
-    /// Gives what waits to its owner.
+    /// Passes the queued samples to the owner.
     pub(crate) fn take(&self, mut each: impl FnMut(Sample<'_>)) -> Result<(), CallError> {
         let mut post = std::mem::take(&mut *self.lock());
         post.give(&mut each);
@@ -92,7 +93,7 @@ impl Inbox {
         error.map_or(Ok(()), Err)
     }
 
-    /// Samples that found no room since the last call.
+    /// Samples dropped for lack of buffer space since the last call.
     pub(crate) fn take_missed(&self) -> u64 {
         std::mem::take(&mut self.lock().missed)
     }
@@ -101,7 +102,7 @@ impl Inbox {
 impl Post {
     fn push(&mut self, sample: &Sample<'_>, taken_ns: u64) {
         let bytes = self.bytes.len() + sample.topic.len() + sample.payload.len();
-        // One is always taken, however large it is: the library holds it anyway.
+        // One sample is always accepted, however large it is: the library has it in memory anyway.
         if (bytes > MOST_BYTES || self.samples.len() >= MOST_SAMPLES) && !self.samples.is_empty() {
             self.missed += 1;
             return;
@@ -113,7 +114,7 @@ impl Post {
         self.samples.push(Waiting { topic_end, end, source_ns, taken_ns });
     }
 
-    /// Gives all samples, in the order in which they came; their bytes stay until they are cleared.
+    /// Passes all samples, in order of arrival; their bytes stay until the queue is cleared.
     fn give(&mut self, each: &mut impl FnMut(Sample<'_>)) {
         let mut begin = 0;
         for Waiting { topic_end, end, source_ns, taken_ns } in self.samples.drain(..) {
@@ -127,8 +128,8 @@ impl Post {
 pub(crate) const ON_DATA_TAKEN: OnData = on_data;
 
 extern "C" fn on_data(reader: Entity, inbox: *mut c_void) {
-    // SAFETY: the argument is the inbox that the reader's owner keeps until the reader is deleted, and the library ends its calls before
-    // a deletion returns (`entities::Handle`).
+    // SAFETY: the argument is the inbox that the reader's owner holds until the reader is deleted, and the library ends its
+    // calls before a deletion returns (`entities::Handle`).
     let inbox = unsafe { &*inbox.cast::<Inbox>() };
     inbox.fill(reader);
 }

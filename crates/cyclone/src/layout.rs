@@ -1,5 +1,5 @@
-//! Compares what this crate says of the library's types with its headers, where there are headers, an IDL compiler and a C
-//! compiler.
+//! Compares this crate's declarations of the library's types with its headers, if the headers, an IDL compiler and a C compiler
+//! are installed.
 
 use std::mem::offset_of;
 use std::path::Path;

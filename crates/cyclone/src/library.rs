@@ -1,4 +1,4 @@
-//! The library itself: loaded once, when it is first asked for, and never unloaded, as its threads may run its code.
+//! The library itself: loaded once, at its first use, and never unloaded, as its threads may run its code.
 
 use std::ffi::{CStr, OsStr, c_void};
 use std::os::unix::ffi::OsStrExt as _;
@@ -8,9 +8,9 @@ use std::sync::OnceLock;
 
 use crate::raw::{Functions, ReturnCode};
 
-/// Names under which version 0.10 is installed: Debian's, and that of its own build. A later one has another name.
+/// File names of version 0.10: Debian's, and that of its own build. A later version has another name.
 const NAMES: [&CStr; 2] = [c"libddsc.so.0debian", c"libddsc.so.0"];
-/// First there in 0.10, whose descriptors of types differ from those before.
+/// A function that exists since 0.10, whose type descriptors differ from those of earlier versions.
 const SINCE_0_10: &CStr = c"dds_create_topic_descriptor";
 
 /// The library, loaded.
@@ -35,14 +35,14 @@ pub enum Missing {
 pub struct CallError {
     /// What was tried.
     pub what: &'static str,
-    /// The library's words for its code.
+    /// The library's text for its error code.
     pub words: String,
 }
 
-/// The library; the same for the whole process, as it keeps its domains for the whole process.
+/// The library. There is one for the whole process, because its domains belong to the whole process.
 ///
 /// # Errors
-/// It is not there, or not version 0.10.
+/// It is not installed, or not version 0.10.
 pub fn library() -> Result<&'static Library, &'static Missing> {
     static LOADED: OnceLock<Result<Library, Missing>> = OnceLock::new();
     LOADED.get_or_init(load).as_ref()
@@ -82,7 +82,7 @@ fn last_error() -> String {
 }
 
 impl Library {
-    /// Its version as its file's name has it (`libddsc.so.0.10.2`): no call of the library's tells it. Without one, what is known.
+    /// Its version from the name of its file (`libddsc.so.0.10.2`): the library has no function that returns it. Otherwise `0.10`.
     pub fn version(&self) -> String {
         let known = "0.10".to_owned();
         let Some(file) = self.file() else { return known };
@@ -102,12 +102,12 @@ impl Library {
         std::fs::canonicalize(OsStr::from_bytes(name.to_bytes())).ok()
     }
 
-    /// What a call gave: a handle or a count, or an error in the library's words.
+    /// The result of a call: a handle or a count, or an error with the library's text.
     pub(crate) fn check(&self, what: &'static str, code: ReturnCode) -> Result<i32, CallError> {
         if code >= 0 {
             return Ok(code);
         }
-        // SAFETY: the library gives a text of its own for every code.
+        // SAFETY: the library returns a static text for every code.
         let words = unsafe {
             let text = (self.functions.dds_strretcode)(code);
             if text.is_null() { format!("code {code}") } else { CStr::from_ptr(text).to_string_lossy().into_owned() }

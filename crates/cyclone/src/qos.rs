@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::library::{CallError, Library};
 use crate::raw::{self, INFINITY, Opaque};
 
-/// How much of an instance is kept.
+/// How many samples of an instance are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum History {
     /// Everything, until it is acknowledged (writer) or taken (reader).
@@ -14,16 +14,16 @@ pub enum History {
     KeepLast(u16),
 }
 
-/// What is asked of the library. Defaults of the standard where nothing is said.
+/// The requested settings. Unset ones have the standard's defaults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Qos {
-    /// Sent again until every reader has it.
+    /// Retransmitted until every reader has it.
     pub reliable: bool,
-    /// How much is kept.
+    /// How many samples are stored.
     pub history: History,
-    /// Samples of an instance that a reader gets which comes later (durability TRANSIENT_LOCAL); `None` is VOLATILE.
+    /// Samples of an instance that a late-joining reader gets (durability TRANSIENT_LOCAL); `None` is VOLATILE.
     pub late_joiners_get: Option<u16>,
-    /// A writer is held for gone when nothing was heard of it for this long; `None` is for ever.
+    /// A writer counts as gone when nothing was received from it for this long; `None` is for ever.
     pub liveliness_lease: Option<Duration>,
     /// A sample is dropped when it is older than this; `None` is never.
     pub lifespan: Option<Duration>,
@@ -56,8 +56,8 @@ impl RawQos {
             History::KeepAll => (KEEP_ALL, UNLIMITED),
             History::KeepLast(depth) => (KEEP_LAST, i32::from(depth)),
         };
-        // SAFETY: `pointer` is a live object of the library's, and the values are of its enumerations. The time that a write may
-        // block is 0: a writer that is full says so at once.
+        // SAFETY: `pointer` is a live object of the library's, and the values are of its enumerations. The time that a write
+        // may block is 0: a writer that is full returns at once.
         unsafe {
             (functions.dds_qset_reliability)(pointer, u32::from(qos.reliable), 0);
             (functions.dds_qset_history)(pointer, kind, depth);
@@ -72,7 +72,7 @@ impl RawQos {
             if let Some(lifespan) = qos.lifespan {
                 (functions.dds_qset_lifespan)(pointer, nanoseconds(lifespan));
             }
-            // A device that goes leaves its last samples with those who have them.
+            // A device that leaves must not dispose of its last samples at the readers.
             (functions.dds_qset_writer_data_lifecycle)(pointer, false);
         }
         Ok(made)

@@ -1,8 +1,8 @@
-//! What `dds/dds.h` of Cyclone DDS 0.10 declares, as far as it is used here.
+//! The declarations of `dds/dds.h` of Cyclone DDS 0.10 that are used here.
 
 use std::ffi::{c_char, c_void};
 
-/// `dds_entity_t`: a handle into a table of the library's. One that was deleted is refused, never followed.
+/// `dds_entity_t`: a handle into a table of the library's. A deleted one is refused, never dereferenced.
 pub type Entity = i32;
 /// `dds_return_t`.
 pub type ReturnCode = i32;
@@ -16,7 +16,7 @@ pub const INFINITY: Duration = i64::MAX;
 /// `DDS_BUILTIN_TOPIC_DCPSPUBLICATION`.
 pub const DISCOVERED_WRITERS: Entity = 0x7fff_0000 + 3;
 
-/// `dds_qos_t` and `dds_listener_t`, of which nothing is known.
+/// `dds_qos_t` and `dds_listener_t`, which are opaque.
 #[repr(C)]
 pub struct Opaque {
     nothing: [u8; 0],
@@ -109,10 +109,10 @@ macro_rules! functions {
         }
 
         impl Functions {
-            /// Asks `find` for the address of every function; `Err` is the name of one that is not there.
+            /// Calls `find` for the address of every function; `Err` is the name of one that does not exist.
             ///
             /// # Safety
-            /// What `find` gives is the function that `dds/dds.h` of version 0.10 declares under that name.
+            /// `find` must return the function that `dds/dds.h` of version 0.10 declares under that name.
             pub unsafe fn find(
                 find: impl Fn(&std::ffi::CStr) -> Option<std::ptr::NonNull<c_void>>,
             ) -> Result<Functions, &'static str> {

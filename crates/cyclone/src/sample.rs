@@ -1,4 +1,4 @@
-//! The one type that is published: the topic in the workload's words, and a payload; `message.idl` has it as IDL.
+//! The one type that is published: the workload's topic, and a payload; `message.idl` has it as IDL.
 //!
 //! The library writes and reads samples by a small program over the struct's fields (`dds/ddsc/dds_opcodes.h`), which its IDL
 //! compiler would write; here it is by hand, without the description for type checks between unequal versions of a type.
@@ -35,19 +35,19 @@ pub(crate) struct RawSample {
 }
 
 impl RawSample {
-    /// One to be written: the library copies it before the call returns, and never frees what it points to.
+    /// A sample to write: the library copies it before the call returns, and never frees what it points to.
     pub(crate) fn borrowing(topic: &CStr, payload: &[u8], length: u32) -> RawSample {
         let buffer = payload.as_ptr().cast_mut();
         RawSample { topic: topic.as_ptr(), payload: Octets { maximum: length, length, buffer, release: false } }
     }
 
-    /// One that was read.
+    /// A sample that was read.
     ///
     /// # Safety
     /// It is on loan from the library, for at least as long as the result is used.
     pub(crate) unsafe fn view(&self) -> Sample<'_> {
         // SAFETY: the library has checked the sample when it read it: a string ends with its first zero byte, a sequence has as
-        // many bytes as it says; a string or sequence without memory is empty.
+        // many bytes as its length field states; a string or sequence without memory is empty.
         unsafe {
             let topic = if self.topic.is_null() { c"" } else { CStr::from_ptr(self.topic) };
             let Octets { buffer, length, .. } = self.payload;
@@ -60,7 +60,7 @@ impl RawSample {
 /// A sample that arrived.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample<'a> {
-    /// The workload's topic, as its writer says.
+    /// The workload's topic, from the sample.
     pub topic: &'a [u8],
     /// The payload.
     pub payload: &'a [u8],
@@ -82,7 +82,7 @@ const STRING: u32 = 0x05 << 16;
 const SEQUENCE: u32 = 0x07 << 16;
 const OF_BYTES: u32 = 0x01 << 8;
 const IS_KEY: u32 = 1;
-/// Keys must be understood by whoever reads a type.
+/// A reader of the type must understand its keys.
 const MUST_UNDERSTAND: u32 = 1 << 3;
 
 const TOPIC_AT: u32 = offset_of!(RawSample, topic) as u32;
@@ -104,10 +104,10 @@ pub(crate) const OPERATIONS: u32 = 3;
 /// What holds pointers to constants only.
 struct Constant<T>(T);
 
-// SAFETY: the pointers are to constants of this program, which nobody writes to.
+// SAFETY: the pointers are to constants of this program, which are never written.
 unsafe impl<T> Sync for Constant<T> {}
 
-/// The key is described by its name and the place of its list in the program.
+/// The key is described by its name and the offset of its list in the program.
 static KEYS: Constant<[KeyDescriptor; 1]> = Constant([KeyDescriptor { name: c"topic".as_ptr(), offset: 5, index: 0 }]);
 
 static PLAIN: Constant<TopicDescriptor> = Constant(descriptor(PLAIN_NAME, &PLAIN_PROGRAM, 0, null()));

@@ -1,5 +1,4 @@
-//! How the library's threads tell an entity's owner that there is something to look at: a flag, a count, and a wake-up with the
-//! first of several.
+//! How the library's threads notify an entity's owner: a flag, a count, and a wake-up with the first of several events.
 
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -7,10 +6,10 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use crate::raw::{Entity, MatchedStatus, OnData, OnMatched};
 
-/// What happened at an entity since it was last looked at.
+/// What happened at an entity since the last call of [`Signal::take`].
 pub struct Signal {
     raised: AtomicBool,
-    /// Entities that match it at present.
+    /// Entities that match it now.
     matched: AtomicU32,
     wake: Arc<dyn Fn() + Send + Sync>,
 }
@@ -23,21 +22,21 @@ impl Signal {
 
     /// Was it raised? Lowers it. What happens after this call raises it again.
     pub fn take(&self) -> bool {
-        // A load is cheaper than a swap, and most looks find nothing.
+        // A load is cheaper than a swap, and the flag is usually not raised.
         self.raised.load(Ordering::Relaxed) && self.raised.swap(false, Ordering::AcqRel)
     }
 
-    /// Entities that match at present: readers of a writer's.
+    /// Entities that match now: for a writer, its readers.
     pub fn matched(&self) -> u32 {
         self.matched.load(Ordering::Acquire)
     }
 
-    /// Raises it without waking anybody: there is more to look at than was looked at.
+    /// Raises it without a wake-up: the owner has not taken everything.
     pub fn raise(&self) {
         self.raised.store(true, Ordering::Release);
     }
 
-    /// Raises it, and wakes whom it wakes if it was not raised.
+    /// Raises it, and wakes the owner if it was not raised.
     pub fn ring(&self) {
         if !self.raised.swap(true, Ordering::AcqRel) {
             (self.wake)();
@@ -49,7 +48,7 @@ pub(crate) const ON_DATA: OnData = on_data;
 pub(crate) const ON_MATCHED: OnMatched = on_matched;
 
 extern "C" fn on_data(_entity: Entity, signal: *mut c_void) {
-    // SAFETY: the argument is the signal that the entity's owner keeps until the entity is deleted, and the library ends its
+    // SAFETY: the argument is the signal that the entity's owner holds until the entity is deleted, and the library ends its
     // calls before a deletion returns (`entities::Handle`).
     let signal = unsafe { &*signal.cast::<Signal>() };
     signal.ring();

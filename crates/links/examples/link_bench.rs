@@ -36,7 +36,7 @@ fn network(groups: usize, realtime: bool) -> Network {
     Network::start(Settings { realtime, ..Settings::new(links, 1) }).unwrap()
 }
 
-/// The same with somebody who looks for messages in every packet, and finds one in each.
+/// The same with an observer that looks for messages in every packet, and finds one in each.
 fn watched_network(groups: usize) -> Network {
     let links = (0..groups).map(|group| Link::symmetric(&format!("group {group}"), Conditions::default())).collect();
     let watch = Watch::new();
@@ -62,7 +62,7 @@ fn message() -> [u8; 64] {
     std::array::from_fn(|index| bytes[index])
 }
 
-/// TCP requests and answers of 64 B: prints quantiles of the round trip.
+/// TCP requests and replies of 64 B: prints quantiles of the round trip.
 fn round_trips(name: &str, server: &Namespace, client: &Namespace, address: IpAddr, punctual: bool) {
     let listener = server.enter(|| TcpListener::bind((address, 0))).unwrap().unwrap();
     let target = listener.local_addr().unwrap();

@@ -1,6 +1,6 @@
-//! Who has which address: a pure function of the group's number.
+//! Addresses of groups and core: a pure function of the group's number.
 //!
-//! Groups and core live in 198.18.0.0/15, which RFC 2544 (appendix C.2.2) keeps for benchmarks of networks, and in
+//! Groups and core live in 198.18.0.0/15, which RFC 2544 (appendix C.2.2) reserves for benchmarks of networks, and in
 //! fd00:18::/32, part of the unique local addresses of RFC 4193. The core is number 0: 198.18.0.1, fd00:18::1. Group k,
 //! counted from 0, has the 256 addresses from (k + 1) · 256 on and fd00:18:(k + 1)::/48; its members start at .2 and
 //! ::2.

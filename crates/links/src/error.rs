@@ -1,17 +1,17 @@
-//! What can go wrong with links.
+//! Errors of links.
 
 use std::io;
 
-/// Why a link cannot be made or kept.
+/// Why a link cannot be created or maintained.
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
-    /// The process may not make namespaces or cannot open `/dev/net/tun`; one sentence says what is missing.
+    /// The process may not make namespaces or cannot open `/dev/net/tun`; one sentence states what is missing.
     #[error("emulated links cannot be made here: {missing}")]
     Impossible {
         /// What is missing.
         missing: String,
     },
-    /// The kernel's emulation cannot do what a link asks for.
+    /// The kernel's emulation does not support a condition of a link.
     #[error("the kernel's netem cannot emulate link `{link}`: {why}")]
     NotByKernel {
         /// The link's name.
@@ -24,7 +24,7 @@ pub enum LinkError {
     Refused {
         /// What was tried, on what.
         what: String,
-        /// What the kernel said.
+        /// The kernel's error.
         #[source]
         source: io::Error,
     },
@@ -36,7 +36,7 @@ pub enum LinkError {
     Stranded {
         /// Where it is stuck.
         namespace: String,
-        /// What the kernel said when it happened.
+        /// The kernel's error.
         #[source]
         source: io::Error,
     },
@@ -52,7 +52,7 @@ pub enum LinkError {
         /// The most.
         most: usize,
     },
-    /// The emulator's thread ended; what it said last is the reason.
+    /// The emulator's thread ended; its last error is the reason.
     #[error("the emulator of the links has stopped: {reason}")]
     Stopped {
         /// Why.

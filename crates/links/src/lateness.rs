@@ -100,7 +100,7 @@ impl Lateness {
         found.filter(|_| count > 0).map(|bucket| upper(bucket).min(self.largest_ns))
     }
 
-    /// What came since `earlier`, an older state of the same histogram. The largest is the largest of all.
+    /// What was added since `earlier`, an older state of the same histogram. The largest is the largest of all.
     pub fn since(&self, earlier: &Lateness) -> Lateness {
         let pairs = self.buckets.iter().zip(&earlier.buckets);
         Lateness { buckets: pairs.map(|(now, then)| now - then).collect(), largest_ns: self.largest_ns }

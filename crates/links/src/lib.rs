@@ -1,10 +1,9 @@
-//! Emulated links: what `pubmark_model::link` describes, carried out on this machine.
+//! Emulation of network links that `pubmark_model::link` describes, on one machine.
 //!
-//! Start with [`network::Network`]: the system's namespace (*core*), a namespace for each group, and one thread that
-//! carries the packets between them. [`direction::Direction`] decides what happens to each packet, on virtual time;
-//! [`namespace::Namespace`] is where sockets, threads and processes are made. Why it is made like this:
-//! `docs/explanation/links.md`. The other back end, the kernel's own emulation, is in `wires` and [`netem`]:
-//! `docs/explanation/links.md`.
+//! Start with [`network::Network`]: the system's namespace (*core*), a namespace for each group, and one thread that forwards
+//! packets between them. [`direction::Direction`] decides what happens to each packet, on virtual time;
+//! [`namespace::Namespace`] is where sockets, threads and processes are made. The other back end, the kernel's own emulation,
+//! is in `wires` and [`netem`]. Design: `docs/explanation/links.md`.
 
 pub mod addresses;
 pub mod direction;

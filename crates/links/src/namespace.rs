@@ -27,7 +27,7 @@ pub struct Namespace {
 /// Where a thread is.
 #[derive(Default)]
 struct Whereabouts {
-    /// The namespace that it is in; `None` until somebody asked.
+    /// The namespace that it is in; `None` until it was read.
     here: Option<Namespace>,
     /// It could not come back, for this reason.
     stranded: Option<i32>,
@@ -58,7 +58,7 @@ impl Namespace {
         WHEREABOUTS.with_borrow_mut(|whereabouts| whereabouts.here().cloned())
     }
 
-    /// The calling thread's namespace, as the kernel says.
+    /// The calling thread's namespace, from the kernel.
     fn open(name: &str) -> Result<Namespace, LinkError> {
         let file = File::open(OWN).map_err(|error| LinkError::refused(format!("open `{OWN}`"), error))?;
         let inode =
@@ -71,13 +71,13 @@ impl Namespace {
         &self.name
     }
 
-    /// What tells it apart on this machine: `SIOCGSKNS` of a socket leads to the same number.
+    /// Its unique number on this machine: `SIOCGSKNS` of a socket leads to the same number.
     pub fn inode(&self) -> u64 {
         self.inode
     }
 
-    /// A path under which other processes of the same user reach it while this one lives, as `nsenter --net=` and
-    /// container programs take it.
+    /// A path under which other processes of the same user reach it while this one lives, as `nsenter --net=` and container
+    /// programs accept it.
     pub fn path(&self) -> String {
         format!("/proc/{}/fd/{}", std::process::id(), self.descriptor.as_raw_fd())
     }
@@ -119,8 +119,8 @@ impl Namespace {
     pub fn contain(&self, command: &mut Command) {
         let inside = self.clone();
         let enter = move || set(inside.descriptor());
-        // SAFETY: between fork and exec only `setns` is called, which is async-signal-safe, on a descriptor that the
-        // closure keeps open; nothing is allocated.
+        // SAFETY: between fork and exec only `setns` is called, which is async-signal-safe, on a descriptor that the closure
+        // owns; nothing is allocated.
         unsafe { command.pre_exec(enter) };
     }
 

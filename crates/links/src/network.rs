@@ -20,7 +20,7 @@ const LEAST_MTU: usize = 1_280;
 /// Largest: that of loopback.
 const MOST_MTU: usize = 65_535;
 
-/// What carries packets and does to them what links ask for.
+/// The back end that forwards packets and applies the conditions of links.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BackEnd {
     /// The emulator: the same everywhere, exact counters, draws by the seed, packets seen by an [`Observer`].
@@ -41,12 +41,12 @@ pub struct Settings {
     pub addresses: usize,
     /// Largest IP packet, bytes, 1,280 to 65,535.
     pub mtu: u32,
-    /// Packets that an interface keeps for the emulator; beyond, the kernel drops them, though nobody asked for it.
+    /// Most packets that an interface queues for the emulator; beyond, the kernel drops them, which no condition requires.
     pub interface_queue_packets: u32,
     /// Bytes that all links together may hold in queues and on their way, bookkeeping included. What doesn't fit is
     /// dropped and counted as overflowed.
     pub most_held_bytes: u64,
-    /// Ask for SCHED_FIFO for the emulator's thread. Without it, other work on the machine holds packets up.
+    /// Use SCHED_FIFO for the emulator's thread. Without it, other work on the machine delays packets.
     pub realtime: bool,
     /// What carries packets. Seed, bytes held and real-time priority are only for the emulator.
     pub back_end: BackEnd,
@@ -109,8 +109,8 @@ pub struct Final {
 }
 
 impl Final {
-    /// Packets that were lost though nobody asked for it: in the interfaces, in the emulator's memory, at the
-    /// receivers' kernels. A run with any is invalid.
+    /// Packets that were lost though no condition requires it: in the interfaces, in the emulator's memory, at the receivers'
+    /// kernels. A run with any is invalid.
     pub fn unasked_drops(&self) -> u64 {
         let interfaces = self.groups.iter().chain(&self.core).chain(&self.between);
         let dropped: u64 = interfaces.map(InterfaceCounters::dropped).sum();
@@ -126,7 +126,7 @@ impl Network {
         Network::start_observed(settings, Unobserved)
     }
 
-    /// The same, with somebody who sees every packet of the emulator; the kernel's netem shows none.
+    /// The same, with an observer of every packet of the emulator; the kernel's netem shows none.
     pub fn start_observed<O: Observer>(settings: Settings, observer: O) -> Result<Network, LinkError> {
         check(&settings)?;
         match settings.back_end {
@@ -193,7 +193,7 @@ impl Network {
         self.groups.len()
     }
 
-    /// The links, by group, as they were asked for.
+    /// The links, by group, as configured.
     pub fn links(&self) -> &[Link] {
         &self.settings.links
     }
@@ -253,7 +253,7 @@ impl Network {
         }
     }
 
-    /// Is it at work? If not, [`stop`](Self::stop) says why, and packets do not get where they should.
+    /// Is it running? If not, [`stop`](Self::stop) returns why, and packets are not forwarded.
     pub fn is_running(&self) -> bool {
         match &self.carrier {
             Carrier::Star(star) => star.is_running(),
@@ -308,8 +308,8 @@ impl Side {
         Side::make(&format!("link {name}"), "wan0", &group_addresses(group, settings), &everything(), settings)
     }
 
-    /// A namespace with `addresses` on its loopback, where they hold whichever interface is used, and no other interface yet. The
-    /// last value tells whether it has IPv6.
+    /// A namespace with `addresses` on its loopback, where they are valid for every interface, and no other interface yet. The
+    /// last value is whether it has IPv6.
     fn bare(name: &str, addresses: &[(IpAddr, u8)]) -> Result<(Side, bool), LinkError> {
         let namespace = Namespace::create(name)?;
         let (netlink, ipv6) = namespace.enter(|| {
@@ -328,8 +328,8 @@ impl Side {
         End { namespace: &self.namespace, netlink, interface, routes }
     }
 
-    /// A namespace with loopback and an interface that has `addresses` and the default routes `defaults`. The last
-    /// value tells whether it has IPv6.
+    /// A namespace with loopback and an interface that has `addresses` and the default routes `defaults`. The last value is
+    /// whether it has IPv6.
     fn make(
         name: &str,
         interface: &str,
@@ -374,7 +374,7 @@ fn everything() -> [IpAddr; 2] {
     [Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()]
 }
 
-/// Gives an interface addresses; tells whether there is IPv6.
+/// Assigns addresses to an interface; returns whether there is IPv6.
 fn add_addresses(netlink: &mut Netlink, index: u32, addresses: &[(IpAddr, u8)]) -> Result<bool, LinkError> {
     let mut ipv6 = true;
     for (address, prefix) in addresses {

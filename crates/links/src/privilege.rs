@@ -57,7 +57,7 @@ impl Capabilities {
     }
 }
 
-/// Finds out what is there by trying it in namespaces that are thrown away. Nothing outside of them is touched.
+/// Checks what is available by trying it in temporary namespaces. Nothing outside of them is changed.
 pub fn probe() -> Capabilities {
     let privilege = privilege();
     let none = || Err("no namespace to make one in".to_owned());
@@ -138,7 +138,7 @@ fn has_sys_admin() -> bool {
     bits.is_some_and(|bits| bits >> SYS_ADMIN & 1 == 1)
 }
 
-/// Makes a user namespace, with an interface in it if asked, in a child process that ends before it runs anything.
+/// Makes a user namespace, with an interface in it if requested, in a child process that ends before it runs a program.
 fn attempt(with_interface: bool) -> io::Result<()> {
     let mut command = Command::new("/proc/self/exe");
     let steps = move || {
@@ -158,7 +158,7 @@ fn attempt(with_interface: bool) -> io::Result<()> {
         Err(error) if error.raw_os_error() == Some(libc::ECANCELED) => Ok(()),
         Err(error) => Err(error),
         Ok(mut child) => {
-            // Cannot be: the closure never says yes. Should it, the child is not left running.
+            // Impossible: the closure never returns success. If it did, the child must not be left running.
             child.kill()?;
             child.wait().map(drop)
         }

@@ -1,4 +1,4 @@
-//! What sockets tell about where they are and how they fare.
+//! Namespace and counters of sockets.
 
 use std::fs::File;
 use std::io;

@@ -18,7 +18,7 @@ pub fn open(name: &str) -> Result<File, LinkError> {
     Ok(file)
 }
 
-/// Can an interface be made? Allocates nothing, so that a child process may ask before it runs its program.
+/// Can an interface be made? Allocates nothing, so that a child process may call it before it runs its program.
 pub fn try_open() -> io::Result<()> {
     attach(&device()?, "probe0")
 }

@@ -43,7 +43,7 @@ fn five_milliseconds_each_way_are_ten_for_both() {
         let times = round_trips(&group_socket(&network, 0, ipv6), &core_socket(&network, ipv6), 100);
         println!("IPv6 {ipv6}: least {:?}, median {:?}, most {:?}", times[0], times[50], times[99]);
         assert!(times[0] >= 10 * MS, "{:?}", times[0]);
-        // Other work on the machine delays the threads of this test, so there is room above.
+        // Other work on the machine delays the threads of this test, so the upper limit has a margin.
         assert!(times[50] < 12 * MS, "{:?}", times[50]);
     }
     let last = stop(network);
@@ -80,7 +80,7 @@ fn what_is_lost_duplicated_and_delivered_agrees_with_the_sockets() {
                 std::thread::sleep(MS);
             }
         }
-        // The last ones are under way; an empty datagram of the core's own ends the count.
+        // The last ones are in flight; an empty datagram of the core's own ends the count.
         let deadline = Instant::now() + common::PATIENCE;
         while network.snapshot().links[0].up.waiting.packets > 0 {
             assert!(Instant::now() < deadline);
@@ -256,7 +256,7 @@ fn odd_packets_are_counted_and_hurt_nobody() {
     assert_eq!(last.snapshot.strays.malformed, 0);
 }
 
-/// Tells of each packet: (last byte, group, way, in, out).
+/// Reports each packet: (last byte, group, way, in, out).
 struct Teller(std::sync::mpsc::Sender<(u8, usize, Way, u64, u64)>);
 
 impl Observer for Teller {

@@ -1,4 +1,4 @@
-//! The kernel's netem does what links ask for, where the kernel has it. Elsewhere these tests say that they are skipped;
+//! The kernel's netem applies the conditions of links, if the kernel has it. Otherwise these tests are skipped;
 //! `.ci/kernel-netem` runs them in a virtual machine.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a failed unwrap is a failed test")]
 
@@ -17,7 +17,7 @@ use pubmark_testing::assert_count_eq;
 
 const MS: Duration = Duration::from_millis(1);
 
-/// A network of the kernel's; `None`, said aloud, where it has no netem.
+/// A network of the kernel's; `None`, with a skip, if it has no netem.
 fn network(settings: Settings) -> Option<Network> {
     if let Err(why) = privilege::probe().kernel_netem {
         pubmark_testing::skip(why);

@@ -1,4 +1,4 @@
-//! TCP on a lossy link: loss, delay and retransmission together give what theory says.
+//! TCP on a lossy link: loss, delay and retransmission together have the throughput that theory predicts.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a failed unwrap is a failed test")]
 
 mod common;

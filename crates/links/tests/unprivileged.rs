@@ -1,4 +1,4 @@
-//! Links without root: this process becomes nobody, then root of a user namespace of its own.
+//! Links without root: this process becomes the user nobody, then root of a user namespace of its own.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a failed unwrap is a failed test")]
 
 mod common;
@@ -34,7 +34,7 @@ fn become_nobody() -> std::io::Result<()> {
     if done { Ok(()) } else { Err(std::io::Error::last_os_error()) }
 }
 
-/// A user namespace without a network of its own: whoever leaves the machine's network is not let in again.
+/// A user namespace without a network of its own: a process that leaves the machine's network cannot enter it again.
 fn a_thread_that_cannot_come_back() {
     become_nobody().unwrap();
     // SAFETY: no pointers are passed; the result is checked.
@@ -51,7 +51,7 @@ fn a_thread_that_cannot_come_back() {
 }
 
 fn main() {
-    // `cargo test -- --list` asks every test for its names.
+    // `cargo test -- --list` calls every test with `--list` for its names.
     if std::env::args().any(|argument| argument == "--list") {
         return println!("links_work_without_root: test");
     }
@@ -60,7 +60,7 @@ fn main() {
         Ok(_) => return links_work_without_root(),
         Err(_) => {}
     }
-    // Nobody may not write where skips are counted, so this process stays what it is.
+    // The user nobody may not write to the file of skips, so this process does not change its user.
     for part in ["caged", "links"] {
         let mut command = std::process::Command::new(std::env::current_exe().unwrap());
         let done = command.env(PART, part).stderr(std::process::Stdio::inherit()).output().unwrap();

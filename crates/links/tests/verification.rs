@@ -1,4 +1,4 @@
-//! Probes tell a link that does what was asked from one that does not.
+//! Probes distinguish a link with the requested conditions from one without.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a failed unwrap is a failed test")]
 
 mod common;
@@ -62,7 +62,7 @@ fn probes_find_links_as_they_were_asked_for() {
         for property in exact {
             assert_eq!(outcome(verification, *property), Some(&Outcome::Met), "{name}: {verification}");
         }
-        // Times are as good as the machine is idle: a busy one is late by more than a check allows, which it must say.
+        // Times are exact only on an idle machine: a busy one is late by more than a check allows, which it must report.
         for check in verification.checks.iter().filter(|check| check.property == Property::Delay) {
             let late = check.measured.unwrap_or(check.asked) - check.asked;
             assert!(check.outcome != Outcome::Missed || late > 0.0, "{name}: too early: {verification}, load {load}");

@@ -1,5 +1,5 @@
-//! [`Clients`] behind a pointer: one compiled form for whoever does not count nanoseconds, such as readiness checks and tests.
-//! The engine's shards know their adapter when they are compiled.
+//! [`Clients`] as a trait object: one compiled form for callers whose speed does not matter, such as readiness checks and
+//! tests. The engine's shards are generic over their adapter.
 
 use crate::clients::{
     Clients, Goodbye, OpenError, Outgoing, SendOutcome, SessionConfig, SessionId, ShardConfig, Waker,

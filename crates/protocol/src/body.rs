@@ -1,5 +1,5 @@
-//! What stands behind the header of a payload: bytes of a pool, from a place that publisher and sequence number give, a document, or what
-//! a template becomes; and these behind the steps of `transform`.
+//! The body of a payload, after its header: bytes of a pool, from an offset that depends on publisher and sequence number, a
+//! document, or the output of a template; and these after the steps of `transform`.
 
 use std::sync::Arc;
 
@@ -8,21 +8,21 @@ use pubmark_model::template::{BodyDraw, Filling, Template};
 
 use crate::transform::TransformedBody;
 
-/// What fills a payload behind its header.
+/// The content of a payload after its header.
 #[derive(Clone, Debug)]
 pub enum Body {
-    /// Bytes of a pool, from a place that depends on publisher and sequence number, going round where it ends.
+    /// Bytes of a pool, from an offset that depends on publisher and sequence number; the pool repeats at its end.
     Pool(Arc<[u8]>),
     /// A document from its beginning, cut or padded with spaces.
     Document(Arc<[u8]>),
-    /// What a template becomes for each message, padded with spaces.
+    /// The output of a template for each message, padded with spaces.
     Template {
         /// The template.
         template: Arc<Template>,
         /// Name of the device, as its fields have it.
         device: Box<str>,
     },
-    /// One of the others behind the steps of `transform`. What is missing of it, as in a probe, is zeros.
+    /// One of the others after the steps of `transform`. Missing bytes, as in a probe, are zeros.
     Transformed(Arc<TransformedBody>),
 }
 
@@ -63,8 +63,7 @@ impl Body {
     }
 }
 
-/// Appends `bytes` bytes of a message's part of the pool from `skipped` on, going round where the pool ends; zeros if it is
-/// empty.
+/// Appends `bytes` bytes of a message's part of the pool from `skipped` on; the pool repeats at its end. Zeros if it is empty.
 pub fn append_pool(pool: &[u8], publisher: u32, sequence: u32, skipped: usize, bytes: usize, out: &mut Vec<u8>) {
     if bytes == 0 {
         return;

@@ -1,4 +1,4 @@
-//! What an adapter and its library can do; differences between protocols are asked here, never by name.
+//! Capabilities of an adapter and its library. The program checks differences between protocols here, never by the protocol's name.
 
 use std::net::IpAddr;
 
@@ -14,27 +14,27 @@ pub enum SentMeans {
     HandedOver,
 }
 
-/// What only some protocols have.
+/// Features of only some protocols.
 #[derive(Clone, Copy, Debug)]
 pub struct Features {
     /// A message goes to one session of a group ([`crate::clients::SessionOptions::shared`]).
     pub shared_subscriptions: bool,
-    /// The system publishes for who goes without a goodbye ([`crate::clients::SessionOptions::will`]).
+    /// The system publishes a will for a client whose connection ends without a goodbye ([`crate::clients::SessionOptions::will`]).
     pub wills: bool,
-    /// It can be made to wait with that.
+    /// The will can be delayed.
     pub will_delay: bool,
-    /// Messages can be told to be dropped when they are old ([`crate::clients::SessionOptions::message_expiry_s`]).
+    /// Messages can have an expiry time after which they are dropped ([`crate::clients::SessionOptions::message_expiry_s`]).
     pub message_expiry: bool,
     /// A number can stand for a topic ([`crate::clients::SessionOptions::topic_alias`]).
     pub topic_alias: bool,
     /// Messages have user properties, in the protocol's own words: a header can travel in one
     /// ([`crate::clients::Publication::header`]), and those of the workload's own ([`crate::clients::Publication::properties`]).
     pub properties: Option<&'static str>,
-    /// Brokers filter a subscription by the content of messages, in the protocol's own words
-    /// ([`crate::clients::SessionOptions::selector`]); publishers say what it may ask about
+    /// Brokers filter a subscription by the content of messages; the protocol's name for that
+    /// ([`crate::clients::SessionOptions::selector`]). Publishers send the fields that a filter may use
     /// ([`crate::clients::SessionOptions::selector_fields`]).
     pub content_filters: Option<&'static str>,
-    /// Clients can log in: with user name and password, or a token in place of the password
+    /// Clients can log in: with user name and password, or with a token instead of the password
     /// ([`crate::clients::SessionConfig::log_in`]).
     pub log_in: bool,
     /// A client can prove anew who it is on its open connection
@@ -42,39 +42,39 @@ pub struct Features {
     pub reauthenticates: bool,
     /// A client can log in with an NKey ([`crate::clients::SessionConfig::nkey`]).
     pub nkeys: bool,
-    /// Each session can show a certificate of its own in TLS ([`crate::clients::SessionConfig::certificate`]).
+    /// Each session can present a certificate of its own in TLS ([`crate::clients::SessionConfig::certificate`]).
     pub own_certificates: bool,
-    /// Its clients are its filters: publishers keep back what nobody asked for ([`crate::events::Event::Withheld`]), subscribers
-    /// get what only begins alike ([`crate::events::Event::PassedOver`]).
+    /// Its clients filter: publishers withhold messages without a subscriber ([`crate::events::Event::Withheld`]), subscribers
+    /// get every message with a matching prefix ([`crate::events::Event::PassedOver`]).
     pub filters_at_clients: bool,
-    /// A system has two ports: devices connect to the one and subscribers to the other.
+    /// A system has two ports: one for devices and one for subscribers.
     pub two_ports: bool,
-    /// There is no broker: clients find each other by themselves.
+    /// There is no broker: clients discover each other.
     pub brokerless: bool,
     /// Each subscriber listens at an endpoint of its own, and each device connects to all of them,
     /// a requester to that of its responder ([`crate::clients::SessionOptions::targets`]).
     pub subscribers_listen: bool,
-    /// What was sent to a session that was going comes again behind what followed it, not before.
+    /// Messages sent to a session that was disconnecting are redelivered after later messages, not before.
     pub redelivers_behind: bool,
-    /// How a message asks for an answer and an answer names its request, in the protocol's own words.
+    /// How requests and replies are marked, with the protocol's own terms.
     pub requests: Option<&'static str>,
-    /// A request goes to its responder alone: who subscribes to its topic besides does not hear it.
+    /// A request goes only to its responder: other subscribers of its topic do not receive it.
     pub only_responders_hear_requests: bool,
-    /// It carries requests and their answers, and no message of another kind.
+    /// It carries only requests and their replies.
     pub only_requests: bool,
-    /// It is spoken over WebSocket too.
+    /// It also works over WebSocket.
     pub websocket: Option<OverWebSocket>,
-    /// It is spoken over UDP, on sockets of ours.
+    /// It uses UDP, on sockets of ours.
     pub datagrams: bool,
-    /// Most sessions that a run can have, where that is fewer than a machine has ports and memory for.
+    /// Most sessions of a run, where that is fewer than a machine has ports and memory for.
     pub maximum_sessions: Option<u32>,
-    /// Most messages a second that a run can have, where a client library loses them beyond.
+    /// Most messages per second of a run, where a client library loses messages beyond that.
     pub maximum_messages_per_s: Option<u32>,
-    /// Its endpoints have settings behind the port. `None`: they end there.
+    /// Its endpoints have settings after the port. `None`: they do not.
     pub settings: Option<EndpointSettings>,
 }
 
-/// How a protocol is spoken over WebSocket.
+/// How a protocol uses WebSocket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OverWebSocket {
     /// Schemes of its endpoints, plain and encrypted; they are among [`Capabilities::schemes`].
@@ -91,7 +91,7 @@ impl OverWebSocket {
 }
 
 impl Features {
-    /// None of them.
+    /// No feature.
     pub const NONE: Features = Features {
         shared_subscriptions: false,
         wills: false,
@@ -120,30 +120,30 @@ impl Features {
     };
 }
 
-/// What stands behind the port of a protocol's endpoints.
+/// The settings after the port of a protocol's endpoints.
 #[derive(Clone, Copy, Debug)]
 pub struct EndpointSettings {
-    /// The sign that it begins with.
+    /// The character that separates them from the port.
     pub begins_with: char,
-    /// What is wrong with it, which begins so.
+    /// Validates them; they start with that character.
     pub check: SettingsCheck,
-    /// What it says so that clients without a broker find each other on several machines, given their addresses; `None` where an
-    /// endpoint's address is enough.
+    /// Returns settings with which clients without a broker on several machines discover each other, given their addresses;
+    /// `None` where an endpoint's address is enough.
     pub finds: Option<fn(&[IpAddr]) -> String>,
 }
 
-/// Says why settings of an endpoint cannot be used, if so.
+/// The reason why settings of an endpoint cannot be used, if they cannot.
 pub type SettingsCheck = fn(&str) -> Result<(), String>;
 
-/// Says why a topic or filter cannot be said in a protocol, if so.
+/// The reason why a topic or filter cannot be expressed in a protocol, if it cannot.
 pub type TopicCheck = fn(&str) -> Result<(), String>;
 
-/// How a protocol keeps the promise of a delivery level.
+/// How a protocol implements a delivery level.
 #[derive(Clone, Copy, Debug)]
 pub struct Level {
     /// The level.
     pub qos: Qos,
-    /// What publishers and subscribers do for it, in the protocol's own words.
+    /// What publishers and subscribers do for it, in the protocol's own terms.
     pub means: &'static str,
 }
 
@@ -172,16 +172,17 @@ pub struct Capabilities {
     pub persistent_sessions: bool,
     /// A goodbye can end such a session ([`crate::clients::Goodbye::Final`]).
     pub ends_sessions: bool,
-    /// What only some protocols have.
+    /// Features of only some protocols.
     pub features: Features,
     /// What `sent` means.
     pub sent_means: SentMeans,
     /// Largest payload that the protocol can carry.
     pub maximum_payload_bytes: u32,
-    /// Can a topic or filter in MQTT's syntax be said in this protocol's? Why not, otherwise. `None`: every one can.
+    /// Checks whether a topic or filter in MQTT's syntax can be expressed in this protocol; the error is the reason. `None`: every one
+    /// can.
     pub check_topic: Option<TopicCheck>,
-    /// Does a message with the second, a topic, get to who subscribes to the first, a filter? Only for protocols that have
-    /// no words for some differences. `None`: always as MQTT says (MQTT 5.0 §4.7).
+    /// Does a subscription to the first, a filter, receive a message with the second, a topic? Only for protocols that cannot
+    /// express some differences. `None`: matching as in MQTT (MQTT 5.0 §4.7).
     pub hears: Option<fn(&str, &str) -> bool>,
 }
 
@@ -196,7 +197,7 @@ impl Capabilities {
         self.qos().any(|offered| offered == qos)
     }
 
-    /// Does a message with this topic get to who subscribes to that filter?
+    /// Does a subscription to that filter receive a message with this topic?
     pub fn hears(&self, filter: &str, topic: &str) -> bool {
         self.hears.map_or_else(|| TopicFilter(filter.to_owned()).matches(topic), |hears| hears(filter, topic))
     }

@@ -1,4 +1,4 @@
-//! Who we are in TLS: a certificate with its key, shown to servers that ask for one.
+//! Our identity in TLS: a certificate with its key, for servers that request one.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,13 +16,13 @@ use pubmark_model::identity::ClientPem;
 use crate::clients::OpenError;
 use crate::endpoint::Identity;
 
-/// How the words begin with which a connection ends whose server wants a certificate that it did not get.
+/// Prefix of the error if a server requires a client certificate and none was configured.
 pub const WANTED: &str = "the server asks for a client certificate and was given none";
-/// How they begin where it got one and does not take it.
+/// Prefix of the error if a server rejected the client certificate.
 pub const NOT_TAKEN: &str = "the server did not take our client certificate";
 
-/// Answers servers that ask for a certificate, and remembers that one asked: in TLS 1.2 the alert for a missing one is the
-/// same as for other failures (RFC 5246 §7.4.6).
+/// Responds to servers that request a certificate, and records that one did: in TLS 1.2 the alert for a missing one is the same
+/// as for other failures (RFC 5246 §7.4.6).
 #[derive(Debug, Default)]
 pub(crate) struct ClientCertificate {
     own: Option<Arc<CertifiedKey>>,
@@ -41,8 +41,8 @@ impl ResolvesClientCert for ClientCertificate {
 }
 
 impl ClientCertificate {
-    /// Reads certificate and key. Fails on files that cannot be read, on one in place of the other, and on a key that does not
-    /// fit the certificate.
+    /// Reads certificate and key. Fails on files that cannot be read, on swapped files, and on a key that does not match the
+    /// certificate.
     pub(crate) fn load(identity: Option<&Identity>, provider: &CryptoProvider) -> Result<ClientCertificate, OpenError> {
         let Some(identity) = identity else { return Ok(ClientCertificate::default()) };
         let chain = certificates(&identity.certificate)?;
@@ -60,7 +60,7 @@ impl ClientCertificate {
         Ok(ClientCertificate { own: Some(Arc::new(own)), asked: AtomicBool::new(false) })
     }
 
-    /// Of a device of its own, from PEM. The reason otherwise, which holds nothing of the key.
+    /// The certificate of one device, from PEM. The error is the reason, which contains nothing of the key.
     pub(crate) fn of_device(pem: &ClientPem, provider: &CryptoProvider) -> Result<ClientCertificate, String> {
         let chain: Result<Vec<CertificateDer<'static>>, pem::Error> =
             CertificateDer::pem_slice_iter(pem.certificate.as_bytes()).collect();
@@ -82,12 +82,12 @@ impl ClientCertificate {
         Ok(ClientCertificate { own: Some(Arc::new(own)), asked: AtomicBool::new(false) })
     }
 
-    /// Did a server ask for a certificate and get none?
+    /// Did a server request a certificate when none was configured?
     pub(crate) fn was_missing(&self) -> bool {
         self.own.is_none() && self.asked.load(Relaxed)
     }
 
-    /// An error of TLS in words; alerts that are about our certificate say so.
+    /// The text of a TLS error; alerts about our certificate are explained.
     pub(crate) fn explain(&self, error: &Error) -> String {
         let Error::AlertReceived(alert) = error else { return error.to_string() };
         if !self.asked.load(Relaxed) || !is_about_certificates(*alert) {
@@ -106,7 +106,7 @@ pub fn check(pem: &ClientPem) -> Result<(), String> {
     ClientCertificate::of_device(pem, &rustls::crypto::ring::default_provider()).map(drop)
 }
 
-/// Alerts with which servers answer a certificate that is missing or not good enough (RFC 8446 §6.2, RFC 5246 §7.2.2).
+/// Alerts that servers send for a certificate that is missing or not accepted (RFC 8446 §6.2, RFC 5246 §7.2.2).
 fn is_about_certificates(alert: AlertDescription) -> bool {
     matches!(
         alert,
@@ -128,7 +128,7 @@ fn shown(path: &Path) -> String {
     path.display().to_string()
 }
 
-/// What is wrong with a PEM file, as people say it.
+/// What is wrong with a PEM file, as text for people.
 fn words(error: pem::Error) -> String {
     match error {
         pem::Error::Io(error) => error.to_string(),
@@ -151,7 +151,7 @@ pub(crate) fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, 
 fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, OpenError> {
     PrivateKeyDer::from_pem_file(path).map_err(|error| {
         let shown = shown(path);
-        // Both ways of saying it: PKCS #8 (RFC 5958) and the header of older files (RFC 1421 §4.6.1.1).
+        // Both forms: PKCS #8 (RFC 5958) and the header of older files (RFC 1421 §4.6.1.1).
         let reason = if holds(path, "ENCRYPTED") {
             format!("it is encrypted; `openssl pkey -in {shown} -out PLAIN` writes it in the clear")
         } else if matches!(error, pem::Error::NoItemsFound) && holds(path, "BEGIN CERTIFICATE") {
@@ -165,7 +165,7 @@ fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, OpenError> {
     })
 }
 
-/// Does a file hold a text? For the words of an error: a file that cannot be read holds none.
+/// Does a file contain a text? For an error message: false for a file that cannot be read.
 fn holds(path: &Path, text: &str) -> bool {
     std::fs::read_to_string(path).is_ok_and(|found| found.contains(text))
 }

@@ -28,16 +28,16 @@ use crate::traffic::Traffic;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId(pub u32);
 
-/// How all connections of a run are made and kept; what a run is given of it goes to its worker processes as it is.
+/// How all connections of a run are made and maintained; a run's worker processes get it unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConnectionSettings {
-    /// Largest packet a peer may send us, in bytes; a larger one ends its connection.
+    /// Largest packet accepted from a peer, in bytes; a larger one ends its connection.
     pub maximum_packet_bytes: usize,
-    /// Take the kernel's receive stamps.
+    /// Use the kernel's receive timestamps.
     pub receive_stamps: bool,
-    /// Seconds of silence after which the client pings; 0 for never.
+    /// Seconds without a packet after which the client pings; 0 for never.
     pub keep_alive_s: u16,
-    /// Each client takes up its own last TLS session when it connects again, as far as the server lets it.
+    /// Each client resumes its own last TLS session when it reconnects, if the server accepts that.
     pub resumes_tls: bool,
     /// The kernel's congestion control for our ends of TCP connections, by its name; the machine's own if `None`.
     pub congestion_control: Option<Arc<str>>,
@@ -58,31 +58,31 @@ impl Default for ConnectionSettings {
     }
 }
 
-/// What holds for all sessions of a shard.
+/// Settings of all sessions of a shard.
 #[derive(Clone, Debug, Default)]
 pub struct ShardConfig {
-    /// Where sessions connect; [`SessionConfig::endpoint`] counts in this list.
+    /// Endpoints of sessions; [`SessionConfig::endpoint`] is an index into this list.
     pub endpoints: Arc<[Endpoint]>,
     /// Addresses that sessions connect from, in turn; the kernel's choice if empty.
     pub sources: Arc<[IpAddr]>,
-    /// Networks that sessions connect from, besides that of the shard's thread; [`SessionConfig::network`] counts in this list.
+    /// Networks that sessions connect from, besides that of the shard's thread; [`SessionConfig::network`] is an index into this list.
     pub networks: Arc<[Arc<dyn Network>]>,
     /// Number of this run; goes into every header.
     pub run: u32,
-    /// Wall clock − `CLOCK_MONOTONIC`, ns, read once for the run: by it due times become those of `{{timestamp}}`.
+    /// Wall clock − `CLOCK_MONOTONIC`, ns, read once for the run: converts due times for `{{timestamp}}`.
     pub wall_ahead_ns: i64,
     /// Bytes that fill the payloads of publications without a body of their own, as a [`Body::Pool`].
     pub body_pool: Arc<[u8]>,
-    /// How its connections are made and kept.
+    /// How its connections are made and maintained.
     pub connections: ConnectionSettings,
 }
 
-/// One thing that a session publishes: a topic with its level, made known once so that a send costs no look-up.
+/// A topic that a session publishes to, with its level; registered once so that a send needs no look-up.
 #[derive(Clone, Debug)]
 pub struct Publication {
     /// The publisher's number in the fleet; goes into every header.
     pub publisher: u32,
-    /// Where to.
+    /// Its topic.
     pub topic: Box<str>,
     /// Delivery level.
     pub qos: Qos,
@@ -93,7 +93,7 @@ pub struct Publication {
     /// Where the headers of its messages are; in properties only if its protocol has them
     /// ([`crate::capabilities::Features::properties`]).
     pub header: HeaderPlace,
-    /// Properties of its messages, keys and values; none where its protocol has none.
+    /// Properties of its messages, keys and values; empty if its protocol has none.
     pub properties: Arc<[(String, String)]>,
 }
 
@@ -102,16 +102,16 @@ pub struct Publication {
 pub struct Subscription {
     /// Filter in MQTT's syntax.
     pub filter: Box<str>,
-    /// Delivery level asked for.
+    /// Requested delivery level.
     pub qos: Qos,
 }
 
 /// A message that the server publishes when a session's connection ends without a goodbye.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Will {
-    /// Number of the publisher in whose name; goes into its header.
+    /// Number of the publisher of the will; goes into its header.
     pub publisher: u32,
-    /// Where to.
+    /// Its topic.
     pub topic: Box<str>,
     /// Delivery level.
     pub qos: Qos,
@@ -119,11 +119,11 @@ pub struct Will {
     pub retain: bool,
     /// Whole payload, bytes; at least [`crate::header::WILL`].
     pub payload_bytes: u16,
-    /// Seconds that the server waits, in case the session is taken up again.
+    /// Seconds that the server waits before it publishes, in case the session is resumed.
     pub delay_s: u32,
 }
 
-/// What a session may ask for besides, where its protocol has it ([`crate::capabilities::Features`]).
+/// Optional features that a session requests, if its protocol has them ([`crate::capabilities::Features`]).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SessionOptions {
     /// Name of a shared group, to which all its subscriptions belong: each message goes to one of the group's sessions.
@@ -132,24 +132,24 @@ pub struct SessionOptions {
     pub will: Option<Box<Will>>,
     /// Seconds after which the server drops a message of the session's that it could not deliver.
     pub message_expiry_s: Option<u32>,
-    /// Let a number stand for a topic from its second message on a connection on, as far as the server allows.
+    /// Use a topic alias from a topic's second message on a connection on, as far as the server allows.
     pub topic_alias: bool,
     /// Type of the device that publishes, for protocols in which a topic has one.
     pub device_type: Option<Arc<str>>,
-    /// Its messages are requests, whose replies come to this topic. It is the filter of the session's only subscription, and
-    /// nothing is sent before that is granted.
+    /// Its messages are requests, whose replies are sent to this topic. It is the filter of the session's only subscription,
+    /// and nothing is sent before that is granted.
     pub reply_topic: Option<Box<str>>,
-    /// Its requests are given up after this time, for adapters that keep something for as long as a reply is awaited.
+    /// Time after which its requests are given up, for adapters with state for each awaited reply.
     pub gives_up_after: Option<Duration>,
-    /// It replies to requests, at this level; what that takes is made ready when it connects.
+    /// It replies to requests, at this level; the adapter prepares for that when it connects.
     pub replies_at: Option<Qos>,
     /// Its subscriptions are of messages for which this selector of JMS holds
     /// ([`pubmark_model::predicate::Predicate::selector`]). A system that does not accept it refuses the subscription.
     pub selector: Option<Arc<str>>,
     /// Fields of its JSON payloads that its messages carry beside them, for selectors.
     pub selector_fields: Option<Arc<SelectorFields>>,
-    /// Of each of its publications that are requests: its responder, for protocols in which a request goes to an address
-    /// of its own. The topics themselves, at the session's own endpoint, where there are none.
+    /// For each of its publications that are requests: its responder, for protocols in which a request goes to an address of
+    /// its own. Otherwise empty: requests go to their topics at the session's own endpoint.
     pub targets: Vec<RequestTarget>,
 }
 
@@ -158,8 +158,8 @@ pub struct SessionOptions {
 pub struct RequestTarget {
     /// The filter by which it receives them.
     pub filter: Arc<str>,
-    /// Where it is, as an index into its own shard's [`ShardConfig::endpoints`]; where subscribers accept connections, it is there
-    /// alone.
+    /// Its endpoint, as an index into its own shard's [`ShardConfig::endpoints`]; where subscribers accept connections, only it
+    /// is at that endpoint.
     pub endpoint: u16,
 }
 
@@ -168,33 +168,33 @@ pub struct RequestTarget {
 pub struct SessionConfig {
     /// Unique over all clients of the run.
     pub client_id: Box<str>,
-    /// Where it connects, as an index into [`ShardConfig::endpoints`].
+    /// Its endpoint, as an index into [`ShardConfig::endpoints`].
     pub endpoint: u16,
-    /// From which of [`ShardConfig::networks`]; that of the shard's thread if `None`.
+    /// Its network, as an index into [`ShardConfig::networks`]; that of the shard's thread if `None`.
     pub network: Option<u16>,
     /// Log-in with a password; the endpoint's if `None`.
     pub credentials: Option<Credentials>,
-    /// Log-in with tokens, in place of every password.
+    /// Log-in with tokens, instead of every password.
     pub token: Option<SessionToken>,
     /// Seed of an NKey that signs its log-ins. Only for adapters with [`crate::capabilities::Features::nkeys`].
     pub nkey: Option<Secret>,
-    /// Certificate that it shows in TLS; the endpoint's if `None`. Only for adapters with
+    /// Certificate that it presents in TLS; the endpoint's if `None`. Only for adapters with
     /// [`crate::capabilities::Features::own_certificates`].
     pub certificate: Option<Arc<ClientPem>>,
-    /// Keep the session when the connection ends.
+    /// Request a persistent session.
     pub persistent: bool,
-    /// Messages sent and not yet acknowledged at most; the server may allow less.
+    /// In-flight window: most messages sent and not yet acknowledged; the server may allow fewer.
     pub in_flight_window: u16,
-    /// What it publishes; [`Outgoing::publication`] counts in this list.
+    /// Its publications; [`Outgoing::publication`] is an index into this list.
     pub publications: Vec<Publication>,
-    /// What it subscribes to after each connect that finds no session.
+    /// Its subscriptions, made after each connect that finds no session.
     pub subscriptions: Vec<Subscription>,
-    /// What it asks for besides.
+    /// Optional features that it requests.
     pub options: SessionOptions,
 }
 
 impl SessionConfig {
-    /// Log-in at its endpoint for one connection: its own, with a token that is signed now if it has such, or the endpoint's.
+    /// Log-in at its endpoint for one connection: its own, with a token signed now if it has one, or the endpoint's.
     pub fn log_in<'a>(&'a self, shard: &'a ShardConfig) -> Option<LogIn<'a>> {
         if let Some(token) = &self.token {
             return Some(token.log_in());
@@ -211,7 +211,7 @@ pub struct Outgoing {
     pub publication: u16,
     /// The publisher's sequence number.
     pub sequence: u32,
-    /// When it was due and handed over.
+    /// Its due time and the time when it was handed over.
     pub timing: Timing,
     /// Of a reaction, whose payload has [`crate::header::REACTION`] bytes at least: the message at the beginning of its chain.
     pub root: Option<Root>,
@@ -219,8 +219,8 @@ pub struct Outgoing {
     pub draw: BodyDraw,
     /// Bytes of its body before the steps of `transform`, without the header; 0 if there are none.
     pub plain_body_bytes: u32,
-    /// Whole payload, with the header if that is in it. Then below [`crate::header::COMPACT`] there is room for none: it is all zeros, and nobody
-    /// can tell whose it is.
+    /// Whole payload, with the header if that is in it. A payload below [`crate::header::COMPACT`] is too small for a header:
+    /// it is all zeros, and its publisher cannot be identified.
     pub payload_bytes: u32,
 }
 
@@ -243,25 +243,26 @@ impl Outgoing {
     }
 }
 
-/// What became of an attempt to send.
+/// Result of an attempt to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SendOutcome {
     /// The adapter has the message; [`crate::events::Event::Written`] or [`crate::events::Event::Abandoned`] will follow.
     Accepted,
-    /// Not now: window or socket full, or not connected. [`crate::events::Event::Writable`] follows when it can be tried again.
+    /// Back-pressure: window or socket buffer full, or not connected. [`crate::events::Event::Writable`] follows when a retry is
+    /// possible.
     WouldBlock,
-    /// Never: larger than the system allows, which is this many bytes.
+    /// Refused for ever: larger than the system's limit, in bytes.
     TooLarge(u32),
 }
 
-/// How a connection is ended.
+/// How a client ends a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Goodbye {
-    /// With the protocol's words; a session that is kept stays.
+    /// With the protocol's goodbye; a persistent session remains.
     Graceful,
-    /// With the protocol's words, for good: the server is told to keep nothing, where the protocol has words for that.
+    /// With the protocol's goodbye, for good: the server is requested to discard the session, if the protocol supports that.
     Final,
-    /// Closed without a word.
+    /// Closed without a goodbye.
     Cut,
 }
 
@@ -270,11 +271,11 @@ pub enum Goodbye {
 pub enum Break {
     /// Both ends: with a reset (RST), which the server sees; [`crate::events::Event::Closed`] follows at once.
     Reset,
-    /// Neither end is told: from now on nothing is sent or received on it, and what we write is taken as a socket takes it,
+    /// Neither end is notified: from now on nothing is sent or received on it, and writes are accepted like those of a socket,
     /// until a buffer is full. The session stays as it is until it notices, or until [`Break::GiveUp`].
     Silence,
-    /// A silenced connection is left as it lies, without a word; [`crate::events::Event::Closed`] follows at once. No effect on one that was not
-    /// silenced, or that the session has left already.
+    /// A silenced connection is abandoned without a packet; [`crate::events::Event::Closed`] follows at once. No effect on one
+    /// that was not silenced, or that the session has left already.
     GiveUp,
 }
 
@@ -290,7 +291,7 @@ pub enum OpenError {
         #[source]
         source: std::io::Error,
     },
-    /// A library that an adapter needs is not there, or not the right one.
+    /// A library that an adapter needs is missing or has the wrong version.
     #[error("{0}")]
     Library(String),
     /// A client program that cannot be used.
@@ -298,7 +299,7 @@ pub enum OpenError {
     Program {
         /// Its command.
         program: String,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
     /// TLS material that cannot be used.
@@ -317,26 +318,27 @@ pub enum OpenError {
         /// What is wrong with it.
         reason: String,
     },
-    /// A key and a certificate that do not go together.
+    /// A key and a certificate that do not match.
     #[error("failed to use `{key}` as the key of `{certificate}`: {reason}")]
     Identity {
         /// File of the certificate.
         certificate: String,
         /// File of the key.
         key: String,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
 }
 
-/// All client sessions of one shard over one protocol. One thread; nothing here blocks but [`Clients::wait`].
+/// All client sessions of one shard over one protocol. One thread; only [`Clients::wait`] blocks.
 ///
-/// Every event goes to the sink of the call in which it is noticed. A session that ended is connected again only by [`Clients::connect`].
+/// Every event goes to the sink of the call in which it is noticed. A session that ended is reconnected only by
+/// [`Clients::connect`].
 pub trait Clients: Sized {
     /// Can its connections be broken by faults ([`Clients::break_connection`])?
     const BREAKS: bool = false;
 
-    /// Do its sessions wait while their subscribers are at work ([`Sink::is_at_work`])?
+    /// Do its sessions pause while their subscribers process a message ([`Sink::is_at_work`])?
     const PAUSES: bool = false;
 
     /// Starts with no sessions.
@@ -345,12 +347,12 @@ pub trait Clients: Sized {
     /// Adds a session, not yet connected.
     fn add_session(&mut self, config: SessionConfig) -> SessionId;
 
-    /// Starts connecting; [`crate::events::Event::Connected`] or [`crate::events::Event::Closed`] follows. Subscriptions are made before `connected` is
-    /// followed by [`crate::events::Event::Subscribed`] for each. No effect on a session that is connecting or connected.
+    /// Starts to connect; [`crate::events::Event::Connected`] or [`crate::events::Event::Closed`] follows. Then
+    /// [`crate::events::Event::Subscribed`] follows for each subscription. No effect on a session that is connecting or connected.
     fn connect(&mut self, session: SessionId, sink: &mut impl Sink);
 
-    /// Ends a connection; everything not written is reported by [`crate::events::Event::Abandoned`], then [`crate::events::Event::Closed`] with
-    /// [`crate::events::Cause::Ours`] follows at once. No effect on a session that has no connection.
+    /// Ends a connection; everything not written is reported by [`crate::events::Event::Abandoned`], then
+    /// [`crate::events::Event::Closed`] with [`crate::events::Cause::Ours`] follows at once. No effect on a session that has no connection.
     fn disconnect(&mut self, session: SessionId, goodbye: Goodbye, sink: &mut impl Sink);
 
     /// Breaks a connection. No effect on a session that has none, and in an adapter that cannot ([`Clients::BREAKS`]).
@@ -358,45 +360,46 @@ pub trait Clients: Sized {
         let _ = (session, how, sink);
     }
 
-    /// Hands over a message; nothing reaches the socket before [`Clients::flush`].
+    /// Hands over a message; nothing is written to the socket before [`Clients::flush`].
     fn send(&mut self, session: SessionId, message: Outgoing) -> SendOutcome;
 
-    /// Hands over a reply to a request that came to this session ([`crate::events::Event::Requested`]); events name it by [`OutgoingReply::token`].
-    /// Never asked of an adapter without [`crate::capabilities::Features::requests`].
+    /// Hands over a reply to a request that arrived at this session ([`crate::events::Event::Requested`]); events name it by
+    /// [`OutgoingReply::token`]. Never called on an adapter without [`crate::capabilities::Features::requests`].
     fn reply(&mut self, session: SessionId, reply: &OutgoingReply<'_>) -> SendOutcome {
         let _ = (session, reply);
         SendOutcome::TooLarge(0)
     }
 
-    /// Writes what was handed over, in as few system calls as it takes.
+    /// Writes what was handed over, in as few system calls as possible.
     fn flush(&mut self, session: SessionId, sink: &mut impl Sink);
 
-    /// A subscriber was done with its message at `due_ns`: hands it the next one, if there is one. What arrived before that time
-    /// is not late by our doing. No effect in an adapter that does not wait ([`Clients::PAUSES`]).
+    /// A subscriber finished its message at `due_ns`: delivers the next one, if there is one. The wait before that time is the
+    /// subscriber's, not receive lateness. No effect in an adapter that does not pause ([`Clients::PAUSES`]).
     fn resume(&mut self, session: SessionId, due_ns: u64, sink: &mut impl Sink) {
         let _ = (session, due_ns, sink);
     }
 
-    /// Waits until something happened, `until_ns` (`CLOCK_MONOTONIC`) has passed, or the waker was used; `None` waits without end, a
-    /// time in the past only looks. It may also end early with nothing to report. When it ended, same clock.
+    /// Waits until something happened, `until_ns` (`CLOCK_MONOTONIC`) has passed, or the waker was used; `None` waits without
+    /// limit, a time in the past only polls. It may also return early with nothing to report. Returns the time when it ended,
+    /// same clock.
     fn wait(&mut self, until_ns: Option<u64>) -> std::io::Result<u64>;
 
-    /// The latest [`Clients::serve`] left something unread: the next wait must be soon.
+    /// The last [`Clients::serve`] left unread data: the next wait must be soon.
     fn has_unread(&self) -> bool;
 
     /// Reports all that happened up to the last [`Clients::wait`], which ended at `now_ns`.
     fn serve(&mut self, now_ns: u64, sink: &mut impl Sink);
 
-    /// One after the other.
+    /// [`Clients::wait`], then [`Clients::serve`].
     fn poll(&mut self, until_ns: Option<u64>, sink: &mut impl Sink) -> std::io::Result<()> {
         let now_ns = self.wait(until_ns)?;
         self.serve(now_ns, sink);
         Ok(())
     }
 
-    /// Of a session that waited and can send now: a time up to which the system surely kept it from sending, ns of
-    /// `CLOCK_MONOTONIC`; what it waited after that may be the generator's. It is of the wait that has just ended, and read once. `None`
-    /// where that is not known: a library speaks with the system.
+    /// For a session that was blocked and can send now: a time until which the system surely prevented it from sending, ns of
+    /// `CLOCK_MONOTONIC`; waiting after that may be the generator's. It is about the wait that has just ended, and can be read
+    /// once. `None` if that is unknown, because a library exchanges packets with the system.
     fn take_free_since_ns(&mut self, session: SessionId) -> Option<u64> {
         let _ = session;
         None
@@ -405,23 +408,24 @@ pub trait Clients: Sized {
     /// Ends a [`Clients::wait`] from another thread.
     fn waker(&self) -> Waker;
 
-    /// Bytes that the kernel still holds unsent for all sessions (SIOCOUTQ), and those that we hold.
+    /// Bytes that the kernel still has to send for all sessions (SIOCOUTQ), and those in our own buffers.
     fn unsent_bytes(&self) -> u64;
 
-    /// Bytes that were read for subscribers at work and not handled yet.
+    /// Bytes that were read for paused subscribers and not handled yet.
     fn held_bytes(&self) -> u64 {
         0
     }
 
-    /// What a session's connections, past and present, have carried since the shard was opened; `None` of a library that
-    /// opens its own sockets, or a kernel that doesn't count.
+    /// The traffic of a session's connections, past and present, since the shard was opened; `None` for a library that opens
+    /// its own sockets, or a kernel that does not count.
     fn traffic(&self, session: SessionId) -> Option<Traffic> {
         let _ = session;
         None
     }
 
-    /// At the end of a run, behind the last [`Clients::disconnect`]: reports [`crate::events::Event::Unacknowledged`] for every message written and
-    /// not acknowledged in a session that was kept. An adapter that keeps no such messages has nothing to report.
+    /// At the end of a run, after the last [`Clients::disconnect`]: reports [`crate::events::Event::Unacknowledged`] for every
+    /// message written and not acknowledged in a persistent session. An adapter that stores no such messages has nothing to
+    /// report.
     fn finish(&mut self, sink: &mut impl Sink) {
         let _ = sink;
     }

@@ -1,4 +1,4 @@
-//! The clocks, read here and nowhere else.
+//! The clocks. No other code reads them.
 
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::run_clock::RunClock;
 
-/// The run's clock that this process follows; null while it follows its machine's.
+/// The run's clock that this process follows; null while it uses the machine's.
 static FOLLOWED: AtomicPtr<RunClock> = AtomicPtr::new(ptr::null_mut());
 
 fn read(clock: libc::clockid_t) -> u64 {
@@ -17,11 +17,11 @@ fn read(clock: libc::clockid_t) -> u64 {
 }
 
 fn followed() -> Option<&'static RunClock> {
-    // SAFETY: null, or what `follow` stored: a reference without an end.
+    // SAFETY: null, or what `follow` stored: a `'static` reference.
     unsafe { FOLLOWED.load(Relaxed).as_ref() }
 }
 
-/// Every later instant of this process is the run's, as this clock tells it once it is set.
+/// From now on, [`monotonic_ns`] in this process is the run's time of this clock, once that is set.
 pub fn follow(clock: &'static RunClock) {
     FOLLOWED.store(ptr::from_ref(clock).cast_mut(), Relaxed);
 }
@@ -35,12 +35,12 @@ pub fn monotonic_ns() -> u64 {
     }
 }
 
-/// `CLOCK_MONOTONIC_RAW` in nanoseconds: the machine's own clock, which no time service steers.
+/// `CLOCK_MONOTONIC_RAW` in nanoseconds: the machine's own clock, which no time service adjusts.
 pub fn raw_ns() -> u64 {
     read(libc::CLOCK_MONOTONIC_RAW)
 }
 
-/// `CLOCK_MONOTONIC` in nanoseconds, whatever clock this process follows: for the kernel, and for what concerns this machine alone.
+/// `CLOCK_MONOTONIC` in nanoseconds, whatever clock this process follows: for the kernel, and for times of this machine only.
 pub fn machine_ns() -> u64 {
     read(libc::CLOCK_MONOTONIC)
 }
@@ -51,21 +51,21 @@ pub fn machine_ahead_ns() -> i64 {
     mapping.map_or(0, |mapping| machine_ns().wrapping_sub(mapping.run_ns(raw_ns())) as i64)
 }
 
-/// Is [`monotonic_ns`] a time that several machines agree on, and that is exact only within a bound?
+/// Is [`monotonic_ns`] a time that several machines share, and that is exact only within a bound?
 pub fn is_shared() -> bool {
     followed().and_then(RunClock::mapping).is_some()
 }
 
-/// How long a length of [`monotonic_ns`] is by the machine's clock, which the kernel sleeps by.
+/// Converts a length of [`monotonic_ns`] to the machine's clock, which the kernel's sleeps use.
 pub fn machine_length(length_ns: u64) -> Duration {
     let mapping = followed().and_then(RunClock::mapping);
     Duration::from_nanos(mapping.map_or(length_ns, |mapping| mapping.local_length_ns(length_ns)))
 }
 
-/// Lets sleeps of the calling thread end when they should: the kernel may otherwise let ordinary threads sleep 50 µs longer, to wake up
+/// Makes sleeps of the calling thread end on time: the kernel may otherwise let ordinary threads sleep 50 µs longer, to wake up
 /// several at once.
 pub fn make_sleeps_exact() {
-    // SAFETY: numbers alone. It cannot fail for the calling thread, and nothing but punctuality depends on it.
+    // SAFETY: numbers only. It cannot fail for the calling thread, and only the exactness of sleeps depends on it.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong) };
 }
 

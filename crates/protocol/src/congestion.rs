@@ -1,4 +1,4 @@
-//! TCP's congestion control: which of the kernel's algorithms a socket sends with.
+//! TCP congestion control: the kernel's algorithm that a socket sends with.
 
 use std::fs;
 use std::io;
@@ -8,7 +8,7 @@ use libc::socklen_t;
 
 use crate::socket::SocketFactory;
 
-/// Longest name, with its end (TCP_CA_NAME_MAX of linux/tcp.h).
+/// Longest name, with its terminating zero (TCP_CA_NAME_MAX of linux/tcp.h).
 const NAME_BYTES: usize = 16;
 
 /// Why an algorithm cannot be used.
@@ -20,29 +20,29 @@ pub enum CongestionError {
         /// The name.
         name: String,
     },
-    /// It is there, and not for everybody.
+    /// It exists, but not for unprivileged users.
     #[error("congestion control `{name}` is for administrators on this machine")]
     NotAllowed {
         /// The name.
         name: String,
     },
-    /// It could not be tried.
+    /// The test failed.
     #[error("failed to try congestion control `{name}`")]
     Untried {
         /// The name.
         name: String,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
 }
 
-/// Algorithms that are there, as the kernel lists them; one that is a module and not loaded is not among them. Empty where the list
-/// cannot be read.
+/// Available algorithms, as the kernel lists them; a module that is not loaded is not among them. Empty if the list cannot be
+/// read.
 pub fn available() -> Vec<String> {
     listed("/proc/sys/net/ipv4/tcp_available_congestion_control")
 }
 
-/// Those that everybody may use.
+/// Those that unprivileged users may use.
 pub fn allowed() -> Vec<String> {
     listed("/proc/sys/net/ipv4/tcp_allowed_congestion_control")
 }
@@ -51,10 +51,10 @@ fn listed(path: &str) -> Vec<String> {
     fs::read_to_string(path).unwrap_or_default().split_whitespace().map(str::to_owned).collect()
 }
 
-/// Can it be used? Tried on a socket that goes away at once.
+/// Checks whether it can be used, on a temporary socket.
 ///
 /// # Errors
-/// There is none of that name, or it is not for us.
+/// There is none of that name, or it is not allowed.
 pub fn check(name: &str) -> Result<(), CongestionError> {
     let of = || name.to_owned();
     let socket = SocketFactory::default().make(None, libc::AF_INET, libc::SOCK_STREAM);
@@ -66,10 +66,10 @@ pub fn check(name: &str) -> Result<(), CongestionError> {
     })
 }
 
-/// Lets a socket send with it.
+/// Makes a socket send with it.
 ///
 /// # Errors
-/// What the kernel says: ENOENT where it has none of that name, EPERM where it is not for us.
+/// The kernel's error: ENOENT if there is none of that name, EPERM if it is not allowed.
 pub fn set(socket: BorrowedFd<'_>, name: &str) -> io::Result<()> {
     let length = name.len() as socklen_t;
     // SAFETY: the value is `length` bytes of a live string.
@@ -79,10 +79,10 @@ pub fn set(socket: BorrowedFd<'_>, name: &str) -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// What a socket sends with.
+/// The algorithm of a socket.
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's error.
 pub fn of(socket: BorrowedFd<'_>) -> io::Result<String> {
     let mut name = [0_u8; NAME_BYTES];
     let mut length = NAME_BYTES as socklen_t;

@@ -1,5 +1,5 @@
-//! Datagrams without blocking: a connected UDP socket, and reading many messages in one system call, each with the kernel's
-//! receive stamp of its own.
+//! Non-blocking datagrams: a connected UDP socket, and reading many messages in one system call, each with its own receive
+//! timestamp of the kernel.
 
 use std::io;
 use std::net::{Ipv6Addr, SocketAddr, SocketAddrV6, UdpSocket};
@@ -8,18 +8,18 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use crate::receive::{self, Control};
 use crate::socket::{SocketFactory, family, set_option, with_address};
 
-/// Datagrams read in one system call at most.
+/// Most datagrams read in one system call.
 pub const AT_A_TIME: usize = 16;
-/// Room for each: no datagram is longer (a UDP length has 16 bits).
+/// Buffer space for each: no datagram is longer (a UDP length has 16 bits).
 const ROOM_BYTES: usize = 64 * 1024;
-/// `sk_meminfo`'s place of the datagrams that found no room (`linux/sock_diag.h`, SK_MEMINFO_DROPS).
+/// Index in `sk_meminfo` of the datagrams dropped for lack of buffer space (`linux/sock_diag.h`, SK_MEMINFO_DROPS).
 const MEMINFO_DROPS: usize = 8;
 const MEMINFO_VALUES: usize = 9;
 /// `SO_MEMINFO` of `asm-generic/socket.h`.
 const SO_MEMINFO: libc::c_int = 55;
 
 impl SocketFactory {
-    /// A UDP socket with this peer: it hears nobody else, and is told when nobody listens there.
+    /// A UDP socket connected to this peer: it receives only from that peer, and gets an error when no socket is bound there.
     pub fn connect_datagrams(&mut self, network: Option<u16>, address: SocketAddr) -> io::Result<DatagramSocket> {
         let socket = UdpSocket::from(self.make(network, family(address), libc::SOCK_DGRAM)?);
         if self.receive_stamps {
@@ -35,7 +35,7 @@ impl SocketFactory {
         Ok(DatagramSocket { socket })
     }
 
-    /// A UDP socket that hears everybody, at this address, with the kernel's stamps if the factory's sockets have them.
+    /// A UDP socket bound to this address that receives from any peer, with the kernel's timestamps if the factory's sockets have them.
     pub fn listen_datagrams(&self, address: SocketAddr) -> io::Result<DatagramSocket> {
         let socket = DatagramSocket::bind(address)?;
         if self.receive_stamps {
@@ -52,25 +52,25 @@ pub struct DatagramSocket {
 }
 
 impl DatagramSocket {
-    /// A socket that hears everybody, at this address.
+    /// A socket bound to this address that receives from any peer.
     pub fn bind(address: SocketAddr) -> io::Result<DatagramSocket> {
         let socket = UdpSocket::bind(address)?;
         socket.set_nonblocking(true)?;
         Ok(DatagramSocket { socket })
     }
 
-    /// Where it is.
+    /// Its address.
     pub fn local_address(&self) -> io::Result<SocketAddr> {
         self.socket.local_addr()
     }
 
-    /// Asks for room for so many received bytes, as [`enlarge_receive_buffer`] does.
+    /// Requests a receive buffer of so many bytes, as [`enlarge_receive_buffer`] does.
     pub fn enlarge_receive_buffer(&self, bytes: libc::c_int) -> io::Result<()> {
         enlarge_receive_buffer(self.as_fd(), bytes)
     }
 
-    /// Sends one datagram to the peer. A full socket is `WouldBlock`; an earlier datagram that nobody listened for is
-    /// `ConnectionRefused`, and this one was not sent.
+    /// Sends one datagram to the peer. `WouldBlock` if the socket's buffer is full; `ConnectionRefused` if an earlier datagram
+    /// found no bound socket: then this one was not sent.
     pub fn send(&self, bytes: &[u8]) -> io::Result<()> {
         loop {
             match self.socket.send(bytes) {
@@ -90,7 +90,7 @@ impl DatagramSocket {
         }
     }
 
-    /// Bytes that the kernel still has to send (SIOCOUTQ); 0 where it cannot say.
+    /// Bytes that the kernel still has to send (SIOCOUTQ); 0 if it does not report them.
     pub fn unsent_bytes(&self) -> u64 {
         let mut bytes: libc::c_int = 0;
         // SAFETY: TIOCOUTQ (SIOCOUTQ for sockets) writes one c_int.
@@ -98,20 +98,19 @@ impl DatagramSocket {
         if result < 0 { 0 } else { u64::try_from(bytes).unwrap_or(0) }
     }
 
-    /// Datagrams that the kernel threw away, as [`overflowed`] tells.
+    /// Datagrams that the kernel dropped, see [`overflowed`].
     pub fn overflowed(&self) -> Option<u64> {
         overflowed(self.as_fd())
     }
 }
 
-/// Asks for room for so many received bytes of a socket: past the system's limit (`net.core.rmem_max`) where we may, up to
-/// it otherwise.
+/// Requests a receive buffer of so many bytes: above the system's limit (`net.core.rmem_max`) if permitted, up to it otherwise.
 pub fn enlarge_receive_buffer(socket: BorrowedFd<'_>, bytes: libc::c_int) -> io::Result<()> {
     set_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, bytes)
         .or_else(|_| set_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUF, bytes))
 }
 
-/// Datagrams that the kernel threw away because the socket's room was full; `None` where it cannot say.
+/// Datagrams that the kernel dropped because the socket's buffer was full; `None` if it does not report them.
 pub fn overflowed(socket: BorrowedFd<'_>) -> Option<u64> {
     let mut values = [0u32; MEMINFO_VALUES];
     let mut length = size_of_val(&values) as libc::socklen_t;
@@ -134,13 +133,13 @@ impl AsFd for DatagramSocket {
 pub struct Datagram<'a> {
     /// All of it.
     pub bytes: &'a [u8],
-    /// Who sent it.
+    /// Its sender.
     pub from: Option<SocketAddr>,
     /// The kernel's receive stamp, ns of `CLOCK_REALTIME`, if stamps are on.
     pub stamp_realtime_ns: Option<u64>,
 }
 
-/// Room for the datagrams of one read; one for all sockets of a shard. Its memory is touched as far as datagrams are long.
+/// Buffers for the datagrams of one read; one for all sockets of a shard. Its memory is used only as far as datagrams are long.
 #[derive(Debug, Default)]
 pub struct Datagrams {
     bytes: Vec<u8>,
@@ -155,8 +154,8 @@ struct Entry {
 }
 
 impl Datagrams {
-    /// Reads what has come, at most [`AT_A_TIME`] datagrams, and returns their number: fewer than that if the socket is
-    /// empty now. An error (`WouldBlock` for an empty socket) comes only if none could be read.
+    /// Reads the datagrams that have arrived, at most [`AT_A_TIME`], and returns their number: fewer than that if the socket is
+    /// empty now. An error (`WouldBlock` for an empty socket) is returned only if none could be read.
     pub fn read(&mut self, socket: BorrowedFd<'_>) -> io::Result<usize> {
         self.entries.clear();
         self.bytes.resize(AT_A_TIME * ROOM_BYTES, 0);
@@ -223,7 +222,7 @@ fn address_of(name: &libc::sockaddr_storage, length: libc::socklen_t) -> Option<
     let length = length as usize;
     match libc::c_int::from(name.ss_family) {
         libc::AF_INET if length >= size_of::<libc::sockaddr_in>() => {
-            // SAFETY: the family says that it is one, and a sockaddr_storage has its size and alignment at least.
+            // SAFETY: the family shows the type, and a sockaddr_storage has its size and alignment at least.
             let found = unsafe { &*(&raw const *name).cast::<libc::sockaddr_in>() };
             Some(SocketAddr::from((found.sin_addr.s_addr.to_ne_bytes(), u16::from_be(found.sin_port))))
         }
@@ -280,7 +279,7 @@ mod tests {
         let server = factory.listen_datagrams("127.0.0.1:0".parse().unwrap()).unwrap();
         let client = factory.connect_datagrams(None, server.local_address().unwrap()).unwrap();
         let mut datagrams = Datagrams::default();
-        // The kernel begins to stamp a moment after it was asked (`net_enable_timestamp` puts that off).
+        // The kernel starts to add timestamps with a delay (`net_enable_timestamp` defers it).
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
         loop {
             client.send(b"when?").unwrap();

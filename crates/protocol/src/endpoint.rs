@@ -1,4 +1,4 @@
-//! Where a system listens.
+//! Address of a system.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -15,22 +15,22 @@ pub struct Endpoint {
     pub address: SocketAddr,
     /// Encrypt, and how to check the server.
     pub tls: Option<Tls>,
-    /// Log-in for sessions that bring none of their own.
+    /// Log-in for sessions that have none of their own.
     pub credentials: Option<Credentials>,
-    /// Speak over a WebSocket.
+    /// Use a WebSocket.
     pub upgrade: Option<Upgrade>,
-    /// What stands behind the port, for protocols whose endpoints say more ([`crate::capabilities::Features::settings`]).
+    /// Settings after the port, for protocols whose endpoints have some ([`crate::capabilities::Features::settings`]).
     pub settings: Option<Box<str>>,
 }
 
 /// The request that turns a connection into a WebSocket (RFC 6455 §4.1).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Upgrade {
-    /// `Host`: name or address, and the port where it is not the scheme's own. Printable ASCII.
+    /// `Host`: name or address, and the port if it is not the scheme's default. Printable ASCII.
     pub host: String,
-    /// What is asked for, from `/` on. Printable ASCII.
+    /// The requested path, from `/` on. Printable ASCII.
     pub path: String,
-    /// What is spoken on it, by its registered name.
+    /// The subprotocol, by its registered name.
     pub subprotocol: String,
 }
 
@@ -41,14 +41,14 @@ pub struct Tls {
     pub server_name: String,
     /// PEM file of the authorities trusted; `None` accepts any certificate (recorded as a deviation).
     pub authorities: Option<PathBuf>,
-    /// What we show to a server that asks who we are.
+    /// The certificate for a server that requests one.
     pub identity: Option<Identity>,
 }
 
 /// A certificate of ours.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
-    /// PEM file of the certificate, with its chain behind it.
+    /// PEM file of the certificate, followed by its chain.
     pub certificate: PathBuf,
     /// PEM file of its key, not encrypted.
     pub key: PathBuf,

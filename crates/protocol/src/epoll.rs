@@ -1,6 +1,6 @@
-//! epoll: which descriptors are ready, and until when that is waited for, to the nanosecond.
+//! epoll: which descriptors are ready, with timeouts in nanoseconds.
 //!
-//! Clients use it through [`crate::reactor::Reactor`], edge-triggered; the built-in brokers and the emulator of links use it
+//! Clients use it through [`crate::reactor::Reactor`], edge-triggered; the built-in brokers and the link emulator use it
 //! level-triggered.
 
 use std::io;
@@ -8,16 +8,16 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-/// What a descriptor is watched for.
+/// The readiness that a descriptor is watched for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interest {
     /// Level-triggered: reported by each wait while there is something to read.
     Read,
-    /// The same, and while there is room to write.
+    /// The same, and while it is writable.
     ReadWrite,
-    /// Edge-triggered: reported when something came.
+    /// Edge-triggered: reported when data arrived.
     ReadEdges,
-    /// The same, and when there is room again after a write found none, or when the peer ended the stream.
+    /// The same, and when it is writable again after a write would have blocked, or when the peer ended the stream.
     AllEdges,
 }
 
@@ -41,12 +41,12 @@ pub struct Event {
 }
 
 impl Event {
-    /// Reading finds something: bytes, the end, or an error.
+    /// A read returns bytes, the end, or an error.
     pub fn is_readable(self) -> bool {
         self.flags & (libc::EPOLLIN | libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR) != 0
     }
 
-    /// There is room to write.
+    /// It is writable.
     pub fn has_room(self) -> bool {
         self.flags & libc::EPOLLOUT != 0
     }
@@ -62,7 +62,7 @@ impl Event {
     }
 }
 
-/// What waits found, as many at a time as there is room for; others follow with the next wait.
+/// Results of waits, limited by the capacity; others follow with the next wait.
 #[derive(Debug)]
 pub struct Events {
     list: Vec<libc::epoll_event>,
@@ -70,7 +70,7 @@ pub struct Events {
 }
 
 impl Events {
-    /// Room for so many.
+    /// Capacity for so many.
     pub fn with_room(most: usize) -> Events {
         Events { list: vec![libc::epoll_event { events: 0, u64: 0 }; most], count: 0 }
     }
@@ -80,7 +80,7 @@ impl Events {
         self.count
     }
 
-    /// Did the last wait fill the room? Then there may be more.
+    /// Did the last wait fill the capacity? Then there may be more.
     pub fn is_full(&self) -> bool {
         self.count == self.list.len()
     }
@@ -100,7 +100,7 @@ impl Events {
 #[derive(Debug)]
 pub struct Epoll {
     descriptor: OwnedFd,
-    /// The kernel may have `epoll_pwait2` (Linux 5.11), which takes nanoseconds.
+    /// The kernel may have `epoll_pwait2` (Linux 5.11), whose timeout is in nanoseconds.
     exact: AtomicBool,
 }
 
@@ -146,15 +146,15 @@ impl Epoll {
 
     fn control(&self, operation: libc::c_int, descriptor: RawFd, flags: libc::c_int, key: u64) -> io::Result<()> {
         let mut event = libc::epoll_event { events: flags as u32, u64: key };
-        // SAFETY: `event` lives through the call; a descriptor that is none is answered with an error.
+        // SAFETY: `event` lives through the call; an invalid descriptor only causes an error.
         let result = unsafe { libc::epoll_ctl(self.descriptor.as_raw_fd(), operation, descriptor, &raw mut event) };
         if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// Waits until a descriptor is ready or the time is over; without a time until one is ready. No time at all only looks.
+    /// Waits until a descriptor is ready or the time is over; without a time until one is ready. A time of zero returns at once.
     ///
     /// # Errors
-    /// [`io::ErrorKind::Interrupted`] where a signal ended the wait; nothing was found then.
+    /// [`io::ErrorKind::Interrupted`] if a signal ended the wait; there are no events then.
     pub fn wait(&self, events: &mut Events, timeout: Option<Duration>) -> io::Result<()> {
         events.count = 0;
         let count = match timeout {

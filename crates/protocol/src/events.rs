@@ -1,4 +1,4 @@
-//! What an adapter tells the engine.
+//! Events that an adapter reports to the engine.
 
 use std::borrow::Cow;
 
@@ -19,29 +19,29 @@ pub struct Token {
     pub sequence: u32,
 }
 
-/// What the server said when it accepted a connection.
+/// What the server announced when it accepted a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Connected {
-    /// The server still had our session.
+    /// The server still had the session.
     pub session_present: bool,
-    /// In-flight messages the server allows, if it says so.
+    /// In-flight messages the server allows, if it announces that.
     pub receive_maximum: Option<u16>,
-    /// Largest packet the server takes, if it says so.
+    /// Largest packet the server accepts, if it announces that.
     pub maximum_packet_bytes: Option<u32>,
-    /// Highest level the server takes for publishing, if below ours.
+    /// Highest level the server accepts for publishing, if below ours.
     pub maximum_qos: Option<Qos>,
-    /// A number in place of topics was asked for, and the server takes none.
+    /// Topic aliases were requested, and the server accepts none.
     pub topic_alias_refused: bool,
 }
 
-/// TLS was agreed on.
+/// The TLS handshake is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Secured {
-    /// When it began: TCP was connected, or both sides had said in the clear that they want it. ns of `CLOCK_MONOTONIC`.
+    /// When it began: TCP was connected, or both sides had agreed on TLS in the clear. ns of `CLOCK_MONOTONIC`.
     pub began_ns: u64,
-    /// When our side of it was done, same clock; what checking and deciphering took is in it.
+    /// When our side of it was complete, same clock; the time for verifying and decrypting is included.
     pub done_ns: u64,
-    /// How.
+    /// The result of the handshake.
     pub agreed: Agreed,
 }
 
@@ -50,7 +50,7 @@ pub struct Secured {
 pub struct Reason {
     /// The code.
     pub code: Option<u8>,
-    /// The code's name, or the words themselves.
+    /// The code's name, or the server's text.
     pub text: Cow<'static, str>,
 }
 
@@ -60,7 +60,7 @@ impl Reason {
         Reason { code: Some(code), text: Cow::Borrowed(text) }
     }
 
-    /// Words alone.
+    /// A reason with text only.
     pub fn words(text: impl Into<Cow<'static, str>>) -> Reason {
         Reason { code: None, text: text.into() }
     }
@@ -73,10 +73,10 @@ impl std::fmt::Display for Reason {
     }
 }
 
-/// Stands in the words of [`Cause::Protocol`] before what a server said that speaks another protocol, which follows between backticks.
+/// In the text of [`Cause::Protocol`], precedes the bytes of a server of another protocol, which follow between backticks.
 pub const ANSWERED: &str = "; it answered ";
 
-/// Why a connection ended, or was never made.
+/// Why a connection ended or failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// We ended it ([`crate::clients::Clients::disconnect`]).
@@ -87,20 +87,20 @@ pub enum Cause {
     Refused(Reason),
     /// Wrong or missing user name or password; of a session that was up, the log-in holds no longer.
     NotAuthorized(Reason),
-    /// TLS could not be agreed.
+    /// The TLS handshake failed.
     Tls(String),
-    /// The server said goodbye.
+    /// The server closed it with a goodbye.
     Server {
         /// Why.
         reason: Reason,
-        /// The server calls one of our packets too large.
+        /// The server rejects one of our packets as too large.
         too_large: bool,
     },
-    /// The connection was reset or closed without a word.
+    /// The connection was reset or closed without a goodbye.
     Dropped(String),
-    /// The server stopped answering our pings.
+    /// The server stopped responding to our pings.
     Silent,
-    /// The server broke the protocol; what it did.
+    /// The server violated the protocol; the violation.
     Protocol(String),
 }
 
@@ -109,17 +109,17 @@ pub enum Cause {
 pub struct Delivery<'a> {
     /// The payload, whole.
     pub payload: &'a [u8],
-    /// The text of its property for a header; `None` if it has none: then its header is at the front of the payload.
+    /// The text of its header property; `None` if it has none: then its header is at the front of the payload.
     pub header: Option<&'a [u8]>,
-    /// Sent because we subscribed, not because it was published now.
+    /// Sent because of the subscription, not because it was published now.
     pub retained: bool,
     /// Time after the read that completed it, ns of `CLOCK_MONOTONIC`.
     pub at_ns: u64,
-    /// Time of the last read that left the socket empty (or of the connect), same clock: the message was not there then.
-    /// `None` where a library reads its sockets itself: then nobody knows.
+    /// Time of the last read that left the socket empty (or of the connect), same clock: the message had not arrived then.
+    /// `None` if a library reads its sockets itself: then it is unknown.
     pub empty_at_ns: Option<u64>,
-    /// The kernel's receive stamp of the last byte of the read that completed it, moved to `CLOCK_MONOTONIC`; and it is
-    /// this message's own (the last one completed by that read), so that it bounds its lateness.
+    /// The kernel's receive timestamp of the last byte of the read that completed it, converted to `CLOCK_MONOTONIC`. Only if
+    /// it is this message's own (the last one completed by that read), so that it bounds its lateness.
     pub kernel_ns: Option<u64>,
 }
 
@@ -133,34 +133,35 @@ impl Delivery<'_> {
         }
     }
 
-    /// The latest time at which the message had surely not come, ns of `CLOCK_MONOTONIC`; `None` where nobody knows.
+    /// The latest time at which the message had surely not arrived, ns of `CLOCK_MONOTONIC`; `None` if unknown.
     #[inline]
     pub fn absent_at_ns(&self) -> Option<u64> {
         self.empty_at_ns.max(self.kernel_ns)
     }
 
-    /// How long the message, due at `due_ns`, lay in the socket before it was read, at most, ns: all of its time if nobody knows.
+    /// Receive lateness: how long the message, due at `due_ns`, lay in the socket before it was read, at most, ns. The time since it was
+    /// due if unknown.
     #[inline]
     pub fn late_ns(&self, due_ns: u64) -> u64 {
         self.at_ns.saturating_sub(self.absent_at_ns().unwrap_or(0).max(due_ns))
     }
 }
 
-/// Something that became of a session or of its messages.
+/// An event of a session or of its messages.
 #[derive(Clone, Debug)]
 pub enum Event<'a> {
-    /// TLS was agreed on; the protocol's own opening follows.
+    /// The TLS handshake is complete; the protocol's own handshake follows.
     Secured(Secured),
     /// The server accepted the session.
     Connected(Connected),
-    /// The server responded to a subscription.
+    /// The server acknowledged a subscription.
     Subscribed {
         /// Its index in the session's list.
         index: usize,
         /// The level that was granted, or why none was.
         granted: Result<Qos, Reason>,
     },
-    /// The connection ended or was not made.
+    /// The connection ended or failed.
     Closed(Cause),
     /// The last byte of a message was accepted by the socket.
     Written {
@@ -171,10 +172,10 @@ pub enum Event<'a> {
         /// When its last byte was accepted, same clock.
         written_ns: u64,
     },
-    /// A message was taken and goes nowhere, as the protocol has it: its sender keeps back what nobody at the other end asked for.
-    /// [`Event::Written`] follows at once, as it is handed to the system for all that its sender can know.
+    /// A message was accepted and not sent, as the protocol requires: there is no subscriber for it. [`Event::Written`] follows
+    /// at once, as for the sender it is handed to the system.
     Withheld(Token),
-    /// The server took responsibility for a message (QoS 1: PUBACK, QoS 2: PUBREC), or refused it.
+    /// The server acknowledged a message (QoS 1: PUBACK, QoS 2: PUBREC), or refused it.
     Acknowledged {
         /// The message.
         token: Token,
@@ -183,50 +184,50 @@ pub enum Event<'a> {
     },
     /// The message was handed over but its last byte never reached the socket: its connection ended first.
     Abandoned(Token),
-    /// Written, not acknowledged, and the session is gone: nobody can know. Comes when the session is known to be lost
-    /// (clean session: with [`Event::Closed`]; persistent: on a connect without session, or at the end).
+    /// Written, not acknowledged, and the session is gone: its delivery is unknown. Reported when the session is known to be
+    /// lost (clean session: with [`Event::Closed`]; persistent: on a connect without session, or at the end).
     Unacknowledged(Token),
     /// The server took a new token on an open connection.
     Reauthenticated,
     /// Sent again after a reconnect that found the session.
     Resent(Token),
-    /// A session that said [`crate::clients::SendOutcome::WouldBlock`] can take messages again.
+    /// A session that returned [`crate::clients::SendOutcome::WouldBlock`] can accept messages again.
     Writable,
-    /// A message arrived that none of the session's filters chooses: what it asks for in the protocol's words is more.
+    /// A message arrived that matches none of the session's filters: the subscription in the protocol is wider than the filter.
     PassedOver,
-    /// So many messages arrived and were dropped by the adapter, because the shard did not take them in time.
+    /// So many messages arrived and were dropped by the adapter, because the shard did not read them in time.
     Missed(u64),
-    /// The client program said something that cannot be true. Of no session where it names none that there is.
+    /// The client program reported something that cannot be true. Without a session if it names none that exists.
     Misreported(Misreport),
-    /// The client program ended, stalled or broke its protocol: how. Each of its connections is closed behind it; of no session.
+    /// The client program ended, stalled or violated its protocol: how. Each of its connections is closed after it; without a session.
     ProgramEnded(&'a str),
-    /// So long it took until the client program had answered a ping, ns; of no session.
+    /// Time until the client program responded to a ping, ns; without a session.
     ProgramRoundTrip(u64),
     /// A message arrived.
     Delivered(Delivery<'a>),
-    /// A message arrived that asks for a reply; a message like any other to a client that replies to nothing.
+    /// A request arrived; to a client without replies it is a message like any other.
     Requested {
-        /// Where its reply shall go.
+        /// Address and correlation of its reply.
         reply_to: ReplyTo<'a>,
         /// The message.
         delivery: Delivery<'a>,
     },
     /// A reply arrived.
     Replied {
-        /// The request of the session's that it says it belongs to; `None` if what it names is no request of ours.
+        /// The session's request that its correlation names; `None` if that is no request of ours.
         request: Option<Token>,
         /// The reply.
         delivery: Delivery<'a>,
     },
 }
 
-/// Where an adapter's events go. Called on the shard's thread, from inside [`crate::clients::Clients`]' calls.
+/// Receives an adapter's events. Called on the shard's thread, from inside [`crate::clients::Clients`]' calls.
 pub trait Sink {
-    /// Takes an event of a session.
+    /// Handles an event of a session.
     fn event(&mut self, session: SessionId, event: Event<'_>);
 
-    /// Is the session's subscriber still at work on the message before? Asked behind each; while it is, adapters that can
-    /// ([`crate::clients::Clients::PAUSES`]) hand it nothing more and read no further, until [`crate::clients::Clients::resume`].
+    /// Does the session's subscriber still process the last message? Called after each message; while it is true, adapters with
+    /// [`crate::clients::Clients::PAUSES`] deliver and read nothing more, until [`crate::clients::Clients::resume`].
     fn is_at_work(&self, session: SessionId) -> bool {
         let _ = session;
         false

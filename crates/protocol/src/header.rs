@@ -1,4 +1,4 @@
-//! The header at the front of every payload: who sent it, which it is, when it was due, and how much of its way is not the system's.
+//! The header at the front of every payload: publisher, sequence number, due time, and how much of the latency is not the system's.
 //!
 //! Little-endian. *Full*, 24 B: version 1, run 3, publisher 4, sequence 4, due 7 (ns, `CLOCK_MONOTONIC`, lower 56 bits), lag 1,
 //! write start − due 4 (µs).
@@ -6,12 +6,12 @@
 //! bits), lag 1.
 //! *Reaction*, 32 B: as a full one, and of the root of the chain its due 7 (ns, lower 56 bits) and the chain's lag before this
 //! message 1.
-//! *Reply*, 24 B, for replies to requests: as a full one, with what the request's header says and, in place of write start −
+//! *Reply*, 24 B, for replies to requests: as a full one, with the fields of the request's header and, instead of write start −
 //! due, the time in µs from the request's arrival to the reply's write start; its lag is that of request and reply together.
 //! *Will*, 8 B, for messages that the system publishes in a device's name: version 1, run 3, publisher 4.
 //! *Text*: in a property of a message, beside the payload, a full or reaction header as lower-case hexadecimal digits, which every
 //! protocol's properties can carry: 48 or 64 of them.
-//! *Lag* is the time between due and write start in which the generator kept the message from the system, rounded up
+//! *Lag* is the time between due and write start for which the generator delayed the message, rounded up
 //! ([`crate::lag`]).
 //! Wrap rules: `run` is the lower bits of the run's number; write start − due saturates at `u32::MAX` µs (71 minutes; such a
 //! service latency is counted as clipped); due times are completed with the reader's clock, right within 1.1 years (compact: 39
@@ -38,7 +38,7 @@ pub const COMPACT_STEP_NS: u64 = 256;
 /// Characters of the longest header as text.
 pub const LONGEST_TEXT: usize = 2 * REACTION;
 
-/// First character of a header as text, which no header in bytes begins with.
+/// First character of a header as text; no binary header begins with it.
 const TEXT: u8 = b'c';
 const VERSION_FULL: u8 = 0xc1;
 const VERSION_COMPACT: u8 = 0xc2;
@@ -47,11 +47,11 @@ const VERSION_REACTION: u8 = 0xc4;
 const VERSION_REPLY: u8 = 0xc5;
 const DUE_BITS: u32 = 56;
 const COMPACT_DUE_BITS: u32 = 48;
-/// Where the lag stands in a full header.
+/// Offset of the lag in a full header.
 const LAG_AT: usize = 19;
-/// The same of a compact one.
+/// Offset of the lag in a compact header.
 const COMPACT_LAG_AT: usize = 15;
-/// Where write start − due stands in a full header.
+/// Offset of write start − due in a full header.
 const WRITE_START_AT: usize = 20;
 
 /// A decoded header.
@@ -65,7 +65,7 @@ pub struct Header {
     pub sequence: u32,
     /// Due time, ns of `CLOCK_MONOTONIC`.
     pub due_ns: u64,
-    /// How much of the time from there to its write start was the generator's, at most, ns.
+    /// How much of the time from there to its write start the generator caused, at most, ns.
     pub lag_ns: u64,
     /// Write start − due in µs, `u32::MAX` where clipped; `None` in a compact header.
     pub write_start_us: Option<u32>,
@@ -78,7 +78,7 @@ pub struct Header {
 pub struct Root {
     /// Its due time, ns of `CLOCK_MONOTONIC`.
     pub due_ns: u64,
-    /// How much of the time from there to the due time of this reaction was the generator's, at most, ns.
+    /// How much of the time from there to the due time of this reaction the generator caused, at most, ns.
     pub lag_ns: u64,
 }
 
@@ -89,8 +89,8 @@ impl Header {
         self.root.map_or(self.due_ns, |root| root.due_ns)
     }
 
-    /// The earliest time at which its write can have begun, ns of `CLOCK_MONOTONIC`: nobody has received it before. Exact to 1 µs in a
-    /// full header; a compact one says only how much of the time since it was due was the generator's.
+    /// The earliest time at which its write can have begun, ns of `CLOCK_MONOTONIC`: it cannot have been received earlier.
+    /// Exact to 1 µs in a full header; with a compact one it is derived from the lag.
     pub fn earliest_write_start_ns(&self) -> u64 {
         let waited_ns = match self.write_start_us {
             Some(waited_us) => u64::from(waited_us) * 1_000,
@@ -135,7 +135,7 @@ pub fn extend_to_reaction(out: &mut Vec<u8>, header_at: usize, root: Root) -> us
     REACTION
 }
 
-/// What a reaction's header has behind a full one.
+/// The bytes of a reaction's header after those of a full one.
 fn of_root(root: Root) -> [u8; REACTION - FULL] {
     let mut bytes = root.due_ns.to_le_bytes();
     bytes[7] = lag::code(root.lag_ns);
@@ -163,7 +163,7 @@ pub fn write_reply(out: &mut Vec<u8>, run: u32, publisher: u32, sequence: u32, d
     write_full(out, VERSION_REPLY, run, publisher, sequence, due_ns);
 }
 
-/// Reads the header of a reply of the run numbered `run`; `None` if it is none. Its write start is the time that the reply
+/// Reads the header of a reply of the run numbered `run`; `None` if it is not one. Its write start is the time that the reply
 /// took: from the request's arrival to its own write start, in µs. `now_ns` completes the due time.
 pub fn read_reply(payload: &[u8], run: u32, now_ns: u64) -> Option<Header> {
     let header = read_full(payload, VERSION_REPLY, now_ns)?;
@@ -191,14 +191,14 @@ fn read_full(payload: &[u8], version: u8, now_ns: u64) -> Option<Header> {
     })
 }
 
-/// The number of `BYTES` bytes, at most 8, that stands at `at`.
+/// The little-endian number of `BYTES` bytes, at most 8, at offset `at`.
 fn bytes_at<const BYTES: usize>(payload: &[u8], at: usize) -> Option<u64> {
     let mut number = [0; 8];
     number[..BYTES].copy_from_slice(payload.get(at..at + BYTES)?);
     Some(u64::from_le_bytes(number))
 }
 
-/// Puts lag and write start − due into a header that [`write()`] made, also as text; a compact one has no place for the latter.
+/// Sets lag and write start − due in a header that [`write()`] made, also as text; a compact one does not have the latter.
 pub fn patch_write_start(header: &mut [u8], timing: &Timing, write_start_ns: u64) {
     let lag_ns = timing.lag_at(write_start_ns);
     let delay_us = write_start_ns.saturating_sub(timing.due_ns) / 1_000;
@@ -304,8 +304,8 @@ fn complete(low: u64, bits: u32, now_ns: u64) -> u64 {
     }
 }
 
-/// Writes the header of a publisher's will to the end of `out`. A will has no sequence number and no due time: nobody knows
-/// when it will be published.
+/// Writes the header of a publisher's will to the end of `out`. A will has no sequence number and no due time: the time of its
+/// publication is unknown.
 pub fn write_will(out: &mut Vec<u8>, run: u32, publisher: u32) {
     out.push(VERSION_WILL);
     out.extend_from_slice(&run.to_le_bytes()[..3]);
@@ -317,7 +317,7 @@ pub fn is_will_of_run(payload: &[u8], run: u32) -> bool {
     payload.len() >= WILL && payload[0] == VERSION_WILL && payload[1..4] == run.to_le_bytes()[..3]
 }
 
-/// Is `header` of the run numbered `run`? A compact header shows 16 bits of it, a full one 24.
+/// Is `header` of the run numbered `run`? A compact header has 16 bits of it, a full one 24.
 pub fn is_of_run(header: &Header, run: u32) -> bool {
     let mask = if header.write_start_us.is_some() { 0x00ff_ffff } else { 0x0000_ffff };
     header.run == run & mask

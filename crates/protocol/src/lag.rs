@@ -1,10 +1,10 @@
-//! Times in one byte, rounded up: with three binary digits they are at most an eighth too long, and never too short.
+//! Times in one byte, rounded up: with four significant bits they are at most an eighth too long, and never too short.
 
 /// Unit of the smallest times, ns.
 const UNIT_NS: u64 = 64;
 /// Digits behind the leading one.
 const DIGITS: u32 = 3;
-/// The code of a time that is longer than any other code says.
+/// The code of a time that is longer than every other code.
 const UNKNOWN: u8 = u8::MAX;
 
 /// The code of the shortest time that is not below `time_ns`.

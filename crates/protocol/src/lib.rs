@@ -1,9 +1,8 @@
-//! What a protocol's adapter implements, and what all adapters share.
+//! The interface that the adapter of a protocol implements, and what all adapters share.
 //!
-//! Start with [`clients::Clients`], the trait, and [`events::Sink`], where its events go. A wire-level adapter is
-//! built from [`reactor`] (readiness and time), [`stream`] (TCP, TLS and WebSocket without blocking, with receive stamps) or
-//! [`datagram`] (UDP),
-//! [`outbox`] (messages on their way out) and [`wheel`] (keep-alive). The engine sees only the trait.
+//! Start with [`clients::Clients`], the trait, and [`events::Sink`], which receives its events. A wire-level adapter is built
+//! from [`reactor`] (readiness and time), [`stream`] (non-blocking TCP, TLS and WebSocket, with receive timestamps) or
+//! [`datagram`] (UDP), [`outbox`] (outgoing messages) and [`wheel`] (keep-alive). The engine uses only the trait.
 
 pub mod any;
 pub mod body;

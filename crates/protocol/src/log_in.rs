@@ -1,4 +1,4 @@
-//! What a client logs in with: a password, or a token that it signs when it connects.
+//! Log-in of a client: a password, or a token that it signs when it connects.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -9,21 +9,21 @@ use pubmark_model::workload::Credentials;
 use crate::clock;
 use crate::token::TokenSigner;
 
-/// User name and password for one connection. It has no `Debug`, as the password would be in it.
+/// User name and password for one connection. It has no `Debug`, which would print the password.
 #[derive(Clone)]
 pub struct LogIn<'a> {
-    /// User name; empty where there is only a token.
+    /// User name; empty if there is only a token.
     pub user: &'a str,
-    /// Password, or a token in its place.
+    /// Password, or a token instead.
     pub password: Cow<'a, str>,
 }
 
 /// The tokens of one client.
 #[derive(Clone, Debug)]
 pub struct SessionToken {
-    /// What they say.
+    /// The claims.
     pub client: ClientToken,
-    /// What signs them; `None` where the key cannot, which is refused before a run.
+    /// The key that signs them; `None` if the key cannot sign, which is refused before a run.
     pub signer: Option<Arc<TokenSigner>>,
 }
 

@@ -1,4 +1,4 @@
-//! NKeys, with which clients log in to NATS: Ed25519 keys in letters
+//! NKeys, with which clients log in to NATS: Ed25519 keys as text
 //! (<https://docs.nats.io/running-a-nats-service/configuration/securing_nats/auth_intro/nkey_auth>).
 
 use std::fmt;
@@ -6,11 +6,11 @@ use std::fmt;
 use data_encoding::{BASE32_NOPAD, BASE64URL_NOPAD};
 use ring::signature::{Ed25519KeyPair, KeyPair};
 
-/// What every seed begins with, in the five highest bits: the letter S.
+/// Prefix of every seed, in the five highest bits: the letter S.
 const SEED: u8 = 18 << 3;
-/// What users' public keys begin with, in the five highest bits: the letter U.
+/// Prefix of users' public keys, in the five highest bits: the letter U.
 const USER: u8 = 20 << 3;
-/// Bytes of a seed without what stands around it.
+/// Bytes of a seed without prefix and check sum.
 const SEED_BYTES: usize = 32;
 
 /// The key of a user.
@@ -27,7 +27,7 @@ impl NKey {
     /// Reads the seed of a user, such as `nk -gen user` prints.
     ///
     /// # Errors
-    /// Why it is none; nothing of it is in the reason.
+    /// Why it is invalid; the reason contains nothing of it.
     pub fn of_seed(seed: &str) -> Result<NKey, String> {
         let bytes = BASE32_NOPAD.decode(seed.as_bytes()).map_err(|_| "it is not base32".to_owned())?;
         // Two bytes of kinds, the seed, a check sum.
@@ -48,7 +48,7 @@ impl NKey {
         pair.map(NKey).map_err(|error| format!("it makes no key: {error}"))
     }
 
-    /// The public key, in letters.
+    /// The public key as text.
     pub fn public(&self) -> String {
         let mut bytes = vec![USER];
         bytes.extend_from_slice(self.0.public_key().as_ref());
@@ -56,7 +56,7 @@ impl NKey {
         BASE32_NOPAD.encode(&bytes)
     }
 
-    /// The signature of what a server asks to be signed, in letters.
+    /// The signature of a server's nonce, as text.
     pub fn sign(&self, nonce: &str) -> String {
         BASE64URL_NOPAD.encode(self.0.sign(nonce.as_bytes()).as_ref())
     }
@@ -77,7 +77,7 @@ mod tests {
 
     use super::*;
 
-    // The pair in the documentation of NATS.
+    // The key pair in the documentation of NATS.
     const SEED: &str = "SUACSSL3UAHUDXKFSNVUZRF5UHPMWZ6BFDTJ7M6USDXIEDNPPQYYYCU3VY";
     const PUBLIC: &str = "UDXU4RCSJNZOIQHZNWXHXORDPRTGNJAHAHFRGZNEEJCPQTT2M7NLCNF4";
 
@@ -106,7 +106,7 @@ mod tests {
             let refused = NKey::of_seed(seed).unwrap_err();
             assert!(refused.contains(reason), "{seed}: {refused}");
         }
-        // An account's, whose letters are right.
+        // An account's seed, whose check sum is right.
         let mut bytes = BASE32_NOPAD.decode(SEED.as_bytes()).unwrap();
         bytes.truncate(2 + SEED_BYTES);
         bytes[0] = super::SEED;

@@ -1,8 +1,8 @@
-//! Bytes on their way out of one connection, and which messages of ours are among them.
+//! Outgoing bytes of one connection, and the messages of ours among them.
 //!
-//! Messages are appended encoded. Just before bytes are handed to the socket, the header of every message whose first
-//! byte is among them is given its write start; when the last byte of a message was accepted it is *settled*. The
-//! buffers come from a [`BufferPool`] and go back as soon as all is written, so an idle connection holds none.
+//! Messages are appended encoded. Just before bytes are handed to the socket, the header of every message whose first byte is
+//! among them gets its write start; when the last byte of a message was accepted it is *settled*. The buffers come from a
+//! [`BufferPool`] and are returned as soon as all is written, so an idle connection has none.
 
 use std::collections::VecDeque;
 
@@ -10,7 +10,7 @@ use crate::events::Token;
 use crate::header;
 use crate::timing::Timing;
 
-/// Bytes waiting in a connection beyond which it takes no more messages.
+/// Bytes waiting in a connection above which it accepts no more messages.
 pub const FULL_BYTES: usize = 64 * 1024;
 /// Written bytes at the front of a buffer are dropped when there are this many, so that a busy one does not grow.
 const COMPACT_BYTES: usize = 256 * 1024;
@@ -22,13 +22,13 @@ const POOLED_BYTES: usize = 512 * 1024;
 pub struct Message {
     /// Its name in events.
     pub token: Token,
-    /// When it was due and handed over; its header's lag and write start count from here.
+    /// Its due time and the time when it was handed over; its header's lag and write start count from here.
     pub timing: Timing,
-    /// A word of the adapter's own, for instance the packet id.
+    /// A value of the adapter's own, for instance the packet id.
     pub tag: u16,
-    /// Sent again: it was reported as written before and is not reported again, neither written nor abandoned.
+    /// Resent: it was reported as written before and is not reported again, neither written nor abandoned.
     pub repeated: bool,
-    /// It has no bytes: it goes nowhere, and is reported in its turn.
+    /// It has no bytes: it is not sent, and is reported in its turn.
     pub withheld: bool,
 }
 
@@ -52,11 +52,11 @@ struct Buffers {
     marks: VecDeque<Mark>,
     /// The marks at the front whose first byte was handed over.
     begun: usize,
-    /// Until when the socket was known to be full, ns of `CLOCK_MONOTONIC`.
+    /// Time until which the socket's buffer was known to be full, ns of `CLOCK_MONOTONIC`.
     full_until_ns: u64,
 }
 
-/// Buffers of a shard that no connection needs at the moment.
+/// Buffers of a shard that no connection uses now.
 #[derive(Debug, Default)]
 #[allow(clippy::vec_box)] // The box is what an outbox holds: a null pointer while it is idle.
 pub struct BufferPool {
@@ -85,7 +85,7 @@ pub struct Outbox {
 }
 
 impl Outbox {
-    /// Appends bytes that are no message of ours.
+    /// Appends bytes that are not a message of ours.
     pub fn append(&mut self, pool: &mut BufferPool, encode: impl FnOnce(&mut Vec<u8>)) {
         encode(&mut self.buffers.get_or_insert_with(|| pool.take()).bytes);
     }
@@ -104,7 +104,7 @@ impl Outbox {
         buffers.marks.push_back(Mark { message, start, header, end, write_start_ns: 0 });
     }
 
-    /// Appends a message of no bytes, which is settled with what stands before it; its write start is `at_ns`.
+    /// Appends a message of no bytes, which is settled with what precedes it; its write start is `at_ns`.
     pub fn append_nothing(&mut self, pool: &mut BufferPool, message: Message, at_ns: u64) {
         let buffers = self.buffers.get_or_insert_with(|| pool.take());
         let end = buffers.base + buffers.bytes.len() as u64;
@@ -121,7 +121,7 @@ impl Outbox {
         self.buffers.is_none()
     }
 
-    /// The socket took nothing more at this time.
+    /// The socket's buffer was full at this time.
     pub fn note_full(&mut self, at_ns: u64) {
         if let Some(buffers) = self.buffers.as_mut() {
             buffers.full_until_ns = buffers.full_until_ns.max(at_ns);
@@ -135,7 +135,7 @@ impl Outbox {
         let to = buffers.bytes.len().min(from.saturating_add(most_bytes));
         let limit = buffers.base + to as u64;
         let begin = buffers.marks.range_mut(buffers.begun..).take_while(|mark| mark.start < limit);
-        // What has no bytes has no header: another message's first byte stands there.
+        // A message without bytes has no header: another message's first byte is there.
         for mark in begin.filter(|mark| mark.end > mark.start) {
             mark.write_start_ns = now_ns;
             let header = (mark.header - buffers.base) as usize..(mark.end - buffers.base) as usize;
@@ -145,7 +145,7 @@ impl Outbox {
         &buffers.bytes[from..to]
     }
 
-    /// The first `bytes` of what [`Outbox::prepare`] gave were taken.
+    /// The first `bytes` of what [`Outbox::prepare`] returned were accepted.
     pub fn hand_over(&mut self, bytes: usize) {
         let Some(buffers) = self.buffers.as_mut() else { return };
         buffers.handed += bytes as u64;
@@ -153,7 +153,7 @@ impl Outbox {
         buffers.begun += buffers.marks.range(buffers.begun..).take_while(|mark| mark.start < handed).count();
     }
 
-    /// All that was handed over is in the socket: `report` gets each message that is complete there, with its write start.
+    /// All that was handed over is in the socket: `report` is called for each message that is complete there, with its write start.
     pub fn settle(&mut self, pool: &mut BufferPool, mut report: impl FnMut(Message, u64)) {
         let Some(buffers) = self.buffers.as_mut() else { return };
         while let Some(mark) = buffers.marks.front().filter(|mark| mark.end <= buffers.handed) {
@@ -173,7 +173,7 @@ impl Outbox {
         }
     }
 
-    /// The connection is gone: `report` gets each message that was not settled.
+    /// The connection is gone: `report` is called for each message that was not settled.
     pub fn abandon(&mut self, pool: &mut BufferPool, mut report: impl FnMut(Message)) {
         let Some(buffers) = self.buffers.take() else { return };
         for mark in buffers.marks.iter().filter(|mark| !mark.message.repeated) {
@@ -188,7 +188,7 @@ impl Buffers {
         self.bytes.len() - (self.handed - self.base) as usize
     }
 
-    /// Drops written bytes at the front; not the header of a message that may be prepared again.
+    /// Drops written bytes at the front, but not the header of a message that may be prepared again.
     fn compact(&mut self) {
         let written = (self.handed - self.base) as usize;
         if written >= COMPACT_BYTES && written >= self.bytes.len() / 2 {
@@ -238,11 +238,11 @@ mod tests {
         let (mut outbox, mut pool) = (Outbox::default(), BufferPool::default());
         append(&mut outbox, &mut pool, 1, 100);
         append(&mut outbox, &mut pool, 2, 100);
-        // The first write takes the first message and nothing of the second.
+        // The first write includes the first message and nothing of the second.
         assert_eq!(outbox.prepare(5_000, usize::MAX).len(), 208);
         outbox.hand_over(104);
         assert_eq!(settle(&mut outbox, &mut pool), [(1, 5_000)]);
-        // The second takes one byte of the second; the rest goes with a third, which no longer changes its start.
+        // The second includes one byte of the second message; the rest goes with a third, which no longer changes its start.
         assert_eq!(write_start_us(outbox.prepare(9_000, usize::MAX)), Some(8));
         outbox.hand_over(1);
         assert_eq!(settle(&mut outbox, &mut pool), []);
@@ -293,7 +293,7 @@ mod tests {
         assert!(outbox.is_empty());
         append(&mut outbox, &mut pool, 2, 100);
         outbox.append_nothing(&mut pool, withheld(3), 3_000);
-        // What stands where the next message begins looks like a header: it must stay as it is.
+        // The bytes where the next message begins look like a header: they must not change.
         outbox.append_message(&mut pool, message(4), |out| {
             let at = out.len();
             header::write(out, 100, 1, 2, 4, 1_000);

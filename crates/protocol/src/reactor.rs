@@ -1,9 +1,9 @@
 //! Readiness and time for one thread: [`crate::epoll`] and an `eventfd`, nothing else.
 //!
-//! Sockets are registered once, edge-triggered, for reading and writing: a connection costs one `epoll_ctl` in its life.
-//! The kernel reports "writable" only after a write found the socket full, so an idle registration costs nothing. Who
-//! uses it must read until a read is short ([`Ready::ended`]: until the end) and write until the socket is full, or come
-//! back without being asked.
+//! Sockets are registered once, edge-triggered, for reading and writing: a connection costs one `epoll_ctl` in its life. The
+//! kernel reports "writable" only after a write would have blocked, so an idle registration costs nothing. The user must read
+//! until a read is short ([`Ready::ended`]: until the end) and write until the socket would block, or continue later without a
+//! further event.
 //! Deadlines are timeouts in nanoseconds. They are as exact as the thread's sleeps: [`clock::make_sleeps_exact`].
 
 use std::io;
@@ -14,11 +14,11 @@ use crate::clients::Waker;
 use crate::clock;
 use crate::epoll::{Epoll, Events, Interest};
 
-/// Events taken from the kernel at a time.
+/// Most events read from the kernel at a time.
 const EVENTS_AT_A_TIME: usize = 512;
 const WAKER_KEY: u64 = u64::MAX;
 
-/// A socket that can go on.
+/// A socket that is ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ready {
     /// The key it was registered with.
@@ -27,7 +27,7 @@ pub struct Ready {
     pub readable: bool,
     /// Writing can be tried again, or finds an error.
     pub writable: bool,
-    /// The peer has ended the stream, or it is broken. This may come with bytes and is said once: read until the end.
+    /// The peer has ended the stream, or it is broken. This may come together with bytes and is reported once: read until the end.
     pub ended: bool,
 }
 
@@ -40,7 +40,7 @@ pub struct Wakeup {
     pub woken: bool,
 }
 
-/// What one thread waits with.
+/// Readiness and timeouts of one thread.
 #[derive(Debug)]
 pub struct Reactor {
     epoll: Epoll,
@@ -73,14 +73,14 @@ impl Reactor {
         Ok(reactor)
     }
 
-    /// Watches a socket until it is closed. `key` comes back in [`Ready`]; the highest number is taken.
+    /// Watches a socket until it is closed. `key` is repeated in [`Ready`]; the highest number is reserved.
     pub fn add(&self, socket: BorrowedFd<'_>, key: u64) -> io::Result<()> {
         debug_assert!(key < WAKER_KEY);
         self.epoll.add(socket.as_raw_fd(), key, Interest::AllEdges)
     }
 
     /// Waits until a socket is ready, `until_ns` ([`clock::monotonic_ns`]) has passed, or the waker was used. A time in the
-    /// past only looks; `None` waits without end. It may also end early with nothing to report. `ready` is cleared first.
+    /// past only polls; `None` waits without limit. It may also return early with nothing to report. `ready` is cleared first.
     pub fn wait(&mut self, until_ns: Option<u64>, ready: &mut Vec<Ready>) -> io::Result<Wakeup> {
         ready.clear();
         let began_ns = clock::monotonic_ns();
@@ -108,8 +108,8 @@ impl Reactor {
         Ok(Wakeup { at_ns: clock::monotonic_ns(), woken })
     }
 
-    /// While the events of a wait are handled: a time at which no message was waiting in any socket that had been read
-    /// empty before. It is the begin of the wait before: what had come by then was reported by that wait, and read.
+    /// While the events of a wait are handled: a time at which no message was waiting in any socket that had been read empty
+    /// before. It is the begin of the previous wait: that wait reported what had arrived by then, and it was read.
     pub fn quiet_at_ns(&self) -> u64 {
         self.quiet_at_ns
     }
@@ -124,7 +124,7 @@ impl Reactor {
         self.served_until_ns = self.quiet_at_ns;
     }
 
-    /// What had come to any socket until then is handled, ns of `CLOCK_MONOTONIC`, by what [`Reactor::note_all_read`] says.
+    /// Everything that had arrived at any socket until then is handled, ns of `CLOCK_MONOTONIC`; set by [`Reactor::note_all_read`].
     pub fn served_until_ns(&self) -> u64 {
         self.served_until_ns
     }

@@ -1,8 +1,8 @@
-//! Reading from a socket together with the kernel's receive stamp (`SO_TIMESTAMPING`, software stamps), and moving that
-//! stamp from the wall clock to `CLOCK_MONOTONIC`.
+//! Reading from a socket together with the kernel's receive timestamp (`SO_TIMESTAMPING`, software timestamps), and converting
+//! that from the wall clock to `CLOCK_MONOTONIC`.
 //!
-//! A stream socket has one stamp a read: that of the segment with the last byte read. It belongs to a message only if
-//! the message ends there and the read left the socket empty (a segment joined with later ones carries their stamp).
+//! A stream socket has one timestamp for each read: that of the segment with the last byte read. It belongs to a message only
+//! if the message ends there and the read left the socket empty (a segment merged with later ones has their timestamp).
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -12,10 +12,10 @@ use crate::clock;
 /// How long a sampled offset between the clocks is used.
 const OFFSET_AGE_NS: u64 = 100_000_000;
 const OFFSET_TRIES: usize = 3;
-/// Room for one `scm_timestamping` (three `timespec`) and its header.
+/// Buffer space for one `scm_timestamping` (three `timespec`) and its header.
 const CONTROL_BYTES: usize = 128;
 
-/// What a read found.
+/// Result of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RawRead {
     /// Bytes read; 0 is the end of the stream.
@@ -50,7 +50,7 @@ pub fn read(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<RawRead> {
     }
 }
 
-/// Room for control messages, aligned as the kernel's headers are.
+/// Buffer for control messages, aligned as the kernel's headers are.
 #[repr(C, align(8))]
 pub(crate) struct Control([u8; CONTROL_BYTES]);
 
@@ -85,7 +85,7 @@ pub fn read_stamped(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<Raw
 /// The software stamp among the control messages of a read.
 pub(crate) fn stamp_of(message: &libc::msghdr) -> Option<u64> {
     // SAFETY: the kernel filled `msg_control` and `msg_controllen`; the CMSG functions stay inside them, and the stamp
-    // (an array of three timespec, the first for software stamps) is read only where the length says that it is there.
+    // (an array of three timespec, the first for software stamps) is read only where the length shows that it is there.
     unsafe {
         let mut header = libc::CMSG_FIRSTHDR(message);
         while !header.is_null() {
@@ -105,7 +105,7 @@ pub(crate) fn stamp_of(message: &libc::msghdr) -> Option<u64> {
     None
 }
 
-/// Moves wall-clock stamps to `CLOCK_MONOTONIC`, with an offset sampled at most every 100 ms.
+/// Converts wall-clock timestamps to `CLOCK_MONOTONIC`, with an offset sampled at most every 100 ms.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WallOffset {
     /// `CLOCK_REALTIME` − `CLOCK_MONOTONIC`.
@@ -156,7 +156,7 @@ mod tests {
         enable_stamps(receiver.as_fd()).unwrap();
         let mut offset = WallOffset::default();
         let mut buffer = [0; 64];
-        // The kernel switches its stamping on in the background, so the first reads may come without.
+        // The kernel enables timestamps in the background, so the first reads may have none.
         let deadline = clock::monotonic_ns() + 10_000_000_000;
         let mut stamps = 0;
         while stamps < 100 && clock::monotonic_ns() < deadline {
@@ -167,7 +167,7 @@ mod tests {
             assert_eq!(read.bytes, 8);
             if let Some(stamp) = read.stamp_realtime_ns {
                 let stamp = offset.to_monotonic_ns(stamp, after);
-                // The sandwich that gives the offset is a few hundred ns wide.
+                // The two readings around the offset's sample are a few hundred ns apart.
                 assert!(stamp + 20_000 >= before && stamp <= after + 20_000, "{before} {stamp} {after}");
                 stamps += 1;
             }

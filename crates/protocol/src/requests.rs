@@ -1,8 +1,8 @@
-//! Requests and their replies, as adapters and engine speak of them.
+//! Requests and their replies, between adapters and engine.
 //!
-//! A request is a message of a publication whose session asks for replies ([`crate::clients::SessionOptions::reply_topic`]). How
-//! it says where its reply shall go, and how a reply says which request it belongs to, is the protocol's matter; an
-//! adapter hands both on and never looks into a payload.
+//! A request is a message of a publication whose session expects replies ([`crate::clients::SessionOptions::reply_topic`]). How
+//! it carries the address for its reply, and how a reply names its request, depends on the protocol; an adapter passes on both
+//! and never reads a payload.
 
 use std::fmt::Write;
 
@@ -17,22 +17,22 @@ use crate::timing::Timing;
 /// [`Token::publication`] of a reply in events; its sequence is [`OutgoingReply::number`].
 pub const REPLY: u16 = u16::MAX;
 
-/// Longest address of a reply that is kept, bytes: ours are shorter, and a stranger's request must not fill our memory.
+/// Longest address of a reply that is stored, bytes: ours are shorter, and a foreign request must not fill the memory.
 pub const LONGEST_ADDRESS_BYTES: usize = 256;
-/// Longest mark of a request that is kept, bytes.
+/// Longest correlation of a request that is stored, bytes.
 pub const LONGEST_CORRELATION_BYTES: usize = 64;
 
-/// Where the reply to a request shall go, in the words of its protocol.
+/// Address and correlation for the reply to a request, as its protocol has them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplyTo<'a> {
     /// A topic, a subject, the name of a queue.
     pub address: &'a str,
-    /// What the reply repeats, so that the requester knows its request; empty where the address says it.
+    /// The correlation that the reply repeats, so that the requester knows its request; empty if the address identifies it.
     pub correlation: &'a [u8],
 }
 
 impl ReplyTo<'_> {
-    /// Can it be kept until the reply is sent?
+    /// Is it short enough to be stored until the reply is sent?
     pub fn is_short(&self) -> bool {
         !self.address.is_empty()
             && self.address.len() <= LONGEST_ADDRESS_BYTES
@@ -40,14 +40,14 @@ impl ReplyTo<'_> {
     }
 }
 
-/// A reply to send. Its payload's header repeats what the request's says ([`crate::header::write_reply`]).
+/// A reply to send. Its payload's header repeats that of the request ([`crate::header::write_reply`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutgoingReply<'a> {
-    /// Where to.
+    /// Address and correlation.
     pub to: ReplyTo<'a>,
     /// Delivery level.
     pub qos: Qos,
-    /// Its name in events, with [`REPLY`] in place of a publication.
+    /// Its name in events, with [`REPLY`] instead of a publication.
     pub number: u32,
     /// The requester's number in the fleet.
     pub publisher: u32,
@@ -55,8 +55,8 @@ pub struct OutgoingReply<'a> {
     pub sequence: u32,
     /// When the request was due, ns of `CLOCK_MONOTONIC`.
     pub due_ns: u64,
-    /// When the request arrived and the reply was handed over: the header says how long the reply took from there. Its lag is that of
-    /// request and reply together.
+    /// When the request arrived and the reply was handed over: the header has the time that the reply took from the arrival on.
+    /// Its lag is that of request and reply together.
     pub timing: Timing,
     /// Whole payload, header included; at least [`crate::header::FULL`].
     pub payload_bytes: u32,
@@ -68,8 +68,8 @@ impl OutgoingReply<'_> {
         Token { publication: REPLY, sequence: self.number }
     }
 
-    /// It as a message of no publication, for those who keep messages in flight. The times of its header count from the
-    /// request's arrival.
+    /// The reply as a message without a publication, for code that stores messages in flight. The times of its header count
+    /// from the request's arrival.
     pub fn message(&self) -> Outgoing {
         Outgoing {
             publication: REPLY,
@@ -83,10 +83,10 @@ impl OutgoingReply<'_> {
     }
 }
 
-/// Bytes of a request's mark.
+/// Bytes of a request's correlation.
 pub const CORRELATION_BYTES: usize = 6;
 
-/// The mark of a request of ours: its name within its session.
+/// The correlation of a request of ours: its name within its session.
 pub fn correlation(request: Token) -> [u8; CORRELATION_BYTES] {
     let mut correlation = [0; CORRELATION_BYTES];
     correlation[..2].copy_from_slice(&request.publication.to_le_bytes());
@@ -94,19 +94,19 @@ pub fn correlation(request: Token) -> [u8; CORRELATION_BYTES] {
     correlation
 }
 
-/// The request that a mark names, if it is one of ours.
+/// The request that a correlation names, if it is one of ours.
 pub fn correlated(correlation: &[u8]) -> Option<Token> {
     let correlation: [u8; CORRELATION_BYTES] = correlation.try_into().ok()?;
     let [p0, p1, s0, s1, s2, s3] = correlation;
     Some(Token { publication: u16::from_le_bytes([p0, p1]), sequence: u32::from_le_bytes([s0, s1, s2, s3]) })
 }
 
-/// Puts the mark of a request of ours as text into `text`, for protocols whose marks are one.
+/// Writes the correlation of a request of ours as text into `text`, for protocols with correlations as text.
 pub fn correlation_as_text(request: Token, text: &mut String) {
     write!(text, "{}-{}", request.publication, request.sequence).expect("a string takes all");
 }
 
-/// The request that a mark of text names, if it is one of ours.
+/// The request that a correlation as text names, if it is one of ours.
 pub fn correlated_by_text(text: &str) -> Option<Token> {
     let (publication, sequence) = text.split_once('-')?;
     Some(Token { publication: publication.parse().ok()?, sequence: sequence.parse().ok()? })

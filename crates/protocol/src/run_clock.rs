@@ -1,20 +1,20 @@
 //! The clock of a run on several machines: how a machine's own clock maps to the time that all machines of the run share.
 //!
-//! A node works out the mapping and stores it in memory that its workers map; they read every instant through it
-//! ([`crate::clock::follow`]), so that due times, stamps and headers are the run's time wherever they are made. The machine's
-//! own clock is `CLOCK_MONOTONIC_RAW`, whose rate no time service changes while a run goes on.
+//! A node computes the mapping and stores it in shared memory; its workers convert every instant with it
+//! ([`crate::clock::follow`]), so that due times, timestamps and headers are the run's time wherever they are made. The
+//! machine's own clock is `CLOCK_MONOTONIC_RAW`, whose rate no time service changes during a run.
 
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering::*, fence};
 
-/// A straight piece of the map: at `local_ns` of the machine's `CLOCK_MONOTONIC_RAW` it is `run_ns`, and a second of the machine
-/// is 1 s + `rate_ppb` ns of the run.
+/// A linear piece of the mapping: at `local_ns` of the machine's `CLOCK_MONOTONIC_RAW` the run's time is `run_ns`, and a second
+/// of the machine is 1 s + `rate_ppb` ns of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mapping {
     /// An instant of the machine, ns.
     pub local_ns: u64,
     /// The same instant of the run, ns.
     pub run_ns: u64,
-    /// What a second of the machine is longer in the run, ns.
+    /// By how much a second of the machine is longer in the run, ns.
     pub rate_ppb: i64,
 }
 
@@ -26,28 +26,28 @@ impl Mapping {
         self.run_ns.wrapping_add_signed(since).wrapping_add_signed(stretched as i64)
     }
 
-    /// How long the machine takes for a length of the run's time, ns.
+    /// Converts a length of the run's time to one of the machine's, ns.
     pub fn local_length_ns(&self, run_length_ns: u64) -> u64 {
         let stretched = i128::from(run_length_ns) * i128::from(self.rate_ppb) / 1_000_000_000;
         run_length_ns.saturating_add_signed(-(stretched as i64))
     }
 }
 
-/// A mapping in memory that several processes see: one writes, others read. All zero: none was set yet.
+/// A mapping in memory that several processes share: one writes, others read. All zero: none was set yet.
 ///
-/// There is room for two. The writer fills the one that nobody reads and then says that it is the newest, so a writer that ends in between
-/// leaves the mapping of before, and no reader ever waits for it (the *latch* of Linux's sequence counters).
+/// It has two slots. The writer fills the one that is not in use and then marks it as the newest, so a writer that ends in
+/// between leaves the previous mapping, and no reader ever waits for it (the *latch* of Linux's sequence counters).
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub struct RunClock {
-    /// Its lowest bit is the newest mapping's place; 0 before the first.
+    /// Its lowest bit is the newest mapping's slot; 0 before the first.
     version: AtomicU32,
     places: [MappingSlot; 2],
-    /// When whoever keeps this clock last said that it is there, ns of `CLOCK_MONOTONIC`; 0 if nobody does.
+    /// Last heartbeat of the process that maintains this clock, ns of `CLOCK_MONOTONIC`; 0 if there is none.
     alive_ns: AtomicU64,
 }
 
-/// Room for a mapping.
+/// Slot of a mapping.
 #[derive(Debug, Default)]
 struct MappingSlot {
     local_ns: AtomicU64,
@@ -62,9 +62,9 @@ impl RunClock {
         self.version.store(next, Release);
     }
 
-    /// Puts a mapping where nobody reads; the version that it will be.
+    /// Writes a mapping to the unused slot; returns the version that it will have.
     fn fill(&self, mapping: Mapping) -> u32 {
-        // 0 is for a clock that was never set; 2 has its place.
+        // 0 is for a clock that was never set; 2 uses the same slot.
         let next = match self.version.load(Relaxed).wrapping_add(1) {
             0 => 2,
             next => next,
@@ -92,19 +92,19 @@ impl RunClock {
                 rate_ppb: place.rate_ppb.load(Relaxed),
             };
             fence(Acquire);
-            // Otherwise a newer one was completed meanwhile, twice a second at most: that one is read.
+            // Otherwise a newer one was completed in the meantime, twice a second at most: that one is read.
             if self.version.load(Relaxed) == before {
                 return Some(mapping);
             }
         }
     }
 
-    /// Whoever keeps this clock is there, at this time of `CLOCK_MONOTONIC`.
+    /// Heartbeat of the process that maintains this clock, at this time of `CLOCK_MONOTONIC`.
     pub fn keep_alive(&self, now_ns: u64) {
         self.alive_ns.store(now_ns, Relaxed);
     }
 
-    /// When its keeper last was there, ns of `CLOCK_MONOTONIC`; `None` if it has none.
+    /// The last heartbeat, ns of `CLOCK_MONOTONIC`; `None` if no process maintains the clock.
     pub fn alive_ns(&self) -> Option<u64> {
         Some(self.alive_ns.load(Relaxed)).filter(|at_ns| *at_ns > 0)
     }
@@ -134,7 +134,7 @@ mod tests {
             clock.fill(of(99));
             assert_eq!(clock.mapping(), Some(of(number)));
         }
-        // Versions begin anew without passing the one that stands for none.
+        // Versions wrap around without the value for a clock that was never set.
         clock.version.store(u32::MAX - 1, Relaxed);
         for number in 1..5 {
             clock.set(of(number));

@@ -1,5 +1,5 @@
-//! Which messages are followed on their way, where all would be too many: one in N, chosen by who sent it and its number, so that
-//! everybody who sees a message decides alike.
+//! Samples messages if tracing all would be too many: one in N, selected by publisher and sequence number, so that every
+//! process that sees a message selects the same ones.
 
 use pubmark_model::random::mix;
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,7 @@ impl Sampling {
         self.mask + 1
     }
 
-    /// Is this message followed?
+    /// Is this message sampled?
     pub fn takes(&self, publisher: u32, sequence: u32) -> bool {
         self.mask == 0 || mix(u64::from(publisher) << 32 | u64::from(sequence)) & self.mask == 0
     }

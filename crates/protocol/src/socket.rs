@@ -1,4 +1,4 @@
-//! Non-blocking TCP sockets, and where all sockets come from; those of UDP are in [`crate::datagram`].
+//! Non-blocking TCP sockets, and the factory of all sockets; those of UDP are in [`crate::datagram`].
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream};
@@ -21,7 +21,7 @@ pub struct SocketFactory {
     pub sources: Arc<[IpAddr]>,
     /// The next of them.
     pub(crate) next: usize,
-    /// Take the kernel's receive stamps.
+    /// Use the kernel's receive timestamps.
     pub receive_stamps: bool,
     /// The kernel's congestion control to send with; the machine's own if `None`.
     pub congestion_control: Option<Arc<str>>,
@@ -58,15 +58,15 @@ impl SocketFactory {
         made.ok_or_else(|| io::Error::other("the network made no socket"))
     }
 
-    /// The address whose turn it is.
+    /// The next source address, in turn.
     pub(crate) fn take_source(&mut self) -> Option<IpAddr> {
         let source = self.sources.get(self.next).copied()?;
         self.next = (self.next + 1) % self.sources.len();
         Some(source)
     }
 
-    /// Starts connecting, from a network of [`ShardConfig::networks`] or from this thread's. The socket is writable once it is connected or has failed; [`TcpSocket::connected`] says which.
-    /// Small writes leave at once (`TCP_NODELAY`).
+    /// Starts to connect, from a network of [`ShardConfig::networks`] or from this thread's. The socket is writable once it is
+    /// connected or has failed; [`TcpSocket::connected`] returns which. Small writes are sent at once (`TCP_NODELAY`).
     pub fn connect(&mut self, network: Option<u16>, address: SocketAddr) -> io::Result<TcpSocket> {
         let stream = TcpStream::from(self.make(network, family(address), libc::SOCK_STREAM)?);
         self.set_up(&stream)?;
@@ -95,7 +95,7 @@ impl SocketFactory {
         Ok(TcpSocket::new(stream, self.receive_stamps))
     }
 
-    /// What all TCP sockets have.
+    /// Options of all TCP sockets.
     fn set_up(&self, stream: &TcpStream) -> io::Result<()> {
         stream.set_nodelay(true)?;
         if let Some(name) = &self.congestion_control {
@@ -130,7 +130,7 @@ fn option(socket: BorrowedFd<'_>, level: c_int, option: c_int) -> io::Result<c_i
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(value) }
 }
 
-/// Calls `call` with `address` as the kernel writes it; a negative result is the call's error.
+/// Calls `call` with `address` in the kernel's form; a negative result is the call's error.
 pub(crate) fn with_address(
     address: SocketAddr,
     call: impl FnOnce(*const libc::sockaddr, libc::socklen_t) -> c_int,
@@ -164,11 +164,11 @@ pub(crate) fn with_address(
 pub struct TcpSocket {
     stream: TcpStream,
     receive_stamps: bool,
-    /// Bytes that a silenced socket still pretends to take; [`HEARD`] for one that works.
+    /// Bytes that a silenced socket still accepts and discards; [`HEARD`] for one that works.
     room: AtomicUsize,
 }
 
-/// In place of a room: the socket is not silenced.
+/// Value for a socket that is not silenced.
 const HEARD: usize = usize::MAX;
 
 impl TcpSocket {
@@ -176,10 +176,11 @@ impl TcpSocket {
         TcpSocket { stream, receive_stamps, room: AtomicUsize::new(HEARD) }
     }
 
-    /// Nothing gets out or in any more, and neither end is told. A filter drops what the peer sends before TCP sees it, so it
-    /// is not even acknowledged; what is written is taken until it would fill the send buffer, as for a peer that is gone.
+    /// Nothing is sent or received any more, and neither end is notified. A filter drops what the peer sends before TCP sees
+    /// it, so it is not even acknowledged; writes are accepted until they would fill the send buffer, as for a peer that is
+    /// gone.
     pub fn silence(&self) -> io::Result<()> {
-        // One instruction: keep 0 bytes of every packet (BPF_RET | BPF_K, socket(7): SO_ATTACH_FILTER).
+        // One instruction: accept 0 bytes of every packet (BPF_RET | BPF_K, socket(7): SO_ATTACH_FILTER).
         let mut keep_nothing = libc::sock_filter { code: 0x06, jt: 0, jf: 0, k: 0 };
         let program = libc::sock_fprog { len: 1, filter: &raw mut keep_nothing };
         let length = size_of::<libc::sock_fprog>() as libc::socklen_t;
@@ -203,7 +204,7 @@ impl TcpSocket {
         self.room.load(Ordering::Relaxed) != HEARD
     }
 
-    /// What is left of it when it is closed is a reset for the peer (socket(7): SO_LINGER without time).
+    /// When it is closed the peer gets a reset (socket(7): SO_LINGER with a time of 0).
     pub fn close_by_reset(&self) -> io::Result<()> {
         let linger = libc::linger { l_onoff: 1, l_linger: 0 };
         let length = size_of::<libc::linger>() as libc::socklen_t;
@@ -215,7 +216,7 @@ impl TcpSocket {
         if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// Is the connection made? Asked when the socket first becomes writable; its failure is the error.
+    /// Is the connection made? Called when the socket first becomes writable; its failure is the error.
     pub fn connected(&self) -> io::Result<()> {
         match self.stream.take_error()? {
             Some(error) => Err(error),
@@ -223,7 +224,7 @@ impl TcpSocket {
         }
     }
 
-    /// Reads once, with the kernel's stamp if stamps are on.
+    /// Reads once, with the kernel's timestamp if those are on.
     pub fn read(&self, buffer: &mut [u8]) -> io::Result<RawRead> {
         if self.is_silent() {
             return Err(io::ErrorKind::WouldBlock.into());
@@ -241,7 +242,7 @@ impl TcpSocket {
         }
     }
 
-    /// Writes once; a part may be taken.
+    /// Writes once; only a part may be accepted.
     pub fn write(&self, bytes: &[u8]) -> io::Result<usize> {
         match self.room.load(Ordering::Relaxed) {
             HEARD => io::Write::write(&mut &self.stream, bytes),
@@ -254,13 +255,13 @@ impl TcpSocket {
         }
     }
 
-    /// What the connection has carried, estimated; `None` where the kernel doesn't count.
+    /// The traffic of the connection, estimated; `None` if the kernel does not count.
     pub fn traffic(&self) -> Option<Traffic> {
         // The peer's address is gone once the connection is.
         traffic::of_tcp(self.stream.as_fd(), self.stream.local_addr().ok()?)
     }
 
-    /// Bytes that the kernel holds and the peer has not acknowledged (SIOCOUTQ); 0 where the kernel cannot say.
+    /// Bytes that the kernel has and the peer has not acknowledged (SIOCOUTQ); 0 if the kernel does not report them.
     pub fn unsent_bytes(&self) -> u64 {
         let mut bytes: c_int = 0;
         // SAFETY: TIOCOUTQ (SIOCOUTQ for sockets) writes one c_int.
@@ -346,7 +347,7 @@ mod tests {
         assert_eq!(factory.connect(None, address).unwrap_err().raw_os_error(), Some(libc::ENOENT));
     }
 
-    /// Notes that it was entered, and lets nobody in the second time.
+    /// Records that it was entered, and fails the second time.
     #[derive(Debug, Default)]
     struct Door(std::sync::atomic::AtomicU32);
 
@@ -392,12 +393,12 @@ mod tests {
         peer.set_read_timeout(Some(std::time::Duration::from_millis(100))).unwrap();
         assert_eq!(peer.read(&mut said).unwrap_err().kind(), io::ErrorKind::WouldBlock);
         assert_eq!(silenced.read(&mut said).unwrap_err().kind(), io::ErrorKind::WouldBlock);
-        // What the peer sent was not acknowledged: it still holds all of it.
+        // The data from the peer was not acknowledged: the peer still has all of it.
         let mut held: c_int = 0;
         // SAFETY: TIOCOUTQ writes one c_int.
         unsafe { libc::ioctl(peer.as_raw_fd(), libc::TIOCOUTQ, &mut held) };
         assert_eq!(held, 16);
-        // A socket takes so much and no more.
+        // A socket accepts a limited number of bytes.
         let mut taken = 9;
         while let Ok(count) = silenced.write(&[0; 65_536]) {
             taken += count;

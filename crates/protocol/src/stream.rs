@@ -1,4 +1,4 @@
-//! A connection without blocking, plain or encrypted, bare or inside a WebSocket: bytes in with their times, an [`Outbox`] out.
+//! A non-blocking connection, plain or encrypted, with or without a WebSocket: bytes in with their times, an [`Outbox`] out.
 //!
 //! TLS and WebSocket are driven by hand over the same socket. One record or frame (16 KiB at most) is handed to them at a time
 //! and counts as written when they have no bytes left to write, so a message is *written* when the kernel has all of the
@@ -21,7 +21,7 @@ pub const READ_BYTES: usize = 64 * 1024;
 /// Plain bytes of one TLS record (RFC 8446 §5.1).
 const RECORD_BYTES: usize = 16 * 1024;
 
-/// Why a connection cannot go on.
+/// Why a connection failed.
 #[derive(Debug, thiserror::Error)]
 pub enum StreamError {
     /// The socket failed.
@@ -32,7 +32,7 @@ pub enum StreamError {
     Tls(#[from] rustls::Error),
 }
 
-/// Where a shard's reads go; one for all its connections. Takes memory with the first read.
+/// Buffers for a shard's reads; shared by all its connections. Allocated with the first read.
 #[derive(Debug, Default)]
 pub struct ReadBuffers {
     raw: Vec<u8>,
@@ -40,7 +40,7 @@ pub struct ReadBuffers {
     unframed: Vec<u8>,
 }
 
-/// What one read of a connection found.
+/// Result of one read of a connection.
 #[derive(Debug)]
 pub struct Received<'a> {
     /// Bytes for the protocol; may be empty although TLS or WebSocket had some.
@@ -51,19 +51,19 @@ pub struct Received<'a> {
     pub at_ns: u64,
     /// The read left the socket empty.
     pub emptied: bool,
-    /// The kernel's stamp of the last byte read, ns of `CLOCK_REALTIME`; only where the read left the socket empty and that byte
-    /// is the protocol's own.
+    /// The kernel's timestamp of the last byte read, ns of `CLOCK_REALTIME`; only if the read left the socket empty and that
+    /// byte is the protocol's own.
     pub stamp_realtime_ns: Option<u64>,
-    /// The peer has ended the stream behind these bytes.
+    /// The peer has ended the stream after these bytes.
     pub ended: bool,
 }
 
-/// What became of an attempt to write.
+/// Result of an attempt to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wrote {
-    /// When the socket last took bytes, ns of `CLOCK_MONOTONIC`, if it took any.
+    /// When the socket last accepted bytes, ns of `CLOCK_MONOTONIC`, if it accepted any.
     pub at_ns: Option<u64>,
-    /// The socket is full: the reactor says when to go on.
+    /// The socket would block: the reactor reports when it is writable.
     pub full: bool,
 }
 
@@ -81,7 +81,7 @@ impl Stream {
         Stream { socket, tls: None, websocket: None }
     }
 
-    /// Everything from here on goes through `tls`; it is agreed with the next writes and reads.
+    /// Everything from here on goes through `tls`; its handshake is done by the next writes and reads.
     pub fn encrypt(&mut self, tls: ClientConnection) {
         self.tls = Some(Box::new(tls));
     }
@@ -91,7 +91,7 @@ impl Stream {
         self.websocket = Some(Box::new(websocket));
     }
 
-    /// Its socket, to be broken by a fault.
+    /// Its socket, for a fault that breaks it.
     pub fn socket(&self) -> &TcpSocket {
         &self.socket
     }
@@ -101,12 +101,12 @@ impl Stream {
         self.socket.connected()
     }
 
-    /// Is TLS still being agreed?
+    /// Is the TLS handshake in progress?
     pub fn is_handshaking(&self) -> bool {
         self.tls.as_ref().is_some_and(|tls| tls.is_handshaking())
     }
 
-    /// How TLS was agreed on; `None` without TLS, and while it is still being agreed.
+    /// The result of the TLS handshake; `None` without TLS, and while it is in progress.
     pub fn agreed_tls(&self) -> Option<Agreed> {
         let tls = self.tls.as_ref().filter(|tls| !tls.is_handshaking())?;
         Some(Agreed {
@@ -117,7 +117,7 @@ impl Stream {
         })
     }
 
-    /// Is the server's answer to the WebSocket handshake awaited?
+    /// Is the server's response to the WebSocket handshake awaited?
     pub fn is_upgrading(&self) -> bool {
         self.websocket.as_ref().is_some_and(|websocket| websocket.is_opening())
     }
@@ -127,24 +127,24 @@ impl Stream {
         self.websocket.as_ref().and_then(|websocket| websocket.fault())
     }
 
-    /// Have TLS (an answer in the handshake, a key update, an alert) or WebSocket bytes of their own to write?
+    /// Have TLS (a response in the handshake, a key update, an alert) or WebSocket bytes of their own to write?
     pub fn wants_write(&self) -> bool {
         self.tls.as_ref().is_some_and(|tls| tls.wants_write())
             || self.websocket.as_ref().is_some_and(|websocket| websocket.wants_write())
     }
 
-    /// Bytes that the kernel holds unsent or unacknowledged, and those that wait inside a frame.
+    /// Bytes that the kernel has unsent or unacknowledged, and those that wait inside a frame.
     pub fn unsent_bytes(&self) -> u64 {
         let framed = self.websocket.as_ref().map_or(0, |websocket| websocket.waiting_bytes());
         self.socket.unsent_bytes() + framed as u64
     }
 
-    /// What the connection has carried, below TLS and WebSocket; `None` where the kernel doesn't count.
+    /// The traffic of the connection, below TLS and WebSocket; `None` if the kernel does not count.
     pub fn traffic(&self) -> Option<Traffic> {
         self.socket.traffic()
     }
 
-    /// Have TLS and WebSocket, where there are any, been agreed on?
+    /// Are the handshakes of TLS and WebSocket, where there are any, complete?
     fn is_agreed(&self) -> bool {
         !self.is_handshaking() && self.websocket.as_ref().is_none_or(|websocket| websocket.is_open())
     }
@@ -188,7 +188,7 @@ impl Stream {
             bytes = &buffers.unframed;
             if over {
                 ended = true;
-                // An answer to a goodbye, as far as the socket takes it: the connection is closed right behind this.
+                // A response to a goodbye, as far as the socket accepts it: the connection is closed right after this.
                 let _ = self.flush();
             }
         }
@@ -196,8 +196,8 @@ impl Stream {
         Ok(Received { bytes, began_ns, at_ns, emptied, stamp_realtime_ns, ended })
     }
 
-    /// Writes until the outbox is empty or the socket is full. Every message whose last byte was accepted goes to
-    /// `report`, with its write start and the time after the write. While TLS or WebSocket is being agreed the outbox waits.
+    /// Writes until the outbox is empty or the socket would block. Every message whose last byte was accepted goes to `report`,
+    /// with its write start and the time after the write. During the handshake of TLS or WebSocket the outbox waits.
     pub fn write(
         &mut self,
         outbox: &mut Outbox,
@@ -256,7 +256,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Writes what WebSocket and TLS have ready; false if the socket is full.
+    /// Writes what WebSocket and TLS have ready; false if the socket would block.
     fn flush(&mut self) -> Result<bool, StreamError> {
         loop {
             if let Some(tls) = &mut self.tls
@@ -283,12 +283,12 @@ impl Stream {
         }
     }
 
-    /// Says goodbye in WebSocket and in TLS, as far as the socket takes it at once.
+    /// Sends the goodbyes of WebSocket and TLS, as far as the socket accepts them at once.
     pub fn close_notify(&mut self) {
         if let Some(websocket) = &mut self.websocket {
             websocket.close();
         }
-        // The connection is closed right behind this: what the socket does not take now is not sent.
+        // The connection is closed right after this: what the socket does not accept now is not sent.
         let _ = self.flush();
         if let Some(tls) = &mut self.tls {
             tls.send_close_notify();
@@ -320,7 +320,7 @@ fn decrypt(tls: &mut ClientConnection, mut raw: &[u8], plain: &mut Vec<u8>) -> R
     Ok(false)
 }
 
-/// Writes what TLS has ready; false if the socket is full.
+/// Writes what TLS has ready; false if the socket would block.
 fn flush_records(tls: &mut ClientConnection, mut socket: &TcpSocket) -> Result<bool, StreamError> {
     while tls.wants_write() {
         match tls.write_tls(&mut socket) {

@@ -1,4 +1,4 @@
-//! What a device keeps of its TLS sessions: its own ticket, and nobody else's.
+//! Store of a device's own TLS session ticket.
 
 use std::fmt::{self, Debug, Formatter};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,8 +7,8 @@ use rustls::NamedGroup;
 use rustls::client::{ClientSessionStore, Tls12ClientSessionValue, Tls13ClientSessionValue};
 use rustls::pki_types::ServerName;
 
-/// The newest session of one device with one server. A server may hand out several tickets at once; a device that writes one
-/// place of its flash keeps the last, and so does this.
+/// The newest session of one device with one server. A server may send several tickets at once; a device that has flash memory
+/// for one ticket stores the last, and so does this.
 #[derive(Default)]
 pub struct Tickets(Mutex<StoredTickets>);
 
@@ -21,7 +21,7 @@ struct StoredTickets {
 
 impl Tickets {
     fn kept(&self) -> MutexGuard<'_, StoredTickets> {
-        // Nothing that holds it can panic between two changes.
+        // No code that holds the lock can panic between two changes.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -35,7 +35,7 @@ impl Debug for Tickets {
     }
 }
 
-/// A device has one server, so the names are not looked at.
+/// A device has one server, so the names are ignored.
 impl ClientSessionStore for Tickets {
     fn set_kx_hint(&self, _server_name: ServerName<'static>, group: NamedGroup) {
         self.kept().group = Some(group);
@@ -61,7 +61,7 @@ impl ClientSessionStore for Tickets {
         self.kept().tls13 = Some(value);
     }
 
-    /// A ticket is shown once (RFC 8446 §C.4).
+    /// A ticket is used once (RFC 8446 §C.4).
     fn take_tls13_ticket(&self, _server_name: &ServerName<'static>) -> Option<Tls13ClientSessionValue> {
         self.kept().tls13.take()
     }

@@ -7,23 +7,23 @@ pub struct Timing {
     pub due_ns: u64,
     /// When it was handed over.
     pub handed_ns: u64,
-    /// How much of the time from due to handed the generator was, or may have been, the cause of, ns. The rest the system was: it took
-    /// nothing more.
+    /// Lag: how much of the time from due to handed over the generator caused, or may have caused, ns. The rest is the system's
+    /// back-pressure.
     pub lag_ns: u64,
 }
 
 impl Timing {
-    /// Of a message that only the generator can have kept waiting.
+    /// For a message that only the generator can have delayed.
     pub const fn on_time(due_ns: u64) -> Timing {
         Timing { due_ns, handed_ns: due_ns, lag_ns: 0 }
     }
 
-    /// The same where the system was known to take nothing until `until_ns`: the socket was full, the window was.
+    /// The same if back-pressure was known until `until_ns`: the socket buffer or the in-flight window was full.
     pub fn waited_until(self, until_ns: u64) -> Timing {
         Timing { handed_ns: self.handed_ns.max(until_ns), ..self }
     }
 
-    /// How much of the time from due to a write that begins at `write_start_ns` the generator may have been the cause of, ns.
+    /// How much of the time from due to a write that begins at `write_start_ns` the generator may have caused, ns.
     pub fn lag_at(&self, write_start_ns: u64) -> u64 {
         self.lag_ns.saturating_add(write_start_ns.saturating_sub(self.handed_ns))
     }

@@ -1,5 +1,5 @@
-//! How TLS connections are set up: authorities from a PEM file, or any certificate where the user said so; and a certificate of
-//! our own for servers that ask for one.
+//! Set-up of TLS connections: authorities from a PEM file, or any certificate if the user configured that; and a certificate of
+//! our own for servers that request one.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::clients::OpenError;
 use crate::endpoint::Tls;
 use crate::tickets::Tickets;
 
-/// What all TLS connections of a shard share: no session is among it.
+/// What all TLS connections of a shard share, without session state.
 #[derive(Clone, Debug)]
 pub struct TlsSetup {
     /// Resumes nothing.
@@ -25,20 +25,20 @@ pub struct TlsSetup {
     own: Arc<ClientCertificate>,
 }
 
-/// What a device keeps from one TLS connection to the next: its ticket, in settings of its own. Nothing before the first.
+/// TLS state of a device between connections: its ticket, in a configuration of its own. `None` before the first.
 #[derive(Clone, Debug, Default)]
 pub struct DeviceTls(Option<Arc<ClientConfig>>);
 
-/// How TLS was agreed on.
+/// Result of a TLS handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Agreed {
-    /// An earlier session was taken up, without certificates.
+    /// An earlier session was resumed, without certificates.
     pub resumed: bool,
     /// Version, as `TLSv1_3`.
     pub version: &'static str,
     /// Cipher suite, as rustls calls it.
     pub suite: &'static str,
-    /// Group of the key exchange; `None` where there was none, as in a session of TLS 1.2 taken up.
+    /// Group of the key exchange; `None` if there was none, as in a resumed session of TLS 1.2.
     pub group: Option<&'static str>,
 }
 
@@ -61,7 +61,7 @@ impl TlsSetup {
         Ok(TlsSetup { config: Arc::new(config), server_name, own })
     }
 
-    /// The same for a device that shows a certificate of its own; the reason if that cannot be used.
+    /// The same for a device with a certificate of its own; the error is the reason if that cannot be used.
     pub fn of_device(&self, pem: &ClientPem) -> Result<TlsSetup, String> {
         let own = Arc::new(ClientCertificate::of_device(pem, self.config.crypto_provider())?);
         let mut config = (*self.config).clone();
@@ -69,18 +69,18 @@ impl TlsSetup {
         Ok(TlsSetup { config: Arc::new(config), server_name: self.server_name.clone(), own })
     }
 
-    /// An error of a connection in words; what is about our certificate says so.
+    /// The text of a connection's error; errors about our certificate are explained.
     pub fn explain(&self, error: &rustls::Error) -> String {
         self.own.explain(error)
     }
 
-    /// Did a server ask for a certificate of ours, and there is none?
+    /// Did a server request a client certificate when none was configured?
     pub fn lacks_certificate(&self) -> bool {
         self.own.was_missing()
     }
 
-    /// A connection that has not said anything yet. With what a device keeps, it takes up that device's last session, where
-    /// there is one and the server still knows it; without, it takes up none.
+    /// A connection before its first message. With a device's state, it resumes that device's last session, if there is one and
+    /// the server still has it; otherwise it resumes none.
     pub fn connection(&self, device: Option<&mut DeviceTls>) -> Result<ClientConnection, rustls::Error> {
         let config = match device {
             None => Arc::clone(&self.config),
@@ -106,7 +106,7 @@ fn authorities(path: &Path) -> Result<RootCertStore, OpenError> {
     Ok(store)
 }
 
-/// Takes any certificate, but still checks that the server holds its key.
+/// Accepts any certificate, but still checks that the server has its key.
 #[derive(Debug)]
 struct AnyCertificate(Arc<CryptoProvider>);
 

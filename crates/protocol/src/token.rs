@@ -35,10 +35,10 @@ impl fmt::Debug for TokenSigner {
 }
 
 impl TokenSigner {
-    /// Reads the key of some rules, and signs once to see that it does.
+    /// Reads the key of some rules, and signs once to check it.
     ///
     /// # Errors
-    /// Why the key cannot sign; nothing of it is in the reason.
+    /// Why the key cannot sign; the reason contains nothing of it.
     pub fn new(rules: &TokenRules) -> Result<TokenSigner, String> {
         let random = SystemRandom::new();
         let mut header = serde_json::json!({"alg": rules.algorithm.name(), "typ": "JWT"});
@@ -52,8 +52,8 @@ impl TokenSigner {
         Ok(signer)
     }
 
-    /// A token with these claims, a JSON object, signed at a time of the wall clock, s since 1970. It expires its rules' lifetime
-    /// after that second. `None` if the machine has no random numbers, which RSA and ECDSA take.
+    /// A token with these claims, a JSON object, signed at a time of the wall clock, s since 1970. It expires its rules'
+    /// lifetime after that second. `None` if the machine has no random numbers, which RSA and ECDSA need.
     pub fn sign(&self, claims: &str, now_s: u64) -> Option<String> {
         let given = claims.trim_end().strip_suffix('}').unwrap_or(claims);
         let comma = if given.trim_end().ends_with('{') { "" } else { "," };
@@ -193,7 +193,7 @@ mod tests {
             let public = UnparsedPublicKey::new(verifies, &public[before..]);
             public.verify(signed.as_bytes(), &signature).unwrap();
             assert!(public.verify(token.as_bytes(), &signature).is_err());
-            // A key of one algorithm is none for the others, and no reason shows it.
+            // A key of one algorithm does not work for the others, and no reason contains it.
             for other in [TokenAlgorithm::Rs256, TokenAlgorithm::Es256, TokenAlgorithm::EdDsa] {
                 if other != algorithm {
                     let reason = TokenSigner::new(&rules(other, &key)).unwrap_err();

@@ -1,4 +1,4 @@
-//! What sockets carry, with its headers: exact for datagrams, estimated for TCP from what the kernel tells of a connection.
+//! Traffic of sockets with its headers: exact for datagrams, estimated for TCP from the kernel's counters of a connection.
 //!
 //! TCP's own count knows bytes and segments; the header of a segment is taken as IP's, TCP's 20 B, and 12 B of options where
 //! timestamps are on. Segments with other options (the first two of a connection, selective acknowledgements) are a few bytes
@@ -36,7 +36,7 @@ impl Carried {
         self.ip_bytes += other.ip_bytes;
     }
 
-    /// What came since an earlier count.
+    /// What was added since an earlier count.
     pub fn since(&self, earlier: &Carried) -> Carried {
         Carried {
             packets: self.packets.saturating_sub(earlier.packets),
@@ -61,13 +61,13 @@ impl Traffic {
         self.received.add(other.received);
     }
 
-    /// What came since an earlier count.
+    /// What was added since an earlier count.
     pub fn since(&self, earlier: &Traffic) -> Traffic {
         Traffic { sent: self.sent.since(&earlier.sent), received: self.received.since(&earlier.received) }
     }
 }
 
-/// IP header of packets to or from this address, bytes. An IPv4 address in IPv6's clothes goes over IPv4.
+/// IP header of packets to or from this address, bytes. An IPv4-mapped IPv6 address uses IPv4.
 pub fn ip_header(address: SocketAddr) -> u64 {
     match address {
         SocketAddr::V4(_) => IPV4,
@@ -76,8 +76,8 @@ pub fn ip_header(address: SocketAddr) -> u64 {
     }
 }
 
-/// What the kernel has counted of a TCP connection since it was opened: `None` where it does not count the bytes sent
-/// (before Linux 4.19). `address` is one of its ends.
+/// The kernel's counters of a TCP connection since it was opened: `None` if it does not count the bytes sent (before Linux
+/// 4.19). `address` is one of its ends.
 pub fn of_tcp(socket: BorrowedFd<'_>, address: SocketAddr) -> Option<Traffic> {
     let mut raw = [0u8; TCP_INFO_BYTES];
     let mut length = raw.len() as libc::socklen_t;
@@ -111,8 +111,8 @@ fn estimate(raw: &[u8; TCP_INFO_BYTES], ip_header: u64) -> Traffic {
     }
 }
 
-/// A datagram of so many bytes as a packet. One that is longer than its path's packets travels in pieces, each with a header of
-/// its own, which is not known here: protocols that send datagrams of their own cut messages before that.
+/// A datagram of so many bytes as a packet. One that exceeds its path's MTU is sent in fragments, each with a header of its
+/// own, which is not known here: protocols over datagrams split messages before that.
 pub fn of_datagram(bytes: usize, ip_header: u64) -> Carried {
     Carried { packets: 1, ip_bytes: ip_header + UDP + bytes as u64 }
 }

@@ -1,17 +1,17 @@
 //! Coarse deadlines for many connections at little cost: keep-alive, time limits. Nothing that is measured goes through it.
 
-/// Length of a tick, unless another one is asked for.
+/// Length of a tick, unless another one is requested.
 const TICK_NS: u64 = 250_000_000;
 const SLOTS: u64 = 64;
 
-/// Deadlines in ticks, of 250 ms as a rule; one entry is four bytes. A deadline beyond the wheel comes back early, to be set again.
+/// Deadlines in ticks, of 250 ms as a rule; one entry is four bytes. A deadline beyond the wheel expires early, to be set again.
 #[derive(Debug)]
 pub struct Wheel {
     slots: Vec<Vec<u32>>,
     tick_ns: u64,
     /// The next tick to be handled.
     tick: u64,
-    /// When something comes back next.
+    /// The next expiry.
     next_ns: Option<u64>,
 }
 
@@ -26,8 +26,8 @@ impl Wheel {
         Wheel { slots: vec![Vec::new(); SLOTS as usize], tick_ns, tick: now_ns / tick_ns + 1, next_ns: None }
     }
 
-    /// Sets `key` to come back at `at_ns` or up to a tick later; returns when it will come, which for a time beyond the
-    /// wheel (64 ticks, 16 s) is earlier than asked.
+    /// Sets `key` to expire at `at_ns` or up to a tick later; returns when it will expire, which for a time beyond the wheel
+    /// (64 ticks, 16 s) is earlier than requested.
     pub fn set(&mut self, key: u32, at_ns: u64) -> u64 {
         let tick = at_ns.div_ceil(self.tick_ns).clamp(self.tick, self.tick + SLOTS - 1);
         self.slots[(tick % SLOTS) as usize].push(key);
@@ -36,7 +36,7 @@ impl Wheel {
         comes_ns
     }
 
-    /// When something comes back next.
+    /// The next expiry.
     pub fn next_ns(&self) -> Option<u64> {
         self.next_ns
     }

@@ -229,7 +229,7 @@ proptest! {
         }
         if let Ok(to) = read.to_program() {
             to.encode(&mut again);
-            // A connect without a log-in has none, whatever stands in its place.
+            // A connect without a log-in has none, whatever bytes the fields contain.
             if !matches!(to, ToProgram::Connect { login: None, .. }) {
                 prop_assert_eq!(&again, &frame);
             }

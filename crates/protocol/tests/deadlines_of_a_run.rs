@@ -18,11 +18,11 @@ fn a_deadline_that_the_kernel_meets_too_early_is_met_all_the_same() {
     let until_ns = clock::monotonic_ns() + 50_000_000;
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            // The timer stands by now; the run's time falls 10 ms back behind it.
+            // The timer is set by now; the run's time falls 10 ms behind it.
             std::thread::sleep(Duration::from_millis(20));
             set(clock::monotonic_ns() - 10_000_000);
         });
-        // A wait that never ends would say nothing.
+        // A wait that never ends would show nothing.
         scope.spawn(move || {
             std::thread::sleep(Duration::from_secs(2));
             waker.wake();

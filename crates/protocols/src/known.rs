@@ -1,4 +1,4 @@
-//! Every protocol that pubmark can be built with, so that a build without one can say what it lacks.
+//! Every protocol that pubmark can be built with, so that a build without one can name what it lacks.
 
 /// A protocol, whether it is in this build or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! The protocols that clients can speak: a row each, with what its adapter can do and how the engine is run over it.
+//! The table of protocols: one row for each, with the capabilities of its adapter and the function that runs the engine over it.
 //!
 //! The engine's shards are generic over the adapter. They are compiled here, once, and not in every binary and test.
 
@@ -43,39 +43,39 @@ use pubmark_protocol::endpoint::Endpoint;
 pub struct Protocol {
     /// What its adapter can do; its name is the one of the command line.
     pub capabilities: Capabilities,
-    /// What the engine's shards do over its adapter.
+    /// Runs the engine's shards over its adapter.
     pub shard: ShardRun,
     /// Faults of a run can break its connections.
     pub breaks: bool,
-    /// Its subscribers can take their time over each message.
+    /// Its subscribers can have a processing time for each message.
     pub pauses: bool,
-    /// Opens its adapter for anyone else.
+    /// Opens its adapter for users other than the engine.
     pub open: Open,
-    /// Client library, where a protocol has rows for several; the first that is there is the default.
+    /// Client library, where a protocol has rows for several; the first that is installed is the default.
     pub client: Option<Client>,
-    /// Name and version of the library of a program of the user's that is the client ([`of_program`]).
+    /// Name and version of the library, if the client is a program of the user's ([`of_program`]).
     pub program: Option<&'static str>,
 }
 
-/// Stands for a program of the user's where client libraries are named.
+/// Name of a program of the user's in lists of client libraries.
 pub const PROGRAM: &str = "program";
 
-/// The protocol as a program speaks it that said this hello: what it claims, of what pubmark's own client can. It stays until the end of
-/// the process.
+/// The protocol for a program that sent this hello: the capabilities that it claims, limited to those of pubmark's own client.
+/// The row lives until the end of the process.
 ///
 /// # Errors
-/// The program does not speak it; with what it speaks.
+/// The program does not implement the protocol; the error lists those that it implements.
 pub fn of_program(own: &Protocol, hello: &Hello) -> Result<&'static Protocol, Vec<String>> {
     let Some(claims) = hello.claims(own.capabilities.name) else {
         return Err(hello.protocols.iter().map(|claims| claims.name.clone()).collect());
     };
     let capabilities = client_program::capabilities(&own.capabilities, claims);
-    // Whether a system is ready is asked by pubmark's own client, whatever the program does.
+    // Readiness of a system is always checked by pubmark's own client, not by the program.
     let row = Protocol { program: Some(hello.title().leak()), open: own.open, ..row::<ProgramClients>(capabilities) };
     Ok(Box::leak(Box::new(row)))
 }
 
-/// What shards do over any program. Its capabilities are checked where the run is prepared.
+/// Runs shards over any program. Its capabilities are checked where the run is prepared.
 pub fn program_shard() -> ShardRun {
     run::over::<ProgramClients>()
 }
@@ -85,7 +85,7 @@ pub fn program_shard() -> ShardRun {
 pub struct Client {
     /// Its name on the command line.
     pub name: &'static str,
-    /// Its name and version as its makers write them, of the one that is there.
+    /// Its name and version as its makers write them, of the installed one.
     pub version: fn() -> String,
     /// Why it cannot be used on this machine, if so.
     pub missing: fn() -> Option<String>,
@@ -137,13 +137,13 @@ pub const PROTOCOLS: &[Protocol] = &[
 
 const _: () = assert!(!PROTOCOLS.is_empty(), "a build without any protocol: choose at least one feature");
 
-/// A protocol that we speak ourselves over stream sockets.
+/// The row of a protocol over stream sockets that pubmark implements itself.
 #[allow(dead_code, reason = "a build with other protocols only has no use for it")]
 const fn stream<D: Dialect + 'static>() -> Protocol {
     row::<StreamClients<D>>(D::CAPABILITIES)
 }
 
-/// Zenoh, by its library.
+/// The row of a Zenoh variant, by Zenoh's library.
 #[cfg(feature = "zenoh")]
 const fn zenoh<V: Variant>() -> Protocol {
     row::<ZenohClients<V>>(ZenohClients::<V>::capabilities())
@@ -172,7 +172,7 @@ impl Protocol {
         self.client.map(|client| (client.version)())
     }
 
-    /// Why the protocol's default client library is not used, where this one is another.
+    /// Why the protocol's default client library is not used, if this is another one.
     pub fn stands_in_for(&self) -> Option<String> {
         let usual = PROTOCOLS.iter().find(|other| other.capabilities.name == self.capabilities.name)?.client?;
         (usual.missing)().filter(|_| self.client.is_some_and(|client| client.name != usual.name))
@@ -182,7 +182,7 @@ impl Protocol {
         self.client.is_some_and(|client| (client.missing)().is_some())
     }
 
-    /// The same protocol by another client library; the names of those there are, if that is none of them.
+    /// The same protocol with another client library; if there is none of that name, the names of those that there are.
     pub fn with_client(&self, name: &str) -> Result<&'static Protocol, Vec<&'static str>> {
         let same = || PROTOCOLS.iter().filter(|other| other.capabilities.name == self.capabilities.name);
         let known = || same().filter_map(|other| other.client).map(|client| client.name).collect();
@@ -194,8 +194,8 @@ impl Protocol {
         Sides { publish: self.shard, subscribe: self.shard }
     }
 
-    /// Sends a message in at `from` and out at `to` (the same place for a single broker), and waits for it; why it did not
-    /// come, otherwise.
+    /// Sends a message in at `from` and out at `to` (the same endpoint for a single broker), and waits for it; the error states
+    /// why it did not arrive.
     pub fn round_trip(&self, from: &Endpoint, to: &Endpoint) -> Result<(), String> {
         round_trip::round_trip(self.open, from, to)
     }
@@ -218,13 +218,13 @@ pub fn find(name: &str) -> Option<&'static Protocol> {
     first(|protocol| protocol.capabilities.name == name)
 }
 
-/// The first row whose client library is there; the first of all if none is, whose error says so.
+/// The first row whose client library is installed; if none is, the first row, whose error then states that.
 fn first(choose: impl Fn(&Protocol) -> bool) -> Option<&'static Protocol> {
     let chosen = || PROTOCOLS.iter().filter(|protocol| choose(protocol));
     chosen().find(|protocol| !protocol.is_missing()).or_else(|| chosen().next())
 }
 
-/// What clients speak: devices and subscribers, each a protocol of their own where a system hands messages on between two.
+/// The protocols of clients: devices and subscribers, which differ where a system translates between two.
 #[derive(Clone, Copy)]
 pub struct ProtocolPair {
     /// By devices.
@@ -244,7 +244,7 @@ impl ProtocolPair {
         [self.publish, self.subscribe].iter().any(|side| side.capabilities.features.brokerless)
     }
 
-    /// For people.
+    /// Text for people.
     pub fn title(self) -> String {
         let title = self.publish.capabilities.title;
         self.second().map_or_else(|| title.to_owned(), |second| format!("{title} to {}", second.capabilities.title))

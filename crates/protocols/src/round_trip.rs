@@ -1,4 +1,4 @@
-//! Is a system ready? Answered by a message of our own that goes through it: publish → receive.
+//! Is a system ready? Checked with a message that goes through it: publish → receive.
 
 use pubmark_model::payload::HeaderPlace;
 use pubmark_model::qos::Qos;
@@ -20,7 +20,7 @@ const AGAIN_NS: u64 = 200_000_000;
 /// Start of the message's topic: used by no workload.
 const TOPIC: &str = "pubmark/readiness";
 
-/// What came of the round trip so far.
+/// Events of the round trip so far.
 #[derive(Default)]
 struct Seen {
     connected: u32,
@@ -62,8 +62,8 @@ fn words(cause: &Cause) -> String {
     }
 }
 
-/// Sends a message through the system, in at `from` and out at `to` (the same place for a single broker), and waits for it.
-/// It is sent again now and then: brokers that know each other tell subscriptions to each other in their own time.
+/// Sends a message through the system, in at `from` and out at `to` (the same endpoint for a single broker), and waits for it.
+/// It is sent again from time to time: connected brokers exchange subscriptions with a delay.
 pub fn round_trip(open: Open, from: &Endpoint, to: &Endpoint) -> Result<(), String> {
     let config = ShardConfig {
         endpoints: [from.clone(), to.clone()].into(),
@@ -82,7 +82,7 @@ pub fn round_trip(open: Open, from: &Endpoint, to: &Endpoint) -> Result<(), Stri
         },
     };
     let mut clients = open(config).map_err(|error| error.to_string())?;
-    // Of this attempt alone: a message of another start's attempt must not answer for this one.
+    // The topic is unique to this attempt: a message of an earlier start's attempt must not count for this one.
     let topic = format!("{TOPIC}/{}/{}", std::process::id(), clock::monotonic_ns());
     let reader = clients.add_session(SessionConfig {
         subscriptions: vec![Subscription { filter: topic.as_str().into(), qos: Qos::BestEffort }],
@@ -153,7 +153,7 @@ fn late(what: &str) -> String {
     format!("a {what} within {} s", LIMIT_NS / 1_000_000_000)
 }
 
-/// Waits until something was seen; `None` if it was not, an error if something went wrong.
+/// Waits until something was received; `None` if nothing was, an error if something went wrong.
 fn wait(
     clients: &mut dyn AnyClients,
     seen: &mut Seen,

@@ -10,7 +10,7 @@ pub enum Front<P> {
         /// Its bytes: where the next one begins.
         bytes: usize,
     },
-    /// The rest has not come. Bytes of the whole as far as its front tells: it has that many at least, and all that is
-    /// still missing of them belongs to it.
+    /// The rest has not arrived. Bytes of the whole as far as its front shows: it has at least that many, and all missing bytes
+    /// up to there belong to it.
     Partial(Option<usize>),
 }

@@ -1,4 +1,4 @@
-//! Codecs without I/O, shared by adapters and built-in servers: bytes in, borrowed packets out, and back.
+//! Codecs without I/O for the protocols, shared by adapters and built-in servers: bytes to borrowed packets, and back.
 //!
 //! Start with [`mqtt`].
 

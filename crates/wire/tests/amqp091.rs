@@ -1,4 +1,4 @@
-//! AMQP 0-9-1 against bytes that nobody should send, every cut of bytes that somebody does, and what we write ourselves.
+//! AMQP 0-9-1 against invalid bytes, every cut of valid bytes, and our own encoder.
 
 use proptest::prelude::*;
 use pubmark_wire::amqp091::{

@@ -1,4 +1,4 @@
-//! ZMTP against bytes that nobody should send, every cut of bytes that somebody does, and what is written against what is read.
+//! ZMTP against invalid bytes, every cut of valid bytes, and encoder against decoder.
 
 use proptest::prelude::*;
 use pubmark_model::topic::TopicFilter;
@@ -32,7 +32,7 @@ proptest! {
 
     #[test]
     fn no_bytes_break_it(bytes in almost()) {
-        // More bytes never take back what fewer said, and nothing is announced that is larger than allowed.
+        // More bytes never contradict the result of fewer, and no announced length is larger than allowed.
         let mut least = 0;
         for length in 1..=bytes.len() {
             match next(&bytes[..length], MOST_BYTES) {

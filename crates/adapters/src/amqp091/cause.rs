@@ -41,7 +41,7 @@ pub(super) fn unexpected(phase: Phase, channel: u16, method: &Method<'_>) -> Cau
     Cause::Protocol(format!("{} on channel {channel} {when}", method.name()))
 }
 
-/// The server does not speak our version.
+/// The server does not support our version.
 pub(super) fn other_version(phase: Phase, version: Version) -> Cause {
     match phase {
         Phase::Open => Cause::Protocol("a protocol header in an open session".to_owned()),

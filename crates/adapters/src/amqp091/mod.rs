@@ -1,7 +1,7 @@
 //! AMQP 0-9-1 at wire level: a topic exchange, a queue for every subscriber, publisher confirms.
 //!
-//! `session` is the dialect: what a session remembers and which frame does what. What it does is in a file each: `opening`,
-//! `subscribing`, `sending`, `receiving`; `cause` has words for what a server closes with.
+//! `session` is the dialect: a session's state and the dispatch of frames. Its parts are in a file each: `opening`,
+//! `subscribing`, `sending`, `receiving`; `cause` has texts for a server's reasons for closing.
 
 mod cause;
 mod opening;
@@ -14,5 +14,5 @@ pub use session::Amqp091;
 
 use crate::connection::StreamClients;
 
-/// Clients that speak AMQP 0-9-1.
+/// Clients for AMQP 0-9-1.
 pub type Amqp091Clients = StreamClients<Amqp091>;

@@ -31,7 +31,7 @@ enum Step {
     Nothing,
 }
 
-/// How far a channel has come.
+/// State of a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Channel {
     /// The session has no use for it.
@@ -60,15 +60,15 @@ impl Channel {
     }
 }
 
-/// How far a session has come.
+/// State of a session.
 #[derive(Debug)]
 pub(super) struct Opening {
     step: Step,
     plain: Channel,
     confirmed: Channel,
-    /// The answer to `confirm.select` has not come.
+    /// The response to `confirm.select` has not arrived.
     selecting: bool,
-    /// We asked whether the session's queue is there, and have no answer.
+    /// The check whether the session's queue exists is sent, and has no response yet.
     asking: bool,
     /// It is.
     found: bool,
@@ -105,7 +105,7 @@ impl Opening {
         shared.config.connections.maximum_packet_bytes.clamp(LEAST_FRAME_BYTES, MOST_FRAME_BYTES)
     }
 
-    /// Is the channel open, or was it asked for?
+    /// Is the channel open, or requested?
     pub(super) fn has_channel(&self, channel: u16) -> bool {
         let state = match channel {
             PLAIN => self.plain,
@@ -115,12 +115,12 @@ impl Opening {
         matches!(state, Channel::Opening | Channel::Open)
     }
 
-    /// Is the answer awaited to the question whether the queue is there?
+    /// Is the response to the check for the queue awaited?
     pub(super) fn is_asking(&self) -> bool {
         self.asking
     }
 
-    /// The answer to that question.
+    /// The response to that check.
     pub(super) fn answered(&mut self, found: bool) {
         (self.asking, self.found) = (false, found);
     }
@@ -213,7 +213,7 @@ impl Amqp091 {
         Ok(())
     }
 
-    /// The connection is open: asks for channels, confirms, and whether the server has the session's queue.
+    /// The connection is open: requests channels and confirms, and checks whether the server has the session's queue.
     fn open_channels(&mut self, link: &mut Link, shared: &mut Shared) {
         let opening = &mut self.opening;
         opening.step = Step::Nothing;
@@ -273,7 +273,7 @@ impl Amqp091 {
             return;
         }
         link.opened(shared, opening.heartbeat_s);
-        // The server keeps nothing for a session that only publishes: what it has sent is known here.
+        // The server stores nothing for a session that only publishes: its state is here.
         let listens = !link.config.subscriptions.is_empty();
         let session_present = link.config.persistent && if listens { opening.found } else { opening.was_open };
         opening.was_open = true;

@@ -29,11 +29,11 @@ enum Expected {
     Body(usize),
 }
 
-/// What came of the server's messages.
+/// State of the server's messages.
 #[derive(Debug, Default)]
 pub(super) struct Incoming {
     expected: Expected,
-    /// Number of the message under way, or of the last one.
+    /// Number of the message that is being received, or of the last one.
     tag: u64,
     /// Number of the last message delivered.
     delivered: u64,
@@ -41,10 +41,10 @@ pub(super) struct Incoming {
     body: Vec<u8>,
     /// Messages delivered and not acknowledged.
     unacknowledged: u32,
-    /// Of the message under way, if it is a request or an answer.
+    /// Of the current message, if it is a request or a reply.
     reply_to: String,
     correlation_id: String,
-    /// Of the message under way: the text of its header that is ours, with `has_header`.
+    /// Of the message that is being received: the text of its header that is ours, with `has_header`.
     header: Vec<u8>,
     has_header: bool,
 }
@@ -79,7 +79,7 @@ impl Amqp091 {
             return Err(Cause::Protocol("a content header that belongs to no message".to_owned()));
         }
         let body_bytes = read_content_header(payload).map_err(broken)?;
-        // A stranger's may be no text, which makes the message neither request nor answer of ours.
+        // A foreign correlation may not be text; then the message is neither request nor reply of ours.
         let correlation = read_correlation(payload).unwrap_or_default();
         self.incoming.reply_to.clear();
         self.incoming.reply_to.push_str(correlation.reply_to);
@@ -143,7 +143,7 @@ impl Amqp091 {
         }
     }
 
-    /// Hands a message on as what it is: a request, an answer, or neither.
+    /// Reports a message by its kind: a request, a reply, or neither.
     fn hand_on(&self, link: &Link, body: &[u8], times: Times, sink: &mut impl Sink) {
         let Incoming { reply_to, correlation_id, header, has_header, .. } = &self.incoming;
         let delivery = Delivery { header: has_header.then_some(header), ..times.delivery(body, false) };

@@ -1,4 +1,4 @@
-//! Messages on their way to the server: handed over, sent again, confirmed; and when the server wants none.
+//! Outgoing messages: handed over, sent again, confirmed; and when the server wants none.
 
 use std::collections::VecDeque;
 
@@ -36,8 +36,7 @@ impl Confirms {
         self.first = 1;
     }
 
-    /// How many of the messages from the first on an answer speaks of, or the place of the one; `None` if it is about none
-    /// that awaits it.
+    /// How many messages, from the first on, a confirm covers, or the index of the one; `None` if none of them awaits it.
     fn place(&self, answer: Confirm) -> Option<usize> {
         let last = self.unconfirmed.len().checked_sub(1)?;
         if answer.tag == 0 && answer.multiple {
@@ -81,7 +80,7 @@ impl Stops {
 }
 
 impl Amqp091 {
-    /// Appends a message, or says why not.
+    /// Appends a message; the refusal otherwise.
     pub(super) fn publish(&mut self, link: &mut Link, shared: &mut Shared, message: Outgoing) -> Result<(), Refusal> {
         let place = usize::from(message.publication);
         let is_confirmed = self.publishes[place].channel() == CONFIRMED;
@@ -133,7 +132,7 @@ impl Amqp091 {
         });
     }
 
-    /// Appends an answer, or says why not: to the queue that the request named, with its correlation id.
+    /// Appends a reply, or returns the refusal: to the queue that the request named, with its correlation id.
     pub(super) fn publish_reply(
         &mut self,
         link: &mut Link,
@@ -145,7 +144,7 @@ impl Amqp091 {
         if self.stops.on(channel) || (is_confirmed && !self.confirms.in_flight.has_room()) {
             return Err(Refusal::Blocked(Blocked::Window));
         }
-        // What is no text cannot be said; a requester of ours does not say it.
+        // A correlation that is not text cannot be encoded; our own requesters always send text.
         let Ok(correlation_id) = std::str::from_utf8(answer.to.correlation) else { return Err(Refusal::TooLarge(0)) };
         let payload_bytes = payload::reply_bytes(answer);
         let mut tag = 0;
@@ -169,7 +168,7 @@ impl Amqp091 {
         while !self.stops.on(CONFIRMED)
             && let Some(tag) = self.confirms.in_flight.next_held()
         {
-            // An answer cannot be made again; sessions that answer are never kept, so there is none here.
+            // A reply cannot be made again; sessions that reply are never persistent, so there is none here.
             let entry = self.confirms.in_flight.get(tag).copied();
             let Some(entry) = entry.filter(|entry| entry.message.publication != REPLY) else { continue };
             self.confirms.unconfirmed.push_back(tag);
@@ -195,7 +194,7 @@ impl Amqp091 {
         )
     }
 
-    /// The server has taken messages, or refuses them.
+    /// The server confirms messages, or refuses them.
     pub(super) fn on_response(
         &mut self,
         link: &mut Link,
@@ -221,7 +220,7 @@ impl Amqp091 {
         Ok(())
     }
 
-    /// A message is answered; `None` if it was not even written.
+    /// A message is confirmed or refused; `None` if it was not even written.
     fn settle(&mut self, link: &Link, id: u16, outcome: &Result<(), Reason>, sink: &mut impl Sink) -> Option<()> {
         let in_flight = &mut self.confirms.in_flight;
         in_flight.get(id).filter(|entry| entry.progress == Progress::Written)?;
@@ -230,7 +229,7 @@ impl Amqp091 {
         Some(())
     }
 
-    /// The server stops the flow of messages on a channel, or lets it go on; it is told that we do as it says (§1.5.2.3).
+    /// The server stops or resumes the flow of messages on a channel; we acknowledge that (§1.5.2.3).
     pub(super) fn on_flow(
         &mut self,
         link: &mut Link,

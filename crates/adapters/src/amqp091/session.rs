@@ -1,7 +1,7 @@
-//! What AMQP 0-9-1 adds to a connection: a session's memory, and which frame does what.
+//! The dialect of AMQP 0-9-1: a session's state and the dispatch of frames.
 //!
-//! A session has up to two channels: one for its consumer and for messages that nobody confirms, and one for those that
-//! the server confirms, because a channel confirms either all or none of its messages.
+//! A session has up to two channels: one for its consumer and for messages without confirms, and one for those with confirms,
+//! because a channel has confirms for all or none of its messages.
 
 use pubmark_model::qos::Qos;
 use pubmark_protocol::capabilities::{Capabilities, Features, Level, SentMeans};
@@ -33,7 +33,7 @@ pub(super) const CONFIRMED: u16 = 2;
 
 /// A session's memory.
 pub struct Amqp091 {
-    /// Why a topic, a filter or the client's name cannot be said.
+    /// Why a topic, a filter or the client's name cannot be expressed.
     unusable: Option<String>,
     /// Of each publication: its messages without their bodies.
     pub(super) publishes: Vec<Publish>,

@@ -1,10 +1,10 @@
-//! A session's queue: made, bound once for each subscription, consumed.
+//! A session's queue: declared, bound once for each subscription, consumed.
 //!
-//! A session has a queue of its own, so that every subscriber gets every message: one that the server names and that goes
-//! with the connection, or for a session that is kept a durable one with the client's name. Only the members of a shared group
-//! have one together, with the group's name, which goes with the last of them unless their sessions are kept. Commands are sent ahead of the
-//! answers to earlier ones. The server answers in order, and a refusal closes the channel, with everything behind it
-//! unheard: it belongs to the first command that was not answered, and the rest is said again on a new channel.
+//! A session has a queue of its own, so that every subscriber gets every message: one that the server names and that is deleted
+//! with the connection, or for a persistent session a durable one with the client's name. Only the members of a shared group
+//! share one, with the group's name, which is deleted with the last of them unless their sessions are persistent. Commands are
+//! pipelined. The server responds in order, and a refusal closes the channel and discards all later commands: it belongs to the
+//! first command without a response, and the rest is sent again on a new channel.
 
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::SessionConfig;
@@ -19,9 +19,9 @@ use super::receiving::Incoming;
 use super::session::{Amqp091, EXCHANGE, PLAIN, level};
 use crate::connection::{Link, Shared};
 
-/// How long a server keeps the queue of a session that is gone, ms: longer than any run, but not for ever.
+/// How long a server stores the queue of a session that is gone, ms: longer than any run, but not for ever.
 const KEPT_MS: u64 = 24 * 3_600 * 1_000;
-/// Messages on their way to a consumer that acknowledges, at most.
+/// Most unacknowledged messages of a consumer.
 const PREFETCH: u16 = 1_000;
 /// Class and number of `queue.bind`.
 const BIND: (u16, u16) = (50, 20);
@@ -41,7 +41,7 @@ enum Step {
     Idle,
     /// The queue.
     Declaring,
-    /// The answer to the binding with this index, and behind the last one the consumer.
+    /// The response to the binding with this index, and after the last one to the consumer.
     Binding(usize),
     /// The consumer of a queue that was bound before.
     Returning,
@@ -54,18 +54,18 @@ enum Step {
 pub(super) struct Consumer {
     step: Step,
     queue: Box<str>,
-    /// Level of all subscriptions: the highest one that is asked for.
+    /// Level of all subscriptions: the highest one requested.
     level: Qos,
     /// Bindings that the server refused.
     refused: Vec<(usize, Reason)>,
-    /// All subscriptions were answered since the server last had no session.
+    /// All subscriptions were acknowledged since the server last had no session.
     told: bool,
     /// How often the group's queue was made once more on this connection.
     remakes: u8,
 }
 
-/// The queue that is kept when the session's connection ends, or that its group has together. Its name has the run's number, as
-/// members of another run are not this group's.
+/// The queue that remains when the session's connection ends, or that its group shares. Its name has the run's number, so that
+/// groups of another run have another queue.
 pub(super) fn kept_queue(link: &Link, shared: &Shared) -> Box<str> {
     match &link.config.options.shared {
         Some(group) => format!("pubmark.{group}.{:06x}", shared.config.run & 0x00ff_ffff).into(),
@@ -108,14 +108,14 @@ impl Consumer {
         self.level != Qos::BestEffort
     }
 
-    /// Was a consumer asked for?
+    /// Was a consumer requested?
     pub(super) fn is_wanted(&self) -> bool {
         !matches!(self.step, Step::Idle | Step::Declaring)
     }
 }
 
 impl Amqp091 {
-    /// Asks for all that the session listens to.
+    /// Requests all subscriptions of the session.
     pub(super) fn subscribe(&mut self, link: &mut Link, shared: &mut Shared, session_present: bool) {
         if self.binding_keys.is_empty() {
             return;
@@ -133,7 +133,7 @@ impl Amqp091 {
         self.declare(link, shared);
     }
 
-    /// Asks for the session's queue.
+    /// Declares the session's queue.
     fn declare(&mut self, link: &mut Link, shared: &mut Shared) {
         self.consumer.step = Step::Declaring;
         let queue = kept_queue(link, shared);
@@ -205,7 +205,7 @@ impl Amqp091 {
         Ok(())
     }
 
-    /// The server closed the consumer's channel, because of what it was asked for last.
+    /// The server closed the consumer's channel, because of the oldest command without a response.
     pub(super) fn on_channel_close(
         &mut self,
         link: &mut Link,
@@ -266,7 +266,7 @@ impl Amqp091 {
         });
     }
 
-    /// Tells what became of every subscription.
+    /// Reports the result of every subscription.
     fn tell(&mut self, link: &Link, sink: &mut impl Sink) {
         self.consumer.told = true;
         for index in 0..self.binding_keys.len() {

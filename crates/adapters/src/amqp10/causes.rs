@@ -1,11 +1,11 @@
-//! What a server's errors mean for a connection.
+//! Maps a server's errors to causes of the end of a connection.
 
 use pubmark_protocol::events::{Cause, Reason};
 use pubmark_wire::amqp10::{Condition, DecodeError};
 
-/// Who may not do what it asks for (part 2, §2.8.15).
+/// Error of a client that may not do what it requests (part 2, §2.8.15).
 const UNAUTHORIZED: &str = "amqp:unauthorized-access";
-/// A message larger than its link takes (part 2, §2.8.18).
+/// A message larger than its link accepts (part 2, §2.8.18).
 const TOO_LARGE: &str = "amqp:link:message-size-exceeded";
 
 /// Bytes that are no AMQP 1.0.

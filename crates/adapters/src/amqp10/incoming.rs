@@ -11,7 +11,7 @@ pub const WINDOW: u32 = 65_536;
 /// A link of ours on which messages come in.
 #[derive(Debug)]
 pub struct Receiver {
-    /// How far it has come.
+    /// Its state.
     pub state: LinkState,
     /// Messages that may still come.
     pub credit: u32,

@@ -1,7 +1,7 @@
-//! Links: asked for, answered, given credit, taken back.
+//! Links: attached, granted credit, detached.
 //!
-//! The session is open when the server has given credit to every sender, so that a message can be sent at that moment; then
-//! the receivers are asked for, and each is answered by itself.
+//! The session is open when the server has granted credit to every sender, so that a message can be sent at that moment; then
+//! the receivers are attached, each with a response of its own.
 
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::SessionConfig;
@@ -16,11 +16,11 @@ use super::outgoing::{Carries, LinkState};
 use super::session::{Amqp10, End};
 use crate::connection::{Link, Shared};
 
-/// Names of links: these letters, and their place.
+/// Names of links: these letters, and their index.
 const SENDER: char = 's';
 const RECEIVER: char = 'r';
-/// The server has this many times our idle-time-out to say something: it is to be told half of what is allowed
-/// (part 2, §2.4.5).
+/// The server has this many times our idle-time-out to send something: half of the allowed time must be announced (part 2,
+/// §2.4.5).
 const IDLE_TIMES: u64 = 2;
 
 /// Name of a sender of ours.
@@ -35,7 +35,7 @@ fn receiver_name(config: &SessionConfig, index: usize) -> String {
 }
 
 impl Amqp10 {
-    /// Asks for a sender for each topic and level, and one for all answers where there are such.
+    /// Attaches a sender for each topic and level, and one for all replies if needed.
     pub(super) fn ask_for_senders(&self, link: &mut Link, shared: &mut Shared, naming: Naming) {
         for (place, sender) in (0..).zip(&self.outgoing.senders) {
             match sender.carries {
@@ -47,7 +47,7 @@ impl Amqp10 {
                     self.ask_for_sender(link, shared, place, target);
                 }
                 Carries::AllAnswers => self.ask_for_sender(link, shared, place, Terminus::at(None)),
-                // Asked for with the first of them.
+                // Attached with the first of them.
                 Carries::AnswersTo(_) => {}
             }
         }
@@ -58,7 +58,7 @@ impl Amqp10 {
         (self.outgoing.fixed + index) as u32
     }
 
-    /// Our number of a sender; those for answers to one address are behind the receivers.
+    /// Our handle of a sender; those for replies to one address come after the receivers.
     pub(super) fn handle_of_sender(&self, place: u16) -> u32 {
         let receivers = if usize::from(place) < self.outgoing.fixed { 0 } else { self.incoming.receivers.len() };
         u32::from(place) + receivers as u32
@@ -122,7 +122,7 @@ impl Amqp10 {
         self.ask_for_receivers(link, shared, naming, sink);
     }
 
-    /// The server answers a link.
+    /// The server's attach for a link.
     pub(super) fn on_attach(
         &mut self,
         link: &mut Link,
@@ -159,7 +159,7 @@ impl Amqp10 {
         Ok(())
     }
 
-    /// The link of ours with this name that was not answered yet.
+    /// The link of ours with this name whose attach has no response yet.
     fn end_named(&self, config: &SessionConfig, attach: &Attach<'_>) -> Option<End> {
         let asked = |state: Option<LinkState>| state == Some(LinkState::Asked);
         match attach.role {
@@ -208,7 +208,7 @@ impl Amqp10 {
         receiver.state = LinkState::Attached;
         receiver.delivery_count = attach.initial_delivery_count.unwrap_or(0);
         self.give_credit(link, shared, index);
-        // A server that settles before it sends gives no more than best effort, whatever was asked for.
+        // A server that settles before it sends gives no more than best effort, whatever was requested.
         let most = match attach.sender_settles {
             SenderSettles::Settled => Qos::BestEffort,
             SenderSettles::Unsettled | SenderSettles::Mixed => Qos::AtLeastOnce,
@@ -217,7 +217,7 @@ impl Amqp10 {
         Ok(())
     }
 
-    /// Was the server asked to make and name the node to which answers come?
+    /// Was the server requested to create and name the node for replies?
     fn asked_for_node(&self, link: &Link) -> bool {
         let asks = link.config.options.reply_topic.is_some();
         asks && self.naming.as_ref().is_ok_and(|naming| matches!(naming.answers(""), AnswersAt::Dynamic(_)))
@@ -238,7 +238,7 @@ impl Amqp10 {
         }
     }
 
-    /// Says where we stand, which opens our window again.
+    /// Sends a flow with our state, which opens our window again.
     pub(super) fn send_flow(&mut self, link: &mut Link, shared: &mut Shared, flow: &Flow) {
         self.incoming.window = WINDOW;
         link.outbox.append(&mut shared.pool, |out| flow.encode(CHANNEL, out));
@@ -277,7 +277,7 @@ impl Amqp10 {
         }
     }
 
-    /// The server tells its window, and the credit of a sender.
+    /// The server announces its window, and the credit of a sender.
     pub(super) fn on_flow(
         &mut self,
         link: &mut Link,
@@ -313,7 +313,7 @@ impl Amqp10 {
         Ok(())
     }
 
-    /// The server takes a link back, or says why it has none.
+    /// The server detaches a link, or states why it has none.
     pub(super) fn on_detach(
         &mut self,
         link: &mut Link,

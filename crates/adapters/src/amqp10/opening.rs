@@ -17,7 +17,7 @@ use crate::virtual_host::named_in;
 
 /// Our only channel.
 pub const CHANNEL: u16 = 0;
-/// Links that the server may number at least; it numbers those that we ask for.
+/// Smallest number of handles that the server must support for its own ends of the links that we attach.
 const LEAST_HANDLES: usize = 256;
 
 /// What is awaited.
@@ -27,7 +27,7 @@ pub enum Stage {
     SaslHeader,
     /// Its mechanisms.
     Mechanisms,
-    /// What it says to the log-in.
+    /// The outcome of the log-in.
     Outcome,
     /// That it agrees to AMQP 1.0.
     Header,
@@ -35,13 +35,13 @@ pub enum Stage {
     Open,
     /// Its begin.
     Begin,
-    /// Answer and credit for every sender.
+    /// Attach and credit for every sender.
     Links,
     /// Nothing: the session is open.
     Running,
 }
 
-/// Where the server is, as it is told.
+/// Host name of the server in the open frame.
 fn hostname(link: &Link, shared: &Shared) -> String {
     let endpoint = &shared.config.endpoints[usize::from(link.config.endpoint)];
     endpoint.tls.as_ref().map_or_else(|| endpoint.address.ip().to_string(), |tls| tls.server_name.clone())
@@ -92,7 +92,7 @@ impl Amqp10 {
             (Stage::SaslHeader | Stage::Header, ProtocolHeader { id: 2, .. }) => {
                 return Err(Cause::Refused(Reason::words("it takes connections with TLS only")));
             }
-            // What RabbitMQ says to who has logged in without a name where none is taken.
+            // RabbitMQ's response to a client that has logged in anonymously where that is not allowed.
             (Stage::Header, ProtocolHeader::SASL) => {
                 return Err(Cause::NotAuthorized(Reason::words("it asks for a log-in")));
             }
@@ -161,7 +161,7 @@ impl Amqp10 {
         }
         self.frame_bytes = open.max_frame_bytes as usize;
         self.server_idle_ms = open.idle_time_out_ms.unwrap_or(0);
-        // Judged with the begin: a server that refuses a connection says open and close, and may leave out what it is.
+        // Checked with the begin: a server that refuses a connection sends open and close, and may leave out its product.
         self.naming = open.product.and_then(Naming::of_product).ok_or_else(|| {
             let known: Vec<&str> = Naming::PRODUCTS.iter().map(|(product, _)| *product).collect();
             let (product, known) = (open.product.unwrap_or("no name"), known.join(" and "));
@@ -176,7 +176,7 @@ impl Amqp10 {
             self.outgoing.fixed += 1;
         }
         let on_links = link.config.options.replies_at.is_some() && self.replying.all.is_none();
-        // A sender's place has 16 bits, which the client's own topics may have used up.
+        // A sender's index has 16 bits, which the client's own topics may have used up.
         let places_left = usize::from(u16::MAX).saturating_sub(self.outgoing.senders.len());
         self.replying.most_links = if on_links { MOST_LINKS.min(places_left) } else { 0 };
         self.handle_max = (self.link_count() + self.replying.most_links).max(LEAST_HANDLES) as u32 - 1;

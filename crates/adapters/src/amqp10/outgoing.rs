@@ -8,29 +8,29 @@ use pubmark_protocol::clients::Publication;
 use super::unsettled::Unsettled;
 use crate::connection::{Blocked, InFlight, Refusal};
 
-/// How far a link has come.
+/// State of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkState {
-    /// The server has not answered.
+    /// The server has not responded.
     Asked,
-    /// The server has no other end for it; a detach that says why is to follow.
+    /// The server has no other end for it; a detach with the reason follows.
     Refused,
     /// It is there.
     Attached,
     /// We have ended it; the server has not agreed yet.
     Leaving,
-    /// It has ended, and its place is free.
+    /// It has ended, and its index is free.
     Ended,
 }
 
 /// What goes out on a sender.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Carries {
-    /// What some publications say: the first of them, whose topic and level are the link's.
+    /// Messages of some publications: the first of them, whose topic and level are the link's.
     Publications(u16),
-    /// Answers to whoever asks.
+    /// Replies to any address.
     AllAnswers,
-    /// Answers to this address.
+    /// Replies to this address.
     AnswersTo(Box<str>),
 }
 
@@ -41,13 +41,13 @@ pub struct Sender {
     pub carries: Carries,
     /// Deliveries are settled before they are sent.
     pub settles: bool,
-    /// How far it has come.
+    /// Its state.
     pub state: LinkState,
     /// Deliveries that may be sent.
     pub credit: u32,
     /// Deliveries sent (part 2, §2.6.7).
     pub delivery_count: u32,
-    /// Largest message that the server takes on it, bytes.
+    /// Largest message that the server accepts on it, bytes.
     pub most_bytes: u32,
     /// Number of the last delivery on it, or of the first that could have been.
     pub last_delivery: u32,
@@ -56,9 +56,9 @@ pub struct Sender {
 /// Our side of a session.
 #[derive(Debug)]
 pub struct Outgoing {
-    /// One a topic and level; behind them one for all answers, or those that answers have asked for.
+    /// One for each topic and level; after them one for all replies, or those attached for replies.
     pub senders: Vec<Sender>,
-    /// The first of them, so many, are asked for when a session begins, and it is open when they are ready.
+    /// The first so many are attached when a session begins, and it is open when they are ready.
     pub fixed: usize,
     /// So many of these are for publications.
     topics: usize,
@@ -72,7 +72,7 @@ pub struct Outgoing {
     pub next_transfer: u32,
     /// Number of the next delivery.
     pub next_delivery: u32,
-    /// Transfers that the server takes from there on.
+    /// Transfers that the server accepts from there on.
     pub window: u32,
     /// The widest that this window was.
     pub widest_window: u32,
@@ -80,12 +80,12 @@ pub struct Outgoing {
     blocked: Option<Wanting>,
 }
 
-/// What must come before a message can be taken.
+/// What a blocked message waits for.
 #[derive(Clone, Copy, Debug)]
 enum Wanting {
-    /// Room for so many transfers of a sender's.
+    /// Credit and window for so many transfers of a sender.
     Room(u16, u32),
-    /// A place for one more sender.
+    /// A free handle for one more sender.
     Sender,
 }
 
@@ -131,7 +131,7 @@ impl Outgoing {
         self.blocked = None;
     }
 
-    /// Sets the window, as the server has told it.
+    /// Sets the window that the server announced.
     pub fn set_window(&mut self, transfers: u32, taken_from: u32) {
         let on_their_way = self.next_transfer.wrapping_sub(taken_from);
         self.window = transfers.saturating_sub(on_their_way);
@@ -143,14 +143,14 @@ impl Outgoing {
         self.of_publication[usize::from(publication)]
     }
 
-    /// Can a message of this size, in so many transfers, be sent now? Remembers what was not taken.
+    /// Can a message of this size, in so many transfers, be sent now? If not, records what it waits for.
     pub fn admit(&mut self, sender: u16, message_bytes: usize, transfers: u32) -> Result<(), Refusal> {
         let most_bytes = self.senders[usize::from(sender)].most_bytes;
         if message_bytes > most_bytes as usize {
             return Err(Refusal::TooLarge(most_bytes));
         }
         if transfers > self.widest_window.max(1) {
-            // No window that the server ever had could take it.
+            // No window that the server ever had is large enough.
             let part_bytes = (message_bytes as u64).div_ceil(u64::from(transfers));
             let bytes = part_bytes * u64::from(self.widest_window);
             return Err(Refusal::TooLarge(u32::try_from(bytes).unwrap_or(u32::MAX)));
@@ -167,7 +167,7 @@ impl Outgoing {
         sender.credit > 0 && self.window >= transfers && (sender.settles || self.in_flight.has_room())
     }
 
-    /// Could what was not taken last be taken now, or be refused?
+    /// Can the message that would have blocked last be sent now, or be refused?
     pub fn has_room(&self) -> bool {
         match self.blocked {
             None => true,
@@ -185,7 +185,7 @@ impl Outgoing {
         Refusal::Blocked(Blocked::Window)
     }
 
-    /// The senders that answers have asked for, with their places.
+    /// The senders that were attached for replies, with their indices.
     fn asked_by_answers(&self) -> impl Iterator<Item = (u16, &Sender)> {
         self.senders.iter().enumerate().skip(self.fixed).map(|(place, sender)| (place as u16, sender))
     }
@@ -195,8 +195,8 @@ impl Outgoing {
         self.asked_by_answers().find(|(_, sender)| sender.state == LinkState::Ended).map(|(place, _)| place)
     }
 
-    /// The sender for answers that was not used for longest, if nothing that went out on it waits for its outcome, and if no
-    /// other one is making room.
+    /// The least recently used sender for replies, if no delivery on it waits for its outcome, and if no other one is being
+    /// detached.
     pub fn idle_sender(&self) -> Option<u16> {
         if self.asked_by_answers().any(|(_, sender)| sender.state == LinkState::Leaving) {
             return None;
@@ -208,7 +208,7 @@ impl Outgoing {
         is_idle.then_some(place)
     }
 
-    /// Adds a sender, or lets it take an ended one's place; returns its place.
+    /// Adds a sender, or reuses the index of an ended one; returns its index.
     pub fn add_sender(&mut self, carries: Carries, settles: bool) -> u16 {
         let sender = Sender { last_delivery: self.next_delivery, ..Sender::new(carries, settles) };
         match self.ended_sender() {
@@ -250,15 +250,15 @@ impl Sender {
         }
     }
 
-    /// Takes what the server says of its credit: so many deliveries from a count on, which is ours at the beginning if it
+    /// Applies the credit that the server grants: so many deliveries from a count on, which is our initial one if the server
     /// has not seen it.
     pub fn grant(&mut self, counted: Option<u32>, credit: u32) {
         let limit = counted.unwrap_or(0).wrapping_add(credit);
-        // Less than was sent meanwhile: credit was taken back.
+        // Less than was sent in the meantime: credit was withdrawn.
         self.credit = u32::try_from(limit.wrapping_sub(self.delivery_count) as i32).unwrap_or(0);
     }
 
-    /// Uses up the credit, as the server asks for.
+    /// Uses up the credit, as the server requests.
     pub fn drain(&mut self) {
         self.delivery_count = self.delivery_count.wrapping_add(std::mem::take(&mut self.credit));
     }

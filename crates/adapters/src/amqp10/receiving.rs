@@ -81,7 +81,7 @@ impl Amqp10 {
         Some(begun)
     }
 
-    /// Keeps a part. All messages of a session that have begun share one limit.
+    /// Stores a part. All messages of a session that have begun share one limit.
     fn keep(&mut self, index: usize, transfer: &Transfer<'_>, most_bytes: usize) -> Result<(), Cause> {
         let bytes = self.incoming.begun_bytes + transfer.payload.len();
         if bytes > most_bytes {
@@ -135,7 +135,7 @@ impl Amqp10 {
         }
     }
 
-    /// Accepts what came and was not accepted yet.
+    /// Accepts deliveries that arrived and were not accepted yet.
     pub(super) fn accept_all(&mut self, link: &mut Link, shared: &mut Shared) {
         let Some((first, last)) = self.incoming.to_accept.take() else { return };
         let accepted = Disposition { role: Role::Receiver, first, last, settled: true, state: Some(State::Accepted) };
@@ -143,11 +143,11 @@ impl Amqp10 {
     }
 }
 
-/// Hands a message on as what it is: a request, an answer, or neither.
+/// Reports a message by its kind: a request, a reply, or neither.
 fn hand_on(link: &Link, message: &Message<'_>, times: Times, sink: &mut impl Sink) {
     let header = message.application_property(HEADER_PROPERTY).map(str::as_bytes);
     let delivery = Delivery { header, ..times.delivery(&message.body, false) };
-    // A stranger's may be what the standard does not have, which makes the message neither request nor answer of ours.
+    // Foreign properties may violate the standard; then the message is neither request nor reply of ours.
     let properties = message.properties().unwrap_or_default();
     if let Some(address) = properties.reply_to.filter(|address| !address.is_empty()) {
         sink.event(

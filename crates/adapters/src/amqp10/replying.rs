@@ -1,5 +1,5 @@
-//! Answers to requests: on one link for all of them where the server takes the address in the message, otherwise on a link for
-//! each address, which is asked for with the first answer to it and given up for another one's when there are too many.
+//! Replies to requests: on one link for all of them if the server accepts the address in the message, otherwise on a link for
+//! each address, which is attached with the first reply to it and detached for another one's when there are too many.
 
 use std::collections::HashMap;
 
@@ -15,13 +15,13 @@ use super::session::Amqp10;
 use crate::connection::{Link, Refusal, Shared};
 use crate::payload;
 
-/// Addresses that a session has links for at once, at most: some 400 B each, and requests name what they like.
+/// Most addresses that a session has links for at once: some 400 B each, and requests can name any address.
 pub const MOST_LINKS: usize = 1_024;
 
-/// What a session remembers of where it answers.
+/// A session's state of its reply addresses.
 #[derive(Debug, Default)]
 pub struct Replying {
-    /// The sender for all answers.
+    /// The sender for all replies.
     pub all: Option<u16>,
     /// The sender for each address.
     pub by_address: HashMap<Box<str>, u16>,
@@ -30,7 +30,7 @@ pub struct Replying {
 }
 
 impl Amqp10 {
-    /// Appends an answer, or says why not.
+    /// Appends a reply; the refusal otherwise.
     pub(super) fn publish_reply(
         &mut self,
         link: &mut Link,
@@ -48,14 +48,14 @@ impl Amqp10 {
         self.post(link, shared, &posting, |config, _, out| payload::append_reply(config, answer, out))
     }
 
-    /// The sender to the address of an answer; it may still be asked for.
+    /// The sender to the address of a reply; it may still be unattached.
     fn sender_for(&mut self, link: &mut Link, shared: &mut Shared, answer: &OutgoingReply<'_>) -> Result<u16, Refusal> {
         let address = answer.to.address;
         if let Some(&place) = self.replying.by_address.get(address) {
             if self.outgoing.senders[usize::from(place)].state != LinkState::Ended {
                 return Ok(place);
             }
-            // The server took no messages there. The next answer is tried again.
+            // The server accepted no messages there. The next reply is tried again.
             self.replying.by_address.remove(address);
             return Err(Refusal::TooLarge(0));
         }
@@ -94,7 +94,7 @@ impl Amqp10 {
         place
     }
 
-    /// Asks for a sender to this target.
+    /// Attaches a sender to this target.
     pub(super) fn ask_for_sender(&self, link: &mut Link, shared: &mut Shared, place: u16, target: Terminus<'_>) {
         let settles = self.outgoing.senders[usize::from(place)].settles;
         let attach = Attach {
@@ -110,7 +110,7 @@ impl Amqp10 {
         link.outbox.append(&mut shared.pool, |out| attach.encode(CHANNEL, out));
     }
 
-    /// The server ends a link for answers to one address, has none, or agrees to its end.
+    /// The server detaches a link for replies to one address, has none, or confirms its end.
     pub(super) fn on_answers_detached(
         &mut self,
         link: &mut Link,
@@ -126,7 +126,7 @@ impl Amqp10 {
         }
         sender.credit = 0;
         self.send_detach(link, shared, self.handle_of_sender(place));
-        // Nothing more will be said of what went out on it.
+        // There will be no outcome for deliveries on it.
         let reason = super::causes::words(detach.error, "it ended the link to where the answer was to go");
         self.refuse_all_of(link, place, &reason, sink);
     }

@@ -1,4 +1,4 @@
-//! Messages on their way to the server: handed over, in parts if they are large, and what became of them.
+//! Outgoing messages: sent, in several transfers if they are large, and their outcomes.
 
 use pubmark_model::payload::HEADER_PROPERTY;
 use pubmark_model::predicate::{Scalar, SelectorFields};
@@ -18,18 +18,18 @@ use super::session::Amqp10;
 use crate::connection::{Link, Progress, Refusal, Shared};
 use crate::payload;
 
-/// A message that is to go out.
+/// A message to send.
 pub(super) struct Posting {
     /// On this sender of ours.
     pub(super) sender: u16,
-    /// The message, or an answer as one.
+    /// The message, or a reply in this form.
     pub(super) message: Message,
     /// Where in the properties its header is, if it is not in its payload.
     pub(super) header_at: Option<usize>,
 }
 
 impl Amqp10 {
-    /// Appends a message, or says why not.
+    /// Appends a message; the refusal otherwise.
     pub(super) fn publish(&mut self, link: &mut Link, shared: &mut Shared, message: Message) -> Result<(), Refusal> {
         self.properties.clear();
         if link.config.options.reply_topic.is_some() {
@@ -71,7 +71,7 @@ impl Amqp10 {
         Properties { to: None, reply_to, correlation_id }.encode(&mut self.properties);
     }
 
-    /// Appends a message with the properties that were made for it and the payload that `write` appends, or says why not.
+    /// Appends a message with the properties that were made for it and the payload that `write` appends; the refusal otherwise.
     pub(super) fn post(
         &mut self,
         link: &mut Link,
@@ -131,7 +131,7 @@ impl Amqp10 {
         Ok(())
     }
 
-    /// What became of messages of ours.
+    /// Handles the outcome of messages of ours.
     pub(super) fn on_disposition(
         &mut self,
         link: &mut Link,
@@ -172,7 +172,7 @@ impl Amqp10 {
 
 /// Appends the fields of a JSON body that selectors name; none of a body that is no JSON.
 fn append_fields(fields: &SelectorFields, body: &[u8], section: &mut ApplicationProperties<'_>) {
-    // Checked before the run for every device whose messages a selector is asked about.
+    // Checked before the run for every device whose messages a selector filters.
     let _ = fields.visit(body, |name, value| match value {
         Scalar::Number(number) => section.double(name, number + 0.0),
         Scalar::Text(text) => section.text(name, text),
@@ -203,7 +203,7 @@ fn append_parts(message: &[u8], header_at: usize, first: &Transfer<'_>, part_byt
     at
 }
 
-/// What a state says of a message of ours; `None` if its outcome is still to come.
+/// The outcome of a message of ours in this state; `None` if it is still to come.
 fn outcome(state: Option<State<'_>>, settled: bool) -> Result<Option<Result<(), Reason>>, Cause> {
     let refused = |words: &'static str| Ok(Some(Err(Reason::words(words))));
     match state {

@@ -24,7 +24,7 @@ pub const FRAME_BYTES: usize = 128 << 10;
 /// Bytes of a message besides its payload at most.
 const MESSAGE_HEAD_BYTES: u32 = 8;
 
-/// One end of a link, by its place among ours.
+/// One end of a link, by its index among ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// Messages go out.
@@ -38,11 +38,11 @@ pub struct Amqp10 {
     pub(super) stage: Stage,
     /// How the server writes addresses, or why we do not know.
     pub(super) naming: Result<Naming, Box<str>>,
-    /// Largest frame that the server takes, bytes.
+    /// Largest frame that the server accepts, bytes.
     pub(super) frame_bytes: usize,
     /// The server gives up after this long a silence, ms; 0 for never.
     pub(super) server_idle_ms: u32,
-    /// The channel on which the server answers.
+    /// The channel on which the server sends.
     pub(super) channel: u16,
     /// The highest number that the server may give to a link.
     pub(super) handle_max: u32,
@@ -53,9 +53,9 @@ pub struct Amqp10 {
     pub(super) replying: Replying,
     /// The virtual host that the endpoint names.
     pub(super) virtual_host: Option<String>,
-    /// Where answers to the session's requests are to go.
+    /// Address for replies to the session's requests.
     pub(super) reply_to: Box<str>,
-    /// Memory for the mark of the request that is being sent, as text and encoded, and for its or an answer's properties.
+    /// Buffers for the correlation of the request that is being sent, as text and encoded, and for the properties of it or of a reply.
     pub(super) correlation: String,
     pub(super) identifier: Vec<u8>,
     pub(super) properties: Vec<u8>,
@@ -63,7 +63,7 @@ pub struct Amqp10 {
     pub(super) payload: Vec<u8>,
 }
 
-/// The largest frame that is taken if packets of `most_bytes` are.
+/// The largest frame that is accepted if packets of `most_bytes` are.
 pub fn frame_limit(most_bytes: usize) -> usize {
     most_bytes.clamp(LEAST_MOST_BYTES, FRAME_BYTES)
 }
@@ -178,7 +178,7 @@ impl Dialect for Amqp10 {
         self.outgoing.in_flight.remove(tag);
     }
 
-    /// An empty frame. The server answers nothing; it says something of its own as often as our idle-time-out asks for.
+    /// An empty frame. The server sends no response; it sends frames of its own as often as our idle-time-out requires.
     fn ping(out: &mut Vec<u8>) {
         encode_empty(out);
     }

@@ -37,7 +37,7 @@ impl Unsettled {
         self.places.front().map(|place| place.delivery)
     }
 
-    /// Takes out all deliveries from `first` to `last` and gives their identifiers to `each`, in order, until it fails.
+    /// Removes all deliveries from `first` to `last` and passes their identifiers to `each`, in order, until it fails.
     pub fn settle<E>(&mut self, first: u32, last: u32, mut each: impl FnMut(u16) -> Result<(), E>) -> Result<(), E> {
         let Some(base) = self.oldest() else { return Ok(()) };
         // Distances from the oldest; numbers before it are negative.
@@ -52,7 +52,7 @@ impl Unsettled {
         Ok(())
     }
 
-    /// Takes out all deliveries of a sender and gives their identifiers to `each`, in order.
+    /// Removes all deliveries of a sender and passes their identifiers to `each`, in order.
     pub fn settle_sender(&mut self, sender: u16, mut each: impl FnMut(u16)) {
         for place in self.places.iter_mut().filter(|place| place.sender == sender && place.tag != 0) {
             self.settled += 1;
@@ -72,7 +72,7 @@ impl Unsettled {
         }
     }
 
-    /// Forgets all, and gives back the memory.
+    /// Removes all, and frees the memory.
     pub fn clear(&mut self) {
         *self = Unsettled::default();
     }

@@ -30,13 +30,13 @@ pub const CREDIT_BYTES: usize = 1 << 20;
 const CONNECT_WITHIN_NS: u64 = 30_000_000_000;
 /// Between two pings, ns.
 const PING_EVERY_NS: u64 = 100_000_000;
-/// A program that did not answer for so long has stalled.
+/// A program that did not respond for so long has stalled.
 const SILENCE_LIMIT: Duration = Duration::from_secs(10);
 /// Keys of the reactor.
 const SOCKET: u64 = 0;
 const ERRORS: u64 = 1;
 
-/// A ping on its way.
+/// An outstanding ping.
 #[derive(Clone, Copy, Debug)]
 pub struct Ping {
     /// Its number.
@@ -128,7 +128,7 @@ impl ProgramClients {
         self.bytes -= bytes;
     }
 
-    /// Writes what waits; a program that takes nothing any more is at its end.
+    /// Writes queued frames; a program that reads nothing any more counts as ended.
     pub(super) fn write(&mut self, sink: &mut impl Sink) {
         let Ok(program) = &mut self.program else { return };
         if program.write().is_err() {
@@ -165,13 +165,13 @@ impl ProgramClients {
         self.program.is_ok() && self.sessions.iter().any(|session| session.phase != Phase::Closed)
     }
 
-    /// Pings, and looks at what takes too long.
+    /// Pings, and checks time limits.
     fn watch(&mut self, now_ns: u64, sink: &mut impl Sink) {
         if now_ns < self.next_ping_ns || !self.is_in_use() {
             return;
         }
         self.next_ping_ns = now_ns + PING_EVERY_NS;
-        // One that is busy with many connects answers the ping behind them: whatever it reports says that it works.
+        // A program that is busy with many connects responds to the ping after them: any frame shows that it works.
         let silent_ns = self.ping.map_or(0, |ping| now_ns.saturating_sub(ping.at_ns.max(self.heard_ns)));
         if silent_ns > SILENCE_LIMIT.as_nanos() as u64 {
             let why = format!("stalled: it answered nothing for {} s", SILENCE_LIMIT.as_secs());
@@ -279,7 +279,7 @@ impl Clients for ProgramClients {
             pings: 0,
             next_ping_ns: 0,
             heard_ns: 0,
-            // What it said behind its hello.
+            // The frames that follow its hello may have arrived with it.
             unread: true,
             program: Err(String::new()),
             config,

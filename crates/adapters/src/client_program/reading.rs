@@ -130,7 +130,7 @@ impl ProgramClients {
             return sink.event(session.id, Event::Misreported(Misreport::UnknownConnection));
         }
         if connection < session.connection || session.phase == Phase::Closed {
-            // Of a connection that has ended: it was under way.
+            // Of a connection that has ended: the frame was in flight.
             return;
         }
         if let Err(misreport) = self.of_connection(client as usize, said, at, sink) {
@@ -151,7 +151,7 @@ impl ProgramClients {
         }
     }
 
-    /// What it says of the connection that a client has.
+    /// Handles a report about a client's present connection.
     fn of_connection(
         &mut self,
         index: usize,
@@ -319,7 +319,7 @@ impl ProgramClients {
         let payload = if part.len() == whole {
             part
         } else {
-            // Nobody looks behind the header; its size counts.
+            // The bytes after the header are not read; only their number counts.
             padded.extend_from_slice(part);
             padded.resize(whole.min(self.maximum_payload()), 0);
             &padded

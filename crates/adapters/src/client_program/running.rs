@@ -79,7 +79,7 @@ impl Running {
         self.errors.as_fd()
     }
 
-    /// Writes what waits, as far as the socket takes it.
+    /// Writes queued bytes, as far as the pipe accepts them.
     pub fn write(&mut self) -> io::Result<()> {
         while self.written < self.out.len() {
             match self.socket.write(&self.out[self.written..]) {
@@ -120,7 +120,7 @@ impl Running {
     /// Reads its standard error; the last bytes stay in memory.
     pub fn read_errors(&mut self) {
         let mut piece = [0; 4_096];
-        // A pipe that cannot be read says nothing more.
+        // A read error is treated like the end of the pipe.
         while let Ok(bytes @ 1..) = self.errors.read(&mut piece) {
             self.printed.extend_from_slice(&piece[..bytes]);
             let extra = self.printed.len().saturating_sub(MOST_PRINTED);
@@ -176,13 +176,13 @@ impl Running {
 }
 
 impl Drop for Running {
-    /// Says goodbye, and waits for the exit, but not for long.
+    /// Sends the goodbye, and waits for the exit for a limited time.
     fn drop(&mut self) {
         if !matches!(self.child.try_wait(), Ok(Some(_))) {
             ToProgram::Goodbye.encode(&mut self.out);
             let deadline = Instant::now() + EXIT_WITHIN;
             while !self.has_exited() && Instant::now() < deadline {
-                // Whatever it says now is not read by anybody, and must not hold it up.
+                // Its output is not read any more, and must not block it.
                 let told = self.write().is_ok() && self.out.is_empty();
                 self.input.clear();
                 let ended = matches!(self.read(), Ok(Found::End) | Err(_));

@@ -11,7 +11,7 @@ pub const EARLY_LIMIT: usize = 1_000;
 /// Bytes of a packet besides topic and payload, at most, as brokers count them.
 const PACKET_ROOM: u64 = 12;
 
-/// How far a client has come.
+/// State of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// It has no connection.
@@ -52,11 +52,11 @@ pub struct Session {
     pub given: Vec<Option<(u32, u32)>>,
     /// The token that it logged in with last, if it signs such.
     pub signed: Option<String>,
-    /// Subscriptions that were answered.
+    /// Subscriptions that were acknowledged.
     pub granted: Vec<bool>,
     /// Messages in flight that the system allows.
     pub receive_maximum: u16,
-    /// Largest packet that it takes, bytes; 0 if it does not say.
+    /// Largest packet that the system accepts, bytes; 0 if it does not announce a limit.
     pub maximum_packet_bytes: u32,
     /// A send returned `WouldBlock`: the engine waits for `Writable`.
     pub blocked: bool,
@@ -106,7 +106,7 @@ impl Session {
         }
     }
 
-    /// Says when the messages that were accepted last were given to the program.
+    /// Sets the time at which the messages that were accepted last were written to the program.
     pub fn stamp(&mut self, write_start_ns: u64) {
         for handed in self.handed.iter_mut().rev().take_while(|handed| handed.write_start_ns == 0) {
             handed.write_start_ns = write_start_ns;
@@ -116,13 +116,13 @@ impl Session {
         }
     }
 
-    /// Takes a message out of those that the program has.
+    /// Removes a message from those that the program has.
     pub fn take_handed(&mut self, token: Token) -> Option<Handed> {
         let place = self.handed.iter().position(|handed| handed.token == token)?;
         self.handed.remove(place)
     }
 
-    /// Takes a message out of those that are not acknowledged.
+    /// Removes a message from those that are not acknowledged.
     pub fn take_unacknowledged(&mut self, token: Token) -> bool {
         let place = self.unacknowledged.iter().position(|other| *other == token);
         place.is_some_and(|place| self.unacknowledged.remove(place).is_some())

@@ -22,12 +22,12 @@ use super::link::Shared;
 use super::session::Session;
 use super::timing::{Standard, Timing};
 
-/// All sessions of a shard that speak CoAP.
+/// All CoAP sessions of a shard.
 pub struct CoapClients<T = Standard> {
     shared: Shared,
     sessions: Vec<Session>,
     ready: Vec<Ready>,
-    /// Sessions whose time has come.
+    /// Sessions with an expired deadline.
     due: Vec<u32>,
     timing: PhantomData<T>,
 }
@@ -64,8 +64,7 @@ impl<T: Timing> CoapClients<T> {
         }
     }
 
-    /// What they can do between each other, without a broker: a responder listens at an endpoint of its own,
-    /// requesters ask it there.
+    /// Capabilities without a broker: a responder listens at an endpoint of its own, and requesters send to it.
     pub const fn capabilities_between_peers() -> Capabilities {
         Capabilities {
             name: "coap-peers",

@@ -1,9 +1,9 @@
-//! The rest of what did not fit a datagram (RFC 7959, Block2), a notification (RFC 7641 §3.4) or an answer: fetched
-//! block by block.
+//! The rest of a notification (RFC 7641 §3.4) or a response that did not fit a datagram (RFC 7959, Block2): fetched block by
+//! block.
 //!
-//! Its blocks belong together as long as their ETag stays the same. If the resource changes meanwhile, or a newer
-//! notification comes, what was fetched so far is the state of nothing: it is dropped, and the message counts as lost
-//! like any other that did not arrive. Our own broker keeps what it notified of until it was fetched.
+//! Its blocks belong together as long as their ETag stays the same. If the resource changes in the meantime, or a newer
+//! notification arrives, the blocks fetched so far are useless: they are dropped, and the message counts as lost. Our own
+//! broker stores each notification until it was fetched.
 
 use pubmark_protocol::clock;
 use pubmark_protocol::events::{Cause, Delivery, Event, Sink};
@@ -14,13 +14,13 @@ use super::observing::Observing;
 use super::request::Request;
 use super::response::acknowledges;
 
-/// Memory that is kept for the next one at most, bytes.
+/// Most memory that is retained for the next one, bytes.
 const SPARE_BYTES: usize = 4 << 20;
 
 /// Bytes of an ETag at most (RFC 7252 §5.10).
 const LONGEST_ETAG_BYTES: usize = 8;
 
-/// A notification or an answer being put together.
+/// A notification or a reply that is being assembled.
 #[derive(Debug)]
 pub(super) struct Fetch {
     body: Vec<u8>,
@@ -32,7 +32,7 @@ pub(super) struct Fetch {
     pub(super) exchange: Exchange,
 }
 
-/// What a block's answer leads to.
+/// Result of a block's response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
     /// It is none for the present request.
@@ -54,7 +54,7 @@ fn etag_of(message: &Message<'_>) -> ([u8; LONGEST_ETAG_BYTES], usize) {
 }
 
 impl Fetch {
-    /// Keeps the first block; what asks for the next is for the caller to say.
+    /// Stores the first block; the caller requests the next.
     pub(super) fn begin(shared: &mut Shared, block: Block, message: &Message<'_>, salt: u16) -> Fetch {
         let mut body = std::mem::take(&mut shared.spare);
         body.clear();
@@ -69,17 +69,17 @@ impl Fetch {
         }
     }
 
-    /// The block to ask for.
+    /// The block to request.
     pub(super) fn next_block(&self) -> Block {
         Block::at(self.body.len(), false, self.exponent)
     }
 
-    /// What has come.
+    /// The bytes that have arrived.
     pub(super) fn body(&self) -> &[u8] {
         &self.body
     }
 
-    /// Keeps its memory for the next one.
+    /// Retains its memory for the next one.
     pub(super) fn end(self, shared: &mut Shared) {
         if self.body.capacity() <= SPARE_BYTES {
             shared.spare = self.body;
@@ -116,7 +116,7 @@ impl Observing {
         observation.and_then(|observation| observation.fetch.as_ref()).is_some_and(|fetch| fetch.salt == salt)
     }
 
-    /// Keeps the first block and asks for the next.
+    /// Stores the first block and requests the next.
     pub(super) fn begin_fetch(
         &mut self,
         link: &mut Link,
@@ -182,7 +182,7 @@ impl Observing {
         }
     }
 
-    /// Forgets a fetch and keeps its memory for the next one.
+    /// Drops a fetch and retains its memory for the next one.
     pub(super) fn drop_fetch(&mut self, shared: &mut Shared, index: u16) {
         if let Some(fetch) = self.observations[usize::from(index)].fetch.take() {
             fetch.end(shared);

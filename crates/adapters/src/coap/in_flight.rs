@@ -1,16 +1,16 @@
-//! Confirmable publications between hand-over and the server's answer. An entry holds what it takes to make the message
+//! Confirmable publications between hand-over and the server's response. An entry has what is needed to encode the message
 //! again, not its bytes.
 
 use pubmark_protocol::clients::Outgoing;
 use pubmark_protocol::events::Token;
 use pubmark_wire::coap::Exchange;
 
-/// A message whose answer is awaited.
+/// A message whose response is awaited.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
     /// What was handed over.
     pub message: Outgoing,
-    /// Tells entries apart that have the place one after another.
+    /// Distinguishes successive entries with the same index.
     pub salt: u16,
     /// Once it was written.
     pub sent: Option<Sent>,
@@ -23,7 +23,7 @@ impl Entry {
     }
 }
 
-/// A message that is under way.
+/// A message in flight.
 #[derive(Clone, Copy, Debug)]
 pub struct Sent {
     /// The same in every repetition.
@@ -50,12 +50,12 @@ impl InFlight {
         InFlight { places: Vec::new(), free: Vec::new(), limit, salt: 0 }
     }
 
-    /// Is there room for one more?
+    /// Is the window not full?
     pub fn has_room(&self) -> bool {
         self.places.len() - self.free.len() < usize::from(self.limit)
     }
 
-    /// Adds a message and returns its place; there must be room.
+    /// Adds a message and returns its index; the window must not be full.
     pub fn add(&mut self, message: Outgoing) -> u16 {
         self.salt = self.salt.wrapping_add(1);
         let entry = Some(Entry { message, salt: self.salt, sent: None });
@@ -68,7 +68,7 @@ impl InFlight {
         }
     }
 
-    /// The message at a place.
+    /// The message at an index.
     pub fn get(&self, place: u16) -> Option<&Entry> {
         self.places.get(usize::from(place))?.as_ref()
     }
@@ -78,13 +78,13 @@ impl InFlight {
         self.places.get_mut(usize::from(place))?.as_mut()
     }
 
-    /// The place of the message under way with this identifier.
+    /// The index of the message in flight with this identifier.
     pub fn find(&self, message_id: u16) -> Option<u16> {
         let has = |entry: &Entry| entry.sent.is_some_and(|sent| sent.message_id == message_id);
         self.places.iter().position(|place| place.as_ref().is_some_and(has)).map(|place| place as u16)
     }
 
-    /// Takes a message out; its place is free again.
+    /// Removes a message; its index is free again.
     pub fn remove(&mut self, place: u16) -> Option<Entry> {
         let entry = self.places.get_mut(usize::from(place))?.take()?;
         self.free.push(place);
@@ -96,12 +96,12 @@ impl InFlight {
         0..self.places.len() as u16
     }
 
-    /// When the next message must be looked at.
+    /// When the next message must be checked.
     pub fn due_ns(&self) -> Option<u64> {
         self.places.iter().flatten().filter_map(|entry| entry.sent).map(|sent| sent.exchange.due_ns()).min()
     }
 
-    /// The connection is gone: empties the list, in the order of writing, and gives back its memory.
+    /// The connection is gone: empties the list, in the order of writing, and frees its memory.
     pub fn drain(&mut self) -> Vec<Entry> {
         let mut entries: Vec<Entry> = self.places.drain(..).flatten().collect();
         entries.sort_by_key(|entry| entry.sent.map(|sent| sent.write_start_ns));

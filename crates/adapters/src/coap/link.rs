@@ -1,4 +1,4 @@
-//! A session's socket and what is known of its peer, and what the sessions of a shard share.
+//! A session's socket and its peer's state, and what the sessions of a shard share.
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -18,8 +18,8 @@ use pubmark_wire::coap::{Code, Exchange, Kind, Times, Writer, encode_empty};
 
 use super::recent::{RESPONDER_IDS, Recent};
 
-/// Room for received bytes that a session with subscriptions asks for, bytes: the kernel's default holds some ninety
-/// notifications of 1 KB, and what finds no room is lost.
+/// Requested receive buffer of a session with subscriptions, bytes: the kernel's default holds some ninety notifications of 1
+/// KB, and further ones are dropped.
 const RECEIVE_BUFFER_BYTES: i32 = 4 << 20;
 
 /// What all sessions of a shard share.
@@ -55,36 +55,36 @@ impl Shared {
     }
 }
 
-/// How far a session has come.
+/// State of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// There is no socket.
     Closed,
-    /// Nobody has answered yet.
+    /// No response yet.
     Opening,
-    /// The server has answered.
+    /// The server has responded.
     Open,
 }
 
-/// What became of a datagram to somebody.
+/// Result of sending a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent {
     /// The socket took it.
     SendOutcome,
     /// The socket is full, which the reactor ends.
     Full,
-    /// The kernel sends nothing to that address: whoever it is, the others are none the worse for it.
+    /// The kernel refuses to send to that address; sends to other peers are not affected.
     Refused,
 }
 
-/// Why a message was not taken: what must change before the next try.
+/// Why a send would block: what must change before the next attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blocked {
     /// The session is not open.
     NotOpen,
     /// Too many messages wait for the socket.
     Queue,
-    /// Too many messages wait for their answer.
+    /// Too many messages wait for their response.
     Window,
     /// A message is going in blocks, one after another.
     Transfer,
@@ -96,12 +96,12 @@ pub struct Link {
     pub(super) config: SessionConfig,
     pub(super) phase: Phase,
     pub(super) socket: Option<DatagramSocket>,
-    /// Counts sockets, so that an event of an earlier one is told apart.
+    /// Counts sockets, so that an event of an earlier one is recognised.
     pub(super) generation: u32,
     /// The socket took no more.
     pub(super) full: bool,
     pub(super) blocked: Option<Blocked>,
-    /// Of one that waited and can send again: when the system still kept it from that, ns of `CLOCK_MONOTONIC`.
+    /// For a session that was blocked and can send again: time until which the system prevented it, ns of `CLOCK_MONOTONIC`.
     pub(super) free_since_ns: Option<u64>,
     /// The last read left the socket empty, and a time when it was empty.
     pub(super) drained: bool,
@@ -171,7 +171,7 @@ impl Link {
         Ok(())
     }
 
-    /// Makes a socket that hears everybody at the session's endpoint: it is open at once.
+    /// Binds a socket that receives from any peer to the session's endpoint: it is open at once.
     pub(super) fn listen(&mut self, shared: &mut Shared) -> Result<(), Cause> {
         self.empty_at_ns = clock::monotonic_ns();
         let address = shared.config.endpoints[usize::from(self.config.endpoint)].address;
@@ -222,7 +222,7 @@ impl Link {
         }
     }
 
-    /// Sends a datagram to somebody, from a socket that listens.
+    /// Sends a datagram to an address, from a bound socket.
     pub(super) fn transmit_to(&mut self, datagram: &[u8], to: SocketAddr) -> Sent {
         let Some(socket) = &self.socket else { return Sent::Full };
         match socket.send_to(datagram, to) {

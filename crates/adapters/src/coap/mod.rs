@@ -1,9 +1,9 @@
 //! CoAP at wire level over UDP: publishing by PUT, subscribing by observing, large messages in blocks. No DTLS.
 //!
 //! A session is a connected UDP socket of its own, as every device has its own address. `clients` is the loop over all of
-//! them, `session` the one that says which datagram does what; `publishing`, `transfer` and `observing` do it.
+//! them, `session` the dispatch of datagrams; `publishing`, `transfer` and `observing` do it.
 //!
-//! Without a broker between, requests: `requesting` sends them to its responder's address, `serving` listens and answers.
+//! Without a broker between, requests: `requesting` sends them to its responder's address, `serving` listens and replies.
 
 mod clients;
 mod fetch;

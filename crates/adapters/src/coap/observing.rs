@@ -1,10 +1,10 @@
-//! Subscribing by GET with Observe (RFC 7641), and what the server then notifies of.
+//! Subscribing by GET with Observe (RFC 7641), and the server's notifications.
 //!
-//! A subscription at least once is asked for in a confirmable request and expects confirmable notifications; one at best
-//! effort in a non-confirmable one that is repeated until it is answered. That is how our own broker is told the level; a
-//! server that then notifies without asking for acknowledgements is reported as granting less.
+//! A subscription at least once is requested with a confirmable message and expects confirmable notifications; one at best
+//! effort with a non-confirmable one that is repeated until there is a response. That is how our own broker learns the level; a
+//! server that then notifies without requesting acknowledgements is reported as granting less.
 //!
-//! What the answer to a subscription carries is the topic's state, no publication of this moment: it is not delivered.
+//! The response to a subscription has the topic's state, not a publication of this moment: it is not delivered.
 
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::SessionConfig;
@@ -16,16 +16,16 @@ use super::link::{Link, Shared};
 use super::request::Request;
 use super::response::reason;
 
-/// Observe's value that begins, and that which ends it (RFC 7641 §2).
+/// Values of Observe that register and deregister (RFC 7641 §2).
 const REGISTER: u32 = 0;
 const DEREGISTER: u32 = 1;
 
-/// How far a subscription has come.
+/// State of a subscription.
 #[derive(Clone, Copy, Debug)]
 enum State {
-    /// Not asked for, or refused.
+    /// Not requested, or refused.
     None,
-    /// The answer is awaited.
+    /// The response is awaited.
     Asked { message_id: u16, exchange: Exchange },
     /// The last notification, and when it came.
     Observed { number: u32, at_ns: u64 },
@@ -35,7 +35,7 @@ enum State {
 #[derive(Debug)]
 pub(super) struct Observation {
     state: State,
-    /// Its level was found to be lower than asked for.
+    /// Its level proved to be lower than requested.
     is_lower: bool,
     /// A large notification whose rest is being fetched.
     pub(super) fetch: Option<Box<Fetch>>,
@@ -50,7 +50,7 @@ pub(super) struct Observing {
 impl Observing {
     pub(super) fn new(config: &SessionConfig) -> Observing {
         let options = &config.options;
-        // Who asks or answers observes nothing: its subscriptions are words for that.
+        // Requesters and responders do not observe: their subscriptions only name their addresses.
         let observes = options.reply_topic.is_none() && options.replies_at.is_none();
         let new = |_: &_| Observation { state: State::None, is_lower: false, fetch: None };
         let observed = config.subscriptions.iter().filter(|_| observes);
@@ -63,7 +63,7 @@ impl Observing {
         known.is_some_and(|observation| !matches!(observation.state, State::None))
     }
 
-    /// Asks for all subscriptions.
+    /// Requests all subscriptions.
     pub(super) fn ask_all(&mut self, link: &mut Link, shared: &mut Shared) -> Result<(), Cause> {
         for index in 0..self.observations.len() {
             let message_id = link.message_id();
@@ -76,7 +76,7 @@ impl Observing {
         Ok(())
     }
 
-    /// Says that we observe no longer, once: who does not hear it finds nobody at our address.
+    /// Deregisters once, without retransmission: a server that misses it later finds no socket at our address.
     pub(super) fn leave(&self, link: &mut Link, shared: &mut Shared) -> Result<(), Cause> {
         for (index, observation) in self.observations.iter().enumerate() {
             if matches!(observation.state, State::Observed { .. }) {
@@ -190,7 +190,7 @@ impl Observing {
         asked.chain(fetches.map(|fetch| fetch.exchange.due_ns())).min()
     }
 
-    /// Asks again for what was not answered.
+    /// Sends requests without a response again.
     pub(super) fn repeat(
         &mut self,
         link: &mut Link,
@@ -254,7 +254,7 @@ impl Observation {
         }
     }
 
-    /// Does the server ask for acknowledgements where we asked for them? Told once if not.
+    /// Does the server request acknowledgements if we requested them? Reported once if not.
     fn check_level(&mut self, link: &Link, index: u16, message: &Message<'_>, sink: &mut impl Sink) {
         let lower = message.kind == Kind::NonConfirmable && level_of(link, index.into()) != Qos::BestEffort;
         if lower && !self.is_lower {

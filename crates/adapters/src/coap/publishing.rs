@@ -1,8 +1,8 @@
-//! Publishing by PUT. Best effort goes in a non-confirmable message, at least once in a confirmable one that is repeated
-//! until it is answered; what does not fit a datagram goes in blocks ([`super::transfer`]).
+//! Publishing by PUT. Best effort uses a non-confirmable message, at least once a confirmable one that is retransmitted until
+//! there is a response; what does not fit a datagram is sent in blocks ([`super::transfer`]).
 //!
-//! NSTART (RFC 7252 §4.7) is the session's in-flight window: a device that waits for each answer is a workload with a window
-//! of one, and a benchmark that always did so would measure the round trip. Retransmission keeps its back-off.
+//! NSTART (RFC 7252 §4.7) is the session's in-flight window: a device that waits for each response is a workload with a window
+//! of one, and a benchmark that always did so would measure the round trip. Retransmission has the standard's back-off.
 
 use std::collections::VecDeque;
 
@@ -20,20 +20,20 @@ use super::response::{acknowledges, outcome};
 use super::transfer::Transfer;
 use crate::payload;
 
-/// Messages waiting for a socket beyond which it takes no more; the window's, if that is larger.
+/// Messages waiting for a socket above which it accepts no more; the window's, if that is larger.
 const MOST_QUEUED: usize = 64;
-/// RFC 7967: no answer that says "done", but every refusal.
+/// RFC 7967: no response for success, but for every refusal.
 const NO_SUCCESS: u32 = 2;
 
 /// A message that was handed over and is not written.
 #[derive(Clone, Copy, Debug)]
 struct Queued {
     message: Outgoing,
-    /// Its place in flight, where its answer is awaited.
+    /// Its index in flight, if its response is awaited.
     place: Option<u16>,
 }
 
-/// A session's messages on their way out.
+/// Outgoing messages of a session.
 pub(super) struct Publishing {
     queue: VecDeque<Queued>,
     in_flight: InFlight,
@@ -56,12 +56,12 @@ impl Publishing {
         }
     }
 
-    /// The window, where it is smaller than the one asked for.
+    /// The window, if it is smaller than the requested one.
     pub(super) fn lowered_window(&self) -> Option<u16> {
         (self.window > MOST_IN_FLIGHT).then_some(MOST_IN_FLIGHT)
     }
 
-    /// Takes a message over; the session is open.
+    /// Accepts a message; the session is open.
     pub(super) fn take(&mut self, config: &SessionConfig, message: Outgoing) -> Result<SendOutcome, Blocked> {
         if message.payload_bytes > LARGEST_BODY_BYTES {
             return Ok(SendOutcome::TooLarge(LARGEST_BODY_BYTES));
@@ -93,12 +93,12 @@ impl Publishing {
         }
     }
 
-    /// Writes what waits, as far as the socket takes it; behind a message that goes in blocks the rest waits.
+    /// Writes queued messages, as far as the socket accepts them; after a message in blocks the rest waits.
     pub(super) fn write(&mut self, link: &mut Link, shared: &mut Shared, sink: &mut impl Sink) -> Result<(), Cause> {
         self.resume_transfer(link, shared, sink)?;
         while self.transfer.is_none() {
             let Some(mut front) = self.queue.front().copied() else { return Ok(()) };
-            // What is handed over is flushed at once: what was here before the last wait, the system kept here.
+            // What is handed over is flushed at once: a message that was here before the last wait was blocked by the system.
             front.message.timing = front.message.timing.waited_until(shared.reactor.served_until_ns());
             let begun = if front.message.payload_bytes as usize > BLOCK_BYTES {
                 self.begin_transfer(link, shared, front.message, sink)?
@@ -160,7 +160,7 @@ impl Publishing {
         Ok(true)
     }
 
-    /// Is the answer to this message awaited?
+    /// Is the response to this message awaited?
     pub(super) fn awaits(&self, place: u16, salt: u16) -> bool {
         self.in_flight.get(place).is_some_and(|entry| entry.salt == salt && entry.sent.is_some())
     }
@@ -184,7 +184,7 @@ impl Publishing {
         true
     }
 
-    /// A response to a message that nobody waits for: only a refusal is of interest.
+    /// A response to a message without an awaited one: only a refusal matters.
     pub(super) fn on_refusal(
         &self,
         link: &Link,
@@ -239,8 +239,8 @@ impl Publishing {
         transfer.into_iter().chain(self.in_flight.due_ns()).min()
     }
 
-    /// Sends again what was not answered. Where all repetitions went unanswered the message's fate is unknown; if nothing
-    /// at all was heard meanwhile, the server is gone.
+    /// Sends messages without a response again. If all retransmissions had none the message's delivery is unknown; if nothing
+    /// at all was received in the meantime, the server is gone.
     pub(super) fn repeat(
         &mut self,
         link: &mut Link,
@@ -290,7 +290,7 @@ impl Publishing {
         }
     }
 
-    /// The session is over: what was not written never will be, what was not answered nobody will know.
+    /// The session is over: unwritten messages are abandoned, delivery of those without a response is unknown.
     pub(super) fn end(&mut self, link: &Link, sink: &mut impl Sink) {
         let id = link.id;
         if let Some(transfer) = self.transfer.take() {

@@ -41,7 +41,7 @@ impl Times {
 impl Session {
     /// Reads until the socket is empty or it is the others' turn.
     pub(super) fn receive(&mut self, shared: &mut Shared, sink: &mut impl Sink) -> Result<(), Cause> {
-        // The room leaves `shared` so that datagrams in it can be handled with it.
+        // The buffers leave `shared` so that their datagrams can be handled with it.
         let mut datagrams = std::mem::take(&mut shared.datagrams);
         let mut result = Ok(());
         for _ in 0..READS_AT_A_TIME {
@@ -107,9 +107,9 @@ impl Session {
     ) -> Result<(), Cause> {
         let message = match decode(bytes) {
             Ok(message) => message,
-            // Whoever answers a ping with this does not speak CoAP.
+            // A peer that responds to a ping with this is not a CoAP server.
             Err(error) if self.link.phase == Phase::Opening => return Err(Cause::Protocol(error.to_string())),
-            // RFC 7252 §4.2 and §4.3: rejected if somebody waits for it, otherwise ignored.
+            // RFC 7252 §4.2 and §4.3: rejected if confirmable, otherwise ignored.
             Err(_) => return self.reject(shared, peek(bytes)),
         };
         self.link.heard_at_ns = times.at_ns;
@@ -150,7 +150,7 @@ impl Session {
         sink: &mut impl Sink,
     ) -> Result<(), Cause> {
         if !message.code.is_response() {
-            // A ping is answered by a reset as well; a request has come to the wrong place.
+            // A ping gets a reset as response, too; requests are not handled here.
             return self.reject(shared, Some((message.kind, message.message_id)));
         }
         let confirmable = message.kind == Kind::Confirmable;

@@ -1,7 +1,7 @@
-//! Identifiers of the last messages (RFC 7252 §4.2): one that comes again is a repetition.
+//! Identifiers of the last messages (RFC 7252 §4.2), to detect repetitions.
 
-/// Identifiers kept of a server's: repetitions of what we acknowledged come soon after, and the sequence numbers of
-/// notifications tell those that come later.
+/// Identifiers of a server's that are stored: repetitions of what we acknowledged arrive soon after, and later ones are
+/// recognised by the sequence numbers of notifications.
 const KEPT: u16 = 16;
 /// Message identifiers of a responder that are remembered: a response whose acknowledgement was lost is sent again after two to
 /// three seconds, behind many others.
@@ -21,7 +21,7 @@ impl Recent {
         Recent::keeping(KEPT)
     }
 
-    /// The same with room for so many identifiers, at least one; memory is taken as they come.
+    /// The same with capacity for so many identifiers, at least one; memory is allocated as they arrive.
     pub fn keeping(kept: u16) -> Recent {
         Recent { entries: Vec::new(), kept, next: 0 }
     }

@@ -1,12 +1,12 @@
-//! Tokens: what a response answers can be read from its token, so that nothing is searched for.
+//! Tokens: a token names the request of its response, so that no search is needed.
 //!
-//! The upper three bits of the first byte tell the kind. Tokens are not secret: a socket that is connected hears nobody but
-//! its server.
+//! The upper three bits of the first byte have the kind. Tokens are not secret: a connected socket receives only from its
+//! server.
 
-/// Window of confirmable publications at most: their places have 13 bits.
+/// Largest window of confirmable publications: their indices have 13 bits.
 pub const MOST_IN_FLIGHT: u16 = 1 << 13;
 
-/// `application/octet-stream` among content formats (RFC 7252 §12.3): what is asked for with a body says what it is.
+/// `application/octet-stream` among content formats (RFC 7252 §12.3): the format of a FETCH body.
 pub const OCTET_STREAM: u32 = 42;
 
 const KIND_SHIFT: u32 = 5;
@@ -21,7 +21,7 @@ const FETCH: u8 = 5;
 /// A request of ours, as its token names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// A message that nobody waits for: its name in events.
+    /// A message without an awaited response: its name in events.
     Once {
         /// Index in the session's publications.
         publication: u16,
@@ -30,14 +30,14 @@ pub enum Request {
     },
     /// A message in flight.
     Publish {
-        /// Its place, below [`MOST_IN_FLIGHT`].
+        /// Its index, below [`MOST_IN_FLIGHT`].
         place: u16,
-        /// Tells those apart that have the place one after another.
+        /// Distinguishes successive messages with the same index.
         salt: u16,
     },
     /// A message that goes in blocks.
     Transfer {
-        /// Tells one from the next.
+        /// Distinguishes one from the next.
         salt: u16,
     },
     /// A subscription, by its index.
@@ -49,7 +49,7 @@ pub enum Request {
     Fetch {
         /// Index of the subscription.
         index: u16,
-        /// Tells one from the next.
+        /// Distinguishes one from the next.
         salt: u16,
     },
 }
@@ -113,7 +113,7 @@ impl Request {
         token
     }
 
-    /// What a response answers; `None` for a token that is none of ours.
+    /// The request of a response; `None` for a token that is not ours.
     pub fn of(token: &[u8]) -> Option<Request> {
         let (&first, rest) = token.split_first()?;
         let lower = first & LOWER;

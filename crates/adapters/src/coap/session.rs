@@ -1,4 +1,4 @@
-//! One session: how it begins and ends, its signs of life, and which datagram does what.
+//! One session: how it begins and ends, its pings, and the dispatch of datagrams.
 
 use pubmark_protocol::clients::{Goodbye, Outgoing, SendOutcome, SessionConfig, SessionId};
 use pubmark_protocol::clock;
@@ -13,7 +13,7 @@ use super::publishing::Publishing;
 use super::requesting::Requesting;
 use super::serving::Serving;
 
-/// Shortest time that an open session's server has to answer a ping, in ACK_TIMEOUTs: two repetitions fit in.
+/// Shortest time that an open session's server has to respond to a ping, in ACK_TIMEOUTs: sufficient for two retransmissions.
 const PATIENCE: u64 = 4;
 
 /// A ping (RFC 7252 §4.3): an empty confirmable message that the peer rejects.
@@ -31,7 +31,7 @@ pub(super) struct Session {
     pub(super) observing: Observing,
     /// Its messages are requests.
     pub(super) requesting: Option<Box<Requesting>>,
-    /// It answers requests.
+    /// State of a session that replies to requests.
     pub(super) serving: Option<Box<Serving>>,
     ping: Option<Ping>,
 }
@@ -48,7 +48,7 @@ impl Session {
         }
     }
 
-    /// Starts connecting: there is no connection, so the session is open when the server has answered a ping.
+    /// Starts to connect: there is no connection, so the session is open when the server has responded to a ping.
     pub(super) fn connect(&mut self, shared: &mut Shared, sink: &mut impl Sink) {
         if self.link.phase != Phase::Closed {
             return;
@@ -68,7 +68,7 @@ impl Session {
         self.link.send_empty(shared, Kind::Confirmable, message_id)
     }
 
-    /// A reset or an acknowledgement for this message came: is it the answer to a ping?
+    /// A reset or an acknowledgement for this message arrived: is it the response to a ping?
     pub(super) fn on_pong(
         &mut self,
         shared: &mut Shared,
@@ -121,7 +121,7 @@ impl Session {
         self.settle(shared, result, sink);
     }
 
-    /// Takes a message over, or says why not.
+    /// Accepts a message; the outcome otherwise.
     pub(super) fn send(&mut self, message: Outgoing) -> SendOutcome {
         let taken = match (self.link.phase, &mut self.requesting) {
             (Phase::Open, Some(requesting)) => requesting.take(message),
@@ -131,7 +131,7 @@ impl Session {
         self.taken(taken)
     }
 
-    /// Takes an answer over, or says why not.
+    /// Accepts a reply; the outcome otherwise.
     pub(super) fn reply(&mut self, reply: &OutgoingReply<'_>) -> SendOutcome {
         let taken = match (self.link.phase, &mut self.serving) {
             (Phase::Open, Some(serving)) => serving.take(reply),
@@ -174,8 +174,7 @@ impl Session {
         self.publishing.write(&mut self.link, shared, sink)
     }
 
-    /// Ends the session if something failed; tells the engine that a message can be tried again, if it was told that none
-    /// could.
+    /// Ends the session if something failed; reports it as writable if an earlier send would have blocked.
     fn settle(&mut self, shared: &mut Shared, result: Result<(), Cause>, sink: &mut impl Sink) {
         if let Err(cause) = result {
             self.end(shared, cause, sink);
@@ -186,19 +185,20 @@ impl Session {
         }
     }
 
-    /// Notes how long the system kept the session from sending, if what came, which was not there at `absent_at_ns`, ended that.
+    /// Records how long the system prevented the session from sending, if what arrived, which was not there at `absent_at_ns`, ended
+    /// that.
     pub(super) fn note_if_free(&mut self, absent_at_ns: u64) {
         if self.link.free_since_ns.is_none() && self.is_free_again() {
             self.link.free_since_ns = Some(absent_at_ns);
         }
     }
 
-    /// Could it take no message, and can it now?
+    /// Was it blocked, and can it send now?
     fn is_free_again(&self) -> bool {
         self.link.blocked.is_some_and(|blocked| self.link.phase == Phase::Open && self.has_room(blocked))
     }
 
-    /// The wheel brought this session: sends again what was not answered, pings, gives up.
+    /// A deadline of this session expired: retransmits, pings, gives up.
     pub(super) fn check(&mut self, shared: &mut Shared, now_ns: u64, sink: &mut impl Sink) {
         if self.link.phase == Phase::Closed || self.link.check_at_ns == 0 || now_ns < self.link.check_at_ns {
             return;
@@ -231,7 +231,7 @@ impl Session {
         }
     }
 
-    /// Pings after a silence of the server's; gives up where it does not answer.
+    /// Pings when the server was silent; gives up if there is no response.
     fn check_life(&mut self, shared: &mut Shared, now_ns: u64) -> Result<(), Cause> {
         if self.serving.is_some() {
             return Ok(());
@@ -276,20 +276,19 @@ impl Session {
         }
     }
 
-    /// Ends the session because we want to; with the protocol's words where there are some: an observer says that it is one
-    /// no longer.
+    /// Ends the session at our own request; with the protocol's goodbye if there is one: an observer deregisters.
     pub(super) fn disconnect(&mut self, shared: &mut Shared, goodbye: Goodbye, sink: &mut impl Sink) {
         if self.link.phase == Phase::Closed {
             return;
         }
         if goodbye != Goodbye::Cut && self.link.phase == Phase::Open {
-            // If this finds that nobody listens, the session ends below all the same.
+            // If this finds that no socket is bound at the peer, the session ends below anyway.
             let _ = self.write(shared, sink).and_then(|()| self.observing.leave(&mut self.link, shared));
         }
         self.end(shared, Cause::Ours, sink);
     }
 
-    /// Ends the session and says what became of everything in it.
+    /// Ends the session and reports the result of everything in it.
     fn end(&mut self, shared: &mut Shared, cause: Cause, sink: &mut impl Sink) {
         self.link.close();
         self.ping = None;

@@ -6,7 +6,7 @@ use pubmark_wire::coap::Times;
 pub trait Timing {
     /// The message layer's.
     const TIMES: Times;
-    /// How exactly they are kept, ns.
+    /// Resolution of the timers, ns.
     const TICK_NS: u64;
 }
 

@@ -1,7 +1,8 @@
-//! A message that does not fit a datagram, in blocks (RFC 7959, Block1): each is sent when the one before was answered.
+//! A message that does not fit a datagram, in blocks (RFC 7959, Block1): each is sent after the response to the one before.
 //!
-//! Blocks are confirmable at every level, as one that is lost loses them all. The message is *written* when the socket took
-//! its last block; if the server refuses an earlier one, it is told as written and refused, as the server had a say in it.
+//! Blocks are confirmable at every level, as one lost block loses the message. The message is *written* when the socket
+//! accepted its last block; if the server refuses an earlier one, it is reported as written and refused, as the server decided
+//! about it.
 
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::Outgoing;
@@ -19,7 +20,7 @@ use crate::payload;
 /// The exponent of [`BLOCK_BYTES`].
 const LARGEST_EXPONENT: u8 = 6;
 
-/// A message on its way, block by block.
+/// A message that is sent block by block.
 #[derive(Debug)]
 pub(super) struct Transfer {
     message: Outgoing,
@@ -33,13 +34,13 @@ pub(super) struct Transfer {
     pub(super) block_at_ns: u64,
     /// Of the first block.
     write_start_ns: u64,
-    /// The socket has not taken the present block yet.
+    /// The present block is not written yet, because the socket would block.
     waits: bool,
     /// The last block is in the socket.
     written: bool,
 }
 
-/// What an answer leads to.
+/// Result of a response.
 enum Next {
     /// It is none for the present block.
     Ignore,
@@ -134,7 +135,7 @@ impl Transfer {
             return Next::Ignore;
         }
         let block = message.options.get(number::BLOCK1).and_then(Block::read);
-        // A server may answer with smaller blocks; it counts them in its own size then, from the same place.
+        // A server may respond with smaller blocks; it counts them in its own size then, from the same offset.
         if block.is_some_and(|block| block.offset() != self.offset) {
             return Next::Ignore;
         }
@@ -147,7 +148,7 @@ impl Transfer {
         }
     }
 
-    /// Says once that all of the message is written.
+    /// Reports once that all of the message is written.
     fn note_written(&mut self, link: &Link, sink: &mut impl Sink) {
         if std::mem::replace(&mut self.written, true) {
             return;
@@ -162,7 +163,7 @@ impl Transfer {
         sink.event(link.id, Event::Acknowledged { token: self.token(), outcome: Err(reason) });
     }
 
-    /// Nobody will answer any more.
+    /// There will be no response any more.
     pub(super) fn forget(self, link: &Link, sink: &mut impl Sink) {
         if !self.written {
             sink.event(link.id, Event::Abandoned(self.token()));
@@ -182,12 +183,12 @@ fn is_acknowledged(link: &Link, message: &Outgoing) -> bool {
 }
 
 impl Publishing {
-    /// Is the answer to a block of this transfer awaited?
+    /// Is the response to a block of this transfer awaited?
     pub(super) fn transfers(&self, salt: u16) -> bool {
         self.transfer.as_ref().is_some_and(|transfer| transfer.salt == salt && !transfer.waits)
     }
 
-    /// Sends the present block if the socket had no room for it.
+    /// Sends the present block if the socket would have blocked before.
     pub(super) fn resume_transfer(
         &mut self,
         link: &mut Link,

@@ -38,13 +38,13 @@ impl<D: Dialect> Session<D> {
 }
 
 impl<D: Dialect> StreamClients<D> {
-    /// Watches a listener; when somebody connects to it, its number is among [`StreamClients::take_knocks`].
+    /// Watches a listener; when a peer connects to it, its number is among [`StreamClients::take_knocks`].
     pub(crate) fn listen(&mut self, listener: &TcpListener, number: u32) -> io::Result<()> {
         listener.set_nonblocking(true)?;
         self.shared.reactor.add(listener.as_fd(), u64::from(LISTENING) << 32 | u64::from(number))
     }
 
-    /// Listeners that somebody has connected to; all that wait there are to be accepted.
+    /// Listeners with new connections; all that wait there must be accepted.
     pub(crate) fn take_knocks(&mut self) -> Vec<u32> {
         std::mem::take(&mut self.knocks)
     }

@@ -14,7 +14,7 @@ impl<D: Dialect> Session<D> {
         let socket = stream.socket();
         match how {
             Break::Reset => {
-                // Where it cannot be a reset it is an end: broken all the same, and said.
+                // If a reset is not possible the connection is closed normally: it is broken anyway, and the cause states it.
                 let words = match socket.close_by_reset() {
                     Ok(()) => "reset by a fault of the run".to_owned(),
                     Err(error) => format!("closed by a fault of the run, not reset: {error}"),

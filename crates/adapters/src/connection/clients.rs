@@ -25,9 +25,9 @@ pub struct StreamClients<D> {
     pub(super) shared: Shared,
     pub(super) sessions: Vec<Session<D>>,
     ready: Vec<Ready>,
-    /// Listeners that somebody connected to.
+    /// Listeners with new connections.
     pub(super) knocks: Vec<u32>,
-    /// Sessions whose time for a sign of life has come.
+    /// Sessions that must check their keep-alive.
     due: Vec<u32>,
 }
 

@@ -1,4 +1,4 @@
-//! What a protocol adds to a connection.
+//! Interface between a protocol and its connection.
 
 use pubmark_protocol::capabilities::Capabilities;
 use pubmark_protocol::clients::{Goodbye, Outgoing, SessionConfig, SessionId};
@@ -9,7 +9,7 @@ use pubmark_wire::front::Front;
 use super::link::{Blocked, Link, Shared};
 use super::receiving::Times;
 
-/// Why a message is not taken.
+/// Why a message is not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// Not now.
@@ -24,7 +24,7 @@ pub trait Dialect: Sized {
     const CAPABILITIES: Capabilities;
     /// TLS is agreed before the first word; otherwise the dialect calls [`Link::encrypt`] when its time has come.
     const TLS_FIRST: bool = true;
-    /// The server answers a ping. Otherwise each side gives signs of life unasked (AMQP's heartbeats).
+    /// The server responds to pings. Otherwise each side sends heartbeats on its own (AMQP).
     const ANSWERS_PINGS: bool = true;
     /// A packet has one message at most, so that a subscriber can be given one after the other.
     const ONE_MESSAGE_A_PACKET: bool = true;
@@ -40,18 +40,18 @@ pub trait Dialect: Sized {
     /// TCP is connected: the first words.
     fn begin(&mut self, link: &mut Link, shared: &mut Shared) -> Result<(), Cause>;
 
-    /// The packet at the front of `bytes`, which are not empty. An error as soon as it is known to be larger than
-    /// `most_bytes` or no packet at all, so that nobody has to hold more.
+    /// The packet at the front of `bytes`, which are not empty. An error as soon as it is known to be larger than `most_bytes`
+    /// or invalid, so that the buffer does not grow.
     fn measure(bytes: &[u8], most_bytes: usize) -> Result<Front<Self::Packet<'_>>, Cause>;
 
-    /// How many of the bytes that follow belong to a front that does not tell its length yet: one at least, and none that
-    /// could be the next packet's. `bytes` are not empty.
+    /// How many of the bytes that follow belong to a front whose length is not known yet: one at least, and none that could be
+    /// the next packet's. `bytes` are not empty.
     fn belonging(bytes: &[u8]) -> usize {
         let _ = bytes;
         1
     }
 
-    /// Does what a packet of the server's asks for.
+    /// Handles a packet of the server's.
     fn handle(
         &mut self,
         link: &mut Link,
@@ -74,14 +74,14 @@ pub trait Dialect: Sized {
     /// Appends a message to the outbox; the session is open and the outbox has room.
     fn send(&mut self, link: &mut Link, shared: &mut Shared, message: Outgoing) -> Result<(), Refusal>;
 
-    /// Appends an answer to the outbox; the session is open and the outbox has room. Only asked of dialects whose capabilities
-    /// say how they do requests.
+    /// Appends a reply to the outbox; the session is open and the outbox has space. Only called on dialects whose capabilities
+    /// include requests.
     fn reply(&mut self, link: &mut Link, shared: &mut Shared, reply: &OutgoingReply<'_>) -> Result<(), Refusal> {
         let _ = (link, shared, reply);
         Err(Refusal::TooLarge(0))
     }
 
-    /// Is there room in the window?
+    /// Is the in-flight window not full?
     fn has_room(&self) -> bool {
         true
     }
@@ -96,7 +96,7 @@ pub trait Dialect: Sized {
         let _ = tag;
     }
 
-    /// A ping: the server answers it with something, or ([`Dialect::ANSWERS_PINGS`]) gives a sign of life as often as we do.
+    /// A ping: the server responds to it, or (without [`Dialect::ANSWERS_PINGS`]) sends heartbeats as often as we do.
     fn ping(out: &mut Vec<u8>);
 
     /// Appends the protocol's last words; the session is open. `goodbye` is not [`Goodbye::Cut`].
@@ -104,7 +104,7 @@ pub trait Dialect: Sized {
         let _ = (link, shared, goodbye);
     }
 
-    /// The server has nothing of the session any more: tells of messages whose fate nobody can know.
+    /// The server has no state of the session any more: reports messages whose delivery is unknown.
     fn forget(&mut self, session: SessionId, sink: &mut impl Sink) {
         let _ = (session, sink);
     }

@@ -1,13 +1,13 @@
-//! Messages of ours that are acknowledged, between hand-over and their last acknowledgement.
+//! Messages of ours with acknowledgements, between hand-over and their last acknowledgement.
 //!
-//! An identifier (MQTT's packet identifier) is a place in a list plus one, so that an acknowledgement costs no search. An
-//! entry holds what it takes to make the message again, not its bytes.
+//! An identifier (MQTT's packet identifier) is the index in a list plus one, so that an acknowledgement needs no search. An
+//! entry has what is needed to encode the message again, not its bytes.
 
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::Outgoing;
 use pubmark_protocol::events::Token;
 
-/// How far a message has come.
+/// State of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// Handed over; its last byte is not in the socket.
@@ -25,9 +25,9 @@ pub struct Entry {
     pub message: Outgoing,
     /// Level it was sent at.
     pub qos: Qos,
-    /// How far it has come.
+    /// Its state.
     pub progress: Progress,
-    /// Counts hand-overs: repetitions keep their order.
+    /// Counts hand-overs: resent messages stay in order.
     order: u64,
 }
 
@@ -45,7 +45,7 @@ pub struct InFlight {
     free: Vec<u16>,
     limit: u16,
     handed: u64,
-    /// Identifiers to be sent again when the server's window has room, last first.
+    /// Identifiers to be sent again when the server's window allows it, last first.
     held: Vec<u16>,
 }
 
@@ -64,12 +64,12 @@ impl InFlight {
         self.places.len() - self.free.len()
     }
 
-    /// Is there room for one more?
+    /// Is the window not full?
     pub fn has_room(&self) -> bool {
         self.count() < usize::from(self.limit)
     }
 
-    /// Adds a message and returns its packet identifier; there must be room.
+    /// Adds a message and returns its packet identifier; the window must not be full.
     pub fn add(&mut self, message: Outgoing, qos: Qos) -> u16 {
         self.handed += 1;
         let progress = Progress::Handed;
@@ -95,7 +95,7 @@ impl InFlight {
         }
     }
 
-    /// Takes a message out; its identifier is free again.
+    /// Removes a message; its identifier is free again.
     pub fn remove(&mut self, packet_id: u16) -> Option<Entry> {
         let place = self.places.get_mut(usize::from(packet_id).checked_sub(1)?)?;
         let entry = place.take()?;
@@ -119,13 +119,13 @@ impl InFlight {
         self.held.reverse();
     }
 
-    /// The next message to be sent again, if the window has room for it.
+    /// The next message to be sent again, if the window is not full.
     pub fn next_held(&mut self) -> Option<u16> {
         let on_their_way = self.count().saturating_sub(self.held.len());
         if on_their_way < usize::from(self.limit) { self.held.pop() } else { None }
     }
 
-    /// The session is gone: empties the list, in order, and gives back its memory.
+    /// The session is gone: empties the list, in order, and frees its memory.
     pub fn drain(&mut self) -> Vec<Entry> {
         let entries = self.in_order().into_iter().filter_map(|packet_id| self.remove(packet_id)).collect();
         (self.places, self.free, self.held) = (Vec::new(), Vec::new(), Vec::new());

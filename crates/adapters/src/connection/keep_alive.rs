@@ -1,4 +1,4 @@
-//! Signs of life: a ping after a silence, and the end of a connection whose server does not answer it.
+//! Keep-alive: a ping after a time without packets, and the end of a connection whose server does not respond to it.
 
 use pubmark_protocol::events::{Cause, Sink};
 
@@ -7,7 +7,7 @@ use super::link::{Phase, Shared};
 use super::session::Session;
 
 impl<D: Dialect> Session<D> {
-    /// The wheel brought this session: pings, gives up, or looks again later.
+    /// A deadline of this session expired: pings, gives up, or checks again later.
     pub(super) fn check_life(&mut self, shared: &mut Shared, now_ns: u64, sink: &mut impl Sink) {
         if self.link.phase == Phase::Opening {
             self.check_wait(shared, now_ns, sink);
@@ -15,7 +15,7 @@ impl<D: Dialect> Session<D> {
         }
         self.check_renewal(shared, now_ns, sink);
         if self.link.at_work {
-            // What the server may have said lies unread, so its silence says nothing.
+            // Packets of the server may be unread, so the server does not count as silent.
             self.link.received_at_ns = now_ns;
         }
         let link = &self.link;
@@ -71,8 +71,8 @@ impl<D: Dialect> Session<D> {
         }
     }
 
-    /// A sign of life after half a keep-alive without a word of ours, as servers expect one in each. They give theirs on
-    /// their own, and two missing ones in a row are the end (AMQP 0-9-1 §4.2.7). When to look again; `None` at the end.
+    /// A heartbeat after half a keep-alive without a frame of ours, as servers expect one in each interval. The server sends
+    /// its own; two missing ones in a row end the connection (AMQP 0-9-1 §4.2.7). Returns the next check; `None` at the end.
     fn beat(&mut self, shared: &mut Shared, now_ns: u64) -> Option<u64> {
         let link = &mut self.link;
         let heard_within_ns = match link.heard_within_ns {

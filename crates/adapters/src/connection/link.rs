@@ -40,12 +40,12 @@ pub struct Shared {
     pub(super) spare: Vec<u8>,
     /// Sessions whose sockets were not read empty yet.
     pub(super) unread: Vec<u32>,
-    /// Connections that were given up without a word: closed, they would tell the server.
+    /// Connections that were given up without a packet: closing them would notify the server.
     pub(super) given_up: Vec<Stream>,
 }
 
 impl Shared {
-    /// A silenced connection is kept to the end of the run, when it may be closed: before, that would tell the server.
+    /// A silenced connection stays open until the end of the run: closing it earlier would notify the server.
     pub(super) fn keep_if_silent(&mut self, stream: &mut Option<Stream>) {
         if let Some(stream) = stream.take_if(|stream| stream.socket().is_silent()) {
             // A reset, so that nothing of it stays in the kernel; where that cannot be set it ends in its own time.
@@ -55,7 +55,7 @@ impl Shared {
     }
 }
 
-/// How far a connection has come.
+/// State of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// There is none.
@@ -68,7 +68,7 @@ pub enum Phase {
     Open,
 }
 
-/// Why a message was not taken: what must change before the next try.
+/// Why a send would block: what must change before the next attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blocked {
     /// The session is not open.
@@ -82,7 +82,7 @@ pub enum Blocked {
 /// How a message goes out.
 #[derive(Clone, Copy, Debug)]
 pub struct Sending {
-    /// Comes back when it is written or abandoned; 0 if nobody wants to know.
+    /// Repeated when it is written or abandoned; 0 if that does not matter.
     pub tag: u16,
     /// Whole payload.
     pub payload_bytes: usize,
@@ -93,7 +93,7 @@ pub struct Sending {
 }
 
 impl Sending {
-    /// For the first time, and nothing of it is kept.
+    /// Sent for the first time, and not stored.
     pub fn once(payload_bytes: usize) -> Sending {
         Sending { tag: 0, payload_bytes, repeated: false, header_before: 0 }
     }
@@ -105,40 +105,40 @@ pub struct Link {
     pub id: SessionId,
     /// Its settings.
     pub config: SessionConfig,
-    /// How far it has come.
+    /// Its state.
     pub phase: Phase,
-    /// Pings of the present connection, for dialects that count what answers them.
+    /// Pings of the present connection, for dialects that count the responses.
     pub pings: u32,
-    /// Bytes on their way out.
+    /// Outgoing bytes.
     pub outbox: Outbox,
     pub(super) stream: Option<Stream>,
-    /// What earlier connections carried; `None` once one could not be told.
+    /// Traffic of earlier connections; `None` once that of one was unknown.
     past_traffic: Option<Traffic>,
-    /// Counts connections, so that an event of an earlier one is told apart.
+    /// Counts connections, so that an event of an earlier one is recognised.
     pub(super) generation: u32,
     /// The socket took less than it was offered.
     pub(super) full: bool,
     pub(super) blocked: Option<Blocked>,
-    /// The front of a packet whose rest has not come.
+    /// The front of a packet that is not complete.
     pub(super) partial: Vec<u8>,
-    /// Its subscriber is at work: what follows waits.
+    /// Its subscriber processes a message: what follows waits.
     pub(super) at_work: bool,
-    /// Packets that came with the one that the subscriber is at work on.
+    /// Packets that arrived together with the message that the subscriber processes.
     pub(super) held: HeldBytes,
-    /// When its subscriber was last done: what arrived before was not late by our doing.
+    /// When its subscriber was last done: what arrived before waited for the subscriber, which is not receive lateness.
     pub(super) resumed_ns: u64,
     /// The end of the stream is behind the bytes in the socket: it must be read up to there.
     pub(super) ended: bool,
     /// The last read left the socket empty, and a time when it was empty.
     pub(super) drained: bool,
     pub(super) empty_at_ns: u64,
-    /// Of one that waited and can send again: when the system still kept it from that, ns of `CLOCK_MONOTONIC`.
+    /// For a session that was blocked and can send again: time until which the system prevented it, ns of `CLOCK_MONOTONIC`.
     pub(super) free_since_ns: Option<u64>,
     /// 0 for no keep-alive.
     pub(super) keep_alive_ns: u64,
     pub(super) sent_at_ns: u64,
     pub(super) received_at_ns: u64,
-    /// The longest silence of a server that answers no pings; 0 for two keep-alives.
+    /// Longest time without a packet from a server without ping responses; 0 for two keep-alives.
     pub(super) heard_within_ns: u64,
     pub(super) pinged_at_ns: Option<u64>,
     /// The dialect waits for the server before it opens the session, until then.
@@ -147,11 +147,11 @@ pub struct Link {
     pub(super) renew_at_ns: u64,
     /// When the wheel brings this session next; entries for other times are out of date.
     pub(super) check_at_ns: u64,
-    /// What it keeps from one TLS connection to the next.
+    /// TLS state between its connections.
     tls: DeviceTls,
     /// How its TLS is set up, if it shows a certificate of its own; made with its first connection.
     own_tls: Option<Box<TlsSetup>>,
-    /// When TLS began to be agreed; `None` while it has not, and once that was told.
+    /// Start of the TLS handshake; `None` before, and once the handshake was reported.
     pub(super) tls_began_ns: Option<u64>,
 }
 
@@ -227,7 +227,7 @@ impl Link {
         Ok(())
     }
 
-    /// Agrees on TLS from here on, where the endpoint asks for it; for protocols that begin in the clear.
+    /// Starts TLS from here on, if the endpoint requires it; for protocols that begin in the clear.
     pub fn encrypt(&mut self, shared: &Shared) -> Result<(), Cause> {
         let Some(mut stream) = self.stream.take() else { return Ok(()) };
         let done = self.encrypt_stream(&mut stream, shared);
@@ -259,7 +259,7 @@ impl Link {
         self.tls_began_ns = handshakes.then(clock::monotonic_ns);
     }
 
-    /// Tells that TLS was agreed on, once.
+    /// Reports once that the TLS handshake is complete.
     pub(super) fn report_secured(&mut self, sink: &mut impl Sink) {
         let Some(began_ns) = self.tls_began_ns else { return };
         if let Some(agreed) = self.stream.as_ref().and_then(Stream::agreed_tls) {
@@ -268,7 +268,7 @@ impl Link {
         }
     }
 
-    /// Did the server ask for a certificate of ours, and there is none?
+    /// Did the server request a client certificate when none was configured?
     pub(super) fn lacks_certificate(&self, shared: &Shared) -> bool {
         self.tls_setup(shared).is_some_and(TlsSetup::lacks_certificate)
     }
@@ -321,7 +321,7 @@ impl Link {
         });
     }
 
-    /// Takes a message that goes nowhere, as nobody at the other end asked for it; it is reported in its turn.
+    /// Accepts a message that is not sent, as it has no subscriber; it is reported in its turn.
     pub fn withhold(&mut self, shared: &mut Shared, message: Outgoing) {
         let entry = Message { token: message.token(), timing: message.timing, tag: 0, repeated: false, withheld: true };
         self.outbox.append_nothing(&mut shared.pool, entry, clock::monotonic_ns());

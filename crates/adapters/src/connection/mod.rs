@@ -1,4 +1,4 @@
-//! Sessions over stream sockets, whatever is spoken on them: connecting, TLS, reading in turns, writing, signs of life,
+//! Sessions over stream sockets, for any protocol: connecting, TLS, reading in turns, writing, keep-alive,
 //! ends. What a protocol adds is its [`Dialect`]; one more of them is one more module beside this one.
 
 #[cfg(feature = "zeromq")]

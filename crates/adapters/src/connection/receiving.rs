@@ -1,8 +1,7 @@
-//! Bytes from the server: cut into packets and handed to the dialect.
+//! Bytes from the server: split into packets and passed to the dialect.
 //!
-//! A read goes into the shard's shared buffer and is handled there; a session keeps only the front of a packet whose rest
-//! has not come. The kernel's receive stamp is that of the last byte of a read, so it is passed on with a packet that
-//! ends there and with no other.
+//! A read goes into the shard's shared buffer and is handled there; a session stores only the front of an incomplete packet.
+//! The kernel's receive timestamp is that of the last byte of a read, so it is passed on only with a packet that ends there.
 
 use pubmark_wire::front::Front;
 use std::ops::ControlFlow;
@@ -16,9 +15,9 @@ use super::link::{Phase, Shared};
 use super::session::Session;
 use super::working::HeldBytes;
 
-/// Reads of one session before the others have their turn.
+/// Most reads of one session before the other sessions are served.
 const READS_AT_A_TIME: usize = 16;
-/// Letters that are quoted of what a server answers that speaks another protocol, at least and at most.
+/// Fewest and most characters that are quoted of the first bytes of a server of another protocol.
 const QUOTED: std::ops::RangeInclusive<usize> = 4..=40;
 
 /// When a packet arrived.
@@ -33,7 +32,7 @@ pub struct Times {
 }
 
 impl Times {
-    /// Of what was read before and is taken up now, without a stamp of the kernel's.
+    /// For bytes that were read earlier and are handled now, without a timestamp of the kernel's.
     pub(super) fn unstamped(at_ns: u64, empty_at_ns: u64) -> Times {
         Times { at_ns, empty_at_ns, kernel_ns: None, ends_the_read: false }
     }
@@ -47,7 +46,7 @@ impl Times {
         self.of(false)
     }
 
-    /// The latest time at which what was read last had surely not come.
+    /// The latest time at which what was read last had surely not arrived.
     fn absent_at_ns(&self) -> u64 {
         self.empty_at_ns.max(self.kernel_ns.unwrap_or(0))
     }
@@ -109,7 +108,7 @@ impl<D: Dialect> Session<D> {
             self.link.received_at_ns = received.at_ns;
             let kernel_ns =
                 received.stamp_realtime_ns.map(|stamp_ns| shared.offset.to_monotonic_ns(stamp_ns, received.at_ns));
-            // What lay in the socket while its subscriber was at work says nothing about us.
+            // The wait in the socket while its subscriber processed a message is not receive lateness.
             let kernel_ns = kernel_ns.filter(|kernel_ns| *kernel_ns >= self.link.resumed_ns);
             let empty_at_ns = self.link.empty_at_ns;
             let times = Times { at_ns: received.at_ns, empty_at_ns, kernel_ns, ends_the_read: false };
@@ -133,8 +132,8 @@ impl<D: Dialect> Session<D> {
         }
         self.link.drained = received.emptied;
         if received.emptied {
-            // The begin of this read counts: what the next one finds came after that moment, while a time taken after
-            // the read could be later than an arrival, if this thread was held up in between.
+            // The begin of this read counts: what the next one finds arrived after that moment, while a time after the read
+            // could be later than an arrival, if this thread was delayed in between.
             self.link.empty_at_ns = received.began_ns;
         }
         let done = received.emptied && !self.link.ended;
@@ -161,8 +160,8 @@ impl<D: Dialect> Session<D> {
         })
     }
 
-    /// Handles all packets that are complete now, or those up to a message that the subscriber is at work on; returns how many
-    /// bytes are behind that one.
+    /// Handles all packets that are complete now, or those up to a message that the subscriber processes; returns how many
+    /// bytes follow that one.
     pub(super) fn consume(
         &mut self,
         shared: &mut Shared,
@@ -227,7 +226,7 @@ impl<D: Dialect> Session<D> {
         }
     }
 
-    /// Keeps bytes of an incomplete packet, with room for the rest of it.
+    /// Stores bytes of an incomplete packet, with capacity for the rest of it.
     fn keep(&mut self, bytes: &[u8], total: Option<usize>) {
         let partial = &mut self.link.partial;
         partial.extend_from_slice(bytes);
@@ -237,7 +236,7 @@ impl<D: Dialect> Session<D> {
     }
 }
 
-/// Adds what the server answered in place of a welcome, where it is a line of text: a greeting of another protocol names that one.
+/// Adds the server's first bytes to the cause if they are a line of text: the greeting of another protocol identifies that one.
 fn answered(cause: Cause, bytes: &[u8]) -> Cause {
     let Cause::Protocol(words) = cause else { return cause };
     let line = bytes.split(|byte| matches!(byte, b'\r' | b'\n')).next().unwrap_or_default();

@@ -75,12 +75,12 @@ impl<D: Dialect> Session<D> {
         self.report_writable(sink);
     }
 
-    /// Takes a message over, or says why not.
+    /// Accepts a message; the outcome otherwise.
     pub(super) fn send(&mut self, shared: &mut Shared, message: Outgoing) -> SendOutcome {
         self.take(|dialect, link| dialect.send(link, shared, message))
     }
 
-    /// Takes an answer over, or says why not.
+    /// Accepts a reply; the outcome otherwise.
     pub(super) fn reply(&mut self, shared: &mut Shared, reply: &OutgoingReply<'_>) -> SendOutcome {
         self.take(|dialect, link| dialect.reply(link, shared, reply))
     }
@@ -132,7 +132,7 @@ impl<D: Dialect> Session<D> {
                 link.sent_at_ns = wrote.at_ns.unwrap_or(link.sent_at_ns);
                 Ok(())
             }
-            // What the server said before it closed explains more than the failed write.
+            // Packets that the server sent before it closed explain more than the failed write.
             Err(error) => {
                 self.receive(shared, sink)?;
                 Err(self.link.cause_of(shared, error))
@@ -140,7 +140,7 @@ impl<D: Dialect> Session<D> {
         }
     }
 
-    /// Tells the engine that a message can be tried again, if it was told that none could.
+    /// Reports the session as writable if an earlier send would have blocked.
     pub(super) fn report_writable(&mut self, sink: &mut impl Sink) {
         if self.is_free_again() {
             self.link.blocked = None;
@@ -148,14 +148,15 @@ impl<D: Dialect> Session<D> {
         }
     }
 
-    /// Notes how long the system kept the session from sending, if what came, which was not there at `absent_at_ns`, ended that.
+    /// Records how long the system prevented the session from sending, if what arrived, which was not there at `absent_at_ns`, ended
+    /// that.
     pub(super) fn note_if_free(&mut self, absent_at_ns: u64) {
         if self.link.free_since_ns.is_none() && self.is_free_again() {
             self.link.free_since_ns = Some(absent_at_ns);
         }
     }
 
-    /// Could it take no message, and can it now?
+    /// Was it blocked, and can it send now?
     fn is_free_again(&self) -> bool {
         let Some(blocked) = self.link.blocked else { return false };
         self.link.phase == Phase::Open
@@ -166,8 +167,9 @@ impl<D: Dialect> Session<D> {
             }
     }
 
-    /// Ends the connection because we want to. With the protocol's words if the session is open and the socket takes them;
-    /// otherwise the socket is just closed, and the server sees the end of the stream (or a reset, if it had more to say).
+    /// Ends the connection at our own request. With the protocol's goodbye if the session is open and the socket accepts it;
+    /// otherwise the socket is just closed, and the server sees the end of the stream (or a reset, if it still had data to
+    /// send).
     pub(super) fn disconnect(&mut self, shared: &mut Shared, goodbye: Goodbye, sink: &mut impl Sink) {
         if self.link.phase == Phase::Closed {
             return;
@@ -184,7 +186,7 @@ impl<D: Dialect> Session<D> {
         self.end(shared, Cause::Ours, sink);
     }
 
-    /// Ends the connection and says what became of everything in it.
+    /// Ends the connection and reports the result of everything in it.
     pub(super) fn end(&mut self, shared: &mut Shared, cause: Cause, sink: &mut impl Sink) {
         let Session { link, dialect } = self;
         shared.keep_if_silent(&mut link.stream);
@@ -202,7 +204,7 @@ impl<D: Dialect> Session<D> {
         sink.event(id, Event::Closed(cause));
     }
 
-    /// The run is over: what was written and not acknowledged nobody will know.
+    /// The run is over: delivery of what was written and not acknowledged is unknown.
     pub(super) fn forget(&mut self, sink: &mut impl Sink) {
         self.dialect.forget(self.link.id, sink);
     }

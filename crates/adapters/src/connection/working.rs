@@ -1,5 +1,5 @@
-//! A subscriber that takes its time over each message: while it is at work, its session handles nothing further and reads nothing
-//! more, so that the system feels it as it would feel a slow client: acknowledgements come one by one, and then TCP's window closes.
+//! A subscriber with a processing time for each message: meanwhile its session handles and reads nothing more, so that the
+//! system sees a slow client: acknowledgements arrive one by one, and then TCP's window closes.
 
 use pubmark_protocol::clock;
 use pubmark_protocol::events::{Cause, Sink};
@@ -9,7 +9,7 @@ use super::link::Shared;
 use super::receiving::Times;
 use super::session::Session;
 
-/// Bytes that were read behind a message that its subscriber is at work on: what one read of a socket brought, at most.
+/// Bytes that were read after a message that its subscriber processes: the result of one read of a socket, at most.
 #[derive(Debug, Default)]
 pub(super) struct HeldBytes {
     bytes: Vec<u8>,

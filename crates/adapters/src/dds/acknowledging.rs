@@ -1,11 +1,11 @@
-//! Messages that are not known to be acknowledged. DDS says of a writer that all it wrote is acknowledged, or not yet; so any
-//! number of messages may wait for that, and they are kept as ranges of their numbers, which grow by one each.
+//! Messages that are not known to be acknowledged. DDS reports of a writer only whether all samples are acknowledged; so any
+//! number of messages may wait for that, and they are stored as ranges of their numbers, which increase by one.
 
 use std::collections::VecDeque;
 
 use pubmark_protocol::events::Token;
 
-/// Numbers of one publication in a row, not acknowledged.
+/// Consecutive numbers of one publication, not acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Row {
     publication: u16,

@@ -31,7 +31,7 @@ pub trait Binding: 'static {
     /// Why it cannot be used on this machine, if so.
     fn missing() -> Option<String>;
 
-    /// Its name and version, as far as it says; empty where it is missing.
+    /// Its name and version, as far as it reports them; empty if it is missing.
     fn version() -> String;
 
     /// Joins the domain that the settings name.
@@ -49,7 +49,7 @@ pub trait Binding: 'static {
         wake: Wake,
     ) -> Result<Self::Writer, String>;
 
-    /// A reader of a topic, out of which samples are taken at this time where the library can.
+    /// A reader of a topic, from which samples are taken at this time if the library supports that.
     fn reader(
         domain: &mut Self::Domain,
         topic: &CStr,
@@ -77,16 +77,16 @@ pub trait Writing {
 
 /// A reader.
 pub trait Reading {
-    /// Has something arrived since this was last asked? What arrives from now on is told by the next call.
+    /// Has something arrived since the last call? The next call reports what arrives from now on.
     fn take_signal(&self) -> bool;
 
-    /// There is more than was taken: the next [`Reading::take_signal`] says so.
+    /// There is more than was taken: the next [`Reading::take_signal`] returns true.
     fn keep_signal(&self);
 
-    /// Takes what is there, at most some dozens of samples; true if there may be more.
+    /// Takes the samples that have arrived, at most some dozens of samples; true if there may be more.
     fn take(&self, each: impl FnMut(Sample<'_>)) -> Result<bool, String>;
 
-    /// Samples that arrived and for which we had no room, since this was last asked.
+    /// Samples that arrived and were dropped for lack of buffer space, since the last call.
     fn take_missed(&self) -> u64 {
         0
     }
@@ -94,12 +94,12 @@ pub trait Reading {
 
 /// Writers that were found.
 pub trait Discovering {
-    /// May any have been found since this was last asked?
+    /// May any have been discovered since the last call?
     fn take_signal(&self) -> bool;
 
-    /// When to ask next, on the clock of [`pubmark_protocol::clock::monotonic_ns`]; `None` if the shard is woken.
+    /// Next time to check, on the clock of [`pubmark_protocol::clock::monotonic_ns`]; `None` if the shard is woken.
     fn look_at_ns(&self) -> Option<u64>;
 
-    /// Tells the topic and the type of writers, those told before perhaps again.
+    /// Passes on the topic and the type of writers, earlier ones perhaps again.
     fn take(&self, each: impl FnMut(&CStr, &CStr)) -> Result<(), String>;
 }

@@ -16,19 +16,19 @@ use super::readers::Readers;
 use super::session::{MATCH_LIMIT_NS, Phase, Session};
 use super::settings::Settings;
 
-/// Time after which a full writer is tried again: the library says nothing when it has room.
+/// Time after which a full writer is tried again: the library does not report when it has space.
 const TRY_AGAIN_NS: u64 = 100_000;
 /// Time between two looks for acknowledgements.
 const LOOK_AGAIN_NS: u64 = 5_000_000;
 /// Time between two looks at writers that meet their readers.
 const MEET_AGAIN_NS: u64 = 1_000_000;
 
-/// Sessions whose readers are asked whether they know of their writers.
+/// Sessions that wait until readers know their writers.
 struct Requesting<B: Binding> {
     presence: Presence<B>,
     endpoint: usize,
     sessions: Vec<u32>,
-    /// Then they are opened without an answer.
+    /// Time at which they are opened anyway.
     until_ns: u64,
 }
 
@@ -43,7 +43,7 @@ pub struct DdsClients<B: Binding> {
     requesting: Vec<Requesting<B>>,
     /// By endpoint; why not, where its settings make no sense.
     networks: Vec<Result<Network<B>, String>>,
-    /// Sessions that wait for readers, for room, for acknowledgements; one may be there that does not wait any more.
+    /// Sessions that wait for readers, for space, for acknowledgements; may include one that does not wait any more.
     matching: Vec<u32>,
     full: Vec<u32>,
     awaiting: Vec<u32>,
@@ -111,7 +111,7 @@ impl<B: Binding> DdsClients<B> {
         }
     }
 
-    /// Asks for all these sessions at once, as far as they are of one endpoint.
+    /// Starts the check for all these sessions at once, if they belong to one endpoint.
     fn ask(&mut self, endpoint: usize, sessions: &[u32], now_ns: u64, sink: &mut impl Sink) {
         let is_of = |index: &&u32| usize::from(self.sessions[**index as usize].config.endpoint) == endpoint;
         let sessions: Vec<u32> = sessions.iter().filter(is_of).copied().collect();
@@ -199,7 +199,7 @@ impl<B: Binding> DdsClients<B> {
             let Ok(network) = &mut self.networks[index] else { continue };
             let grown = match network.discover() {
                 Ok(true) => self.readers.grow(network, index as u16),
-                // Without news of writers, sessions hear those that they know.
+                // Without news of writers, sessions receive from those that they know.
                 Ok(false) | Err(_) => Ok(()),
             };
             if let Err((session, why)) = grown {
@@ -214,7 +214,7 @@ impl<B: Binding> DdsClients<B> {
         }
     }
 
-    /// When something must be looked at that the library does not tell.
+    /// Next time of a check that the library does not trigger.
     fn next_ns(&self, now_ns: u64) -> Option<u64> {
         let full = (!self.full.is_empty()).then_some(now_ns + TRY_AGAIN_NS);
         let awaiting = (!self.awaiting.is_empty()).then_some(self.look_at_ns);
@@ -225,7 +225,7 @@ impl<B: Binding> DdsClients<B> {
     }
 }
 
-/// Tells that a session is open.
+/// Reports a session as open.
 fn open<B: Binding>(session: &mut Session<B>, sink: &mut impl Sink) {
     session.phase = Phase::Open;
     sink.event(session.id, Event::Connected(Connected::default()));

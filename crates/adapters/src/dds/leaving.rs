@@ -25,7 +25,7 @@ impl<W: Send + 'static> Leaving<W> {
             let (sender, writers) = mpsc::channel::<Vec<W>>();
             let thread =
                 Builder::new().name("dds-leaving".to_owned()).spawn(move || writers.into_iter().for_each(drop));
-            // Without a thread to spare they are deleted here, which takes its time.
+            // If no thread can be started they are deleted here, which blocks the shard.
             self.begun = thread.ok().map(|thread| (sender, thread));
         }
         if let Some((sender, _)) = &self.begun {

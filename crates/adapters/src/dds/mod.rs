@@ -1,11 +1,11 @@
-//! DDS: no server, participants find each other. A session is a device's writers, or a subscriber's readers, on the participant
-//! that all sessions of a shard share; connecting makes them, disconnecting deletes them.
+//! DDS: no server, participants discover each other. A session is a device's writers, or a subscriber's readers, on the
+//! participant that all sessions of a shard share; connecting creates them, disconnecting deletes them.
 //!
-//! Nothing of ours waits inside a library: its threads raise a flag and wake the shard, which then takes what is there. A shard
-//! writes through one domain and reads through another (`network`), so that no sample comes from a writer to a reader without the
-//! network. `session` is the sending side, `readers` the receiving one, `clients` the loop over both. `settings` is what an
-//! endpoint says besides its domain, `names` how topics of a workload are called. What a client library does is a
-//! [`binding::Binding`]: `cyclone` over the C library, `rust` over RustDDS.
+//! None of our code waits inside a library: its threads raise a flag and wake the shard, which then takes the samples. A shard
+//! writes through one domain and reads through another (`network`), so that every sample goes through the network. `session` is
+//! the sending side, `readers` the receiving one, `clients` the loop over both. `settings` parses the settings of an endpoint,
+//! `names` maps topics of a workload. A client library is a [`binding::Binding`]: `cyclone` over the C library, `rust` over
+//! RustDDS.
 
 mod acknowledging;
 pub mod binding;

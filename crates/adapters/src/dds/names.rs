@@ -89,7 +89,7 @@ fn read(name: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// Can a topic or filter be said? Asked without knowing how topics are mapped, so for the longest of the names.
+/// Can a topic or filter be expressed? Checked for the longest of the possible names, as the mapping of topics is unknown here.
 pub(super) fn check(topic: &str) -> Result<(), String> {
     if topic.contains('\0') {
         return Err(format!("`{}` has a zero byte, which ends a name", topic.escape_default()));

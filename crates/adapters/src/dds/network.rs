@@ -25,8 +25,8 @@ const PRESENCE_QOS: Qos = Qos {
     lifespan: None,
 };
 
-/// A writer that was made behind others. Writers are made known in their order and over a reliable channel, so whoever
-/// acknowledges its sample knows of those others.
+/// A writer that was made after others. Writers are announced in their order and over a reliable channel, so a reader that
+/// acknowledges its sample knows those others.
 pub(super) struct Presence<B: Binding> {
     writer: B::Writer,
     /// Until then it waits for readers before it writes: without any, everything is acknowledged.
@@ -55,16 +55,16 @@ impl<B: Binding> Presence<B> {
 
 /// The network of one endpoint, as a shard sees it.
 pub(super) struct Network<B: Binding> {
-    /// What the endpoint says.
+    /// The settings of the endpoint.
     pub(super) settings: Settings,
     wake: Wake,
-    /// Writers on their way out; ended before their domain.
+    /// Writers that are being deleted; ended before their domain.
     leaving: Leaving<B::Writer>,
     // Each is joined when it is first needed.
     writing: Option<B::Domain>,
     /// Dropped before the domain that it is in.
     discovered: Option<B::Discovered>,
-    /// What answers a [`Presence`]; made before any other reader.
+    /// The reader for every [`Presence`]; made before any other reader.
     present: Option<B::Reader>,
     reading: Option<B::Domain>,
     /// Names of topics that have writers somewhere, as far as they are of our types.
@@ -93,13 +93,13 @@ impl<B: Binding> Network<B> {
     pub(super) fn reader(&mut self, name: &CStr, qos: &Qos) -> Result<B::Reader, String> {
         let joined = join::<B>(&mut self.reading, &self.settings)?;
         if self.present.is_none() {
-            // Nobody looks at what it says.
+            // The result is not used.
             let wake = Arc::new(|| {});
             let reader = B::reader(joined, PRESENCE, Kind::Plain, &PRESENCE_QOS, wake, Intake::WhenAsked)?;
             self.present = Some(reader);
         }
         let intake = match qos.history {
-            // Nothing is forgotten until it is taken, and taking many at once costs least.
+            // No sample is dropped until it is taken, and taking many at once costs least.
             History::KeepAll => Intake::WhenAsked,
             History::KeepLast(_) => Intake::AtOnce(clock::monotonic_ns),
         };
@@ -111,14 +111,14 @@ impl<B: Binding> Network<B> {
         self.leaving.delete(writers);
     }
 
-    /// Asks whether the writers made until now are known.
+    /// Starts to check whether the writers made until now are known.
     pub(super) fn ask(&mut self, now_ns: u64) -> Result<Presence<B>, String> {
         let joined = join::<B>(&mut self.writing, &self.settings)?;
         let writer = B::writer(joined, PRESENCE, Kind::Plain, &PRESENCE_QOS, Arc::new(|| {}))?;
         Ok(Presence { writer, match_until_ns: now_ns + B::MATCH_NS, is_written: false })
     }
 
-    /// From now on, [`Network::discover`] tells of writers.
+    /// From now on, [`Network::discover`] reports writers.
     pub(super) fn watch(&mut self) -> Result<(), String> {
         if self.discovered.is_none() {
             let joined = join::<B>(&mut self.reading, &self.settings)?;
@@ -127,7 +127,7 @@ impl<B: Binding> Network<B> {
         Ok(())
     }
 
-    /// When [`Network::discover`] is to be asked again, where nobody wakes the shard for it.
+    /// Next time to call [`Network::discover`], if the shard is not woken for it.
     pub(super) fn discover_at_ns(&self) -> Option<u64> {
         self.discovered.as_ref().and_then(Discovering::look_at_ns)
     }
@@ -157,12 +157,12 @@ impl<B: Binding> Network<B> {
     }
 }
 
-/// Most topics that are kept in mind: what the network tells is no reason to grow without end.
+/// Most topics that are stored, as announcements from the network must not use memory without limit.
 const MOST_KNOWN: usize = 1 << 20;
 
 fn join<'a, B: Binding>(place: &'a mut Option<B::Domain>, settings: &Settings) -> Result<&'a mut B::Domain, String> {
     if place.is_none() {
-        // Libraries say of a wrong address that they could not start, or nothing; the kernel says why.
+        // For a wrong address libraries report only a failed start, or nothing; the kernel reports the reason.
         UdpSocket::bind((settings.interface, 0))
             .map_err(|error| format!("no socket on the interface {}: {error}", settings.interface))?;
         *place = Some(B::join(settings)?);

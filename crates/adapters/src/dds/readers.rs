@@ -30,7 +30,7 @@ struct Listening<R> {
     reader: R,
     /// Samples of other topics come through it, too.
     chooses: bool,
-    /// Samples written before this were kept for those who come later, ns of `CLOCK_REALTIME`.
+    /// Samples written before this were stored for late joiners, ns of `CLOCK_REALTIME`.
     since_ns: i64,
     /// A time at which nothing was waiting in it.
     empty_at_ns: u64,
@@ -39,7 +39,7 @@ struct Listening<R> {
 /// All subscriptions of a shard.
 pub(super) struct Readers<B: Binding> {
     subscribed: Vec<Subscribed<B::Reader>>,
-    /// There was more in a reader than was taken.
+    /// A reader had more samples than were taken.
     pub(super) unread: bool,
 }
 
@@ -85,7 +85,7 @@ impl<B: Binding> Readers<B> {
         self.subscribed.retain(|subscribed| subscribed.session != session);
     }
 
-    /// Makes readers of topics that were found; tells the session that could not.
+    /// Makes readers of topics that were discovered; returns the session that failed.
     pub(super) fn grow(&mut self, network: &mut Network<B>, index: u16) -> Result<(), (SessionId, String)> {
         for subscribed in self.subscribed.iter_mut().filter(|subscribed| subscribed.network == index) {
             subscribed.grow(network).map_err(|why| (subscribed.session, why))?;
@@ -93,7 +93,7 @@ impl<B: Binding> Readers<B> {
         Ok(())
     }
 
-    /// Takes what has arrived; tells the session whose reader failed.
+    /// Takes what has arrived; returns the session whose reader failed.
     pub(super) fn take(&mut self, sink: &mut impl Sink) -> Result<(), (SessionId, String)> {
         let look_ns = clock::monotonic_ns();
         self.unread = false;
@@ -136,7 +136,7 @@ impl<R> Subscribed<R> {
 }
 
 impl<R: Reading> Listening<R> {
-    /// Takes some of what is there; true if there may be more, so that other readers have their turn before.
+    /// Takes some of the samples; true if there may be more, which are read after the other readers.
     fn take(
         &mut self,
         session: SessionId,
@@ -150,11 +150,11 @@ impl<R: Reading> Listening<R> {
             if at_ns == 0 {
                 at_ns = clock::monotonic_ns();
             }
-            // What is no text is nobody's of ours, and is counted as that.
+            // A topic that is not text is not ours, and is counted as foreign.
             let wanted = || std::str::from_utf8(sample.topic).map_or(true, |topic| filter.matches(topic));
             if !chooses || wanted() {
                 let retained = sample.source_ns < since_ns;
-                // Taken as it arrived, it did not wait for us.
+                // A sample taken as it arrived did not wait for us.
                 let (at_ns, empty_at_ns) =
                     sample.taken_ns.map_or((at_ns, empty_at_ns), |taken_ns| (taken_ns, taken_ns));
                 sink.event(

@@ -19,15 +19,15 @@ const MOST_WAITING: usize = 1_000;
 /// How long a writer waits for readers before it is held for open without any: its topic may have none.
 pub(super) const MATCH_LIMIT_NS: u64 = 1_000_000_000;
 
-/// How far a session has come.
+/// State of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     /// It has no writers and readers.
     Closed,
     /// Its writers look for readers until this time.
     Matching(u64),
-    /// Their readers are asked whether they know of them. A writer that has found a reader was not yet found by it, and what it
-    /// wrote before that would be lost, reliable or not.
+    /// It waits until readers know its writers. A writer that has discovered a reader was not yet discovered by it, and samples
+    /// before that would be lost, reliable or not.
     Requesting,
     /// It can send.
     Open,
@@ -50,7 +50,7 @@ pub(super) struct Session<B: Binding> {
     unacknowledged: Unacknowledged,
     /// A writer is full.
     pub(super) full: bool,
-    /// The engine was told to wait.
+    /// The last send would have blocked.
     refused: bool,
 }
 
@@ -94,7 +94,7 @@ impl<B: Binding> Session<B> {
         self.config.publications.iter().any(|publication| publication.qos > Qos::BestEffort)
     }
 
-    /// Takes a message over, or says why not.
+    /// Accepts a message; the outcome otherwise.
     pub(super) fn take(&mut self, message: Outgoing) -> SendOutcome {
         let most = B::CAPABILITIES.maximum_payload_bytes;
         if message.payload_bytes > most {
@@ -108,7 +108,7 @@ impl<B: Binding> Session<B> {
         SendOutcome::Accepted
     }
 
-    /// Writes what waits, as far as the writers take it.
+    /// Writes queued messages, as far as the writers accept them.
     pub(super) fn write(
         &mut self,
         shard: &ShardConfig,
@@ -168,7 +168,7 @@ impl<B: Binding> Session<B> {
 
     /// Gives up the writers and reports what is known of their messages.
     pub(super) fn end(&mut self, cause: Cause, sink: &mut impl Sink) -> Vec<B::Writer> {
-        // What was acknowledged until now counts; a writer that cannot tell has nothing more to say.
+        // What was acknowledged until now counts; errors of a writer are ignored.
         let _ = self.acknowledge(sink);
         let writers = std::mem::take(&mut self.publishing).into_iter().map(|publishing| publishing.writer).collect();
         self.phase = Phase::Closed;

@@ -1,7 +1,7 @@
-//! What an endpoint of DDS says: `dds://ADDRESS[:PORT][?NAME=VALUE&…]`.
+//! The endpoint of DDS: `dds://ADDRESS[:PORT][?NAME=VALUE&…]`.
 //!
-//! The address is that of the interface to be used, the loopback one for this machine alone. A domain has a port on the network,
-//! 7400 + 250 × its number (DDSI-RTPS 2.5 §9.6.2.3); `domain=3` says the same as `:8150`.
+//! The address is that of the network interface, the loopback one for this machine alone. A domain has a port on the network,
+//! 7400 + 250 × its number (DDSI-RTPS 2.5 §9.6.2.3); `domain=3` means the same as `:8150`.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -23,9 +23,9 @@ const PORTS_PER_DOMAIN: u16 = 250;
 const LAST_DOMAIN: u16 = 232;
 /// Participants that can be found on one address, a port each: as many as fit into a domain's ports.
 const PARTICIPANTS: u16 = 119;
-/// Most samples that can be asked to be kept.
+/// Largest history depth.
 const DEEPEST: u16 = 10_000;
-/// Room for a sample's topic and lengths, bytes.
+/// Bytes for a sample's topic and lengths.
 const HEAD_BYTES: u32 = 1_024;
 
 /// How topics of a workload become topics of DDS.
@@ -42,7 +42,7 @@ pub enum Topics {
     Keyed,
 }
 
-/// What an endpoint says.
+/// Settings of an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// Number of the domain.
@@ -55,7 +55,7 @@ pub struct Settings {
     pub multicast: bool,
     /// How topics are mapped.
     pub topics: Topics,
-    /// How much writers and readers keep.
+    /// How many samples writers and readers store.
     pub history: History,
     /// Those who come later get the last so many samples.
     pub durable: bool,
@@ -76,7 +76,7 @@ pub(super) fn peers(addresses: &[IpAddr]) -> String {
 }
 
 impl Settings {
-    /// What an endpoint says.
+    /// The settings of an endpoint.
     pub(super) fn of(endpoint: &Endpoint) -> Result<Settings, String> {
         Settings::read(endpoint.address.port(), endpoint.address.ip(), endpoint.settings.as_deref().unwrap_or(""))
     }

@@ -1,4 +1,4 @@
-//! Messages of our consumers: acknowledged as the level asks for.
+//! Messages of our consumers: acknowledged as the level requires.
 
 use pubmark_model::qos::Qos;
 use pubmark_protocol::events::{Cause, Event, Sink};

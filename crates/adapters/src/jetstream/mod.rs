@@ -1,4 +1,4 @@
-//! NATS JetStream at wire level: messages kept in streams and acknowledged, on the same connection as NATS.
+//! NATS JetStream at wire level: messages stored in streams and acknowledged, on the same connection as NATS.
 
 mod deliveries;
 mod names;
@@ -10,5 +10,5 @@ pub use session::JetStream;
 
 use crate::connection::StreamClients;
 
-/// Clients that speak JetStream.
+/// Clients for JetStream.
 pub type JetStreamClients = StreamClients<JetStream>;

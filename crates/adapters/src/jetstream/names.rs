@@ -23,7 +23,7 @@ fn first_level(topic: &str) -> &str {
     topic.split_once('/').map_or(topic, |(level, _)| level)
 }
 
-/// The stream that keeps a topic's messages, or those that a filter chooses: one for each first level.
+/// The stream that stores a topic's messages, or those that a filter matches: one for each first level.
 pub fn stream(topic: &str) -> String {
     format!("{STREAM_PREFIX}{}", escaped(first_level(topic)))
 }

@@ -1,4 +1,4 @@
-//! From a log-in to an open session: streams, what is left of a kept session, consumers.
+//! From a log-in to an open session: streams, the state of a persistent session, consumers.
 
 use pubmark_model::qos::Qos;
 use pubmark_protocol::events::{Connected, Event, Reason, Sink};
@@ -10,7 +10,7 @@ use pubmark_wire::nats::jetstream::{
 use super::session::{INBOX, JetStream, Step, all_headers_bytes};
 use crate::connection::{Dialect as _, Link, Shared};
 
-/// Messages on their way to a consumer at most, unless acknowledged.
+/// Most unacknowledged messages of a consumer.
 pub(super) const MAX_ACK_PENDING: u32 = 65_536;
 
 /// Time until a message that was not acknowledged is sent again: what was pushed into a connection that had ended. The server's
@@ -18,7 +18,7 @@ pub(super) const MAX_ACK_PENDING: u32 = 65_536;
 const ACK_WAIT_NS: u64 = 5_000_000_000;
 
 impl JetStream {
-    /// The log-in was taken: asks for the streams.
+    /// The log-in was accepted: requests the streams.
     pub(super) fn on_pong(&mut self, link: &mut Link, shared: &mut Shared, sink: &mut impl Sink) {
         if self.step != Step::LogIn {
             return;
@@ -36,7 +36,7 @@ impl JetStream {
         });
     }
 
-    /// All streams are there. Asks whether consumers of a session that should be kept still are.
+    /// All streams exist. Checks whether consumers of a persistent session still exist.
     pub(super) fn on_streams(&mut self, link: &mut Link, shared: &mut Shared, sink: &mut impl Sink) {
         if !self.is_kept || self.listeners.is_empty() {
             return self.open(link, shared, sink);
@@ -50,7 +50,7 @@ impl JetStream {
         });
     }
 
-    /// The server has told all that it had to: the session is open.
+    /// All responses have arrived: the session is open.
     pub(super) fn open(&mut self, link: &mut Link, shared: &mut Shared, sink: &mut impl Sink) {
         self.step = Step::Ready;
         let keep_alive_s = shared.config.connections.keep_alive_s;

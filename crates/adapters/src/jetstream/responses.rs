@@ -1,4 +1,4 @@
-//! What the server answers to our inbox: to requests, to messages, to acknowledgements.
+//! The server's messages to our inbox: responses to requests, acknowledgements of messages, confirmations of acknowledgements.
 
 use pubmark_protocol::events::{Cause, Event, Reason, Sink};
 use pubmark_wire::nats::Message;
@@ -8,7 +8,7 @@ use super::session::{JetStream, Step};
 use crate::connection::{Link, Progress, Shared};
 
 impl JetStream {
-    /// Something came to our inbox.
+    /// Handles a message to our inbox.
     pub(super) fn on_response(
         &mut self,
         link: &mut Link,
@@ -118,7 +118,7 @@ impl JetStream {
     }
 }
 
-/// What an answer says: agreed, or refused with words. A status without a body is a refusal: nobody answers here.
+/// Decodes a response: accepted, or refused with a reason. A status without a body is a refusal: there is no responder.
 fn read(message: &Message<'_>) -> Result<Result<ApiResponse, Reason>, Cause> {
     if message.payload.is_empty() {
         let status = message.headers.split(|byte| *byte == b'\r').next().unwrap_or_default();

@@ -1,12 +1,11 @@
-//! What JetStream adds to NATS: streams, publishing with acknowledgements, consumers.
+//! The dialect of JetStream on top of NATS: streams, publishing with acknowledgements, consumers.
 //!
-//! A publisher asks for an acknowledgement of each message, which comes to its inbox. A subscriber is a consumer that the
-//! server pushes to and that acknowledges every message. Streams are made by whoever connects: one for each first level of
-//! topics, keeping messages as long as a consumer wants them, which is publish/subscribe with acknowledgements and nothing
-//! more.
+//! A publisher requests an acknowledgement of each message, which arrives at its inbox. A subscriber is a push consumer that
+//! acknowledges every message. Every client that connects creates the streams if they do not exist: one for each first level of
+//! topics, with interest retention, which is publish/subscribe with acknowledgements and nothing more.
 //!
-//! Exactly once: publishers give each message an id, by which the server knows repetitions; subscribers have their
-//! acknowledgements confirmed, and until then know the message if it comes again.
+//! Exactly once: publishers give each message an id, by which the server detects duplicates; subscribers have their
+//! acknowledgements confirmed, and until then recognise a redelivered message.
 
 use pubmark_wire::front::Front;
 use std::collections::{BTreeMap, BTreeSet};
@@ -39,9 +38,9 @@ pub(super) const INBOX: u64 = 1;
 pub(super) enum Step {
     /// The PONG of the log-in.
     LogIn,
-    /// Answers about so many streams.
+    /// Responses about so many streams.
     Streams(usize),
-    /// Answers about so many consumers that should be there.
+    /// Responses about so many consumers that should exist.
     Consumers(usize),
     /// Nothing: the session is open.
     Ready,
@@ -49,9 +48,9 @@ pub(super) enum Step {
 
 /// A stream.
 pub(super) struct StreamState {
-    /// What it keeps.
+    /// The subjects that it stores.
     pub(super) subjects: Vec<String>,
-    /// When it was made, as the server says: another time is another stream, which has lost what was kept for us.
+    /// Its creation time, from the server: another time is another stream, which has lost our stored messages.
     pub(super) created: Option<String>,
 }
 
@@ -66,13 +65,13 @@ pub(super) struct Listener {
 pub struct JetStream {
     pub(super) opening: Opening,
     pub(super) step: Step,
-    /// Name of this client in inboxes and of what is kept for it.
+    /// Name of this client in inboxes and durable names.
     pub(super) name: String,
-    /// Tells the session from others of that name, which may have been there before.
+    /// Distinguishes the session from earlier ones of that name.
     mark: u64,
-    /// Counts connections: answers of an earlier one come to another inbox.
+    /// Counts connections: each has an inbox of its own.
     connection: u32,
-    /// Start of the subjects that are the present connection's alone; made once, as every message and every answer needs it.
+    /// Prefix of the subjects that belong to the present connection; made once, as every message and every acknowledgement needs it.
     pub(super) own: String,
     /// Of each publication.
     subjects: Vec<Box<str>>,
@@ -80,7 +79,7 @@ pub struct JetStream {
     pub(super) streams: BTreeMap<String, StreamState>,
     pub(super) listeners: Vec<Listener>,
     pub(super) in_flight: InFlight,
-    /// The server has all of the session that was there when its last connection ended, as far as its answers tell.
+    /// The server has all state of the session from its last connection, according to its responses.
     pub(super) is_kept: bool,
     /// Consumers that were made.
     pub(super) made: usize,
@@ -239,7 +238,7 @@ impl Dialect for JetStream {
         out.extend_from_slice(PING);
     }
 
-    /// The end of a connection is no word of NATS's; consumers that are kept are taken away by a request.
+    /// NATS has no packet for the end of a connection; durable consumers are deleted by a request.
     fn send_goodbye(&mut self, link: &mut Link, shared: &mut Shared, goodbye: Goodbye) {
         if goodbye != Goodbye::Final || !link.config.persistent {
             return;
@@ -271,18 +270,18 @@ impl JetStream {
         self.made >= self.listeners.len()
     }
 
-    /// Name of a listener's consumer, where it is kept.
+    /// Name of a subscription's consumer, if it is durable.
     pub(super) fn durable(&self, listener: usize) -> String {
         format!("{}-{listener}", self.name)
     }
 
-    /// Where answers of this connection come to: `kind` and `number` say to what.
+    /// Subject for responses on this connection: `kind` and `number` name the request.
     pub(super) fn inbox(&self, kind: &str, number: u64) -> String {
         format!("{}.a.{kind}.{number}", self.own)
     }
 
-    /// Where a listener's consumer sends messages. A consumer that is kept sends them to the same place always; one that is
-    /// not may outlive its connection for some seconds, and must not send to the next.
+    /// Delivery subject of a subscription's consumer. That of a durable consumer never changes; another one may outlive its
+    /// connection for some seconds, and must not send to the next.
     pub(super) fn delivery(&self, listener: usize, persistent: bool) -> String {
         match persistent {
             true => format!("_INBOX.{}.d.{listener}", self.name),
@@ -290,7 +289,7 @@ impl JetStream {
         }
     }
 
-    /// Appends a message; `message.publication` and its level say how.
+    /// Appends a message, as `message.publication` and its level require.
     pub(super) fn append(&self, link: &mut Link, shared: &mut Shared, message: Outgoing, tag: u16, repeated: bool) {
         let publication = &link.config.publications[usize::from(message.publication)];
         let (qos, publisher) = (publication.qos, publication.publisher);

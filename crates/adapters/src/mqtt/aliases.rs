@@ -1,12 +1,12 @@
 //! Topic aliases: numbers that stand for topics on one connection (MQTT 5.0 §3.3.2.3.4).
 //!
-//! The alias of a publication is its place in the session's list plus one, as far as the server takes aliases. It stands for
+//! The alias of a publication is its index in the session's list plus one, as far as the server accepts aliases. It stands for
 //! the topic once a message with both was sent, and only on that connection.
 
 /// The aliases of a session's present connection.
 #[derive(Debug, Default)]
 pub struct Aliases {
-    /// Highest alias that the server takes; 0 for none.
+    /// Highest alias that the server accepts; 0 for none.
     most: u16,
     /// By publication: was its topic named with its alias?
     named: Vec<bool>,

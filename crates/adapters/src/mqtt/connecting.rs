@@ -1,4 +1,4 @@
-//! From TCP to an open session: CONNECT and its answer, SUBSCRIBE and its answer.
+//! From TCP to an open session: CONNECT and CONNACK, SUBSCRIBE and SUBACK.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use super::version::ProtocolVersion;
 use crate::connection::{Dialect, Link, Shared};
 use crate::payload;
 
-/// How long a server keeps a persistent session for us (MQTT 5.0): longer than any run, but not for ever.
+/// How long a server stores a persistent session for us (MQTT 5.0): longer than any run, but not for ever.
 const SESSION_EXPIRY: Duration = Duration::from_secs(24 * 3_600);
 /// Filters in one SUBSCRIBE.
 const FILTERS_AT_A_TIME: usize = 64;
@@ -68,7 +68,7 @@ impl<V: ProtocolVersion> Mqtt<V> {
         encoded.map_err(|error| Cause::Dropped(format!("ended by us: CONNECT cannot be sent: {error}")))
     }
 
-    /// The server's answer to CONNECT.
+    /// The server's CONNACK.
     pub(super) fn on_connack(
         &mut self,
         link: &mut Link,
@@ -78,7 +78,7 @@ impl<V: ProtocolVersion> Mqtt<V> {
     ) -> Result<(), Cause> {
         let connack = match (V::VERSION, decode_connack(V::VERSION, frame)) {
             (_, Ok(connack)) => connack,
-            // A server that knows no 5.0 answers with a return code of 3.1.1.
+            // A server without 5.0 responds with a return code of 3.1.1.
             (Version::V5, Err(DecodeError::Value { field: "code", value, .. })) if frame.body.len() == 2 => {
                 let code = value as u8;
                 return Err(Cause::Refused(Reason::code(code, connack_return_name(code))));
@@ -143,8 +143,8 @@ impl<V: ProtocolVersion> Mqtt<V> {
         };
     }
 
-    /// The server said that it takes no shared subscriptions: asking all the same would be against the rules (MQTT 5.0
-    /// §3.2.2.3.13), so the answer to each is known.
+    /// The server announced that it supports no shared subscriptions: a request would violate the protocol (MQTT 5.0
+    /// §3.2.2.3.13), so each is reported as refused.
     fn give_up_sharing(&mut self, link: &Link, sink: &mut impl Sink) {
         let code = reason::SHARED_SUBSCRIPTIONS_NOT_SUPPORTED;
         self.answered = link.config.subscriptions.len();
@@ -153,7 +153,7 @@ impl<V: ProtocolVersion> Mqtt<V> {
         });
     }
 
-    /// Asks for all subscriptions of the session.
+    /// Requests all subscriptions of the session.
     fn subscribe(&mut self, link: &mut Link, shared: &mut Shared) -> Result<(), Cause> {
         self.answered = 0;
         for (index, part) in link.config.subscriptions.chunks(FILTERS_AT_A_TIME).enumerate() {
@@ -169,7 +169,7 @@ impl<V: ProtocolVersion> Mqtt<V> {
         Ok(())
     }
 
-    /// The server's answer to a SUBSCRIBE.
+    /// The server's SUBACK.
     pub(super) fn on_suback(&mut self, link: &Link, suback: &Suback<'_>, sink: &mut impl Sink) -> Result<(), Cause> {
         let first = usize::from(LAST_PACKET_ID - suback.packet_id) * FILTERS_AT_A_TIME;
         let end = link.config.subscriptions.len().min(first + FILTERS_AT_A_TIME);
@@ -187,7 +187,7 @@ impl<V: ProtocolVersion> Mqtt<V> {
     }
 }
 
-/// A filter as it is asked for: that of a shared group names it (MQTT 5.0 §4.8.2; several servers take it in 3.1.1 too).
+/// A filter as it is sent: that of a shared group names it (MQTT 5.0 §4.8.2; several servers accept it in 3.1.1 too).
 fn written<'a>(options: &SessionOptions, subscription: &'a Subscription) -> Cow<'a, str> {
     match &options.shared {
         None => Cow::Borrowed(&*subscription.filter),

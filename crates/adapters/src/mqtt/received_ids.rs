@@ -1,7 +1,7 @@
 //! Packet identifiers of the server's messages at QoS 2 that it has not released yet.
 //!
 //! We follow method B of the standards (MQTT 3.1.1 figure 4.3; allowed by MQTT 5.0 §4.3.3): a message is delivered when its
-//! PUBLISH comes, its identifier is kept until PUBREL, and a PUBLISH with a kept identifier is acknowledged but not
+//! PUBLISH arrives, its identifier is stored until PUBREL, and a PUBLISH with a stored identifier is acknowledged but not
 //! delivered again.
 
 /// A set of packet identifiers; small as a rule (the server's window), so a sorted list.
@@ -11,7 +11,7 @@ pub struct ReceivedIds {
 }
 
 impl ReceivedIds {
-    /// Keeps an identifier; false if it was kept already: the message is a repetition.
+    /// Stores an identifier; false if it was stored already: the message is a repetition.
     pub fn insert(&mut self, packet_id: u16) -> bool {
         match self.sorted.binary_search(&packet_id) {
             Ok(_) => false,
@@ -22,7 +22,7 @@ impl ReceivedIds {
         }
     }
 
-    /// Forgets an identifier; false if it was not kept.
+    /// Removes an identifier; false if it was not stored.
     pub fn remove(&mut self, packet_id: u16) -> bool {
         match self.sorted.binary_search(&packet_id) {
             Ok(place) => {

@@ -1,4 +1,4 @@
-//! Messages of the server's, and its goodbye.
+//! Messages of the server's, and its DISCONNECT.
 
 use pubmark_model::payload::HEADER_PROPERTY;
 use pubmark_model::qos::Qos;
@@ -39,7 +39,7 @@ impl<V: ProtocolVersion> Mqtt<V> {
     }
 }
 
-/// Hands a message on as what it is: a request, an answer, or neither (MQTT 5.0 §4.10).
+/// Reports a message by its kind: a request, a reply, or neither (MQTT 5.0 §4.10).
 fn hand_on(link: &Link, publish: &Publish<'_>, times: Times, sink: &mut impl Sink) {
     let properties = &publish.head.properties;
     let header = header_of(properties);

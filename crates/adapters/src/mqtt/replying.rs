@@ -1,4 +1,4 @@
-//! Answers to requests (MQTT 5.0 §4.10): to the response topic that the request named, with its correlation data.
+//! Replies to requests (MQTT 5.0 §4.10): to the response topic that the request named, with its correlation data.
 
 use pubmark_model::qos::Qos;
 use pubmark_protocol::requests::OutgoingReply;
@@ -13,7 +13,7 @@ use crate::connection::{Blocked, Link, Refusal, Shared};
 use crate::payload;
 
 impl<V: ProtocolVersion> Mqtt<V> {
-    /// Appends an answer, or says why not.
+    /// Appends a reply; the refusal otherwise.
     pub(super) fn publish_reply(
         &mut self,
         link: &mut Link,
@@ -45,8 +45,8 @@ impl<V: ProtocolVersion> Mqtt<V> {
     }
 }
 
-/// Bytes of a whole answer, and those behind its fixed header; its mark is short ([`pubmark_protocol::requests::LONGEST_CORRELATION_BYTES`]), so the
-/// length of its properties has one byte.
+/// Bytes of a whole reply, and those after its fixed header; its correlation is short
+/// ([`pubmark_protocol::requests::LONGEST_CORRELATION_BYTES`]), so the length of its properties has one byte.
 fn packet_bytes<V: ProtocolVersion>(
     answer: &OutgoingReply<'_>,
     acknowledged: bool,

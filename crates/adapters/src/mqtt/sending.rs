@@ -1,4 +1,4 @@
-//! Messages on their way to the server: handed over, sent again, acknowledged.
+//! Outgoing messages: handed over, sent again, acknowledged.
 
 use pubmark_model::payload::MOST_PROPERTIES;
 use pubmark_model::qos::Qos;
@@ -127,7 +127,7 @@ pub(super) fn length_bytes(remaining: usize) -> usize {
 }
 
 impl<V: ProtocolVersion> Mqtt<V> {
-    /// Appends a message, or says why not.
+    /// Appends a message; the refusal otherwise.
     pub(super) fn publish(&mut self, link: &mut Link, shared: &mut Shared, message: Outgoing) -> Result<(), Refusal> {
         let publication = &link.config.publications[usize::from(message.publication)];
         let qos = publication.qos.min(self.maximum_qos);
@@ -170,7 +170,7 @@ impl<V: ProtocolVersion> Mqtt<V> {
     pub(super) fn send_held(&mut self, link: &mut Link, shared: &mut Shared, sink: &mut impl Sink) {
         while let Some(packet_id) = self.in_flight.next_held() {
             let Some(entry) = self.in_flight.get(packet_id).copied() else { continue };
-            // An answer cannot be made again; sessions that answer are never kept, so there is none here.
+            // A reply cannot be made again; sessions that reply are never persistent, so there is none here.
             let publication = link.config.publications.get(usize::from(entry.message.publication));
             if entry.progress == Progress::Released {
                 self.acknowledge(link, shared, AckKind::Pubrel, packet_id, reason::SUCCESS);
@@ -308,13 +308,13 @@ impl<V: ProtocolVersion> Mqtt<V> {
                 Ok(())
             }
             Some(_) => Err(not_in_flight(ack)),
-            // The answer to a PUBREL for an identifier that we did not know either.
+            // The response to a PUBREL for an identifier that we did not know either.
             None => Ok(()),
         }
     }
 }
 
-/// What an acknowledgement says: codes from 0x80 on are refusals (MQTT 5.0 §2.4).
+/// The outcome in an acknowledgement: codes from 0x80 on are refusals (MQTT 5.0 §2.4).
 fn outcome(ack: &Ack<'_>) -> Result<(), Reason> {
     let code = ack.reason;
     if code < reason::UNSPECIFIED_ERROR { Ok(()) } else { Err(Reason::code(code, reason_name(code))) }

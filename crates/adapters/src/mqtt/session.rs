@@ -27,7 +27,7 @@ pub struct Mqtt<V> {
     pub(super) in_flight: InFlight,
     pub(super) received_ids: ReceivedIds,
     pub(super) aliases: Aliases,
-    /// Subscriptions answered since the server last had no session.
+    /// Subscriptions acknowledged since the server last had no session.
     pub(super) answered: usize,
     /// An AUTH with a new token is under way.
     pub(super) renewing: bool,

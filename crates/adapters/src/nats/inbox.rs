@@ -1,11 +1,11 @@
-//! Where answers to a session's requests come: one subscription for all of them, and a subject for each request, whose last
+//! Subjects for replies to a session's requests: one subscription for all of them, and a subject for each request, whose last
 //! token names it. Clients of NATS do so, too; a subscription for each request would cost the server one.
 
 use pubmark_protocol::events::Token;
 use pubmark_protocol::requests;
 use pubmark_wire::nats::Message;
 
-/// The front of an inbox's subjects, with its last dot.
+/// Prefix of an inbox's subjects, with its last dot.
 #[derive(Debug)]
 pub(super) struct Inbox(Box<str>);
 
@@ -20,7 +20,7 @@ impl Inbox {
         format!("{}*", self.0)
     }
 
-    /// Puts the subject of one request's answer into `subject`.
+    /// Writes the subject of one request's reply into `subject`.
     pub(super) fn of(&self, request: Token, subject: &mut String) {
         subject.clear();
         subject.push_str(&self.0);
@@ -33,7 +33,7 @@ impl Inbox {
     }
 }
 
-/// Does the server say that a request has nobody to answer it? It has no payload and one line of headers, its status.
+/// Does the server report that a request has no responder? Such a message has no payload and one line of headers, its status.
 pub(super) fn is_unserved(message: &Message<'_>) -> bool {
     message.payload.is_empty() && message.headers.starts_with(b"NATS/1.0 503")
 }

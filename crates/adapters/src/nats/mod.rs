@@ -1,4 +1,4 @@
-//! NATS at wire level: at most once, as the server's core gives it. Streams with acknowledgements are another protocol
+//! NATS at wire level: at most once, as in the server's core. Streams with acknowledgements are another protocol
 //! ([`crate::jetstream`]), which begins in the same way.
 
 pub(crate) mod headers;
@@ -10,5 +10,5 @@ pub use session::Nats;
 
 use crate::connection::StreamClients;
 
-/// Clients that speak NATS.
+/// Clients for NATS.
 pub type NatsClients = StreamClients<Nats>;

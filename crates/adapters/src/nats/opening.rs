@@ -20,12 +20,12 @@ pub struct Opening {
     /// Why a topic or a filter has no subject.
     unusable: Option<String>,
     maximum_payload_bytes: u32,
-    /// The server's first INFO of this connection was answered: a PONG may be that of the log-in.
+    /// The server's first INFO of this connection was handled: a PONG may be that of the log-in.
     greeted: bool,
 }
 
 impl Opening {
-    /// The subjects of a topic or filter; none if it has none, which [`Opening::begin`] tells.
+    /// The subjects of a topic or filter; none if it has none, which [`Opening::begin`] reports.
     pub fn subjects(&mut self, topic: &str) -> Vec<String> {
         subjects(topic).unwrap_or_else(|error| {
             self.unusable = Some(error.to_string());
@@ -58,7 +58,7 @@ impl Opening {
             return Err(Cause::Refused(Reason::words("it carries no headers")));
         }
         if encrypts {
-            // What somebody slipped in behind INFO would be taken for the server's encrypted words.
+            // Bytes inserted after INFO would be taken for encrypted data of the server.
             if !times.ends_the_read() {
                 return Err(Cause::Protocol("bytes in the clear behind the INFO that begins TLS".to_owned()));
             }
@@ -69,7 +69,7 @@ impl Opening {
         Ok(())
     }
 
-    /// Was CONNECT said? A PONG that comes earlier answers nothing, and must not open a session that is to be encrypted.
+    /// Was CONNECT sent? An earlier PONG responds to nothing, and must not open a session that is to be encrypted.
     pub fn is_greeted(&self) -> bool {
         self.greeted
     }
@@ -92,7 +92,7 @@ struct Signed {
     signature: String,
 }
 
-/// What the session's NKey, if it has one, says to the server.
+/// The signed nonce and the public key, if the session has an NKey.
 fn nkey(link: &Link, info: &Info) -> Result<Option<Signed>, Cause> {
     let Some(seed) = &link.config.nkey else { return Ok(None) };
     let refused = |words: String| Cause::NotAuthorized(Reason::words(words));
@@ -101,7 +101,7 @@ fn nkey(link: &Link, info: &Info) -> Result<Option<Signed>, Cause> {
     Ok(Some(Signed { public: key.public(), signature: key.sign(nonce) }))
 }
 
-/// CONNECT, and a PING whose PONG says that it was taken.
+/// CONNECT, and a PING whose PONG shows that it was accepted.
 fn send_connect(link: &mut Link, shared: &mut Shared, encrypts: bool, key: Option<&Signed>) {
     // Beside an NKey no log-in of the endpoint's.
     let own = link.config.credentials.as_ref();

@@ -1,7 +1,7 @@
-//! What NATS adds to a connection: INFO, CONNECT, subscriptions, messages.
+//! The dialect of NATS: INFO, CONNECT, subscriptions, messages.
 //!
-//! Nothing that a client says is answered line by line. A PING behind it is: its PONG says that the server has taken
-//! everything before, and errors come ahead of it.
+//! The server does not acknowledge a client's lines. It responds to a PING after them: the PONG shows that the server has
+//! processed everything before, and errors come before it.
 
 use pubmark_wire::front::Front;
 use std::collections::BTreeMap;
@@ -46,7 +46,7 @@ pub struct Nats {
     /// PONGs of this connection so far.
     pongs: u32,
     opening: Opening,
-    /// Where answers to its messages come, if they are requests.
+    /// Subjects for replies to its messages, if they are requests.
     inbox: Option<Inbox>,
     /// Memory for the reply subject of the message that is being sent.
     reply_subject: String,
@@ -203,7 +203,7 @@ impl Dialect for Nats {
 }
 
 impl Nats {
-    /// Hands a message on as what it is: a request, an answer, the server's word that nobody answers, or neither.
+    /// Reports a message by its kind: a request, a reply, the server's status that there is no responder, or neither.
     fn hand_on(&self, link: &Link, message: &Message<'_>, times: Times, sink: &mut impl Sink) {
         let delivery = delivery(message, times);
         let Some(inbox) = &self.inbox else {

@@ -1,4 +1,4 @@
-//! All sessions of a shard: one connection for each that publishes or subscribes, two for each that asks or answers.
+//! All sessions of a shard: one connection for each that publishes or subscribes, two for each requester or responder.
 //!
 //! Such a session is connected when both are, and ends when either does.
 
@@ -16,7 +16,7 @@ use super::mapped::{Mapped, Next, Pair, Session, State};
 use super::session::Redis;
 use crate::connection::{Dialect, StreamClients};
 
-/// Clients that speak Redis publish/subscribe, and ask and answer over lists.
+/// Clients for Redis publish/subscribe, with requests and replies over lists.
 pub struct RedisClients {
     connections: StreamClients<Redis>,
     sessions: Vec<Session>,
@@ -59,7 +59,7 @@ impl RedisClients {
         }
     }
 
-    /// Does what the last events ask for, and what that asks for.
+    /// Handles the last events, and the events that this causes.
     fn settle(&mut self, sink: &mut impl Sink) {
         while let Some(next) = self.next.pop() {
             match next {
@@ -173,7 +173,7 @@ impl Clients for RedisClients {
     }
 
     fn resume(&mut self, session: SessionId, due_ns: u64, sink: &mut impl Sink) {
-        // A session of two connections answers requests, and its work is in the shard's own books.
+        // A session of two connections replies to requests, and the shard itself accounts for its processing time.
         let Session::One(connection) = self.sessions[session.0 as usize] else { return };
         let (connections, mut mapped) = self.split(sink);
         connections.resume(connection, due_ns, &mut mapped);

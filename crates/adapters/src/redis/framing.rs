@@ -1,7 +1,7 @@
-//! Requests and answers as elements of lists: lines of text ahead of a payload.
+//! Requests and replies as elements of lists: lines of text before a payload.
 //!
-//! A request is `list for the answer`, line feed, `correlation`, line feed, payload; an answer is `correlation`, line feed, payload. An element has
-//! no fields of its own, and clients of Redis put theirs into a text of one kind or another.
+//! A request is `list for the reply`, line feed, `correlation`, line feed, payload; a reply is `correlation`, line feed,
+//! payload. An element has no fields of its own, so clients of Redis encode theirs in some text.
 
 use pubmark_protocol::requests::ReplyTo;
 
@@ -16,14 +16,14 @@ pub(super) fn key(name: &str) -> String {
     format!("{KEY_PREFIX}{name}")
 }
 
-/// Where the answer to a request goes, and its payload; `None` if it is no request.
+/// The list for the reply to a request, and its payload; `None` if it is not a request.
 pub(super) fn read_request(element: &[u8]) -> Option<(ReplyTo<'_>, &[u8])> {
     let (address, rest) = split_line(element)?;
     let (correlation, payload) = split_line(rest)?;
     Some((ReplyTo { address: std::str::from_utf8(address).ok()?, correlation }, payload))
 }
 
-/// The mark of an answer, and its payload; `None` if it is no answer.
+/// The correlation of a reply, and its payload; `None` if it is not a reply.
 pub(super) fn read_answer(element: &[u8]) -> Option<(&str, &[u8])> {
     let (correlation, payload) = split_line(element)?;
     Some((std::str::from_utf8(correlation).ok()?, payload))

@@ -1,10 +1,10 @@
-//! Requests and answers over lists: a request is pushed to the list of its responder, an answer to that of its requester.
+//! Requests and replies over lists: a request is pushed to the list of its responder, a reply to that of its requester.
 //!
-//! A pop that waits for an element holds up its connection, so a session that asks or answers has two: one pushes, the other pops
-//! ([`super::clients`] puts them together). Commands are answered in their order; what is awaited is kept in a queue.
+//! A pop that waits for an element blocks its connection, so a requester or responder has two: one pushes, the other pops
+//! ([`super::clients`] combines them). The server responds to commands in their order; those without a response are in a queue.
 //!
-//! There are no patterns among lists. A responder pops from one list for each of its filters, named after it, and a requester pushes
-//! to the one by which its responder hears it ([`pubmark_protocol::clients::SessionOptions::targets`]).
+//! Lists have no patterns. A responder pops from one list for each of its filters, named after it, and a requester pushes to
+//! the one that its responder pops from ([`pubmark_protocol::clients::SessionOptions::targets`]).
 
 use std::collections::VecDeque;
 
@@ -20,7 +20,7 @@ use crate::connection::{Link, Refusal, Sending, Shared, Times};
 use crate::payload;
 
 const RPUSH: &[u8] = b"RPUSH";
-/// Pops of a responder that wait at the server at once: with one at a time, a request would wait for the way of the next pop.
+/// Pops of a responder that wait at the server at once: with only one, a request would wait for the next pop to arrive.
 const POPS_OF_A_RESPONDER: usize = 100;
 /// Those of a requester, of which there are many, each with few requests open.
 const POPS_OF_A_REQUESTER: usize = 16;
@@ -32,18 +32,18 @@ enum Side {
     Pops,
 }
 
-/// A command whose answer is awaited.
+/// A command whose response is awaited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Awaited {
     /// UNLINK of the session's own lists.
     Emptied,
     /// BLPOP.
     Popped,
-    /// RPUSH of a request or an answer.
+    /// RPUSH of a request or a reply.
     Pushed(Token),
 }
 
-/// What a connection of a session has besides, if the session asks or answers.
+/// Further state of a requester's or responder's connection.
 #[derive(Debug)]
 pub(super) struct Lists {
     side: Side,
@@ -51,7 +51,7 @@ pub(super) struct Lists {
     own: Vec<String>,
     /// Of each publication: the push to its list up to the element's length.
     fronts: Vec<Box<[u8]>>,
-    /// It asks; otherwise it answers.
+    /// It sends requests; otherwise it replies.
     targets: bool,
     awaited: VecDeque<Awaited>,
     /// What an earlier run left in its own lists is gone.
@@ -63,7 +63,7 @@ pub(super) struct Lists {
 }
 
 impl Lists {
-    /// For a session that asks or answers; it pushes.
+    /// For a requester or responder; this connection pushes.
     pub(super) fn new(config: &SessionConfig) -> Option<Lists> {
         let options = &config.options;
         if options.reply_topic.is_none() && options.replies_at.is_none() {
@@ -97,8 +97,8 @@ impl Lists {
         self.awaited.clear();
     }
 
-    /// The server has taken the log-in. Lists outlive connections: what an earlier run left there is nothing to this one, but what was
-    /// pushed while the session had lost its connection is.
+    /// The server has accepted the log-in. Lists outlive connections: elements of an earlier run are discarded, but not those
+    /// that were pushed while the session had lost its connection.
     pub(super) fn opened(&mut self, link: &mut Link, shared: &mut Shared, sink: &mut impl Sink) {
         if self.side == Side::Pushes {
             return;
@@ -111,7 +111,7 @@ impl Lists {
         self.append_unlink(link, shared);
     }
 
-    /// The session ends: what is in its own lists is to be nobody's.
+    /// The session ends: its own lists are deleted.
     pub(super) fn leave(&self, link: &mut Link, shared: &mut Shared) {
         if self.side == Side::Pushes {
             self.append_unlink(link, shared);
@@ -143,7 +143,7 @@ impl Lists {
         self.awaited.push_back(Awaited::Popped);
     }
 
-    /// The server answers the oldest command. Pings are not among those awaited; nothing else is answered by a short text.
+    /// The server's response to the oldest command. Pings are not in the queue; only they get a short text.
     pub(super) fn on_reply(
         &mut self,
         link: &mut Link,
@@ -157,7 +157,7 @@ impl Lists {
         }
         match (self.awaited.pop_front(), reply) {
             (Some(Awaited::Pushed(_)), Reply::Integer(_)) => Ok(()),
-            // The words behind which the server closes the connection answer no command.
+            // Errors after which the server closes the connection respond to no command.
             (Some(Awaited::Pushed(token)), Reply::Error(words)) if !words.starts_with("ERR Protocol error") => {
                 sink.event(link.id, Event::Acknowledged { token, outcome: Err(Reason::words((*words).to_owned())) });
                 Ok(())
@@ -189,7 +189,7 @@ impl Lists {
         }
     }
 
-    /// Hands an element on as what it is: a request, an answer, or neither.
+    /// Reports an element by its kind: a request, a reply, or neither.
     fn hand_on(&self, link: &Link, values: &[u8], times: Times, sink: &mut impl Sink) -> Result<(), Cause> {
         let mut values = Values::new(values);
         let is_pair = values.open() == Some(2) && values.text().is_some();
@@ -231,7 +231,7 @@ impl Lists {
         Ok(())
     }
 
-    /// Pushes an answer.
+    /// Pushes a reply.
     pub(super) fn push_answer(
         &mut self,
         link: &mut Link,

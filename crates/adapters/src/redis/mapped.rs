@@ -3,7 +3,7 @@
 use pubmark_protocol::clients::SessionId;
 use pubmark_protocol::events::{Cause, Connected, Event, Sink};
 
-/// How far a session of two connections has come.
+/// State of a session of two connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     /// It has none.
@@ -14,7 +14,7 @@ pub(super) enum State {
     Up,
 }
 
-/// A session that asks or answers: two connections, of which the one that pushes is made first.
+/// A requester or responder: two connections, of which the one that pushes is made first.
 #[derive(Debug)]
 pub(super) struct Pair {
     pub(super) pushes: SessionId,
@@ -29,7 +29,7 @@ pub(super) struct Pair {
 pub(super) enum Session {
     /// It publishes and subscribes, over one connection.
     One(SessionId),
-    /// It asks or answers.
+    /// A requester or responder.
     Two(Pair),
 }
 
@@ -87,7 +87,7 @@ impl<S: Sink> Mapped<'_, S> {
         }
     }
 
-    /// Of two connections, told when both are gone.
+    /// For two connections, reported when both are closed.
     fn closed(&mut self, connection: SessionId, cause: Cause) {
         match self.pair(connection) {
             None => self.sink.event(self.owner(connection), Event::Closed(cause)),
@@ -96,7 +96,7 @@ impl<S: Sink> Mapped<'_, S> {
         }
     }
 
-    /// Of two connections, told when both are there.
+    /// For two connections, reported when both are writable.
     fn writable(&mut self, connection: SessionId) {
         match self.pair(connection) {
             Some((_, pair)) if pair.state != State::Up => pair.blocked = true,

@@ -8,12 +8,12 @@ use crate::connection::{Link, Shared};
 
 /// Largest bulk string (`proto-max-bulk-len`, 512 MB unless set otherwise).
 pub const LARGEST_PAYLOAD_BYTES: u32 = 512 << 20;
-/// Longest time that the server waits for news before it answers with nothing, where no keep-alive asks for less.
+/// Longest time that the server waits for new entries before it responds with none, if no keep-alive requires less.
 const WAIT_MS: u64 = 5_000;
 /// User of a server whose log-in is a password alone.
 const DEFAULT_USER: &str = "default";
 
-/// Asks for RESP3, logs in, says who we are; a map answers.
+/// Requests RESP3, logs in, sets the client's name; the response is a map.
 pub fn send_hello(link: &mut Link, shared: &mut Shared) {
     let mut words: Vec<&[u8]> = vec![b"HELLO", b"3"];
     let log_in = link.config.log_in(&shared.config);
@@ -27,8 +27,8 @@ pub fn send_hello(link: &mut Link, shared: &mut Shared) {
     link.outbox.append(&mut shared.pool, |out| encode_command(&words, out));
 }
 
-/// Time that the server is to wait for news before it answers with nothing, ms. A sign of life while it waits would not be
-/// answered, so it is less than the keep-alive.
+/// Time that the server waits for new entries before it responds with none, ms. It does not respond to a ping while it waits,
+/// so it is less than the keep-alive.
 pub fn wait_ms(shared: &Shared) -> u64 {
     match shared.config.connections.keep_alive_s {
         0 => WAIT_MS,
@@ -41,7 +41,7 @@ pub fn measure(bytes: &[u8], most_bytes: usize) -> Result<Front<Reply<'_>>, Caus
     next(bytes, most_bytes).map_err(|error| Cause::Protocol(error.to_string()))
 }
 
-/// What an error in place of the welcome means.
+/// The cause for an error as the response to HELLO.
 pub fn refusal(words: &str) -> Cause {
     let reason = Reason::words(words.to_owned());
     match words.split(' ').next() {

@@ -1,8 +1,8 @@
-//! What Redis adds to a connection: HELLO, SUBSCRIBE and PSUBSCRIBE, PUBLISH.
+//! The dialect of Redis: HELLO, SUBSCRIBE and PSUBSCRIBE, PUBLISH.
 //!
-//! Commands are answered in their order; a PUBLISH by the number of subscribers that got it, which is not looked at: what
-//! arrived is counted where it arrives. Messages come as pushes between the answers (RESP3), so one connection can
-//! publish and subscribe. A session that asks or answers does so over lists instead ([`super::lists`]).
+//! The server responds to commands in their order; to a PUBLISH with the number of subscribers, which is ignored: deliveries
+//! are counted where they arrive. Messages arrive as pushes between the responses (RESP3), so one connection can publish and
+//! subscribe. A requester or responder uses lists instead ([`super::lists`]).
 
 use pubmark_model::qos::Qos;
 use pubmark_protocol::capabilities::{Capabilities, Features, Level, SentMeans};
@@ -20,13 +20,13 @@ use crate::connection::{Dialect, Link, Phase, Refusal, Sending, Shared, Times, u
 pub struct Redis {
     /// Of each publication: the command up to the payload's length.
     fronts: Vec<Box<[u8]>>,
-    /// Subscriptions in the order in which they are asked for.
+    /// Subscriptions in the order in which they are requested.
     asked: Vec<Asked>,
-    /// How many of them were answered.
+    /// How many of them were acknowledged.
     answered: usize,
-    /// The refusal of a subscription's first word, until its last is answered.
+    /// The refusal of a subscription's first command, until its last has a response.
     refused: Option<Reason>,
-    /// Of a session that asks or answers: it has nothing of the above.
+    /// For a requester or responder: it uses nothing of the above.
     lists: Option<Box<Lists>>,
 }
 
@@ -34,7 +34,7 @@ pub struct Redis {
 struct Asked {
     /// Index of the session's subscription.
     subscription: usize,
-    /// It is answered with this word.
+    /// It is the last command of its subscription.
     is_last: bool,
     kind: Kind,
     word: Box<str>,
@@ -104,7 +104,7 @@ impl Dialect for Redis {
             match pattern(filter) {
                 None => asked.push(word(true, Kind::Channel, filter)),
                 Some((pattern, parent)) => {
-                    // The second word first: the subscription is answered with its last.
+                    // The second command first: the result is reported with the subscription's last one.
                     asked.extend(parent.map(|parent| word(false, Kind::Channel, &parent)));
                     asked.push(word(true, Kind::Pattern, &pattern));
                 }
@@ -153,9 +153,9 @@ impl Dialect for Redis {
         match (link.phase, reply) {
             (Phase::Open, Reply::Push(parts)) => self.on_push(link, parts, times, sink),
             (Phase::Open, Reply::Error(words)) => self.on_error(link, words, sink),
-            // Answers to PUBLISH and PING.
+            // Responses to PUBLISH and PING.
             (Phase::Open, _) => Ok(()),
-            // HELLO is answered by a map.
+            // The response to HELLO is a map.
             (_, Reply::Aggregate(_)) => {
                 self.on_hello(link, shared, sink);
                 Ok(())
@@ -243,12 +243,12 @@ impl Redis {
                 self.on_subscribed(link, Ok(Qos::BestEffort), sink);
                 Ok(())
             }
-            // News of other kinds (client tracking) are not asked for.
+            // Pushes of other kinds (client tracking) are not requested.
             _ => Ok(()),
         }
     }
 
-    /// The answer to the next word asked for. A subscription of two words is granted only if both are.
+    /// The response to the next command. A subscription of two commands is granted only if both are.
     fn on_subscribed(&mut self, link: &Link, granted: Result<Qos, Reason>, sink: &mut impl Sink) {
         let Some(asked) = self.asked.get(self.answered) else { return };
         self.answered += 1;
@@ -262,8 +262,8 @@ impl Redis {
         }
     }
 
-    /// An error while subscriptions are awaited is the answer to one; any other ends the connection, for what it answers
-    /// is a message that nobody got.
+    /// An error while subscriptions are awaited is the response to one; any other ends the connection, as it is about a message
+    /// that was not delivered.
     fn on_error(&mut self, link: &Link, words: &str, sink: &mut impl Sink) -> Result<(), Cause> {
         let reason = Reason::words(words.to_owned());
         if self.answered < self.asked.len() {

@@ -1,4 +1,4 @@
-//! Redis Streams at wire level: messages kept in a list and acknowledged, over RESP3.
+//! Redis Streams at wire level: messages stored in a list and acknowledged, over RESP3.
 
 mod reading;
 mod responses;
@@ -8,5 +8,5 @@ pub use session::RedisStreams;
 
 use crate::connection::StreamClients;
 
-/// Clients that speak Redis Streams.
+/// Clients for Redis Streams.
 pub type RedisStreamsClients = StreamClients<RedisStreams>;

@@ -1,4 +1,4 @@
-//! Entries of streams: asked for, delivered, acknowledged.
+//! Entries of streams: requested, delivered, acknowledged.
 
 use pubmark_model::qos::Qos;
 use pubmark_protocol::events::{Cause, Event, Sink};
@@ -8,7 +8,7 @@ use super::session::{Awaited, PAYLOAD, READ_BYTES, RedisStreams, TOPIC};
 use crate::connection::{Link, Shared, Times};
 use crate::redis::opening;
 
-/// Entries in one answer at most, over all streams; the parser takes 1,024 values, an entry has seven.
+/// Most entries in one response, over all streams; the parser accepts 1,024 values, an entry has seven.
 const MOST_ENTRIES: usize = 100;
 
 /// An entry of a stream.
@@ -19,7 +19,7 @@ struct Entry<'a> {
 }
 
 impl RedisStreams {
-    /// Asks for entries: those read before and not acknowledged if `again`, otherwise new ones, for which the server waits.
+    /// Requests entries: those read before and not acknowledged if `again`, otherwise new ones, for which the server waits.
     pub(super) fn read(&mut self, link: &mut Link, shared: &mut Shared, again: bool) {
         let granted: Vec<&String> = (0..self.read)
             .filter(|index| self.refused.iter().all(|(refused, _)| refused != index))
@@ -51,7 +51,7 @@ impl RedisStreams {
         self.listeners.iter().any(|listener| listener.qos > Qos::BestEffort)
     }
 
-    /// Delivers and acknowledges the entries of an answer; how many there are.
+    /// Delivers and acknowledges the entries of a response; returns how many there are.
     pub(super) fn on_entries(
         &mut self,
         link: &mut Link,

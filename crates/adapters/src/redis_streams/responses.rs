@@ -1,4 +1,4 @@
-//! Answers in their order: to HELLO, to groups, to messages.
+//! Responses in their order: to HELLO, to groups, to messages.
 
 use pubmark_model::qos::Qos;
 use pubmark_protocol::events::{Cause, Connected, Event, Reason, Sink};
@@ -17,7 +17,7 @@ impl RedisStreams {
         times: Times,
         sink: &mut impl Sink,
     ) -> Result<(), Cause> {
-        // The answer to PING, which no other command has; and news that nobody asked for.
+        // The response to PING, which no other command has; and unsolicited pushes.
         if matches!(reply, Reply::Simple("PONG") | Reply::Push(_)) {
             return Ok(());
         }
@@ -30,7 +30,7 @@ impl RedisStreams {
                 Ok(())
             }
             (Awaited::Hello, Reply::Error(words)) => Err(opening::refusal(words)),
-            // A stream that is not there has no group to end; anything else is told when the group is asked for.
+            // A stream that does not exist has no group to delete; any other error is reported when the group is created.
             (Awaited::Destroyed, Reply::Integer(_) | Reply::Error(_)) => Ok(()),
             (Awaited::Group(stream), Reply::Simple(_) | Reply::Error(_)) => {
                 self.on_group(stream, reply)?;
@@ -60,8 +60,8 @@ impl RedisStreams {
         }
     }
 
-    /// The log-in was taken: asks for groups. A session that is not kept begins with new ones; one that is has a group on
-    /// what it writes, too, by which a server that has forgotten it is known.
+    /// The log-in was accepted: requests groups. A session that is not persistent begins with new ones; a persistent one has a
+    /// group on the streams it writes to, too, which shows whether the server still has the session.
     fn on_hello(&mut self, link: &mut Link, shared: &mut Shared, sink: &mut impl Sink) {
         let persistent = link.config.persistent;
         let listed = if persistent { self.streams.len() } else { self.read };
@@ -90,13 +90,13 @@ impl RedisStreams {
         match words.starts_with("BUSYGROUP") {
             true => self.found += 1,
             false if stream < self.read => self.refused.push((stream, reason)),
-            // No subscription is there to be refused: the session cannot be kept.
+            // No subscription can be refused: the session cannot be persistent.
             false => return Err(Cause::Refused(reason)),
         }
         Ok(())
     }
 
-    /// Every group is answered for: the session is open.
+    /// Every group has a response: the session is open.
     fn open(&mut self, link: &mut Link, shared: &mut Shared, sink: &mut impl Sink) {
         let session_present = link.config.persistent && self.asked > 0 && self.found == self.asked;
         let keep_alive_s = shared.config.connections.keep_alive_s;
@@ -125,7 +125,7 @@ impl RedisStreams {
         sink: &mut impl Sink,
     ) -> Result<(), Cause> {
         if tag == 0 {
-            // At QoS 0 nobody waits for the answer; but a refused message is not one that was sent and lost.
+            // At QoS 0 no response is awaited; but a refused message must not count as sent and lost.
             return outcome.map_err(|reason| Cause::Server { reason, too_large: false });
         }
         let is_awaited = self.in_flight.get(tag).is_some_and(|entry| entry.progress == Progress::Written);
@@ -149,7 +149,7 @@ impl RedisStreams {
     }
 }
 
-/// What kind of answer it is; its contents may be a message of any size.
+/// The kind of a response; its contents may be a message of any size.
 fn kind(reply: &Reply<'_>) -> &'static str {
     match reply {
         Reply::Simple(_) => "a word",

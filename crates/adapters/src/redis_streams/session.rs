@@ -1,9 +1,9 @@
-//! What Redis Streams add to a connection: XADD, consumer groups, XREADGROUP, XACK.
+//! The dialect of Redis Streams: XADD, consumer groups, XREADGROUP, XACK.
 //!
-//! A stream has a key, and no filter chooses among its entries. So there is one for each first level of topics, every entry
-//! holds its topic, and a subscriber reads all of a stream and skips what its filters do not choose. Each session that
-//! subscribes is a consumer group of its own: that is publish/subscribe. Commands are answered in their order; what is awaited
-//! is kept in a queue.
+//! A stream has a key, and no filters for its entries. So there is one for each first level of topics, every entry has its
+//! topic, and a subscriber reads all of a stream and skips entries that its filters do not match. Each subscribing session is a
+//! consumer group of its own: that is publish/subscribe. The server responds to commands in their order; those without a
+//! response are in a queue.
 
 use pubmark_wire::front::Front;
 use std::collections::{BTreeSet, VecDeque};
@@ -20,17 +20,17 @@ use crate::redis::opening::{self, LARGEST_PAYLOAD_BYTES};
 
 /// Start of the keys of streams.
 const KEY_PREFIX: &str = "pubmark:";
-/// Entries that a stream keeps, about: without a limit the server's memory would grow for as long as a run lasts. A reader
-/// that falls further behind loses messages, which the books show.
+/// Approximate number of entries that a stream stores: without a limit the server's memory would grow during the run. A reader
+/// that falls further behind loses messages, which the message accounting shows.
 const STREAM_ENTRIES: &str = "100000";
-/// Largest answer to a read, bytes, unless one message may be larger.
+/// Largest response to a read, bytes, unless one message may be larger.
 pub(super) const READ_BYTES: usize = 32 << 20;
 /// The field of an entry that holds its topic.
 pub(super) const TOPIC: &[u8] = b"t";
 /// The field that holds its payload.
 pub(super) const PAYLOAD: &[u8] = b"p";
 
-/// A command whose answer is awaited.
+/// A command whose response is awaited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Awaited {
     /// HELLO.
@@ -68,7 +68,7 @@ pub struct RedisStreams {
     pub(super) group: String,
     pub(super) awaited: VecDeque<Awaited>,
     pub(super) in_flight: InFlight,
-    /// Groups asked for, those answered for, and those of them that were there already.
+    /// Groups requested, those with a response, and those of them that existed already.
     pub(super) asked: usize,
     pub(super) answered: usize,
     pub(super) found: usize,
@@ -142,7 +142,7 @@ impl Dialect for RedisStreams {
         Ok(())
     }
 
-    /// Several entries come in one answer.
+    /// Several entries arrive in one response.
     fn measure(bytes: &[u8], most_bytes: usize) -> Result<Front<Reply<'_>>, Cause> {
         opening::measure(bytes, most_bytes.max(READ_BYTES))
     }
@@ -192,7 +192,7 @@ impl Dialect for RedisStreams {
         self.in_flight.remove(tag);
     }
 
-    /// Answered by a word that nothing else is answered by.
+    /// Its response is a text that no other command has.
     fn ping(out: &mut Vec<u8>) {
         encode_command(&[b"PING"], out);
     }

@@ -1,4 +1,4 @@
-//! All sessions of a shard: what the engine asks for is passed on to threads that may wait, and what they found is reported.
+//! All sessions of a shard: what the engine requests is passed on to threads that may block, and their results are reported.
 
 use std::marker::PhantomData;
 use std::net::SocketAddr;
@@ -27,15 +27,15 @@ use super::settings::{Role, Settings};
 use super::variant::{self, Variant};
 use crate::payload;
 
-/// Payload bytes that wait for the library at most, or one message of any size: what a flood hands over in a millisecond, the
-/// pause between its turns.
+/// Most payload bytes that wait for the library, or one message of any size: what a publisher without pauses hands over in a
+/// millisecond, the pause between its turns.
 const MOST_BYTES: usize = 1 << 20;
 /// Messages that wait for the library at most.
 const MOST_MESSAGES: usize = 1_000;
-/// Requests of a session that can be answered at most. The engine answers in time or never, and does not say which; beyond this the
-/// oldest is one that it never will.
+/// Most requests of a session that are stored for a reply. The engine replies in time or never, and does not report which;
+/// beyond this the oldest is one without a reply.
 const MOST_REQUESTS: usize = 1 << 17;
-/// How long what became of messages may wait until the shard looks, while some are with the sender.
+/// Longest time that results of messages wait until the shard reads them, while some are with the sender.
 const LOOK_EVERY_NS: u64 = 2_000_000;
 
 /// All sessions of a shard that use Zenoh in one way.
@@ -44,7 +44,7 @@ pub struct ZenohClients<V> {
     reactor: Reactor,
     ready: Vec<Ready>,
     mailbox: Arc<Mailbox>,
-    /// Memory for what is taken from the mailbox.
+    /// Buffers for what is taken from the mailbox.
     post: Post,
     sessions: Vec<Session>,
     /// Handed over since the last flush.
@@ -52,9 +52,9 @@ pub struct ZenohClients<V> {
     /// Messages and bytes that the sender has not given back.
     messages: usize,
     bytes: usize,
-    /// There was no room for a message of these.
+    /// Sessions that had a message for which there was no space.
     without_room: Vec<u32>,
-    /// Answers to requests that cannot be answered any more: their connection ended.
+    /// Replies to requests whose connection ended.
     too_late: Vec<(SessionId, Token)>,
     // Dropped in this order: the sender may wait for what the helpers close.
     helpers: Helpers,
@@ -82,7 +82,7 @@ impl<V: Variant> ZenohClients<V> {
     fn opening(&self, session: &Session) -> Opening {
         let config = &session.config;
         let endpoint = &self.config.endpoints[usize::from(config.endpoint)];
-        // Answers come to who asked, without being listened for.
+        // Replies arrive at the requester without a subscription.
         let asks = config.options.reply_topic.is_some();
         let place = match (V::BETWEEN_PEERS, asks || config.subscriptions.is_empty()) {
             (false, _) => Role::Router(endpoint.address),
@@ -213,7 +213,7 @@ impl<V: Variant> ZenohClients<V> {
         }
     }
 
-    /// Reports what became of messages for the library.
+    /// Reports the results of messages for the library.
     fn settle(&mut self, done: impl Iterator<Item = Done>, sink: &mut impl Sink) {
         let mut failed = Vec::new();
         for Done { key, payload_bytes, outcome } in done {
@@ -274,12 +274,12 @@ impl<V: Variant> ZenohClients<V> {
         }
     }
 
-    /// Lets the sender drop requests that nobody answers: the library says so to who asked, and may wait for room.
+    /// Makes the sender drop requests without a reply: the library notifies the requester, which may block.
     fn forget(&mut self, key: Key, requests: Vec<Query>) {
         self.sender.give(&mut vec![Job { to: To::Nowhere, key, what: What::Forget(requests) }]);
     }
 
-    /// Answers that came too late never reach anybody.
+    /// Replies that were too late are never delivered.
     fn report_too_late(&mut self, sink: &mut impl Sink) {
         for (session, token) in self.too_late.drain(..) {
             sink.event(session, Event::Abandoned(token));
@@ -321,7 +321,7 @@ impl<V: Variant> ZenohClients<V> {
         }
     }
 
-    /// Tells the engine that messages can be tried again for which there was no room.
+    /// Reports sessions as writable that had a message for which there was no space.
     fn report_writable(&mut self, sink: &mut impl Sink) {
         if self.without_room.is_empty() || 2 * self.messages > MOST_MESSAGES || 2 * self.bytes > MOST_BYTES {
             return;
@@ -422,7 +422,7 @@ impl<V: Variant> Clients for ZenohClients<V> {
         let look_ns = clock::monotonic_ns() + LOOK_EVERY_NS;
         let until_ns = match until_ns {
             _ if !self.too_late.is_empty() => Some(0),
-            // Arrivals need not wake a shard that looks again soon: their times are taken already.
+            // Arrivals need not wake a shard that polls soon: their times are recorded already.
             Some(until_ns) if until_ns <= look_ns => Some(until_ns),
             _ if !self.mailbox.wait_for_arrivals() => Some(0),
             _ if self.messages > 0 => Some(look_ns),
@@ -449,7 +449,7 @@ impl<V: Variant> Clients for ZenohClients<V> {
 }
 
 impl<V> Drop for ZenohClients<V> {
-    /// Sessions that nobody ended are ended as well; the helpers wait for that.
+    /// Sessions that are still open are ended as well; the helper threads wait for that.
     fn drop(&mut self) {
         for session in &mut self.sessions {
             if let Phase::Open(connection) = std::mem::replace(&mut session.phase, Phase::Closed) {

@@ -1,4 +1,4 @@
-//! An open session of the library's, and the gate that says who may still put into it.
+//! An open session of the library's, and the gate that decides who may still put into it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -36,7 +36,7 @@ impl Gate {
 pub struct Connection {
     pub(super) session: Session,
     /// What it publishes, each with its topic, which the other side knows by a number. They are not declared as publishers: a
-    /// declared one sends nothing until it has heard of a subscription, which takes its time after a reconnect.
+    /// declared one sends nothing until it knows a subscription, which takes time after a reconnect.
     pub(super) publications: Vec<(KeyExpr<'static>, Publication)>,
     /// Undeclared where they are dropped, so with the session.
     pub(super) _subscribers: Vec<Subscriber<()>>,

@@ -8,7 +8,7 @@ const RESERVED: [char; 4] = ['*', '$', '?', '#'];
 /// The key expression for a topic or filter: `+` is `*`, a last `#` is `**`, which matches no level, too.
 ///
 /// # Errors
-/// Why there is none, in words that quote the topic.
+/// Why there is none, as text that quotes the topic.
 pub fn key_expression(topic: &str) -> Result<KeyExpr<'static>, String> {
     let mut key = String::with_capacity(topic.len() + 2);
     let mut levels = topic.split('/').peekable();
@@ -33,7 +33,7 @@ pub fn key_expression(topic: &str) -> Result<KeyExpr<'static>, String> {
     KeyExpr::try_from(key).map_err(|error| format!("`{topic}` is no key expression: {error}"))
 }
 
-/// Can a topic or filter be said?
+/// Can a topic or filter be expressed?
 pub fn check(topic: &str) -> Result<(), String> {
     key_expression(topic).map(drop)
 }

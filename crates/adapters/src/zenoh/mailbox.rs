@@ -11,14 +11,14 @@ use pubmark_protocol::events::{Cause, Reason, Token};
 
 use super::connection::Connection;
 
-/// Payload bytes that wait for a shard at most; what comes beyond is dropped and counted.
+/// Payload bytes that wait for a shard at most; what arrives beyond is dropped and counted.
 const MOST_BYTES: usize = 64 << 20;
 /// Messages that wait for a shard at most.
 const MOST_ARRIVALS: usize = 1 << 20;
-/// Memory of payloads that is kept for the next ones.
+/// Most memory of payloads that is reused for the next ones.
 const KEPT_BYTES: usize = 4 << 20;
 
-/// A connection of a session: they are counted, so that what comes of an earlier one is told apart.
+/// A connection of a session: connections are counted, so that events of an earlier one are recognised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Key {
     /// The session.
@@ -31,11 +31,11 @@ pub struct Key {
 pub enum Notice {
     /// It is open; each subscription was made or not. Or it is not open.
     Opened(Key, Result<Opened, Cause>),
-    /// It has nobody on the other side any more.
+    /// The other side is gone.
     Lost(Key),
 }
 
-/// An open connection, with what came of its subscriptions.
+/// An open connection, with the results of its subscriptions.
 pub struct Opened {
     /// The connection.
     pub connection: Arc<Connection>,
@@ -43,13 +43,13 @@ pub struct Opened {
     pub subscriptions: Vec<Result<(), Reason>>,
 }
 
-/// What became of a message for the library.
+/// Result of a message for the library.
 pub struct Done {
     /// Where it was to go.
     pub key: Key,
     /// Bytes of its payload.
     pub payload_bytes: usize,
-    /// What became of it.
+    /// The outcome.
     pub outcome: Outcome,
 }
 
@@ -57,7 +57,7 @@ pub struct Done {
 pub enum Outcome {
     /// The library has it: when that began, and when it was over.
     Handed { write_start_ns: u64, written_ns: u64 },
-    /// The library did not take it.
+    /// The library did not accept it.
     Failed(String),
     /// It was not begun, as its connection had been closed.
     Skipped,
@@ -67,10 +67,10 @@ pub enum Outcome {
 pub enum Kind {
     /// Nothing but a message.
     Plain,
-    /// A request, which can be answered until this is dropped. Its payload is not in it any more. Boxed, as plain messages, of which there
-    /// are many more, would carry its two hundred bytes from thread to thread.
+    /// A request, which can be replied to until this is dropped. Its payload has been removed. Boxed, as otherwise plain
+    /// messages, of which there are many more, would have two hundred bytes more.
     Request(Box<Query>),
-    /// The answer to this request.
+    /// The reply to this request.
     Reply(Token),
 }
 
@@ -91,13 +91,13 @@ pub struct Arrival {
 pub struct Post {
     /// What happened to connections.
     pub notices: Vec<Notice>,
-    /// What became of messages for the library.
+    /// Results of messages for the library.
     pub done: Vec<Done>,
     /// What arrived.
     pub arrivals: Vec<Arrival>,
     /// Payloads, one behind another.
     pub payloads: Vec<u8>,
-    /// Messages that arrived and found no room, by session.
+    /// Messages that arrived and were dropped for lack of space, by session.
     pub missed: BTreeMap<u32, u64>,
 }
 
@@ -129,13 +129,13 @@ impl Mailbox {
         self.post.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Says what happened to a connection.
+    /// Reports an event of a connection.
     pub fn tell(&self, notice: Notice) {
         self.lock().notices.push(notice);
         self.waker.wake();
     }
 
-    /// Says what became of messages for the library, and wakes the shard if `wakes`.
+    /// Reports results of messages for the library, and wakes the shard if `wakes`.
     pub fn settle(&self, done: &mut Vec<Done>, wakes: bool) {
         self.lock().done.append(done);
         if wakes {
@@ -143,15 +143,15 @@ impl Mailbox {
         }
     }
 
-    /// Puts a message in that arrived at `at_ns`, or counts it where there is no room.
+    /// Stores a message that arrived at `at_ns`, or counts it if there is no space.
     pub fn deliver(&self, key: Key, at_ns: u64, payload: &ZBytes, kind: Kind) {
         let mut post = self.lock();
         let full =
             post.payloads.len().saturating_add(payload.len()) > MOST_BYTES || post.arrivals.len() >= MOST_ARRIVALS;
-        // One is always taken, however large it is: the library holds it anyway.
+        // One is always accepted, however large it is: the library has it in memory anyway.
         if full && !post.arrivals.is_empty() {
             *post.missed.entry(key.session).or_default() += 1;
-            // What is dropped of a request is said to its sender, for which nobody else should wait.
+            // Dropping a request makes the library notify its sender, for which other threads must not wait.
             drop(post);
             return;
         }
@@ -159,7 +159,7 @@ impl Mailbox {
             post.payloads.extend_from_slice(slice);
         }
         let end = post.payloads.len();
-        // Who is to answer it must not find it later than it came.
+        // The responder must not receive it with a delay.
         let is_request = matches!(kind, Kind::Request(_));
         post.arrivals.push(Arrival { key, at_ns, kind, end });
         drop(post);
@@ -169,7 +169,7 @@ impl Mailbox {
         }
     }
 
-    /// Takes all that waits; `empty` comes in its place.
+    /// Takes all that waits, and leaves `empty`.
     pub fn take(&self, empty: &mut Post) {
         let mut post = self.lock();
         // Arrivals need not wake a shard that is looking.
@@ -177,7 +177,7 @@ impl Mailbox {
         std::mem::swap(&mut *post, empty);
     }
 
-    /// Takes what became of messages for the library.
+    /// Takes the results of messages for the library.
     pub fn take_done(&self) -> Vec<Done> {
         std::mem::take(&mut self.lock().done)
     }

@@ -1,4 +1,4 @@
-//! How a connection is made: the library's session, then its subscribers and publishers. On a helper's thread.
+//! How a connection is made: the library's session, then its subscribers and publishers. On a helper thread.
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -20,9 +20,9 @@ use super::mailbox::{Key, Kind, Mailbox, Notice, Opened};
 use super::requesting::{self, Requesting};
 use super::settings::{OPEN_WITHIN, Role, Settings};
 
-/// A key expression that nobody answers for.
+/// A key expression without a queryable.
 const NOBODY: &str = "pubmark/nobody/answers/this";
-/// Longest wait for an answer that says whether anybody listens at all.
+/// Longest wait for a check whether a server listens at all.
 const DIAGNOSE_WITHIN: Duration = Duration::from_secs(1);
 
 /// What a connection is to be.
@@ -41,9 +41,9 @@ pub struct Opening {
     pub publications: Vec<Publication>,
     /// Filters of its subscriptions.
     pub filters: Vec<Box<str>>,
-    /// What comes to them is answered.
+    /// They receive requests, which are replied to.
     pub answers: bool,
-    /// What it publishes are requests, whose answers are awaited for so long.
+    /// Its publications are requests, whose replies are awaited for so long.
     pub asks_for: Option<Duration>,
 }
 
@@ -61,7 +61,7 @@ pub fn open(opening: Opening, mailbox: &Arc<Mailbox>) -> Result<Opened, Cause> {
         let mut subscribers = Vec::new();
         let subscriptions = opening.filters.iter().map(|filter| {
             match (opening.asks_for, opening.answers) {
-                // Answers come to who asked, without being subscribed to.
+                // Replies arrive at the requester without a subscription.
                 (Some(_), _) => Ok(()),
                 (None, true) => requesting::listen(&session, filter, opening.key, mailbox),
                 (None, false) => subscribe(&session, filter, opening.key, mailbox).map(|subscriber| {
@@ -103,7 +103,7 @@ fn open_session(opening: &Opening) -> Result<(Session, Role), Cause> {
     };
     match (attempt(&opening.place), &opening.place) {
         (Ok(session), place) => Ok((session, place.clone())),
-        // Somebody listens there already, so this peer has a port of its own.
+        // Another process listens there already, so this peer has a port of its own.
         (Err(_), Role::Listening(all)) if all.iter().any(is_taken) => {
             let place = Role::Announced(all.clone());
             attempt(&place).map(|session| (session, place))
@@ -112,12 +112,12 @@ fn open_session(opening: &Opening) -> Result<(Session, Role), Cause> {
     }
 }
 
-/// Does somebody of this machine listen at an address?
+/// Does a process of this machine listen at an address?
 fn is_taken(address: &SocketAddr) -> bool {
     TcpListener::bind(address).is_err_and(|error| error.kind() == ErrorKind::AddrInUse)
 }
 
-/// The library says only that it could not connect. Whether anybody listens is asked again, by ourselves.
+/// The library reports only that it could not connect. A connect of our own checks whether a server listens.
 fn diagnosed(place: &Role, words: &str) -> Cause {
     let addresses = match place {
         Role::Router(address) => std::slice::from_ref(address),
@@ -151,7 +151,7 @@ pub fn first_line(words: &str) -> String {
     words.lines().next().unwrap_or_default().chars().take(MOST_SHOWN).collect()
 }
 
-/// Tells the mailbox when a session that connects to others is alone.
+/// Notifies the mailbox when a session that connects to others has no connection.
 fn watch(session: &Session, place: &Role, key: Key, mailbox: &Arc<Mailbox>) -> Result<(), Cause> {
     if matches!(place, Role::Listening(_) | Role::Announced(_)) {
         // Others come and go.
@@ -174,13 +174,13 @@ fn watch(session: &Session, place: &Role, key: Key, mailbox: &Arc<Mailbox>) -> R
     }
 }
 
-/// A router does not answer a subscription. It handles what one session says in order, so its answer to a question behind
-/// the subscriptions says that it has them.
+/// A router does not acknowledge a subscription. It handles one session's messages in order, so its response to a query after
+/// the subscriptions shows that it has them.
 fn await_router(session: &Session) -> Result<(), Reason> {
     let refused = |words: &str| Reason::words(words.to_owned());
     let asked =
         session.get(NOBODY).timeout(OPEN_WITHIN).wait().map_err(|error| refused(&first_line(&error.to_string())))?;
-    // Nobody has an answer, so the only thing to come is the end; or word of the time limit.
+    // There is no queryable, so the only result is the end of the query, or the time limit.
     match asked.recv() {
         Err(_) => Ok(()),
         Ok(_) => Err(refused("the router did not answer behind the subscriptions")),

@@ -1,7 +1,7 @@
 //! Requests as queries of the library's: a requester gets, a responder is a queryable.
 //!
-//! The library numbers queries and calls back for each reply to one, so a reply needs no mark. What it keeps of a query it keeps until the
-//! time limit of it, answered or not.
+//! The library numbers queries and calls back for each reply to one, so a reply needs no correlation. It stores a query until
+//! its time limit, replied to or not.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use super::keys::key_expression;
 use super::mailbox::{Key, Kind, Mailbox};
 use super::opening::first_line;
 
-/// How long a request's answer is still heard behind the time at which it was given up, so that it is known to be late.
+/// How long a late reply is still received after its request was given up, so that it is recognised as late.
 const LATE_WITHIN: Duration = Duration::from_secs(10);
 
 /// What requests of a connection have in common.
@@ -33,7 +33,8 @@ impl Requesting {
         Requesting { patience, key, mailbox: Arc::clone(mailbox) }
     }
 
-    /// Asks; whatever answers is handed on as it comes. By default the library would keep replies back until nobody can give another.
+    /// Sends a request; every reply is passed on as it arrives. By default the library would hold replies back until there can be no
+    /// other.
     pub fn ask(
         &self,
         session: &Session,
@@ -52,7 +53,7 @@ impl Requesting {
             .payload(payload)
             .callback(move |reply| {
                 let at_ns = clock::monotonic_ns();
-                // Word of the time limit is no answer.
+                // The error at the time limit is not a reply.
                 if let Ok(sample) = reply.result() {
                     mailbox.deliver(key, at_ns, sample.payload(), Kind::Reply(request));
                 }
@@ -61,14 +62,14 @@ impl Requesting {
     }
 }
 
-/// Listens for requests. It says that it has all there is to say, so a request goes to it alone where there is one.
+/// Declares a queryable. It declares itself complete, so that a request goes only to it if there is one.
 pub fn listen(session: &Session, filter: &str, key: Key, mailbox: &Arc<Mailbox>) -> Result<(), Reason> {
     let expression = key_expression(filter).map_err(Reason::words)?;
     let mailbox = Arc::clone(mailbox);
     let queryable = session.declare_queryable(expression).complete(true).callback(move |mut query| {
         // First of all: everything behind it is ours.
         let at_ns = clock::monotonic_ns();
-        // It is copied into the mailbox: kept with the request, it would hold the buffer that it was read into.
+        // It is copied into the mailbox: stored with the request, it would occupy the buffer that it was read into.
         let payload = query.payload_mut().map(std::mem::take).unwrap_or_default();
         mailbox.deliver(key, at_ns, &payload, Kind::Request(Box::new(query)));
     });

@@ -1,7 +1,7 @@
-//! The thread that hands messages to the library. A put may wait for room, up to five seconds, and the shard must not.
+//! The thread that passes messages to the library. A put may block for up to five seconds, and the shard must not.
 //!
-//! It takes one message after another, so the order of a session's messages is kept. What waits here is bounded by the shard,
-//! which counts what it gave and what came back.
+//! It passes on one message after another, so the order of a session's messages is preserved. The queue is bounded by the
+//! shard, which counts the messages that it queued and the results that it got.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +19,7 @@ use super::helpers;
 use super::mailbox::{Done, Key, Mailbox, Outcome};
 use crate::payload;
 
-/// Messages at most of which the shard hears together: each time costs a lock that the library's threads want too.
+/// Most messages whose results are reported to the shard together: each time needs a lock that the library's threads use too.
 const TOLD_TOGETHER: usize = 64;
 /// A put that takes longer has waited, ns; others take some µs.
 const WAIT_NS: u64 = 100_000;
@@ -49,9 +49,9 @@ pub enum To {
 pub enum What {
     /// A message, or a request.
     Message(Outgoing),
-    /// An answer, by what it answers; its address says nothing.
+    /// A reply with its request; its address is not used.
     Reply(Box<(Query, OutgoingReply<'static>)>),
-    /// Nothing: nobody answers these, which the library says to who asked as they are dropped, and may wait for room.
+    /// Requests without a reply: the library notifies the requester as they are dropped, and may block.
     Forget(Vec<Query>),
 }
 
@@ -65,7 +65,7 @@ struct Queue {
 struct Shared {
     queue: Mutex<Queue>,
     filled: Condvar,
-    /// The shard has been told that there is no room.
+    /// The shard waits for space in the queue.
     is_full: AtomicBool,
 }
 
@@ -82,7 +82,7 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// Starts the thread, which makes payloads as `config` says.
+    /// Starts the thread, which makes payloads as `config` specifies.
     pub fn start(config: ShardConfig, mailbox: Arc<Mailbox>) -> std::io::Result<Sender> {
         let shared = Arc::new(Shared::default());
         let seen = Arc::clone(&shared);
@@ -105,7 +105,7 @@ impl Sender {
         }
     }
 
-    /// The shard finds no room and is to be woken when there is some.
+    /// The queue is full, and the shard must be woken when it is not.
     pub fn mark_full(&self) {
         self.shared.is_full.store(true, Ordering::Release);
     }
@@ -142,7 +142,7 @@ fn run(shared: &Shared, config: &ShardConfig, mailbox: &Mailbox) {
                 To::Nowhere => connection = None,
             }
             done.extend(hand_over(connection.as_deref(), key, what, config));
-            // Half of what was given is out: there is room for as much again.
+            // Half of the queue is done: there is space for as much again.
             let wakes = 2 * (place + 1) >= all
                 && shared.is_full.load(Ordering::Acquire)
                 && shared.is_full.swap(false, Ordering::AcqRel);
@@ -155,7 +155,7 @@ fn run(shared: &Shared, config: &ShardConfig, mailbox: &Mailbox) {
     }
 }
 
-/// Did the library let this message wait? Then it may let the next wait too, and the shard hears of this one first.
+/// Did the library block on this message? Then it may block on the next one too, and the shard gets this result first.
 fn has_waited(done: &Done) -> bool {
     match done.outcome {
         Outcome::Handed { write_start_ns, written_ns } => written_ns - write_start_ns > WAIT_NS,
@@ -164,8 +164,8 @@ fn has_waited(done: &Done) -> bool {
     }
 }
 
-/// Gives a message to the library, which may wait for room in its queues. Its payload is made here: memory that one thread
-/// allocates and another frees costs more. `None` if nobody waits for what became of it.
+/// Passes a message to the library, which may block until there is space in its queues. Its payload is made here: memory that
+/// one thread allocates and another frees costs more. `None` if its result is not awaited.
 fn hand_over(connection: Option<&Connection>, key: Key, what: What, config: &ShardConfig) -> Option<Done> {
     let (payload_bytes, outcome) = match (what, connection) {
         (What::Message(message), Some(to)) => (message.payload_bytes as usize, hand_message(to, message, config)),
@@ -180,7 +180,7 @@ fn hand_over(connection: Option<&Connection>, key: Key, what: What, config: &Sha
     Some(Done { key, payload_bytes, outcome })
 }
 
-/// Drops what the library has a say in. Its panic is nothing to the thread.
+/// Drops a value of the library's. A panic of the library must not end the thread.
 fn forget<T>(dropped: T) {
     let _ = catch_unwind(AssertUnwindSafe(|| drop(dropped)));
 }

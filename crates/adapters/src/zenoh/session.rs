@@ -11,7 +11,7 @@ use pubmark_protocol::events::Token;
 use super::connection::Connection;
 use super::mailbox::Key;
 
-/// How far a session has come.
+/// State of a session.
 pub enum Phase {
     /// No connection.
     Closed,
@@ -34,9 +34,9 @@ pub struct Session {
     pub(super) pending: VecDeque<Token>,
     /// Messages of this connection that came back from the sender.
     pub(super) settled: u64,
-    /// A message was not taken.
+    /// A send would have blocked.
     pub(super) blocked: bool,
-    /// Requests that can be answered, by a number that is theirs alone.
+    /// Requests that can be replied to, each with a unique number.
     pub(super) requests: BTreeMap<u64, Query>,
     /// The next of these numbers.
     pub(super) next_request: u64,

@@ -14,7 +14,7 @@ const PEER_WITHIN_MS: u64 = 3_000;
 /// Longest wait of a peer for what those know that it connects to. The library's own is 500 ms, and it waits in full where one
 /// of them knows a peer that does not listen, which publishers do not.
 const KNOWN_WITHIN_MS: u64 = 100;
-/// The library's lease, s: who hears nothing of the other side for so long ends the transport. Each side announces its own.
+/// The library's lease, s: a side that receives nothing from the other for so long ends the transport. Each side announces its own.
 const DEFAULT_LEASE_S: u16 = 10;
 
 /// Who connects to whom.
@@ -37,7 +37,7 @@ pub struct Settings {
     pub source: Option<IpAddr>,
     /// Seconds of silence after which a side may be given up; 0 for the library's own.
     pub keep_alive_s: u16,
-    /// Largest message that is taken in, bytes.
+    /// Largest message that is accepted, bytes.
     pub maximum_message_bytes: usize,
     /// Log-in.
     pub credentials: Option<Credentials>,
@@ -47,7 +47,7 @@ impl Settings {
     /// The library's configuration.
     ///
     /// # Errors
-    /// Why the library does not take it.
+    /// Why the library does not accept it.
     pub fn config(&self, place: &Role) -> Result<::zenoh::Config, String> {
         ::zenoh::Config::from_json5(&self.text(place)).map_err(|error| error.to_string())
     }

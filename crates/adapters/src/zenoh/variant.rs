@@ -6,7 +6,7 @@ use pubmark_protocol::capabilities::{Capabilities, Features, Level, SentMeans};
 
 use super::keys;
 
-/// Largest message that the library takes in by default (`transport/link/rx/max_message_size`), less what surrounds a payload.
+/// Largest message that the library accepts by default (`transport/link/rx/max_message_size`), less what surrounds a payload.
 const MOST_PAYLOAD_BYTES: u32 = (1 << 30) - (1 << 16);
 
 /// Most sessions of one run: each is a session of the library's with buffers of its own, and a router takes 1,000
@@ -29,13 +29,13 @@ pub trait Variant: Send + 'static {
     const BETWEEN_PEERS: bool;
 }
 
-/// Clients of a router; what finds no room in a queue is dropped, there or in the library, which is Zenoh's default.
+/// Clients of a router; what does not fit a queue is dropped, there or in the library, which is Zenoh's default.
 pub enum Routed {}
-/// Clients of a router; who puts waits for room, from hop to hop.
+/// Clients of a router; a put blocks until there is space in the queue, from hop to hop.
 pub enum RoutedBlocking {}
-/// Peers without a router; what finds no room is dropped.
+/// Peers without a router; what does not fit a queue is dropped.
 pub enum Peers {}
-/// Peers without a router; who puts waits for room.
+/// Peers without a router; a put blocks until there is space in the queue.
 pub enum PeersBlocking {}
 
 const DROPS: &str = "reliable transport, congestion control Drop: what finds no room in a queue is dropped";

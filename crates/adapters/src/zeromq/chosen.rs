@@ -1,7 +1,7 @@
-//! The subscribing side of a session: which of what arrives its filters choose.
+//! The subscribing side of a session: which arrivals match its filters.
 //!
-//! A subscription is a prefix, a filter in MQTT's syntax is not: `a/b` asks for `a/bc` as well, `a/+` for `a/b/c`. So what
-//! arrives is looked at with the whole filters, and what none of them chooses is counted.
+//! A subscription is a prefix, a filter in MQTT's syntax is not: `a/b` subscribes to `a/bc` as well, `a/+` to `a/b/c`. So
+//! arrivals are checked with the whole filters, and those that match none are counted.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use pubmark_model::topic::TopicFilter;
 use pubmark_protocol::clients::Subscription;
 use pubmark_wire::zmtp::prefix;
 
-/// Longest topic in MQTT's syntax, bytes: no filter chooses a longer one, and no more of one is kept.
+/// Longest topic in MQTT's syntax, bytes: no filter matches a longer one, and no more of one is stored.
 const LONGEST_TOPIC_BYTES: usize = 65_535;
 
 /// What a frame completes.
@@ -49,7 +49,7 @@ impl Chosen {
         self.frames = 0;
     }
 
-    /// The prefixes to be asked for, each once.
+    /// The prefixes to subscribe to, each once.
     pub fn prefixes(&self) -> BTreeSet<&str> {
         self.filters.iter().map(|filter| prefix(&filter.0)).collect()
     }

@@ -1,5 +1,5 @@
 //! ZeroMQ at wire level: PUB and SUB sockets over ZMTP 3.1, at most once. Start with [`ZeroMq`]; without a proxy, [`peers`].
-//! Why it is as it is: docs/explanation/zeromq.md.
+//! Design: docs/explanation/zeromq.md.
 
 mod chosen;
 mod opening;
@@ -11,5 +11,5 @@ pub use session::ZeroMq;
 
 use crate::connection::StreamClients;
 
-/// Clients that speak ZeroMQ's publish/subscribe.
+/// Clients for ZeroMQ's publish/subscribe.
 pub type ZeroMqClients = StreamClients<ZeroMq>;

@@ -16,7 +16,7 @@ const NOT_THE_LOG_IN: [&str; 2] = ["300", "500"];
 pub enum Stage {
     /// The peer's greeting.
     Greeting,
-    /// PLAIN: its answer to our log-in.
+    /// PLAIN: the response to our log-in.
     Welcome,
     /// What it is.
     Ready,
@@ -24,10 +24,11 @@ pub enum Stage {
     Up,
 }
 
-/// TCP is connected. Up to the major version: with that a peer tells all of its greeting, its mechanism included. Had we named
-/// a mechanism that it does not want, libzmq would close without a word.
+/// TCP is connected. Sends the greeting up to the major version: with that a peer sends all of its greeting, including its
+/// mechanism. If we named a mechanism that it does not want, libzmq would close silently.
 ///
-/// Who accepts the connection says all at once, or two of us would wait for each other; it knows no log-ins.
+/// The side that accepts the connection sends everything at once, or two of ours would wait for each other; it supports no
+/// log-ins.
 pub fn begin(link: &mut Link, shared: &mut Shared, accepts: bool) -> Result<(), Cause> {
     if accepts {
         link.outbox.append(&mut shared.pool, |out| {

@@ -1,8 +1,8 @@
-//! The publishing side of a session: what the peer asked for.
+//! The publishing side of a session: the peer's subscriptions.
 //!
 //! A publisher sends what its peer subscribed to and nothing else (37/ZMTP, "The Publish-Subscribe Pattern"). Subscriptions are
-//! additive, so each of our topics counts those that it begins with; the subscriptions themselves are not kept, or each of ten
-//! thousand devices would hold those of all subscribers.
+//! additive, so each of our topics counts those that it begins with; the subscriptions themselves are not stored, or each of
+//! ten thousand devices would store those of all subscribers.
 
 use pubmark_protocol::clients::Publication;
 use pubmark_wire::zmtp::append_frame_front;
@@ -25,7 +25,7 @@ pub struct PeerSubscriptions {
 }
 
 impl PeerSubscriptions {
-    /// Nobody asked for anything.
+    /// No subscription yet.
     pub fn new(publications: &[Publication]) -> PeerSubscriptions {
         let topic = |publication: &Publication| {
             let mut frame = Vec::new();
@@ -37,27 +37,27 @@ impl PeerSubscriptions {
         PeerSubscriptions { topics: publications.iter().map(topic).collect(), inside: false }
     }
 
-    /// A new connection: its peer has not asked for anything.
+    /// A new connection: its peer has no subscription yet.
     pub fn forget(&mut self) {
         self.topics.iter_mut().for_each(|topic| topic.asked = 0);
         self.inside = false;
     }
 
-    /// Is there anything that could be asked for?
+    /// Is there no topic to subscribe to?
     pub fn is_empty(&self) -> bool {
         self.topics.is_empty()
     }
 
-    /// The peer asks for topics that begin with `prefix`, or takes one such wish back. A wish that it never had is not told from
-    /// one that it had: who takes back too much hears too little.
+    /// The peer subscribes to topics that begin with `prefix`, or cancels one such subscription. Cancelling a subscription that
+    /// does not exist is not detected: a peer that cancels too many receives too few messages.
     pub fn change(&mut self, prefix: &[u8], targets: bool) {
         for topic in self.topics.iter_mut().filter(|topic| topic.frame[topic.at..].starts_with(prefix)) {
             topic.asked = if targets { topic.asked.saturating_add(1) } else { topic.asked.saturating_sub(1) };
         }
     }
 
-    /// A frame of the peer's. Only subscriptions in the form of ZMTP 3.0 are expected, as libzmq sends them at any version
-    /// when its application hands them on (a proxy does); anything else is dropped (29/PUBSUB). True if it asked for something.
+    /// A frame of the peer's. Only subscriptions in the form of ZMTP 3.0 are expected, as libzmq sends them at any version when
+    /// its application forwards them (a proxy does); anything else is dropped (29/PUBSUB). True if it is a subscription.
     pub fn on_frame(&mut self, more: bool, body: &[u8]) -> bool {
         let begins = !std::mem::replace(&mut self.inside, more);
         let Some((kind @ (0 | 1), prefix)) = body.split_first().filter(|_| begins && !more) else { return false };
@@ -65,7 +65,7 @@ impl PeerSubscriptions {
         *kind == 1
     }
 
-    /// The topic's frame, if the peer asked for it.
+    /// The topic's frame, if the peer subscribed to it.
     pub fn frame(&self, publication: u16) -> Option<&[u8]> {
         self.topics.get(usize::from(publication)).filter(|topic| topic.asked > 0).map(|topic| &*topic.frame)
     }

@@ -1,8 +1,8 @@
-//! What ZeroMQ adds to a connection. A session is a socket: PUB if it publishes, SUB if it subscribes.
+//! The dialect of ZeroMQ. A session is a socket: PUB if it publishes, SUB if it subscribes.
 //!
-//! Nothing is acknowledged, and no subscription is answered. A subscriber's PING behind its subscriptions is: its PONG says that
-//! the peer has read them. A publisher hears from its peer what is wanted; until the first such wish, or for a while, it does
-//! not count as connected.
+//! There are no acknowledgements, neither of messages nor of subscriptions. A subscriber sends a PING after its subscriptions:
+//! the PONG shows that the peer has read them. A publisher receives its peer's subscriptions; until the first one, or for a
+//! limited time, it does not count as connected.
 
 use pubmark_model::qos::Qos;
 use pubmark_protocol::capabilities::{Capabilities, Features, Level, SentMeans};
@@ -22,9 +22,9 @@ use crate::connection::{Blocked, Dialect, Link, Phase, Refusal, Sending, Shared,
 
 /// Largest payload that we send, bytes; ZMTP has sizes of 63 bits, libzmq no limit of its own.
 const LARGEST_PAYLOAD_BYTES: u32 = 1 << 30;
-/// How long a peer has to tell a publisher its first subscription, ns. One that nobody subscribed to has none to tell.
+/// How long a publisher waits for its peer's first subscription, ns. A peer without subscribers sends none.
 const TELLS_WITHIN_NS: u64 = 100_000_000;
-/// Context of the PING behind subscriptions, to tell its PONG from those of signs of life.
+/// Context of the PING after subscriptions, to distinguish its PONG from those of keep-alives.
 const BEHIND_SUBSCRIPTIONS: &[u8] = b"subscribed";
 /// Most PONGs that wait for a socket: a peer that sends more PINGs does not read.
 const MOST_PONGS: u16 = 1_000;
@@ -144,7 +144,7 @@ impl Dialect for ZeroMq {
         }
     }
 
-    /// The peer told no subscription within its time: nobody may want anything, which is no reason to stay away.
+    /// The peer sent no subscription within its time: there may be no subscriber, which is no reason not to connect.
     fn waited(&mut self, link: &mut Link, shared: &mut Shared, sink: &mut impl Sink) {
         self.open(link, shared, sink);
     }
@@ -182,12 +182,12 @@ impl ZeroMq {
         self.accepts = true;
     }
 
-    /// Did the peer ask for a publication's topic?
+    /// Did the peer subscribe to a publication's topic?
     pub(super) fn is_wanted(&self, publication: u16) -> bool {
         matches!(&self.side, Side::Publisher(peer_subscriptions) if peer_subscriptions.frame(publication).is_some())
     }
 
-    /// Both sides have said what they are.
+    /// Both sides have sent READY.
     fn on_up(&mut self, link: &mut Link, shared: &mut Shared, sink: &mut impl Sink) {
         match &self.side {
             Side::Publisher(peer_subscriptions) if !peer_subscriptions.is_empty() => {
@@ -202,7 +202,7 @@ impl ZeroMq {
     }
 
     fn open(&mut self, link: &mut Link, shared: &mut Shared, sink: &mut impl Sink) {
-        // Peers of version 3.0 need not answer a PING.
+        // Peers of version 3.0 need not respond to a PING.
         let keep_alive_s = if self.answers_pings() { shared.config.connections.keep_alive_s } else { 0 };
         link.opened(shared, keep_alive_s);
         sink.event(link.id, Event::Connected(Connected::default()));
@@ -288,7 +288,7 @@ impl ZeroMq {
         Ok(())
     }
 
-    /// The peer asked for something. All that is in the socket behind it is read before a message is tried.
+    /// The peer subscribed to something. All that is in the socket after it is read before a message is tried.
     fn on_wish(&mut self, link: &mut Link, shared: &mut Shared, sink: &mut impl Sink) {
         if link.phase != Phase::Open {
             self.open(link, shared, sink);

@@ -22,18 +22,18 @@ use crate::settings::Settings;
 use crate::statistics::Statistics;
 use crate::topic_tree::TopicTree;
 
-/// How often time-outs are looked at, and how late a stop may be noticed.
+/// How often time-outs are checked, and the longest delay until a stop is noticed.
 const TICK: Duration = Duration::from_millis(100);
-/// Bytes waiting for a subscriber at which they are written before the wake-up ends.
+/// Bytes waiting for a subscriber from which on they are written before the wake-up ends.
 pub(super) const EARLY_FLUSH_BYTES: usize = 256 * 1024;
 
-/// An MQTT broker for 3.1.1 and 5.0 on one port. Everything is kept in memory.
+/// An MQTT broker for 3.1.1 and 5.0 on one port. All its state is in memory.
 #[derive(Debug)]
 pub struct Broker {
     pub(super) settings: Settings,
     pub(super) poll: Poll,
     listener: Listener,
-    /// The listener is not watched: no descriptor was left.
+    /// The listener is not polled: no descriptor was left.
     is_exhausted: bool,
     pub(super) peers: Slab<Peer>,
     pub(super) sessions: Slab<Session>,
@@ -44,21 +44,21 @@ pub struct Broker {
     pub(super) dirty: Vec<Key>,
     /// Messages routed so far.
     pub(super) routed: u64,
-    /// Used again for every message.
+    /// Reused for every message.
     pub(super) targets: Vec<Target>,
     pub(super) statistics: Statistics,
     /// Time of the current wake-up, ns of `CLOCK_MONOTONIC`.
     pub(super) now_ns: u64,
     last_tick_ns: u64,
-    /// Only where the capacity is limited.
+    /// Present only if the capacity is limited.
     pub(super) pace: Option<Pace>,
 }
 
 impl Broker {
-    /// Listens; clients can connect from here on and are served by [`Broker::run`].
+    /// Binds and listens; clients can connect from here on and are served by [`Broker::run`].
     ///
     /// # Errors
-    /// [`BrokerError::Listen`] where the address is taken or not ours.
+    /// [`BrokerError::Listen`] if the address is in use or not an address of this machine.
     pub fn bind(settings: Settings) -> Result<Broker, BrokerError> {
         let address = settings.listen;
         let listener = Listener::bind(address).map_err(|source| BrokerError::Listen { address, source })?;
@@ -86,15 +86,15 @@ impl Broker {
         })
     }
 
-    /// Where it listens, the port that the kernel chose included.
+    /// The address that it listens on, with the port that the kernel chose.
     ///
     /// # Errors
-    /// [`BrokerError::System`] where the kernel does not say.
+    /// [`BrokerError::System`] if the kernel does not return it.
     pub fn local_address(&self) -> Result<SocketAddr, BrokerError> {
         self.listener.local_address().map_err(|source| BrokerError::System { what: "ask for our address", source })
     }
 
-    /// What was counted so far.
+    /// The counters so far.
     pub fn statistics(&self) -> Statistics {
         self.statistics
     }
@@ -102,7 +102,7 @@ impl Broker {
     /// Serves clients until `stop` is set (noticed within 100 ms, at once where a signal set it).
     ///
     /// # Errors
-    /// [`BrokerError::System`] where waiting for sockets or taking connections fails; what one client does is never an error.
+    /// [`BrokerError::System`] if waiting for sockets or accepting connections fails; what one client does is never an error.
     pub fn run(&mut self, stop: &AtomicBool) -> Result<(), BrokerError> {
         let failed = |source| BrokerError::System { what: "serve sockets", source };
         let mut events = Events::new();
@@ -136,7 +136,7 @@ impl Broker {
             match self.listener.accept()? {
                 Accepted::Nobody => return Ok(()),
                 Accepted::Exhausted => {
-                    // Watched again at a tick: the kernel would wake us without end.
+                    // Polled again at the next tick: otherwise the kernel would wake us without end.
                     self.statistics.descriptors_exhausted += 1;
                     self.is_exhausted = true;
                     return self.poll.remove(self.listener.descriptor());
@@ -168,7 +168,7 @@ impl Broker {
             let Some(peer) = self.peers.get_mut(key) else { return };
             match peer.connection.receive(buffer) {
                 Ok(Received::Some { filled_bytes, more }) => {
-                    // Before CONNECT the clock runs on, so that a slow trickle does not hold a connection.
+                    // Before CONNECT the timer is not reset, so that a client that sends single bytes cannot occupy a connection.
                     if peer.session.is_some() {
                         peer.last_heard_ns = self.now_ns;
                     }
@@ -188,13 +188,13 @@ impl Broker {
         }
     }
 
-    /// Handles all whole packets in `bytes`, which are at least one byte, and keeps the rest.
+    /// Handles all complete packets in `bytes`, which has at least one byte, and stores the rest for the next read.
     fn read_packets(&mut self, key: Key, bytes: &[u8]) {
         let limit = self.settings.maximum_packet_bytes as usize;
         let mut rest = bytes;
         let is_stranger = self.peers.get(key).is_some_and(|peer| peer.session.is_none());
         if is_stranger && PacketType::of(rest[0]) != Some(PacketType::Connect) {
-            // Its length would be waited for in vain.
+            // Not a CONNECT: the end of the packet is not waited for.
             self.statistics.protocol_errors += 1;
             return self.end(key, Farewell::Lost);
         }
@@ -231,24 +231,24 @@ impl Broker {
         }
     }
 
-    /// Ends a connection because of bytes that are no packet, or not one for a server.
+    /// Ends a connection because of bytes that are not a packet, or not one for a server.
     pub(super) fn break_off(&mut self, key: Key, error: &DecodeError) {
         self.statistics.protocol_errors += 1;
         self.end(key, Farewell::Ours(error.reason_code()));
     }
 
-    /// The same from inside a handler.
+    /// The same for use inside a handler.
     pub(super) fn broken(&mut self, error: DecodeError) -> Farewell {
         self.violation(error.reason_code())
     }
 
-    /// The client broke a rule that takes more than one packet to see.
+    /// The client violated a rule that is not about a single packet.
     pub(super) fn violation(&mut self, reason: u8) -> Farewell {
         self.statistics.protocol_errors += 1;
         Farewell::Ours(reason)
     }
 
-    /// Notes that a connection has something to write at the end of this wake-up.
+    /// Marks a connection that has something to write at the end of this wake-up.
     pub(super) fn mark_dirty(&mut self, key: Key) {
         if let Some(peer) = self.peers.get_mut(key)
             && !peer.is_dirty
@@ -275,11 +275,11 @@ impl Broker {
         }
     }
 
-    /// Takes the time that a message costs where the capacity is limited. What is ready goes out before.
+    /// Waits for the time that a message costs, if the capacity is limited. Pending output is written first.
     pub(super) fn work_off(&mut self) {
         if self.pace.as_ref().is_some_and(|pace| pace.debt().is_some()) {
             self.flush_dirty();
-            // Read again: what went out took time as well.
+            // Computed again: writing took time as well.
             if let Some(left) = self.pace.as_ref().and_then(Pace::debt) {
                 std::thread::sleep(left);
             }

@@ -1,4 +1,4 @@
-//! CONNECT: who may come in, and what is there from last time.
+//! CONNECT: authentication, and the state of an earlier session.
 
 use std::rc::Rc;
 
@@ -34,7 +34,7 @@ impl Broker {
                 };
                 return Err(self.refuse(key, Version::V311, &code));
             }
-            // Whoever does not begin with CONNECT gets no answer (MQTT 5.0 §3.1).
+            // A client whose first packet is not CONNECT gets no response (MQTT 5.0 §3.1).
             Err(_) => {
                 self.statistics.protocol_errors += 1;
                 return Err(Farewell::Lost);
@@ -66,7 +66,7 @@ impl Broker {
         None
     }
 
-    /// Answers with a refusal; the connection ends behind it.
+    /// Sends a CONNACK with a refusal; the connection is closed after it.
     fn refuse(&mut self, key: Key, version: Version, refusal: &Refusal) -> Farewell {
         self.statistics.refused += 1;
         let code = if version == Version::V5 { refusal.0 } else { refusal.1 };
@@ -117,14 +117,14 @@ impl Broker {
         Ok(())
     }
 
-    /// The session of this client: the one that is there, or a new one; true where it was there.
+    /// The session of this client: the existing one, or a new one; true if it existed.
     fn session_for(&mut self, client_id: &str, clean_start: bool) -> (Key, bool) {
         if let Some(&old) = self.by_client_id.get(client_id) {
             if let Some(peer) = self.sessions.get(old).and_then(|session| session.peer) {
                 self.statistics.taken_over += 1;
                 self.end(peer, Farewell::Ours(reason::SESSION_TAKEN_OVER));
             }
-            // Ending the connection may have ended the session.
+            // The end of the connection may have ended the session.
             if self.sessions.get(old).is_some() {
                 if !clean_start {
                     return (old, true);
@@ -149,7 +149,7 @@ impl Broker {
         }
     }
 
-    /// What a 5.0 client is told of our limits; 3.1.1 has no words for it.
+    /// The limits that are announced to a 5.0 client; 3.1.1 has no properties for them.
     fn announced<'a>(&self, assigned: Option<&'a str>) -> Vec<Property<'a>> {
         let mut list = vec![
             Property::ReceiveMaximum(self.settings.receive_maximum.max(1)),
@@ -163,7 +163,7 @@ impl Broker {
 
 fn kept_will(will: &WireWill<'_>, now_ns: u64) -> Will {
     let manner = Manner { qos: will.qos, retain: will.retain };
-    // The delay is for us; every other property of a will is one of a message too.
+    // The will delay is for the broker; every other property of a will is also a property of a message.
     let list: Vec<Property<'_>> =
         will.properties.iter().filter(|property| !matches!(property, Property::WillDelayInterval(_))).collect();
     let head = PublishHead {
@@ -175,7 +175,7 @@ fn kept_will(will: &WireWill<'_>, now_ns: u64) -> Will {
         properties: Properties::new(&list),
     };
     let message = Message::new(&Publish { head, payload: will.payload }, now_ns);
-    // Its parts are shorter than a packet's limits: they came in one packet.
+    // Its parts are within a packet's limits: they arrived in one packet.
     let message = message.expect("a will that was read can be written");
     Will { message, manner, delay_s: will.properties.will_delay_s().unwrap_or(0) }
 }

@@ -1,4 +1,4 @@
-//! Messages on their way to a client, and its acknowledgements.
+//! Sending messages to a client, and its acknowledgements.
 
 use std::rc::Rc;
 
@@ -13,10 +13,10 @@ use super::publish::Target;
 use super::session::Queued;
 use crate::net::Key;
 
-/// First reason code that says that something failed.
+/// First reason code that means a failure.
 const FIRST_FAILURE: u8 = 0x80;
 
-/// What became of a message that was to be written.
+/// Result of writing a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Written {
     Yes,
@@ -25,13 +25,13 @@ enum Written {
 }
 
 impl Broker {
-    /// Sends a message to one session now, or keeps it for later where its level asks for that. `kept` is the message in our
-    /// own memory, made when the first target needs it.
+    /// Sends a message to one session now, or queues it if its level requires that. `kept` is the message in our own memory,
+    /// made when the first target needs it.
     pub(super) fn deliver(&mut self, target: &Target, publish: &Publish<'_>, kept: &mut Option<Rc<Message>>) {
         let Some(session) = self.sessions.get_mut(target.session) else { return };
         let peer = session.peer;
         if target.manner.qos == Qos::BestEffort {
-            // Without a connection nobody waits for it.
+            // A client without a connection does not get QoS 0 messages.
             if let Some(peer) = peer {
                 self.deliver_at_once(peer, target, publish);
             }
@@ -84,7 +84,7 @@ impl Broker {
         }
     }
 
-    /// Sends queued messages while the window has room.
+    /// Sends queued messages until the in-flight window is full.
     pub(super) fn advance(&mut self, session_key: Key) {
         loop {
             let Some(session) = self.sessions.get_mut(session_key) else { return };
@@ -107,7 +107,7 @@ impl Broker {
         }
     }
 
-    /// A client is back: repeats what it has not acknowledged, in order, then goes on with the queue (MQTT 5.0 §4.4).
+    /// A client has reconnected: resends what it has not acknowledged, in order, then continues with the queue (MQTT 5.0 §4.4).
     pub(super) fn resume(&mut self, session_key: Key) {
         let Some(session) = self.sessions.get_mut(session_key) else { return };
         let Some(key) = session.peer else { return };
@@ -123,7 +123,7 @@ impl Broker {
                     let age_ns = self.now_ns.saturating_sub(queued.message.received_ns);
                     let ids = &queued.subscription_ids;
                     let written = write_message(peer, &publish, manner, Some(packet_id), true, ids, age_ns);
-                    // It was counted when it was sent first; a message that cannot be repeated is done.
+                    // It was counted when it was sent first; a message that cannot be resent is finished.
                     if written != Written::Yes {
                         session.outgoing.finish(packet_id, manner.qos);
                     }
@@ -137,7 +137,7 @@ impl Broker {
         self.advance(session_key);
     }
 
-    /// PUBACK, PUBREC, PUBCOMP for what we sent; PUBREL for what we received.
+    /// PUBACK, PUBREC, PUBCOMP for what the broker sent; PUBREL for what it received.
     pub(super) fn acknowledge(
         &mut self,
         key: Key,
@@ -150,7 +150,7 @@ impl Broker {
         let outgoing = &mut session.outgoing;
         let packet_id = ack.packet_id;
         match ack.kind {
-            // An identifier that we do not know is a left-over of a session that is gone: nothing to do.
+            // An unknown identifier belongs to a session that has ended: nothing to do.
             AckKind::Puback => {
                 outgoing.finish(packet_id, Qos::AtLeastOnce);
             }
@@ -178,7 +178,7 @@ impl Broker {
     }
 }
 
-/// Appends a message to what a connection has to write, unless its client takes no packets of this size or it has expired.
+/// Appends a message to a connection's output, unless its client accepts no packets of this size or the message has expired.
 fn write_message(
     peer: &mut Peer,
     publish: &Publish<'_>,

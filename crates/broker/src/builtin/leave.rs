@@ -1,4 +1,4 @@
-//! The end of connections, and what it leaves behind: wills and sessions that expire.
+//! The end of connections, and its consequences: wills, and sessions that expire.
 
 use pubmark_wire::mqtt::{Disconnect, Properties, Publish, PublishHead, Version, encode_disconnect, reason};
 
@@ -9,12 +9,12 @@ use crate::net::Key;
 const NANOSECONDS: u64 = 1_000_000_000;
 
 impl Broker {
-    /// Ends a connection: says why where it is our doing, then decides about its will and its session.
+    /// Ends a connection: sends the reason if the broker ends it, then decides about its will and its session.
     pub(super) fn end(&mut self, key: Key, farewell: Farewell) {
         if let Farewell::Ours(reason) = farewell {
             self.send_goodbye(key, reason);
         }
-        // Closing the socket takes it out of the poll.
+        // Closing the socket removes it from the poll.
         let Some(peer) = self.peers.remove(key) else { return };
         let Some(session_key) = peer.session else { return };
         let Some(session) = self.sessions.get_mut(session_key) else { return };
@@ -36,7 +36,7 @@ impl Broker {
         }
     }
 
-    /// Writes a DISCONNECT with a reason (5.0 only) as far as the socket takes it at once.
+    /// Writes a DISCONNECT with a reason (5.0 only) as far as the socket accepts it at once.
     pub(super) fn send_goodbye(&mut self, key: Key, reason: u8) {
         let Some(peer) = self.peers.get_mut(key) else { return };
         if peer.session.is_some() && peer.version == Version::V5 && reason != reason::SUCCESS {
@@ -44,7 +44,7 @@ impl Broker {
             encode_disconnect(Version::V5, &disconnect, peer.connection.outgoing())
                 .expect("a DISCONNECT of three bytes can be said");
         }
-        // It is a courtesy: the connection ends whether it arrives or not.
+        // The packet is optional: the connection ends whether it arrives or not.
         peer.connection.flush(&self.poll, key).ok();
     }
 
@@ -74,7 +74,7 @@ impl Broker {
         }
     }
 
-    /// Publishes wills and ends sessions whose time has come.
+    /// Publishes wills that are due and ends sessions that have expired.
     pub(super) fn expire(&mut self) {
         let now_ns = self.now_ns;
         let mut wills = Vec::new();

@@ -1,4 +1,4 @@
-//! A message that is kept: retained, queued, or in flight.
+//! A message that is stored: retained, queued, or in flight.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use pubmark_wire::mqtt::{Frame, Properties, Property, Publish, PublishHead, Vers
 
 const NANOSECONDS: u64 = 1_000_000_000;
 
-/// A message in our own memory, as the packet it would be at QoS 0 in MQTT 5.0: one allocation.
+/// A message in our own memory, encoded as a QoS 0 packet of MQTT 5.0: one allocation.
 #[derive(Debug)]
 pub(crate) struct Message {
     packet: Box<[u8]>,
@@ -34,15 +34,16 @@ impl Message {
     }
 }
 
-/// How a message goes to one subscriber.
+/// How a message is forwarded to one subscriber.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Manner {
     pub(crate) qos: Qos,
     pub(crate) retain: bool,
 }
 
-/// The properties that a message takes along to a subscriber (MQTT 5.0 §3.3.2.3): all but the topic alias and the
-/// publisher's subscription identifiers; the seconds to its expiry are counted down. `None` where it has expired.
+/// The properties that are forwarded with a message to a subscriber (MQTT 5.0 §3.3.2.3): all but the topic alias and the
+/// publisher's subscription identifiers; the seconds until it expires are reduced by the time it waited. `None` if it has
+/// expired.
 pub(crate) fn forwarded<'a>(
     properties: &Properties<'a>,
     subscription_ids: &[u32],
@@ -54,7 +55,7 @@ pub(crate) fn forwarded<'a>(
             Property::TopicAlias(_) | Property::SubscriptionIdentifier(_) => {}
             Property::MessageExpiryInterval(seconds) => {
                 let left_ns = (u64::from(seconds) * NANOSECONDS).checked_sub(age_ns).filter(|left| *left > 0)?;
-                // Rounded up, so that a message on its way does not lose a second at every step.
+                // Rounded up, so that a message does not lose a second at every broker on its path.
                 list.push(Property::MessageExpiryInterval(left_ns.div_ceil(NANOSECONDS) as u32));
             }
             other => list.push(other),
@@ -70,7 +71,7 @@ pub(crate) struct Retained {
 }
 
 impl Retained {
-    /// Keeps a message, or with an empty payload forgets the one that was kept; false if there are too many topics.
+    /// Stores a retained message; an empty payload removes the stored one. False if there are too many topics.
     pub(crate) fn store(
         &mut self,
         publish: &Publish<'_>,

@@ -1,6 +1,6 @@
 //! The built-in broker: one thread, epoll, memory only. A target for the demo and for tests, never ranked against others.
 //!
-//! [`broker`] holds the state and the loop; each of the other files is one thing that clients ask of it.
+//! [`broker`] has the state and the loop; each of the other files is one kind of request of a client.
 
 mod broker;
 mod connect;

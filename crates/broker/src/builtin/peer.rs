@@ -1,4 +1,4 @@
-//! A connection as the broker sees it: who is behind it and what it may do.
+//! A connection as the broker sees it: its session and its limits.
 
 use pubmark_wire::mqtt::Version;
 
@@ -11,10 +11,10 @@ pub(crate) struct Peer {
     /// Its session, once CONNECT was accepted.
     pub(crate) session: Option<Key>,
     pub(crate) version: Version,
-    /// Silence that ends the connection, ns; 0 for none.
+    /// Time without a packet that ends the connection, ns; 0 for no limit.
     pub(crate) silence_limit_ns: u64,
     pub(crate) last_heard_ns: u64,
-    /// Largest packet that the client takes.
+    /// Largest packet that the client accepts.
     pub(crate) maximum_packet_bytes: usize,
     /// Is in the list of those to be flushed.
     pub(crate) is_dirty: bool,
@@ -23,10 +23,10 @@ pub(crate) struct Peer {
 /// Why a connection ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Farewell {
-    /// The client said goodbye and wants no will.
+    /// The client sent DISCONNECT, and its will is not published.
     Client,
-    /// The connection broke, or the client wants its will.
+    /// The connection broke, or the client requests that its will is published.
     Lost,
-    /// We end it and say why where the version can.
+    /// The broker ends it, and sends the reason if the version supports that.
     Ours(u8),
 }

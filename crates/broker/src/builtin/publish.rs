@@ -1,4 +1,4 @@
-//! PUBLISH from a client, and who gets it.
+//! PUBLISH from a client, and the sessions that it is sent to.
 
 use std::rc::Rc;
 
@@ -11,7 +11,7 @@ use super::peer::Farewell;
 use super::subscribe::Options;
 use crate::net::Key;
 
-/// A session that gets a message, with its matching subscriptions put together.
+/// A session that gets a message, with its matching subscriptions merged.
 #[derive(Debug)]
 pub(crate) struct Target {
     pub(crate) session: Key,
@@ -59,7 +59,7 @@ impl Broker {
         Ok(())
     }
 
-    /// Appends an acknowledgement to what a connection has to write.
+    /// Appends an acknowledgement to a connection's output.
     pub(super) fn answer(&mut self, key: Key, version: Version, ack: Ack<'_>) {
         if let Some(peer) = self.peers.get_mut(key) {
             encode_ack(version, &ack, peer.connection.outgoing()).expect("an identifier that was read is not 0");
@@ -67,7 +67,7 @@ impl Broker {
         }
     }
 
-    /// Keeps a retained message and sends a message to everybody who subscribes to it; `from` is its publisher's session.
+    /// Stores a retained message and sends a message to all its subscribers; `from` is its publisher's session.
     pub(super) fn spread(&mut self, from: Option<Key>, publish: &Publish<'_>) {
         if publish.head.retain {
             let kept = self.retained.store(publish, self.now_ns, self.settings.maximum_retained_topics);
@@ -105,7 +105,7 @@ impl Broker {
                 return;
             }
             state.routed = (routed, targets.len() as u32);
-            // An empty list takes no memory, and most have no identifier.
+            // An empty list allocates no memory, and most have no identifier.
             let subscription_ids = options.subscription_id.into_iter().collect();
             targets.push(Target { session, manner: Manner { qos, retain }, subscription_ids });
         });

@@ -1,4 +1,4 @@
-//! What the broker knows of one client, connected or not.
+//! The state of one client, connected or not.
 
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -17,7 +17,7 @@ pub(crate) struct Session {
     pub(crate) expiry_s: u32,
     /// When the connection ended.
     pub(crate) disconnected_ns: u64,
-    /// Its topic filters; how it subscribes to them stands in the tree.
+    /// Its topic filters; the options of each subscription are in the tree.
     pub(crate) filters: HashSet<Box<str>>,
     pub(crate) outgoing: Outgoing<Queued>,
     /// Messages at QoS 2 received and not yet released by the client.
@@ -25,12 +25,12 @@ pub(crate) struct Session {
     pub(crate) will: Option<Will>,
     /// When the will is due, once the connection ended.
     pub(crate) will_due_ns: Option<u64>,
-    /// Number of the last message that was routed here, and its place in the list of targets: found without a search where
-    /// several filters of the client match.
+    /// Number of the last message that was routed here, and its index in the list of targets: found without a search if several
+    /// filters of the client match.
     pub(crate) routed: (u64, u32),
 }
 
-/// A message to be published when the connection ends without a goodbye.
+/// A message to be published when the connection ends without DISCONNECT.
 #[derive(Debug)]
 pub(crate) struct Will {
     pub(crate) message: Message,
@@ -38,7 +38,7 @@ pub(crate) struct Will {
     pub(crate) delay_s: u32,
 }
 
-/// A message that waits for room in the window.
+/// A message that waits for space in the in-flight window.
 #[derive(Debug)]
 pub(crate) struct Queued {
     pub(crate) message: Rc<Message>,

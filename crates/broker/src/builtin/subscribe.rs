@@ -1,4 +1,4 @@
-//! SUBSCRIBE and UNSUBSCRIBE, and the packets that come still less often.
+//! SUBSCRIBE and UNSUBSCRIBE, and the less frequent packets.
 
 use pubmark_model::qos::Qos;
 use pubmark_wire::mqtt::{Disconnect, Frame, Packet, Properties, RetainHandling, Suback, Subscribe, SubscribeRequest};
@@ -12,7 +12,7 @@ use super::publish::Target;
 use crate::net::Key;
 use crate::topic_tree::is_too_deep;
 
-/// How a session subscribes to a filter.
+/// The options of a session's subscription to a filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Options {
     pub(crate) qos: Qos,
@@ -55,7 +55,7 @@ impl Broker {
         if let (Some(expiry_s), Some(state)) =
             (disconnect.properties.session_expiry_s(), self.sessions.get_mut(session))
         {
-            // A session that was to end with its connection cannot be kept now (MQTT 5.0 §3.14.2.2.2).
+            // A session that was to end with its connection cannot be made persistent now (MQTT 5.0 §3.14.2.2.2).
             if state.expiry_s == 0 && expiry_s != 0 {
                 return self.violation(reason::PROTOCOL_ERROR);
             }

@@ -1,30 +1,30 @@
-//! Message identifiers of a client's publications and how they were answered (RFC 7252 §4.2): one that comes again is
-//! answered the same way and not published twice.
+//! Message identifiers of a client's publications and the response codes that they got (RFC 7252 §4.2): a repeated one gets the
+//! same response and is not published a second time.
 
 use std::collections::{HashMap, VecDeque};
 
 use pubmark_wire::coap::Code;
 
-/// Identifiers kept for a client. Those of a client that counts its messages up come round after 65,536, which must not
-/// meet the memory of the last round.
+/// Identifiers stored for a client. A client that increments its identifiers wraps around after 65,536; that must not match the
+/// identifiers of the last round.
 const KEPT: usize = 16_384;
 
-/// The memory of one client.
+/// The identifiers of one client.
 #[derive(Debug, Default)]
 pub(super) struct Answered {
     codes: HashMap<u16, Code>,
-    /// In the order of coming, with the time until which they are kept.
+    /// In the order of arrival, with the time until which they are stored.
     order: VecDeque<(u16, u64)>,
 }
 
 impl Answered {
-    /// How a message with this identifier was answered.
+    /// The response code that was sent for this identifier.
     pub(super) fn find(&mut self, message_id: u16, now_ns: u64) -> Option<Code> {
         self.forget(now_ns);
         self.codes.get(&message_id).copied()
     }
 
-    /// Notes an answer until `until_ns`.
+    /// Stores a response code until `until_ns`.
     pub(super) fn note(&mut self, message_id: u16, code: Code, until_ns: u64) {
         if self.order.len() >= KEPT
             && let Some((oldest, _)) = self.order.pop_front()
@@ -35,7 +35,7 @@ impl Answered {
         self.codes.insert(message_id, code);
     }
 
-    /// Drops what is older than its lifetime; true if nothing is left.
+    /// Drops entries older than their lifetime; true if nothing is left.
     pub(super) fn forget(&mut self, now_ns: u64) -> bool {
         while let Some((oldest, _)) = self.order.front().copied().filter(|(_, until_ns)| *until_ns < now_ns) {
             self.order.pop_front();

@@ -22,18 +22,18 @@ use crate::error::BrokerError;
 use crate::net::{Key, Slab};
 use crate::topic_tree::TopicTree;
 
-/// How late a stop may be noticed, ns.
+/// Longest delay until a stop is noticed, ns.
 const TICK_NS: u64 = 100_000_000;
-/// How often clients that are gone are looked for, ns.
+/// Interval between searches for clients that are gone, ns.
 const SWEEP_NS: u64 = 5_000_000_000;
-/// Silence after which an observer is pinged, ns.
+/// Time without a message after which an observer is pinged, ns.
 const SILENCE_NS: u64 = 30_000_000_000;
-/// Room for received datagrams that the socket asks for, bytes; all clients send to this one.
+/// Requested receive buffer of the socket, bytes; all clients send to this one socket.
 const RECEIVE_BUFFER_BYTES: i32 = 32 << 20;
-/// Reads before what is due has its turn.
+/// Reads before the timers are handled.
 const READS_AT_A_TIME: usize = 16;
 
-/// Whom a timer brings.
+/// What a timer is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Task {
     /// An observer, by the bits of its key.
@@ -42,7 +42,7 @@ pub(super) enum Task {
     Peer(u64),
 }
 
-/// A CoAP broker. Everything is kept in memory.
+/// A CoAP broker. All its state is in memory.
 #[derive(Debug)]
 pub struct CoapBroker {
     pub(super) settings: CoapSettings,
@@ -54,18 +54,18 @@ pub struct CoapBroker {
     pub(super) tree: TopicTree<Key, ()>,
     /// The last publication of each topic.
     pub(super) kept: HashMap<Box<str>, Rc<Publication>>,
-    /// Bytes of payloads that are coming in blocks.
+    /// Bytes of payloads of which only some blocks have arrived.
     pub(super) upload_bytes: usize,
     pub(super) published: u32,
-    /// The socket is full; observers with something to send.
+    /// The socket would block; observers with something to send.
     full: bool,
     pub(super) waiting: Vec<Key>,
     timers: BinaryHeap<Reverse<(u64, Task)>>,
     swept_ns: u64,
     drawn: u64,
-    /// The datagram being made.
+    /// The datagram that is being encoded.
     pub(super) out: Vec<u8>,
-    /// Used again for every publication.
+    /// Reused for every publication.
     pub(super) targets: Vec<Key>,
     pub(super) statistics: CoapStatistics,
     /// Time of the current wake-up, ns of `CLOCK_MONOTONIC`.
@@ -73,10 +73,10 @@ pub struct CoapBroker {
 }
 
 impl CoapBroker {
-    /// Listens; clients are served by [`CoapBroker::run`].
+    /// Binds the socket; clients are served by [`CoapBroker::run`].
     ///
     /// # Errors
-    /// [`BrokerError::Listen`] where the address is taken or not ours.
+    /// [`BrokerError::Listen`] if the address is in use or not an address of this machine.
     pub fn bind(settings: CoapSettings) -> Result<CoapBroker, BrokerError> {
         let address = settings.listen;
         let listen = |source| BrokerError::Listen { address, source };
@@ -109,15 +109,15 @@ impl CoapBroker {
         })
     }
 
-    /// Where it listens, the port that the kernel chose included.
+    /// The address that it listens on, with the port that the kernel chose.
     ///
     /// # Errors
-    /// [`BrokerError::System`] where the kernel does not say.
+    /// [`BrokerError::System`] if the kernel does not return it.
     pub fn local_address(&self) -> Result<SocketAddr, BrokerError> {
         self.socket.local_address().map_err(|source| BrokerError::System { what: "ask for our address", source })
     }
 
-    /// What was counted so far.
+    /// The counters so far.
     pub fn statistics(&self) -> CoapStatistics {
         CoapStatistics { dropped_by_kernel: self.socket.overflowed().unwrap_or(0), ..self.statistics }
     }
@@ -125,7 +125,7 @@ impl CoapBroker {
     /// Serves clients until `stop` is set (noticed within 100 ms).
     ///
     /// # Errors
-    /// [`BrokerError::System`] where waiting or reading fails; what one client does is never an error.
+    /// [`BrokerError::System`] if waiting or reading fails; what one client does is never an error.
     pub fn run(&mut self, stop: &AtomicBool) -> Result<(), BrokerError> {
         let failed = |source| BrokerError::System { what: "serve a socket", source };
         let (mut ready, mut datagrams) = (Vec::new(), Datagrams::default());
@@ -149,7 +149,7 @@ impl CoapBroker {
         Ok(())
     }
 
-    /// Reads and handles what has come; true if the socket is empty.
+    /// Reads and handles the datagrams that have arrived; true if the socket is empty.
     fn read(&mut self, datagrams: &mut Datagrams) -> std::io::Result<bool> {
         for _ in 0..READS_AT_A_TIME {
             let count = match datagrams.read(self.socket.as_fd()) {
@@ -179,7 +179,7 @@ impl CoapBroker {
         match decode(bytes) {
             Ok(message) if message.code.is_request() => self.on_request(from, &message),
             Ok(message) => match message.kind {
-                // A ping, or a response to nothing.
+                // A ping, or a response without a request.
                 Kind::Confirmable => self.send_empty(from, Kind::Reset, message.message_id),
                 Kind::NonConfirmable => {}
                 Kind::Acknowledgement => self.on_acknowledgement(known, message.message_id, false),
@@ -194,7 +194,7 @@ impl CoapBroker {
         }
     }
 
-    /// The client with this address; `None` if there is no room for another.
+    /// The client with this address; `None` if the limit of clients is reached.
     pub(super) fn peer_at(&mut self, address: SocketAddr) -> Option<Key> {
         if let Some(key) = self.by_address.get(&address) {
             return Some(*key);
@@ -213,13 +213,13 @@ impl CoapBroker {
         mix(self.drawn)
     }
 
-    /// A confirmable message that is sent now.
+    /// The retransmission state of a confirmable message that is sent now.
     pub(super) fn exchange(&mut self) -> Exchange {
         let random = self.random();
         Exchange::start(&self.settings.times, self.now_ns, random)
     }
 
-    /// Sends the datagram in `out`; false if the socket is full.
+    /// Sends the datagram in `out`; false if the socket would block.
     pub(super) fn transmit(&mut self, to: SocketAddr) -> bool {
         if self.full {
             return false;
@@ -227,13 +227,13 @@ impl CoapBroker {
         match self.socket.send_to(&self.out, to) {
             Ok(()) => self.statistics.datagrams_sent += 1,
             Err(error) if error.kind() == ErrorKind::WouldBlock => self.full = true,
-            // To the client it is lost like any other.
+            // For the client it is a lost datagram like any other.
             Err(_) => self.statistics.send_failures += 1,
         }
         !self.full
     }
 
-    /// Sends an answer; one that the socket does not take is asked for again.
+    /// Sends a response; if the socket would block it is dropped, and the client repeats its request.
     pub(super) fn transmit_response(&mut self, to: SocketAddr) {
         if !self.transmit(to) {
             self.statistics.dropped_answers += 1;
@@ -246,7 +246,7 @@ impl CoapBroker {
         self.transmit_response(to);
     }
 
-    /// The timer brings an observer when it has to be looked at.
+    /// Sets the timer of an observer to the next time at which it must be checked.
     pub(super) fn set_observer_timer(&mut self, key: Key) {
         let Some(observer) = self.observers.get_mut(key) else { return };
         let Some(due_ns) = observer.due_ns() else { return };
@@ -264,7 +264,7 @@ impl CoapBroker {
                     let key = Key::from_bits(bits);
                     match self.observers.get_mut(key) {
                         Some(observer) if observer.timer_ns == at_ns => observer.timer_ns = 0,
-                        // Set anew for another time, or gone.
+                        // The timer was set to another time, or the observer is gone.
                         _ => continue,
                     }
                     self.check_observer(key);
@@ -275,7 +275,7 @@ impl CoapBroker {
         }
     }
 
-    /// Looks for clients that are gone, and for what they left.
+    /// Searches for clients that are gone, and drops their state.
     fn sweep(&mut self) {
         if self.now_ns < self.swept_ns + SWEEP_NS {
             return;
@@ -317,7 +317,7 @@ impl CoapBroker {
         let Some((message_id, exchange)) = &mut peer.ping else { return };
         let message_id = *message_id;
         match exchange.step(&times, now_ns) {
-            // It said something meanwhile, which is as good.
+            // A message arrived in the meantime, which is as good as a ping response.
             _ if now_ns.saturating_sub(since_ns) < SILENCE_NS => peer.ping = None,
             Step::Wait => {}
             Step::GiveUp => self.drop_silent(key),
@@ -330,7 +330,7 @@ impl CoapBroker {
         }
     }
 
-    /// A client answers nothing: its subscriptions end (RFC 7641 §4.5).
+    /// A client does not respond: its subscriptions end (RFC 7641 §4.5).
     pub(super) fn drop_silent(&mut self, key: Key) {
         let Some(peer) = self.peers.get_mut(key) else { return };
         peer.ping = None;
@@ -340,7 +340,7 @@ impl CoapBroker {
         }
     }
 
-    /// The answer to a message of ours that carries nothing.
+    /// Handles an empty acknowledgement or a reset for a message of the broker.
     fn on_acknowledgement(&mut self, known: Option<Key>, message_id: u16, rejected: bool) {
         let Some(peer) = known.and_then(|key| self.peers.get_mut(key)) else { return };
         if peer.ping.is_some_and(|(id, _)| id == message_id) {
@@ -359,7 +359,7 @@ impl CoapBroker {
         }
     }
 
-    /// Does a code belong to an answer that says no?
+    /// Counts a response whose code is an error.
     pub(super) fn count_refusal(&mut self, code: Code) {
         self.statistics.refused += u64::from(!code.is_success());
     }

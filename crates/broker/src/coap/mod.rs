@@ -1,9 +1,10 @@
-//! A CoAP publish/subscribe broker: the data plane of draft-ietf-core-coap-pubsub, everything in memory.
+//! A CoAP publish/subscribe broker: the data plane of draft-ietf-core-coap-pubsub, with all state in memory.
 //!
-//! A topic is the resource `/ps/…`. PUT publishes, and creates a topic that is new; GET with Observe subscribes, to a topic
-//! that does not exist yet as well; GET alone reads the last publication. Beyond the draft, `+` and `#` in a subscription's
-//! path are MQTT's wildcards. An observer that asked in a confirmable message is notified in confirmable ones, any other in
-//! non-confirmable ones. Every publication is notified, in order: to the standard (RFC 7641 §1.3) only the last state counts.
+//! A topic is the resource `/ps/…`. PUT publishes, and creates a topic that is new; GET with Observe subscribes, also to a
+//! topic that does not exist yet; GET alone reads the last publication. Beyond the draft, `+` and `#` in a subscription's path
+//! are MQTT's wildcards. An observer that subscribed with a confirmable message is notified with confirmable ones, any other
+//! with non-confirmable ones. Every publication is notified, in order, although the standard (RFC 7641 §1.3) requires only the
+//! last state.
 
 mod answered;
 mod broker;

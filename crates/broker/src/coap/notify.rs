@@ -1,4 +1,4 @@
-//! Publications on their way to observers: notified, repeated, given up.
+//! Notifications to observers: sent, retransmitted, given up.
 
 use std::rc::Rc;
 
@@ -9,7 +9,7 @@ use super::observer::{Awaited, Fetched, Outstanding, Publication};
 use crate::net::Key;
 
 impl CoapBroker {
-    /// Gives a publication to everybody who observes its topic, and keeps it; true if the topic is new.
+    /// Sends a publication to all observers of its topic, and stores it; true if the topic is new.
     pub(super) fn publish(&mut self, topic: &str, payload: &[u8]) -> bool {
         self.statistics.published += 1;
         self.published = self.published.wrapping_add(1);
@@ -33,7 +33,7 @@ impl CoapBroker {
         true
     }
 
-    /// Sends a notification now, or when those before it are with the client.
+    /// Sends a notification now, or queues it until those before it are acknowledged.
     fn notify(&mut self, key: Key, publication: &Rc<Publication>) {
         let Some(observer) = self.observers.get_mut(key) else { return };
         let bytes = observer.queued_bytes + publication.payload.len();
@@ -53,7 +53,7 @@ impl CoapBroker {
         observer.queue.push_back(Rc::clone(publication));
     }
 
-    /// Sends what waits for an observer, as far as it goes.
+    /// Sends what is queued for an observer, as far as possible.
     pub(super) fn advance(&mut self, key: Key) {
         while let Some(observer) = self.observers.get_mut(key).filter(|observer| observer.is_free()) {
             let Some(publication) = observer.queue.pop_front() else { return };
@@ -67,21 +67,21 @@ impl CoapBroker {
         }
     }
 
-    /// Goes on with observers that found the socket full.
+    /// Continues with observers for which the socket would block.
     pub(super) fn advance_waiting(&mut self) {
         for key in std::mem::take(&mut self.waiting) {
             self.advance(key);
         }
     }
 
-    /// Sends a notification for the first time; false if the socket is full.
+    /// Sends a notification for the first time; false if the socket would block.
     fn send_notification(&mut self, key: Key, publication: &Rc<Publication>) -> bool {
         let exchange = self.exchange();
         let fetch_within_ns = self.settings.times.transmit_span_ns();
         let Some(observer) = self.observers.get_mut(key) else { return true };
         let Some(peer) = self.peers.get_mut(observer.peer) else { return true };
         let (address, message_id, sequence) = (peer.address, peer.message_id(), observer.next_sequence());
-        // Blocks that are lost lose the whole, so their first one is acknowledged whatever the observer asked for.
+        // If one block is lost the whole payload is lost, so the first one is always sent as confirmable.
         let confirmable = observer.confirmable || publication.has_blocks();
         let kind = if confirmable { Kind::Confirmable } else { Kind::NonConfirmable };
         let token = observer.token;
@@ -108,8 +108,8 @@ impl CoapBroker {
         true
     }
 
-    /// Answers the request for the last block of a notification: in a confirmable message of its own, so that we know when
-    /// the client has it all.
+    /// Responds to the request for the last block of a notification with a confirmable message of its own, so that the broker
+    /// knows when the client has all blocks.
     pub(super) fn send_last_block(&mut self, key: Key, token: &[u8]) {
         let exchange = self.exchange();
         let Some(observer) = self.observers.get_mut(key) else { return };
@@ -143,12 +143,12 @@ impl CoapBroker {
         self.transmit_response(address);
     }
 
-    /// A client acknowledged or rejected what it was sent.
+    /// A client acknowledged or rejected a message of the broker.
     pub(super) fn on_settled(&mut self, key: Key, message_id: u16, rejected: bool) {
         let Some(observer) = self.observers.get_mut(key) else { return };
         let outstanding = observer.outstanding.take_if(|outstanding| outstanding.message_id == message_id);
         match outstanding.map(|outstanding| outstanding.what) {
-            // Acknowledged, or not awaited any more: it has all of it, or has dropped it.
+            // Acknowledged, or not awaited any more: the client has all of it, or has dropped it.
             Some(Awaited::LastBlock(_)) => observer.fetched = None,
             _ if rejected => {
                 self.statistics.observers_rejecting += 1;
@@ -159,7 +159,7 @@ impl CoapBroker {
         self.advance(key);
     }
 
-    /// The timer brought an observer.
+    /// Handles the timer of an observer.
     pub(super) fn check_observer(&mut self, key: Key) {
         let (times, now_ns) = (self.settings.times, self.now_ns);
         let Some(observer) = self.observers.get_mut(key) else { return };
@@ -195,7 +195,7 @@ impl CoapBroker {
     }
 }
 
-/// Appends a response with the block of a publication that begins at `offset`; all of it if it fits one.
+/// Appends a response with the block of a publication that begins at `offset`; all of it if it fits into one.
 pub(super) fn write_content(
     kind: Kind,
     message_id: u16,

@@ -1,4 +1,4 @@
-//! A subscription of a client's: what waits for it, and what is under way.
+//! A subscription of a client: its queue, and its message in flight.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -16,13 +16,13 @@ pub(super) struct Publication {
 }
 
 impl Publication {
-    /// Does it go in blocks?
+    /// Is it sent in blocks?
     pub(super) fn has_blocks(&self) -> bool {
         self.payload.len() > BLOCK_BYTES
     }
 }
 
-/// A token of a client's.
+/// A token of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Token {
     bytes: [u8; LONGEST_TOKEN_BYTES],
@@ -42,17 +42,17 @@ impl Token {
     }
 }
 
-/// What is under way and not acknowledged.
+/// What is in flight and not acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Awaited {
     /// A notification, with its sequence number.
     Notification(u32),
-    /// The last block of one, an answer to the request with this token.
+    /// The last block of one, as the response to the request with this token.
     LastBlock(Token),
 }
 
-/// A confirmable message under way. There is one at most: the notifications after it wait, so that they stay in order
-/// (and NSTART is 1, RFC 7252 §4.7).
+/// A confirmable message in flight. There is at most one: the notifications after it wait, so that they stay in order (and
+/// NSTART is 1, RFC 7252 §4.7).
 #[derive(Debug)]
 pub(super) struct Outstanding {
     pub(super) message_id: u16,
@@ -61,11 +61,11 @@ pub(super) struct Outstanding {
     pub(super) publication: Rc<Publication>,
 }
 
-/// A notification whose blocks the client is to fetch; the next ones wait until it has them.
+/// A notification whose blocks the client fetches; the next ones wait until it has all of them.
 #[derive(Debug)]
 pub(super) struct Fetched {
     pub(super) publication: Rc<Publication>,
-    /// When it is given up.
+    /// Time at which it is given up.
     pub(super) until_ns: u64,
 }
 
@@ -83,7 +83,7 @@ pub(super) struct Observer {
     pub(super) fetched: Option<Fetched>,
     /// Identifier of the last notification.
     pub(super) last_message_id: Option<u16>,
-    /// When the timer brings it next, 0 for never.
+    /// Next time of its timer, 0 for never.
     pub(super) timer_ns: u64,
 }
 
@@ -104,12 +104,12 @@ impl Observer {
         }
     }
 
-    /// Can the next notification go?
+    /// Can the next notification be sent?
     pub(super) fn is_free(&self) -> bool {
         self.outstanding.is_none() && self.fetched.is_none()
     }
 
-    /// The number of the last notification, or of the answer to the subscription.
+    /// The number of the last notification, or of the response to the subscription.
     pub(super) fn sequence(&self) -> u32 {
         self.sequence
     }
@@ -120,7 +120,7 @@ impl Observer {
         self.sequence
     }
 
-    /// When it must be looked at.
+    /// Next time at which it must be checked.
     pub(super) fn due_ns(&self) -> Option<u64> {
         let repeat = self.outstanding.as_ref().map(|outstanding| outstanding.exchange.due_ns());
         repeat.into_iter().chain(self.fetched.as_ref().map(|fetched| fetched.until_ns)).min()

@@ -1,4 +1,4 @@
-//! A client: an address from which requests came.
+//! A client: an address that requests came from.
 
 use std::net::SocketAddr;
 
@@ -11,7 +11,7 @@ use crate::net::Key;
 /// Payloads that one client may send in blocks at the same time.
 pub(super) const MOST_UPLOADS: usize = 4;
 
-/// What is known of a client.
+/// The state of a client.
 #[derive(Debug)]
 pub(super) struct Peer {
     pub(super) address: SocketAddr,
@@ -19,9 +19,9 @@ pub(super) struct Peer {
     pub(super) answered: Answered,
     pub(super) uploads: Vec<Upload>,
     pub(super) observers: Vec<Key>,
-    /// Is it still there? Asked of observers that said nothing for a while.
+    /// The outstanding ping: observers that sent nothing for a while are pinged.
     pub(super) ping: Option<(u16, Exchange)>,
-    /// When the timer brings it next, 0 for never.
+    /// Next time of its timer, 0 for never.
     pub(super) timer_ns: u64,
     next_message_id: u16,
 }

@@ -7,7 +7,7 @@ use super::broker::CoapBroker;
 use super::settings::CoapSettings;
 use crate::process::{ProcessError, number, stop_on_signals_and_orphanhood};
 
-/// The options that [`serve_process`] knows.
+/// The options that [`serve_process`] accepts.
 pub const OPTIONS: &str = "--listen ADDRESS:PORT [--maximum-payload-bytes N] [--maximum-queued-messages N] \
 [--maximum-queued-bytes N] [--acknowledge-within-ms N]";
 
@@ -15,7 +15,7 @@ pub const OPTIONS: &str = "--listen ADDRESS:PORT [--maximum-payload-bytes N] [--
 /// `listening ADDRESS:PORT` to `output` once clients can send, and `statistics {…}` (JSON) at the end.
 ///
 /// # Errors
-/// A [`ProcessError`] for wrong options or an address that is taken.
+/// A [`ProcessError`] for wrong options or an address that is in use.
 pub fn serve_process(arguments: impl IntoIterator<Item = String>, output: &mut impl Write) -> Result<(), ProcessError> {
     let settings = read_options(arguments)?;
     let stop = stop_on_signals_and_orphanhood()?;

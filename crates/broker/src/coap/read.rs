@@ -11,10 +11,10 @@ use super::requests::Request;
 use crate::net::Key;
 use crate::topic_tree::is_too_deep;
 
-/// Observe's value that begins, and that which ends it (RFC 7641 §2).
+/// Values of Observe that register and deregister (RFC 7641 §2).
 const REGISTER: u32 = 0;
 const DEREGISTER: u32 = 1;
-/// Where topics are, for who asks `/.well-known/core` (RFC 6690).
+/// Response to GET `/.well-known/core`: where topics are (RFC 6690).
 const DIRECTORY: &[u8] = b"</ps>;rt=\"core.ps\"";
 /// `application/link-format` among content formats.
 const LINK_FORMAT: u32 = 40;
@@ -86,7 +86,7 @@ impl CoapBroker {
         self.send_state(request, filter, Some(sequence));
     }
 
-    /// Answers with a topic's last publication; to a subscription with nothing if there is none.
+    /// Responds with a topic's last publication; if there is none, a subscription gets an empty response.
     fn send_state(&mut self, request: Request<'_>, topic: &str, sequence: Option<u32>) {
         let nothing = || sequence.map(|_| Rc::new(Publication { payload: [].into(), number: 0 }));
         match self.kept.get(topic).cloned().or_else(nothing) {
@@ -102,7 +102,7 @@ impl CoapBroker {
         self.transmit_response(request.from);
     }
 
-    /// The blocks of a notification under way are those of its publication, whatever was published since.
+    /// The blocks of a notification in flight are those of its publication, whatever was published since.
     fn send_block(&mut self, request: Request<'_>, topic: &str, block: Block) {
         let offset = block.offset();
         let observer = self.observer_of(request.peer, topic);
@@ -134,7 +134,7 @@ impl CoapBroker {
         }
     }
 
-    /// Who fetches has the notification itself, even if its acknowledgement was lost, and has time for the next block.
+    /// A client that fetches blocks has the notification, even if its acknowledgement was lost; its time limit starts again.
     fn note_fetching(&mut self, key: Key) {
         let until_ns = self.now_ns + self.settings.times.transmit_span_ns();
         let Some(observer) = self.observers.get_mut(key) else { return };

@@ -1,4 +1,4 @@
-//! Requests: which there are, and publishing.
+//! Requests: the dispatch by method, and publishing.
 
 use std::net::SocketAddr;
 
@@ -9,7 +9,7 @@ use super::peer::MOST_UPLOADS;
 use super::upload::{BlockOutcome, Upload};
 use crate::net::Key;
 
-/// A request, and who asks.
+/// A request, and its client.
 #[derive(Clone, Copy)]
 pub(super) struct Request<'a> {
     pub(super) from: SocketAddr,
@@ -17,8 +17,8 @@ pub(super) struct Request<'a> {
     pub(super) message: &'a Message<'a>,
 }
 
-/// Critical options that a request may have; any other one is refused (RFC 7252 §5.4.1). What Accept asks for is what there
-/// is, as a payload has no format here.
+/// Critical options that a request may have; any other one is refused (RFC 7252 §5.4.1). Every value of Accept is satisfied, as
+/// a payload has no format here.
 const UNDERSTOOD: [u16; 6] =
     [number::URI_HOST, number::URI_PORT, number::URI_PATH, number::ACCEPT, number::BLOCK1, number::BLOCK2];
 
@@ -48,7 +48,7 @@ impl CoapBroker {
         }
     }
 
-    /// Publishes, unless the message came before.
+    /// Publishes, unless the message is a repetition.
     fn put(&mut self, request: Request<'_>) {
         let message = request.message;
         let now_ns = self.now_ns;
@@ -67,7 +67,7 @@ impl CoapBroker {
         self.answer(request, code);
     }
 
-    /// Takes a publication or a block of one; the code of the answer.
+    /// Handles a publication or a block of one; returns the response code.
     fn take(&mut self, request: Request<'_>) -> Code {
         let message = request.message;
         let mut topic = String::new();
@@ -128,7 +128,7 @@ impl CoapBroker {
         }
     }
 
-    /// Drops payloads of a client whose blocks stopped coming.
+    /// Drops incomplete payloads of a client whose next block did not arrive in time.
     pub(super) fn drop_late_uploads(&mut self, key: Key) {
         let now_ns = self.now_ns;
         let Some(peer) = self.peers.get_mut(key) else { return };
@@ -143,8 +143,8 @@ impl CoapBroker {
         self.statistics.dropped_uploads += dropped;
     }
 
-    /// Answers with a code alone: with the acknowledgement if the request asks for one. Of a request and its code always the
-    /// same answer is made, so that a repetition gets it again.
+    /// Responds with a code only: in the acknowledgement if the request is confirmable. The response depends only on the
+    /// request and its code, so that a repetition gets the same one.
     pub(super) fn answer(&mut self, request: Request<'_>, code: Code) {
         let message = request.message;
         self.count_refusal(code);
@@ -169,7 +169,7 @@ impl CoapBroker {
         self.transmit_response(request.from);
     }
 
-    /// Kind and identifier of the answer to a request.
+    /// Kind and identifier of the response to a request.
     pub(super) fn answer_head(&mut self, request: Request<'_>) -> Option<(Kind, u16)> {
         if request.message.kind == Kind::Confirmable {
             return Some((Kind::Acknowledgement, request.message.message_id));
@@ -182,7 +182,7 @@ fn published(is_new: bool) -> Code {
     if is_new { Code::CREATED } else { Code::CHANGED }
 }
 
-/// Is there an option that has to be understood and is not?
+/// Is there a critical option that the broker does not understand?
 fn unacceptable(message: &Message<'_>) -> Option<Code> {
     let unknown = |(found, _): &(u16, &[u8])| number::is_critical(*found) && !UNDERSTOOD.contains(found);
     let (found, _) = message.options.into_iter().find(unknown)?;
@@ -192,7 +192,7 @@ fn unacceptable(message: &Message<'_>) -> Option<Code> {
     })
 }
 
-/// RFC 7967: the client does without answers of this class.
+/// RFC 7967: the client wants no responses of this class.
 fn is_unwanted(message: &Message<'_>, code: Code) -> bool {
     let unwanted = message.options.get(number::NO_RESPONSE).and_then(uint).unwrap_or(0);
     unwanted & (1u32 << code.class().saturating_sub(1)) != 0

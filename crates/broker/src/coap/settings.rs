@@ -1,4 +1,4 @@
-//! What a CoAP broker is told when it is started.
+//! Settings of a CoAP broker.
 
 use std::net::SocketAddr;
 
@@ -7,28 +7,28 @@ use pubmark_wire::coap::Times;
 /// Settings of a [`super::CoapBroker`].
 #[derive(Clone, Debug)]
 pub struct CoapSettings {
-    /// Where to listen; port 0 lets the kernel choose.
+    /// Address to listen on; port 0 lets the kernel choose.
     pub listen: SocketAddr,
     /// The message layer's times.
     pub times: Times,
-    /// Largest payload taken, bytes; a larger one is refused with 4.13.
+    /// Largest accepted payload, bytes; a larger one is refused with 4.13.
     pub maximum_payload_bytes: usize,
-    /// Bytes of payloads that are coming in blocks, of all clients; a further one is refused with 5.03.
+    /// Most bytes of incomplete payloads in blocks, of all clients; a further block is refused with 5.03.
     pub maximum_upload_bytes: usize,
-    /// Publications waiting for one observer above which further ones are dropped.
+    /// Most publications in the queue of one observer; further ones are dropped.
     pub maximum_queued_messages: usize,
-    /// Bytes of them above which further ones are dropped.
+    /// Most bytes in that queue; further publications are dropped.
     pub maximum_queued_bytes: usize,
-    /// Topics that keep their last publication; further ones keep none.
+    /// Most topics whose last publication is stored; that of further topics is not.
     pub maximum_topics: usize,
-    /// Clients (addresses) that are remembered; further ones are refused with 5.03.
+    /// Most clients (addresses); further ones are refused with 5.03.
     pub maximum_peers: usize,
-    /// Subscriptions of one client.
+    /// Most subscriptions of one client.
     pub maximum_observers: usize,
 }
 
 impl CoapSettings {
-    /// Settings with room for the built-in workloads.
+    /// Settings that are sufficient for the built-in workloads.
     pub fn new(listen: SocketAddr) -> CoapSettings {
         CoapSettings {
             listen,

@@ -1,4 +1,4 @@
-//! What a CoAP broker counted.
+//! Counters of a CoAP broker.
 
 use serde::Serialize;
 
@@ -7,38 +7,38 @@ use serde::Serialize;
 pub struct CoapStatistics {
     /// Datagrams received.
     pub datagrams_received: u64,
-    /// Datagrams sent, repetitions included.
+    /// Datagrams sent, retransmissions included.
     pub datagrams_sent: u64,
-    /// Datagrams that are no CoAP message.
+    /// Datagrams that are not a CoAP message.
     pub malformed: u64,
-    /// Requests that came again and were answered as the first time.
+    /// Repeated requests, which got the same response as the first time.
     pub repeated_requests: u64,
     /// Requests refused.
     pub refused: u64,
-    /// Publications taken.
+    /// Publications accepted.
     pub published: u64,
-    /// Notifications sent, repetitions left out.
+    /// Notifications sent, without retransmissions.
     pub notified: u64,
-    /// Notifications and last blocks sent again.
+    /// Notifications and last blocks that were retransmitted.
     pub repeated: u64,
-    /// Subscriptions made.
+    /// Subscriptions accepted.
     pub subscribed: u64,
-    /// Observers taken off because they rejected a notification.
+    /// Observers removed because they rejected a notification.
     pub observers_rejecting: u64,
-    /// Observers taken off because they answered nothing.
+    /// Observers removed because they did not respond.
     pub observers_silent: u64,
-    /// Publications dropped because too many waited for an observer, or because it was taken off.
+    /// Publications dropped because an observer's queue was full, or because the observer was removed.
     pub dropped_queued: u64,
     /// Publications dropped because an observer did not fetch all of their blocks.
     pub dropped_unfetched: u64,
-    /// Payloads dropped because their blocks stopped coming.
+    /// Payloads dropped because their next block did not arrive in time.
     pub dropped_uploads: u64,
-    /// Publications not kept because there were too many topics.
+    /// Publications not stored because there were too many topics.
     pub not_kept: u64,
-    /// Answers dropped because the socket was full; whoever waits asks again.
+    /// Responses dropped because the socket would block; the client repeats its request.
     pub dropped_answers: u64,
     /// Datagrams that the kernel could not deliver or refused to send.
     pub send_failures: u64,
-    /// Datagrams that the kernel threw away because we did not read in time.
+    /// Datagrams that the kernel dropped because the broker did not read in time.
     pub dropped_by_kernel: u64,
 }

@@ -1,22 +1,22 @@
-//! A payload that comes in blocks (RFC 7959 §2.5), one after another.
+//! A payload that arrives in blocks (RFC 7959 §2.5), one after another.
 
 use pubmark_wire::coap::{Block, Code};
 
-/// What has come of a payload.
+/// The blocks of a payload that have arrived.
 #[derive(Debug)]
 pub(super) struct Upload {
     pub(super) topic: Box<str>,
     pub(super) bytes: Vec<u8>,
-    /// When it is given up.
+    /// Time at which it is given up.
     pub(super) until_ns: u64,
 }
 
-/// What a block leads to.
+/// Result of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BlockOutcome {
-    /// More must come.
+    /// More blocks must follow.
     More,
-    /// The payload is whole.
+    /// The payload is complete.
     Whole,
     /// It is refused.
     Refused(Code),

@@ -10,17 +10,17 @@ use super::server::Liar;
 use super::state::{Copy, Phase, Timed};
 use crate::net::Key;
 
-/// How long a client that was cut may take to close its side.
+/// How long the client of a cut connection may take to close its side.
 const LINGER: Duration = Duration::from_secs(2);
 
 impl Liar {
-    /// A connection is over on both sides, or its client broke the rules.
+    /// A connection has ended on both sides, or its client violated the protocol.
     pub(super) fn remove(&mut self, key: Key, why: &str) {
         self.detach(key, why);
         self.peers.remove(key);
     }
 
-    /// We end a connection. What was decided before is written as far as the socket takes it.
+    /// The broker ends a connection. Earlier output is written as far as the socket accepts it.
     pub(super) fn cut(&mut self, key: Key, ending: Ending, why: &str) {
         self.flush(key);
         self.detach(key, why);
@@ -36,7 +36,7 @@ impl Liar {
         peer.phase = Phase::Cut { until_ns: monotonic_ns() + LINGER.as_nanos() as u64 };
     }
 
-    /// Writes down that a client has no connection any more, with everything that did not reach its socket.
+    /// Records in the journal that a client's connection has ended, with every packet that did not reach its socket.
     fn detach(&mut self, key: Key, why: &str) {
         let Some(peer) = self.peers.get_mut(key) else { return };
         if peer.phase != Phase::Open {
@@ -57,7 +57,7 @@ impl Liar {
         }
     }
 
-    /// Ends a session; what it was owed is dropped.
+    /// Ends a session; the messages that it still had to get are dropped.
     pub(super) fn forget(&mut self, session_key: Key) {
         let Some(session) = self.sessions.remove(session_key) else { return };
         self.by_client.remove(&session.client);
@@ -69,7 +69,7 @@ impl Liar {
         }
     }
 
-    /// Closes connections whose clients do not close theirs.
+    /// Closes connections whose clients do not close their side in time.
     pub(super) fn end_overdue(&mut self) {
         let now_ns = monotonic_ns();
         let is_overdue = |phase: Phase| matches!(phase, Phase::Cut { until_ns } if until_ns <= now_ns);
@@ -80,7 +80,7 @@ impl Liar {
         }
     }
 
-    /// Waits until a client that does not keep up has taken some of its bytes, or its connection fails.
+    /// Waits until a slow client has received some of its bytes, or its connection fails.
     pub(super) fn wait_for_room(&mut self, key: Key) {
         let Some(peer) = self.peers.get(key) else { return };
         let mut wanted = libc::pollfd { fd: peer.connection.descriptor(), events: libc::POLLOUT, revents: 0 };
@@ -89,7 +89,7 @@ impl Liar {
         self.flush(key);
     }
 
-    /// The run is over: everything that was owed and never went out is written down.
+    /// The run is over: records every message that was still to be sent.
     pub(super) fn end_all(&mut self) {
         let mut owed: Vec<Copy> = Vec::new();
         owed.extend(self.timers.drain().filter_map(|timer| match timer.what {

@@ -1,4 +1,4 @@
-//! CONNECT and SUBSCRIBE: who is let in, what is granted.
+//! CONNECT and SUBSCRIBE: which clients and subscriptions are accepted, and at which level.
 
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -22,7 +22,7 @@ use crate::topic_tree::is_too_deep;
 /// Messages at QoS 1 and 2 in flight towards a client, unless it allows fewer.
 const IN_FLIGHT_WINDOW: u16 = 1_024;
 
-/// The return code of MQTT 3.1.1 that comes nearest to a reason code.
+/// The return code of MQTT 3.1.1 that is closest to a reason code.
 fn return_code(reason: u8) -> u8 {
     match reason {
         reason::UNSUPPORTED_PROTOCOL_VERSION => 1,
@@ -215,7 +215,7 @@ impl Liar {
         }
     }
 
-    /// Sends retained messages, and the last ones of all topics where the script wants that.
+    /// Sends retained messages, and the last ones of all topics if the script says so.
     fn replay(&mut self, to: Key, client: &Rc<str>, filter: &str, level: pubmark_model::qos::Qos) {
         let source = if self.script.replays(client, filter) { &self.last } else { &self.retained };
         let filter = pubmark_model::topic::TopicFilter(filter.to_string());

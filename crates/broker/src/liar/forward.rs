@@ -1,4 +1,4 @@
-//! Copies on their way to subscribers.
+//! Sending copies to subscribers.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -13,17 +13,17 @@ use super::server::Liar;
 use super::state::{Copy, Message, Timed, Waiting, Why};
 use crate::net::Key;
 
-/// How long a message is held back at most where none follows it.
+/// Longest time that a message is held back if none follows it.
 const HOLD: Duration = Duration::from_secs(1);
 /// Bytes waiting for one client above which the broker waits for it.
 const WAIT_ABOVE_BYTES: usize = 32 * 1024 * 1024;
-/// Where the number of the run begins in a payload's header, behind its version.
+/// Offset of the run's number in a payload's header, after the version.
 const RUN_AT: usize = 1;
-/// Where the sequence number begins in the full header.
+/// Offset of the sequence number in the full header.
 const SEQUENCE_AT: usize = 8;
 
 impl Liar {
-    /// Sends a message to everybody who subscribes to it, as the script has decided; `kept_back` says why nobody gets it.
+    /// Sends a message to all its subscribers, as the script has decided; `kept_back` is the reason if it is sent to none.
     pub(super) fn spread(
         &mut self,
         publisher: &Rc<str>,
@@ -69,7 +69,7 @@ impl Liar {
         list
     }
 
-    /// All copies that one client gets, the honest one first.
+    /// All copies that one client gets, the regular one first.
     fn copies(&mut self, first: Copy, filters: u32, decision: &Decision) -> Vec<Copy> {
         let another = |why| Copy { why, cut: None, ..first.clone() };
         let mut list = Vec::new();
@@ -109,7 +109,7 @@ impl Liar {
         self.timers.push(Waiting { due, order, what });
     }
 
-    /// Sends what has waited long enough.
+    /// Sends copies whose waiting time is over.
     pub(super) fn fire_timers(&mut self) {
         let now_ns = monotonic_ns();
         while self.timers.peek().is_some_and(|timer| timer.due <= now_ns) {
@@ -129,14 +129,14 @@ impl Liar {
         self.journal.line(Event::Dropped).text(&copy.client).number(copy.message.line).word(why).end();
     }
 
-    /// A copy that never goes out; only first ones are owed to anybody.
+    /// A copy that is never sent; only the first copy of a message is expected at a subscriber.
     pub(super) fn drop_copy(&mut self, copy: &Copy, why: &str) {
         if copy.why == Why::First {
             self.note_drop(copy, why);
         }
     }
 
-    /// Sends a copy now, or queues it where its level allows.
+    /// Sends a copy now, or queues it if its level allows that.
     pub(super) fn send(&mut self, copy: Copy) {
         let Some(session) = self.sessions.get_mut(copy.to) else { return self.drop_copy(&copy, "gone") };
         match (copy.qos, session.peer) {
@@ -150,7 +150,7 @@ impl Liar {
         }
     }
 
-    /// Sends queued copies while the window has room.
+    /// Sends queued copies until the in-flight window is full.
     pub(super) fn advance(&mut self, session_key: Key) {
         loop {
             let Some(session) = self.sessions.get_mut(session_key) else { return };
@@ -161,7 +161,7 @@ impl Liar {
         }
     }
 
-    /// A client is back: repeats what it has not acknowledged, in order, then goes on with the queue.
+    /// A client has reconnected: resends what it has not acknowledged, in order, then continues with the queue.
     pub(super) fn resume(&mut self, session_key: Key) {
         let Some(session) = self.sessions.get(session_key) else { return };
         let Some(key) = session.peer else { return };

@@ -1,4 +1,4 @@
-//! The journal: every raw event a line, so that an independent program can work out what must be in a run's record.
+//! The journal: one line for every raw event, so that an independent program can compute what a run's record must contain.
 //!
 //! A line is `number time event field… checksum`, separated by single spaces. *number* counts from 1 without gaps. *time* is
 //! `CLOCK_MONOTONIC` in ns. *checksum* is the Adler-32 (RFC 1950 §8.2) of the whole journal up to the space before it, in
@@ -7,7 +7,7 @@
 //! | event | fields |
 //! |---|---|
 //! | `open` | client, version, persistent 0/1, session present 0/1, code |
-//! | `subscribed` | client, filter, QoS asked, QoS granted or code, new 0/1 (a refused one is not) |
+//! | `subscribed` | client, filter, QoS requested, QoS granted or code, new 0/1 (a refused one is not) |
 //! | `unsubscribed` | client, filter |
 //! | `received` | client, topic, packet id, QoS, dup 0/1, payload bytes, first 24 payload bytes |
 //! | `repeated` | the same: a message at QoS 2 that came again before it was released |
@@ -26,12 +26,12 @@ use std::path::Path;
 
 use pubmark_protocol::clock::monotonic_ns;
 
-/// Payload bytes that are written down: a whole header.
+/// Payload bytes in the journal: a whole header.
 pub(crate) const HEAD_BYTES: usize = 32;
 /// Bytes collected before they are written.
 const WRITE_BYTES: usize = 1 << 20;
 
-/// What a line is about.
+/// The event of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     Open,
@@ -66,7 +66,7 @@ const NAMES: [&str; 13] = [
     "end",
 ];
 
-/// A journal that is being written.
+/// An open journal.
 #[derive(Debug)]
 pub(crate) struct Journal {
     file: File,
@@ -92,7 +92,7 @@ impl Journal {
         })
     }
 
-    /// Begins a line about something that happens now.
+    /// Begins a line for an event that happens now.
     pub(crate) fn line(&mut self, event: Event) -> Line<'_> {
         self.lines += 1;
         self.counts[event as usize] += 1;
@@ -178,14 +178,14 @@ impl Line<'_> {
         }
     }
 
-    /// A word of ours, which needs no care.
+    /// A constant of our own, which needs no escaping.
     pub(crate) fn word(self, word: &str) -> Self {
         self.journal.pending.push(b' ');
         self.journal.pending.extend_from_slice(word.as_bytes());
         self
     }
 
-    /// A text from outside.
+    /// A text from outside, escaped.
     pub(crate) fn text(self, text: &str) -> Self {
         if text.is_empty() || text == "-" {
             return self.word("%");
@@ -212,7 +212,7 @@ impl Line<'_> {
         self
     }
 
-    /// Ends the line with its checksum and says its number.
+    /// Ends the line with its checksum and returns its number.
     pub(crate) fn end(self) -> u64 {
         let journal = self.journal;
         journal.checksum.add(&journal.pending[journal.checked..]);
@@ -223,7 +223,7 @@ impl Line<'_> {
         journal.pending.push(b'\n');
         journal.checked = start;
         if journal.pending.len() >= WRITE_BYTES {
-            // What is written leaves the buffer, so it must be in the sum.
+            // What is written leaves the buffer, so it must be added to the checksum first.
             journal.checksum.add(&journal.pending[start..]);
             journal.write_pending();
         }

@@ -1,9 +1,9 @@
-//! The lying broker of the truth tests: it does to messages what a [`Script`] says, and writes every raw event to a journal.
-//! An independent program compares the journal with what a run's record claims.
+//! The lying broker of the truth tests: it treats messages as a [`Script`] says, and writes every raw event to a journal. An
+//! independent program compares the journal with a run's record.
 //!
-//! It is a broker of its own beside the built-in one: they share sockets, the tree of topics and the account of packet
-//! identifiers, nothing that decides about a message. It keeps no wills, forwards no properties, and drops nothing by itself:
-//! where a subscriber is too slow it waits.
+//! It is separate from the built-in broker: they share sockets, the tree of topics and the management of packet identifiers,
+//! but no code that decides about a message. It has no wills, forwards no properties, and drops nothing by itself: it waits for
+//! a slow subscriber.
 
 mod close;
 mod connect;

@@ -1,4 +1,4 @@
-//! Scripts as text: one lie a line, a word and then `key=value`.
+//! Scripts as text: one lie per line, a word and then `key=value`.
 //!
 //! ```text
 //! # a comment
@@ -33,10 +33,10 @@ use pubmark_model::topic::TopicFilter;
 
 use super::script::{Ending, Lie, Rule, Script, Selector};
 
-/// Why a script cannot be understood.
+/// Why a script is invalid.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ScriptError {
-    /// A word that is no lie.
+    /// A word that names no lie.
     #[error("line {line}: `{word}` is no lie known here")]
     Word {
         /// Line, from 1.
@@ -44,7 +44,7 @@ pub enum ScriptError {
         /// The word.
         word: String,
     },
-    /// A key that this lie does not know, or a part that is no `key=value`.
+    /// A key that this lie does not have, or a part that is not `key=value`.
     #[error("line {line}: `{part}` does not belong there")]
     Part {
         /// Line, from 1.
@@ -52,7 +52,7 @@ pub enum ScriptError {
         /// The part.
         part: String,
     },
-    /// A value that is none.
+    /// An invalid value.
     #[error("line {line}: `{value}` is no value for `{key}`")]
     Value {
         /// Line, from 1.
@@ -62,7 +62,7 @@ pub enum ScriptError {
         /// The value.
         value: String,
     },
-    /// A key that this lie cannot do without.
+    /// A key that this lie requires.
     #[error("line {line}: `{key}` is missing")]
     Missing {
         /// Line, from 1.
@@ -122,7 +122,7 @@ fn rule(line: usize, text: &str) -> Result<Rule, ScriptError> {
     }
 }
 
-/// The parts of a line that were not used yet.
+/// The parts of a line that were not parsed yet.
 struct Parts<'a> {
     line: usize,
     list: Vec<&'a str>,

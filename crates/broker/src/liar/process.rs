@@ -11,38 +11,38 @@ use crate::error::BrokerError;
 use crate::net::ServerTls;
 use crate::process::{ProcessError, number, stop_on_signals_and_orphanhood};
 
-/// The options that [`serve_liar`] knows.
+/// The options that [`serve_liar`] accepts.
 pub const OPTIONS: &str =
     "--listen ADDRESS:PORT --journal FILE [--script FILE] [--tls-certificate FILE --tls-key FILE]";
 
-/// Why a lying broker's process ended by itself.
+/// Why a lying broker's process failed.
 #[derive(Debug, thiserror::Error)]
 pub enum LiarError {
-    /// An option that does not exist, lacks its value, or is needed.
+    /// An option that is unknown, has no value, or is required.
     #[error("option `{option}` is unknown, lacks its value, or is missing; options are {OPTIONS}")]
     Option {
         /// The option.
         option: String,
     },
-    /// The script could not be read.
+    /// Reading the script failed.
     #[error("failed to read `{path}`")]
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         #[source]
         source: std::io::Error,
     },
-    /// The script cannot be understood.
+    /// The script is invalid.
     #[error("failed to understand `{path}`")]
     Script {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error of the parser.
         #[source]
         source: ScriptError,
     },
-    /// What the built-in broker's process can fail with too.
+    /// An error that the built-in broker's process can have too.
     #[error(transparent)]
     Process(#[from] ProcessError),
 }
@@ -53,11 +53,11 @@ impl From<BrokerError> for LiarError {
     }
 }
 
-/// Runs the lying broker until SIGTERM or SIGINT comes or the thread that started this process ends.
-/// Prints `listening ADDRESS:PORT` to `output` once clients can connect. The journal is whole when the process has ended.
+/// Runs the lying broker until SIGTERM or SIGINT comes or the thread that started this process ends. Prints `listening
+/// ADDRESS:PORT` to `output` once clients can connect. The journal is complete when the process has ended.
 ///
 /// # Errors
-/// A [`LiarError`] for wrong options, an unreadable script, an address that is taken, or a journal that cannot be written.
+/// A [`LiarError`] for wrong options, an unreadable script, an address that is in use, or a journal that cannot be written.
 pub fn serve_liar(arguments: impl IntoIterator<Item = String>, output: &mut impl Write) -> Result<(), LiarError> {
     let settings = read_options(arguments)?;
     let stop = stop_on_signals_and_orphanhood()?;

@@ -1,4 +1,4 @@
-//! What clients send: messages and acknowledgements.
+//! Packets from clients: messages and acknowledgements.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::server::{Gone, Liar};
 use super::state::{Message, Why};
 use crate::net::Key;
 
-/// First reason code that says that something failed.
+/// First reason code that means a failure.
 const FIRST_FAILURE: u8 = 0x80;
 
 impl Liar {
@@ -57,7 +57,7 @@ impl Liar {
         }
     }
 
-    /// A packet on a connection that was cut: messages are written down, nothing is done.
+    /// A packet on a connection that was cut: messages are recorded in the journal, and otherwise ignored.
     pub(super) fn discard(&mut self, key: Key, packet: &Frame<'_>) -> Result<(), Gone> {
         let Some(peer) = self.peers.get(key) else { return Err(Gone) };
         if packet.packet_type() == Some(PacketType::Publish)
@@ -102,7 +102,7 @@ impl Liar {
         let decision = self.script.judge(&client, publish.head.topic, can_refuse);
         self.take_time(decision.slow);
         if self.peers.get(key).is_none() {
-            // Its connection failed meanwhile: the message was read and nothing will be done with it.
+            // Its connection failed in the meantime: the message was read and is not processed.
             self.note_publish(Event::Discarded, &client, publish);
             return Err(Gone);
         }
@@ -121,7 +121,7 @@ impl Liar {
         self.release_later_copies();
         if let Some(cut) = cut.filter(|cut| !cut.after_ack) {
             self.cut(key, cut.ending, "cut");
-            // The connection can be there still, for what is on its way.
+            // The connection may still be open, to read what is in flight.
             return self.peers.get(key).map(|_| ()).ok_or(Gone);
         }
         let code = refusal.map_or(reason::SUCCESS, |(code, _)| code);
@@ -137,12 +137,12 @@ impl Liar {
         self.peers.get(key).map(|_| ()).ok_or(Gone)
     }
 
-    /// Lets the time pass that a slow broker needs for a message. Time lost by waking late is made up for.
+    /// Waits for the time that a slow broker needs for a message. Late wake-ups are compensated.
     fn take_time(&mut self, time: Duration) {
         if time.is_zero() {
             return;
         }
-        // What was decided before goes out before.
+        // Earlier output is written first.
         self.flush_dirty();
         let now_ns = monotonic_ns();
         self.busy_until_ns = self.busy_until_ns.max(now_ns) + time.as_nanos() as u64;
@@ -213,7 +213,7 @@ impl Liar {
         self.advance(session_key);
     }
 
-    /// Sends the copies whose number of messages has come.
+    /// Sends the copies that waited for so many messages.
     fn release_later_copies(&mut self) {
         while self.later.peek().is_some_and(|waiting| waiting.due <= self.received) {
             let Some(waiting) = self.later.pop() else { return };

@@ -1,33 +1,33 @@
-//! What the broker lies about, and when.
+//! The lies of a script, and the events that they apply to.
 
 use std::time::Duration;
 
 use pubmark_model::qos::Qos;
 use pubmark_model::topic::TopicFilter;
 
-/// Which events a lie is about. Matching events are counted from 1; of these it takes every `every`-th from `from` on, `count` at most.
+/// Selects the events of a lie. Matching events are counted from 1; every `every`-th from `from` on is selected, `count` at most.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selector {
-    /// Topics (for subscriptions: topic filters read as topics) that match; all if absent.
+    /// Topics (for subscriptions: topic filters compared as topics) that match; all if absent.
     pub topic: Option<TopicFilter>,
-    /// Client identifier of the publisher (of the subscriber where a lie is about one); all if absent.
+    /// Client identifier of the publisher (of the subscriber if a lie is about one); all if absent.
     pub client: Option<String>,
-    /// First matching event taken, from 1.
+    /// First matching event that is selected, from 1.
     pub from: u64,
-    /// Distance of those taken, from 1.
+    /// Distance between selected events, from 1.
     pub every: u64,
-    /// How many are taken.
+    /// Most events that are selected.
     pub count: u64,
     seen: u64,
     taken: u64,
 }
 
 impl Selector {
-    /// Takes every event.
+    /// Selects every event.
     pub const ALL: Selector =
         Selector { topic: None, client: None, from: 1, every: 1, count: u64::MAX, seen: 0, taken: 0 };
 
-    /// Counts an event and says whether it is taken.
+    /// Counts an event and returns whether it is selected.
     pub(crate) fn takes(&mut self, client: &str, topic: &str) -> bool {
         if self.client.as_deref().is_some_and(|wanted| wanted != client)
             || self.topic.as_ref().is_some_and(|filter| !filter.matches(topic))
@@ -45,36 +45,36 @@ impl Selector {
 /// How a connection is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// We end our direction and go on reading, so that the journal knows every message that was on its way.
+    /// Only the sending direction is closed and reading continues, so that the journal has every message that was in flight.
     Close,
-    /// The connection is reset: what was on its way is gone, and nobody knows how much it was.
+    /// The connection is reset: what was in flight is lost, and its amount is unknown.
     Reset,
 }
 
 /// One kind of lie.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Lie {
-    /// Copies go out this much later.
+    /// Copies are sent this much later.
     Delay(Duration),
-    /// Nobody gets the message; it is acknowledged.
+    /// The message is acknowledged and sent to no subscriber.
     Drop,
-    /// Everybody gets another copy, after so many further messages were received (0: at once).
+    /// All subscribers get another copy, after so many further messages were received (0: at once).
     Duplicate {
         /// Messages received in between.
         after: u64,
     },
-    /// The message goes out behind the next one of its publisher and topic (or after a second without one).
+    /// The message is sent after the next one of its publisher and topic (or after a second without one).
     Swap,
     /// The publisher's connection ends.
     CutPublisher {
-        /// Behind the acknowledgement, or before it is written.
+        /// After the acknowledgement, or before it is written.
         after_ack: bool,
-        /// Subscribers get the message all the same.
+        /// Subscribers get the message anyway.
         forward: bool,
         /// How it ends.
         ending: Ending,
     },
-    /// The connections of those who get the message end behind it.
+    /// The connections of subscribers that get the message end after it.
     CutSubscriber {
         /// How they end.
         ending: Ending,
@@ -83,22 +83,22 @@ pub enum Lie {
     Refuse {
         /// Reason code, 0x80 or above.
         code: u8,
-        /// Subscribers get it all the same.
+        /// Subscribers get it anyway.
         deliver: bool,
     },
-    /// Everybody gets another copy that bears another run's number.
+    /// All subscribers get another copy with another run's number.
     Foreign,
-    /// Everybody gets another copy with a sequence number that its publisher has not used, as if it had sent one more.
+    /// All subscribers get another copy with a sequence number that its publisher has not used, as if it had sent one more.
     Forge,
-    /// Everybody gets another copy with the retain flag, as if a retained message were replayed.
+    /// All subscribers get another copy with the retain flag, as if a retained message were replayed.
     RetainedCopy,
     /// Each message takes this much of the broker's time, in which it does nothing else.
     Slow(Duration),
-    /// The broker stands still.
+    /// The broker does nothing for a time.
     Stall {
-        /// Since the first message.
+        /// Start of the stall, since the first message.
         at: Duration,
-        /// How long.
+        /// Length of the stall.
         lasting: Duration,
     },
     /// Subscriptions get this level at most.
@@ -118,27 +118,27 @@ pub enum Lie {
     },
     /// A client gets one copy for each of its matching filters.
     Overlap,
-    /// A new subscription gets the last message of each matching topic as a retained one, whether it was to be retained or not.
+    /// A new subscription gets the last message of each matching topic as a retained one, even if it was sent without the retain flag.
     Replay,
 }
 
-/// A lie and the events it is about.
+/// A lie and the events that it applies to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// What is done.
+    /// The lie.
     pub lie: Lie,
-    /// To what.
+    /// The events.
     pub selector: Selector,
 }
 
-/// All lies of a run; without any it is an honest broker with a journal.
+/// All lies of a run; without any the broker is correct and writes a journal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Script {
-    /// The lies; each counts its events for itself.
+    /// The lies; each counts its events separately.
     pub rules: Vec<Rule>,
 }
 
-/// What is done to one message.
+/// How one message is treated.
 #[derive(Debug, Default)]
 pub(crate) struct Decision {
     pub(crate) is_dropped: bool,
@@ -156,7 +156,7 @@ pub(crate) struct Decision {
     pub(crate) has_overlap: bool,
 }
 
-/// What [`Lie::CutPublisher`] says.
+/// The values of [`Lie::CutPublisher`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CutPublisher {
     pub(crate) after_ack: bool,
@@ -165,7 +165,7 @@ pub(crate) struct CutPublisher {
 }
 
 impl Script {
-    /// Decides about a message. `can_refuse`: its publisher can be told.
+    /// Decides about a message. `can_refuse`: its publisher can receive a refusal.
     pub(crate) fn judge(&mut self, client: &str, topic: &str, can_refuse: bool) -> Decision {
         let mut decision = Decision::default();
         for Rule { lie, selector } in &mut self.rules {
@@ -183,7 +183,7 @@ impl Script {
         decision
     }
 
-    /// The level granted to a subscription that asks for `asked`, or the code of its refusal.
+    /// The level granted to a subscription that requests `asked`, or the code of its refusal.
     pub(crate) fn grant(&mut self, client: &str, filter: &str, asked: Qos) -> Result<Qos, u8> {
         let mut granted = asked;
         for Rule { lie, selector } in &mut self.rules {
@@ -196,7 +196,7 @@ impl Script {
         Ok(granted)
     }
 
-    /// The code with which a client is refused, if it is; `login` is what it brought.
+    /// The code with which a client is refused, if it is; `login` has the credentials that it sent.
     pub(crate) fn refuse_connect(&mut self, client: &str, login: (Option<&str>, Option<&[u8]>)) -> Option<u8> {
         const BAD_USER_NAME_OR_PASSWORD: u8 = pubmark_wire::mqtt::reason::BAD_USER_NAME_OR_PASSWORD;
         for Rule { lie, selector } in &mut self.rules {
@@ -230,7 +230,7 @@ impl Script {
         replays
     }
 
-    /// Must the last message of each topic be remembered?
+    /// Must the last message of each topic be stored?
     pub(crate) fn has_replays(&self) -> bool {
         self.rules.iter().any(|rule| rule.lie == Lie::Replay)
     }

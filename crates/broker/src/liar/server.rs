@@ -19,28 +19,28 @@ use crate::error::BrokerError;
 use crate::net::{Accepted, Connection, Events, Key, Listener, Poll, Ready, Received, ServerTls, Slab};
 use crate::topic_tree::TopicTree;
 
-/// How late a stop may be noticed.
+/// Longest delay until a stop is noticed.
 const TICK: Duration = Duration::from_millis(100);
-/// Largest packet taken.
+/// Largest packet accepted.
 const MAXIMUM_PACKET_BYTES: usize = 256 * 1024 * 1024;
 
-/// What the lying broker is told when it is started.
+/// Settings of a lying broker.
 #[derive(Clone, Debug)]
 pub struct LiarSettings {
-    /// Where to listen; port 0 lets the kernel choose.
+    /// Address to listen on; port 0 lets the kernel choose.
     pub listen: SocketAddr,
     /// Encrypt every connection. The journal's `unwritten` lines are exact without encryption only.
     pub tls: Option<ServerTls>,
-    /// What it lies about.
+    /// The lies.
     pub script: Script,
-    /// Where the journal goes; a file that is there is overwritten.
+    /// Path of the journal; an existing file is overwritten.
     pub journal: PathBuf,
 }
 
-/// The connection that was being served is gone.
+/// The connection that was being served has ended.
 pub(super) struct Gone;
 
-/// An MQTT broker that lies as its script says and keeps a journal of what it did.
+/// An MQTT broker that lies as its script specifies and writes a journal of its actions.
 #[derive(Debug)]
 pub struct Liar {
     pub(super) script: Script,
@@ -55,29 +55,30 @@ pub struct Liar {
     pub(super) tree: TopicTree<Key, Qos>,
     /// Retained messages.
     pub(super) retained: HashMap<Box<str>, Rc<Message>>,
-    /// The last message of each topic, where a script wants them replayed.
+    /// The last message of each topic, if a script replays them.
     pub(super) last: HashMap<Box<str>, Rc<Message>>,
     /// Messages held back until the next one of their publisher and topic.
     pub(super) held: HashMap<HeldKey, Vec<Copy>>,
     pub(super) timers: BinaryHeap<Waiting<Timed>>,
-    /// Copies that wait for a number of messages.
+    /// Copies that wait for a number of further messages.
     pub(super) later: BinaryHeap<Waiting<Copy>>,
-    /// Messages received, repetitions left out.
+    /// Messages received, without repetitions.
     pub(super) received: u64,
     pub(super) first_message_ns: Option<u64>,
-    /// The next stall is at the end.
+    /// The next stall is the last element.
     stalls: Vec<(Duration, Duration)>,
     pub(super) dirty: Vec<Key>,
-    /// Time up to which slowness has used the broker up.
+    /// Until then a slow broker is busy.
     pub(super) busy_until_ns: u64,
     pub(super) connections: u64,
 }
 
 impl Liar {
-    /// Listens and begins the journal.
+    /// Binds, listens, and creates the journal.
     ///
     /// # Errors
-    /// [`BrokerError::Listen`] where the address is taken or not ours, [`BrokerError::Journal`] where the file cannot be made.
+    /// [`BrokerError::Listen`] if the address is in use or not an address of this machine, [`BrokerError::Journal`] if the file
+    /// cannot be created.
     pub fn bind(settings: LiarSettings) -> Result<Liar, BrokerError> {
         let address = settings.listen;
         let listener = Listener::bind(address).map_err(|source| BrokerError::Listen { address, source })?;
@@ -110,10 +111,10 @@ impl Liar {
         })
     }
 
-    /// Where it listens, the port that the kernel chose included.
+    /// The address that it listens on, with the port that the kernel chose.
     ///
     /// # Errors
-    /// [`BrokerError::System`] where the kernel does not say.
+    /// [`BrokerError::System`] if the kernel does not return it.
     pub fn local_address(&self) -> Result<SocketAddr, BrokerError> {
         self.listener.local_address().map_err(|source| BrokerError::System { what: "ask for our address", source })
     }
@@ -121,7 +122,7 @@ impl Liar {
     /// Serves clients until `stop` is set, then ends the journal. A broker runs once.
     ///
     /// # Errors
-    /// [`BrokerError::System`] where waiting for sockets fails, [`BrokerError::Journal`] where the journal cannot be written.
+    /// [`BrokerError::System`] if waiting for sockets fails, [`BrokerError::Journal`] if the journal cannot be written.
     pub fn run(&mut self, stop: &AtomicBool) -> Result<(), BrokerError> {
         let failed = |source| BrokerError::System { what: "serve sockets", source };
         // Delays are as exact as the kernel's timers: without this it may add 50 µs.
@@ -155,7 +156,7 @@ impl Liar {
         self.journal.end().map_err(|error| journal_failed(&self.journal_path, error))
     }
 
-    /// Time until something is due, a tick at most.
+    /// Time until the next timer, a tick at most.
     fn until_next(&self) -> Duration {
         let now_ns = monotonic_ns();
         let timer = self.timers.peek().map(|timer| timer.due);
@@ -169,7 +170,7 @@ impl Liar {
         Some(self.first_message_ns? + at.as_nanos() as u64)
     }
 
-    /// Stands still where the script says so: nothing is read, written or timed.
+    /// Stalls if the script has a stall: nothing is read, written or timed.
     fn stall(&mut self, stop: &AtomicBool) {
         while self.next_stall_ns().is_some_and(|due_ns| due_ns <= monotonic_ns()) {
             let Some((_, lasting)) = self.stalls.pop() else { return };

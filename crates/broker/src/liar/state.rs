@@ -1,4 +1,4 @@
-//! What the lying broker knows of connections, sessions and messages.
+//! The lying broker's state of connections, sessions and messages.
 
 use std::cmp::Ordering;
 use std::collections::{HashSet, VecDeque};
@@ -10,14 +10,14 @@ use pubmark_wire::mqtt::Version;
 use crate::net::{Connection, Key};
 use crate::outgoing::Outgoing;
 
-/// Where a connection stands.
+/// The phase of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// CONNECT has not come.
+    /// CONNECT has not arrived.
     Stranger,
     /// It has a session.
     Open,
-    /// Our direction is closed; we read on until the client closes, or until this time (ns).
+    /// The sending direction is closed; the broker reads until the client closes, or until this time (ns).
     Cut { until_ns: u64 },
 }
 
@@ -29,9 +29,9 @@ pub(super) struct Peer {
     pub(super) client: Rc<str>,
     pub(super) session: Option<Key>,
     pub(super) version: Version,
-    /// Bytes handed to the connection since its beginning.
+    /// Bytes appended to the connection's output since its beginning.
     pub(super) appended_bytes: u64,
-    /// Where in these bytes the packets end whose journal lines follow, until they were written.
+    /// Offsets in these bytes at which packets end, with their journal lines; removed when they were written.
     pub(super) marks: VecDeque<(u64, u64)>,
     pub(super) is_dirty: bool,
 }
@@ -48,20 +48,20 @@ pub(super) struct Session {
     pub(super) unreleased: HashSet<u16>,
 }
 
-/// A message that was received, or one that we made.
+/// A message that was received, or one that the broker made up.
 #[derive(Debug)]
 pub(super) struct Message {
     pub(super) topic: Box<str>,
     pub(super) payload: Box<[u8]>,
     pub(super) qos: Qos,
-    /// Its journal line; for one that we made, the line of the message that it was made from.
+    /// Its journal line; for a made-up one, the line of the message that it was made from.
     pub(super) line: u64,
 }
 
-/// Why somebody gets a copy.
+/// Why a subscriber gets a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Why {
-    /// As an honest broker would.
+    /// As a correct broker would send it.
     First,
     /// For another matching filter.
     Overlap,
@@ -71,7 +71,7 @@ pub(super) enum Why {
     Forged,
     /// As a retained message.
     Retained,
-    /// Again, because the client came back without having acknowledged it.
+    /// Again, because the client reconnected without having acknowledged it.
     Resend,
 }
 
@@ -89,7 +89,7 @@ impl Why {
     }
 }
 
-/// A copy on its way to one client.
+/// A copy for one client.
 #[derive(Clone, Debug)]
 pub(super) struct Copy {
     pub(super) message: Rc<Message>,
@@ -97,11 +97,11 @@ pub(super) struct Copy {
     pub(super) client: Rc<str>,
     pub(super) qos: Qos,
     pub(super) why: Why,
-    /// The client's connection ends behind it.
+    /// The client's connection ends after it.
     pub(super) cut: Option<super::script::Ending>,
 }
 
-/// Something that waits for a time or a number of messages, the earliest first.
+/// An item that waits for a time or a number of messages; ordered with the earliest first.
 #[derive(Debug)]
 pub(super) struct Waiting<T> {
     pub(super) due: u64,
@@ -124,18 +124,18 @@ impl<T> PartialOrd for Waiting<T> {
 }
 
 impl<T> Ord for Waiting<T> {
-    /// Turned round, because the standard library's heap has the largest at its top.
+    /// Reversed, because the standard library's heap has the largest at its top.
     fn cmp(&self, other: &Self) -> Ordering {
         (other.due, other.order).cmp(&(self.due, self.order))
     }
 }
 
-/// What waits for a time.
+/// An item that waits for a time.
 #[derive(Debug)]
 pub(super) enum Timed {
     /// A delayed copy.
     Copy(Copy),
-    /// A message held back behind which none came: its publisher and topic, and its line.
+    /// A message held back that none followed: its publisher and topic, and its line.
     Release(HeldKey, u64),
 }
 

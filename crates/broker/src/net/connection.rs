@@ -1,4 +1,4 @@
-//! One connection with what was read in part and what waits to be written.
+//! One connection with its partly read packet and its output.
 
 use std::io;
 use std::net::TcpStream;
@@ -7,16 +7,16 @@ use super::poll::Poll;
 use super::slab::Key;
 use super::stream::{ServerTls, Stream, TlsError};
 
-/// A write buffer larger than this is given back once it is empty, so that an idle connection costs little.
+/// An empty write buffer larger than this is freed, so that an idle connection needs little memory.
 const KEEP_BYTES: usize = 16 * 1024;
-/// Bytes of one read at most, so that one connection does not keep the others waiting.
+/// Most bytes of one read, so that one connection does not block the others.
 const READ_BYTES: usize = 256 * 1024;
 
 /// A connection.
 #[derive(Debug)]
 pub(crate) struct Connection {
     stream: Stream,
-    /// The beginning of a packet whose end has not come.
+    /// The beginning of a packet that has not arrived completely.
     incoming: Vec<u8>,
     /// Bytes to be written, from `written` on.
     outgoing: Vec<u8>,
@@ -24,10 +24,10 @@ pub(crate) struct Connection {
     waits_to_write: bool,
 }
 
-/// What a read brought.
+/// Result of a read.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Received {
-    /// Bytes: this many are at the front of the buffer now. Where `more`, further ones may wait without being told of.
+    /// This many bytes are at the front of the buffer now. If `more`, further ones may be available that the poll does not report.
     Some { filled_bytes: usize, more: bool },
     /// Nothing now.
     Nothing,
@@ -46,8 +46,8 @@ impl Connection {
         self.stream.descriptor()
     }
 
-    /// Fills the front of `buffer` with what is known of the next packets: the part kept before, then one read into the rest of
-    /// `buffer`, which is made larger where a long packet needs it. What is not used goes back by [`Connection::keep`].
+    /// Fills the front of `buffer` with the bytes stored before, then with one read into the rest of `buffer`, which grows if a
+    /// long packet needs it. [`Connection::keep`] stores what was not used.
     pub(crate) fn receive(&mut self, buffer: &mut Vec<u8>) -> io::Result<Received> {
         let known = self.incoming.len();
         if buffer.len() < known + READ_BYTES {
@@ -64,7 +64,7 @@ impl Connection {
         }
     }
 
-    /// Keeps the beginning of a packet for the next read.
+    /// Stores the beginning of a packet for the next read.
     pub(crate) fn keep(&mut self, rest: &[u8]) {
         self.incoming.clear();
         if rest.is_empty() {
@@ -74,7 +74,7 @@ impl Connection {
         }
     }
 
-    /// Where packets to be sent are appended.
+    /// The output buffer, to which packets are appended.
     #[inline]
     pub(crate) fn outgoing(&mut self) -> &mut Vec<u8> {
         &mut self.outgoing
@@ -86,17 +86,17 @@ impl Connection {
         self.outgoing.len() - self.written
     }
 
-    /// Has reading left something to be written, which TLS does?
+    /// Does the stream (TLS) have output of its own, and does a write not block?
     pub(crate) fn wants_flush(&self) -> bool {
         self.stream.wants_write() && !self.waits_to_write
     }
 
-    /// Is the socket full? Room is told of by the poll, so trying before is in vain.
+    /// Would a write block? The poll reports when the socket is writable again; an attempt before is useless.
     pub(crate) fn is_blocked(&self) -> bool {
         self.waits_to_write
     }
 
-    /// Writes what the socket takes, in one call where it takes all, and waits for room where it does not.
+    /// Writes what the socket accepts, in one call if it accepts all; otherwise the poll waits until the socket is writable.
     pub(crate) fn flush(&mut self, poll: &Poll, key: Key) -> io::Result<()> {
         while self.written < self.outgoing.len() {
             match self.stream.write(&self.outgoing[self.written..]) {
@@ -129,14 +129,14 @@ impl Connection {
         }
     }
 
-    /// Throws away what waits and makes closing reset the connection.
+    /// Discards the output; closing then resets the connection.
     pub(crate) fn cut(&mut self) -> io::Result<()> {
         self.outgoing.clear();
         self.written = 0;
         self.stream.reset_on_close()
     }
 
-    /// Throws away what waits and ends our direction; reading goes on.
+    /// Discards the output and closes the sending direction; reading continues.
     pub(crate) fn end_writing(&mut self) -> io::Result<()> {
         self.outgoing.clear();
         self.written = 0;

@@ -1,4 +1,4 @@
-//! Sockets without blocking: readiness, connections with their buffers, and a place to keep them. Both brokers stand on this.
+//! Non-blocking sockets: readiness, connections with their buffers, and a container for them. All the brokers use this.
 
 mod connection;
 mod listener;

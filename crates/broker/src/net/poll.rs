@@ -8,24 +8,24 @@ use pubmark_protocol::epoll::{Epoll, Interest};
 
 use super::slab::Key;
 
-/// Events of one wake-up at most; more wait for the next one.
+/// Most events of one wake-up; more wait for the next one.
 const EVENTS: usize = 512;
-/// Stands for the listener where a connection's key would be.
+/// Key of the listener, which no connection has.
 const LISTENER: u64 = u64::MAX;
 
-/// Asks the kernel which sockets are ready.
+/// Reports which sockets are ready.
 #[derive(Debug)]
 pub(crate) struct Poll(Epoll);
 
-/// What one wait found.
+/// The result of one wait.
 pub(crate) struct Events(pubmark_protocol::epoll::Events);
 
 /// A socket that is ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ready {
-    /// Somebody wants to connect.
+    /// A connection waits to be accepted.
     Listener,
-    /// A connection has something to read (or has ended), or room to write.
+    /// A connection is readable (or has ended), or writable.
     Connection { key: Key, readable: bool, writable: bool },
 }
 
@@ -43,7 +43,7 @@ impl Events {
         if event.key == LISTENER {
             return Some(Ready::Listener);
         }
-        // An error or a hang-up is found out by reading.
+        // A read reports an error or a hang-up.
         let (readable, writable) = (event.is_readable(), event.has_room());
         Some(Ready::Connection { key: Key::from_bits(event.key), readable, writable })
     }
@@ -62,7 +62,7 @@ impl Poll {
         self.0.add(socket, key.to_bits(), Interest::Read)
     }
 
-    /// Waits for things to read, and for room to write where that is wanted.
+    /// Polls for readability, and for writability if `writable`.
     pub(crate) fn change(&self, socket: RawFd, key: Key, writable: bool) -> io::Result<()> {
         let interest = if writable { Interest::ReadWrite } else { Interest::Read };
         self.0.change(socket, key.to_bits(), interest)

@@ -1,6 +1,6 @@
-//! Keeps values under keys that are never used for two values: an event for a connection that is gone finds nothing.
+//! A container whose keys are never reused: an event for a connection that has been removed finds nothing.
 
-/// Where a value is, and which of the values that were there it is.
+/// Index of a value, and the generation of that index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Key {
     index: u32,
@@ -8,12 +8,12 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    /// The key as epoll carries it.
+    /// The key as the value of an epoll event.
     pub(crate) fn to_bits(self) -> u64 {
         u64::from(self.generation) << 32 | u64::from(self.index)
     }
 
-    /// The key that epoll gave back.
+    /// The key from the value of an epoll event.
     pub(crate) fn from_bits(bits: u64) -> Key {
         Key { index: bits as u32, generation: (bits >> 32) as u32 }
     }
@@ -65,7 +65,7 @@ impl<T> Slab<T> {
             return None;
         }
         let value = entry.value.take()?;
-        // The largest generation is left out, so that no key has the bits that stand for the listener.
+        // The largest generation is left out, so that no key has the bits of the listener's.
         entry.generation = if entry.generation == u32::MAX - 1 { 0 } else { entry.generation + 1 };
         self.free.push(key.index);
         Some(value)

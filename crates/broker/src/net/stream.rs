@@ -10,22 +10,22 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection};
 
-/// Bytes handed to rustls at a time: it keeps a copy until the socket takes them.
+/// Bytes passed to rustls at a time: it stores a copy until the socket accepts them.
 const ENCRYPT_AT_ONCE_BYTES: usize = 64 * 1024;
 
-/// Why a server cannot speak TLS.
+/// Why a server cannot use TLS.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// A PEM file could not be read.
+    /// Reading a PEM file failed.
     #[error("failed to read `{path}`")]
     File {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error of the parser.
         #[source]
         source: rustls::pki_types::pem::Error,
     },
-    /// Certificate and key do not fit, or are of a kind that is not supported.
+    /// Certificate and key do not match, or are of an unsupported kind.
     #[error("certificate and key cannot be used")]
     Material(#[from] rustls::Error),
 }
@@ -40,7 +40,7 @@ impl ServerTls {
     /// Reads a certificate chain and its key from PEM files.
     ///
     /// # Errors
-    /// A [`TlsError`] that names the file or what does not fit.
+    /// A [`TlsError`] that names the file or what does not match.
     pub fn read(certificate: &Path, key: &Path) -> Result<ServerTls, TlsError> {
         let failed = |path: &Path| {
             let path = path.to_path_buf();
@@ -90,8 +90,8 @@ impl Stream {
         }
     }
 
-    /// Reads what fits; 0 at the end, `WouldBlock` where there is nothing. Less than the buffer's size does not mean that
-    /// nothing is left behind TLS: read until `WouldBlock` there ([`Stream::holds_back`]).
+    /// Reads as much as fits; 0 at the end, `WouldBlock` if there is nothing. With TLS, fewer bytes than the buffer's size do
+    /// not mean that nothing is left: read until `WouldBlock` ([`Stream::holds_back`]).
     pub(crate) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
             Stream::Plain(socket) => socket.read(buffer),
@@ -99,12 +99,12 @@ impl Stream {
         }
     }
 
-    /// Can bytes be waiting that the socket's readiness does not tell of?
+    /// Can bytes be available that the socket's readiness does not report?
     pub(crate) fn holds_back(&self) -> bool {
         matches!(self, Stream::Encrypted(_))
     }
 
-    /// Takes some of the bytes; `WouldBlock` where the socket takes none.
+    /// Accepts some of the bytes; `WouldBlock` if the socket accepts none.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Stream::Plain(socket) => socket.write(bytes),
@@ -112,7 +112,7 @@ impl Stream {
         }
     }
 
-    /// Are there bytes that were taken and have not reached the socket?
+    /// Are there accepted bytes that have not reached the socket?
     pub(crate) fn wants_write(&self) -> bool {
         match self {
             Stream::Plain(_) => false,
@@ -120,7 +120,7 @@ impl Stream {
         }
     }
 
-    /// Lets the socket take what [`Stream::write`] left.
+    /// Writes to the socket what [`Stream::write`] accepted.
     pub(crate) fn push(&mut self) -> io::Result<()> {
         match self {
             Stream::Plain(_) => Ok(()),
@@ -128,7 +128,7 @@ impl Stream {
         }
     }
 
-    /// Ends our direction in order.
+    /// Closes the sending direction in order.
     pub(crate) fn end_writing(&mut self) -> io::Result<()> {
         match self {
             Stream::Plain(socket) => socket.shutdown(Shutdown::Write),
@@ -168,11 +168,11 @@ impl Encrypted {
                 return Ok(0);
             }
             if let Err(error) = self.tls.process_new_packets() {
-                // The alert tells the peer why; the connection ends whether it arrives or not.
+                // The alert gives the peer the reason; the connection ends whether it arrives or not.
                 self.push().ok();
                 return Err(io::Error::new(io::ErrorKind::InvalidData, error));
             }
-            // The handshake answers by itself.
+            // The handshake produces its own output.
             self.push()?;
         }
     }
@@ -184,7 +184,7 @@ impl Encrypted {
         }
         let taken = self.tls.writer().write(&bytes[..bytes.len().min(ENCRYPT_AT_ONCE_BYTES)])?;
         self.push()?;
-        // Before the handshake ends rustls keeps only so much.
+        // Before the handshake ends rustls buffers a limited amount.
         if taken == 0 { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(taken) }
     }
 

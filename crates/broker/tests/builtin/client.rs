@@ -7,7 +7,7 @@ use std::time::Duration;
 use pubmark_model::qos::Qos;
 use pubmark_wire::mqtt::*;
 
-/// How long an expected packet may take; only a failing test waits so long.
+/// Timeout for an expected packet; only a failing test waits so long.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 pub struct Client {
@@ -41,7 +41,7 @@ impl Client {
         Client { socket, version, buffer: Vec::new() }
     }
 
-    /// Connects and expects to be accepted; true where the session was there.
+    /// Connects and expects to be accepted; true if the session was present.
     pub fn connect(address: SocketAddr, connect: &Connect<'_>) -> (Client, bool) {
         let mut client = Client::open(address, connect.version);
         client.send(&Packet::Connect(*connect));
@@ -109,7 +109,7 @@ impl Client {
         }
     }
 
-    /// The next packet, which must be a message: topic, payload, and what its head says.
+    /// The next packet, which must be a message: topic, payload, and the fields of its header.
     pub fn expect_message(&mut self) -> (String, Vec<u8>, Arrived) {
         self.expect(|packet| match packet {
             Packet::Publish(Publish { head, payload }) => {
@@ -128,7 +128,7 @@ impl Client {
         })
     }
 
-    /// Everything sent to us so far has been read: a ping's answer is the next packet.
+    /// Everything sent to us so far has been read: the response to a ping is the next packet.
     pub fn expect_silence(&mut self) {
         self.send(&Packet::Pingreq);
         self.expect(|packet| assert_eq!(packet, Packet::Pingresp));

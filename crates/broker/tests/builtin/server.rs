@@ -38,7 +38,7 @@ impl Server {
         self.address.port().to_string()
     }
 
-    /// Stops the broker and says what it counted.
+    /// Stops the broker and returns its counters.
     pub fn finish(mut self) -> Statistics {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.take().unwrap().join().unwrap()

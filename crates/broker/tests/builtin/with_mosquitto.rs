@@ -7,7 +7,7 @@ use pubmark_testing::assert_count_eq;
 
 use crate::server::Server;
 
-/// Whether the clients are installed; says so where they are not.
+/// Whether the clients are installed; otherwise reports a skip.
 fn have_clients() -> bool {
     let have = Command::new("mosquitto_sub").arg("--help").output().is_ok();
     if !have {
@@ -26,7 +26,7 @@ struct Subscriber {
 impl Subscriber {
     /// Starts mosquitto_sub and waits until its subscription was granted. It ends by itself after `count` messages.
     fn start(server: &Server, version: &str, count: usize, more: &[&str]) -> Subscriber {
-        // Line by line, or "Subscribed" would be seen when all is over.
+        // Line-buffered, otherwise "Subscribed" would be seen only at the end.
         let mut command = Command::new("stdbuf");
         command.args(["-oL", "mosquitto_sub", "-h", "127.0.0.1", "-p", &server.port()]);
         command.args(["-V", version, "-d", "-W", "20"]);
@@ -41,7 +41,7 @@ impl Subscriber {
         Subscriber { process, output }
     }
 
-    /// The messages it got: topic, level, retain flag, payload.
+    /// The messages it received: topic, level, retain flag, payload.
     fn finish(mut self) -> Vec<String> {
         let lines = self.output.lines().map(Result::unwrap);
         let messages = lines.filter_map(|line| line.strip_prefix("MESSAGE ").map(str::to_string)).collect();
@@ -117,7 +117,7 @@ fn retained_messages_wait_for_subscribers() {
         let subscriber = Subscriber::start(&server, version, 2, &["-t", &topic, "-q", "1"]);
         assert!(publish(&server, version, &["-t", &topic, "-q", "1", "-r", "-m", "now"]));
         assert_eq!(subscriber.finish(), [format!("{topic} 1 1 new"), format!("{topic} 1 0 now")]);
-        // An empty retained message clears the topic: only the one sent afterwards comes.
+        // An empty retained message clears the topic: only the one sent afterwards arrives.
         assert!(publish(&server, version, &["-t", &topic, "-q", "1", "-r", "-n"]));
         let subscriber = Subscriber::start(&server, version, 1, &["-t", &topic, "-q", "1"]);
         assert!(publish(&server, version, &["-t", &topic, "-q", "1", "-m", "later"]));
@@ -143,7 +143,7 @@ fn a_persistent_session_queues_what_was_missed() {
         assert_eq!(first.finish(), [format!("{topic} 1 0 awake")]);
         assert!(publish(&server, version, &["-t", &topic, "-q", "1", "-m", "asleep"]));
         assert!(publish(&server, version, &["-t", &topic, "-q", "0", "-m", "gone"]));
-        // What was queued may come before the subscription is answered, so it is not waited for here.
+        // Queued messages may arrive before the SUBACK, so it is not waited for here.
         let mut command = Command::new("mosquitto_sub");
         command.args(["-h", "127.0.0.1", "-p", &server.port(), "-V", version, "-W", "20", "-C", "1"]);
         let output = command.args(["-F", "%t %q %r %p"]).args(&session).output().unwrap();

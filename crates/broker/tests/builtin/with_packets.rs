@@ -1,4 +1,4 @@
-//! What mosquitto's clients cannot be made to do.
+//! Tests that mosquitto's clients cannot do.
 
 use pubmark_model::qos::Qos;
 use pubmark_testing::assert_count_eq;
@@ -33,7 +33,7 @@ fn a_message_at_qos_2_is_spread_once_however_often_it_comes() {
     assert_eq!(publisher.expect_ack(), (AckKind::Pubcomp, 9, 0));
     assert_eq!(subscriber.expect_message().1, b"x");
     subscriber.expect_silence();
-    // Released, the identifier stands for another message.
+    // Released, the identifier belongs to another message.
     publisher.publish(head("t", Qos::ExactlyOnce, Some(9)), b"y");
     assert_eq!(subscriber.expect_message().1, b"y");
 }
@@ -56,7 +56,7 @@ fn what_was_not_acknowledged_is_repeated_in_order_to_a_session_that_comes_back()
         publisher.publish(head("t", Qos::AtLeastOnce, Some(2)), b"b");
         let first = subscriber.expect_message().2.packet_id.unwrap();
         let second = subscriber.expect_message().2.packet_id.unwrap();
-        // The first message reaches the client, the second stays open.
+        // The first message reaches the client, the second stays unacknowledged.
         subscriber.ack(AckKind::Pubrec, first);
         assert_eq!(subscriber.expect_ack(), (AckKind::Pubrel, first, 0));
         drop(subscriber);
@@ -71,7 +71,7 @@ fn what_was_not_acknowledged_is_repeated_in_order_to_a_session_that_comes_back()
         drop(subscriber);
         let (mut subscriber, _) = Client::connect(server.address, &connect);
         subscriber.expect_silence();
-        // A clean start forgets.
+        // A clean start removes the session.
         let (mut subscriber, present) = Client::connect(server.address, &Connect { clean_start: true, ..connect });
         assert!(!present);
         publisher.publish(head("t", Qos::BestEffort, None), b"c");
@@ -110,7 +110,7 @@ fn limits_are_announced_and_kept() {
         assert_eq!((properties.maximum_packet_bytes(), properties.receive_maximum()), (Some(1_000), Some(1_024)));
         assert!(properties.assigned_client_id().is_some_and(|client_id| !client_id.is_empty()));
     });
-    // The header alone is enough to see that the packet is too large.
+    // The header alone shows that the packet is too large.
     client.send_bytes(&[0x30, 0xe8, 0x07]);
     assert_eq!(client.expect_end(), Some(reason::PACKET_TOO_LARGE));
 }
@@ -193,7 +193,7 @@ fn no_local_and_retain_options_are_kept() {
     other.publish(retained, b"again");
     let (_, payload, arrived) = client.expect_message();
     assert_eq!((payload.as_slice(), arrived.retain), (&b"again"[..], true));
-    // A subscription that was there gets no retained messages under `IfNew`; a new one does.
+    // An existing subscription gets no retained messages under `IfNew`; a new one does.
     client.subscribe(SubscribeRequest { retain_handling: RetainHandling::IfNew, ..quiet });
     client.expect_silence();
     other.subscribe(SubscribeRequest { retain_handling: RetainHandling::IfNew, ..quiet });
@@ -209,7 +209,7 @@ fn a_slow_subscriber_loses_counted_messages_at_qos_0_and_nobody_else_does() {
     quick.subscribe(SubscribeRequest::new("t", Qos::BestEffort));
     let mut publisher = Client::simple(server.address, Version::V311, "p");
     for _ in 0..400 {
-        // A round fits into the quick one's share even if its socket takes nothing, and it reads between rounds.
+        // A round fits into the fast client's queue even if its socket accepts nothing, and it reads between rounds.
         (0..10).for_each(|_| publisher.publish(head("t", Qos::BestEffort, None), &[7; 5_000]));
         (0..10).for_each(|_| drop(quick.expect_message()));
     }

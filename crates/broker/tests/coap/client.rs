@@ -1,4 +1,4 @@
-//! A broker in a thread, and clients that say and hear whole datagrams.
+//! A broker in a thread, and clients that send and receive whole datagrams.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use pubmark_broker::coap::{CoapBroker, CoapSettings, CoapStatistics};
 use pubmark_wire::coap::{Code, Kind, Message, Times, Writer, decode, encode_empty, encode_path, number};
 
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Long enough that what should not come would have come.
+/// Time within which an unexpected datagram would have arrived.
 const SILENCE: Duration = Duration::from_millis(100);
 
 /// A broker that runs; its times are a tenth of the standard's.
@@ -43,7 +43,7 @@ impl Running {
     }
 }
 
-/// What was heard.
+/// A received datagram.
 #[derive(Clone, Debug)]
 pub struct Heard(pub Vec<u8>);
 
@@ -97,7 +97,7 @@ impl Client {
         assert!(heard.is_err(), "{heard:?}");
     }
 
-    /// A request's bytes; `options` come behind the path, but for Observe.
+    /// A request's bytes; `options` come after the path, except for Observe.
     pub fn request(
         &mut self,
         kind: Kind,
@@ -117,7 +117,7 @@ impl Client {
         out
     }
 
-    /// Asks in a confirmable message and gives the answer.
+    /// Sends a confirmable request and returns the response.
     pub fn ask(&mut self, code: Code, topic: &str, options: &[(u16, &[u8])], payload: &[u8]) -> Heard {
         let request = self.request(Kind::Confirmable, code, topic, options, payload);
         self.say(&request);

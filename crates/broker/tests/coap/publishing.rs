@@ -1,4 +1,4 @@
-//! What is taken, what is refused, and what comes twice.
+//! Publications: accepted, refused, repeated.
 
 use pubmark_testing::assert_count_eq;
 use pubmark_wire::coap::{Block, Code, Kind, number};
@@ -13,7 +13,7 @@ fn a_topic_is_made_changed_and_read() {
     assert_eq!((client.put("a/b", b"one"), client.put("a/b", b"two")), (Code::CREATED, Code::CHANGED));
     let read = client.ask(Code::GET, "a/b", &[], b"");
     assert_eq!((read.code(), read.message().payload, read.observe()), (Code::CONTENT, &b"two"[..], None));
-    // `/.well-known/core` says where topics are.
+    // `/.well-known/core` lists where topics are.
     let mut out = Vec::new();
     let mut writer = pubmark_wire::coap::Writer::new(Kind::Confirmable, Code::GET, 7, &[], &mut out);
     writer.option(number::URI_PATH, b".well-known");

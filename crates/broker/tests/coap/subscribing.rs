@@ -1,4 +1,4 @@
-//! Who observes what, and how it is told.
+//! Subscriptions and their notifications.
 
 use pubmark_testing::assert_count;
 use pubmark_wire::coap::{Block, Code, Kind, number};
@@ -66,7 +66,7 @@ fn who_rejects_a_notification_observes_no_longer() {
     hears.observe("a");
     says.put("a", b"x");
     hears.say_empty(Kind::Reset, hears.hear().message().message_id);
-    // The broker has read the reset when it answers what came behind it.
+    // When the broker responds to this request it has read the reset before it.
     hears.ask(Code::GET, "a", &[], b"");
     says.put("a", b"y");
     hears.hears_nothing();
@@ -108,7 +108,7 @@ fn a_large_publication_is_fetched_as_it_was_whatever_comes_after_it() {
     let etag = first.message().options.get(number::ETAG);
     let second = hears.ask(Code::GET, "+", &[(number::BLOCK2, &[0x16])], b"");
     assert_eq!((second.message().payload, second.message().options.get(number::ETAG)), (&large[1_024..2_048], etag));
-    // The last one comes in a message of its own, and again until it is acknowledged.
+    // The last one comes in a message of its own, and is retransmitted until it is acknowledged.
     let request = hears.request(Kind::Confirmable, Code::GET, "+", &[(number::BLOCK2, &[0x26])], b"");
     hears.say(&request);
     assert_eq!(hears.hear().code(), Code::EMPTY);

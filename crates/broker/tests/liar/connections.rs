@@ -71,7 +71,7 @@ fn a_subscriber_that_was_cut_is_absent_until_it_subscribes_again() {
 
 #[test]
 fn a_persistent_subscriber_gets_what_it_missed_and_repetitions() {
-    // At QoS 1 a repetition is another copy; at QoS 2 its identifier gives it away.
+    // At QoS 1 a repetition is another copy; at QoS 2 its identifier shows that it is one.
     for (qos, further_copies) in [(Qos::AtLeastOnce, 2), (Qos::ExactlyOnce, 0)] {
         let stage = Stage::start("cut-subscriber message=2");
         let expiry = [Property::SessionExpiryInterval(60)];
@@ -148,7 +148,7 @@ fn copies_that_never_reached_the_socket_are_written_down() {
     let stage = Stage::start("");
     let subscriber = stage.subscriber(Qos::BestEffort);
     let mut publisher = stage.publisher();
-    // More than the sockets between take while nobody reads.
+    // More than the socket buffers accept while the client does not read.
     let large = vec![7; 1_000_000];
     for _ in 0..16 {
         publisher.publish(crate::stage::plain_head(), &large);

@@ -1,4 +1,4 @@
-//! The lying broker: each lie, what subscribers see of it, and what the journal lets an independent program work out.
+//! The lying broker: each lie, its effect on subscribers, and what an independent program can compute from the journal.
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
 #[path = "../builtin/client.rs"]

@@ -1,4 +1,4 @@
-//! The program around it.
+//! The lying broker's program.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! A lying broker on a thread of its own, and what its journal says afterwards.
+//! A lying broker on a thread of its own, and its journal afterwards.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -26,10 +26,10 @@ pub struct Stage {
     folder: tempfile::TempDir,
 }
 
-/// What was left when the broker had ended.
+/// What the broker left when it had ended.
 pub struct Ended {
     pub journal: String,
-    /// The books as the independent program works them out; `None` where Python is not installed.
+    /// The message accounting that the independent program computes; `None` if Python is not installed.
     pub figures: Option<BTreeMap<String, u64>>,
 }
 
@@ -96,7 +96,7 @@ impl Ended {
         assert_eq!(told, expected.iter().copied().collect(), "{}", self.journal);
     }
 
-    /// Time (ns) and fields behind the event's name, without checksum, of all lines of one event.
+    /// Time (ns) and fields after the event's name, without checksum, of all lines of one event.
     pub fn lines(&self, event: &str) -> Vec<(u64, Vec<&str>)> {
         let lines = self.journal.lines().map(|line| line.split(' ').collect::<Vec<_>>());
         let chosen = lines.filter(|fields| fields[2] == event);

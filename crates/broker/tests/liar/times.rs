@@ -1,4 +1,4 @@
-//! Lies that take time; the journal's times are held against the script.
+//! Lies that take time; the journal's times are compared with the script.
 
 use pubmark_model::qos::Qos;
 use pubmark_testing::assert_count_eq;
@@ -26,7 +26,7 @@ fn nothing_happens_while_the_broker_stands_still() {
     let mut subscriber = stage.subscriber(Qos::BestEffort);
     let mut publisher = stage.publisher();
     publish(&mut publisher, Qos::BestEffort, [1]);
-    // It answers until it stands still, and again afterwards.
+    // It responds until the stall begins, and again afterwards.
     let begin = std::time::Instant::now();
     let mut longest = std::time::Duration::ZERO;
     while begin.elapsed() < std::time::Duration::from_millis(600) {
@@ -40,7 +40,7 @@ fn nothing_happens_while_the_broker_stands_still() {
     ended.check(&[("sent", 2), ("expected", 2), ("delivered", 2)]);
     let (stalled_ns, _) = ended.lines("stalled")[0];
     assert!(stalled_ns - ended.lines("received")[0].0 >= 100 * MILLISECOND_NS);
-    // The ping before the stall may have been answered a moment before it began.
+    // The response to the ping before the stall may have come a moment before it began.
     assert!(longest >= std::time::Duration::from_millis(290), "{longest:?}");
 }
 

@@ -14,7 +14,7 @@ fn main() -> ExitCode {
     match served {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // The only way for a test to hear of it.
+            // A test reads the address from standard output; there is no other way to learn it.
             use std::io::Write;
             let _ = writeln!(std::io::stderr(), "builtin-broker: {error}");
             ExitCode::FAILURE

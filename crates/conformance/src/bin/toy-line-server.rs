@@ -1,4 +1,4 @@
-//! Server of the toy protocol of docs/how-to/add-a-protocol.md: `toy-line-server ADDRESS [MOST_BYTES]`. A thread a connection.
+//! Server of the toy protocol of docs/how-to/add-a-protocol.md: `toy-line-server ADDRESS [MOST_BYTES]`. One thread per connection.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -9,7 +9,7 @@ use pubmark_model::topic::TopicFilter;
 /// Where messages to a client are written, one at a time.
 type Writer = Arc<Mutex<TcpStream>>;
 
-/// Who subscribed to what: number of the connection, filter, where it is written to.
+/// All subscriptions: number of the connection, filter, and the writer of that connection.
 #[derive(Default)]
 struct Subscriptions(Mutex<Vec<(usize, TopicFilter, Writer)>>);
 
@@ -64,7 +64,7 @@ fn serve(number: usize, socket: TcpStream, most_bytes: usize, subscriptions: &Su
                 message.resize(front + length + 1, 0);
                 reader.read_exact(&mut message[front..])?;
                 for subscriber in subscriptions.of(topic) {
-                    // One that is gone is removed by its own thread.
+                    // A failed write is ignored: the thread of that connection removes it.
                     let _ = write(&subscriber, &message);
                 }
             }
@@ -81,7 +81,7 @@ fn main() -> io::Result<()> {
     for (number, socket) in TcpListener::bind(address)?.incoming().enumerate() {
         let (socket, subscriptions) = (socket?, Arc::clone(&subscriptions));
         std::thread::spawn(move || {
-            // A client that breaks the protocol loses its connection; nobody else has to know.
+            // A client that breaks the protocol loses its connection; other clients are not affected.
             let _ = serve(number, socket, most_bytes, &subscriptions);
             subscriptions.remove(number);
         });

@@ -1,4 +1,4 @@
-//! A Zenoh router for the suite, the library's own: `zenoh-router CONFIGURATION`. It ends by a signal.
+//! A Zenoh router for the suite, from the Zenoh library: `zenoh-router CONFIGURATION`. It runs until a signal ends it.
 
 use std::process::ExitCode;
 
@@ -12,7 +12,7 @@ fn main() -> ExitCode {
             std::thread::park();
         },
         Err(error) => {
-            // The only way for a test to hear of it.
+            // A test reads the address from standard output; there is no other way to learn it.
             use std::io::Write;
             let _ = writeln!(std::io::stderr(), "zenoh-router: {error}");
             ExitCode::FAILURE

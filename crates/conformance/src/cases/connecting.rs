@@ -1,4 +1,4 @@
-//! Connections that are not made, and why.
+//! Connection attempts that fail, and the cause that the adapter reports.
 
 use pubmark_protocol::clients::SessionConfig;
 use pubmark_protocol::endpoint::{Endpoint, Tls};
@@ -55,14 +55,14 @@ pub fn wrong_authority(target: &mut Target) {
     assert!(matches!(cause, Cause::Tls(_)), "{cause:?}");
     with("127.0.0.1", known).join(session("by-address"));
     with("other.example", None).join(session("any-certificate"));
-    // TLS to a listener that speaks none.
+    // TLS to a listener without TLS.
     let plain = target.server.endpoint(Listener::Plain).unwrap();
     let mut peer = target.peer_at(Endpoint { address: plain.address, ..target.endpoint() });
     let id = peer.clients.add_session(session("tls-to-plain"));
     peer.clients.connect(id, &mut peer.record);
     peer.linger(1_000);
     match &peer.record.causes(id)[..] {
-        // A server may wait for the end of what it takes for a line: the engine's time limit for connects ends that.
+        // A server may wait for the end of what it parses as a line: the engine's time limit for connects ends that.
         [] => {
             pubmark_testing::skip(format_args!("{} says nothing to a TLS hello", target.capabilities.name));
             assert_eq!(peer.record.connects(id), []);

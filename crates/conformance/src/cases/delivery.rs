@@ -1,4 +1,4 @@
-//! Messages arrive: every size, level, filter; the window is kept.
+//! Messages arrive: every size, level, filter; the in-flight window is respected.
 
 use pubmark_model::payload::HeaderPlace;
 use pubmark_model::qos::Qos;
@@ -12,7 +12,7 @@ use crate::recorder::{Event, Recorder};
 /// Smallest header, both sides of its change, both sides of the read buffer's size, a lidar scan, the largest.
 const SIZES: [u32; 10] = [16, 23, 24, 25, 1_000, 65_000, 65_536, 70_000, 1_200_000, 2_000_000];
 
-/// So many of them fit into any receive buffer at once.
+/// The first so many of [`SIZES`] fit into any receive buffer at once.
 const SURE_SIZES: usize = 8;
 
 pub fn every_size_at_every_level(target: &mut Target) {
@@ -20,7 +20,7 @@ pub fn every_size_at_every_level(target: &mut Target) {
         let mut peer = target.peer();
         let hears = peer.join(subscriber("sizes-in", "sizes", qos));
         let says = peer.join(publisher("sizes-out", "sizes", qos));
-        // Datagrams that nobody sends again: the first may be too early, and a thousand at once too many.
+        // Datagrams are not retransmitted: the first may be sent too early, and a thousand at once are too many.
         let unsure = qos == Qos::BestEffort && target.server.meets_late();
         if unsure {
             peer.meet(says);
@@ -37,7 +37,7 @@ pub fn every_size_at_every_level(target: &mut Target) {
         assert_count_eq!(arrived, sizes, "{qos:?}");
         assert_count!(peer.record.arrived.iter().all(|one| one.intact && !one.retained && one.header.publisher == 7));
         assert_count_eq!(peer.record.sequences(hears), (1..=sizes.len() as u32).collect::<Vec<_>>());
-        // A library that sends by itself may say so after the message has arrived.
+        // A client library that sends by itself may report the write after the message has arrived.
         peer.wait("all written", |record| record.written() == sizes.len());
         assert_granted(&peer.record, hears, qos);
         peer.linger(50);
@@ -50,7 +50,7 @@ pub fn a_header_beside_the_payload(target: &mut Target) {
     if target.capabilities.features.properties.is_none() {
         return pubmark_testing::skip(format_args!("messages of {} have no properties", target.capabilities.name));
     }
-    // Without room for a header in the payload, and in one packet or frame and in several.
+    // Payloads too small for a header, and a payload in one packet or frame and in several.
     const SIZES: [u32; 5] = [1, 15, 24, 1_000, 300_000];
     for qos in target.capabilities.qos() {
         let mut peer = target.peer();
@@ -76,7 +76,7 @@ pub fn a_header_beside_the_payload(target: &mut Target) {
     }
 }
 
-/// Below the smallest header down to nothing.
+/// Smaller than the smallest header, down to an empty payload.
 const BARE_SIZES: [u32; 4] = [15, 1, 0, 2];
 
 pub fn bare_payloads(target: &mut Target) {
@@ -211,7 +211,7 @@ pub fn the_window_is_kept(target: &mut Target) {
             assert_eq!(taken, WINDOW, "{qos:?}");
             peer.flush(says);
             let all = usize::from(WINDOW) * round;
-            // Writable comes with the first free place; the window is wholly free when a look finds nothing more to do.
+            // Writable is reported with the first free slot of the window; the window is empty when a poll finds nothing more to do.
             peer.wait("acknowledged", |record| record.acknowledged() == all);
             peer.wait("writable", |record| record.count(|event| *event == Event::Writable(says)) >= round);
             peer.linger(20);
@@ -220,7 +220,7 @@ pub fn the_window_is_kept(target: &mut Target) {
     }
     let mut peer = target.peer();
     let mut config = publisher("window-wide", "window", Qos::AtLeastOnce);
-    // So many that all of them are fewer bytes than wait for a socket at most.
+    // So many that all of them together have fewer bytes than the limit of bytes that wait for a socket.
     config.in_flight_window = 500;
     let says = peer.join(config);
     let allowed = peer.record.connects(says)[0].receive_maximum.unwrap_or(u16::MAX).min(500);

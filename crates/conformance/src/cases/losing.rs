@@ -1,4 +1,4 @@
-//! Connections that end without our asking.
+//! Connections that the client did not close itself.
 
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::SendOutcome;
@@ -11,7 +11,7 @@ use crate::recorder::Event;
 use crate::server::SMALL_PACKET_BYTES;
 
 pub fn killed_server(target: &mut Target) {
-    // Where there is no connection that breaks, the next ping finds that nobody listens.
+    // Without a connection that can break, the next ping finds that the server is gone.
     let mut peer = target.peer_with_keep_alive(1);
     let qos = target.acknowledged_level();
     let hears = peer.join(subscriber("killed-in", "killed", qos));
@@ -28,7 +28,7 @@ pub fn killed_server(target: &mut Target) {
     assert_eq!(peer.offer(says, 100), SendOutcome::WouldBlock);
     target.server.restart();
     let writable = peer.record.count(|event| *event == Event::Writable(says));
-    // The subscriber first: a publisher that filters for the system learns of a subscription some time after it was made.
+    // The subscriber connects first: a publisher that filters for the system learns of a subscription only some time after it was made.
     peer.connect(hears);
     peer.wait("subscribed", |record| record.count(|event| matches!(event, Event::Subscribed(..))) == 2);
     peer.connect(says);
@@ -37,7 +37,7 @@ pub fn killed_server(target: &mut Target) {
     peer.wait("arrived", |record| record.arrived.len() == 2);
 }
 
-/// Keep-alive of one second: the connection outlives a silence of three, and a server that is stopped is noticed.
+/// Keep-alive of one second: the connection survives three idle seconds, and a paused server is detected.
 pub fn silent_server(target: &mut Target) {
     let mut peer = target.peer_with_keep_alive(1);
     let hears = peer.join(subscriber("silent-in", "silent", Qos::BestEffort));
@@ -54,8 +54,8 @@ pub fn silent_server(target: &mut Target) {
     assert!(causes.len() == 1 && silent(&causes[0]), "{causes:?}");
 }
 
-/// Refused before it is sent where the server announces its limit; otherwise the server refuses the message or ends the
-/// connection.
+/// A message above the limit is refused before it is sent if the server announces its limit; otherwise the server refuses the
+/// message or closes the connection.
 pub fn too_large(target: &mut Target) {
     let mut peer = target.peer();
     let says = peer.join(publisher("too-large", "too-large", target.acknowledged_level()));

@@ -1,4 +1,4 @@
-//! Many clients at once, and what is left when they are gone.
+//! Many clients at once, and the sockets that are left after they disconnect.
 
 use pubmark_protocol::clients::{Goodbye, SessionConfig, SessionId};
 use pubmark_protocol::clock;
@@ -7,14 +7,14 @@ use pubmark_testing::assert_count_eq;
 use super::Target;
 use crate::peer::{Peer, publisher, subscriber};
 
-/// Sessions, where a client library holds so many; one in ten hears what the others publish.
+/// Sessions, where a client library supports so many; one in ten subscribes to what the others publish.
 const SESSIONS: u32 = 500;
 /// Sessions that connect at once.
 const AT_ONCE: usize = 20;
 /// Longest time that a client library may take to close all their connections.
 const CLOSED_WITHIN_NS: u64 = 20_000_000_000;
 
-/// All publish one message to one topic, all subscribers hear each; then all leave, and no socket is left.
+/// All publish one message to one topic and all subscribers receive each; then all disconnect, and no socket is left.
 pub fn many_to_many(target: &mut Target) {
     raise_descriptors();
     let level = target.acknowledged_level();
@@ -37,14 +37,14 @@ pub fn many_to_many(target: &mut Target) {
     peer.linger(50);
     for hearer in &hearers {
         let mut sequences = peer.record.sequences(*hearer);
-        // Publishers are apart from each other: their order is not promised.
+        // Publishers are independent: there is no order between messages of different publishers.
         sequences.sort_unstable();
         assert_count_eq!(sequences, (1..=publishers).collect::<Vec<_>>());
     }
     for session in hearers.into_iter().chain(sayers) {
         peer.leave(session, Goodbye::Graceful);
     }
-    // A library closes in its own time.
+    // A client library closes its sockets asynchronously.
     let deadline_ns = clock::monotonic_ns() + CLOSED_WITHIN_NS;
     while target.reads_itself() && sockets_to(address.port()) > before && clock::monotonic_ns() < deadline_ns {
         peer.linger(10);
@@ -52,7 +52,7 @@ pub fn many_to_many(target: &mut Target) {
     assert_eq!(sockets_to(address.port()), before, "sockets are left");
 }
 
-/// Connects publishers, some at once: a library that finds its peers by itself may take a quarter of a second for each.
+/// Connects publishers, several at once: a library that discovers its peers may take a quarter of a second for each.
 fn connect_all(peer: &mut Peer, configs: impl Iterator<Item = SessionConfig>) -> Vec<SessionId> {
     let mut sessions = vec![];
     for config in configs {
@@ -67,7 +67,7 @@ fn connect_all(peer: &mut Peer, configs: impl Iterator<Item = SessionConfig>) ->
     sessions
 }
 
-/// Waits until the last sessions that were begun are connected.
+/// Waits until the last sessions that started to connect are connected.
 fn wait_for_last(peer: &mut Peer, sessions: &[SessionId]) {
     let last = &sessions[sessions.len().saturating_sub(AT_ONCE)..];
     peer.wait("connected", |record| last.iter().all(|session| !record.connects(*session).is_empty()));
@@ -93,7 +93,7 @@ fn peer_port(descriptor: i32) -> Option<u16> {
     (found == 0 && i32::from(address.sin_family) == libc::AF_INET).then(|| u16::from_be(address.sin_port))
 }
 
-/// As many open files as the machine lets us have.
+/// Raises the limit of open files to the hard limit of the process.
 fn raise_descriptors() {
     // SAFETY: both calls get a valid rlimit.
     unsafe {

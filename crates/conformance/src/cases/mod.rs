@@ -27,7 +27,7 @@ pub struct Target {
     pub listener: Listener,
     /// The adapter's.
     pub capabilities: Capabilities,
-    /// Its sessions wait while their subscribers are at work.
+    /// Its sessions pause reading while their subscribers process a message.
     pub pauses: bool,
     /// Opens the adapter.
     open: Open,
@@ -49,7 +49,7 @@ impl Target {
         self.capabilities.offers(Qos::AtLeastOnce)
     }
 
-    /// Says that a case needs acknowledgements; true if there are none.
+    /// Reports that a case needs acknowledgements; true if there are none.
     pub fn has_no_acknowledgements(&self) -> bool {
         if !self.acknowledges() {
             pubmark_testing::skip(format_args!("{} acknowledges no messages", self.capabilities.name));
@@ -57,7 +57,7 @@ impl Target {
         !self.acknowledges()
     }
 
-    /// Waits until so many messages are the server's: acknowledged, or written where nothing is.
+    /// Waits until the server has so many messages: acknowledged, or written where nothing is acknowledged.
     pub fn settle(&self, peer: &mut Peer, count: usize) {
         let acknowledges = self.acknowledges();
         peer.wait("settled", |record| if acknowledges { record.acknowledged() } else { record.written() } == count);
@@ -85,18 +85,18 @@ impl Target {
         Peer::of_two(self.open, [self.endpoint(), hears], keep_alive_s)
     }
 
-    /// Waits until so many messages of a level are the server's.
+    /// Waits until the server has so many messages of a level.
     pub fn settle_at(&self, peer: &mut Peer, qos: Qos, count: usize) {
         let acknowledged = qos != Qos::BestEffort;
         peer.wait("settled", |record| if acknowledged { record.acknowledged() } else { record.written() } == count);
     }
 
-    /// Does a client library read the sockets, and keep what it sees of them to itself?
+    /// Does a client library read the sockets without reporting what it reads?
     pub fn reads_itself(&self) -> bool {
         self.capabilities.sent_means == SentMeans::HandedOver
     }
 
-    /// Where the adapter is to connect.
+    /// Endpoint to which the adapter connects.
     pub fn endpoint(&self) -> Endpoint {
         self.server.endpoint(self.listener).expect("the listener was there when the case began")
     }
@@ -106,9 +106,9 @@ impl Target {
 pub struct Case {
     /// What is expected, as a sentence.
     pub name: &'static str,
-    /// What the server must take.
+    /// What the server must accept.
     pub limits: Limits,
-    /// Tries it; panics if it is not so.
+    /// Runs the case; panics if the expectation is not met.
     pub run: fn(&mut Target),
 }
 
@@ -147,13 +147,13 @@ pub fn all() -> Vec<Case> {
     ]
 }
 
-/// Runs all cases; prints each with its outcome and fails if one failed. The same server serves cases with the same limits,
-/// unless a case took it down.
+/// Runs all cases; prints each with its outcome and fails if one failed. Cases with the same limits share a server, unless a
+/// case stopped it.
 pub fn run_all<C: Clients + 'static, S: Server + 'static>(capabilities: Capabilities, listener: Listener) {
     run_all_but::<C, S>(capabilities, listener, &[]);
 }
 
-/// Runs all cases but those named, each with the reason why not.
+/// Runs all cases except those named, each with the reason.
 pub fn run_all_but<C: Clients + 'static, S: Server + 'static>(
     capabilities: Capabilities,
     listener: Listener,
@@ -162,7 +162,7 @@ pub fn run_all_but<C: Clients + 'static, S: Server + 'static>(
     run_opened::<S>(any::open::<C>, C::PAUSES, capabilities, listener, left_out);
 }
 
-/// The same for clients that are not opened by their type alone.
+/// The same for clients that need more than their type to be opened.
 pub fn run_opened<S: Server + 'static>(
     open: Open,
     pauses: bool,
@@ -178,7 +178,7 @@ pub fn run_opened<S: Server + 'static>(
     run_over(&start, &format!("{} {listener:?}", capabilities.name), left_out);
 }
 
-/// Runs these cases alone, for an adapter that `reason` keeps from all others.
+/// Runs only these cases, for an adapter that cannot run the others because of `reason`.
 pub fn run_only<C: Clients + 'static, S: Server + 'static>(
     capabilities: Capabilities,
     listener: Listener,

@@ -1,4 +1,4 @@
-//! Requests and their answers.
+//! Requests and their replies.
 
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::{SendOutcome, SessionConfig, SessionId, SessionOptions, Subscription};
@@ -12,7 +12,7 @@ use super::Target;
 use crate::peer::{Peer, publisher, subscriber};
 use crate::recorder::{Asked, Event, Recorder};
 
-/// Sizes of requests and answers.
+/// Sizes of requests and replies.
 const SIZES: [u32; 4] = [24, 100, 5_000, 200_000];
 
 /// A session whose messages are requests.
@@ -25,7 +25,7 @@ fn requester(name: &str, topic: &str, qos: Qos) -> SessionConfig {
     }
 }
 
-/// A session that answers them.
+/// A session that replies to them.
 fn responder(topic: &str, qos: Qos) -> SessionConfig {
     SessionConfig {
         options: SessionOptions { replies_at: Some(qos), ..SessionOptions::default() },
@@ -40,7 +40,7 @@ fn has_no_requests(target: &Target) -> bool {
     target.capabilities.features.requests.is_none()
 }
 
-/// Answers a request with as many bytes as it had, waiting for room as long as it takes.
+/// Replies to a request with as many bytes as it had; waits while sending would block.
 fn answer(peer: &mut Peer, asked: &Asked, qos: Qos, number: u32) {
     let answer = OutgoingReply {
         to: ReplyTo { address: &asked.address, correlation: &asked.correlation },
@@ -82,7 +82,7 @@ pub fn answers_name_their_requests(target: &mut Target) {
         peer.wait("all requests", |record| record.asked.len() == count);
         let asked = std::mem::take(&mut peer.record.asked);
         assert!(asked.iter().all(|one| one.session == responder && !one.address.is_empty()), "{asked:?}");
-        // The last one first: an answer is known by what it names, not by its place.
+        // In reverse order: a reply belongs to the request that its correlation names, whatever the order.
         for (number, one) in (0..).zip(asked.iter().rev()) {
             answer(&mut peer, one, qos, number);
         }
@@ -138,7 +138,7 @@ pub fn a_request_that_nobody_hears_has_no_answer(target: &mut Target) {
     let mut peer = target.peer();
     let level = target.capabilities.levels[0].qos;
     if target.capabilities.features.subscribers_listen {
-        // Somebody has to be there for a requester to connect to; it listens to something else.
+        // A requester needs a peer to connect to; this responder subscribes to something else.
         peer.join(responder("requests/other", level));
     }
     let asks = peer.join(requester("asks-in-vain", "requests/unheard", level));
@@ -149,6 +149,6 @@ pub fn a_request_that_nobody_hears_has_no_answer(target: &mut Target) {
         Event::Acknowledged(session, token, Err(_)) => Some((*session, *token)),
         _ => None,
     });
-    // Some systems say so at once; then of this request.
+    // Some systems report a missing responder at once; the report must then name this request.
     assert_count!(refusals.is_empty() || refusals == [(asks, Token { publication: 0, sequence: 1 })], "{refusals:?}");
 }

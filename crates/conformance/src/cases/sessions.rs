@@ -1,4 +1,4 @@
-//! What sessions keep when their connection ends.
+//! What sessions retain when their connection ends.
 
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::{Goodbye, SessionConfig};
@@ -10,7 +10,7 @@ use crate::peer::{Peer, publisher, subscriber};
 use crate::recorder::Event;
 
 fn keeping(config: SessionConfig, listener: impl std::fmt::Debug, name: &str) -> SessionConfig {
-    // The sessions of both listeners and both versions live in one server.
+    // All listeners and versions share the sessions of one server.
     SessionConfig { persistent: true, client_id: format!("{}-{listener:?}-{name}", config.client_id).into(), ..config }
 }
 
@@ -44,7 +44,7 @@ pub fn persistent_gets_what_it_missed(target: &mut Target) {
         peer.wait("what it missed", |record| record.arrived.len() >= MISSED as usize);
         let mut sequences = peer.record.sequences(hears);
         if target.capabilities.features.redelivers_behind {
-            // The server may have heard of the end of the connection after the first of them.
+            // The server may have noticed the end of the connection only after the first of them.
             sequences.sort_unstable();
         }
         assert_count_eq!(sequences, (1..=MISSED).collect::<Vec<_>>());
@@ -101,7 +101,7 @@ pub fn sent_again(target: &mut Target) {
         let config = publisher(client_id, client_id, qos);
         let says = peer.join(keeping(config, target.listener, target.capabilities.name));
         for _ in 0..COUNT {
-            // The answers are not read before the connection is cut.
+            // The acknowledgements are not read before the connection is cut.
             assert_eq!(peer.offer(says, 70_000), pubmark_protocol::clients::SendOutcome::Accepted);
             peer.flush(says);
         }
@@ -140,7 +140,7 @@ pub fn lost_session(target: &mut Target) {
     let sessions = target.capabilities.persistent_sessions;
     let kept = sessions.then(|| {
         let highest = target.capabilities.qos().last().expect("it offers a level");
-        // It listens, too: a server that keeps nothing for a session that only publishes has nothing to lose.
+        // It subscribes, too: a server may store nothing for a session that only publishes, and then there is nothing to lose.
         let subscriptions = subscriber("lost-kept", "lost-kept", Qos::AtLeastOnce).subscriptions;
         let config = SessionConfig { subscriptions, ..publisher("lost-kept", "lost", highest) };
         peer.join(keeping(config, target.listener, target.capabilities.name))

@@ -1,4 +1,4 @@
-//! Groups of sessions that share what comes.
+//! Groups of sessions that share the messages of a subscription.
 
 use pubmark_protocol::clients::{SessionConfig, SessionOptions};
 use pubmark_testing::{assert_count, assert_count_eq};
@@ -16,7 +16,7 @@ pub fn each_message_goes_to_one_member(target: &mut Target) {
     }
     for qos in target.capabilities.qos() {
         let mut peer = target.peer();
-        // Of its own: a server may take a moment to notice that the members of the last level are gone.
+        // A group name for each level: a server may take a moment to notice that the members of the last level are gone.
         let group = format!("workers-{}", qos.level()).into();
         let options = SessionOptions { shared: Some(group), ..SessionOptions::default() };
         let members: Vec<_> = (0..3)

@@ -1,4 +1,4 @@
-//! The times in headers and events.
+//! The timestamps in headers and events.
 
 use pubmark_protocol::clock;
 use pubmark_testing::assert_count_eq;
@@ -49,7 +49,7 @@ pub fn stamps_are_in_order(target: &mut Target) {
     assert!(stamped > COUNT / 2, "{stamped} of {COUNT} messages have the kernel's stamp");
 }
 
-/// Nobody reads for 20 ms while ten messages come: the first of them must show it, by the upper bound.
+/// The adapter does not read for 20 ms while ten messages arrive: the receive lateness of the first must be at least that.
 pub fn a_reader_held_up(target: &mut Target) {
     const HELD_UP_NS: u64 = 20_000_000;
     const COUNT: usize = 10;
@@ -72,7 +72,7 @@ pub fn a_reader_held_up(target: &mut Target) {
     assert!(bound_ns > HELD_UP_NS / 2, "receive lateness is bounded by {bound_ns} ns, too little to be true");
     let last = &reader.record.arrived[COUNT - 1];
     if last.at_ns == first.at_ns {
-        // The stamp of a read of a stream belongs to its last message; datagrams have one each.
+        // The kernel's timestamp of a read of a stream belongs to its last message; each datagram has its own.
         assert!(first.kernel_ns.is_none_or(|first_ns| Some(first_ns) < last.kernel_ns), "one stamp for two messages");
     }
 }

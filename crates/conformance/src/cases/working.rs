@@ -1,4 +1,4 @@
-//! Subscribers that take their time over each message.
+//! Subscribers with a processing time for each message.
 
 use pubmark_protocol::clock;
 use pubmark_testing::assert_count_eq;
@@ -6,7 +6,7 @@ use pubmark_testing::assert_count_eq;
 use super::Target;
 use crate::peer::{publisher, subscriber};
 
-/// More than one read of a socket brings, and more than a server sends unacknowledged.
+/// More than one read of a socket returns, and more than a server sends without acknowledgements.
 const COUNT: u32 = 60;
 const PAYLOAD_BYTES: u32 = 4_000;
 
@@ -33,7 +33,7 @@ pub fn one_at_a_time(target: &mut Target) {
             let due_ns = clock::monotonic_ns();
             peer.record.at_work = false;
             peer.clients.resume(slow, due_ns, &mut peer.record);
-            // What waited was not late before the subscriber was done.
+            // The wait for the subscriber's own processing does not count as receive lateness.
             let next = peer.record.arrived.iter().rfind(|one| one.session == slow).filter(|_| peer.record.at_work);
             if let Some(next) = next.filter(|_| done < COUNT as usize) {
                 assert!(next.empty_at_ns.is_some_and(|at_ns| at_ns >= due_ns), "{qos:?}: {next:?} after {due_ns}");
@@ -46,7 +46,7 @@ pub fn one_at_a_time(target: &mut Target) {
     }
 }
 
-/// What the server says meanwhile, answers to pings too, lies unread: that is no silence of the server's.
+/// What the server sends in that time, ping responses included, is not read: the adapter must not take that for a silent server.
 pub fn a_long_time(target: &mut Target) {
     if !target.pauses {
         return pubmark_testing::skip(format_args!("clients over {} read on all the while", target.capabilities.name));
@@ -59,7 +59,7 @@ pub fn a_long_time(target: &mut Target) {
     peer.send(says, PAYLOAD_BYTES);
     peer.send(says, PAYLOAD_BYTES);
     peer.wait("the first message", |record| record.sequences(slow).len() == 1);
-    // Longer than a silence of two keep-alives, after which a server that says nothing has gone.
+    // Longer than two keep-alive intervals, after which a silent server counts as gone.
     peer.linger(3_500);
     assert!(peer.record.causes(slow).is_empty(), "{:?}", peer.record.causes(slow));
     peer.record.at_work = false;

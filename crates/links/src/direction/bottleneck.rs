@@ -19,7 +19,7 @@ struct Service<P> {
 }
 
 /// The queue and the packet in service. Ends of service are computed from the scheduled end before, never from the time
-/// at which somebody looked, so the rate is exact however late that is.
+/// of the call, so the rate is exact however late that is.
 #[derive(Debug)]
 pub struct Bottleneck<P> {
     rate: Option<Rate>,
@@ -47,7 +47,7 @@ impl<P> Bottleneck<P> {
         self.high_water_bytes
     }
 
-    /// Takes a packet at `now_ns`; gives it back if there is no rate to wait for (`Ok`) or no room (`Err`).
+    /// Queues a packet at `now_ns`; returns it if there is no rate to wait for (`Ok`) or no buffer space (`Err`).
     pub fn take(&mut self, now_ns: u64, held: Queued<P>) -> Result<Option<Queued<P>>, Queued<P>> {
         let Some(rate) = self.rate else { return Ok(Some(held)) };
         if self.service.is_none() {
@@ -94,7 +94,7 @@ impl<P> Bottleneck<P> {
         if rate.is_none() { self.empty() } else { Vec::new() }
     }
 
-    /// Gives back all that is in it, oldest first.
+    /// Returns all queued packets, oldest first.
     pub fn empty(&mut self) -> Vec<Queued<P>> {
         self.waiting_bytes = 0;
         self.service.take().map(|service| service.held).into_iter().chain(self.waiting.drain(..)).collect()

@@ -19,14 +19,14 @@ impl Tally {
         self.bytes += bytes;
     }
 
-    /// Takes one away that was added.
+    /// Subtracts one that was added.
     #[inline]
     pub(crate) fn remove(&mut self, bytes: u64) {
         self.packets -= 1;
         self.bytes -= bytes;
     }
 
-    /// What came since `earlier`, an older state of the same tally.
+    /// What was added since `earlier`, an older state of the same tally.
     pub fn since(self, earlier: Tally) -> Tally {
         Tally { packets: self.packets.wrapping_sub(earlier.packets), bytes: self.bytes.wrapping_sub(earlier.bytes) }
     }
@@ -42,15 +42,15 @@ pub struct Counters {
     pub duplicated: Tally,
     /// Left the link: what was received.
     pub delivered: Tally,
-    /// Lost as the conditions ask.
+    /// Lost as configured by the conditions.
     pub lost: Tally,
     /// Lost because the link was down.
     pub lost_down: Tally,
     /// Did not fit into the queue of the rate.
     pub queue_dropped: Tally,
-    /// Dropped because the emulator may hold no more bytes: nobody asked for it, a run in which it happens is invalid.
+    /// Dropped because the emulator's buffer is full: no condition requires it, so a run in which it happens is invalid.
     pub overflowed: Tally,
-    /// On the link now: in the queue, in service, or under way.
+    /// On the link now: in the queue, in service, or in flight.
     pub waiting: Tally,
     /// Packets sent ahead, without their delay.
     pub sent_ahead: u64,

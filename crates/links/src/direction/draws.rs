@@ -14,7 +14,7 @@ pub struct Draws {
     duplicate: Stream,
     jitter: Stream,
     reorder: Stream,
-    /// Is the Gilbert–Elliott chain in its bad state? Unknown until the first packet that asks.
+    /// Is the Gilbert–Elliott chain in its bad state? Unknown until the first packet that needs it.
     bad: Option<bool>,
 }
 
@@ -40,7 +40,7 @@ impl Draws {
         }
     }
 
-    /// Is packet `number` lost? Asked once for each, in order.
+    /// Is packet `number` lost? Called once for each, in order.
     pub fn is_lost(&mut self, number: u64, loss: Loss) -> bool {
         match loss {
             Loss::None => false,
@@ -69,7 +69,7 @@ impl Draws {
         chance > 0.0 && self.reorder.unit(copy) < chance
     }
 
-    /// How long copy `copy` is under way, ns.
+    /// How long copy `copy` is in flight, ns.
     pub fn delay_ns(&self, copy: u64, delay: &Delay) -> u64 {
         if delay.jitter_ns == 0 {
             return delay.mean_ns;

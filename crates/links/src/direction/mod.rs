@@ -1,5 +1,5 @@
-//! One direction of a link on virtual time: what happens to each packet, and when. No clock is read and nothing is sent
-//! here; whoever owns a [`Direction`] gives it packets with the time and takes out what is due.
+//! One direction of a link on virtual time: what happens to each packet, and when. No clock is read and nothing is sent here;
+//! the owner of a [`Direction`] passes in packets with the time and takes out those that are due.
 //!
 //! In this order: down or lost → duplicated → queued for the rate → delayed, or sent ahead.
 
@@ -33,7 +33,7 @@ struct Queued<P> {
     in_ns: u64,
 }
 
-/// A packet under way, ordered by when it is due, then by when it came.
+/// A packet in flight, ordered by due time, then by arrival.
 #[derive(Debug)]
 struct UnderWay<P> {
     due_ns: u64,
@@ -66,14 +66,14 @@ impl<P> Ord for UnderWay<P> {
     }
 }
 
-/// What became of a packet that was given to a direction.
+/// Result of passing a packet to a direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// Nothing holds it up: this many copies leave now. They are counted as delivered.
     Through(u8),
     /// It is on the link and comes out of [`Direction::pop`].
     Queued,
-    /// It is lost or was dropped; the counters say why.
+    /// It is lost or was dropped; the counters have the reason.
     Gone,
 }
 
@@ -86,7 +86,7 @@ pub struct Departure<P> {
     pub bytes: u64,
     /// When it came, ns.
     pub in_ns: u64,
-    /// When it was to leave, ns; never after the time at which it was asked for.
+    /// Its departure time, ns; never after the time of the call.
     pub due_ns: u64,
 }
 
@@ -146,14 +146,14 @@ impl<P: Clone> Direction<P> {
         self.change(now_ns, conditions);
     }
 
-    /// While cut, nothing gets through, whatever the conditions say.
+    /// While cut, nothing gets through, whatever the conditions are.
     pub fn cut(&mut self, now_ns: u64, cut: bool) {
         self.advance(now_ns);
         self.cut = cut;
         self.change(now_ns, self.conditions);
     }
 
-    /// Takes a packet of `bytes` at `now_ns`. `room_bytes` is how much more may be held, of all directions together.
+    /// Accepts a packet of `bytes` at `now_ns`. `room_bytes` is the free buffer space of all directions together.
     /// `packet` is called if it is to be held.
     pub fn input(&mut self, now_ns: u64, bytes: u64, room_bytes: u64, packet: impl FnOnce() -> P) -> Fate {
         self.advance(now_ns);
@@ -268,7 +268,7 @@ impl<P: Clone> Direction<P> {
         self.changed_ns = self.changed_ns.max(now_ns);
         self.conditions = conditions;
         if self.is_down() {
-            // What waits at a link that breaks is lost with it; what is under way has already passed it.
+            // What waits at a link that breaks is lost with it; what is in flight has already passed it.
             for held in self.bottleneck.empty() {
                 self.counters.lost_down.add(held.bytes);
                 self.release(held.bytes);

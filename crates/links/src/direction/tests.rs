@@ -98,7 +98,7 @@ fn the_queue_holds_its_bytes_and_not_one_more() {
     let counters = link.counters();
     assert_eq!(counters.queue_dropped, Tally { packets: 2, bytes: 501 });
     assert_eq!(counters.queue_high_water_bytes, 1_500);
-    // The first packet is sent at 500 ms: 500 B of room.
+    // The first packet is sent at 500 ms: then 500 B of the buffer are free.
     assert_eq!(link.input(SECOND / 2 - 1, 500, ROOM, || 0), Fate::Gone);
     assert_eq!(link.input(SECOND / 2, 500, ROOM, || 0), Fate::Queued);
     assert_eq!(drain(&mut link).last(), Some(&(0, 5 * SECOND / 2)));

@@ -1,7 +1,7 @@
 //! The kernel's own emulation, `netem`, as a request: what `tc qdisc replace dev … root netem …` would send.
 //!
-//! Names and layouts are those of linux/pkt_sched.h; what the kernel makes of them is in net/sched/sch_netem.c. It does not do
-//! all that links can ask for: [`impossible`] names what is refused, [`differences`] what it does in another way.
+//! Names and layouts are those of linux/pkt_sched.h; the kernel's implementation is net/sched/sch_netem.c. It does not support
+//! all conditions of links: [`impossible`] names what is refused, [`differences`] what it does in another way.
 
 use pubmark_model::link::{Conditions, Delay, Distribution, Link, Loss};
 
@@ -32,17 +32,17 @@ pub const ETHERNET_HEADER: u64 = 14;
 
 /// netem's limit counts packets, ours bytes: a queue holds as many packets as it would hold of this size,
 const LARGEST_PACKET: u64 = 1_500;
-/// and as many are under way as could be of this one.
+/// and as many are in flight as could be of this one.
 const SMALLEST_PACKET: u64 = 64;
 
-/// Packets that may be under way where there is no rate, and so no queue.
+/// Packets that may be in flight where there is no rate, and so no queue.
 const NO_LIMIT: u32 = 1_000_000;
 
 /// Widest uniform jitter: the kernel doubles it in a 32-bit number (sch_netem.c, `tabledist`).
 const WIDEST_JITTER_NS: u64 = (u32::MAX / 2) as u64;
 
-/// A request that puts `conditions` on the outgoing side of interface `index`, in place of what was there. Every
-/// attribute is sent each time: the kernel keeps what a change leaves out.
+/// A request that sets `conditions` on the outgoing side of interface `index`, and replaces earlier ones. Every attribute is
+/// sent each time: the kernel does not change attributes that a request leaves out.
 pub fn request(index: u32, conditions: &Conditions) -> Message {
     let flags = libc::NLM_F_REPLACE | libc::NLM_F_CREATE;
     let message = Message::new(libc::RTM_NEWQDISC, flags, &queue_part(index));
@@ -78,7 +78,7 @@ pub fn impossible(conditions: &Conditions) -> Option<&'static str> {
     .find_map(|(cannot, why)| cannot.then_some(why))
 }
 
-/// Refuses links of which a step cannot be carried out; the error says why and what would be possible.
+/// Refuses links with a step that is not supported; the error states why and what would be possible.
 pub fn refuse(links: &[Link]) -> Result<(), LinkError> {
     for link in links {
         let why = link.up.iter().chain(&link.down).find_map(|step| impossible(&step.conditions));
@@ -89,7 +89,7 @@ pub fn refuse(links: &[Link]) -> Result<(), LinkError> {
     Ok(())
 }
 
-/// What the kernel's emulation does in another way than `conditions` say; a run with it says so.
+/// How the kernel's emulation differs from `conditions`; a run with it reports these differences.
 pub fn differences(conditions: &Conditions) -> Vec<&'static str> {
     [
         (
@@ -128,7 +128,7 @@ fn options(conditions: &Conditions) -> Vec<u8> {
         .concat()
 }
 
-/// Packets that fit: those in the queue of the rate, the one in service, and those under way at that rate.
+/// Packets that fit: those in the queue of the rate, the one in service, and those in flight at that rate.
 fn limit(conditions: &Conditions) -> u32 {
     let Some(rate) = conditions.rate else { return NO_LIMIT };
     let under_way_ns = conditions.delay.mean_ns.saturating_add(conditions.delay.jitter_ns.saturating_mul(4));

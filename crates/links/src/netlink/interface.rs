@@ -19,8 +19,8 @@ const OPERATIONAL: u8 = 6;
 /// Where `rtmsg` has the type of a route.
 const ROUTE_TYPE: usize = 7;
 
-/// Longest wait for an interface that was taken up or an address that was given, and how often it is looked at. The kernel does it in the background: in less
-/// than a millisecond mostly, in up to a second where it has much to do.
+/// Longest wait for an interface that was set up or an address that was assigned, and the interval of the checks. The kernel does it
+/// in the background: usually in less than a millisecond, under load in up to a second.
 const LIMIT: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_micros(500);
 
@@ -68,7 +68,7 @@ pub struct Route {
 /// What an interface counted, in packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InterfaceCounters {
-    /// Given to whoever reads the interface: what the namespace sent.
+    /// Handed to the code that reads the interface: what the namespace sent.
     pub sent_packets: u64,
     /// The same in bytes.
     pub sent_bytes: u64,
@@ -76,7 +76,7 @@ pub struct InterfaceCounters {
     pub received_packets: u64,
     /// The same in bytes.
     pub received_bytes: u64,
-    /// Packets that the namespace sent and that nobody read in time: lost, though nobody asked for it.
+    /// Packets that the namespace sent and that were not read in time: a loss that no condition requires.
     pub sent_dropped: u64,
     /// Packets written to the interface that the namespace did not take.
     pub received_dropped: u64,
@@ -117,8 +117,8 @@ impl Netlink {
         }
     }
 
-    /// Sets packet size and queue length of an interface and keeps IPv6 from giving it an address by itself, which
-    /// would bring router solicitations.
+    /// Sets packet size and queue length of an interface and prevents IPv6 from assigning an address automatically, which would
+    /// cause router solicitations.
     pub fn prepare(&mut self, index: u32, mtu: u32, queue_packets: u32) -> Result<(), LinkError> {
         let message = Message::new(libc::RTM_NEWLINK, 0, &interface_part(index, 0, 0))
             .number(libc::IFLA_MTU, mtu)
@@ -134,14 +134,14 @@ impl Netlink {
                 })
             },
         );
-        // Without IPv6 there is nothing to keep from it.
+        // Without IPv6 there is nothing to prevent.
         match self.request(String::new, message) {
             Err(LinkError::Refused { .. }) | Ok(()) => Ok(()),
             Err(error) => Err(error),
         }
     }
 
-    /// Takes an interface up.
+    /// Sets an interface up.
     pub fn up(&mut self, index: u32) -> Result<(), LinkError> {
         let up = libc::IFF_UP as u32;
         self.request(
@@ -150,8 +150,8 @@ impl Netlink {
         )
     }
 
-    /// Waits until an interface that was taken up passes packets: one of a pair has its queue attached only after the kernel has
-    /// noticed the other end, and drops without a word what is sent before that.
+    /// Waits until an interface that was set up passes packets: one of a pair has its queue attached only after the kernel has
+    /// noticed the other end, and silently drops what is sent before that.
     pub fn wait_until_operational(&mut self, index: u32) -> Result<(), LinkError> {
         let what = || format!("see interface {index} pass packets within {LIMIT:?}");
         wait_until(what, || {
@@ -176,8 +176,9 @@ impl Netlink {
         if address.is_ipv6() { self.wait_until_local(address) } else { Ok(()) }
     }
 
-    /// Waits until packets to an address of ours are taken in. The kernel adds the route for it in the background, also where
-    /// no duplicates are looked for (`addrconf_dad_work`); until then an address can be bound, and what is sent to it is dropped.
+    /// Waits until packets to an address of ours are received. The kernel adds the route for it in the background, also without
+    /// duplicate address detection (`addrconf_dad_work`); until then an address can be bound, and what is sent to it is
+    /// dropped.
     fn wait_until_local(&mut self, address: IpAddr) -> Result<(), LinkError> {
         let what = || format!("see the address {address} in use within {LIMIT:?}");
         let mut part = [0; 12];

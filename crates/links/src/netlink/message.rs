@@ -8,7 +8,7 @@ const HEADER: usize = 16;
 /// An attribute that has attributes in it (`NLA_F_NESTED`).
 const NESTED: u16 = 1 << 15;
 
-/// The attribute of a refusal that says why in words (linux/netlink.h: NLMSGERR_ATTR_MSG).
+/// The attribute of an error with its reason as text (linux/netlink.h: NLMSGERR_ATTR_MSG).
 const EXPLANATION: u16 = 1;
 
 /// A request being built.
@@ -28,7 +28,7 @@ impl Message {
         Message { bytes, kind, flags: flags as u16 | libc::NLM_F_REQUEST as u16 }
     }
 
-    /// The same, with the wish for an answer.
+    /// The same, with the flag that requests a response.
     pub fn acknowledged(mut self) -> Message {
         self.flags |= libc::NLM_F_ACK as u16;
         self
@@ -91,8 +91,8 @@ fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
 }
 
-/// The kernel's answer to request `sequence` in what was read: the body of a message, empty for a yes, the error of a
-/// no. `None` if it is not there.
+/// The kernel's response to request `sequence` in what was read: the body of a message, empty for an acknowledgement, or the
+/// error. `None` if it is not there.
 pub fn answer(mut bytes: &[u8], sequence: u32) -> Option<io::Result<Vec<u8>>> {
     loop {
         let length = u32_at(bytes, 0)? as usize;

@@ -16,7 +16,7 @@ pub(crate) use queue::fixed_part as queue_part;
 
 use crate::error::LinkError;
 
-/// Bytes of the largest answer that is read at once; the kernel's own tools use as much.
+/// Bytes of the largest response that is read at once; the kernel's own tools use as much.
 const ANSWER_BYTES: usize = 32 * 1024;
 
 /// A socket to the kernel. It talks about the namespace in which it was opened, from whichever thread it is used.
@@ -37,7 +37,7 @@ impl Netlink {
         }
         // SAFETY: the descriptor was just made and has no other owner.
         let socket = unsafe { OwnedFd::from_raw_fd(descriptor) };
-        // The kernel says in words what it does not like (since Linux 4.12); it answers at once, so a second is a lot.
+        // The kernel returns the reason as text (since Linux 4.12); it responds at once, so a second is a lot.
         let one: libc::c_int = 1;
         let wait = libc::timeval { tv_sec: 1, tv_usec: 0 };
         option(&socket, libc::SOL_NETLINK, libc::NETLINK_EXT_ACK, &one);
@@ -50,7 +50,7 @@ impl Netlink {
         self.exchange(message.acknowledged()).map(drop).map_err(|error| LinkError::refused(what(), error))
     }
 
-    /// Sends a request and returns the body of the one answer.
+    /// Sends a request and returns the body of the one response.
     pub fn ask(&mut self, what: impl FnOnce() -> String, message: Message) -> Result<Vec<u8>, LinkError> {
         self.exchange(message).map_err(|error| LinkError::refused(what(), error))
     }

@@ -11,7 +11,7 @@ use crate::error::LinkError;
 const PEER: u16 = 1;
 
 /// Hardware address of every end, a local one. With the same address on all of them and without ARP (IFF_NOARP), a packet that
-/// is sent to the interface's own address is the peer's, so that nobody has to be asked who is where.
+/// is sent to the interface's own address is the peer's, so no address resolution is needed.
 const HARDWARE_ADDRESS: [u8; 6] = [2, 0, 0, 0, 0, 1];
 
 impl Netlink {
@@ -36,8 +36,8 @@ impl Netlink {
         self.request(|| format!("make the interfaces `{name}` and `{peer}` (veth)"), message)
     }
 
-    /// Makes an end of a pair behave like a wire between two machines: no ARP, no multicast (nothing is to be said that nobody
-    /// sends), and each packet by itself rather than up to 64 KB of them as one.
+    /// Makes an end of a pair behave like a wire between two machines: no ARP, no multicast (no packets besides those of
+    /// applications), and each packet by itself rather than up to 64 KB of them as one.
     pub fn as_wire(&mut self, index: u32) -> Result<(), LinkError> {
         let (no_arp, multicast) = (libc::IFF_NOARP as u32, libc::IFF_MULTICAST as u32);
         let part = interface_part(index, no_arp, no_arp | multicast);

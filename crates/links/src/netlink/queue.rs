@@ -48,7 +48,7 @@ impl Netlink {
     /// The queue of interface `index` now.
     pub fn queue(&mut self, index: u32) -> Result<QueueCounters, LinkError> {
         let what = || format!("read the queue of interface {index}");
-        // Without NLM_F_ECHO the kernel tells listeners of the change that it takes the question for, and not who asked.
+        // Without NLM_F_ECHO the kernel notifies listeners of the change, but not the sender of the request.
         let message = Message::new(libc::RTM_GETQDISC, libc::NLM_F_ECHO, &fixed_part(index));
         let answer = self.ask(what, message)?;
         QueueCounters::from_answer(&answer)

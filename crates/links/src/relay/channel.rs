@@ -1,4 +1,4 @@
-//! Messages between the relay and who uses it, each with a socket if need be.
+//! Messages between the relay and its user, each with a socket if needed.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 
 use super::LARGEST_MESSAGE;
 
-/// Room for one descriptor among the control messages, aligned as the kernel's headers are.
+/// Buffer for one descriptor among the control messages, aligned as the kernel's headers are.
 #[repr(C, align(8))]
 struct Control([u8; 64]);
 
@@ -18,7 +18,7 @@ struct Control([u8; 64]);
 /// The process has no descriptors left.
 pub fn pair() -> io::Result<[OwnedFd; 2]> {
     let mut ends = [0; 2];
-    // SAFETY: room for two descriptors; the result is checked before they become owned.
+    // SAFETY: space for two descriptors; the result is checked before they become owned.
     let made =
         unsafe { libc::socketpair(libc::AF_UNIX, libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC, 0, ends.as_mut_ptr()) };
     if made < 0 {

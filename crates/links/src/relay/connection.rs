@@ -1,4 +1,4 @@
-//! A client's connection and the one that was opened for it: bytes of either go to the other.
+//! A client's connection and the one that was opened for it: bytes of either are forwarded to the other.
 
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, AsRawFd};
@@ -8,7 +8,7 @@ use pubmark_protocol::socket::TcpSocket;
 
 use super::turn::{Turn, Way};
 
-/// Reads of one way in a turn; a flood must not keep the other connections from their turn.
+/// Most reads of one direction in a turn; a flood must not block the other connections.
 const READS: usize = 8;
 
 /// One of the two sockets.
@@ -17,7 +17,7 @@ struct Side {
     socket: TcpSocket,
     /// A read may find something.
     readable: bool,
-    /// A write may find room.
+    /// A write may succeed.
     has_room: bool,
     /// Its peer has ended the stream, or will have: reads go on to the end.
     ending: bool,
@@ -26,10 +26,11 @@ struct Side {
 /// What came from one side for the other.
 #[derive(Debug, Default)]
 struct Flow {
-    /// Read, and not taken by the other side yet: nothing more is read until it is.
+    /// Read, and not accepted by the other side yet: nothing more is read until it is.
     held: Vec<u8>,
     at: usize,
-    /// The other side had no room: what the kernel has received since waited for that, until a read has emptied the socket.
+    /// A write to the other side would have blocked: what the kernel has received since waited for that, until a read has emptied the
+    /// socket.
     was_held: bool,
     /// The stream's end was read.
     ended: bool,
@@ -46,7 +47,7 @@ pub enum State {
     HasMore,
     /// Both ways have ended, or one side is gone.
     Over,
-    /// The system did not take it.
+    /// The system did not accept it.
     Refused,
 }
 
@@ -58,7 +59,7 @@ pub struct Connection {
     connecting: bool,
 }
 
-/// Writes once; 0 where there is no room.
+/// Writes once; 0 if it would block.
 fn write(socket: &TcpSocket, bytes: &[u8]) -> io::Result<usize> {
     loop {
         match socket.write(bytes) {
@@ -70,14 +71,14 @@ fn write(socket: &TcpSocket, bytes: &[u8]) -> io::Result<usize> {
 }
 
 impl Connection {
-    /// Of a client that was taken, and the socket that is being connected for it.
+    /// For an accepted client, and the socket that is being connected for it.
     pub fn new(client: TcpSocket, system: TcpSocket) -> Connection {
-        // A write to the system finds room when the connection is made.
+        // The socket to the system becomes writable when the connection is made.
         let side = |socket, has_room| Side { socket, readable: false, has_room, ending: false };
         Connection { sides: [side(client, true), side(system, false)], flows: Default::default(), connecting: true }
     }
 
-    /// epoll said something of one side.
+    /// epoll reported an event of one side.
     pub fn ready(&mut self, side: usize, event: Event) {
         let side = &mut self.sides[side];
         side.readable |= event.is_readable();
@@ -85,7 +86,7 @@ impl Connection {
         side.ending |= event.has_ended();
     }
 
-    /// Carries what is there.
+    /// Forwards the bytes that have arrived.
     pub fn serve(&mut self, buffer: &mut [u8], ways: &mut [Way; 2], turn: &mut Turn) -> State {
         if self.connecting {
             let system = &self.sides[1];
@@ -121,7 +122,7 @@ impl Connection {
         self.sides.iter().for_each(|side| drop(side.socket.close_by_reset()));
     }
 
-    /// Carries one way; says whether more is there that this turn does not carry.
+    /// Forwards one direction; returns whether there is more that this turn does not forward.
     fn carry(&mut self, from: usize, buffer: &mut [u8], way: &mut Way, turn: &mut Turn) -> io::Result<bool> {
         let [client, system] = &mut self.sides;
         let (source, sink) = if from == 0 { (client, system) } else { (system, client) };

@@ -1,4 +1,4 @@
-//! Datagrams: each client that sends some gets a socket of its own towards the system, so that answers find their way back.
+//! Datagrams: each client that sends some gets a socket of its own towards the system, so that responses find their way back.
 
 use std::collections::HashMap;
 use std::io;
@@ -43,8 +43,8 @@ impl Exchange {
         self.socket.as_fd()
     }
 
-    /// Carries datagrams of clients, as many as one call reads; a new client's socket is to be watched. Says whether there may
-    /// be more, and of how many there was no socket for their client.
+    /// Forwards datagrams of clients, as many as one call reads; a new client's socket must be polled. Returns whether there
+    /// may be more, and for how many the client got no socket.
     pub fn up(&mut self, way: &mut Way, turn: &mut Turn, watch: Watch<'_>) -> (bool, u64) {
         let count = read(&mut self.read, &self.socket);
         let mut refused = 0;
@@ -69,7 +69,7 @@ impl Exchange {
         (count == AT_A_TIME, refused)
     }
 
-    /// Carries datagrams of the system to one client, as many as one call reads. Says whether there may be more.
+    /// Forwards datagrams of the system to one client, as many as one call reads. Returns whether there may be more.
     pub fn down(&mut self, number: usize, way: &mut Way, turn: &mut Turn) -> bool {
         let Some((client, socket)) = self.peers.get(number) else { return false };
         let count = read(&mut self.read, socket);
@@ -94,7 +94,7 @@ impl Exchange {
     }
 }
 
-/// A socket on the machine's own network that hears the system alone.
+/// A socket on the machine's own network that receives from the system only.
 fn towards(to: SocketAddr) -> io::Result<UdpSocket> {
     let any: IpAddr = if to.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
     let socket = UdpSocket::bind((any, 0))?;
@@ -104,7 +104,7 @@ fn towards(to: SocketAddr) -> io::Result<UdpSocket> {
     Ok(socket)
 }
 
-/// Datagrams that one call reads. An error is of one datagram, an answer to one that found nobody, and not of the socket.
+/// Datagrams that one call reads. An error is about one datagram that found no bound socket, and not about this socket.
 fn read(room: &mut Datagrams, socket: &UdpSocket) -> usize {
     room.read(socket.as_fd()).unwrap_or(0)
 }

@@ -1,4 +1,4 @@
-//! The relay as those see it who use it.
+//! The interface of the relay for its users.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
@@ -8,18 +8,18 @@ use super::{Counts, Request, Response, channel};
 use crate::error::LinkError;
 use crate::namespace::Namespace;
 
-/// Longest wait for an answer: names are looked up and addresses tried meanwhile.
+/// Longest wait for a response: the relay resolves names and tries addresses in that time.
 const ANSWER_WITHIN_S: libc::time_t = 20;
-/// Connections that may wait to be taken: a fleet comes in bursts.
+/// Queue of connections that are not accepted yet: many clients may connect at once.
 const BACKLOG: libc::c_int = 4_096;
 
 /// What the relay could not do.
 #[derive(Debug, thiserror::Error)]
 pub enum RelayError {
-    /// It has ended, or does not answer.
+    /// It has ended, or does not respond.
     #[error("the relay between the links and the system does not answer")]
     Gone(#[source] io::Error),
-    /// It said no.
+    /// It refused.
     #[error("{0}")]
     Refused(String),
     /// The sockets that clients connect to could not be made.
@@ -78,7 +78,7 @@ impl Relay {
     /// Lets clients reach `to` at `address` inside `core`: connections and datagrams, at the same port.
     ///
     /// # Errors
-    /// The port is taken there, or the relay is gone.
+    /// The port is in use there, or the relay is gone.
     pub fn listen(&self, core: &Namespace, address: IpAddr, to: SocketAddr) -> Result<SocketAddr, RelayError> {
         let (listener, socket, at) = core.enter(|| sockets(address, to.port()))??;
         self.hand_over(&Request::Stream { to }, listener.into())?;
@@ -122,8 +122,8 @@ impl Relay {
             Ok(Some((answer, _))) => Ok(answer),
             Ok(None) => Err(RelayError::Gone(io::ErrorKind::UnexpectedEof.into())),
             Err(error) => {
-                // An answer that comes later must not be taken for that of the next request.
-                // SAFETY: numbers only; it fails where the channel is closed already.
+                // A later response must not be taken for that of the next request.
+                // SAFETY: numbers only; it fails if the channel is closed already.
                 unsafe { libc::shutdown(self.channel.as_raw_fd(), libc::SHUT_RDWR) };
                 Err(RelayError::Gone(error))
             }
@@ -138,7 +138,7 @@ fn unexpected(answer: Response) -> RelayError {
     }
 }
 
-/// What clients connect and send to: at the system's own port, or another where that is taken by another endpoint's.
+/// The address for clients: with the system's own port, or another if that is in use by another endpoint.
 fn sockets(address: IpAddr, port: u16) -> Result<(TcpListener, UdpSocket, SocketAddr), LinkError> {
     let refused = |error| LinkError::refused(format!("listen at {address} for a relay"), error);
     let listener = TcpListener::bind((address, port)).or_else(|_| TcpListener::bind((address, 0))).map_err(refused)?;

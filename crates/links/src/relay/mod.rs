@@ -33,7 +33,7 @@ const LARGEST_MESSAGE: usize = 256 * 1024;
 enum Request {
     /// The address of a host, looked up on the machine's own network.
     Resolve { host: String, port: u16 },
-    /// Connect to a system once, to see whether it takes connections.
+    /// Connect to a system once, to check whether it accepts connections.
     Try { to: SocketAddr },
     /// Carry connections to the listening socket that comes with this to `to`.
     Stream { to: SocketAddr },
@@ -41,11 +41,11 @@ enum Request {
     Datagrams { to: SocketAddr },
     /// Give up everything that is carried, and listen no more.
     Forget,
-    /// Tell the counts.
+    /// Return the counters.
     Count,
 }
 
-/// The relay's answer to a [`Request`].
+/// The relay's response to a [`Request`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 enum Response {
     Address(SocketAddr),
@@ -59,7 +59,7 @@ enum Response {
 pub struct Carried {
     /// Bytes.
     pub bytes: u64,
-    /// Reads that found bytes; each is a sample of [`Carried::added`] unless the other side had no room for it.
+    /// Reads that found bytes; each is a sample of [`Carried::added`] unless a write to the other side would have blocked.
     pub reads: u64,
     /// Time from the kernel's receipt of the last byte of a read to when that byte was handed to the other side's kernel.
     pub added: Lateness,
@@ -70,7 +70,7 @@ pub struct Carried {
 /// What the relay has counted since it started.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
-    /// Connections taken, and peers that sent datagrams.
+    /// Connections accepted, and peers that sent datagrams.
     pub connections: u64,
     /// Connections that the system did not take, or for which the relay had no descriptor or port left.
     pub refused: u64,
@@ -78,8 +78,8 @@ pub struct Counts {
     pub up: Carried,
     /// From the system to clients.
     pub down: Carried,
-    /// Longest that a byte was held, ns, since the last time that counts were told: from the look of the loop before which it was not
-    /// there to the end of the turn that carried it. Time for which the receiver had no room is the receiver's and not in it.
+    /// Longest time that the relay delayed a byte, ns, since the counters were last read: from the poll before which it was not there to
+    /// the end of the turn that forwarded it. Time for which the receiver would block is the receiver's and not included.
     pub longest_held_ns: u64,
     /// CPU time, ns.
     pub cpu_ns: u64,

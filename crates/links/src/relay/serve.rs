@@ -17,7 +17,7 @@ use super::{Counts, Request, Response};
 
 /// Below the emulator of links (20), which brings what the relay carries, and above the engine's shards (10).
 const PRIORITY: libc::c_int = 15;
-/// Room of a read: no datagram is longer, and a stream of large messages takes few reads.
+/// Bytes of a read: no datagram is longer, and a stream of large messages needs few reads.
 const BUFFER: usize = 256 * 1024;
 /// Descriptors that are ready at once, at most; the others follow with the next turn.
 const EVENTS: usize = 256;
@@ -25,10 +25,10 @@ const EVENTS: usize = 256;
 /// Longest wait for a system to take a connection, before any run.
 const TAKEN_WITHIN: Duration = Duration::from_secs(5);
 
-/// Looks an address up on the machine's own network; what it says is for people.
+/// Resolves an address on the machine's own network; the error is text for people.
 pub type Resolve = fn(&str, u16) -> Result<SocketAddr, String>;
 
-/// What a key of epoll stands for.
+/// Meaning of a key of epoll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Key {
     Channel,
@@ -181,7 +181,7 @@ impl Serving {
         }
     }
 
-    /// Carries what is there of a connection or a socket of datagrams.
+    /// Forwards what has arrived on a connection or a socket of datagrams.
     fn carry(&mut self, key: Key) {
         let Serving { buffer, ways, turn, .. } = self;
         let more = match key {
@@ -225,7 +225,7 @@ impl Serving {
         }
     }
 
-    /// Takes connections that wait, and opens one to the system for each.
+    /// Accepts waiting connections, and opens one to the system for each.
     fn take(&mut self, number: usize) -> io::Result<()> {
         loop {
             // It may have been forgotten since epoll named it.
@@ -234,11 +234,11 @@ impl Serving {
                 Ok((client, _)) => client,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE)) => {
-                    // Left waiting it would be told of again and again.
+                    // Otherwise it would be reported again and again.
                     self.spare = None;
                     let client = listener.accept();
                     self.spare = spare();
-                    // Without a descriptor the kernel says so of an empty queue as well.
+                    // Without a free descriptor the kernel returns this error for an empty queue as well.
                     let Ok((client, _)) = client else { return Ok(()) };
                     self.refuse(client);
                     continue;
@@ -286,7 +286,7 @@ impl Serving {
         }
     }
 
-    /// Answers one request; `false` when nobody asks any more.
+    /// Responds to one request; `false` when the user of the relay is gone.
     fn answer(&mut self) -> io::Result<bool> {
         let Some((request, socket)) = channel::receive(self.channel.as_fd())? else { return Ok(false) };
         let answer = match (request, socket) {

@@ -25,9 +25,9 @@ impl Way {
     }
 }
 
-/// The relay's loop turns: it looks what is there, waits if there is nothing, then carries everything. Bytes that are there at the first
-/// look came after the look before. Where it waited, they came after this turn's, and the first one woke it: the kernel's earliest stamp
-/// says when; what such a turn does not find came later than that.
+/// The relay's loop runs in turns: it polls, waits if nothing is ready, then forwards everything. Bytes that are there at the
+/// first poll arrived after the poll before. If it waited, they arrived after this turn's poll, and the first one woke it: the
+/// kernel's earliest timestamp has that time; what such a turn does not find arrived later.
 #[derive(Debug)]
 pub struct Turn {
     wall: WallOffset,
@@ -57,8 +57,8 @@ impl Turn {
         }
     }
 
-    /// A turn begins. `looked_ns` is before its look, and `waited` says that there was nothing then; `has_more` that the turn before left
-    /// bytes behind, which have waited since its own.
+    /// A turn begins. `looked_ns` is before its poll, and `waited` is whether nothing was ready then; `has_more` whether the
+    /// turn before left bytes, which have waited since its own.
     pub fn begin(&mut self, looked_ns: u64, waited: bool, has_more: bool) {
         let before_ns = std::mem::replace(&mut self.found_ns, looked_ns);
         self.since_ns = match (has_more, waited) {
@@ -75,8 +75,8 @@ impl Turn {
         self.wrote = true;
     }
 
-    /// A read found bytes, the last of which the kernel received at `stamp_realtime_ns`, and they were handed on; without the stamp
-    /// where that is not known, or where they waited for room on the other side.
+    /// A read found bytes, the last of which the kernel received at `stamp_realtime_ns`, and they were forwarded; without the
+    /// timestamp if it is unknown, or if the other side would have blocked.
     pub fn carried(&mut self, way: &mut Way, stamp_realtime_ns: Option<u64>) {
         self.wrote = true;
         let Some(stamp) = stamp_realtime_ns else { return };
@@ -88,7 +88,7 @@ impl Turn {
 
     /// Everything that the turn carries is carried.
     pub fn end(&mut self) {
-        // Without a stamp, nothing says how long it took to wake up.
+        // Without a timestamp, the delay of the wake-up is unknown.
         let first_ns = self.woke_ns.map(|woke| self.earliest_ns.map_or(woke, |first| first.clamp(self.since_ns, woke)));
         self.found_ns = first_ns.unwrap_or(self.found_ns);
         if self.wrote {
@@ -97,7 +97,7 @@ impl Turn {
         }
     }
 
-    /// The longest that bytes were held, ns, since this was asked last.
+    /// The longest delay of bytes, ns, since the last call.
     pub fn take_longest_ns(&mut self) -> u64 {
         std::mem::take(&mut self.longest_ns)
     }

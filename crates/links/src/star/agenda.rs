@@ -20,8 +20,8 @@ impl Agenda {
         Agenda { heap: BinaryHeap::new(), planned: vec![NEVER; directions] }
     }
 
-    /// Direction `direction` has something to do at `next_ns`. A time later than the planned one changes nothing:
-    /// looked at early, the direction says again when it wants to be seen.
+    /// Direction `direction` has something to do at `next_ns`. A time later than the planned one changes nothing: checked
+    /// early, the direction returns again when it must be checked.
     pub fn plan(&mut self, direction: usize, next_ns: Option<u64>) {
         let Some(next_ns) = next_ns else { return };
         if next_ns < self.planned[direction] {
@@ -30,7 +30,7 @@ impl Agenda {
         }
     }
 
-    /// The direction that is due by `now_ns`; whoever takes it plans it again.
+    /// The direction that is due by `now_ns`; the caller plans it again.
     pub fn take_due(&mut self, now_ns: u64) -> Option<usize> {
         while let Some(Reverse((at_ns, direction))) = self.heap.peek().copied() {
             if at_ns > now_ns {

@@ -38,7 +38,7 @@ pub struct Passage<'a> {
 
 /// Sees every packet that passes a link, in the emulator's thread: what it does delays packets.
 pub trait Observer: Send + 'static {
-    /// Is there anything to see it? A constant, so that watching costs nothing where nobody does.
+    /// Is there an observer? A constant, so that it costs nothing without one.
     const WATCHES: bool = true;
 
     /// A packet passed a direction.
@@ -50,7 +50,7 @@ pub trait Observer: Send + 'static {
     }
 }
 
-/// Nobody watches.
+/// No observer.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Unobserved;
 
@@ -142,7 +142,7 @@ impl<O: Observer> Emulator<O> {
             .iter()
             .enumerate()
             .flat_map(|(group, link)| {
-                // Two groups may have links of one name: the number keeps their draws apart.
+                // Two groups may have links of one name: the number makes their draws independent.
                 let name = format!("{group}/{}", link.name);
                 [(Way::Up, &link.up), (Way::Down, &link.down)]
                     .map(|(way, steps)| Direction::new(steps.clone(), seed, &name, way))
@@ -166,7 +166,7 @@ impl<O: Observer> Emulator<O> {
         &self.ports
     }
 
-    /// Ends it; the interfaces stay up as long as they are kept.
+    /// Ends it; the interfaces remain as long as their handles exist.
     pub fn into_ports(self) -> Vec<File> {
         self.ports
     }
@@ -176,7 +176,7 @@ impl<O: Observer> Emulator<O> {
         self.agenda.next_ns()
     }
 
-    /// Does what a caller asked for.
+    /// Executes a command of a caller.
     pub fn command(&mut self, command: Command) {
         let now_ns = clock::monotonic_ns();
         match command {
@@ -220,7 +220,7 @@ impl<O: Observer> Emulator<O> {
         }
     }
 
-    /// Shows the counters that changed to whoever looks.
+    /// Publishes the counters that changed.
     pub fn publish(&mut self) {
         for (index, changed) in self.changed.iter_mut().enumerate() {
             if std::mem::take(changed) {
@@ -280,8 +280,8 @@ impl<O: Observer> Emulator<O> {
         let due_ns = times.due_ns.unwrap_or(times.in_ns);
         let out_ns = match (O::WATCHES, way, target) {
             (false, ..) => 0,
-            // What goes on over another link leaves this one when it was to: nothing lies between the two. What comes by multicast
-            // to the core as well is a little later there than this says.
+            // A packet that is forwarded to another link leaves this one now: there is no delay between the two. Multicast
+            // packets to the core leave a little later there than recorded here.
             (true, Way::Up, Target::One(AddressOwner::Group(_)) | Target::Everyone) => due_ns,
             (true, ..) => clock::monotonic_ns(),
         };
@@ -328,7 +328,7 @@ impl<O: Observer> Emulator<O> {
         }
     }
 
-    /// Calls a direction, and keeps the sums and the agenda up to date.
+    /// Calls a direction, and updates the sums and the agenda.
     fn with<T>(&mut self, index: usize, call: impl FnOnce(&mut Direction<Flight>) -> T) -> T {
         let direction = &mut self.directions[index];
         let before = direction.held_bytes();

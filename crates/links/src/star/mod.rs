@@ -51,13 +51,13 @@ impl LinkCounters {
 /// Packets that no link carried.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Strays {
-    /// What kernels say to find neighbours and routers (IPv6 neighbour and multicast listener discovery, IGMP).
+    /// Packets of kernels that discover neighbours and routers (IPv6 neighbour and multicast listener discovery, IGMP).
     pub noise: u64,
-    /// To an address that nobody in the plan has, or to the sender itself.
+    /// To an address that is not in the plan, or to the sender itself.
     pub unroutable: u64,
     /// Neither IPv4 nor IPv6, or too short to be.
     pub malformed: u64,
-    /// The receiver's kernel did not take them. Nobody asked for that: a run in which it happens is invalid.
+    /// The receiver's kernel did not accept them. No condition requires that: a run in which it happens is invalid.
     pub not_taken: u64,
 }
 

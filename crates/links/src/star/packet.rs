@@ -7,11 +7,11 @@ use crate::addresses::{AddressOwner, place};
 /// What a packet is to the emulator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Destination {
-    /// To somebody.
+    /// To one address (unicast).
     One(AddressOwner),
     /// To a multicast group.
     Everyone,
-    /// Talk of kernels among themselves that TUN interfaces have no use for.
+    /// Packets between kernels that TUN interfaces do not need.
     Noise,
     /// To an address outside of the plan.
     Nowhere,

@@ -1,4 +1,4 @@
-//! The emulator's thread: started, asked, watched, ended.
+//! The emulator's thread: start, commands, state, end.
 
 use std::fs::File;
 use std::io;
@@ -20,10 +20,10 @@ use crate::error::LinkError;
 use crate::lateness::SharedLateness;
 use crate::namespace::spawn;
 
-/// Above the engine's shards (10): a sender that waits for its packets to be carried must not keep them from it.
+/// Above the engine's shards (10): a sender that waits for its packets to be forwarded must not take the CPU from it.
 const PRIORITY: libc::c_int = 20;
 
-/// Name of the thread; the kernel keeps 15 bytes.
+/// Name of the thread; the kernel stores 15 bytes.
 const NAME: &str = "pubmark-links";
 
 /// Descriptors that are ready at once, at most; the others follow with the next wait.
@@ -96,7 +96,7 @@ pub(crate) struct Setting {
     pub seed: u64,
     /// What may be held, of all links together.
     pub most_held_bytes: u64,
-    /// Ask for SCHED_FIFO.
+    /// Use SCHED_FIFO.
     pub realtime: bool,
 }
 
@@ -127,7 +127,7 @@ impl Star {
             prepare(&own_shared, setting.realtime);
             let Setting { links, seed, most_held_bytes, .. } = setting;
             let emulator = Emulator::new(ports, &links, seed, most_held_bytes, Arc::clone(&own_shared), observer);
-            // Nobody waits any more if the start was given up.
+            // The receiver is gone if the start was given up.
             let _ = ready.send(());
             let result = run(emulator, &own_shared, &own_waker, &receiver);
             own_shared.final_cpu_ns.store(clock::thread_cpu_ns().max(1), Ordering::Release);
@@ -140,14 +140,14 @@ impl Star {
         Ok(star)
     }
 
-    /// Asks the thread for something; it does it at once.
+    /// Sends a command to the thread, which executes it at once.
     pub fn command(&self, command: Command) -> Result<(), LinkError> {
         self.commands.send(command).map_err(|_| LinkError::Stopped { reason: "its thread has ended".to_owned() })?;
         self.wake();
         Ok(())
     }
 
-    /// Is the thread still at work?
+    /// Is the thread still running?
     pub fn is_running(&self) -> bool {
         self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
     }
@@ -183,7 +183,7 @@ impl Star {
 
 impl Drop for Star {
     fn drop(&mut self) {
-        // An error here was there for `end` and `is_running` to tell.
+        // `end` and `is_running` have reported this error already.
         let _ = self.end();
     }
 }
@@ -193,8 +193,8 @@ fn prepare(shared: &Shared, realtime: bool) {
     // SAFETY: numbers alone, of which zero is one; musl has more of them than glibc.
     let mut parameters: libc::sched_param = unsafe { std::mem::zeroed() };
     parameters.sched_priority = PRIORITY;
-    // SAFETY: numbers only, and a live sched_param; 0 names the calling thread. Without the right to SCHED_FIFO the
-    // thread runs as it is, and says so.
+    // SAFETY: numbers only, and a live sched_param; 0 names the calling thread. Without the right to SCHED_FIFO the thread
+    // keeps its priority, and reports that.
     unsafe {
         // The default slack of 50 µs would be added to every wait.
         libc::prctl(libc::PR_SET_TIMERSLACK, 1, 0, 0, 0);

@@ -1,13 +1,13 @@
-//! What was asked, what was measured, and whether they agree.
+//! The requested value, the measured value, and whether they agree.
 
 use std::fmt;
 
 use crate::Way;
 
-/// What is checked.
+/// The property that is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Property {
-    /// Mean time under way, ns, with what the packet takes at the rate.
+    /// Mean time in flight, ns, with what the packet takes at the rate.
     Delay,
     /// Share of packets lost.
     Loss,
@@ -37,7 +37,7 @@ pub enum Outcome {
 pub struct Check {
     /// What.
     pub property: Property,
-    /// What the conditions say, in the property's unit.
+    /// The value of the conditions, in the property's unit.
     pub asked: f64,
     /// What the probes found; `None` if they found nothing sound.
     pub measured: Option<f64>,
@@ -65,7 +65,7 @@ impl Check {
         Check { property, asked, measured: Some(measured), least, most, packets, outcome }
     }
 
-    /// What is checked, what was asked, and what was measured, each with its unit.
+    /// The property, the requested and the measured value, each with its unit.
     pub fn words(&self) -> [String; 3] {
         let (name, write) = self.property.words();
         let measured = self.measured.map_or_else(|| "—".to_owned(), |value| Shown(value, write).to_string());
@@ -97,7 +97,7 @@ pub struct Verification {
 }
 
 impl Verification {
-    /// Does a measurement contradict what was asked?
+    /// Does a measurement contradict the requested value?
     pub fn is_missed(&self) -> bool {
         self.checks.iter().any(|check| check.outcome == Outcome::Missed)
     }

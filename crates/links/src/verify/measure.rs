@@ -15,7 +15,7 @@ const SEND_FOR_NS: u64 = 800 * MS;
 
 /// Probes of the delay: more would only narrow what the machine's own noise widens.
 const DELAY_PROBES: u64 = 200;
-/// Fewer say nothing about a mean.
+/// Fewer samples are not sufficient for a mean.
 const LEAST_DELAY_PROBES: u64 = 4;
 /// What the machine adds to a delay: two wake-ups and a system call.
 const DELAY_SLACK_NS: f64 = 50_000.0;
@@ -31,7 +31,7 @@ const RATE_PROBES: u64 = 2_500;
 const LARGEST_RATE_PROBE: u64 = 1_400;
 /// A rate that cannot send four probes in this time is too slow to be measured.
 const SLOWEST_NS: u64 = 1_500 * MS;
-/// Above this, one sender cannot keep a link busy.
+/// Above this, one sender cannot saturate a link.
 const FASTEST_BITS: u64 = 400_000_000;
 
 /// Time that a packet takes at the rate, ns.
@@ -66,7 +66,7 @@ pub fn delay(path: &mut Path<'_>, conditions: &Conditions) -> Result<Check, Link
     let (mean, deviation) = delay_moments(&conditions.delay);
     let service = service_ns(conditions, SMALLEST as u64);
     let asked = mean * (1.0 - conditions.reorder) + service as f64;
-    // Kept in order, a late packet holds up the next one unless that follows later than the jitter is wide.
+    // With order preserved, a late packet delays the next one unless that follows later than the width of the jitter.
     let apart = if conditions.delay.jitter_reorders { 0 } else { conditions.delay.jitter_ns.saturating_mul(4) };
     let spacing_ns = (2 * service).max(apart).max(2 * MS);
     let count = (SLOWEST_NS / spacing_ns).min(DELAY_PROBES);

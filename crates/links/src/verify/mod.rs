@@ -1,6 +1,6 @@
-//! Do links do what was asked? Probes go over each direction before a run, through real sockets in the same namespaces,
-//! and are held against the conditions of its first step. What they cannot tell within about two seconds is said to be
-//! unverified, never to be met.
+//! Verifies that links have the requested conditions. Probes go over each direction before a run, through real sockets in the
+//! same namespaces, and are compared with the conditions of its first step. What they cannot measure within about two seconds
+//! is reported as unverified, never as met.
 
 mod check;
 mod measure;
@@ -16,7 +16,7 @@ use crate::direction::Counters;
 use crate::error::LinkError;
 use crate::network::Network;
 
-/// Links that are probed at the same time, for each processor: probes must not starve each other.
+/// Links that are probed at the same time, for each processor: probes must not compete for CPU time.
 const LINKS_A_PROCESSOR: usize = 4;
 
 /// Probes of a loss, and of the second try.

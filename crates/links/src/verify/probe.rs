@@ -25,7 +25,7 @@ pub const SMALLEST: usize = HEADERS + CONTENT;
 /// Marks probes; anything else that comes to the socket is passed over.
 const MARK: u32 = 0x706d_6c70;
 
-/// Room that is asked for at the receiver: thousands of probes.
+/// Requested buffer at the receiver: thousands of probes.
 const RECEIVE_BYTES: libc::c_int = 16 << 20;
 
 /// The receiver looks this often whether the last probe has come.
@@ -77,7 +77,7 @@ pub struct Arrival {
     pub came_ns: u64,
 }
 
-/// What became of the probes of a plan.
+/// Results of the probes of a plan.
 #[derive(Debug)]
 pub struct Round {
     /// Sent.
@@ -208,6 +208,6 @@ fn sleep_until(due_ns: u64) {
         tv_sec: (due_ns / 1_000_000_000) as libc::time_t,
         tv_nsec: (due_ns % 1_000_000_000) as libc::c_long,
     };
-    // SAFETY: a live time. Woken by a signal, the probe is a little early, and says when it was sent.
+    // SAFETY: a live time. Woken by a signal, the probe is a little early, and its send time shows that.
     unsafe { libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &time, std::ptr::null_mut()) };
 }

@@ -25,7 +25,7 @@ fn bad_share(to_bad: f64, to_good: f64) -> f64 {
     if to_bad + to_good > 0.0 { to_bad / (to_bad + to_good) } else { 0.0 }
 }
 
-/// Fewest and most of `count` packets that may be lost for the loss to be what was asked: 99 % of samples lie within.
+/// Fewest and most of `count` packets that may be lost for the loss to be the requested one: 99 % of samples are within.
 pub fn loss_interval(loss: Loss, count: u64) -> (u64, u64) {
     match loss {
         Loss::None => (0, 0),
@@ -43,7 +43,7 @@ pub fn loss_interval(loss: Loss, count: u64) -> (u64, u64) {
     }
 }
 
-/// Are `count` packets enough to tell whether the loss is what was asked? A few must be lost and a few get through, and
+/// Are `count` packets enough to decide whether the loss is the requested one? A few must be lost and a few get through, and
 /// bursts must be many.
 pub fn can_tell(loss: Loss, count: u64) -> bool {
     const FEW: f64 = 4.0;

@@ -2,7 +2,7 @@
 
 use pubmark_protocol::header::{self, COMPACT, FULL, Header};
 
-/// Headers of a run in `bytes`, each with its place.
+/// Headers of a run in `bytes`, each with its offset.
 pub struct Headers<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -43,15 +43,15 @@ impl Iterator for Headers<'_> {
     }
 }
 
-/// The header at the front of these bytes, whichever form has room.
+/// The header at the front of these bytes, in the form that fits.
 fn read(bytes: &[u8], now_ns: u64, run: u32) -> Option<Header> {
-    // A compact header is one of a payload that has no room for a full one: more bytes may follow it in a packet.
+    // A compact header is one of a payload that is too small for a full one: more bytes may follow it in a packet.
     let compact = bytes.get(..bytes.len().min(FULL - 1))?;
     let header = header::read(bytes, now_ns).or_else(|| header::read(compact, now_ns))?;
     header::is_of_run(&header, run).then_some(header)
 }
 
-/// First place of `byte`, eight bytes at a time.
+/// First offset of `byte`, eight bytes at a time.
 fn position(bytes: &[u8], byte: u8) -> Option<usize> {
     const LOW: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = 0x8080_8080_8080_8080;

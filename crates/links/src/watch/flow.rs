@@ -1,8 +1,8 @@
 //! One direction of a TCP connection: how far its receiver can read, whatever order its segments arrive in.
 
-/// Ranges kept that arrived ahead of a missing one: at most a window's worth of segments is under way.
+/// Most ranges stored that arrived before a missing one: at most a window's worth of segments is in flight.
 const MOST_AHEAD: usize = 1_024;
-/// Messages kept that wait for the rest of them or for what was before them.
+/// Most messages stored that wait for the rest of them or for earlier bytes.
 const MOST_OPEN: usize = 4_096;
 
 /// A message whose end has not become readable.
@@ -33,7 +33,7 @@ impl<M> Flow<M> {
         Flow { next, ahead: Vec::new(), open: Vec::new() }
     }
 
-    /// A message is under way; false if too many are.
+    /// A message is in flight; false if too many are.
     pub fn add(&mut self, end: u32, message: M) -> bool {
         let has_room = self.open.len() < MOST_OPEN;
         if has_room {
@@ -42,7 +42,7 @@ impl<M> Flow<M> {
         has_room
     }
 
-    /// Is any message under way?
+    /// Is any message in flight?
     #[cfg(test)]
     pub fn is_waited_for(&self) -> bool {
         !self.open.is_empty()

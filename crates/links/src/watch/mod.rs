@@ -1,9 +1,9 @@
-//! Sees messages cross the links: each packet of a linked run goes through the emulator, so a message's payload header
-//! (`pubmark_protocol::header`) tells there when the message came to a link and when all of it had left it, without anything
-//! being changed in the system.
+//! Observes messages on the links: each packet of a linked run goes through the emulator, so a message's payload header
+//! (`pubmark_protocol::header`) shows there when the message arrived at a link and when all of it had left it, without any
+//! change in the system.
 //!
-//! [`Watch`] is what the caller keeps, [`Watcher`] the observer in the emulator's thread. What was seen is a list of
-//! [`Sighting`]s, bounded in length.
+//! [`Watch`] is the caller's side, [`Watcher`] the observer in the emulator's thread. The result is a list of [`Sighting`]s,
+//! bounded in length.
 
 mod find;
 mod flow;
@@ -32,7 +32,7 @@ pub struct Orders {
     pub payload_bytes: Arc<[u32]>,
     /// Length of the measured window: messages due in it are followed, ns.
     pub duration_ns: u64,
-    /// Sightings kept at most.
+    /// Most sightings stored.
     pub most: usize,
 }
 
@@ -47,7 +47,7 @@ pub struct Sighting {
     pub group: u16,
     /// Which direction.
     pub way: Way,
-    /// Port at the group's side, which tells its connections apart.
+    /// Port at the group's side, which distinguishes its connections.
     pub port: u16,
     /// Payload bytes, from the header on, that had passed by `out_ns`.
     pub bytes: u32,
@@ -62,7 +62,7 @@ pub struct Sighting {
 pub struct Seen {
     /// In the order of leaving.
     pub sightings: Vec<Sighting>,
-    /// Sightings that were not kept, as there were too many.
+    /// Sightings that were not stored, as there were too many.
     pub dropped: u64,
 }
 
@@ -90,7 +90,7 @@ impl Watch {
         Watcher::new(Arc::clone(&self.0))
     }
 
-    /// Says what to look for; only the first call counts.
+    /// Sets what to look for; only the first call counts.
     pub fn order(&self, orders: Orders) {
         let _ = self.0.orders.set(orders);
     }

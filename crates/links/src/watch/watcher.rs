@@ -15,7 +15,7 @@ use crate::star::{Observer, Passage};
 
 /// Connections followed at most, each direction by itself; messages of others are not seen.
 const MOST_FLOWS: usize = 1 << 17;
-/// Messages kept of which only the loss of their first packet is known.
+/// Most messages stored of which only the loss of their first packet is known.
 const MOST_LOST: usize = 1 << 16;
 
 /// One direction of a connection: group, way, port at the group's side, port at the other.
@@ -65,7 +65,7 @@ fn key(group: usize, way: Way, segment: &Segment<'_>) -> FlowKey {
     (group as u16, way, own, other)
 }
 
-/// Keeps a sighting, if there is room.
+/// Stores a sighting, if the list is not full.
 fn keep(seen: &mut Seen, most: usize, sighting: Sighting) {
     if seen.sightings.len() < most {
         seen.sightings.push(sighting);

@@ -21,7 +21,7 @@ use crate::netlink::InterfaceCounters;
 use crate::star::{Command, Lateness, LinkCounters, Snapshot, Strays};
 use steps::Courses;
 
-/// Name of the thread that carries out steps; the kernel keeps 15 bytes.
+/// Name of the thread that executes steps; the kernel stores 15 bytes.
 const NAME: &str = "pubmark-netem";
 
 /// What the thread and its owner share.
@@ -59,13 +59,13 @@ impl Wires {
         Ok(Wires { shared, commands: Some(commands), thread: Some(thread) })
     }
 
-    /// Asks for a change; it is made at once, by the thread.
+    /// Sends a change to the thread, which makes it at once.
     pub fn command(&self, command: Command) -> Result<(), LinkError> {
         let ended = || LinkError::Stopped { reason: "the thread that sets netem has ended".to_owned() };
         self.commands.as_ref().ok_or_else(ended)?.send(command).map_err(|_| ended())
     }
 
-    /// Can its counters be read, and are steps carried out?
+    /// Can its counters be read, and are steps executed?
     pub fn is_running(&self) -> bool {
         self.thread.as_ref().is_some_and(|thread| !thread.is_finished()) && held(&self.shared.failure).is_none()
     }
@@ -120,7 +120,7 @@ impl Wires {
 
 impl Drop for Wires {
     fn drop(&mut self) {
-        // An error here was there for `end` and `is_running` to tell.
+        // `end` and `is_running` have reported this error already.
         let _ = self.end();
     }
 }
@@ -129,8 +129,8 @@ fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What is missing, if the kernel says that it does not know netem (ENOENT: "Specified qdisc kind is unknown") or pairs of
-/// interfaces (EOPNOTSUPP: "Unknown device type"); any other refusal as it is.
+/// What is missing, if the kernel reports that it has no netem (ENOENT: "Specified qdisc kind is unknown") or no pairs of
+/// interfaces (EOPNOTSUPP: "Unknown device type"); any other error as it is.
 pub(crate) fn unknown(error: LinkError) -> LinkError {
     let LinkError::Refused { source, .. } = &error else { return error };
     let missing = match source.kind() {

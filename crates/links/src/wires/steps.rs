@@ -14,12 +14,12 @@ use crate::star::Command;
 #[derive(Clone, Debug)]
 struct Course {
     steps: Vec<Step>,
-    /// The first step that is not carried out yet.
+    /// The first step that is not executed yet.
     next: usize,
     current: Conditions,
 }
 
-/// A change to carry out: group, direction, what holds from now on.
+/// A change to execute: group, direction, new conditions.
 pub type Change = (usize, Way, Conditions);
 
 /// The courses of all links.
@@ -108,7 +108,7 @@ impl Courses {
     }
 }
 
-/// Carries commands and steps out with `apply` until nobody can command any more.
+/// Executes commands and steps with `apply` until all senders of commands are gone.
 pub fn run(
     mut courses: Courses,
     commands: &Receiver<Command>,

@@ -1,4 +1,4 @@
-//! Wires without netem, which not every kernel has: what they carry and count, and what is said where netem is missing.
+//! Wires without netem, which not every kernel has: traffic, counters, and the error if netem is missing.
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, TcpListener, TcpStream, UdpSocket};
@@ -39,7 +39,7 @@ fn place(name: &str, addresses: [IpAddr; 2]) -> (Namespace, Netlink) {
     (namespace, netlink.unwrap())
 }
 
-/// Group 4's wire; `None`, said aloud, where none can be laid.
+/// Group 4's wire; `None`, with a skip, if none can be made.
 fn lay() -> Option<TestWire> {
     let found = privilege::probe();
     if found.privilege != Privilege::Administrator || found.kernel_netem.is_err_and(|why| why.contains("veth")) {
@@ -55,7 +55,7 @@ fn lay() -> Option<TestWire> {
     let core_end = End { namespace: &core, netlink: &mut core_netlink, interface: "hub4", routes: &back };
     let shape = Shape { mtu: 1_500, queue_packets: 1_000, ipv6: true };
     let wire = Wire::lay(4, group_end, core_end, shape).unwrap();
-    // A plain queue in place of netem: its statistics are read in the same way.
+    // A plain queue instead of netem: its statistics are read in the same way.
     for interface in ["group", "core"] {
         let request = |netlink: &mut Netlink| {
             let flags = libc::NLM_F_CREATE | libc::NLM_F_REPLACE;

@@ -19,11 +19,11 @@ const PREFIX_V4: u8 = 24;
 /// The same of IPv6.
 const PREFIX_V6: u8 = 48;
 
-/// What the kernel is told to forward by.
+/// Settings with which the kernel forwards.
 const FORWARDING_V4: &str = "/proc/sys/net/ipv4/ip_forward";
 const FORWARDING_V6: &str = "/proc/sys/net/ipv6/conf/all/forwarding";
 
-/// An end of a wire: whose interface it is, by which socket it is asked.
+/// An end of a wire: the owner of the interface, and the socket for requests about it.
 pub struct End<'a> {
     /// The namespace.
     pub namespace: &'a Namespace,
@@ -54,7 +54,7 @@ pub struct Wire {
     group: u32,
     /// Interface towards the core, likewise the other way round.
     core: u32,
-    /// Keeps the interfaces.
+    /// Owns the interfaces.
     #[cfg_attr(not(test), expect(dead_code, reason = "it is held, not used"))]
     namespace: Namespace,
 }
@@ -68,7 +68,7 @@ impl Wire {
             let mut netlink = Netlink::open()?;
             let group = pair(&mut netlink, "group", group, shape)?;
             let core = pair(&mut netlink, "core", core, shape)?;
-            // After multicast is off: a router would join groups, and say so on the wire.
+            // After multicast is off: a router would join groups, and send packets for that.
             forward(shape.ipv6)?;
             Ok::<_, LinkError>((netlink, [group, core]))
         })??;
@@ -88,8 +88,8 @@ impl Wire {
         self.netlink().request(|| format!("set netem on interface {index}"), netem::request(index, conditions))
     }
 
-    /// What a direction did so far. The kernel does not tell why its queue dropped a packet, nor what it sent twice or ahead, nor
-    /// how many bytes it lost: all losses are in `lost`, without bytes, and the others stay zero.
+    /// Counters of a direction. The kernel does not report why its queue dropped a packet, nor which packets it duplicated or
+    /// reordered, nor how many bytes it lost: all losses are in `lost`, without bytes, and the others stay zero.
     pub fn counters(&self, way: Way) -> Result<Counters, LinkError> {
         let (entry, exit) = (self.exit(way.back()), self.exit(way));
         let mut netlink = self.netlink();
@@ -103,7 +103,7 @@ impl Wire {
         })
     }
 
-    /// Packets that wait or are under way in a direction.
+    /// Packets that wait or are in flight in a direction.
     pub fn waiting(&self, way: Way) -> Result<u64, LinkError> {
         Ok(self.netlink().queue(self.exit(way))?.waiting_packets)
     }

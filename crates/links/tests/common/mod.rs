@@ -13,7 +13,7 @@ use pubmark_protocol::datagram;
 
 pub const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Links of these conditions, each both ways, for a group each; `None`, said aloud, where links cannot be made.
+/// Links of these conditions, each both ways, for a group each; `None`, with a skip, if links cannot be made.
 pub fn network(conditions: &[Conditions]) -> Option<Network> {
     network_of(settings(conditions))
 }
@@ -30,7 +30,7 @@ pub fn network_of(settings: Settings) -> Option<Network> {
     Some(Network::start(settings).unwrap())
 }
 
-/// Says why links cannot be made here, if so.
+/// Returns why links cannot be made here, if so.
 pub fn skip() -> bool {
     let capabilities = privilege::probe();
     let reason = match capabilities.missing() {
@@ -70,7 +70,7 @@ pub fn prepared(socket: UdpSocket) -> UdpSocket {
     socket
 }
 
-/// Ends the network and checks that nothing was lost that nobody asked for.
+/// Ends the network and checks that nothing was lost that no condition requires.
 pub fn stop(network: Network) -> pubmark_links::network::Final {
     let last = network.stop().unwrap();
     assert_eq!(last.unasked_drops(), 0, "{last:?}");

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A client program: how it is started, and what its clients are to speak.
+/// A client program: its command, and the protocol of its clients.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClientProgram {
     /// Program and arguments; at least the program.
@@ -14,7 +14,7 @@ pub struct ClientProgram {
     pub whole_payloads: bool,
 }
 
-/// Why a text is no command.
+/// Why a text is not a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CommandError {
     /// Nothing in it.
@@ -26,8 +26,8 @@ pub enum CommandError {
 }
 
 impl ClientProgram {
-    /// Takes a command line into its words: blanks separate, `'…'`, `"…"` and `\` keep together, as in a shell. No shell is
-    /// run, and nothing is replaced.
+    /// Splits a command line into words: blanks separate, `'…'`, `"…"` and `\` quote, as in a shell. No shell is executed, and
+    /// nothing is substituted.
     ///
     /// # Errors
     /// It is empty, or a quotation mark is not closed.

@@ -1,55 +1,55 @@
-//! Bytes to frames. Whatever comes is a frame, too few bytes, or an error; lengths are checked before anything is kept.
+//! Bytes to frames. Any input is a frame, too few bytes, or an error; lengths are checked before anything is stored.
 
 use super::encode::kind;
 use super::frames::{End, FromProgram, How, ToProgram};
 use super::{LENGTH_BYTES, SHORTEST_PART};
 
-/// Bytes that are no frame.
+/// Why bytes are not a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
     /// Longer than it may be.
     #[error("a frame of {length} bytes, where {most} are allowed")]
     TooLong {
-        /// What its length says.
+        /// The value of its length field.
         length: usize,
-        /// What is allowed.
+        /// The largest value allowed.
         most: usize,
     },
     /// Without a kind.
     #[error("a frame of no bytes")]
     Empty,
-    /// Of a kind that there is not.
+    /// Of an unknown kind.
     #[error("a frame of kind 0x{0:02x}, which there is not")]
     Kind(u8),
     /// Shorter than its fields.
     #[error("a frame of kind 0x{0:02x} that ends within a field")]
     Short(u8),
-    /// With bytes behind its last field.
+    /// With bytes after its last field.
     #[error("a frame of kind 0x{0:02x} with bytes behind its last field")]
     Long(u8),
-    /// A text that is no UTF-8.
+    /// A text that is not UTF-8.
     #[error("a frame of kind 0x{0:02x} with a text that is no UTF-8")]
     Text(u8),
-    /// A number that stands for nothing.
+    /// A number without a meaning.
     #[error("a frame of kind 0x{kind:02x} with {value} for `{field}`")]
     Value {
         /// Kind of the frame.
         kind: u8,
         /// Name of the field.
         field: &'static str,
-        /// What stands there.
+        /// The value.
         value: u32,
     },
 }
 
-/// The first frame of some bytes, not looked into.
+/// The first frame of some bytes, not decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame<'a> {
     /// Its kind.
     pub kind: u8,
     /// Its fields.
     pub body: &'a [u8],
-    /// Bytes that it takes, length included.
+    /// Its size in bytes, length field included.
     pub bytes: usize,
 }
 
@@ -137,10 +137,10 @@ impl<'a> Fields<'a> {
 }
 
 impl<'a> Frame<'a> {
-    /// As one of a program.
+    /// Decodes a frame from a program.
     ///
     /// # Errors
-    /// It is none.
+    /// It is not one.
     pub fn from_program(&self) -> Result<FromProgram<'a>, Malformed> {
         let mut fields = Fields { kind: self.kind, rest: self.body };
         let frame = match self.kind {
@@ -153,10 +153,10 @@ impl<'a> Frame<'a> {
         fields.end(frame)
     }
 
-    /// As one to a program.
+    /// Decodes a frame to a program.
     ///
     /// # Errors
-    /// It is none.
+    /// It is not one.
     pub fn to_program(&self) -> Result<ToProgram<'a>, Malformed> {
         let mut fields = Fields { kind: self.kind, rest: self.body };
         let frame = match self.kind {

@@ -1,13 +1,13 @@
-//! What is said, as values.
+//! The frames, decoded.
 
 /// How a connection is to be ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {
     /// With the protocol's goodbye.
     Graceful,
-    /// The same, and the server discards the session.
+    /// With the protocol's goodbye, and the server discards the session.
     Final,
-    /// Without a word.
+    /// Without a goodbye.
     Cut,
 }
 
@@ -32,10 +32,10 @@ impl How {
     }
 }
 
-/// Why a connection was not made, or has ended.
+/// Why a connection failed or ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// pubmark asked for it.
+    /// pubmark requested it.
     Asked,
     /// No connection: refused, unreachable, timed out.
     Unreachable,
@@ -43,15 +43,15 @@ pub enum End {
     Refused,
     /// Wrong or missing log-in.
     NotAuthorized,
-    /// TLS could not be agreed.
+    /// The TLS handshake failed.
     Tls,
-    /// The system said goodbye.
+    /// The system closed it with a goodbye.
     Server,
-    /// Reset or closed without a word.
+    /// Reset or closed without a goodbye.
     Dropped,
-    /// The system stopped answering.
+    /// The system stopped responding.
     Silent,
-    /// The system broke its protocol.
+    /// The system violated its protocol.
     Protocol,
 }
 
@@ -84,7 +84,7 @@ impl End {
 /// a client from 1, so that frames of an earlier connection are recognised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ToProgram<'a> {
-    /// What the program is to do, as JSON ([`super::Begin`]). The answer to its hello.
+    /// Configuration of the run, as JSON ([`super::Begin`]). Sent after the program's hello.
     Begin(&'a [u8]),
     /// A topic that a client publishes to; sent once, before its first connect.
     Topic {
@@ -107,16 +107,16 @@ pub enum ToProgram<'a> {
         client: u32,
         /// This connection.
         connection: u32,
-        /// Where to: an index into [`super::Begin::endpoints`].
+        /// The system's endpoint: an index into [`super::Begin::endpoints`].
         endpoint: u16,
-        /// Messages in flight at most (QoS 1 and 2).
+        /// Most messages in flight (QoS 1 and 2).
         window: u16,
         /// Unique over all clients of the run.
         client_id: &'a str,
         /// User and password.
         login: Option<(&'a str, &'a str)>,
     },
-    /// A filter to subscribe to when the connection is made; said before its connect.
+    /// A filter to subscribe to when the connection is made; sent before its connect.
     Subscribe {
         /// The client.
         client: u32,
@@ -139,16 +139,16 @@ pub enum ToProgram<'a> {
         connection: u32,
         /// Number of the topic.
         publication: u16,
-        /// Number of the message, which comes back in `written` and `acknowledged`.
+        /// Number of the message, which `written` and `acknowledged` repeat.
         sequence: u32,
         /// When it was due, ns of the machine's `CLOCK_MONOTONIC`.
         due_ns: u64,
-        /// When pubmark got to it, same clock.
+        /// When pubmark processed it, same clock.
         ready_ns: u64,
         /// The payload, pubmark's header first.
         payload: &'a [u8],
     },
-    /// End a connection; `closed` is not waited for.
+    /// End a connection; pubmark does not wait for `closed`.
     Disconnect {
         /// The client.
         client: u32,
@@ -157,9 +157,9 @@ pub enum ToProgram<'a> {
         /// How.
         how: How,
     },
-    /// To be answered at once, by the thread that publishes.
+    /// Requests an immediate pong from the thread that publishes.
     Ping {
-        /// Comes back.
+        /// Repeated in the pong.
         number: u64,
     },
     /// The run is over: close everything and exit.
@@ -169,7 +169,7 @@ pub enum ToProgram<'a> {
 /// A frame from the program to pubmark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FromProgram<'a> {
-    /// Who it is, as JSON ([`super::Hello`]); its first frame.
+    /// Name and capabilities of the program, as JSON ([`super::Hello`]); its first frame.
     Hello(&'a [u8]),
     /// A connection was made.
     Connected {
@@ -177,25 +177,25 @@ pub enum FromProgram<'a> {
         client: u32,
         /// Its connection.
         connection: u32,
-        /// In-flight messages the system allows; 0 if it does not say.
+        /// In-flight messages the system allows; 0 if it does not announce a limit.
         receive_maximum: u16,
-        /// Largest packet the system takes, bytes; 0 if it does not say.
+        /// Largest packet the system accepts, bytes; 0 if it does not announce a limit.
         maximum_packet_bytes: u32,
     },
-    /// A connection was not made, or has ended.
+    /// A connection failed or ended.
     Closed {
         /// The client.
         client: u32,
         /// Its connection.
         connection: u32,
-        /// Why.
+        /// The cause.
         end: End,
         /// The protocol's code; 0 for none.
         code: u8,
-        /// In words.
+        /// The reason as text.
         reason: &'a str,
     },
-    /// The system responded to a subscription.
+    /// The system acknowledged a subscription.
     Granted {
         /// The client.
         client: u32,
@@ -208,7 +208,7 @@ pub enum FromProgram<'a> {
         /// Why it was refused.
         reason: &'a str,
     },
-    /// The library has a message.
+    /// The library accepted a message.
     Written {
         /// The client.
         client: u32,
@@ -218,10 +218,10 @@ pub enum FromProgram<'a> {
         publication: u16,
         /// Number of the message.
         sequence: u32,
-        /// When, ns of the machine's `CLOCK_MONOTONIC`; 0 if that was not read.
+        /// When, ns of the machine's `CLOCK_MONOTONIC`; 0 if the clock was not read.
         stamp_ns: u64,
     },
-    /// The library did not take a message; it goes nowhere.
+    /// The library did not accept a message; it is not sent.
     Abandoned {
         /// The client.
         client: u32,
@@ -232,7 +232,7 @@ pub enum FromProgram<'a> {
         /// Number of the message.
         sequence: u32,
     },
-    /// The system took responsibility for a message (QoS 1 and 2), or refused it.
+    /// The system acknowledged a message (QoS 1 and 2), or refused it.
     Acknowledged {
         /// The client.
         client: u32,
@@ -242,7 +242,7 @@ pub enum FromProgram<'a> {
         publication: u16,
         /// Number of the message.
         sequence: u32,
-        /// 0 to 127: taken; 128 and above: refused, the protocol's code.
+        /// 0 to 127: accepted; 128 and above: refused, the protocol's code.
         code: u8,
         /// Why it was refused.
         reason: &'a str,
@@ -255,20 +255,20 @@ pub enum FromProgram<'a> {
         connection: u32,
         /// It is a retained one, sent because of the subscription.
         retained: bool,
-        /// When, ns of the machine's `CLOCK_MONOTONIC`; 0 if that was not read.
+        /// When, ns of the machine's `CLOCK_MONOTONIC`; 0 if the clock was not read.
         stamp_ns: u64,
         /// Bytes of the whole payload.
         payload_bytes: u32,
         /// The payload, or its beginning: [`super::SHORTEST_PART`] bytes at least.
         payload: &'a [u8],
     },
-    /// The answer to a ping.
+    /// The response to a ping.
     Pong {
         /// Of the ping.
         number: u64,
         /// When it was read, ns of the machine's `CLOCK_MONOTONIC`; 0 if the program reads no clock.
         stamp_ns: u64,
     },
-    /// The program ends by its own will.
+    /// The program exits by its own decision.
     Goodbye,
 }

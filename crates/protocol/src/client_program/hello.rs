@@ -1,4 +1,4 @@
-//! The handshake: who the program is and what it can do, and what it is to do. JSON, because it comes once and grows.
+//! The handshake: the program's name and capabilities, and the run's configuration. JSON, because it is sent once and gains fields.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,23 +9,23 @@ const LONGEST_NAME: usize = 100;
 /// Most protocols that a program may name.
 const MOST_PROTOCOLS: usize = 32;
 
-/// What a program says first.
+/// The first frame of a program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
-    /// Versions of this protocol that it speaks.
+    /// Versions of this protocol that it supports.
     pub versions: Vec<u32>,
     /// Name of the client library, such as `paho-mqtt`.
     pub name: String,
     /// Its version.
     pub version: String,
-    /// What it speaks, each with what it can do there.
+    /// The protocols it implements, each with its capabilities.
     pub protocols: Vec<Claims>,
     /// It stamps what it writes and what arrives with `CLOCK_MONOTONIC`.
     #[serde(default)]
     pub stamps: bool,
 }
 
-/// What a program can do in one protocol. What it does not name it cannot do.
+/// A program's capabilities in one protocol. What it does not list it cannot do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claims {
     /// pubmark's name of the protocol, such as `mqtt5`.
@@ -46,34 +46,34 @@ pub struct Claims {
     pub tls: bool,
 }
 
-/// What a program is to do.
+/// Configuration of a program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Begin {
-    /// Version that is spoken from here on.
+    /// Version of the protocol from here on.
     pub version: u32,
-    /// Name of the protocol that its clients are to speak.
+    /// Name of its clients' protocol.
     pub protocol: String,
     /// Where clients connect.
     pub endpoints: Vec<BeginEndpoint>,
-    /// Seconds of silence after which a client pings; 0 for never.
+    /// Seconds without a packet after which a client pings; 0 for never.
     pub keep_alive_s: u16,
-    /// Largest payload that will be sent, and that may come back, bytes.
+    /// Largest payload that will be sent, and that may be delivered, bytes.
     pub maximum_payload_bytes: u32,
-    /// Messages that are handed over and not written yet, at most.
+    /// Most messages that are handed over and not yet reported as written.
     pub credit: u32,
     /// Each `delivered` must have the whole payload, not the beginning of it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub whole_payloads: bool,
 }
 
-/// A place to connect to.
+/// An endpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BeginEndpoint {
     /// IP address.
     pub host: String,
     /// Port.
     pub port: u16,
-    /// What stands behind the port, for protocols whose endpoints say more.
+    /// Settings after the port, for protocols whose endpoints have some.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settings: Option<String>,
     /// Encrypted, and how the server is checked.
@@ -91,25 +91,25 @@ pub struct BeginTls {
     pub authorities: Option<String>,
 }
 
-/// Why a hello is none.
+/// Why a hello is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum HelloError {
-    /// Not the JSON that was expected.
+    /// Not the expected JSON.
     #[error("its hello cannot be read: {0}")]
     Json(serde_json::Error),
-    /// Of other versions.
+    /// With other versions.
     #[error("it speaks versions {0:?} of the client protocol, pubmark speaks {VERSION}")]
     Version(Vec<u32>),
-    /// A field that makes no sense.
+    /// A field with an invalid value.
     #[error("its hello says {0}")]
     Field(&'static str),
 }
 
 impl Hello {
-    /// Reads one, and checks it.
+    /// Decodes and validates a hello.
     ///
     /// # Errors
-    /// It is none, or of other versions.
+    /// It is invalid, or of other versions.
     pub fn read(json: &[u8]) -> Result<Hello, HelloError> {
         if json.len() > LONGEST_HANDSHAKE {
             return Err(HelloError::Field("more than 64 KiB"));

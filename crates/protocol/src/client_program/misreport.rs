@@ -1,29 +1,29 @@
-//! What a client program says that cannot be true.
+//! Reports of a client program that cannot be true.
 
 use serde::{Deserialize, Serialize};
 
-/// A statement of a program that contradicts what pubmark knows. It is counted by its name and changes nothing else.
+/// A report of a program that contradicts what pubmark knows. It is counted by its name and has no other effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Misreport {
-    /// Of a client that there is not.
+    /// About a client that does not exist.
     UnknownClient,
-    /// Of a connection that was never asked for.
+    /// About a connection that was never requested.
     UnknownConnection,
-    /// Of a message that was never handed over.
+    /// About a message that was never handed over.
     UnknownMessage,
-    /// Of a subscription that was never asked for.
+    /// About a subscription that was never requested.
     UnknownSubscription,
     /// A message was written a second time.
     WrittenTwice,
-    /// A message was acknowledged a second time, or one that is never acknowledged.
+    /// A message was acknowledged a second time, or one whose level has no acknowledgements.
     AcknowledgedTwice,
-    /// A connection was made that had been made or had ended, or messages came over one that had not been made.
+    /// A connection was reported that had been made or had ended, or messages arrived over one that had not been made.
     OutOfTurn,
     /// A stamp later than the moment at which pubmark read it.
     StampInFuture,
     /// A stamp before the message was handed over.
     StampBeforeDue,
-    /// A ping was answered that was not asked, or was answered already.
+    /// A pong without a ping, or a second pong for one ping.
     UnknownPing,
     /// The program acknowledged a message and did not report it as written before it acknowledged a thousand others in this way.
     NeverWritten,

@@ -1,7 +1,7 @@
-//! The client program protocol, version 1: pubmark keeps schedule, payload headers and accounting, and a program of somebody
-//! else is the client. Frames over the program's standard input and output; bytes in, borrowed frames out, and back.
+//! The client program protocol, version 1: pubmark has schedule, payload headers and accounting, and a program of a third party
+//! is the client. Frames over the program's standard input and output; bytes in, borrowed frames out, and back.
 //!
-//! The page for people who write such a program is docs/reference/client-protocol.md; its frames are tested against
+//! The specification is docs/reference/client-protocol.md; its frames are tested against
 //! clients/test-vectors.json. Nothing here does I/O.
 
 mod command;
@@ -24,13 +24,13 @@ pub const MARK: &str = "PUBMARK_CLIENT_PROGRAM";
 pub const VERSION: u32 = 1;
 /// Bytes of the length in front of each frame.
 pub const LENGTH_BYTES: usize = 4;
-/// Longest handshake frame, bytes behind its length: a program that is not ours sends no more before it is known.
+/// Longest handshake frame, bytes after its length: an unknown program may send no more.
 pub const LONGEST_HANDSHAKE: usize = 64 * 1024;
-/// Bytes of a frame besides a payload, at most.
+/// Most bytes of a frame besides its payload.
 pub const LONGEST_HEAD: usize = 64;
 /// Longest name, filter or reason that is sent or read, bytes.
 pub const LONGEST_TEXT: usize = u16::MAX as usize;
 /// Largest payload, bytes.
 pub const LARGEST_PAYLOAD: usize = 16 << 20;
-/// Shortest part of a payload that a program may send in place of all of it: the longest header of pubmark's.
+/// Shortest part of a payload that a program may send instead of all of it: the longest header of pubmark's.
 pub const SHORTEST_PART: usize = crate::header::REACTION;

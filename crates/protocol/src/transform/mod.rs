@@ -15,7 +15,7 @@ use crate::body::{Body, Filled};
 use keys::KeyedSteps;
 pub use steps::{Corrupt, MessageName, Transformer};
 
-/// What one step did with one body.
+/// What one step did with one body, and its cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StepCost {
     /// CPU time of the thread that did it, ns.
@@ -26,7 +26,7 @@ pub struct StepCost {
     pub bytes_after: u32,
 }
 
-/// By the place of a step: what it did with one body; zeros behind the last step.
+/// By the index of a step: its cost for one body; zeros after the last step.
 pub type StepCosts = [StepCost; MOST_STEPS];
 
 /// A body as it is sent.
@@ -34,7 +34,7 @@ pub type StepCosts = [StepCost; MOST_STEPS];
 pub struct BodySize {
     /// Its bytes.
     pub bytes: u32,
-    /// What its steps did.
+    /// The costs of its steps.
     pub costs: StepCosts,
 }
 

@@ -15,7 +15,7 @@ use crate::clock;
 const HMAC_BYTES: usize = 32;
 const ED25519_BYTES: usize = 64;
 
-/// Whose body it is. Ciphers and signatures cover it, so that a body under the header of another message is found out.
+/// The message of a body. Ciphers and signatures cover it, so that a body under the header of another message is detected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MessageName {
     /// Number of the publisher in the fleet.
@@ -33,11 +33,11 @@ impl MessageName {
 /// A body that cannot be undone: it arrived changed, or cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Corrupt {
-    /// The step at which that came out.
+    /// The step that detected it.
     pub step: usize,
 }
 
-/// Does steps and undoes them, one body after the other. What the compressions need is made once.
+/// Applies steps and undoes them, one body after the other. The state of the compressors is made once.
 #[derive(Default)]
 pub struct Transformer {
     zlib: Option<(u8, Compress)>,
@@ -183,7 +183,7 @@ fn decrypt(key: &LessSafeKey, name: MessageName, body: &mut Vec<u8>) -> Option<(
     Some(())
 }
 
-/// Appends a signature of the body and of whose it is.
+/// Appends a signature of the body and its message name.
 fn sign<Signature: AsRef<[u8]>>(name: MessageName, body: &mut Vec<u8>, sign: impl FnOnce(&[u8]) -> Signature) {
     let plain = body.len();
     body.extend_from_slice(&name.bytes());
@@ -242,7 +242,7 @@ mod tests {
         ) {
             let keyed = KeyedSteps::of(&steps, seed, NAME.publisher);
             let (mut publisher, mut subscriber) = (Transformer::default(), Transformer::default());
-            // Twice: what is left of one body is not in the next.
+            // Twice: nothing of one body is left in the next.
             for body in [&body[..], &body[..body.len() / 2]] {
                 let mut sent = body.to_vec();
                 let costs = publisher.apply(&keyed, NAME, &mut sent);
@@ -273,7 +273,7 @@ mod tests {
             }
             let undone = Transformer::default().undo(&keyed, NAME, body.len() * 2, &mut received);
             let compresses = |step: &Step| matches!(step, Step::Compress(_));
-            // Some bits of a compressed stream do not matter: then what comes out is what was meant. zstd alone has no checksum.
+            // Some bits of a compressed stream do not matter: then the output is still right. zstd alone has no checksum.
             let is_the_same = !cut && steps.last().is_some_and(compresses) && (received == body || steps.len() == 1);
             prop_assert!(undone.is_err() || is_the_same);
         }

@@ -1,4 +1,4 @@
-//! Frames (RFC 6455 §5): the server's are taken apart as their bytes come, ours are put together and masked.
+//! Frames (RFC 6455 §5): decodes the server's as their bytes arrive, encodes and masks ours.
 
 use super::{CLOSE, Fault, PONG};
 
@@ -15,34 +15,34 @@ const LONGEST_CONTROL: usize = 125;
 /// Longest header of a frame without a mask.
 const LONGEST_HEADER: usize = 10;
 
-/// What a control frame says.
+/// Content of a control frame.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Control<'a> {
-    /// To be answered with the same bytes.
+    /// The response must repeat the same bytes.
     Ping(&'a [u8]),
-    /// The server says goodbye.
+    /// The server closes the WebSocket.
     Close { code: Option<u16>, reason: String },
 }
 
-/// The frame whose payload is coming.
+/// The frame whose payload is being received.
 #[derive(Clone, Copy, Debug)]
 struct Frame {
     opcode: u8,
     is_final: bool,
-    /// Bytes of its payload that have not come.
+    /// Bytes of its payload that have not arrived.
     left: u64,
 }
 
-/// Takes the server's frames apart.
+/// Decodes the server's frames.
 #[derive(Debug, Default)]
 pub(super) struct FrameReader {
-    /// The front of a header whose rest has not come.
+    /// The front of a header that is not complete.
     header: [u8; LONGEST_HEADER],
     held: usize,
     frame: Option<Frame>,
     /// Payload of the present control frame so far.
     control: Vec<u8>,
-    /// A message was begun, and its last frame has not come.
+    /// A message was begun, and its last frame has not arrived.
     in_message: bool,
     ends_with_data: bool,
 }
@@ -52,7 +52,7 @@ impl FrameReader {
         self.ends_with_data
     }
 
-    /// Appends what data frames carry to `out` and gives control frames to `control`, in order.
+    /// Appends the payload of data frames to `out` and passes control frames to `control`, in order.
     pub(super) fn read(
         &mut self,
         mut bytes: &[u8],
@@ -83,7 +83,7 @@ impl FrameReader {
         Ok(())
     }
 
-    /// Takes bytes of a header; the frame is there when it is whole. Returns the bytes behind.
+    /// Reads bytes of a header; the frame starts when it is complete. Returns the bytes after it.
     fn read_header<'a>(&mut self, bytes: &'a [u8]) -> Result<&'a [u8], Fault> {
         let missing = self.header_bytes() - self.held;
         let (part, rest) = bytes.split_at(missing.min(bytes.len()));
@@ -100,7 +100,7 @@ impl FrameReader {
         Ok(rest)
     }
 
-    /// Bytes of the present header, as far as its front tells.
+    /// Bytes of the present header, as far as its front shows.
     fn header_bytes(&self) -> usize {
         match self.header[1] & !MASKED {
             _ if self.held < 2 => 2,
@@ -110,7 +110,7 @@ impl FrameReader {
         }
     }
 
-    /// The last byte of a frame has come.
+    /// The last byte of a frame has arrived.
     fn finish(
         &mut self,
         frame: Frame,
@@ -123,7 +123,7 @@ impl FrameReader {
         let result = match frame.opcode {
             PING => control(Control::Ping(&self.control)),
             CLOSE => close(&self.control).and_then(control),
-            // An answer to a ping that nobody sent asks for nothing (§5.5.3).
+            // An unsolicited pong needs no response (§5.5.3).
             _ => Ok(()),
         };
         self.control = Vec::new();
@@ -154,7 +154,7 @@ fn check_front(first: u8, second: u8, in_message: bool) -> Result<(), Fault> {
     Err(Fault::Frame(what))
 }
 
-/// The length in a header behind its first byte; as short as possible (§5.2).
+/// The length in a header after its first byte; as short as possible (§5.2).
 fn length(bytes: &[u8]) -> Result<u64, Fault> {
     let value = bytes.iter().skip(1).fold(0_u64, |value, byte| value << 8 | u64::from(*byte));
     match bytes {
@@ -167,7 +167,7 @@ fn length(bytes: &[u8]) -> Result<u64, Fault> {
     }
 }
 
-/// What a close frame says (§5.5.1).
+/// Decodes a close frame (§5.5.1).
 fn close(payload: &[u8]) -> Result<Control<'static>, Fault> {
     match payload {
         [] => Ok(Control::Close { code: None, reason: String::new() }),
@@ -179,7 +179,7 @@ fn close(payload: &[u8]) -> Result<Control<'static>, Fault> {
     }
 }
 
-/// Words of a server's as they may be shown: one line, no control characters, not longer than `most` letters.
+/// A server's text in printable form: one line, no control characters, not longer than `most` letters.
 pub(super) fn printable(text: &str, most: usize) -> String {
     text.chars().filter(|letter| !letter.is_control()).take(most).collect()
 }

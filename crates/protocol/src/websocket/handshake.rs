@@ -1,4 +1,4 @@
-//! The opening handshake (RFC 6455 §4): our request, and whether the server's answer agrees to it.
+//! The opening handshake (RFC 6455 §4): our request, and the check of the server's response.
 
 use data_encoding::BASE64;
 use ring::digest;
@@ -6,25 +6,25 @@ use ring::digest;
 use super::Fault;
 use crate::endpoint::Upgrade;
 
-/// Bytes of an answer at most.
+/// Most bytes of a response.
 const LONGEST_ANSWER: usize = 16 * 1024;
-/// Bytes of a server's words that are kept.
+/// Most bytes of a server's text that are stored.
 const LONGEST_REASON: usize = 200;
 /// Fixed by the standard (RFC 6455 §1.3).
 const GUID: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
-/// What every answer begins with; HTTP/1.1 is required (§4.1).
+/// Prefix of every response; HTTP/1.1 is required (§4.1).
 const FRONT: &[u8] = b"HTTP/1.1 ";
 
-/// The server's answer, as far as it has come.
+/// The server's response, as far as it has arrived.
 #[derive(Debug)]
 pub(super) struct HandshakeResponse {
-    /// What `Sec-WebSocket-Accept` must be.
+    /// The required value of `Sec-WebSocket-Accept`.
     accept: String,
     subprotocol: String,
     bytes: Vec<u8>,
 }
 
-/// The request with a key of these bytes, and what its answer must be.
+/// The request with a key of these bytes, and the expected response.
 pub(super) fn begin(upgrade: &Upgrade, key: [u8; 16]) -> (Vec<u8>, HandshakeResponse) {
     let Upgrade { host, path, subprotocol } = upgrade;
     let key = BASE64.encode(&key);
@@ -38,15 +38,15 @@ pub(super) fn begin(upgrade: &Upgrade, key: [u8; 16]) -> (Vec<u8>, HandshakeResp
     )
 }
 
-/// The answer to a key (§4.2.2): what shows that a server understood the request.
+/// The response to a key (§4.2.2), which shows that a server understood the request.
 pub fn accept_key(key: &str) -> String {
     let digest = digest::digest(&digest::SHA1_FOR_LEGACY_USE_ONLY, format!("{key}{GUID}").as_bytes());
     BASE64.encode(digest.as_ref())
 }
 
 impl HandshakeResponse {
-    /// Takes the server's next bytes. `Some(used)` when the answer is whole and agrees: what follows the first `used` bytes
-    /// belongs to frames.
+    /// Reads the server's next bytes. `Some(used)` when the response is complete and accepted: what follows the first `used`
+    /// bytes belongs to frames.
     pub(super) fn read(&mut self, bytes: &[u8]) -> Result<Option<usize>, Fault> {
         let before = self.bytes.len();
         let room = LONGEST_ANSWER - before;
@@ -66,7 +66,7 @@ impl HandshakeResponse {
         Ok(Some(end - before))
     }
 
-    /// Does a whole answer agree to what was asked (§4.1)?
+    /// Does a complete response match the request (§4.1)?
     fn check(&self, text: &str) -> Result<(), Fault> {
         let mut lines = text.split("\r\n");
         let status_line = lines.next().unwrap_or_default().get(FRONT.len()..).unwrap_or_default();

@@ -1,9 +1,9 @@
 //! WebSocket (RFC 6455) between the socket, or TLS, and a protocol: the client's side, without I/O.
 //!
-//! [`WebSocket`] is what a connection adds: bytes of the server's go in and come out without frames, bytes of ours come out in
-//! masked binary frames. Nothing is kept of the server's frames but the front of a header and a control frame's payload, so
-//! their announced lengths cost no memory. A protocol sees a stream of bytes: where frames begin and end means nothing to it
-//! (MQTT 5.0 §6.0).
+//! [`WebSocket`] is a layer of a connection: bytes of the server's go in and come out without frames, bytes of ours come out in
+//! masked binary frames. Of the server's frames only the front of a header and a control frame's payload are stored, so their
+//! announced lengths cost no memory. A protocol sees a stream of bytes: the boundaries of frames have no meaning for it (MQTT
+//! 5.0 §6.0).
 
 mod frames;
 mod handshake;
@@ -19,41 +19,41 @@ use handshake::HandshakeResponse;
 
 /// Plain bytes of one frame at most: with its header it fits a TLS record.
 pub const FRAME_BYTES: usize = 16 * 1024 - 8;
-/// Memory for outgoing bytes that a connection keeps between writes.
+/// Most memory for outgoing bytes that an idle connection retains.
 const KEPT_BYTES: usize = 1_024;
-/// Close code of an end that nobody has to explain (RFC 6455 §7.4.1).
+/// Close code of a normal closure (RFC 6455 §7.4.1).
 const NORMAL_CLOSURE: u16 = 1_000;
 
 const BINARY: u8 = 0x2;
 const CLOSE: u8 = 0x8;
 const PONG: u8 = 0xa;
 
-/// Why a WebSocket is over.
+/// Why a WebSocket ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The server answered the handshake with another status than 101.
+    /// The server responded to the handshake with another status than 101.
     Refused {
         /// HTTP status.
         status: u16,
-        /// Its words.
+        /// The reason phrase.
         reason: String,
     },
-    /// The answer to the handshake is none, or agrees to something else.
+    /// The response to the handshake is invalid, or does not match the request.
     Handshake(String),
-    /// A frame against the rules.
+    /// A frame that violates the protocol.
     Frame(&'static str),
     /// The server closed it.
     Closed {
-        /// Its code, if it gave one.
+        /// Its code, if it sent one.
         code: Option<u16>,
-        /// Its words.
+        /// Its reason.
         reason: String,
     },
 }
 
 #[derive(Debug)]
 enum State {
-    /// The answer to the handshake is awaited.
+    /// The response to the handshake is awaited.
     Opening(HandshakeResponse),
     Open,
     Over(Fault),
@@ -64,16 +64,16 @@ enum State {
 pub struct WebSocket {
     state: State,
     reader: FrameReader,
-    /// Bytes for the socket, of which the first `sent` are gone.
+    /// Bytes for the socket, of which the first `sent` are written.
     outgoing: Vec<u8>,
     sent: usize,
-    /// Payload of the newest ping that is not answered; older ones need no answer (RFC 6455 §5.5.3).
+    /// Payload of the newest ping without a pong; older ones need none (RFC 6455 §5.5.3).
     ping: Option<Vec<u8>>,
     masks: Masks,
 }
 
 impl WebSocket {
-    /// A WebSocket whose first words are on their way out.
+    /// A WebSocket whose handshake request is in its output.
     pub fn new(upgrade: &Upgrade) -> WebSocket {
         let (request, answer) = handshake::begin(upgrade, random());
         WebSocket {
@@ -91,7 +91,7 @@ impl WebSocket {
         matches!(self.state, State::Open)
     }
 
-    /// Is the server's answer to the handshake awaited?
+    /// Is the server's response to the handshake awaited?
     pub fn is_opening(&self) -> bool {
         matches!(self.state, State::Opening(_))
     }
@@ -104,7 +104,7 @@ impl WebSocket {
         }
     }
 
-    /// Appends what the server's bytes carry to `out`; true if the WebSocket is over behind them.
+    /// Appends the payload of the server's bytes to `out`; true if the WebSocket has ended after them.
     pub fn read(&mut self, mut bytes: &[u8], out: &mut Vec<u8>) -> bool {
         if let State::Opening(answer) = &mut self.state {
             match answer.read(bytes) {
@@ -135,17 +135,17 @@ impl WebSocket {
         true
     }
 
-    /// Was the last byte read a part of what a frame carries, and not of its header or of a control frame?
+    /// Was the last byte read part of a data frame's payload, and not of its header or of a control frame?
     pub fn ends_with_data(&self) -> bool {
         self.reader.ends_with_data()
     }
 
-    /// Puts plain bytes, [`FRAME_BYTES`] at most, into a frame behind what is on its way out.
+    /// Puts plain bytes, [`FRAME_BYTES`] at most, into a frame after the output so far.
     pub fn put(&mut self, plain: &[u8]) {
         append_frame(BINARY, plain, self.masks.draw(), &mut self.outgoing);
     }
 
-    /// Says goodbye; nothing of ours may follow.
+    /// Sends a close frame; nothing of ours may follow.
     pub fn close(&mut self) {
         if self.is_open() {
             append_frame(CLOSE, &NORMAL_CLOSURE.to_be_bytes(), self.masks.draw(), &mut self.outgoing);
@@ -170,13 +170,13 @@ impl WebSocket {
         self.outgoing.len() - self.sent
     }
 
-    /// The first `bytes` of [`WebSocket::outgoing`] were taken.
+    /// The first `bytes` of [`WebSocket::outgoing`] were accepted.
     pub fn took(&mut self, bytes: usize) {
         self.sent += bytes;
         if self.sent >= self.outgoing.len() {
             self.sent = 0;
             self.outgoing.clear();
-            // An idle connection keeps no memory for the largest frame it ever wrote.
+            // An idle connection must not retain memory for the largest frame it ever wrote.
             if self.outgoing.capacity() > KEPT_BYTES {
                 self.outgoing = Vec::new();
             }
@@ -184,8 +184,8 @@ impl WebSocket {
     }
 }
 
-/// Masks of a connection. They keep a client's bytes from being taken for HTTP by proxies (RFC 6455 §10.3), so a page could not
-/// choose them; what pubmark sends is its own, and a generator seeded by the kernel for each connection does.
+/// Masks of a connection. They prevent proxies from taking a client's bytes for HTTP (RFC 6455 §10.3), so a web page must not
+/// be able to choose them; pubmark sends its own data, so a generator seeded by the kernel for each connection is sufficient.
 #[derive(Debug)]
 struct Masks(u64);
 
@@ -200,11 +200,11 @@ impl Masks {
     }
 }
 
-/// Bytes that nobody can foresee.
+/// Unpredictable bytes.
 fn random<const BYTES: usize>() -> [u8; BYTES] {
     let mut bytes = [0; BYTES];
     if SystemRandom::new().fill(&mut bytes).is_err() {
-        // The kernel had none to give, which Linux does not know once it is up: the time is better than the same for all.
+        // The kernel returned none, which does not happen on a running Linux: the time is better than the same bytes for all.
         let now = clock::monotonic_ns().to_le_bytes();
         bytes.iter_mut().zip(now.iter().cycle()).for_each(|(byte, part)| *byte = *part);
     }

@@ -9,7 +9,7 @@ fn upgrade() -> Upgrade {
     Upgrade { host: "broker.example:8080".to_owned(), path: "/mqtt".to_owned(), subprotocol: "mqtt".to_owned() }
 }
 
-/// A WebSocket that has said its request, and the key in it.
+/// A WebSocket that has sent its request, and the key in it.
 fn asked() -> (WebSocket, String) {
     let mut websocket = WebSocket::new(&upgrade());
     let request = String::from_utf8(websocket.outgoing().to_vec()).unwrap();
@@ -54,7 +54,7 @@ fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Takes a frame of ours apart: its first byte and its payload, and what follows.
+/// Decodes a frame of ours: its first byte and its payload, and what follows.
 fn unmasked(bytes: &[u8]) -> (u8, Vec<u8>, &[u8]) {
     assert_eq!(bytes[1] & 0x80, 0x80, "our frames are masked");
     let (length, at) = match bytes[1] & 0x7f {
@@ -94,7 +94,7 @@ fn frames_of_ours_come_apart_again_and_keep_no_memory() {
     assert_eq!(unmasked(websocket.outgoing()), (0x88, 1_000_u16.to_be_bytes().to_vec(), &[][..]));
 }
 
-/// An answer and frames behind it, with what they carry.
+/// A response and frames after it, with their payload.
 fn conversation(key: &str) -> (Vec<u8>, Vec<u8>) {
     let long: Vec<u8> = (0..300).map(|byte| byte as u8).collect();
     let bytes = [
@@ -232,7 +232,7 @@ fn pings_without_end_cost_one_answer() {
     }
     assert!(websocket.wants_write());
     assert_eq!(unmasked(websocket.outgoing()), (0x8a, 999_u16.to_be_bytes().to_vec(), &[][..]));
-    // An answer never breaks into a frame that is on its way.
+    // A pong is never inserted into a frame that is partly written.
     let mut websocket = open();
     websocket.put(b"half");
     let half = websocket.outgoing().len() / 2;

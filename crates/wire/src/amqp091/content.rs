@@ -20,12 +20,12 @@ pub fn read_content_header(payload: &[u8]) -> Result<u64, DecodeError> {
     }
 }
 
-/// What makes a message a request or an answer to one (§1.8.1: properties of class `basic`); empty where it is neither.
+/// Properties of a request or a reply (§1.8.1: properties of class `basic`); empty for other messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Correlation<'a> {
-    /// Queue to which an answer shall go.
+    /// Queue for the reply.
     pub reply_to: &'a str,
-    /// What tells the request.
+    /// Correlation of the request.
     pub correlation_id: &'a str,
 }
 
@@ -46,10 +46,10 @@ const PRIORITY: u16 = 1 << 11;
 const CORRELATION_ID: u16 = 1 << 10;
 const REPLY_TO: u16 = 1 << 9;
 
-/// What the header says of requests and answers.
+/// The properties of requests and replies in a header.
 ///
 /// # Errors
-/// Its properties are cut short, or a text is no UTF-8.
+/// Its properties are cut short, or a text is not UTF-8.
 pub fn read_correlation(payload: &[u8]) -> Result<Correlation<'_>, DecodeError> {
     correlation(payload).ok_or(DecodeError::ContentHeader)
 }

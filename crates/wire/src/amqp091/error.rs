@@ -11,7 +11,7 @@ pub enum DecodeError {
     TooLarge {
         /// The whole frame, bytes.
         bytes: usize,
-        /// Largest taken, bytes.
+        /// Largest accepted, bytes.
         limit: usize,
     },
     /// A frame does not end with [`super::FRAME_END`].

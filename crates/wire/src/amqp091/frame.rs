@@ -46,7 +46,7 @@ pub struct Frame<'a> {
     pub payload: &'a [u8],
 }
 
-/// The version that a server names when it does not speak ours: the last four octets of its protocol header.
+/// The version that a server sends when it does not support ours: the last four octets of its protocol header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Version(pub [u8; 4]);
 
@@ -61,12 +61,12 @@ impl std::fmt::Display for Version {
     }
 }
 
-/// What a server says.
+/// A unit that a server sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Item<'a> {
     /// A frame.
     Frame(Frame<'a>),
-    /// A protocol header: it does not speak our version, and closes.
+    /// A protocol header: it does not support our version, and closes.
     Version(Version),
 }
 
@@ -97,7 +97,7 @@ pub fn next(buffer: &[u8], most_bytes: usize) -> Result<Front<Item<'_>>, DecodeE
     }
 }
 
-/// A server that does not speak our version says the one that it does.
+/// A server that does not support our version sends the one that it does.
 #[cold]
 fn protocol_header(buffer: &[u8], first: u8) -> Result<Front<Item<'_>>, DecodeError> {
     if !NAME.iter().zip(buffer).all(|(expected, found)| expected == found) {

@@ -31,7 +31,7 @@ pub struct Closing<'a> {
     pub code: u16,
     /// The server's words.
     pub text: &'a str,
-    /// Class and number of the method that it answers; zeros if it answers none.
+    /// Class and number of the method that it responds to; zeros if to none.
     pub method: (u16, u16),
 }
 
@@ -44,7 +44,7 @@ pub struct Deliver {
     pub redelivered: bool,
 }
 
-/// What became of messages of ours.
+/// Confirm or refusal of messages of ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Confirm {
     /// The message's number on the channel: the first one after `confirm.select` is 1.
@@ -63,7 +63,7 @@ pub enum Method<'a> {
     ConnectionOpenOk,
     ConnectionClose(Closing<'a>),
     ConnectionCloseOk,
-    /// The server takes no messages, for this reason.
+    /// The server accepts no messages, for this reason.
     ConnectionBlocked(&'a str),
     ConnectionUnblocked,
     ChannelOpenOk,

@@ -1,5 +1,5 @@
 //! AMQP 0-9-1 (<https://www.rabbitmq.com/resources/specs/amqp0-9-1.pdf>) with RabbitMQ's extensions, as far as
-//! publish/subscribe needs it: what a server says, and what a client writes.
+//! publish/subscribe needs it: decodes what a server sends, and encodes what a client sends.
 //!
 //! Everything is a frame ([`next()`]). A frame of method is read by [`Method::read`]; a message is such a method, a frame
 //! with its header ([`read_content_header`]) and frames with its body.
@@ -27,9 +27,9 @@ pub use write::{
     encode_start_ok, encode_tune_ok, encode_unbind,
 };
 
-/// What a client says first (§4.2.2).
+/// First bytes of a client (§4.2.2).
 pub const PROTOCOL_HEADER: &[u8; 8] = b"AMQP\x00\x00\x09\x01";
-/// A frame that says nothing but that we are there (§4.2.7).
+/// A heartbeat frame (§4.2.7).
 pub const HEARTBEAT: &[u8; 8] = b"\x08\x00\x00\x00\x00\x00\x00\xce";
 /// Last octet of every frame (§4.2.3).
 pub const FRAME_END: u8 = 0xce;

@@ -21,7 +21,7 @@ pub struct Publish {
 }
 
 impl Publish {
-    /// Messages to an exchange on a channel; `persistent` ones are kept on disk where their queue is (delivery mode 2).
+    /// Messages to an exchange on a channel; `persistent` ones are stored on disk in a durable queue (delivery mode 2).
     pub fn new(channel: u16, exchange: &str, routing_key: &str, persistent: bool) -> Publish {
         let mut front = Vec::new();
         basic_publish(channel, exchange, routing_key, &mut front);
@@ -80,7 +80,7 @@ impl Publish {
     }
 }
 
-/// Appends everything of an answer but its body: to a queue, which the default exchange knows by its name (§3.1.3.1).
+/// Appends everything of a reply but its body: to a queue, which the default exchange knows by its name (§3.1.3.1).
 pub fn append_reply(
     channel: u16,
     queue: &str,
@@ -98,12 +98,12 @@ fn basic_publish(channel: u16, exchange: &str, routing_key: &str, out: &mut Vec<
         out.extend_from_slice(&[0, 0]);
         short_text(exchange, out);
         short_text(routing_key, out);
-        // Neither mandatory nor immediate: what nobody wants is dropped.
+        // Neither mandatory nor immediate: a message without a queue is dropped.
         out.push(0);
     });
 }
 
-/// The frame of a header with the delivery mode and what makes the message a request or an answer.
+/// The frame of a header with the delivery mode and the properties of a request or a reply.
 fn header(channel: u16, persistent: bool, body_bytes: usize, correlation: Correlation<'_>, out: &mut Vec<u8>) {
     out.push(2);
     out.extend_from_slice(&channel.to_be_bytes());

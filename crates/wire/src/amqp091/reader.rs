@@ -49,7 +49,7 @@ impl<'a> Reader<'a> {
         std::str::from_utf8(self.bytes(usize::from(length))?).ok()
     }
 
-    /// A text of up to 255 bytes that nobody looks at.
+    /// A text of up to 255 bytes that is skipped.
     pub(super) fn skip_short_text(&mut self) -> Option<()> {
         let length = self.octet()?;
         self.bytes(usize::from(length)).map(|_| ())

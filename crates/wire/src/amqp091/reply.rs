@@ -10,7 +10,7 @@ pub mod code {
     pub const ACCESS_REFUSED: u16 = 403;
     /// No such queue or exchange.
     pub const NOT_FOUND: u16 = 404;
-    /// A condition does not hold; RabbitMQ says so of messages above its limit.
+    /// A condition does not hold; RabbitMQ's code for messages above its limit.
     pub const PRECONDITION_FAILED: u16 = 406;
 }
 

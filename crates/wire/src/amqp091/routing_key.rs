@@ -50,7 +50,7 @@ pub fn routing_key(topic: &str) -> Result<String, RoutingKeyError> {
     Ok(key)
 }
 
-/// Does a message with this topic get to who subscribes to that filter? As MQTT says, but that a leading wildcard matches
+/// Does a subscription to that filter receive a message with this topic? As in MQTT, except that a leading wildcard matches
 /// topics that begin with `$`, too (MQTT 5.0 §4.7.2).
 pub fn hears(filter: &str, topic: &str) -> bool {
     if topic.starts_with('$') {

@@ -6,7 +6,7 @@ use super::{FRAME_END, code};
 /// Longest short string, bytes.
 const SHORT_BYTES: usize = 255;
 
-/// What a client says of itself.
+/// Properties of the client.
 #[derive(Clone, Copy, Debug)]
 pub struct Login<'a> {
     /// What the server's tools call the connection.
@@ -26,7 +26,7 @@ pub struct Login<'a> {
 pub struct Declare<'a> {
     /// Its name; the server makes one up if it is empty.
     pub queue: &'a str,
-    /// Only asks whether it is there.
+    /// Only checks whether it exists.
     pub passive: bool,
     /// Survives the server.
     pub durable: bool,
@@ -60,7 +60,7 @@ pub(super) fn sized(out: &mut Vec<u8>, content: impl FnOnce(&mut Vec<u8>)) {
     out[at..at + 4].copy_from_slice(&bytes.to_be_bytes());
 }
 
-/// Appends a short string, cut if it is too long: whoever it matters to has checked it.
+/// Appends a short string, cut if it is too long: callers check the length where it matters.
 pub(super) fn short_text(text: &str, out: &mut Vec<u8>) {
     let bytes = &text.as_bytes()[..text.len().min(SHORT_BYTES)];
     out.push(bytes.len() as u8);
@@ -178,7 +178,7 @@ pub fn encode_bind(channel: u16, queue: &str, exchange: &str, binding_key: &str,
         short_text(queue, out);
         short_text(exchange, out);
         short_text(binding_key, out);
-        // To be answered; no arguments.
+        // With a response; no arguments.
         out.extend_from_slice(&[0; 5]);
     });
 }
@@ -190,12 +190,12 @@ pub fn encode_unbind(channel: u16, queue: &str, exchange: &str, binding_key: &st
         short_text(queue, out);
         short_text(exchange, out);
         short_text(binding_key, out);
-        // No arguments; it is always answered.
+        // No arguments; it always has a response.
         out.extend_from_slice(&[0; 4]);
     });
 }
 
-/// Appends `queue.delete`, to be answered, whatever is in it; with `if_unused` only if nobody consumes it.
+/// Appends `queue.delete` with a response, whatever is in the queue; with `if_unused` only if it has no consumer.
 pub fn encode_delete(channel: u16, queue: &str, if_unused: bool, out: &mut Vec<u8>) {
     method(channel, 50, 40, out, |out| {
         out.extend_from_slice(&[0, 0]);
@@ -225,7 +225,7 @@ pub fn encode_consume(channel: u16, queue: &str, consumer: &str, no_ack: bool, o
     });
 }
 
-/// Appends `basic.cancel`, not to be answered.
+/// Appends `basic.cancel` without a response.
 pub fn encode_cancel(channel: u16, consumer: &str, out: &mut Vec<u8>) {
     method(channel, 60, 30, out, |out| {
         short_text(consumer, out);
@@ -242,7 +242,7 @@ pub fn encode_ack(channel: u16, tag: u64, multiple: bool, out: &mut Vec<u8>) {
     });
 }
 
-/// Appends `confirm.select`: from here on the server answers every message on the channel.
+/// Appends `confirm.select`: from here on the server confirms every message on the channel.
 pub fn encode_select(channel: u16, out: &mut Vec<u8>) {
     method(channel, 85, 10, out, |out| out.push(0));
 }

@@ -26,7 +26,7 @@ pub enum AddressError {
         /// The character, escaped.
         character: String,
     },
-    /// Wildcards would hear it, which MQTT says they should not.
+    /// Wildcards would match it, although MQTT says that they must not.
     #[error("`{0}` begins with `$`, which AMQP's wildcards do not pass over")]
     Dollar(String),
     /// Longer than a routing key.
@@ -92,7 +92,7 @@ impl Naming {
         }
     }
 
-    /// Capabilities that say that an address is one for all subscribers, where the address does not.
+    /// Capabilities with which an address is one for all subscribers, if the address itself does not have that.
     pub fn capabilities(self) -> &'static [&'static str] {
         match self {
             Naming::RabbitMq => &[],
@@ -110,11 +110,11 @@ impl Naming {
         }
     }
 
-    /// Where the answers to a requester's requests come in.
+    /// Address at which the replies to a requester's requests arrive.
     pub fn answers(self, words: &str) -> AnswersAt {
         match self {
-            // It ends the session of who asks for a dynamic node (3.10). The second address is the same queue, which is not made
-            // for who only sends to it.
+            // The broker ends the session of a client that requests a dynamic node (3.10). The second address is the same
+            // queue, which is not created for a client that only sends to it.
             Naming::RabbitMq => {
                 AnswersAt::Node { source: format!("/queue/{words}"), reply_to: format!("/amq/queue/{words}") }
             }
@@ -147,14 +147,14 @@ pub fn virtual_host(name: &str) -> String {
     format!("vhost:{name}")
 }
 
-/// Where the answers to requests come in.
+/// Address at which the replies to requests arrive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AnswersAt {
     /// At a node of a name of ours.
     Node {
         /// Its address for who receives there; the node is made by that.
         source: String,
-        /// Its address for who answers.
+        /// Its address for the responder.
         reply_to: String,
     },
     /// At a node that the server makes and names, with these capabilities.

@@ -1,4 +1,4 @@
-//! Errors as a peer tells them (part 2, §2.8.14), and what becomes of a delivery (part 3, §3.4).
+//! Errors of a peer (part 2, §2.8.14), and outcomes of deliveries (part 3, §3.4).
 
 use super::error::DecodeError;
 use super::fields::{Fields, code};
@@ -10,7 +10,7 @@ use super::writer::FieldWriter;
 pub struct Condition<'a> {
     /// Its name, for instance `amqp:not-found`.
     pub name: &'a str,
-    /// What it says about it.
+    /// Its description.
     pub description: Option<&'a str>,
 }
 
@@ -43,7 +43,7 @@ impl<'a> Condition<'a> {
     }
 }
 
-/// What the receiver of a delivery says of it.
+/// State of a delivery at its receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State<'a> {
     /// Some of it came.

@@ -35,15 +35,15 @@ pub struct Open<'a> {
 /// A session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Begin {
-    /// Channel of the peer's session that this one answers.
+    /// Channel of the peer's session that this begin responds to.
     pub remote_channel: Option<u16>,
     /// Number of the first transfer.
     pub next_outgoing_id: u32,
-    /// Transfers that are taken.
+    /// Transfers that are accepted.
     pub incoming_window: u32,
     /// Transfers that may be sent.
     pub outgoing_window: u32,
-    /// Highest handle that is taken.
+    /// Highest handle that is accepted.
     pub handle_max: u32,
 }
 

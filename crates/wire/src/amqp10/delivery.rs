@@ -14,7 +14,7 @@ pub const MOST_TRANSFER_BYTES: usize = HEADER_BYTES + 32;
 /// A message, or a part of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transfer<'a> {
-    /// Number of the link at the side that says this.
+    /// Handle of the link at the sending side of this frame.
     pub handle: u32,
     /// Number of the delivery in its session; needed in its first transfer.
     pub delivery_id: Option<u32>,
@@ -30,18 +30,18 @@ pub struct Transfer<'a> {
     pub payload: &'a [u8],
 }
 
-/// What became of deliveries.
+/// Disposition: state of deliveries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Disposition<'a> {
-    /// Who says this: of the deliveries' receiver, or their sender.
+    /// Role of the sender of this frame: the deliveries' receiver or sender.
     pub role: Role,
     /// The first of them.
     pub first: u32,
     /// The last of them.
     pub last: u32,
-    /// Who says this has forgotten them.
+    /// The sender of this frame has settled them.
     pub settled: bool,
-    /// What became of them.
+    /// Their state.
     pub state: Option<State<'a>>,
 }
 

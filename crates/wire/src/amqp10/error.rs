@@ -9,7 +9,7 @@ pub enum DecodeError {
         /// Its size field.
         bytes: usize,
     },
-    /// A frame larger than we said that we take.
+    /// A frame larger than the limit that we announced.
     #[error("a frame of {bytes} B, more than the {limit} B allowed")]
     FrameTooLarge {
         /// Its size field.

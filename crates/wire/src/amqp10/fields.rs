@@ -1,9 +1,9 @@
-//! The fields of a described list, in their order.
+//! The fields of a described list, in order.
 
 use super::error::DecodeError;
 use super::value::{Described, Items, Value};
 
-/// The fields of a performative that were not taken yet. Those behind its last are null.
+/// The fields of a performative that were not read yet. Those after its last are null.
 #[derive(Clone, Copy, Debug)]
 pub struct Fields<'a> {
     performative: &'static str,

@@ -76,7 +76,7 @@ impl std::fmt::Display for ProtocolHeader {
     }
 }
 
-/// The protocol header or frame at the front of `bytes`; frames of up to `most_bytes` are taken.
+/// The protocol header or frame at the front of `bytes`; frames of up to `most_bytes` are accepted.
 pub fn next(bytes: &[u8], most_bytes: usize) -> Result<Front<Packet<'_>>, DecodeError> {
     let name = &bytes[..bytes.len().min(NAME.len())];
     if !bytes.is_empty() && NAME.starts_with(name) {
@@ -120,7 +120,7 @@ pub fn encode_frame(kind: FrameKind, channel: u16, out: &mut Vec<u8>, write: imp
     end_frame(start, 0, out);
 }
 
-/// Appends the header of a frame and returns its place, for [`end_frame`].
+/// Appends the header of a frame and returns its offset, for [`end_frame`].
 pub fn begin_frame(kind: FrameKind, channel: u16, out: &mut Vec<u8>) -> usize {
     let start = out.len();
     let [high, low] = channel.to_be_bytes();

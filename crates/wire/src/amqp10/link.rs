@@ -29,9 +29,9 @@ impl Role {
 /// When a sender settles (part 2, §2.8.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SenderSettles {
-    /// When the receiver has said what became of a delivery.
+    /// When the receiver has sent the outcome of a delivery.
     Unsettled,
-    /// Before sending: nobody will say what became of a delivery.
+    /// Before sending: there is no outcome.
     Settled,
     /// As it likes.
     Mixed,
@@ -42,9 +42,9 @@ pub enum SenderSettles {
 pub struct Terminus<'a> {
     /// Where it is.
     pub address: Option<&'a str>,
-    /// The peer is to make a node for it, whose address is then in its answer (part 3, §3.5.3).
+    /// The peer must create a node for it, whose address is then in its attach (part 3, §3.5.3).
     pub dynamic: bool,
-    /// Capabilities asked for or offered; of a peer's terminus they are not read.
+    /// Capabilities requested or offered; those of a peer's terminus are not read.
     pub capabilities: &'a [&'a str],
     /// Of a source: only messages for which this selector of JMS holds ("AMQP Capabilities Registry: Filters",
     /// `apache.org:selector-filter:string`). In a peer's response, the one that it applies.
@@ -63,7 +63,7 @@ impl<'a> Terminus<'a> {
 pub struct Attach<'a> {
     /// Its name.
     pub name: &'a str,
-    /// Its number at the side that says this.
+    /// Its handle at the sending side of this frame.
     pub handle: u32,
     /// Which end that side is.
     pub role: Role,
@@ -75,7 +75,7 @@ pub struct Attach<'a> {
     pub target: Option<Terminus<'a>>,
     /// Deliveries of the sender's so far.
     pub initial_delivery_count: Option<u32>,
-    /// Largest message taken, bytes; none or 0 for any.
+    /// Largest message accepted, bytes; none or 0 for any.
     pub max_message_bytes: Option<u64>,
 }
 
@@ -84,7 +84,7 @@ pub struct Attach<'a> {
 pub struct Flow {
     /// Number of the next transfer expected; none before the peer's begin was seen.
     pub next_incoming_id: Option<u32>,
-    /// Transfers that are taken from there on.
+    /// Transfers that are accepted from there on.
     pub incoming_window: u32,
     /// Number of the next transfer sent.
     pub next_outgoing_id: u32,
@@ -98,14 +98,14 @@ pub struct Flow {
     pub link_credit: Option<u32>,
     /// The sender is to use up its credit.
     pub drain: bool,
-    /// The peer is to say the same of itself.
+    /// The peer must respond with a flow of its own.
     pub echo: bool,
 }
 
 /// A link ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Detach<'a> {
-    /// Its number at the side that says this.
+    /// Its handle at the sending side of this frame.
     pub handle: u32,
     /// For good.
     pub closed: bool,
@@ -164,7 +164,7 @@ impl<'a> Terminus<'a> {
         // Durability, expiry policy, time-out.
         (0..3).for_each(|_| fields.null());
         fields.optional_boolean(self.dynamic.then_some(true));
-        // What is asked of a dynamic node.
+        // Properties requested for a dynamic node.
         fields.null();
     }
 

@@ -1,4 +1,4 @@
-//! What a message is made of: sections (part 3, §3.2), of which ours have one for requests and answers, and one for the body.
+//! The sections of a message (part 3, §3.2); ours have one for requests and replies, and one for the body.
 
 use std::borrow::Cow;
 
@@ -7,14 +7,14 @@ use super::fields::{Fields, code};
 use super::value::{self, Described, Value};
 use super::writer::{composite, sized, sized_head};
 
-/// What the properties of a message say of a request or its answer (part 3, §3.2.4).
+/// Properties of a message about requests and replies (part 3, §3.2.4).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Properties<'a> {
-    /// Where the message is to go, where its link does not say.
+    /// Destination of the message, if its link has none.
     pub to: Option<&'a str>,
-    /// Where its answer is to go.
+    /// Address for its reply.
     pub reply_to: Option<&'a str>,
-    /// What an answer repeats of its request, encoded: a number, a UUID, bytes or text. Empty if there is none.
+    /// The correlation that a reply repeats, encoded: a number, a UUID, bytes or text. Empty if there is none.
     pub correlation_id: &'a [u8],
 }
 
@@ -193,7 +193,7 @@ impl<'a> Message<'a> {
         found
     }
 
-    /// What it says of a request or an answer.
+    /// The properties of a request or a reply.
     ///
     /// # Errors
     /// Properties of other types than the standard has.

@@ -1,7 +1,7 @@
 //! AMQP 1.0 (OASIS standard, ISO/IEC 19464): types, transport, messaging, log-in, as far as a client of a broker needs them.
 //!
 //! [`next`] finds a protocol header or a frame at the front of some bytes. A frame's body is a [`Performative`], or
-//! [`SaslWords`] during the log-in; both borrow from the bytes. Lists, maps and arrays stay bytes until somebody asks for an
+//! [`SaslWords`] during the log-in; both borrow from the bytes. Lists, maps and arrays stay bytes until a caller reads an
 //! element ([`value`]), so nothing here holds memory in proportion to what a peer announces.
 
 mod address;

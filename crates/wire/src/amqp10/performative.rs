@@ -8,7 +8,7 @@ use super::fields::code;
 use super::link::{Attach, Detach, Flow};
 use super::value::{Value, take};
 
-/// What a frame says.
+/// The content of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Performative<'a> {
     /// A connection begins.
@@ -21,7 +21,7 @@ pub enum Performative<'a> {
     Flow(Flow),
     /// A message, or a part of one.
     Transfer(Transfer<'a>),
-    /// What became of deliveries.
+    /// State of deliveries.
     Disposition(Disposition<'a>),
     /// A link ends.
     Detach(Detach<'a>),

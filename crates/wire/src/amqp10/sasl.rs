@@ -9,12 +9,12 @@ use super::writer::composite;
 /// Mechanisms of a server that are read.
 const MOST_MECHANISMS: usize = 64;
 
-/// What a server says during the log-in.
+/// A server's frames during the log-in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SaslWords<'a> {
     /// The mechanisms it has.
     Mechanisms(Vec<&'a str>),
-    /// It asks something back.
+    /// A challenge.
     Challenge,
     /// It is done: a code of [`outcome_name`].
     Outcome(u8),

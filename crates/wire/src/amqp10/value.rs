@@ -1,17 +1,16 @@
-//! Values of AMQP's type system (part 1, §1.6), read where they lie.
+//! Values of AMQP's type system (part 1, §1.6), borrowed from the input.
 //!
-//! A value is cut out by its size; what is inside a list, a map or an array is looked at only by who asks for it. So nothing
-//! here takes memory, nothing is walked twice, and the only nesting that has to be followed, that of described values, has a
-//! bound.
+//! A value is delimited by its size; the content of a list, a map or an array is decoded only on demand. So nothing here
+//! allocates, nothing is decoded twice, and the only nesting that has to be followed, that of described values, is limited.
 
 use super::error::DecodeError;
 
-/// Described values in described values at most.
+/// Most described values nested in described values.
 pub const DEEPEST: usize = 8;
-/// Elements of an array whose elements take no bytes at most.
+/// Most elements of an array whose elements have no bytes.
 pub const MOST_EMPTY_ELEMENTS: u32 = 4_096;
 
-/// A value. Widths of one kind are not told apart.
+/// A value. Encodings of different width are the same kind.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Value<'a> {
     /// Nothing.
@@ -153,7 +152,7 @@ fn length(bytes: &[u8], depth: usize) -> Result<usize, DecodeError> {
     Ok(1 + descriptor_bytes + length(described, depth + 1)?)
 }
 
-/// Bytes behind a constructor; its upper half says how they are told (part 1, §1.2).
+/// Bytes after a constructor; its upper half has the encoding of the size (part 1, §1.2).
 fn data_length(constructor: u8, data: &[u8]) -> Result<usize, DecodeError> {
     let small = || data.first().map(|&size| 1 + usize::from(size)).ok_or(DecodeError::Truncated);
     let large = || {

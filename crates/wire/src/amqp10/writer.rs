@@ -4,7 +4,7 @@
 pub fn composite(descriptor: u8, out: &mut Vec<u8>, write: impl FnOnce(&mut FieldWriter<'_>)) {
     out.extend_from_slice(&[0x00, 0x53, descriptor]);
     let start = out.len();
-    // A list of less than 256 B; a larger one is made room for below.
+    // A list of less than 256 B; a larger one is re-encoded below.
     out.extend_from_slice(&[0xc0, 0, 0]);
     let mut fields = FieldWriter { out: &mut *out, count: 0, nulls: 0 };
     write(&mut fields);

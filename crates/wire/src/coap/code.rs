@@ -9,7 +9,7 @@ pub struct Code(pub u8);
 impl Code {
     /// No request and no response: an acknowledgement alone, a reset, a ping.
     pub const EMPTY: Code = Code::new(0, 0);
-    /// Asks for a representation.
+    /// Requests a representation.
     pub const GET: Code = Code::new(0, 1);
     /// Makes the server do something with a body.
     pub const POST: Code = Code::new(0, 2);
@@ -17,7 +17,7 @@ impl Code {
     pub const PUT: Code = Code::new(0, 3);
     /// Takes a resource away.
     pub const DELETE: Code = Code::new(0, 4);
-    /// Asks with a body: safe and idempotent as GET is (RFC 8132 §2).
+    /// A request with a body: safe and idempotent as GET is (RFC 8132 §2).
     pub const FETCH: Code = Code::new(0, 5);
     /// Done, and the resource is new.
     pub const CREATED: Code = Code::new(2, 1);
@@ -25,7 +25,7 @@ impl Code {
     pub const CHANGED: Code = Code::new(2, 4);
     /// A representation.
     pub const CONTENT: Code = Code::new(2, 5);
-    /// A block is taken, the next one may come (RFC 7959).
+    /// A block is accepted, the next one may follow (RFC 7959).
     pub const CONTINUE: Code = Code::new(2, 31);
     /// A request that cannot be understood.
     pub const BAD_REQUEST: Code = Code::new(4, 0);
@@ -39,7 +39,7 @@ impl Code {
     pub const REQUEST_ENTITY_INCOMPLETE: Code = Code::new(4, 8);
     /// Larger than the server takes.
     pub const REQUEST_ENTITY_TOO_LARGE: Code = Code::new(4, 13);
-    /// No room for more at present.
+    /// No capacity for more at present.
     pub const SERVICE_UNAVAILABLE: Code = Code::new(5, 3);
     /// The server is no proxy.
     pub const PROXYING_NOT_SUPPORTED: Code = Code::new(5, 5);
@@ -64,12 +64,12 @@ impl Code {
         self.class() == 0 && self.0 != 0
     }
 
-    /// Is it an answer (RFC 7252 §5.2: classes 2, 4 and 5)?
+    /// Is it a response (RFC 7252 §5.2: classes 2, 4 and 5)?
     pub const fn is_response(self) -> bool {
         matches!(self.class(), 2 | 4 | 5)
     }
 
-    /// Does it say that a request was carried out?
+    /// Does it report success?
     pub const fn is_success(self) -> bool {
         self.class() == 2
     }

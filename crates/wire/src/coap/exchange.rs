@@ -7,7 +7,7 @@ pub struct Times {
     pub acknowledge_ns: u64,
     /// MAX_RETRANSMIT: repetitions at most.
     pub repetitions: u8,
-    /// MAX_LATENCY, ns: longest time that a datagram may be under way.
+    /// MAX_LATENCY, ns: longest time that a datagram may be in flight.
     pub latency_ns: u64,
 }
 
@@ -38,11 +38,11 @@ pub enum Step {
     Wait,
     /// Send it again, with the same identifier.
     Repeat,
-    /// Nobody answers.
+    /// There was no response.
     GiveUp,
 }
 
-/// A confirmable message under way.
+/// A confirmable message in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exchange {
     due_ns: u64,
@@ -59,7 +59,7 @@ impl Exchange {
         Exchange { due_ns: now_ns + timeout_ns, timeout_ns, repeated: 0, acknowledged: false }
     }
 
-    /// When [`Exchange::step`] has something to say.
+    /// Time of the next change in [`Exchange::step`].
     pub fn due_ns(&self) -> u64 {
         self.due_ns
     }

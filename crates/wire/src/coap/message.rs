@@ -49,9 +49,9 @@ impl Kind {
 pub struct Message<'a> {
     /// How the message layer treats it.
     pub kind: Kind,
-    /// What it asks for or answers.
+    /// Method of a request, or code of a response.
     pub code: Code,
-    /// Pairs it with its acknowledgement, and tells a repetition.
+    /// Matches it with its acknowledgement, and identifies a repetition.
     pub message_id: u16,
     /// Pairs a response with its request.
     pub token: &'a [u8],
@@ -72,7 +72,7 @@ pub fn peek(datagram: &[u8]) -> Option<(Kind, u16)> {
 /// Reads a whole datagram.
 ///
 /// # Errors
-/// Every format error of RFC 7252 §3 and §4.1. Codes and options that nobody knows are none.
+/// Every format error of RFC 7252 §3 and §4.1. Unknown codes and options are no errors.
 #[inline]
 pub fn decode(datagram: &[u8]) -> Result<Message<'_>, DecodeError> {
     let short = DecodeError::Short(datagram.len());

@@ -2,9 +2,9 @@
 
 /// Separates options from the payload.
 pub(super) const PAYLOAD_MARKER: u8 = 0xff;
-/// A nibble that says: one byte follows, plus 13.
+/// A nibble with the meaning: one byte follows, plus 13.
 const ONE_BYTE: u8 = 13;
-/// A nibble that says: two bytes follow, plus 269.
+/// A nibble with the meaning: two bytes follow, plus 269.
 const TWO_BYTES: u8 = 14;
 const ONE_BYTE_FROM: u32 = 13;
 const TWO_BYTES_FROM: u32 = 269;
@@ -13,7 +13,7 @@ const TWO_BYTES_FROM: u32 = 269;
 pub mod number {
     /// The server's name.
     pub const URI_HOST: u16 = 3;
-    /// Tells representations apart.
+    /// Distinguishes representations.
     pub const ETAG: u16 = 4;
     /// Observing.
     pub const OBSERVE: u16 = 6;
@@ -41,7 +41,7 @@ pub mod number {
     pub const SIZE1: u16 = 60;
     /// Which responses the client does without.
     pub const NO_RESPONSE: u16 = 258;
-    /// Tells bodies that go in blocks at the same time apart.
+    /// Distinguishes bodies whose blocks are sent at the same time.
     pub const REQUEST_TAG: u16 = 292;
 
     /// Must a receiver that does not know it refuse the message (RFC 7252 §5.4.1)?

@@ -1,12 +1,12 @@
 //! Topics as paths: `a/b` is the resource `/ps/a/b`, a level is a Uri-Path segment.
 //!
-//! `+` and `#` are segments like any other to CoAP; our own broker reads them as MQTT's wildcards.
+//! `+` and `#` are segments like any other to CoAP; our own broker treats them as MQTT's wildcards.
 
 use super::message::Message;
 use super::option::number::URI_PATH;
 use super::write::Writer;
 
-/// First segment of every topic's path, where the draft's broker keeps its topics.
+/// First segment of every topic's path, under which the draft's broker has its topics.
 pub const ROOT: &str = "ps";
 /// Bytes of a topic at most: with a block and all options it stays below what a datagram can be.
 pub const LONGEST_TOPIC_BYTES: usize = 1_024;
@@ -48,8 +48,7 @@ pub fn encode_path(writer: &mut Writer<'_>, topic: &str) {
     encode_levels(writer, topic);
 }
 
-/// Appends a topic that [`check_topic`] took as a path of its own, below no root: where no broker keeps topics, a
-/// resource is one.
+/// Appends a topic that [`check_topic`] accepted as a path of its own, without a root: without a broker, a topic is a resource.
 pub fn encode_levels(writer: &mut Writer<'_>, topic: &str) {
     for level in topic.split('/') {
         writer.option(URI_PATH, level.as_bytes());

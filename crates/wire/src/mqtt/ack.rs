@@ -73,8 +73,8 @@ impl Ack<'_> {
 /// Reads a PUBACK, PUBREC, PUBREL or PUBCOMP.
 ///
 /// # Errors
-/// A [`DecodeError`] that says what is wrong with it; [`DecodeError::OtherType`] (with PUBACK as the expected type) for a
-/// packet of another type.
+/// A [`DecodeError`] with the reason; [`DecodeError::OtherType`] (with PUBACK as the expected type) for a packet of another
+/// type.
 pub fn decode_ack<'a>(version: Version, frame: &Frame<'a>) -> Result<Ack<'a>, DecodeError> {
     let packet = frame.packet_type().ok_or(DecodeError::ReservedType)?;
     let Some(kind) = AckKind::of(packet) else {
@@ -100,7 +100,7 @@ pub fn decode_ack<'a>(version: Version, frame: &Frame<'a>) -> Result<Ack<'a>, De
     Ok(ack)
 }
 
-/// Appends an acknowledgement in its shortest form. MQTT 3.1.1 has no place for the reason code, so a refusal cannot be said there.
+/// Appends an acknowledgement in its shortest form. MQTT 3.1.1 has no reason code here, so a refusal cannot be encoded.
 ///
 /// # Errors
 /// An [`EncodeError`], and nothing is appended.

@@ -1,4 +1,4 @@
-//! CONNACK: the server's answer to CONNECT (MQTT 5.0 §3.2, MQTT 3.1.1 §3.2).
+//! CONNACK: the server's response to CONNECT (MQTT 5.0 §3.2, MQTT 3.1.1 §3.2).
 
 use super::error::{DecodeError, EncodeError};
 use super::frame::Frame;
@@ -13,7 +13,7 @@ const PACKET: PacketType = PacketType::Connack;
 /// Highest return code of MQTT 3.1.1.
 const LAST_RETURN_CODE: u8 = 5;
 
-/// The server's answer.
+/// The server's response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Connack<'a> {
     /// The server still had the session.
@@ -27,7 +27,7 @@ pub struct Connack<'a> {
 /// Reads a CONNACK.
 ///
 /// # Errors
-/// A [`DecodeError`] that says what is wrong with it; [`DecodeError::OtherType`] for another packet.
+/// A [`DecodeError`] with the reason; [`DecodeError::OtherType`] for another packet.
 pub fn decode_connack<'a>(version: Version, frame: &Frame<'a>) -> Result<Connack<'a>, DecodeError> {
     let found = frame.packet_type().ok_or(DecodeError::ReservedType)?;
     if found != PACKET {
@@ -50,7 +50,7 @@ pub fn decode_connack<'a>(version: Version, frame: &Frame<'a>) -> Result<Connack
     if flags > 1 || (flags == 1 && code != 0) {
         return Err(reader.value("acknowledge flags", flags.into()));
     }
-    // A server that refuses a version it does not speak may answer in 3.1.1.
+    // A server that refuses an unsupported version may respond in 3.1.1.
     let properties = if version == Version::V5 && code != 0 && reader.rest.is_empty() {
         Properties::NONE
     } else {

@@ -1,4 +1,4 @@
-//! CONNECT: a client asks for a session (MQTT 5.0 §3.1, MQTT 3.1.1 §3.1).
+//! CONNECT: a client requests a session (MQTT 5.0 §3.1, MQTT 3.1.1 §3.1).
 
 use pubmark_model::qos::Qos;
 
@@ -25,7 +25,7 @@ const USER_NAME: u8 = 0b1000_0000;
 pub struct Will<'a> {
     /// Delivery level.
     pub qos: Qos,
-    /// To be kept by the server.
+    /// The server retains it.
     pub retain: bool,
     /// Where to.
     pub topic: &'a str,
@@ -38,7 +38,7 @@ pub struct Will<'a> {
 /// A client's request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Connect<'a> {
-    /// The version that the connection will speak.
+    /// The version of the connection.
     pub version: Version,
     /// Clean session (3.1.1), clean start (5.0).
     pub clean_start: bool,
@@ -59,7 +59,7 @@ pub struct Connect<'a> {
 /// Reads a CONNECT of either version.
 ///
 /// # Errors
-/// A [`DecodeError`] that says what is wrong with it; [`DecodeError::ProtocolLevel`] for versions not spoken here.
+/// A [`DecodeError`] with the reason; [`DecodeError::ProtocolLevel`] for unsupported versions.
 pub fn decode_connect<'a>(frame: &Frame<'a>) -> Result<Connect<'a>, DecodeError> {
     let found = frame.packet_type().ok_or(DecodeError::ReservedType)?;
     if found != PACKET {

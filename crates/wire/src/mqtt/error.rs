@@ -28,7 +28,7 @@ pub enum DecodeError {
         /// Its flags.
         flags: u8,
     },
-    /// A packet of a type that this version, or this place, does not know.
+    /// A packet of a type that this version does not have, or not here.
     #[error("{packet} does not exist in this version")]
     NotInVersion {
         /// Type of the packet.
@@ -37,7 +37,7 @@ pub enum DecodeError {
     /// A packet of another type than the function reads.
     #[error("{found} where {expected} was expected")]
     OtherType {
-        /// Type that was asked for.
+        /// Expected type.
         expected: PacketType,
         /// Type that the packet has.
         found: PacketType,
@@ -80,14 +80,14 @@ pub enum DecodeError {
         /// Type of the packet.
         packet: PacketType,
     },
-    /// A field whose bytes say what no sender may say.
+    /// A field with an invalid value.
     #[error("{packet} has the value {value} in its {field}")]
     Value {
         /// Type of the packet.
         packet: PacketType,
         /// The field.
         field: &'static str,
-        /// What it says.
+        /// The value.
         value: u32,
     },
     /// The packet identifier is 0.
@@ -99,10 +99,10 @@ pub enum DecodeError {
     /// CONNECT for a protocol of another name.
     #[error("CONNECT is for another protocol")]
     ProtocolName,
-    /// CONNECT for a version that is not spoken here.
+    /// CONNECT for an unsupported version.
     #[error("CONNECT asks for protocol level {level}")]
     ProtocolLevel {
-        /// The level asked for.
+        /// The requested level.
         level: u8,
     },
     /// A property that does not exist or does not belong in this packet.
@@ -132,7 +132,7 @@ pub enum DecodeError {
 }
 
 impl DecodeError {
-    /// The reason code that a 5.0 peer is told in DISCONNECT or CONNACK (MQTT 5.0 §4.13).
+    /// The reason code for a 5.0 peer in DISCONNECT or CONNACK (MQTT 5.0 §4.13).
     pub fn reason_code(&self) -> u8 {
         match self {
             DecodeError::TooLarge { .. } => reason::PACKET_TOO_LARGE,
@@ -158,7 +158,7 @@ pub enum EncodeError {
         /// Its length.
         bytes: usize,
     },
-    /// The packet is longer than MQTT can say: 268,435,455 B behind the fixed header.
+    /// The packet is longer than MQTT allows: 268,435,455 B after the fixed header.
     #[error("packet of {bytes} B exceeds 268435455 B")]
     TooLarge {
         /// Bytes behind the fixed header.

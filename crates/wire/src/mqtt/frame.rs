@@ -67,7 +67,7 @@ fn long_length(buffer: &[u8]) -> Result<Option<(usize, usize)>, DecodeError> {
     for (index, byte) in buffer[1..].iter().take(4).enumerate() {
         remaining |= usize::from(byte & 0x7f) << (7 * index);
         if byte & 0x80 == 0 {
-            // The standard asks for the shortest form (MQTT 5.0 §1.5.5).
+            // The standard requires the shortest form (MQTT 5.0 §1.5.5).
             return if index > 0 && *byte == 0 {
                 Err(DecodeError::RemainingLength)
             } else {

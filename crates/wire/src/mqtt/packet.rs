@@ -42,10 +42,10 @@ pub enum Packet<'a> {
     Auth(Auth<'a>),
 }
 
-/// Reads a packet of any type. `version` is the connection's; a CONNECT brings its own.
+/// Reads a packet of any type. `version` is the connection's; a CONNECT has its own.
 ///
 /// # Errors
-/// A [`DecodeError`] that says what is wrong with it.
+/// A [`DecodeError`] with the reason.
 pub fn decode<'a>(version: Version, frame: &Frame<'a>) -> Result<Packet<'a>, DecodeError> {
     let packet = frame.packet_type().ok_or(DecodeError::ReservedType)?;
     Ok(match packet {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A version of MQTT that a connection speaks.
+/// The version of MQTT of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Version {
     /// MQTT 3.1.1 (protocol level 4).
@@ -25,9 +25,9 @@ impl Version {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum PacketType {
-    /// Client asks for a session.
+    /// Client requests a session.
     Connect = 1,
-    /// Server's answer to it.
+    /// Server's response to CONNECT.
     Connack = 2,
     /// A message.
     Publish = 3,
@@ -39,17 +39,17 @@ pub enum PacketType {
     Pubrel = 6,
     /// It was released.
     Pubcomp = 7,
-    /// Asks for subscriptions.
+    /// Requests subscriptions.
     Subscribe = 8,
-    /// Answer to it.
+    /// Response to SUBSCRIBE.
     Suback = 9,
     /// Gives subscriptions up.
     Unsubscribe = 10,
-    /// Answer to it.
+    /// Response to UNSUBSCRIBE.
     Unsuback = 11,
-    /// Keeps the connection alive.
+    /// Keep-alive.
     Pingreq = 12,
-    /// Answer to it.
+    /// Response to PINGREQ.
     Pingresp = 13,
     /// Last packet of a connection.
     Disconnect = 14,

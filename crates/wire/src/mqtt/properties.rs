@@ -181,15 +181,15 @@ single! {
     maximum_packet_bytes: MaximumPacketSize -> u32;
     /// Highest QoS of the server: false for 0, true for 1; absent for 2.
     maximum_qos: MaximumQos -> bool;
-    /// The server keeps retained messages; absent for yes.
+    /// The server supports retained messages; absent for yes.
     retain_available: RetainAvailable -> bool;
     /// Client identifier that the server chose.
     assigned_client_id: AssignedClientIdentifier -> &'a str;
-    /// Keep-alive that the server wants, seconds.
+    /// Keep-alive that the server requires, seconds.
     server_keep_alive_s: ServerKeepAlive -> u16;
     /// Highest topic alias accepted.
     topic_alias_maximum: TopicAliasMaximum -> u16;
-    /// Number in place of a topic.
+    /// Number that replaces a topic.
     topic_alias: TopicAlias -> u16;
     /// A reason in words.
     reason_string: ReasonString -> &'a str;
@@ -201,9 +201,9 @@ single! {
     subscription_id: SubscriptionIdentifier -> u32;
     /// Name of the extended authentication.
     authentication_method: AuthenticationMethod -> &'a str;
-    /// Where an answer shall go.
+    /// Response topic: the topic for a reply.
     response_topic: ResponseTopic -> &'a str;
-    /// What tells an answer's request.
+    /// Correlation data of a request.
     correlation_data: CorrelationData -> &'a [u8];
     /// What the payload is.
     content_type: ContentType -> &'a str;

@@ -15,9 +15,9 @@ pub enum Property<'a> {
     MessageExpiryInterval(u32),
     /// What the payload is.
     ContentType(&'a str),
-    /// Where an answer shall go.
+    /// Response topic: the topic for a reply.
     ResponseTopic(&'a str),
-    /// What tells an answer's request.
+    /// Correlation data of a request.
     CorrelationData(&'a [u8]),
     /// Number of a subscription, from 1 to 268,435,455.
     SubscriptionIdentifier(u32),
@@ -25,11 +25,11 @@ pub enum Property<'a> {
     SessionExpiryInterval(u32),
     /// Client identifier that the server chose.
     AssignedClientIdentifier(&'a str),
-    /// Keep-alive that the server wants, seconds.
+    /// Keep-alive that the server requires, seconds.
     ServerKeepAlive(u16),
     /// Name of the extended authentication.
     AuthenticationMethod(&'a str),
-    /// What it says.
+    /// Data of the extended authentication.
     AuthenticationData(&'a [u8]),
     /// The server may send reason strings and user properties with any packet.
     RequestProblemInformation(bool),
@@ -47,11 +47,11 @@ pub enum Property<'a> {
     ReceiveMaximum(u16),
     /// Highest topic alias accepted.
     TopicAliasMaximum(u16),
-    /// Number in place of a topic, at least 1.
+    /// Number that replaces a topic, at least 1.
     TopicAlias(u16),
     /// Highest QoS the server takes: false for 0, true for 1.
     MaximumQos(bool),
-    /// The server keeps retained messages.
+    /// The server supports retained messages.
     RetainAvailable(bool),
     /// Name and value of the users' own.
     UserProperty(&'a str, &'a str),
@@ -163,7 +163,7 @@ impl<'a> Property<'a> {
         }
     }
 
-    /// May it stand more than once at this place?
+    /// May it occur more than once here?
     pub(crate) fn is_repeatable(&self, place: PropertyContext) -> bool {
         match self {
             Property::UserProperty(..) => true,

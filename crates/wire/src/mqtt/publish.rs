@@ -22,7 +22,7 @@ pub struct PublishHead<'a> {
     pub dup: bool,
     /// Delivery level.
     pub qos: Qos,
-    /// To be kept by the server; towards a subscriber: was kept by it.
+    /// The server must retain it; towards a subscriber: it is a retained message.
     pub retain: bool,
     /// Where to; empty only in 5.0 with a topic alias.
     pub topic: &'a str,
@@ -44,7 +44,7 @@ pub struct Publish<'a> {
 /// Reads a PUBLISH.
 ///
 /// # Errors
-/// A [`DecodeError`] that says what is wrong with it; [`DecodeError::OtherType`] for another packet.
+/// A [`DecodeError`] with the reason; [`DecodeError::OtherType`] for another packet.
 #[inline]
 pub fn decode_publish<'a>(version: Version, frame: &Frame<'a>) -> Result<Publish<'a>, DecodeError> {
     const PACKET: PacketType = PacketType::Publish;

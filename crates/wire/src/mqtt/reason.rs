@@ -8,7 +8,7 @@ use PacketType::{Auth, Connack, Disconnect, Puback, Pubcomp, Pubrec, Pubrel, Sub
 pub const SUCCESS: u8 = 0x00;
 /// Disconnection that shall publish the will.
 pub const DISCONNECT_WITH_WILL: u8 = 0x04;
-/// Accepted, but nobody subscribes.
+/// Accepted, but there is no subscriber.
 pub const NO_MATCHING_SUBSCRIBERS: u8 = 0x10;
 /// Unsubscribed from what was not subscribed.
 pub const NO_SUBSCRIPTION_EXISTED: u8 = 0x11;
@@ -20,7 +20,7 @@ pub const UNSPECIFIED_ERROR: u8 = 0x80;
 pub const MALFORMED_PACKET: u8 = 0x81;
 /// The packet is against the rules.
 pub const PROTOCOL_ERROR: u8 = 0x82;
-/// Not a version spoken here.
+/// An unsupported version.
 pub const UNSUPPORTED_PROTOCOL_VERSION: u8 = 0x84;
 /// Client identifier refused.
 pub const CLIENT_IDENTIFIER_NOT_VALID: u8 = 0x85;
@@ -34,7 +34,7 @@ pub const SERVER_UNAVAILABLE: u8 = 0x88;
 pub const SERVER_SHUTTING_DOWN: u8 = 0x8b;
 /// The authentication method is not supported.
 pub const BAD_AUTHENTICATION_METHOD: u8 = 0x8c;
-/// Nothing came for one and a half keep-alives.
+/// Nothing was received for one and a half keep-alive intervals.
 pub const KEEP_ALIVE_TIMEOUT: u8 = 0x8d;
 /// Another connection uses the same client identifier.
 pub const SESSION_TAKEN_OVER: u8 = 0x8e;
@@ -114,7 +114,7 @@ const REASONS: &[(u8, &str, u16)] = &[
 
 /// May a 5.0 packet of this type carry this code?
 pub(crate) fn is_carried_by(code: u8, packet: PacketType) -> bool {
-    // Nearly every acknowledgement says success.
+    // Nearly every acknowledgement has this code.
     if code == SUCCESS {
         return true;
     }

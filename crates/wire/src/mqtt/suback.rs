@@ -9,7 +9,7 @@ use super::reader::Reader;
 use super::reason;
 use super::writer::{put_fixed_header, put_two};
 
-/// Answer to SUBSCRIBE.
+/// Response to SUBSCRIBE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Suback<'a> {
     /// Identifier of the request, not 0.
@@ -20,7 +20,7 @@ pub struct Suback<'a> {
     pub codes: &'a [u8],
 }
 
-/// Answer to UNSUBSCRIBE.
+/// Response to UNSUBSCRIBE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unsuback<'a> {
     /// Identifier of the request, not 0.

@@ -1,4 +1,4 @@
-//! SUBSCRIBE: a client asks for subscriptions (MQTT 5.0 §3.8).
+//! SUBSCRIBE: a client requests subscriptions (MQTT 5.0 §3.8).
 
 use std::fmt;
 
@@ -32,7 +32,7 @@ pub enum RetainHandling {
     Never,
 }
 
-/// One subscription asked for.
+/// One requested subscription.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SubscribeRequest<'a> {
     /// Topic filter.
@@ -138,18 +138,18 @@ impl fmt::Debug for Filters<'_> {
 /// A client's request for subscriptions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Subscribe<'a> {
-    /// Identifier that the answer repeats, not 0.
+    /// Identifier that the SUBACK repeats, not 0.
     pub packet_id: u16,
     /// Properties (5.0).
     pub properties: Properties<'a>,
-    /// What is asked for, at least one.
+    /// The requested subscriptions, at least one.
     pub filters: Filters<'a>,
 }
 
 /// Reads a SUBSCRIBE.
 ///
 /// # Errors
-/// A [`DecodeError`] that says what is wrong with it; [`DecodeError::OtherType`] for another packet.
+/// A [`DecodeError`] with the reason; [`DecodeError::OtherType`] for another packet.
 pub fn decode_subscribe<'a>(version: Version, frame: &Frame<'a>) -> Result<Subscribe<'a>, DecodeError> {
     let found = frame.packet_type().ok_or(DecodeError::ReservedType)?;
     if found != PACKET {

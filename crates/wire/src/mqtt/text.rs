@@ -25,7 +25,7 @@ pub fn check_topic(topic: &str) -> bool {
 /// Checks a topic filter, `$share/name/filter` included.
 ///
 /// # Errors
-/// A [`FilterError`] that says what is wrong.
+/// A [`FilterError`] with the reason.
 pub fn check_filter(filter: &str) -> Result<(), FilterError> {
     if filter.is_empty() {
         return Err(FilterError::Empty);

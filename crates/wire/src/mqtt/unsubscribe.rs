@@ -63,7 +63,7 @@ impl fmt::Debug for TopicFilters<'_> {
 /// A client's request to end subscriptions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unsubscribe<'a> {
-    /// Identifier that the answer repeats, not 0.
+    /// Identifier that the UNSUBACK repeats, not 0.
     pub packet_id: u16,
     /// Properties (5.0).
     pub properties: Properties<'a>,

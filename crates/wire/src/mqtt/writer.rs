@@ -29,7 +29,7 @@ pub(crate) fn put_variable(mut number: usize, out: &mut Vec<u8>) {
     out.push(number as u8);
 }
 
-/// The first byte and the remaining length; room for the rest is made.
+/// The first byte and the remaining length; capacity for the rest is reserved.
 pub(crate) fn put_fixed_header(first_byte: u8, remaining: usize, out: &mut Vec<u8>) -> Result<(), EncodeError> {
     if remaining > MAXIMUM_REMAINING_LENGTH {
         return Err(EncodeError::TooLarge { bytes: remaining });

@@ -3,7 +3,7 @@
 /// Why bytes of a server are no NATS.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
-    /// The line begins with no word that a server says.
+    /// The line begins with no operation of a server.
     #[error("a line that begins with `{0}`")]
     Operation(String),
     /// A line has too few or too many words, or one of them is wrong.
@@ -17,7 +17,7 @@ pub enum DecodeError {
     /// A line without end.
     #[error("a line of more than {limit} B")]
     Line {
-        /// Longest line taken, bytes.
+        /// Longest line accepted, bytes.
         limit: usize,
     },
     /// A message larger than we take.
@@ -25,13 +25,13 @@ pub enum DecodeError {
     TooLarge {
         /// Line and payload, bytes.
         bytes: usize,
-        /// Largest taken, bytes.
+        /// Largest accepted, bytes.
         limit: usize,
     },
     /// A payload is not followed by the end of a line.
     #[error("a payload without its end")]
     PayloadEnd,
-    /// What INFO says is not what JSON or the protocol has.
+    /// The content of INFO violates JSON or the protocol.
     #[error("an INFO that cannot be read: {0}")]
     Info(String),
 }

@@ -1,23 +1,23 @@
-//! What JetStream adds to NATS (<https://docs.nats.io/reference/reference-protocols/nats_api_reference>): requests in JSON,
-//! acknowledgements of messages published and of messages delivered.
+//! The protocol of JetStream on top of NATS (<https://docs.nats.io/reference/reference-protocols/nats_api_reference>): requests
+//! in JSON, acknowledgements of messages published and of messages delivered.
 
 use serde::{Deserialize, Serialize};
 
 use super::END;
 
-/// Header with which a server tells repetitions from news (`Nats-Msg-Id`).
+/// Header with which a server detects duplicates (`Nats-Msg-Id`).
 pub const MESSAGE_ID: &str = "Nats-Msg-Id";
 /// Bytes of an id of three words of eight hexadecimal digits.
 pub const ID_BYTES: usize = 26;
 /// What acknowledges a delivery.
 pub const ACK: &[u8] = b"+ACK";
 
-/// A stream: what is published to its subjects is kept until every consumer has acknowledged it.
+/// A stream: what is published to its subjects is stored until every consumer has acknowledged it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Stream<'a> {
     /// Its name: no dots, no blanks.
     pub name: &'a str,
-    /// What it keeps.
+    /// The subjects that it stores.
     pub subjects: &'a [String],
     /// `interest`: as long as a consumer wants it.
     pub retention: &'a str,
@@ -35,7 +35,7 @@ impl Stream<'_> {
 /// A consumer that the server sends messages to.
 #[derive(Clone, Debug, Serialize)]
 pub struct Consumer<'a> {
-    /// Kept under this name while nobody listens; gone with the listener if `None`.
+    /// Durable name: the consumer remains without a subscriber; `None` for one that is deleted with its subscriber.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub durable_name: Option<&'a str>,
     /// Where its messages are sent.
@@ -77,7 +77,7 @@ impl CreateConsumer<'_> {
     }
 }
 
-/// What a server answers.
+/// A server's response.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct ApiResponse {
     /// Why not.
@@ -87,7 +87,7 @@ pub struct ApiResponse {
     /// A stream: when it was made. (`did_create` is true for one that was there before, too.)
     #[serde(default)]
     pub created: Option<String>,
-    /// A consumer: its name, which the server makes up for one that is not kept.
+    /// A consumer: its name, which the server generates for one that is not durable.
     #[serde(default)]
     pub name: Option<String>,
 }
@@ -106,18 +106,18 @@ pub struct ApiError {
 }
 
 impl ApiResponse {
-    /// Reads the JSON; the error says what is wrong with it.
+    /// Decodes the JSON; the error is the reason.
     pub fn read(json: &[u8]) -> Result<ApiResponse, String> {
         serde_json::from_slice(json).map_err(|error| error.to_string())
     }
 }
 
-/// Where a server tells of a consumer.
+/// Subject for information about a consumer.
 pub fn consumer_info_subject(stream: &str, consumer: &str) -> String {
     format!("$JS.API.CONSUMER.INFO.{stream}.{consumer}")
 }
 
-/// Where a consumer is taken away.
+/// Subject to delete a consumer.
 pub fn delete_consumer_subject(stream: &str, consumer: &str) -> String {
     format!("$JS.API.CONSUMER.DELETE.{stream}.{consumer}")
 }
@@ -128,7 +128,7 @@ pub fn encode_empty_request(subject: &str, reply: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(END);
 }
 
-/// Appends a request: its JSON to `subject`, the answer to `reply`.
+/// Appends a request: its JSON to `subject`, the response to `reply`.
 pub fn encode_request(subject: &str, reply: &str, json: &impl Serialize, out: &mut Vec<u8>) {
     let body = serde_json::to_vec(json).expect("texts and numbers are all JSON has");
     super::encode_publish(subject, Some(reply), body.len(), out);

@@ -1,5 +1,5 @@
-//! The NATS client protocol (<https://docs.nats.io/reference/reference-protocols/nats-protocol>): what a server says, and
-//! what a client writes. Lines end with CR LF; a payload follows its line and has a CR LF of its own.
+//! The NATS client protocol (<https://docs.nats.io/reference/reference-protocols/nats-protocol>): decodes what a server sends,
+//! and encodes what a client sends. Lines end with CR LF; a payload follows its line and has a CR LF of its own.
 
 mod error;
 pub mod jetstream;
@@ -17,9 +17,9 @@ pub use write::{
     encode_publish_with_headers, encode_subscribe, encode_unsubscribe,
 };
 
-/// What asks for a sign of life.
+/// The keep-alive request.
 pub const PING: &[u8] = b"PING\r\n";
-/// The answer to it.
+/// The response to it.
 pub const PONG: &[u8] = b"PONG\r\n";
 /// The end of a line, and of a payload.
 pub const END: &[u8] = b"\r\n";

@@ -1,21 +1,21 @@
-//! What a server says.
+//! Operations of a server.
 
 use serde::Deserialize;
 
 use super::error::DecodeError;
 
-/// A line of the server's, with the payload behind it.
+/// A line of the server's, with the payload after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation<'a> {
     /// What the server is: JSON, see [`Info::read`]. The first line, and again when something changed.
     Info(&'a [u8]),
     /// A message for one of our subscriptions (`MSG`, `HMSG`).
     Message(Message<'a>),
-    /// Asks for a sign of life.
+    /// Keep-alive request of the server.
     Ping,
-    /// Answers ours.
+    /// Response to ours.
     Pong,
-    /// Agrees (`+OK`); only if asked to.
+    /// Accepted (`+OK`); only in verbose mode.
     Ok,
     /// Refuses (`-ERR`); the words without their quotes.
     Error(&'a str),
@@ -28,7 +28,7 @@ pub struct Message<'a> {
     pub subject: &'a str,
     /// Our number of the subscription.
     pub subscription: u64,
-    /// Where an answer is expected.
+    /// Subject for the reply.
     pub reply: Option<&'a str>,
     /// Its headers with their version line and the empty line at the end; empty without headers.
     pub headers: &'a [u8],
@@ -46,7 +46,7 @@ impl<'a> Message<'a> {
     }
 }
 
-/// What a server says of itself, as far as a client needs it.
+/// Information about the server, as far as a client needs it.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Info {
     /// Its version.
@@ -60,7 +60,7 @@ pub struct Info {
     /// It takes connections with TLS, too.
     #[serde(default)]
     pub tls_available: bool,
-    /// It asks for a log-in.
+    /// It requires a log-in.
     #[serde(default)]
     pub auth_required: bool,
     /// It carries headers.

@@ -1,10 +1,10 @@
-//! Cuts what a server says out of a stream of bytes.
+//! Splits a server's stream of bytes into operations.
 
 use super::error::DecodeError;
 use super::operation::{Message, Operation};
 use crate::front::Front;
 
-/// Longest line that we take, bytes: INFO lists all servers of a cluster; other lines are far shorter.
+/// Longest line that is accepted, bytes: INFO lists all servers of a cluster; other lines are far shorter.
 pub const LONGEST_LINE_BYTES: usize = 64 * 1024;
 
 /// What is at the front of `buffer`.

@@ -23,7 +23,7 @@ pub struct Connect<'a> {
     pub echo: bool,
     /// Headers are understood.
     pub headers: bool,
-    /// A request that nobody would answer is answered by the server.
+    /// The server responds to a request without a responder.
     pub no_responders: bool,
     /// User name.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -31,13 +31,13 @@ pub struct Connect<'a> {
     /// Password.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pass: Option<&'a str>,
-    /// Token in place of both.
+    /// Token instead of both.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub auth_token: Option<&'a str>,
-    /// Public half of an NKey, in place of all three.
+    /// Public half of an NKey, instead of all three.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nkey: Option<&'a str>,
-    /// The user's token that names its NKey, in place of `nkey`.
+    /// The user's token that names its NKey, instead of `nkey`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jwt: Option<&'a str>,
     /// The server's nonce, signed with the NKey.
@@ -65,7 +65,7 @@ pub fn encode_subscribe(subject: &str, queue_group: Option<&str>, subscription: 
     out.extend_from_slice(super::END);
 }
 
-/// Appends `UNSUB sid`: nothing more of that subscription, which the server does not answer.
+/// Appends `UNSUB sid`: ends that subscription; the server sends no response.
 pub fn encode_unsubscribe(subscription: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(b"UNSUB ");
     crate::decimal::append(subscription, out);

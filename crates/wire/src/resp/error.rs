@@ -12,7 +12,7 @@ pub enum DecodeError {
     /// A line without end.
     #[error("a line of more than {limit} B")]
     Line {
-        /// Longest line taken, bytes.
+        /// Longest line accepted, bytes.
         limit: usize,
     },
     /// A value larger than we take.
@@ -20,13 +20,13 @@ pub enum DecodeError {
     TooLarge {
         /// What it announces, bytes.
         bytes: usize,
-        /// Largest taken, bytes.
+        /// Largest accepted, bytes.
         limit: usize,
     },
     /// A reply of more values than we take.
     #[error("a reply of more than {limit} values")]
     Values {
-        /// Most taken.
+        /// Most accepted.
         limit: usize,
     },
     /// A bulk string is not followed by the end of a line.

@@ -1,7 +1,7 @@
 //! Filters in MQTT's syntax as the patterns of PSUBSCRIBE, and what those match.
 //!
-//! A pattern's `*` does not stop at a slash, so `+` can be said only as far as no channel has more levels; whoever knows the
-//! channels asks [`hears`].
+//! A pattern's `*` does not stop at a slash, so `+` can be expressed only as far as no channel has more levels; callers that
+//! know the channels check with [`hears`].
 
 /// The pattern for a filter with wildcards, `None` for one without; and the channel `a` that `a/#` means besides `a/*`. A
 /// parent with wildcards of its own is left out: its pattern would match what lies below as well, a second time.
@@ -28,7 +28,7 @@ pub fn pattern(filter: &str) -> Option<(String, Option<String>)> {
     Some((pattern, parent))
 }
 
-/// Does a channel get to who subscribes to a filter as [`pattern`] says it?
+/// Does a subscription to a filter, in the form of [`pattern`], receive messages of a channel?
 pub fn hears(filter: &str, channel: &str) -> bool {
     match pattern(filter) {
         None => filter == channel,

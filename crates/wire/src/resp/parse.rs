@@ -5,10 +5,10 @@ use crate::front::Front;
 
 /// Longest line that we take, bytes: lengths, numbers, errors.
 const LONGEST_LINE_BYTES: usize = 64 * 1024;
-/// Parts of a push that are kept; a message by a pattern has four.
+/// Parts of a push that are stored; a message by a pattern has four.
 pub const MOST_PARTS: usize = 4;
-/// Most values in one reply, those in it counted: an incomplete reply is looked at again from its front with every read, so
-/// what one costs is bounded by their number. The answer to HELLO has some dozens.
+/// Most values in one reply, including nested ones: an incomplete reply is parsed again from its front with every read, so the
+/// cost is limited by their number. The response to HELLO has some dozens.
 const MOST_VALUES: usize = 1_024;
 
 /// The parts of a push or an array, where they are few and plain.
@@ -40,7 +40,7 @@ pub enum Reply<'a> {
     Null,
     /// A list or a map, whole; [`super::Values`] goes through it.
     Aggregate(&'a [u8]),
-    /// Sent without being asked for: messages, answers to subscriptions.
+    /// Sent without a request: messages, responses to subscriptions.
     Push(Parts<'a>),
     /// Anything else, skipped.
     Other,
@@ -212,7 +212,7 @@ mod tests {
         assert_eq!((parts.as_slice(), bytes), (&[&b"message"[..], b"a/b\n", b"he\r\no"][..], MESSAGE.len()));
         let (Reply::Push(parts), _) = whole(b">3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n") else { panic!("no push") };
         assert_eq!(parts.as_slice()[2], b"1");
-        // What HELLO answers: a map with an array of maps in it.
+        // The response to HELLO: a map with an array of maps in it.
         let hello = b"%2\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nmodules\r\n*1\r\n%1\r\n+name\r\n_\r\n";
         assert_eq!(whole(hello), (Reply::Aggregate(hello), hello.len()));
         for null in [&b"$-1\r\n"[..], b"*-1\r\n", b"_\r\n"] {

@@ -24,21 +24,21 @@ pub enum Command<'a> {
         /// Password.
         password: &'a [u8],
     },
-    /// PLAIN: the log-in is taken.
+    /// PLAIN: the log-in is accepted.
     Welcome,
     /// PLAIN: what the client is.
     Initiate(Metadata<'a>),
-    /// Asks for a PONG.
+    /// Requests a PONG.
     Ping {
         /// What PONG is to repeat; of a longer one than allowed, its front.
         context: &'a [u8],
     },
-    /// Answers a PING.
+    /// Response to a PING.
     Pong {
-        /// What the PING said.
+        /// The context of the PING.
         context: &'a [u8],
     },
-    /// Asks for messages that begin with this.
+    /// Subscribes to messages that begin with this.
     Subscribe(&'a [u8]),
     /// Takes one such wish back.
     Cancel(&'a [u8]),
@@ -47,10 +47,10 @@ pub enum Command<'a> {
 }
 
 impl<'a> Command<'a> {
-    /// Takes the body of a command apart.
+    /// Decodes the body of a command.
     ///
     /// # Errors
-    /// It has no name, or its data are not what its name says.
+    /// It has no name, or its data do not match its name.
     pub fn read(body: &'a [u8]) -> Result<Command<'a>, DecodeError> {
         let (name, data) = match body.strip_prefix(MISSPELT_ERROR) {
             Some(data) => (&b"ERROR"[..], data),

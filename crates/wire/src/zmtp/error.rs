@@ -1,6 +1,6 @@
-//! What is wrong with bytes that are no ZMTP.
+//! Errors in bytes that are not ZMTP.
 
-/// Why bytes of a peer are no ZMTP that we speak.
+/// Why bytes of a peer are not ZMTP of a supported version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
     /// Begins with 0xFF as a greeting does, and is none.
@@ -23,7 +23,7 @@ pub enum DecodeError {
     TooLarge {
         /// What it announces, bytes.
         bytes: u64,
-        /// Largest taken, bytes.
+        /// Largest accepted, bytes.
         limit: usize,
     },
     /// A command whose name is not all there, or none.

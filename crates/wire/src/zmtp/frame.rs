@@ -12,7 +12,7 @@ pub(super) const MORE: u8 = 0x01;
 pub(super) const LONG: u8 = 0x02;
 /// It is a command.
 pub(super) const COMMAND: u8 = 0x04;
-/// Longest body of a command that is taken: SUBSCRIBE with a topic of the longest that MQTT's syntax has.
+/// Longest body of a command that is accepted: SUBSCRIBE with the longest topic of MQTT's syntax.
 pub const LONGEST_COMMAND_BYTES: usize = 10 + 65_535;
 
 /// What a peer sends.
@@ -20,7 +20,7 @@ pub const LONGEST_COMMAND_BYTES: usize = 10 + 65_535;
 pub enum Item<'a> {
     /// Its greeting. That it comes first, and once, is for the caller to see.
     Greeting(Greeting),
-    /// The body of a command; [`super::Command::read`] takes it apart.
+    /// The body of a command; [`super::Command::read`] decodes it.
     Command(&'a [u8]),
     /// A frame of a message.
     Frame {

@@ -18,7 +18,7 @@ const MECHANISM_AT: usize = 12;
 /// Bytes of a mechanism's name, filled up with zeros.
 pub(super) const MECHANISM_BYTES: usize = 20;
 const AS_SERVER_AT: usize = MECHANISM_AT + MECHANISM_BYTES;
-/// Version that we speak.
+/// Version that we support.
 pub(super) const VERSION: [u8; 2] = [3, 1];
 
 /// How peers know each other. Both sides must name the same one.
@@ -54,7 +54,7 @@ pub struct Greeting {
     pub as_server: bool,
 }
 
-/// The greeting at the front of bytes that begin with 0xFF. What is wrong is told with the byte that shows it, as peers of old
+/// The greeting at the front of bytes that begin with 0xFF. An error is returned with the byte that shows it, as peers of old
 /// versions never send 64.
 pub(super) fn next(bytes: &[u8]) -> Result<Front<Item<'_>>, DecodeError> {
     if bytes.get(SIGNATURE_LAST_AT).is_some_and(|byte| *byte != SIGNATURE_LAST) {

@@ -1,4 +1,4 @@
-//! What peers tell of themselves in READY and INITIATE (37/ZMTP, "Connection Metadata").
+//! Metadata of peers in READY and INITIATE (37/ZMTP, "Connection Metadata").
 
 /// Kinds of sockets that publish and subscribe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

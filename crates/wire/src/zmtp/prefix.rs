@@ -1,6 +1,6 @@
 //! Filters in MQTT's syntax as ZeroMQ's subscriptions, which are prefixes of topics.
 
-/// The longest text that every topic begins with which a filter matches: a subscription to it hears all of them, and others
+/// The longest common prefix of all topics that a filter matches: a subscription to it receives all of them, and others
 /// besides. `a/#` matches `a` as well, so its prefix has no slash.
 pub fn prefix(filter: &str) -> &str {
     let literal = filter.find(['+', '#']).map_or(filter, |end| &filter[..end]);

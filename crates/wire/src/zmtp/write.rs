@@ -1,4 +1,4 @@
-//! Writes what a client, or a peer in a test, says.
+//! Encodes what a client, or a peer in a test, sends.
 
 use super::frame::{COMMAND, LONG, MORE};
 use super::greeting::{MECHANISM_BYTES, Mechanism, SIGNATURE_FIRST, SIGNATURE_LAST, SIGNATURE_LAST_AT, VERSION};
@@ -74,7 +74,7 @@ pub fn encode_welcome(out: &mut Vec<u8>) {
     encode_command("WELCOME", &[], out);
 }
 
-/// PING that does not ask the peer to leave if nothing follows.
+/// PING without a time limit after which the peer may disconnect.
 pub fn encode_ping(context: &[u8], out: &mut Vec<u8>) {
     encode_command("PING", &[&[0, 0], context], out);
 }

@@ -61,7 +61,7 @@ pub fn any_value() -> impl Strategy<Value = Model> {
 }
 
 impl Model {
-    /// Appends it as it says of itself.
+    /// Appends its encoding, in the width that it names.
     pub fn encode(&self, out: &mut Vec<u8>) {
         match self {
             Model::Null => out.push(0x40),

@@ -8,7 +8,7 @@ use super::model::{Model, any_value};
 
 /// Looks at everything in a value; returns how many values it is made of.
 fn walk(value: Value<'_>, depth: usize) -> Result<usize, DecodeError> {
-    // Nobody has to go deeper than a frame's own fields.
+    // No frame requires more depth than its own fields.
     if depth == 40 {
         return Ok(1);
     }

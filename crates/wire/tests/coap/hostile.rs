@@ -1,4 +1,4 @@
-//! Bytes that nobody should send, and every cut of bytes that somebody does.
+//! Invalid bytes, and every cut of valid bytes.
 
 use proptest::prelude::*;
 use pubmark_wire::coap::{
@@ -27,7 +27,7 @@ proptest! {
         let bytes = parts.encode();
         for length in 0..bytes.len() {
             if let Ok(message) = decode(&bytes[..length]) {
-                // Where the cut is between options, or behind the payload's first byte, nobody can see it.
+                // A cut between options, or after the payload's first byte, cannot be detected.
                 prop_assert!(parts.payload.starts_with(message.payload));
                 let options = Parts::of(&message).options;
                 prop_assert!(parts.options.starts_with(&options));

@@ -15,7 +15,7 @@ use pubmark_wire::front::Front;
 use pubmark_wire::mqtt::{self, Version};
 use pubmark_wire::{amqp10, amqp091, coap, nats, resp, zmtp};
 
-/// Largest packet that is taken, bytes.
+/// Largest packet that is accepted, bytes.
 const MOST_BYTES: usize = 1_000;
 
 fn mqtt_corpus(version: Version) -> Vec<Vec<u8>> {

@@ -9,7 +9,7 @@ const TURNING_POINTS: [u8; 16] =
     [0, 1, 2, 0x0d, 0x0a, 0x20, b'-', b'0', b'9', b'$', b'*', 0x7f, 0x80, 0x81, 0xfe, 0xff];
 /// Longest bytes that are made.
 const MOST_BYTES: usize = 4_096;
-/// Time of each target unless `PUBMARK_FUZZ_S` says otherwise.
+/// Time of each target unless `PUBMARK_FUZZ_S` has another one.
 const USUAL: Duration = Duration::from_secs(5);
 
 /// Draws for one piece.
@@ -38,7 +38,7 @@ pub fn fuzz(name: &str, corpus: &[Vec<u8>], target: impl Fn(&[u8]) + std::panic:
             number += 1;
             let bytes = piece(number, corpus);
             if bytes.is_empty() {
-                // Nobody asks a parser about nothing.
+                // Parsers are never called with an empty input.
                 continue;
             }
             let outcome = std::panic::catch_unwind(|| target(&bytes));

@@ -1,4 +1,4 @@
-//! The text protocols against bytes that nobody should send, and every cut of bytes that somebody does.
+//! The text protocols against invalid bytes, and every cut of valid bytes.
 
 use proptest::prelude::*;
 use pubmark_wire::front::Front;
@@ -27,7 +27,7 @@ proptest! {
 
     #[test]
     fn no_bytes_break_nats(bytes in almost(NATS_WORDS)) {
-        // More bytes never take back what fewer said, and nothing is announced that is larger than allowed.
+        // More bytes never contradict the result of fewer, and no announced length is larger than allowed.
         let mut before = None;
         for length in 1..=bytes.len() {
             match nats::next(&bytes[..length], MOST_BYTES) {

@@ -1,4 +1,4 @@
-//! Answers that do not fit a datagram (RFC 7959, Block2): the responder sends the first block, the rest is fetched.
+//! Replies that do not fit a datagram (RFC 7959, Block2): the responder sends the first block, the rest is fetched.
 
 use pubmark_protocol::clock;
 use pubmark_protocol::events::{Cause, Delivery, Event, Sink, Token};
@@ -9,16 +9,16 @@ use super::super::link::{Link, Shared};
 use super::super::request::{OCTET_STREAM, Request};
 use super::Requesting;
 
-/// Answers that are fetched at once, at most: those of the window and as many late ones, and never fewer than these.
+/// Most replies that are fetched at once: those of the window and as many late ones, and never fewer than these.
 const FEWEST_FETCHES: usize = 64;
 
 impl Requesting {
-    /// May one more be fetched? A responder that begins answers without end is not followed.
+    /// May one more be fetched? Limits the state for a responder that begins replies without end.
     pub(super) fn may_fetch(&self) -> bool {
         self.fetches.len() < (2 * self.window).max(FEWEST_FETCHES)
     }
 
-    /// Keeps the first block and asks for the next.
+    /// Stores the first block and requests the next.
     pub(super) fn begin_fetch(
         &mut self,
         link: &mut Link,
@@ -31,7 +31,7 @@ impl Requesting {
         ask_next(link, shared, request, self.fetches.entry(request).or_insert(fetch))
     }
 
-    /// A response came for a request whose answer is being fetched.
+    /// A response arrived for a request whose reply is being fetched.
     pub(super) fn on_fetched(
         &mut self,
         link: &mut Link,
@@ -45,7 +45,7 @@ impl Requesting {
         match fetch.take(message, shared.config.connections.maximum_packet_bytes) {
             Next::Ignore => return Ok(()),
             Next::Go => return ask_next(link, shared, request, fetch),
-            // What was fetched so far is no answer: the request has none.
+            // The blocks fetched so far are not a reply: the request has none.
             Next::Drop => {}
             Next::Whole => {
                 sink.event(
@@ -83,7 +83,7 @@ fn ask_next(link: &mut Link, shared: &mut Shared, request: Token, fetch: &mut Fe
     ask(link, shared, request, fetch)
 }
 
-/// Asks for the next block: as the request did, without its body (RFC 7959 §2.7).
+/// Requests the next block: like the first request, without its body (RFC 7959 §2.7).
 fn ask(link: &mut Link, shared: &mut Shared, request: Token, fetch: &Fetch) -> Result<(), Cause> {
     let Token { publication, sequence } = request;
     let token = Request::Once { publication, sequence }.token();

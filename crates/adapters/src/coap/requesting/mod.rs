@@ -1,12 +1,12 @@
-//! Asking by FETCH (RFC 8132 §2): a GET that may have a body, which carries our header. The answer is the response, by
+//! Requests by FETCH (RFC 8132 §2): a GET that may have a body, which carries our header. The reply is the response, matched by
 //! its token.
 //!
-//! At least once is a confirmable message, repeated until it is acknowledged, answered or given up; best effort one
-//! that is not. A request that does not fit a datagram goes in blocks, confirmable at both levels, and what was handed
-//! over behind it waits until its last block is written ([`sending`]); an answer in blocks is fetched whatever else is
-//! under way ([`fetching`]). A *Request-Tag* (RFC 9175 §3) tells those blocks apart.
+//! At least once uses a confirmable message, retransmitted until it is acknowledged, replied to or given up; best effort a
+//! non-confirmable one. A request that does not fit a datagram is sent in blocks, confirmable at both levels, and requests
+//! handed over after it wait until its last block is written ([`sending`]); a reply in blocks is fetched independently
+//! ([`fetching`]). A *Request-Tag* (RFC 9175 §3) distinguishes those blocks.
 //!
-//! A token names its request, so an answer to one that was given up is known for what it is: late.
+//! A token names its request, so a reply to a request that was given up is recognised as late.
 
 mod fetching;
 mod receiving;
@@ -23,7 +23,7 @@ use super::fetch::Fetch;
 use super::link::{Blocked, Link, Shared};
 use super::recent::Recent;
 
-/// Identifiers of ours that are kept once they are answered: a copy of such an answer comes soon after the first.
+/// Identifiers of ours that are stored after the reply: a copy of such a reply arrives soon after the first.
 const ANSWERED_KEPT: u16 = 64;
 
 /// A confirmable message of a request: the whole of it, or one of its blocks.
@@ -32,18 +32,18 @@ struct Open {
     message: Outgoing,
     message_id: u16,
     exchange: Exchange,
-    /// An acknowledgement without the answer came.
+    /// An acknowledgement without the reply arrived.
     accepted: bool,
     /// Of the first block.
     write_start_ns: u64,
     /// When this message was first sent.
     sent_at_ns: u64,
-    /// When it is given up, because nobody waits for its answer any more.
+    /// Time at which it is given up, because its reply would be too late.
     until_ns: u64,
     /// Where its block begins, and of what size it is.
     offset: usize,
     exponent: u8,
-    /// The socket has not taken it yet.
+    /// The socket would block; it is not written yet.
     waits: bool,
 }
 
@@ -66,19 +66,19 @@ pub(super) struct Requesting {
     queue: VecDeque<Outgoing>,
     /// The one that goes in blocks, until its last block is written.
     sending: Option<Box<Open>>,
-    /// Confirmable ones that are written wholly, without answer.
+    /// Confirmable ones that are completely written and have no reply.
     open: HashMap<Token, Open>,
-    /// Answers that come in blocks.
+    /// Replies in blocks.
     fetches: HashMap<Token, Fetch>,
-    /// Identifiers of ours that were answered.
+    /// Identifiers of ours that got a reply.
     answered: Recent,
     window: usize,
-    /// How long an answer is waited for, ns.
+    /// How long a reply is awaited, ns.
     patience_ns: u64,
 }
 
 impl Requesting {
-    /// For a session that asks.
+    /// For a session that sends requests.
     pub(super) fn new(config: &SessionConfig) -> Option<Requesting> {
         config.options.reply_topic.as_ref()?;
         let patience = config.options.gives_up_after;
@@ -93,14 +93,14 @@ impl Requesting {
         })
     }
 
-    /// Says that answers can come: they need no subscription.
+    /// Reports that replies can arrive: they need no subscription.
     pub(super) fn listen(&self, link: &Link, sink: &mut impl Sink) {
         for (index, subscription) in link.config.subscriptions.iter().enumerate() {
             sink.event(link.id, Event::Subscribed { index, granted: Ok(subscription.qos) });
         }
     }
 
-    /// Takes a request over; the session is open.
+    /// Accepts a request; the session is open.
     pub(super) fn take(&mut self, message: Outgoing) -> Result<SendOutcome, Blocked> {
         if message.payload_bytes > LARGEST_BODY_BYTES {
             return Ok(SendOutcome::TooLarge(LARGEST_BODY_BYTES));
@@ -112,7 +112,7 @@ impl Requesting {
         Ok(SendOutcome::Accepted)
     }
 
-    /// May one more be taken?
+    /// Can one more be accepted?
     pub(super) fn has_room(&self) -> bool {
         self.queue.len() + self.open.len() + usize::from(self.sending.is_some()) < self.window
     }
@@ -123,8 +123,8 @@ impl Requesting {
         messages.chain(self.fetches.values().map(|fetch| fetch.exchange.due_ns())).min()
     }
 
-    /// Sends again what was not answered, and gives up what nobody waits for any more. Where all repetitions went
-    /// unanswered and nothing at all was heard meanwhile, the responder is gone.
+    /// Sends requests without a reply again, and gives up those whose reply would be too late. If all retransmissions had no
+    /// response and nothing at all was received in the meantime, the responder is gone.
     pub(super) fn repeat(
         &mut self,
         link: &mut Link,
@@ -153,7 +153,7 @@ impl Requesting {
         self.repeat_fetches(link, shared, now_ns)
     }
 
-    /// The session is over: what was not written never will be, what was not answered nobody will know.
+    /// The session is over: unwritten requests are abandoned, delivery of those without a reply is unknown.
     pub(super) fn end(&mut self, link: &Link, sink: &mut impl Sink) {
         if let Some(open) = self.sending.take() {
             sink.event(link.id, Event::Abandoned(open.token()));
@@ -176,7 +176,7 @@ impl Requesting {
     }
 }
 
-/// Were all repetitions sent, and nothing heard since the first?
+/// Were all retransmissions sent, and nothing received since the first?
 fn is_silence(open: &Open, link: &Link, now_ns: u64) -> bool {
     now_ns < open.until_ns && !open.accepted && link.heard_at_ns < open.sent_at_ns
 }
@@ -186,7 +186,7 @@ fn is_acknowledged(link: &Link, request: Token) -> bool {
     link.config.publications[usize::from(request.publication)].qos != Qos::BestEffort
 }
 
-/// Nobody will answer any more. What was acknowledged is the responder's all the same.
+/// There will be no reply any more. An acknowledged request was still delivered to the responder.
 fn forget(link: &Link, open: &Open, sink: &mut impl Sink) {
     let request = open.token();
     match (is_acknowledged(link, request), open.accepted) {

@@ -1,4 +1,4 @@
-//! What a requester's socket hears: answers, refusals, and what is neither.
+//! Datagrams at a requester's socket: replies, refusals, and others.
 
 use pubmark_protocol::events::{Cause, Delivery, Event, Reason, Sink, Token};
 use pubmark_wire::coap::{Block, Code, Message, number};
@@ -31,7 +31,7 @@ impl Requesting {
         if let Some(message_id) = acknowledges(message) {
             let lifetime_ns = shared.times.exchange_lifetime_ns();
             let awaited = self.awaited(request);
-            // One that answers nothing awaited is a copy, or of a request that was given up.
+            // A reply that is not awaited is a copy, or of a request that was given up.
             if self.answered.is_repetition(message_id, delivery.at_ns, lifetime_ns) && awaited != Some(message_id) {
                 return Ok(true);
             }
@@ -75,15 +75,14 @@ impl Requesting {
             {
                 self.begin_fetch(link, shared, request, block, message)?;
             }
-            // A block that cannot be the first one, or one of more answers than were asked for.
+            // A block that cannot be the first one, or one of more replies than were requested.
             Some(_) => sink.event(link.id, Event::Replied { request: None, delivery }),
         }
         Ok(())
     }
 
     fn refuse(&mut self, link: &Link, request: Token, reason: Reason, delivery: Delivery<'_>, sink: &mut impl Sink) {
-        // One that nobody waits for any more was given up already: its refusal comes too late to change what it was
-        // counted as.
+        // A request that is not awaited any more was given up already: its refusal is too late to change how it was counted.
         if self.open.remove(&request).is_some() || !is_acknowledged(link, request) {
             sink.event(link.id, Event::Acknowledged { token: request, outcome: Err(reason) });
         } else {
@@ -91,7 +90,7 @@ impl Requesting {
         }
     }
 
-    /// The identifier of the message by which a request awaits its answer.
+    /// The identifier of the message by which a request awaits its reply.
     fn awaited(&self, request: Token) -> Option<u16> {
         let fetched = self.fetches.get(&request).map(|fetch| fetch.message_id);
         let sending = || self.sending.as_ref().filter(|open| open.token() == request).map(|open| open.message_id);

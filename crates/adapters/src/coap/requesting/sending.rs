@@ -1,4 +1,4 @@
-//! Requests on their way out: whole ones, and those that go in blocks (RFC 7959, Block1), one after another.
+//! Outgoing requests: whole ones, and those that go in blocks (RFC 7959, Block1), one after another.
 
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::Outgoing;
@@ -31,7 +31,7 @@ impl Open {
 }
 
 impl Requesting {
-    /// Writes what waits, as far as the socket takes it; behind a request that goes in blocks the rest waits.
+    /// Writes queued requests, as far as the socket accepts them; after a request in blocks the rest waits.
     pub(in super::super) fn write(
         &mut self,
         link: &mut Link,
@@ -126,7 +126,7 @@ impl Requesting {
         let Some(open) = &mut self.sending else { return Ok(()) };
         let block = message.options.get(number::BLOCK1).and_then(Block::read);
         match block {
-            // A responder may answer with smaller blocks; it counts them in its own size then, from the same place.
+            // A responder may respond with smaller blocks; it counts them in its own size then, from the same offset.
             Some(block) if message.code.is_success() && block.offset() == open.offset => {
                 open.offset += open.block_bytes();
                 open.exponent = open.exponent.min(block.exponent);
@@ -153,8 +153,8 @@ impl Requesting {
         }
     }
 
-    /// The responder refuses a request of which not all blocks are sent: it is told as written, as the responder had a
-    /// say in it.
+    /// The responder refuses a request of which not all blocks are sent: it is reported as written, as the responder decided
+    /// about it.
     pub(super) fn refuse_block(&mut self, link: &Link, reason: Reason, sink: &mut impl Sink) {
         let Some(open) = self.sending.take() else { return };
         sink.event(

@@ -1,5 +1,5 @@
-//! What became of requests (RFC 7252 §4.5): one whose message comes again is not heard again, and is answered as it
-//! was.
+//! The results of requests (RFC 7252 §4.5): a request whose message is repeated is not reported again, and gets the same
+//! response.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
@@ -8,14 +8,14 @@ use pubmark_wire::coap::Code;
 
 use super::reply::{Reply, Short};
 
-/// Requests kept, some 25 MB at most. The standard keeps each for 247 s; at more than 530 a second the oldest are
-/// forgotten sooner. A copy that comes later still is told to the engine, which answers first copies only.
+/// Most requests stored, some 25 MB. The standard stores each for 247 s; at more than 530 a second the oldest are dropped
+/// sooner. A copy that arrives later still is reported to the engine, which replies to first copies only.
 const KEPT: usize = 131_072;
 
 /// Who sent a message, and its identifier.
 pub type Key = (SocketAddr, u16);
 
-/// What became of a request.
+/// Result of a request.
 #[derive(Clone, Copy, Debug)]
 pub enum Fate {
     /// It is worked on; its acknowledgement has gone ahead or not.
@@ -23,11 +23,11 @@ pub enum Fate {
         /// It has.
         acknowledged: bool,
     },
-    /// Refused or, a block, taken with this code and Block1 option.
+    /// Refused or, for a block, accepted with this code and Block1 option.
     Reason(Code, Option<u32>),
-    /// Answered in its acknowledgement.
+    /// The reply was sent in its acknowledgement.
     Answered(Reply),
-    /// Answered in a message of its own, which has repetitions of its own.
+    /// The reply was sent in a message of its own, which has retransmissions of its own.
     AnsweredApart,
 }
 
@@ -43,12 +43,12 @@ struct Entry {
 #[derive(Debug, Default)]
 pub struct Memory {
     entries: HashMap<Key, Entry>,
-    /// In the order of coming, with the time until which they are kept.
+    /// In order of arrival, with the time until which they are stored.
     order: VecDeque<(Key, u64)>,
 }
 
 impl Memory {
-    /// What became of a message with this identifier and token, if it came before.
+    /// The result of a message with this identifier and token, if it arrived before.
     pub fn find(&self, key: Key, token: Short, now_ns: u64) -> Option<Fate> {
         let entry = self.entries.get(&key)?;
         (entry.token == token && entry.until_ns >= now_ns).then_some(entry.fate)
@@ -69,7 +69,7 @@ impl Memory {
         self.entries.insert(key, Entry { token, until_ns, fate });
     }
 
-    /// Notes what became of one that was noted, if it is still known.
+    /// Changes the result of a stored request, if it is still stored.
     pub fn change(&mut self, key: Key, token: Short, fate: Fate) {
         if let Some(entry) = self.entries.get_mut(&key).filter(|entry| entry.token == token) {
             entry.fate = fate;

@@ -1,9 +1,9 @@
-//! Answering: a session that listens at its endpoint, as a CoAP server of its own.
+//! Replying: a session that listens at its endpoint, as a CoAP server of its own.
 //!
-//! What a request needs for its answer, its *mark*, goes to the engine and back ([`reply`]). An answer that is there
-//! soon goes in the acknowledgement of its request (piggybacked); otherwise the acknowledgement goes ahead and the
-//! answer follows in a message of its own, confirmable as the request was (RFC 7252 §5.2). A request that comes again
-//! is not heard again ([`memory`]).
+//! The data of a request that its reply needs, the *mark*, goes to the engine and back ([`reply`]). A reply that is available
+//! soon is sent in the acknowledgement of its request (piggybacked); otherwise the acknowledgement is sent first and the reply
+//! follows in a message of its own, confirmable as the request was (RFC 7252 §5.2). A repeated request is not reported again
+//! ([`memory`]).
 
 mod memory;
 mod receiving;
@@ -25,22 +25,21 @@ use memory::Memory;
 use reply::{Reply, Short};
 use uploads::Uploads;
 
-/// Answers waiting for the socket beyond which it takes no more.
+/// Replies waiting for the socket above which no more are accepted.
 const MOST_QUEUED: usize = 1_024;
-/// Answers in messages of their own that wait for acknowledgements, at most.
+/// Most replies in messages of their own that wait for acknowledgements.
 const MOST_APART: usize = 16_384;
-/// Of the ACK_TIMEOUT of who asks, the part that an answer may take to go in the acknowledgement: what remains is for
-/// the network.
+/// Part of the requester's ACK_TIMEOUT within which a reply is sent in the acknowledgement: the rest is for the network.
 const SOON: u64 = 8;
 
-/// An answer in a message of its own, until it is acknowledged.
+/// A reply in a message of its own, until it is acknowledged.
 #[derive(Debug)]
 struct Apart {
     reply: Reply,
     exchange: Exchange,
 }
 
-/// An answer in blocks, as long as it may be asked for them.
+/// A reply in blocks, as long as the blocks may be requested.
 #[derive(Debug)]
 struct SentReply {
     reply: Reply,
@@ -54,10 +53,10 @@ struct SentReply {
 /// A responder.
 pub(super) struct Serving {
     filters: Vec<TopicFilter>,
-    /// Answers that are not written; the names of those that go nowhere.
+    /// Replies that are not written; the names of those that are not sent.
     queue: VecDeque<Result<Reply, Token>>,
     memory: Memory,
-    /// When acknowledgements go ahead of answers, in order: of which message, with which token.
+    /// When acknowledgements are sent before replies, in order: of which message, with which token.
     acknowledgements: VecDeque<(u64, memory::Key, Short)>,
     apart: HashMap<memory::Key, Apart>,
     held: HashMap<(SocketAddr, Short), SentReply>,
@@ -71,7 +70,7 @@ pub(super) struct Serving {
 }
 
 impl Serving {
-    /// For a session that answers.
+    /// For a session that replies.
     pub(super) fn new(config: &SessionConfig) -> Option<Serving> {
         config.options.replies_at?;
         let filters = config.subscriptions.iter().map(|entry| TopicFilter((*entry.filter).to_owned()));
@@ -100,7 +99,7 @@ impl Serving {
         Ok(())
     }
 
-    /// Takes an answer over; the session is open.
+    /// Accepts a reply; the session is open.
     pub(super) fn take(&mut self, answer: &OutgoingReply<'_>) -> Result<SendOutcome, Blocked> {
         if answer.payload_bytes > LARGEST_BODY_BYTES {
             return Ok(SendOutcome::TooLarge(LARGEST_BODY_BYTES));
@@ -112,7 +111,7 @@ impl Serving {
         Ok(SendOutcome::Accepted)
     }
 
-    /// May one more be taken?
+    /// Can one more be accepted?
     pub(super) fn has_room(&self) -> bool {
         self.queue.len() < MOST_QUEUED && self.apart.len() + self.queue.len() < MOST_APART
     }
@@ -141,7 +140,7 @@ impl Serving {
         self.identifiers.clear();
     }
 
-    /// Bytes of answers that were not written.
+    /// Bytes of replies that were not written.
     pub(super) fn unsent_bytes(&self) -> u64 {
         self.queue.iter().flatten().map(|reply| reply.payload_bytes() as u64).sum()
     }

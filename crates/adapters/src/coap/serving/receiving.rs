@@ -1,4 +1,4 @@
-//! What a responder's socket hears: requests and their blocks, acknowledgements of answers, pings.
+//! Datagrams at a responder's socket: requests and their blocks, acknowledgements of replies, pings.
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
@@ -14,10 +14,10 @@ use super::memory::Fate;
 use super::reply::{Mark, Reply, Short};
 use super::uploads::BlockOutcome;
 
-/// Acknowledgements that wait for an answer to go with, at most; beyond, they go at once.
+/// Most acknowledgements that wait for a reply; further ones are sent at once.
 const MOST_DELAYED: usize = 131_072;
-/// Critical options that a request may have; any other one is refused (RFC 7252 §5.4.1). What Accept asks for is what
-/// there is, as a payload is bytes here.
+/// Critical options that a request may have; any other one is refused (RFC 7252 §5.4.1). Every value of Accept is satisfied, as
+/// a payload is bytes here.
 const UNDERSTOOD: [u16; 6] =
     [number::URI_HOST, number::URI_PORT, number::URI_PATH, number::ACCEPT, number::BLOCK1, number::BLOCK2];
 
@@ -36,7 +36,7 @@ impl Serving {
                 self.on_request(link, shared, from, &message, delivery, sink);
             }
             Ok(message) => match message.kind {
-                // A ping, or a response to nothing: nobody was asked here.
+                // A ping, or a response without a request.
                 Kind::Confirmable => send_empty(link, shared, Kind::Reset, from, message.message_id),
                 Kind::NonConfirmable => {}
                 Kind::Acknowledgement => {
@@ -49,7 +49,7 @@ impl Serving {
                     }
                 }
             },
-            // RFC 7252 §4.2 and §4.3: rejected if somebody waits for it, otherwise ignored.
+            // RFC 7252 §4.2 and §4.3: rejected if confirmable, otherwise ignored.
             Err(_) => {
                 if let Some((Kind::Confirmable, message_id)) = peek(delivery.payload) {
                     send_empty(link, shared, Kind::Reset, from, message_id);
@@ -125,7 +125,7 @@ impl Serving {
         }
     }
 
-    /// A whole request: the engine's from here on, and its acknowledgement waits a moment for the answer.
+    /// A complete request: it is reported to the engine, and its acknowledgement waits a moment for the reply.
     fn hear(
         &mut self,
         link: &mut Link,
@@ -167,7 +167,7 @@ impl Serving {
         self.memory.note(key, Short::of(message.token), fate, (now_ns, now_ns + lifetime_ns));
     }
 
-    /// A request whose message came before: who sent it waits for what became of it.
+    /// A request whose message arrived before: the requester waits for its result.
     fn on_repetition(
         &mut self,
         link: &mut Link,
@@ -190,13 +190,13 @@ impl Serving {
             Fate::Reason(code, block) => self.respond(link, shared, from, message, (code, block)),
             Fate::Answered(reply) => {
                 let head = (Kind::Acknowledgement, message.message_id);
-                // One that the socket does not take is asked for again.
+                // If the socket would block, the requester sends its request again.
                 let _ = send(link, shared, &reply, head, message.token, (0, reply.correlation.exponent));
             }
         }
     }
 
-    /// Answers without the engine, and remembers it.
+    /// Responds without the engine, and stores the result.
     pub(super) fn say(
         &mut self,
         link: &mut Link,
@@ -242,14 +242,14 @@ fn is_sent(kind: Kind) -> bool {
     matches!(kind, Kind::Confirmable | Kind::NonConfirmable)
 }
 
-/// Sends an acknowledgement alone, or a reset; one that the socket does not take is asked for again.
+/// Sends an empty acknowledgement, or a reset; if the socket would block, the peer sends its message again.
 pub(super) fn send_empty(link: &mut Link, shared: &mut Shared, kind: Kind, to: SocketAddr, message_id: u16) {
     shared.scratch.clear();
     encode_empty(kind, message_id, &mut shared.scratch);
     link.transmit_to(&shared.scratch, to);
 }
 
-/// Sends an answer, or a block of it.
+/// Sends a reply, or a block of it.
 pub(super) fn send(
     link: &mut Link,
     shared: &mut Shared,

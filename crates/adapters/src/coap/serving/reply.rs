@@ -1,4 +1,4 @@
-//! An answer, and what of its request it needs: the mark, which is all that is kept of a request until then.
+//! A reply, and the mark: the data of its request that it needs, which is all that is stored of a request.
 
 use std::net::SocketAddr;
 
@@ -40,10 +40,10 @@ impl Short {
     }
 }
 
-/// What an answer repeats of its request, or is shaped by.
+/// What a reply repeats of its request, or depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {
-    /// The request asked for an acknowledgement, and so will the answer.
+    /// The request was confirmable, and so will be the reply.
     pub confirmable: bool,
     /// Size of the blocks that it is to come in.
     pub exponent: u8,
@@ -106,20 +106,20 @@ impl Mark {
 
 const _: () = assert!(CORRELATION_BYTES <= LONGEST_CORRELATION_BYTES);
 
-/// An answer: what it takes to make it again, not its bytes.
+/// A reply: what is needed to encode it again, not its bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Reply {
-    /// Who asked.
+    /// The requester's address.
     pub to: SocketAddr,
     /// What it repeats.
     pub correlation: Mark,
     answer: OutgoingReply<'static>,
-    /// When it was first sent; its header says so.
+    /// When it was first sent; its header has this time.
     pub write_start_ns: u64,
 }
 
 impl Reply {
-    /// An answer that was handed over; `None` if its address or mark is none of ours.
+    /// A reply that was handed over; `None` if its address or mark is not ours.
     pub fn read(answer: &OutgoingReply<'_>) -> Option<Reply> {
         let to = answer.to.address.parse().ok()?;
         let correlation = Mark::read(answer.to.correlation)?;
@@ -157,7 +157,7 @@ impl Reply {
         let end = if self.is_in_blocks() { whole.min(offset + (16 << exponent)) } else { whole };
         let mut writer = Writer::new(kind, Code::CONTENT, message_id, token, out);
         if self.is_in_blocks() {
-            // Tells the blocks of this answer from those of another (RFC 7959 §2.4).
+            // Distinguishes the blocks of this reply from those of another (RFC 7959 §2.4).
             writer.option(number::ETAG, &self.answer.number.to_be_bytes());
         }
         writer.uint(number::CONTENT_FORMAT, OCTET_STREAM);

@@ -1,5 +1,4 @@
-//! Answers on their way out: in acknowledgements, in messages of their own, in blocks that are asked for (RFC 7959,
-//! Block2).
+//! Sending replies: in acknowledgements, in messages of their own, in blocks on request (RFC 7959, Block2).
 
 use std::net::SocketAddr;
 
@@ -13,14 +12,14 @@ use super::receiving::{send, send_empty};
 use super::reply::{Mark, Reply, Short};
 use super::{Apart, SentReply, Serving};
 
-/// Answers in blocks that are held at the same time, at most: some 12 MB.
+/// Most replies in blocks that are stored at the same time: some 12 MB.
 const MOST_HELD: usize = 65_536;
 /// Peers whose last identifiers are known, at most. Beyond, all begin anew at a random one, which a peer that
 /// remembers 256 takes for a repetition in one case of 256.
 const MOST_PEERS: usize = 131_072;
 
 impl Serving {
-    /// Writes the answers that wait, as far as the socket takes them.
+    /// Writes queued replies, as far as the socket accepts them.
     pub(in super::super) fn write(&mut self, link: &mut Link, shared: &mut Shared, sink: &mut impl Sink) {
         while let Some(front) = self.queue.front().copied() {
             let written = match front {
@@ -37,7 +36,7 @@ impl Serving {
         }
     }
 
-    /// Writes one answer, or its first block; false if the socket is full.
+    /// Writes one reply, or its first block; false if the socket would block.
     fn write_one(&mut self, link: &mut Link, shared: &mut Shared, mut reply: Reply, sink: &mut impl Sink) -> bool {
         reply.write_start_ns = clock::monotonic_ns();
         let (to, correlation) = (reply.to, reply.correlation);
@@ -89,10 +88,10 @@ impl Serving {
         *last
     }
 
-    /// Keeps an answer whose first block is written until it is fetched.
+    /// Stores a reply whose first block is written until it is fetched.
     fn hold(&mut self, link: &Link, held: SentReply, sink: &mut impl Sink) {
         let key = (held.reply.to, held.reply.correlation.tag);
-        // Who asks with the same tag for something else has no use for the earlier answer.
+        // A requester that uses the same tag for another request does not need the earlier reply.
         self.let_go(key, link, sink);
         while self.held.len() >= MOST_HELD
             && let Some(oldest) = self.held_order.pop_front()
@@ -109,7 +108,7 @@ impl Serving {
         }
     }
 
-    /// Somebody asks for a block of an answer.
+    /// A requester requests a block of a reply.
     pub(super) fn on_block_asked(
         &mut self,
         link: &mut Link,
@@ -125,7 +124,7 @@ impl Serving {
             let code = if found.is_some() { Code::BAD_REQUEST } else { Code::REQUEST_ENTITY_INCOMPLETE };
             return self.say(link, shared, from, message, (code, None), now_ns);
         };
-        // Who asks for the next block has the first, even if its acknowledgement was lost.
+        // A requester of the next block has the first, even if its acknowledgement was lost.
         if let Some(message_id) = apart {
             self.apart.remove(&(from, message_id));
         }
@@ -148,8 +147,8 @@ impl Serving {
         }
     }
 
-    /// Sends what is due: acknowledgements ahead of answers, answers that were not acknowledged. Forgets what nobody
-    /// asked for.
+    /// Sends what is due: acknowledgements before replies, replies that were not acknowledged. Drops blocks that were not
+    /// requested in time.
     pub(in super::super) fn repeat(&mut self, link: &mut Link, shared: &mut Shared, now_ns: u64, sink: &mut impl Sink) {
         self.acknowledge(link, shared, now_ns);
         let due: Vec<Key> =

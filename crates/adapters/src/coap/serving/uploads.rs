@@ -1,4 +1,4 @@
-//! Requests that come in blocks (RFC 7959, Block1), told apart by sender, path and Request-Tag (RFC 9175 §3).
+//! Requests in blocks (RFC 7959, Block1), distinguished by sender, path and Request-Tag (RFC 9175 §3).
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -7,7 +7,7 @@ use pubmark_wire::coap::{Block, Code};
 
 use super::reply::Short;
 
-/// Requests that come in blocks at the same time, at most.
+/// Most requests in blocks at the same time.
 const MOST: usize = 16_384;
 /// Bytes of all of them, at most.
 const MOST_BYTES: usize = 64 << 20;
@@ -15,7 +15,7 @@ const MOST_BYTES: usize = 64 << 20;
 /// Which request a block is of.
 pub type Key = (SocketAddr, Short, Box<str>);
 
-/// What has come of a request.
+/// The blocks of a request that have arrived.
 #[derive(Debug)]
 struct Upload {
     bytes: Vec<u8>,
@@ -34,7 +34,7 @@ pub enum BlockOutcome {
     Refused(Code),
 }
 
-/// Requests of which blocks have come.
+/// Requests of which some blocks have arrived.
 #[derive(Debug, Default)]
 pub struct Uploads {
     entries: HashMap<Key, Upload>,

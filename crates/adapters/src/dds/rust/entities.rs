@@ -1,4 +1,4 @@
-//! Writers, readers and the look at what was found, over RustDDS.
+//! Writers, readers and the discovery of writers, over RustDDS.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -22,13 +22,13 @@ use super::sample::{Cdr, Encoded};
 const SAMPLES: usize = 64;
 /// Samples that are looked through in one call for the last of them.
 const MOST_OVERWRITTEN: usize = 10_000;
-/// Time between two looks at the writers that were found: the library says that there are new ones to an asynchronous task only.
+/// Time between two checks for discovered writers: the library reports new ones to an asynchronous task only.
 const LOOK_NS: u64 = 20_000_000;
 
 /// A writer.
 pub struct RustWriter {
     writer: DataWriter<Encoded, Cdr>,
-    /// Readers that match, as far as was told.
+    /// Readers that match, as far as reported.
     matched: Cell<i32>,
 }
 
@@ -40,7 +40,7 @@ impl RustWriter {
 
 impl Writing for RustWriter {
     fn has_matched(&self) -> bool {
-        // The library can be asked for events alone, and keeps four of them.
+        // The library has no other way to read events, and stores four of them.
         while let Some(status) = self.writer.try_recv_status() {
             if let DataWriterStatus::PublicationMatched { current, .. } = status {
                 self.matched.set(current.count());
@@ -81,7 +81,7 @@ pub struct RustReader {
     waker: Waker,
     /// What its participant received before, for other readers of the topic, the library would hand to it, too.
     since: Timestamp,
-    /// Samples that it keeps of those not taken; the library keeps them by topic, whatever a reader asks for.
+    /// Most samples that are stored until taken; the library stores them by topic, whatever a reader requests.
     depth: Option<usize>,
 }
 
@@ -156,7 +156,7 @@ impl Reading for RustReader {
             last.push_back(received);
         }
         last.iter().for_each(|received| each(received.sample()));
-        // What comes meanwhile wakes; what was too much to look through is taken at the next call.
+        // New samples wake the shard; what was too much for this call is taken by the next.
         Ok(is_more)
     }
 }

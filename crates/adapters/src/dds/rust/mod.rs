@@ -34,8 +34,8 @@ const LARGEST_PAYLOAD_BYTES: u32 = 128 << 10;
 const MOST_SESSIONS: u32 = 200;
 /// Most messages a second into one participant that arrived without loss from that many writers.
 const MOST_MESSAGES_PER_S: u32 = 5_000;
-/// Samples that a topic keeps where it is read, taken or not; the oldest are dropped beyond, even of a reliable writer's. The
-/// library's own choice is 64, which is full when so many devices send at once.
+/// Samples that a topic's reader stores, taken or not; the oldest are dropped beyond, even of a reliable writer's. The
+/// library's default is 64, which is full when so many devices send at once.
 const KEPT_OF_ONE: i32 = 512;
 /// The same where all devices share a topic.
 const KEPT_OF_ALL: i32 = 2_048;
@@ -48,7 +48,7 @@ pub struct Participant {
     publisher: Publisher,
     subscriber: Subscriber,
     topics: BTreeMap<CString, Topic>,
-    /// Samples that a topic keeps.
+    /// Samples that a topic stores.
     kept: i32,
     /// Its threads end when it is dropped, after all that is in it.
     participant: DomainParticipant,
@@ -101,7 +101,7 @@ impl Binding for Rust {
         writer.map(RustWriter::new).map_err(|error| format!("failed to make a DDS writer: {error}"))
     }
 
-    /// The library calls nobody when a sample arrives, so it is always taken when the shard looks.
+    /// The library has no callback for a new sample, so samples are always taken when the shard polls.
     fn reader(
         joined: &mut Participant,
         topic: &CStr,
@@ -157,7 +157,7 @@ fn offers(settings: &Settings) -> Result<(), String> {
     Err(format!("{} {verb} not offered over RustDDS; `--client cyclone` does that", lacks.join(", ")))
 }
 
-/// The library takes no list of peers.
+/// The library has no setting for a list of peers.
 fn by_multicast(_: &[IpAddr]) -> String {
     "discovery=multicast".to_owned()
 }

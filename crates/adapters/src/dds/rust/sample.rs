@@ -18,7 +18,7 @@ pub struct Encoded {
 }
 
 impl Encoded {
-    /// A sample to be written; `None` if its lengths have no room in 32 bits.
+    /// A sample to write; `None` if its lengths do not fit 32 bits.
     pub fn of(topic: &[u8], payload: &[u8]) -> Option<Encoded> {
         if topic.len().checked_add(payload.len())? > LONGEST {
             return None;
@@ -52,7 +52,7 @@ impl Encoded {
     }
 }
 
-/// What the library asks how samples are written and read. The bytes go through as they are.
+/// The library's interface for encoding and decoding samples. The bytes pass through unchanged.
 #[derive(Clone)]
 pub struct Cdr;
 

@@ -16,7 +16,7 @@ use super::subscriber::Subscriber;
 use crate::connection::{Dialect, StreamClients};
 use crate::zeromq::ZeroMq;
 
-/// Clients that speak ZeroMQ's publish/subscribe to each other.
+/// Clients for ZeroMQ's publish/subscribe between each other.
 pub struct ZeroMqPeersClients {
     below: StreamClients<ZeroMq>,
     sessions: Vec<Session>,
@@ -189,7 +189,7 @@ impl Clients for ZeroMqPeersClients {
         self.end(session, goodbye, Cause::Ours, sink);
     }
 
-    /// To all subscribers that want it, or to none: one that does not take it holds the message up for all.
+    /// Sends to all subscribers of the message, or to none: one that would block blocks the message for all.
     fn send(&mut self, session: SessionId, message: Outgoing) -> SendOutcome {
         let Session::Publisher(publisher) = &mut self.sessions[session.0 as usize] else {
             return SendOutcome::WouldBlock;
@@ -211,7 +211,7 @@ impl Clients for ZeroMqPeersClients {
         for place in &self.places {
             match self.below.send(publisher.links[*place], message) {
                 SendOutcome::Accepted => {}
-                // The first says so, and each of the others would.
+                // The first reports it, and each of the others would.
                 refused => return refused,
             }
         }

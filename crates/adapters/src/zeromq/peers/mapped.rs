@@ -28,7 +28,7 @@ impl<S: Sink> Mapped<'_, S> {
         self.owners[below.0 as usize]
     }
 
-    /// The device that a connection is part of, and its place there.
+    /// The device that a connection is part of, and its index there.
     fn publisher(&mut self, below: SessionId) -> Option<(SessionId, &mut Publisher, usize)> {
         let owner = self.owner(below);
         let Session::Publisher(publisher) = &mut self.sessions[owner.0 as usize] else { return None };
@@ -44,9 +44,9 @@ impl<S: Sink> Sink for Mapped<'_, S> {
             Event::Closed(cause) => self.closed(below, cause),
             Event::Written { write_start_ns, written_ns, .. } => self.written(below, write_start_ns, written_ns),
             Event::Writable => self.writable(below),
-            // Each device is asked as it connects: a subscription was made when its subscriber listened.
+            // Each device learns of it as it connects: a subscription was made when its subscriber listened.
             Event::Subscribed { .. } => {}
-            // Told for all copies together, when the device's connections are ended.
+            // Reported for all copies together, when the device's connections are ended.
             Event::Abandoned(_) => {}
             event @ (Event::Missed(_)
             | Event::Misreported(_)

@@ -1,4 +1,4 @@
-//! A device: a connection to each subscriber, and the messages that are on their way to some of them.
+//! A device: a connection to each subscriber, and the messages in flight to some of them.
 
 use std::collections::VecDeque;
 
@@ -6,7 +6,7 @@ use pubmark_protocol::clients::SessionId;
 use pubmark_protocol::clock;
 use pubmark_protocol::events::{Event, Sink, Token};
 
-/// How far a device's connections have come.
+/// State of a device's connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     /// It has none.
@@ -21,7 +21,7 @@ pub(super) enum State {
 struct Copies {
     token: Token,
     left: u32,
-    /// Nobody wanted it.
+    /// It had no subscriber.
     withheld: bool,
     /// Of the first copy.
     write_start_ns: u64,
@@ -36,13 +36,13 @@ pub(super) struct Publisher {
     pub(super) state: State,
     /// Links that are open.
     pub(super) up: usize,
-    /// It was told that a message is not taken.
+    /// Its last send would have blocked.
     pub(super) blocked: bool,
-    /// Messages in the order in which they were taken, without those at the front that are settled.
+    /// Messages in the order in which they were accepted, without those at the front that are settled.
     waiting: VecDeque<Copies>,
     /// Number of the first of them.
     base: u64,
-    /// By link: numbers of the messages that are on their way on it.
+    /// By link: numbers of the messages in flight on it.
     on_link: Vec<VecDeque<u64>>,
 }
 
@@ -53,7 +53,7 @@ impl Publisher {
         Publisher { links, state, up: 0, blocked: false, waiting, base: 0, on_link }
     }
 
-    /// Place of a session below among the links.
+    /// Index of a session below among the links.
     pub(super) fn place(&self, link: SessionId) -> Option<usize> {
         // They were made one after the other.
         let first = self.links.first()?;
@@ -61,7 +61,7 @@ impl Publisher {
         (place < self.links.len()).then_some(place)
     }
 
-    /// A message was handed to these links; to none, if nobody wants it.
+    /// A message was passed to these links; to none, if it has no subscriber.
     pub(super) fn take(&mut self, token: Token, places: &[usize]) {
         let number = self.base + self.waiting.len() as u64;
         for place in places {
@@ -72,7 +72,7 @@ impl Publisher {
         self.waiting.push_back(Copies { token, left, withheld, write_start_ns: now_ns, written_ns: now_ns });
     }
 
-    /// Is anything on its way on a link?
+    /// Is a message in flight on a link?
     pub(super) fn is_busy(&self, place: usize) -> bool {
         !self.on_link[place].is_empty()
     }
