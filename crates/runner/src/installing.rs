@@ -1,4 +1,4 @@
-//! Whether a system that was installed works: it is started, and a message is sent through it over each of its protocols.
+//! Whether an installed system works: it is started, and a message is sent through it over each of its protocols.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,11 +10,11 @@ use pubmark_systems::{Definition, Endpoint, StartOptions};
 use crate::error::{ErrorKind, RunError};
 use crate::readiness;
 
-/// Starts the system for each protocol and sends a message through it. Gives the protocols; those that neither pubmark nor
-/// a probe speaks are left out with a note.
+/// Starts the system for each protocol and sends a message through it. Returns the protocols; one for which neither pubmark nor a probe has
+/// a client is omitted with a note.
 ///
 /// # Errors
-/// It does not work over one, or `stop` was set.
+/// The system fails over a protocol, or `stop` was set.
 pub fn try_out(definition: &Definition, stop: &Arc<AtomicBool>, note: &dyn Fn(&str)) -> Result<Vec<String>, RunError> {
     let mut tried = Vec::new();
     for (protocol, offer) in &definition.protocols {
