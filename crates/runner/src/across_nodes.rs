@@ -1,5 +1,5 @@
-//! Systems without a broker on several machines: the clients of a node use its own address, and where clients listen is agreed on with
-//! all nodes before anything starts.
+//! Systems without a broker on several machines. The clients of a node use the node's own address; the ports at which clients listen are
+//! agreed with all nodes before anything starts.
 
 use std::collections::{BTreeSet, HashMap};
 use std::net::{IpAddr, SocketAddr};
@@ -20,18 +20,17 @@ use crate::brokerless;
 use crate::cluster::JoinedNodes;
 use crate::error::{ErrorKind, RunError};
 
-/// Ports that a node is asked about beyond those that it needs: some are taken.
+/// Number of further ports for which the coordinator queries a node, beyond those that it needs: some are in use.
 const SPARE: usize = 64;
 
-/// Asks a node, by its number, which of some ports are free at an address.
+/// Queries a node, by its number, which of some ports are free at an address.
 type Ask<'a> = &'a dyn Fn(u16, IpAddr, &[u16]) -> Result<Vec<u16>, RunError>;
 
-/// Where the clients of a system without a broker find each other on the first of the nodes that joined, which have
-/// these labels: each subscriber
-/// listens at its node's address, or all clients meet at the addresses of all nodes, or of those with subscribers.
+/// Endpoints at which the clients of a system without a broker reach each other on the first of the nodes that joined, which have these
+/// labels. Each subscriber listens at its node's address, or all clients meet at the addresses of all nodes, or of those with subscribers.
 ///
 /// # Errors
-/// Nodes do not reach each other at the addresses from which they joined, or have not so many free ports; `stop` was set.
+/// The nodes do not reach each other at the addresses from which they joined, or do not have enough free ports; or `stop` was set.
 pub fn places(
     definition: &Definition,
     protocol: &Capabilities,
@@ -64,7 +63,7 @@ pub fn places(
         Meet::AtSubscribers => {
             let with: Vec<u16> = on.iter().copied().collect::<BTreeSet<u16>>().into_iter().collect();
             let endpoints = listen(&with)?.into_iter().map(place).collect();
-            // Nobody listens on a node without subscribers: its devices connect to the others.
+            // A node without subscribers has no listening socket: its devices connect to the other nodes.
             let of = |node: u16| with.iter().position(|with| *with == node).unwrap_or(0) as u16;
             Endpoints::by_node(endpoints, (0..nodes).map(of).collect())
         }
@@ -72,7 +71,7 @@ pub fn places(
     found.ok_or_else(|| brokerless::not_so_many(on.len()))
 }
 
-/// Address of each node for clients of others.
+/// Address of each node for the clients of other nodes.
 fn addresses(nodes: &[NodeInfo]) -> Result<Vec<IpAddr>, RunError> {
     for node in nodes {
         for_clients(node.clients_at).map_err(|why| {
@@ -93,7 +92,7 @@ fn addresses(nodes: &[NodeInfo]) -> Result<Vec<IpAddr>, RunError> {
     Ok(nodes.iter().map(|node| node.clients_at).collect())
 }
 
-/// Are both on one machine? Clones have one name and not one boot.
+/// Are both nodes on one machine? Cloned machines have the same name, but not the same boot identifier.
 fn is_one_machine(one: &NodeInfo, other: &NodeInfo) -> bool {
     if one.boot.is_empty() || other.boot.is_empty() { one.host == other.host } else { one.boot == other.boot }
 }
@@ -107,12 +106,12 @@ fn other_address(name: &str) -> String {
     format!("`pubmark node --address IP` on `{name}`, with an address of its machine that the others reach")
 }
 
-/// How many ports a node is asked about to find so many: some more, since some are taken; if that is not enough, all that there are.
+/// Numbers of ports in a query to find `needed` free ones: first some more, as some ports are in use; if that is not enough, all ports.
 fn questions(needed: usize) -> [usize; 2] {
     [needed + SPARE, usize::MAX]
 }
 
-/// A free port of its node for each who listens, by the number of the node.
+/// A free port for each listening subscriber, on its node; `on` has the numbers of these nodes.
 fn listening(ask: Ask<'_>, nodes: &[NodeInfo], at: &[IpAddr], on: &[u16]) -> Result<Vec<SocketAddr>, RunError> {
     let mut needed: HashMap<u16, usize> = HashMap::new();
     on.iter().for_each(|node| *needed.entry(*node).or_default() += 1);
@@ -150,7 +149,7 @@ fn too_few(who: &str, needed: usize, found: usize) -> RunError {
     .hint("fewer subscribers, more nodes, or a system with a broker")
 }
 
-/// A place at which nobody has met on any node.
+/// A meeting port that is not in use on any node.
 fn meeting(ask: Ask<'_>, at: &[IpAddr], places: &MeetingPorts) -> Result<u16, RunError> {
     let mut left: Vec<(u16, u16)> = ports::to_meet(places).collect();
     for (node, address) in (0u16..).zip(at) {
@@ -227,7 +226,7 @@ mod tests {
     fn a_few_free_ports_among_thousands_are_found() {
         let nodes = [node("a", "127.0.0.1:1", "a"), node("b", "127.0.0.1:2", "a")];
         let at = addresses(&nodes).unwrap();
-        // Those that a first question is unlikely to name all of.
+        // Ports that a first query is unlikely to cover completely.
         let free = [20_000, 24_000, 28_000, 32_767];
         let ask = |_: u16, _: IpAddr, asked: &[u16]| -> Result<Vec<u16>, RunError> {
             Ok(asked.iter().copied().filter(|port| free.contains(port)).collect())

@@ -1,4 +1,4 @@
-//! Systems without a broker: nothing is started. Clients meet at a free port of this machine, or each subscriber listens at one.
+//! Systems without a broker: no system is started. Clients meet at a free port of this machine, or each subscriber listens at its own.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -17,14 +17,14 @@ use crate::linked;
 use crate::spec::{RunSpec, Transport};
 use pubmark_protocols::ProtocolPair;
 
-/// Has a system no broker at all?
+/// Is it a system without a broker?
 pub fn has_no_broker(definition: &Definition) -> bool {
     let ways = &definition.back_ends;
     ways.brokerless.is_some() && ways.process.is_none() && ways.container.is_none()
 }
 
-/// Refuses an endpoint for clients that find each other by themselves on several machines: it is an address of one of them, so that
-/// those of the others could not use it.
+/// Refuses an endpoint for clients that discover each other on several machines: an endpoint is an address of one machine, and the clients
+/// on the other machines could not use it.
 ///
 /// # Errors
 /// There are several machines.
@@ -39,11 +39,11 @@ pub fn refuse_endpoint(nodes: u16, spoken: ProtocolPair) -> Result<(), RunError>
     .hint("`--system NAME` in place of `--endpoint`: the clients of each node then use the node's own address"))
 }
 
-/// Where the clients of a system without a broker find each other: one endpoint where all meet, or one for each subscriber. Behind
-/// links each network has an endpoint of its own, or a subscriber listens at its network's address.
+/// Endpoints at which the clients of a system without a broker reach each other: one endpoint where all meet, or one for each subscriber.
+/// Behind links, each network has its own endpoint, or a subscriber listens at the address of its network.
 ///
 /// # Errors
-/// Something was asked for that only a broker could have, or there are not so many free ports.
+/// The specification has an option that only a broker could have, or there are not enough free ports.
 pub fn meeting_endpoints(
     definition: &Definition,
     protocol: &Capabilities,
@@ -87,8 +87,8 @@ pub fn meeting_endpoints(
     found.ok_or_else(|| not_so_many(endpoints_wanted))
 }
 
-/// What endpoints of a profile say behind their port, where clients are on machines with these addresses; on this one alone if there
-/// are none.
+/// Settings that the endpoints of a profile have after their port. `machines` are the addresses of the machines with clients; none if all
+/// clients are on this machine.
 pub(crate) fn settings(
     definition: &Definition,
     protocol: &Capabilities,
@@ -103,7 +103,7 @@ pub(crate) fn settings(
     Ok(settings)
 }
 
-/// Adds to the settings of an endpoint.
+/// Appends to the settings of an endpoint.
 fn add(settings: &mut String, more: &str) {
     if !more.is_empty() {
         settings.push(if settings.is_empty() { '?' } else { '&' });
@@ -111,7 +111,7 @@ fn add(settings: &mut String, more: &str) {
     }
 }
 
-/// An endpoint of such a system.
+/// An endpoint of a system without a broker.
 pub(crate) fn endpoint(
     definition: &Definition,
     protocol: &Capabilities,
@@ -137,7 +137,7 @@ fn no_common_endpoint(title: &str) -> RunError {
     .hint("all subscribers behind one link, or behind none: `--link GROUP=NAME`")
 }
 
-/// Refuses a fleet whose subscribers cannot all listen.
+/// Error for a fleet with more subscribers than can listen.
 pub(crate) fn not_so_many(subscribers: usize) -> RunError {
     let hint = "another number of subscribers, or a system with a broker";
     let text = match subscribers {
@@ -169,7 +169,7 @@ fn meeting_port(definition: &Definition) -> Result<u16, RunError> {
     found.map_err(|error| RunError::from_error(ErrorKind::System, &error))
 }
 
-/// What the record says of such a system.
+/// Description of a system without a broker in the record.
 pub fn info(definition: &Definition, profile: &str, endpoints: &Endpoints) -> SystemInfo {
     SystemInfo {
         name: definition.name.clone(),
@@ -183,10 +183,10 @@ pub fn info(definition: &Definition, profile: &str, endpoints: &Endpoints) -> Sy
     }
 }
 
-/// Refuses a profile whose settings a client library does not carry out.
+/// Refuses a profile with settings that a client library does not implement.
 ///
 /// # Errors
-/// Which they are, and who does.
+/// Names the settings, and the libraries that implement them.
 pub fn check_settings(settings: &str, spoken: ProtocolPair, profile: &str) -> Result<(), RunError> {
     for protocol in [spoken.publish, spoken.subscribe] {
         let Some(has) = protocol.capabilities.features.settings else { continue };
@@ -198,10 +198,10 @@ pub fn check_settings(settings: &str, spoken: ProtocolPair, profile: &str) -> Re
     Ok(())
 }
 
-/// Refuses what only a broker could have.
+/// Refuses options that only a broker could have.
 ///
 /// # Errors
-/// The first of these options that was given.
+/// Names the first of these options that was given.
 pub(crate) fn refuse_options_of_brokers(definition: &Definition, spec: &RunSpec) -> Result<(), RunError> {
     let target = &spec.target;
     if spec.nodes.nodes.is_some() && spec.connection.source_addresses.is_some() {
@@ -229,18 +229,18 @@ pub(crate) fn refuse_options_of_brokers(definition: &Definition, spec: &RunSpec)
     Ok(())
 }
 
-/// Where the clients of such a system are.
+/// Where the clients of a system without a broker are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Apart {
-    /// On this machine.
+    /// All on this machine.
     No,
-    /// In networks of their own.
+    /// In networks of their own, behind links.
     Links,
-    /// On machines that join.
+    /// On nodes of other machines.
     Nodes,
 }
 
-/// What the definition of a system and its profile change.
+/// Deviations that the definition of a system and its profile cause.
 pub fn deviations(definition: &Definition, profile: &str, apart: Apart) -> Vec<Deviation> {
     let across = definition.back_ends.brokerless.as_ref().and_then(|ways| match apart {
         Apart::No => None,

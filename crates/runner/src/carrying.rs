@@ -1,5 +1,5 @@
-//! What a client library carries without losing some of it, where that was measured: more is refused before a run, as a loss of
-//! the client's own would be held against the system.
+//! Measured limits of client libraries. A library that is given more loses messages itself, and the loss would be attributed to the system;
+//! a workload above a limit is therefore refused before the run.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use pubmark_model::workload::{DeviceGroup, Workload};
 
 use pubmark_protocols::{PROTOCOLS, Protocol, ProtocolPair};
 
-/// The first thing of a workload that is too much for a client library, in a sentence that says what to do instead.
+/// The first property of a workload that exceeds a limit of a client library, in a sentence with an alternative.
 pub fn too_much(workload: &Workload, spoken: ProtocolPair) -> Option<String> {
     [spoken.publish, spoken.subscribe].into_iter().find_map(|protocol| {
         let most_per_s = protocol.capabilities.features.maximum_messages_per_s?;
@@ -17,7 +17,7 @@ pub fn too_much(workload: &Workload, spoken: ProtocolPair) -> Option<String> {
     })
 }
 
-/// The same for what a fleet delivers, each message to each who hears it.
+/// The same for the deliveries of a fleet: each message counts once for each subscriber that receives it.
 pub fn too_many_deliveries(workload: &Workload, fleet: &Fleet, spoken: ProtocolPair) -> Option<String> {
     let most_per_s = spoken.subscribe.capabilities.features.maximum_messages_per_s?;
     let rate = |device: &Device| workload.devices.get(usize::from(device.group)).map_or(0.0, each_per_s);
@@ -56,17 +56,17 @@ fn too_fast(workload: &Workload, protocol: &Protocol, most_per_s: u32) -> Option
     })
 }
 
-/// Messages a second of one device at the peak of its day; 0 where others decide when it sends.
+/// Messages per second of one device at the peak of its day; 0 where its sends are triggered by other events.
 fn each_per_s(group: &DeviceGroup) -> f64 {
     group.arrival.peak_rate_per_s().unwrap_or(0.0)
 }
 
-/// The name of its client library, or its own where there is but one.
+/// Name of the client library; the protocol's own name where it has only one.
 pub fn library(protocol: &Protocol) -> &'static str {
     protocol.client.map_or(protocol.capabilities.name, |client| client.name)
 }
 
-/// Another client library of the protocol without such limits, as the end of a sentence.
+/// Names another client library of the protocol without such limits; the text is the end of a sentence.
 pub fn instead(protocol: &Protocol) -> String {
     let carries_more = |other: &&Protocol| {
         other.capabilities.name == protocol.capabilities.name

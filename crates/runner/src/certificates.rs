@@ -1,4 +1,4 @@
-//! Certificates and keys that cannot be used, and servers that want one: what to type instead.
+//! Certificates and keys that cannot be used, and servers that require a client certificate: errors with hints.
 
 use std::path::PathBuf;
 
@@ -7,14 +7,14 @@ use pubmark_protocol::clients::OpenError;
 
 use crate::error::{ErrorKind, RunError};
 
-/// Where distributions keep the certificates that a machine trusts: Debian, Fedora, Alpine.
+/// Where distributions store the certificates that a machine trusts: Debian, Fedora, Alpine.
 const OF_MACHINE: [&str; 3] =
     ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem"];
 
-/// The authorities that this machine trusts, to check an endpoint with.
+/// The file of certificate authorities that this machine trusts, for checking an endpoint.
 ///
 /// # Errors
-/// There are none.
+/// No such file exists.
 pub fn of_machine(endpoint: &str) -> Result<PathBuf, RunError> {
     OF_MACHINE.iter().map(PathBuf::from).find(|path| path.is_file()).ok_or_else(|| {
         RunError::input(format!("found no authorities on this machine to check `{endpoint}` with"))
@@ -22,7 +22,7 @@ pub fn of_machine(endpoint: &str) -> Result<PathBuf, RunError> {
     })
 }
 
-/// A file that the user named and that cannot be used.
+/// Error for a file that the user named and that cannot be used.
 pub fn unusable(error: &OpenError) -> RunError {
     let failure = RunError::from_error(ErrorKind::Input, error);
     match hint(error) {
@@ -31,7 +31,7 @@ pub fn unusable(error: &OpenError) -> RunError {
     }
 }
 
-/// What to give instead of a file that cannot be used; `None` if the error is about no file.
+/// Hint for a file that cannot be used; `None` if the error is not about a file.
 pub fn hint(error: &OpenError) -> Option<&'static str> {
     match error {
         OpenError::System { .. } | OpenError::Library(_) | OpenError::Program { .. } => None,
@@ -45,7 +45,7 @@ pub fn hint(error: &OpenError) -> Option<&'static str> {
     }
 }
 
-/// What to do about a connection that ended with these words; `None` if they are not about a certificate of ours.
+/// Hint for a connection that ended with this cause; `None` if the cause is not a client certificate.
 pub fn hint_for_cause(words: &str) -> Option<&'static str> {
     if words.contains(WANTED) {
         Some("`--tls-cert FILE --tls-key FILE` with a certificate that the server's authority has signed")

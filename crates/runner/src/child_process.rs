@@ -1,11 +1,11 @@
-//! Processes that this one starts.
+//! Child processes.
 
 use std::io;
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
-/// Lets the kernel end a child when the thread that starts it is gone, whatever state the child is in: one that is stopped does not
-/// notice that its socket was closed. To be called last, as entering a namespace may take it back.
+/// Makes the kernel kill a child when the thread that starts it ends, whatever state the child is in: a stopped process does not notice
+/// that its socket was closed. Call this last, because entering a namespace may clear the setting.
 pub fn end_with_parent(command: &mut Command) {
     let parent = std::process::id();
     let ask = move || {
@@ -17,7 +17,7 @@ pub fn end_with_parent(command: &mut Command) {
         // SAFETY: as above.
         match u32::try_from(unsafe { libc::getppid() }) == Ok(parent) {
             true => Ok(()),
-            // It went in between.
+            // The parent ended between the fork and the system call.
             false => Err(io::Error::from_raw_os_error(libc::ESRCH)),
         }
     };

@@ -1,4 +1,4 @@
-//! A program of the user's as the client: `--client 'python3 client.py'`.
+//! A program of the user as the client: `--client 'python3 client.py'`.
 
 use pubmark_model::workload::Workload;
 use pubmark_protocol::client_program::{ClientProgram, Hello};
@@ -15,7 +15,7 @@ use crate::target;
 /// that pubmark brings. `None` for any other name, and where nothing is said.
 ///
 /// # Errors
-/// It looks like a command, and is none; or there is no such system.
+/// The text looks like a command, but cannot be read as one; or the system does not exist.
 pub fn words(spec: &RunSpec) -> Result<Option<Vec<String>>, RunError> {
     let Some(client) = spec.protocols.client.as_deref() else { return Ok(None) };
     if !is_name(client) {
@@ -54,13 +54,14 @@ fn command(words: &str, of: &str) -> Result<Vec<String>, RunError> {
 }
 
 impl RunSpec {
-    /// Does it name a program that is started on this machine? Who takes specifications from others may not want that.
+    /// Does the specification name a program that is started on this machine? A service that accepts specifications from others may refuse
+    /// that.
     pub fn has_client_program(&self) -> bool {
-        // A definition of the caller's is not read for that: it may name one.
+        // The caller's own definition counts without being read, as it may name a program.
         let is_of_caller = |system: &str| !Definition::names().contains(&system);
         match (self.protocols.client.as_deref(), self.target.system.as_deref()) {
             (Some(client), Some(system)) if is_name(client) && is_of_caller(system) => true,
-            // What is no command is none that is started, and is refused where the specification is checked.
+            // A text that is not a command starts nothing; it is refused where the specification is checked.
             (Some(_), _) => matches!(words(self), Ok(Some(_))),
             (None, _) => false,
         }
@@ -81,10 +82,10 @@ fn looks_into_payloads(workload: &Workload) -> bool {
         || workload.devices.iter().any(|group| !group.transform.is_empty())
 }
 
-/// Starts a program once, to learn what it is.
+/// Starts a program once to read its description of itself.
 ///
 /// # Errors
-/// It cannot be started, or says nothing that is understood.
+/// It cannot be started, or prints no description that can be parsed.
 pub fn hello(spec: &RunSpec, words: &[String]) -> Result<Hello, RunError> {
     if spec.nodes.nodes.is_some() {
         return Err(RunError::input("`--client` names a program, and `--nodes` other machines")
@@ -122,7 +123,7 @@ fn installable(words: &[String]) -> Option<&'static str> {
 /// The protocol as the program speaks it.
 ///
 /// # Errors
-/// It does not.
+/// The program does not support the protocol.
 pub fn spoken_by(hello: &Hello, own: &'static Protocol) -> Result<&'static Protocol, RunError> {
     protocols::of_program(own, hello).map_err(|spoken| {
         RunError::unsupported(format!("{} does not speak {}", hello.title(), own.capabilities.name))
@@ -173,7 +174,7 @@ mod tests {
                 assert!(is_name(client) && words(&with(client, Some(name))).unwrap().is_some(), "{client} of {name}");
             }
         }
-        // Who takes specifications from others asks before anything is started or read.
+        // A service that accepts specifications from others calls this before anything is started or read.
         assert!(paho.has_client_program() && with("./client", None).has_client_program());
         assert!(with("any", Some("/nonexistent/system.yaml")).has_client_program());
         assert!(!with("rustdds", None).has_client_program() && !with("other", Some("mosquitto")).has_client_program());

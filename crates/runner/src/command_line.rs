@@ -1,4 +1,4 @@
-//! The command line as it may be shown: in records, and in what is made from them.
+//! The command line without passwords: for records, and for what is made from them.
 
 use pubmark_model::secret::{self, MASK, masked_yaml, without_password};
 
@@ -7,7 +7,7 @@ const URLS: [&str; 3] = ["endpoint", "subscribe-endpoint", "node-exporter"];
 /// Options that change a workload.
 const SETTINGS: [&str; 2] = ["set", "vary"];
 
-/// Words of a command line, but for passwords. `secret_parameters` are those that the workload makes passwords of.
+/// Words of a command line without passwords. `secret_parameters` are those that the workload uses for passwords.
 pub fn shown(words: impl IntoIterator<Item = String>, secret_parameters: &[String]) -> Vec<String> {
     let mut option: Option<String> = None;
     let mut out = Vec::new();

@@ -1,4 +1,4 @@
-//! What a repetition came to, and why nobody connected.
+//! The conclusion of a repetition, and why no client connected.
 
 use pubmark_protocol::events::ANSWERED;
 use pubmark_protocols as protocols;
@@ -10,7 +10,7 @@ use crate::error::{ErrorKind, RunError};
 use crate::prepared::RunOutcome;
 
 impl RunOutcome {
-    /// What it came to, its limits aside.
+    /// The conclusion of the repetition, except for its limits.
     pub fn conclusion(&self) -> Conclusion {
         if self.system_ended.is_some() {
             return Conclusion::SystemFailed;
@@ -25,7 +25,7 @@ impl RunOutcome {
         }
     }
 
-    /// How the system failed, where [`RunOutcome::conclusion`] says that it did: a summary of the record has no room for it.
+    /// How the system failed, where [`RunOutcome::conclusion`] states that it did: a summary of the record has no field for it.
     pub fn failure(&self) -> Option<RunError> {
         if let Some(ended) = &self.system_ended {
             let name = &self.record.system.name;
@@ -34,14 +34,14 @@ impl RunOutcome {
         (self.conclusion() == Conclusion::SystemFailed).then(|| unreachable(&self.record))
     }
 
-    /// Did no client get in, with nothing else that explains it? Then nothing was measured, and there is nothing to keep.
+    /// Did no client connect, with no other explanation? Then nothing was measured, and there is nothing to save.
     pub fn never_connected(&self) -> bool {
         let is_interrupted = self.record.run.status == Status::Interrupted;
         self.unreachable && self.system_ended.is_none() && !is_interrupted && !self.record.has_lost()
     }
 }
 
-/// No client got in: what is there instead of the system, or why not.
+/// Error for a run in which no client connected: what listens there instead of the system, or why the connections failed.
 fn unreachable(record: &Record) -> RunError {
     let endpoint = &record.system.endpoint;
     let cause = record.connections.causes.first().map_or("", |first| first.cause.as_str());

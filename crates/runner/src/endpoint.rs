@@ -14,9 +14,9 @@ use crate::error::{ErrorKind, RunError};
 use crate::relay::RelayProcess;
 use crate::suggestion;
 
-/// How long each address of a host name may take to answer before the next is tried.
+/// Longest wait for a connection to each address of a host name before the next is tried.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
-/// How long a refusal of a datagram may take.
+/// Longest wait for an error after a datagram was sent to a closed port.
 const REFUSED_WITHIN: Duration = Duration::from_millis(50);
 
 /// An endpoint as it is written, checked but not resolved.
@@ -26,19 +26,19 @@ pub struct Written {
     pub scheme: String,
     /// Name, IPv4 address, or IPv6 address without brackets.
     pub host: String,
-    /// Port named or the scheme's own.
+    /// The given port, or the default port of the scheme.
     pub port: u16,
-    /// The scheme asks for TLS.
+    /// The scheme requires TLS.
     pub encrypted: bool,
-    /// The scheme asks for a WebSocket.
+    /// The scheme requires a WebSocket.
     pub upgrade: Option<Upgrade>,
-    /// Log-in named before the host.
+    /// Log-in before the host.
     pub credentials: Option<Credentials>,
-    /// What stands behind the port, for protocols whose endpoints say more.
+    /// Settings after the port, for protocols whose endpoints have them.
     pub settings: Option<String>,
 }
 
-/// Why an endpoint cannot be used. No message carries a password.
+/// Why an endpoint cannot be used. No error message contains a password.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EndpointError {
     /// No `://`.
@@ -52,51 +52,51 @@ pub enum EndpointError {
     /// A scheme the protocol does not have.
     #[error("endpoint scheme `{scheme}` is not one of {protocol}")]
     OtherScheme {
-        /// The scheme written.
+        /// The scheme as written.
         scheme: String,
         /// The protocol's name.
         protocol: &'static str,
-        /// Schemes it has.
+        /// Schemes of the protocol.
         schemes: &'static [&'static str],
     },
-    /// Nothing where the host should be.
+    /// The host is missing.
     #[error("endpoint `{shown}` names no host")]
     NoHost {
         /// The endpoint without its log-in.
         shown: String,
-        /// The scheme written.
+        /// The scheme as written.
         scheme: String,
     },
-    /// A port that is no number from 1 to 65535.
+    /// A port that is not a number from 1 to 65535.
     #[error("endpoint port `{port}` is not a number from 1 to 65535")]
     BadPort {
-        /// The port written.
+        /// The port as written.
         port: String,
     },
     /// An IPv6 address that is not in brackets, or not an address.
     #[error("endpoint host `{host}` is not an address")]
     BadAddress {
-        /// The host written.
+        /// The host as written.
         host: String,
     },
-    /// Something behind the port.
+    /// Text after the port.
     #[error("endpoint has `{rest}` behind its port")]
     Trailing {
-        /// What stands there.
+        /// This text.
         rest: String,
     },
-    /// A path of a WebSocket that no request can name.
+    /// A WebSocket path that no HTTP request can contain.
     #[error("endpoint path `{path}` cannot be asked for")]
     BadPath {
-        /// The path written.
+        /// The path as written.
         path: String,
     },
-    /// Settings that the protocol does not have or cannot take.
+    /// Settings that the protocol does not have, or cannot use.
     #[error("endpoint has settings that {protocol} cannot take: {reason}")]
     BadSettings {
         /// The protocol's name.
         protocol: &'static str,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
     /// A `%` in the log-in that is not followed by two hexadecimal digits, or bytes that are no UTF-8.
@@ -128,14 +128,14 @@ impl EndpointError {
 }
 
 impl EndpointError {
-    /// A part of a URL with a log-in is shown only if it stands behind the log-in: in a malformed one it may be the password.
+    /// Shows a part of a URL with a log-in only if it is after the log-in: in a malformed URL it may be the password.
     fn without_password_of(self, url: &str) -> EndpointError {
         let masked = without_password(url);
         if masked == url {
             return self;
         }
         let behind = masked.rsplit(MASK).next().unwrap_or_default();
-        // An address in numbers is no password that somebody would choose.
+        // A numeric address is not a likely password.
         let is_address = |part: &str| part.bytes().all(|byte| byte.is_ascii_hexdigit() || b":.[]".contains(&byte));
         let is_shown = |part: &str| behind.contains(part) || (is_address(part) && part.matches(':').count() > 1);
         let shown = |part: String| if is_shown(&part) { part } else { MASK.to_owned() };
@@ -185,12 +185,12 @@ impl Written {
         let over = protocol.features.websocket.filter(|over| over.schemes.contains(&scheme.as_str()));
         // Settings and a path may hold an `@`, a log-in holds neither `?` nor `/`.
         let begin = protocol.features.settings.and_then(|settings| {
-            // A slash that is not encoded in a log-in was always taken for one of it.
+            // A slash in a log-in that is not percent-encoded has always been read as a part of the log-in.
             let from = if settings.begins_with == '/' { rest.rfind('@').map_or(0, |at| at + 1) } else { 0 };
             rest[from..].find(settings.begins_with).map(|at| from + at)
         });
         let (rest, settings) = match begin {
-            // A slash alone, which may stand at the end of any endpoint, says nothing.
+            // A single slash, which any endpoint may end with, has no meaning.
             Some(at) => (&rest[..at], Some(rest[at..].to_owned()).filter(|settings| settings != "/")),
             None => (rest, None),
         };
@@ -232,7 +232,7 @@ impl Written {
         format!("{}://{}{path}{settings}", self.scheme, authority(&self.host, self.port))
     }
 
-    /// Looks the host up, on the network of the relay where this process has left it.
+    /// Resolves the host; through the relay if this process has left the machine's network.
     pub fn resolve(
         self,
         authorities: Option<PathBuf>,
@@ -250,11 +250,12 @@ impl Written {
     }
 }
 
-/// Looks a host up. Of several addresses the first that answers is taken, the first of all if none does: `localhost` often is `::1` and
-/// `127.0.0.1`, and a broker listens on one of them. Over UDP nobody answers, but this machine says at once where nobody listens.
+/// Resolves a host. Of several addresses it returns the first that accepts a connection, or the first of all if none does: `localhost` is
+/// often `::1` and `127.0.0.1`, and a broker listens on one of them. A UDP server does not confirm a connection, but this machine reports a
+/// closed local port at once.
 ///
 /// # Errors
-/// It has none.
+/// The host has no address.
 pub fn address_of(host: &str, port: u16) -> Result<SocketAddr, RunError> {
     let addresses: Vec<SocketAddr> = (host, port)
         .to_socket_addrs()
@@ -279,7 +280,7 @@ fn authority(host: &str, port: u16) -> String {
     }
 }
 
-/// The request for a WebSocket. Whatever stands in it was written into one line of HTTP, so it must not end that line.
+/// The HTTP request of a WebSocket. Each value is written into one line of HTTP, so it must not contain a line end.
 pub fn upgrade(over: &OverWebSocket, host: &str, port: u16, path: &str) -> Result<Upgrade, EndpointError> {
     let can_be_asked_for = |text: &str| text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#');
     if !can_be_asked_for(path) {
@@ -292,8 +293,7 @@ pub fn upgrade(over: &OverWebSocket, host: &str, port: u16, path: &str) -> Resul
     Ok(Upgrade { host: authority(host, port), path: path.to_owned(), subprotocol: over.subprotocol.to_owned() })
 }
 
-/// Is it known that nobody listens there for datagrams? An empty one is sent; what it was refused with comes back at once, if
-/// it does.
+/// Is the port known to be closed for datagrams? Sends an empty datagram; the error of a closed port arrives at once, if it arrives.
 fn refuses_datagrams(address: SocketAddr) -> bool {
     let any: IpAddr = if address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
     let sent = UdpSocket::bind((any, 0)).and_then(|socket| {
@@ -302,7 +302,7 @@ fn refuses_datagrams(address: SocketAddr) -> bool {
         socket.send(&[])?;
         socket.recv(&mut [0; 1])
     });
-    // Silence is what a server answers that waits for more.
+    // A server that waits for more data sends nothing.
     sent.is_err_and(|error| !matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut))
 }
 

@@ -1,4 +1,4 @@
-//! Why a run is refused, or came to no outcome: a kind to decide by, words for people, and something to type.
+//! Why a run is refused, or has no outcome: a kind for programs, a message for people, and a hint.
 
 use std::error::Error;
 use std::fmt;
@@ -6,22 +6,22 @@ use std::fmt;
 use pubmark_model::fleet::TooLarge;
 use serde::{Deserialize, Serialize};
 
-/// What was in the way. Whoever drives a run decides by this, never by the words of a message.
+/// The kind of an error. Programs that start runs use it, never the text of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ErrorKind {
     /// The specification, or a file that it names, cannot be used as written.
     Input,
-    /// The system, a protocol or a client library does not offer what is asked.
+    /// The system, a protocol or a client library does not offer a requested feature.
     Unsupported,
-    /// Something that the run needs is not on this machine.
+    /// Something that the run needs is not installed on this machine.
     NotInstalled,
-    /// This machine is too small for the run.
+    /// This machine does not have enough resources for the run.
     TooLarge,
     /// The system under test could not be started, reached or kept running.
     System,
-    /// A node of the run was lost before there was anything to record.
+    /// A node of the run was lost before anything was measured.
     NodeLost,
-    /// The results could not be written, or not all.
+    /// The results could not be written, or not all of them.
     NotWritten,
     /// The run was stopped by [`crate::Host::stop`].
     Interrupted,
@@ -31,22 +31,22 @@ pub enum ErrorKind {
 
 /// An error on its way to the user.
 ///
-/// One type for both refusals and failures: most causes can come up before anything was started and after, and a caller
-/// treats them alike. [`crate::RunSpec::check`] and [`crate::CheckedRun::prepare`] start nothing, so that their errors are refusals.
+/// One type for refusals and failures: most causes can occur before and after the start, and a caller treats both alike.
+/// [`crate::RunSpec::check`] and [`crate::CheckedRun::prepare`] start nothing, so their errors are refusals.
 #[derive(Debug)]
 pub struct RunError {
-    /// What was in the way.
+    /// The kind.
     pub kind: ErrorKind,
-    /// What was tried and on what, then why, outermost first; lowercase, without full stops.
+    /// What was tried and on what, then the causes, outermost first; lowercase, without full stops.
     pub chain: Vec<String>,
     /// What to do. Options are named as on the command line of `pubmark run`; each is a field of [`crate::RunSpec`].
     pub hint: Option<String>,
-    /// A finding in a file, to be shown with its place instead of the innermost message.
+    /// A finding in a file, shown with its line and column instead of the innermost message.
     pub diagnostic: Option<Box<dyn miette::Diagnostic + Send + Sync>>,
 }
 
 impl RunError {
-    /// An error with a message of ours.
+    /// An error with this message.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> RunError {
         RunError { kind, chain: vec![message.into()], hint: None, diagnostic: None }
     }
@@ -56,12 +56,12 @@ impl RunError {
         RunError::new(ErrorKind::Input, message)
     }
 
-    /// A fleet whose publishers cannot be told apart.
+    /// A fleet with more publishers than can be distinguished.
     pub fn fleet_too_large(found: &TooLarge) -> RunError {
         RunError::from_error(ErrorKind::TooLarge, found).hint(found.hint())
     }
 
-    /// Something that is not offered.
+    /// A feature that is not offered.
     pub fn unsupported(message: impl Into<String>) -> RunError {
         RunError::new(ErrorKind::Unsupported, message)
     }
@@ -87,14 +87,14 @@ impl RunError {
         }
     }
 
-    /// Puts what was being done in front.
+    /// Prepends the action during which the error occurred.
     #[must_use]
     pub fn during(mut self, what: impl Into<String>) -> RunError {
         self.chain.insert(0, what.into());
         self
     }
 
-    /// Adds something to type.
+    /// Adds a hint.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> RunError {
         self.hint = Some(hint.into());

@@ -1,4 +1,4 @@
-//! What a run takes from the machine and the process that it is started on.
+//! What a run uses of the machine and of the process that starts it.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,22 +8,22 @@ use pubmark_systems::affinity;
 
 use crate::relay::RelayProcess;
 
-/// The machine and the process of a run. Made once, before any thread is pinned. Not `Debug`: the call may hold a password.
+/// The machine and the process of a run. Create it once, before any thread is pinned. Not `Debug`: the command line may contain a password.
 #[derive(Clone)]
 pub struct Host {
     /// The `pubmark` program: worker processes, supervisors of started systems and the built-in broker are started from it.
-    /// The running program if `None`, which has to be `pubmark` itself.
+    /// The running program if `None`, which must be `pubmark` itself.
     pub program: Option<PathBuf>,
-    /// The call, as it was typed; the record leaves passwords out of it.
+    /// The command line as typed; the record omits its passwords.
     pub command: Vec<String>,
     /// Cores that this process may use.
     pub cores: Vec<u32>,
-    /// Folder for files that a run needs while it goes on, on a disk; that of temporary files unless it is set.
+    /// Folder for files that a run needs while it executes, on a disk; by default the folder of temporary files.
     pub scratch: PathBuf,
-    /// What leads links to a system that runs already, where [`crate::RunSpec::claim_links`] takes this process off the machine's
-    /// network; otherwise each run starts one.
+    /// The relay between links and a system that runs already, where [`crate::RunSpec::claim_links`] removes this process from the
+    /// machine's network; otherwise each run starts one.
     pub relay: Option<Arc<RelayProcess>>,
-    /// Set it to end a run in order: what was measured so far is recorded as interrupted.
+    /// Set it to end a run in order: what was measured until then is recorded as interrupted.
     pub stop: Arc<AtomicBool>,
 }
 
@@ -41,13 +41,13 @@ impl Host {
     }
 
     /// The same for a program that embeds a run: workers are started from `program`, which is a `pubmark` of the same version; a name
-    /// without `/` is looked for in `PATH`.
+    /// without `/` is searched in `PATH`.
     pub fn with_program(program: impl Into<PathBuf>) -> Host {
         Host { program: Some(found(program.into())), ..Host::this() }
     }
 }
 
-/// Its whole path, as workers are started from other folders.
+/// Its absolute path, as workers are started from other folders.
 fn found(program: PathBuf) -> PathBuf {
     if program.components().count() > 1 {
         return std::path::absolute(&program).unwrap_or(program);

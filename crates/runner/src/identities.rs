@@ -1,4 +1,4 @@
-//! Who clients are, checked before a run: a row for each, identifiers that differ, certificates that can be used.
+//! Identities of clients, checked before a run: a row for each client, distinct identifiers, usable certificates.
 
 use pubmark_model::fleet::Fleet;
 use pubmark_model::identity::GroupIdentity;
@@ -10,16 +10,16 @@ use pubmark_protocol::token::TokenSigner;
 use crate::error::RunError;
 use crate::target::CheckedTarget;
 
-/// Checks the identities that a workload gives its clients.
+/// Checks the identities that a workload assigns to its clients.
 ///
 /// # Errors
-/// The first that cannot be, with the file and the line where it stands; nothing of a key or a password is in it.
+/// The first identity that cannot be used, with file and line; the message contains no key and no password.
 pub fn check(workload: &Workload, fleet: &Fleet, wanted: &CheckedTarget) -> Result<(), RunError> {
     fleet.check_identities(workload).map_err(RunError::input)?;
     check_groups(workload, wanted)
 }
 
-/// Has a client of the workload a certificate of its own?
+/// Do any clients of the workload have their own certificate?
 pub fn show_certificates(workload: &Workload) -> bool {
     let devices = workload.devices.iter().map(|group| &group.identity);
     devices.chain(workload.subscribers.iter().map(|group| &group.identity)).any(GroupIdentity::has_certificates)
@@ -44,11 +44,11 @@ fn check_groups(workload: &Workload, wanted: &CheckedTarget) -> Result<(), RunEr
     Ok(())
 }
 
-/// Clients of fleets that are counted out before it is known that this machine has room for them.
+/// Most clients of a fleet that is expanded before it is known that this machine can hold it.
 const FEW_CLIENTS: u64 = 10_000;
 
-/// The same before the fleet is counted out: for one copy of the workload, if it gives identities at all. Of many clients only the
-/// certificates; their identifiers are compared when this machine has room for them.
+/// The same before the fleet is expanded: for one copy of the workload, if it assigns identities at all. For many clients this checks only
+/// the certificates; identifiers are compared after the check that this machine can hold the fleet.
 ///
 /// # Errors
 /// As [`check`].

@@ -12,11 +12,11 @@ use crate::error::{ErrorKind, RunError};
 use crate::spec::RunSpec;
 use crate::{client_program, readiness};
 
-/// Starts the system for each protocol and sends a message through it. Gives the protocols; those that neither pubmark nor
-/// a probe speaks are left out with a note.
+/// Starts the system for each protocol and sends a message through it. Returns the protocols; one for which neither pubmark nor a probe has
+/// a client is omitted with a note.
 ///
 /// # Errors
-/// It does not work over one, or `stop` was set.
+/// The system fails over a protocol, or `stop` was set.
 pub fn try_out(definition: &Definition, stop: &Arc<AtomicBool>, note: &dyn Fn(&str)) -> Result<Vec<String>, RunError> {
     let mut tried = Vec::new();
     for (protocol, offer) in &definition.protocols {

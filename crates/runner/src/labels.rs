@@ -1,4 +1,4 @@
-//! Labels of nodes: have they what the placement of groups asks for?
+//! Labels of nodes: do nodes have those that the placement of groups requires?
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,11 +8,11 @@ use pubmark_model::workload::Workload;
 use crate::error::RunError;
 use crate::spec::{RunSpec, local_name};
 
-/// Refuses what can be refused before any node has joined.
+/// Refuses a placement that cannot work, before any node has joined.
 ///
 /// # Errors
 /// Labels for worker processes that the run does not have; a placement by labels in a run without nodes, or with too few of them; worker
-/// processes without the labels that it asks for.
+/// processes without the labels that the placement requires.
 pub fn check(spec: &RunSpec, workload: &Workload) -> Result<(), RunError> {
     check_given(spec)?;
     let wanted = placement::by_labels(workload);
@@ -42,13 +42,13 @@ pub fn check(spec: &RunSpec, workload: &Workload) -> Result<(), RunError> {
     check_nodes(workload, &names.zip(spec.node_labels()).collect::<Vec<_>>())
 }
 
-/// Is it known before nodes join at how many sites there are copies of groups?
+/// Is the number of sites with copies of groups known before nodes join?
 pub fn sites_are_known(spec: &RunSpec, workload: &Workload) -> bool {
     let is_at_each = |placement: &&Placement| matches!(placement, Placement::Each(_));
     spec.nodes.nodes.is_none() || !placement::by_labels(workload).keys().any(is_at_each)
 }
 
-/// Refuses labels that no worker process would have.
+/// Refuses labels that no worker process would get.
 fn check_given(spec: &RunSpec) -> Result<(), RunError> {
     match (spec.nodes.node_labels.first(), spec.nodes.local_nodes) {
         (None, _) => Ok(()),
@@ -65,7 +65,7 @@ fn check_given(spec: &RunSpec) -> Result<(), RunError> {
     }
 }
 
-/// Refuses labels that not all of so many nodes could have, by the option that says how many there are.
+/// Refuses more values than so many nodes can have; the message names the option that sets their number.
 fn check_dealt(given: &[LabelsInTurn], nodes: u16, option: &str) -> Result<(), RunError> {
     let keys: BTreeSet<&str> = given.iter().map(|labels| labels.key.as_str()).collect();
     if keys.len() < given.len() || given.len() > placement::MOST_LABELS {
@@ -88,10 +88,10 @@ fn check_dealt(given: &[LabelsInTurn], nodes: u16, option: &str) -> Result<(), R
     }
 }
 
-/// Labels of so many nodes that somebody else starts, with the labels of `--node-label` in turn.
+/// Labels of so many nodes that another program starts, assigned in turn from `--node-label`.
 ///
 /// # Errors
-/// There are more values than nodes, or fewer labels than the placement asks for.
+/// There are more values than nodes, or fewer labels than the placement requires.
 pub fn labels_in_turn(given: &[LabelsInTurn], workload: &Workload, nodes: u16) -> Result<Vec<Labels>, RunError> {
     check_dealt(given, nodes, "--nodes")?;
     let labels = |number: u16| given.iter().map(|labels| labels.of(number.into())).collect();
@@ -101,10 +101,10 @@ pub fn labels_in_turn(given: &[LabelsInTurn], workload: &Workload, nodes: u16) -
     Ok(named.into_iter().map(|(_, labels)| labels).collect())
 }
 
-/// Refuses a placement that no node has the label for; nodes by name, in the order of their numbers.
+/// Refuses a placement for which no node has the label. `nodes` has names and labels, in the order of the nodes' numbers.
 ///
 /// # Errors
-/// Which label is missing, for whom, and which there are.
+/// The missing label, the groups that need it, and the labels that nodes have.
 pub fn check_nodes(workload: &Workload, nodes: &[(String, Labels)]) -> Result<(), RunError> {
     let labels: Vec<Labels> = nodes.iter().map(|(_, labels)| labels.clone()).collect();
     let known = NodeLabels { nodes: nodes.len() as u16, labels: &labels };
@@ -133,9 +133,9 @@ pub fn check_nodes(workload: &Workload, nodes: &[(String, Labels)]) -> Result<()
     )))
 }
 
-/// Labels that a message lists at most.
+/// Most labels that a message lists.
 const SHOWN: usize = 12;
-/// Groups that it lists at most.
+/// Most groups that it lists.
 const GROUPS: usize = 4;
 
 /// `cameras` is to run on nodes with `site=edge-1`.
@@ -149,7 +149,7 @@ fn where_to(placement: &Placement, groups: &[&str]) -> String {
     }
 }
 
-/// A label that a placement would take.
+/// An example of a label that matches a placement.
 fn example(placement: &Placement) -> String {
     match placement {
         Placement::Each(key) => format!("{key}=NAME"),
@@ -157,7 +157,7 @@ fn example(placement: &Placement) -> String {
     }
 }
 
-/// How many nodes placements need at least, as a node has one value of a key, and which key needs them.
+/// Least number of nodes that placements need, as a node has one value of a key, and the key that needs them.
 fn fewest<'a>(wanted: &BTreeMap<&'a Placement, Vec<&str>>) -> (usize, &'a str) {
     let mut values: BTreeMap<&str, usize> = BTreeMap::new();
     for placement in wanted.keys() {
@@ -168,7 +168,7 @@ fn fewest<'a>(wanted: &BTreeMap<&'a Placement, Vec<&str>>) -> (usize, &'a str) {
     values.into_iter().map(|(key, values)| (values.max(1), key)).max_by_key(|(values, _)| *values).unwrap_or((1, ""))
 }
 
-/// The options that give worker processes the labels that are asked for.
+/// The options that assign the required labels to worker processes.
 fn node_labels(wanted: &BTreeMap<&Placement, Vec<&str>>) -> String {
     let mut values: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for placement in wanted.keys() {
@@ -206,7 +206,7 @@ subscribers:
   - {name: dashboards, filters: ['#']}
 ";
 
-    /// What is said of a placement with this many nodes (processes), which have these labels.
+    /// The error for a placement with this many nodes (processes) that have these labels.
     fn said(placement: &[&str], local_nodes: Option<u16>, labels: &[&str]) -> String {
         let mut spec = RunSpec::new("w");
         spec.workload = crate::WorkloadSource::Inline {

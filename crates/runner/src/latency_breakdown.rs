@@ -1,4 +1,4 @@
-//! The latency breakdown: what the emulator saw of them on their way, set against their deliveries.
+//! The latency breakdown: sightings of messages by the link emulator, compared with their deliveries.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -17,16 +17,16 @@ use pubmark_protocol::sampling::Sampling;
 use pubmark_record::distribution;
 use pubmark_record::latency_breakdown::{BreakdownParts, BreakdownRow, LatencyBreakdown};
 
-/// Messages followed a second, at most on average.
+/// Messages that are followed per second, at most on average.
 const FOLLOWED_PER_S: f64 = 5_000.0;
-/// What a device is taken to send that sends as fast as it can, messages a second.
+/// Assumed rate of a device that sends as fast as it can, messages per second.
 const FLOOD_PER_S: f64 = 100_000.0;
-/// Sightings kept at most: 48 B each.
+/// Most sightings that are stored: 48 B each.
 const MOST_SIGHTINGS: usize = 800_000;
-/// The parts of a message add up to its latency within this.
+/// The parts of a message's latency add up to the whole within this time.
 const AGREEMENT_NS: u64 = 50_000;
 
-/// Which messages to follow, so that what is noted of them is bounded; a function of the workload alone.
+/// Selects which messages to follow, so that memory is bounded; a function of the workload alone.
 pub fn sampling(workload: &Workload, fleet: &Fleet, duration_s: f64) -> Sampling {
     let window = Duration::from_secs_f64(duration_s);
     let rate = |group: u16| {
@@ -34,17 +34,17 @@ pub fn sampling(workload: &Workload, fleet: &Fleet, duration_s: f64) -> Sampling
         arrival.mean_rate_within(window).unwrap_or(FLOOD_PER_S)
     };
     let published: f64 = fleet.devices().iter().map(|device| rate(device.group)).sum();
-    // Each subscriber hears each message at most once: more than there are, but never fewer.
+    // Each subscriber receives each message at most once. This is an upper bound.
     let heard = published * (1 + fleet.subscribers().len()) as f64;
     let per_run = heard * duration_s / FOLLOWED_LIMIT as f64;
     let every = (heard / FOLLOWED_PER_S).max(per_run).max(1.0);
     Sampling::one_in(every.ceil() as u64)
 }
 
-/// What the emulator is to look for.
+/// What the emulator searches for.
 pub fn orders(plan: &RunPlan, sampling: Sampling) -> Orders {
     let size = |group: u16| match &plan.workload.devices[usize::from(group)] {
-        // Smaller ones may be raised to their header's size; steps of `transform` change them.
+        // Small payloads may be raised to the size of the header; `transform` steps change the size.
         DeviceGroup { size: SizeDistribution::Fixed(bytes), transform, .. }
             if *bytes as usize >= header::REACTION && transform.is_empty() =>
         {
@@ -64,13 +64,13 @@ pub fn orders(plan: &RunPlan, sampling: Sampling) -> Orders {
 /// A message on a link, one way.
 type Key = (u32, u32, u16, Way);
 
-/// Sightings by message and link, the first of each connection, in the order of leaving.
+/// Sightings by message and link, the first of each connection, in the order in which they left the link.
 fn by_message(sightings: &[Sighting]) -> HashMap<Key, Vec<&Sighting>> {
     let mut all: HashMap<Key, Vec<&Sighting>> = HashMap::with_capacity(sightings.len());
     for sighting in sightings {
         let key = (sighting.publisher, sighting.sequence, sighting.group, sighting.way);
         let known = all.entry(key).or_default();
-        // A repetition, as TCP makes them: the first was there already.
+        // A TCP retransmission: the first copy is already in the list.
         if known.iter().all(|other| other.port != sighting.port) {
             known.push(sighting);
         }
@@ -78,7 +78,7 @@ fn by_message(sightings: &[Sighting]) -> HashMap<Key, Vec<&Sighting>> {
     all
 }
 
-/// Times of one class.
+/// Times of one class of messages.
 struct Class {
     name: String,
     row: BreakdownRow,
@@ -91,7 +91,7 @@ impl Class {
         Class { name, row: BreakdownRow::default(), parts: std::array::from_fn(|_| empty()) }
     }
 
-    /// Enters a message: its parts in order, and the undivided rest; how much of the first and the last of them may be the generator's.
+    /// Enters a message: its parts in order, and the total; and how much of the first and the last part may be delay of the generator.
     fn enter(&mut self, parts: [Option<i64>; 6], whole_ns: i64, (lag_ns, late_ns): (u64, u64)) {
         self.row.seen += 1;
         let sum: i64 = parts.iter().flatten().map(|part| (*part).max(0)).sum();
@@ -117,7 +117,7 @@ impl Class {
     }
 }
 
-/// The parts of a message's way, of what was seen of it.
+/// The parts of a message's latency that the sightings give.
 fn parts(arrived: &Arrived, up: Option<&Sighting>, down: Option<&Sighting>) -> [Option<i64>; 6] {
     let span = |from_ns: u64, to_ns: u64| Some(to_ns as i64 - from_ns as i64);
     let Arrived { due_ns, at_ns, .. } = *arrived;
@@ -144,9 +144,9 @@ pub fn figures(
 ) -> LatencyBreakdown {
     let mut known = by_message(&seen.sightings);
     let mut arrivals: Vec<&Arrived> = followed.arrived.iter().collect();
-    // Who hears a message first is who it left the link for first: connections of a group are told apart by that.
+    // The first subscriber to receive a message is the first to which the link delivered it: this distinguishes the connections of a group.
     arrivals.sort_unstable_by_key(|arrived| arrived.at_ns);
-    // A group's messages to subscribers behind links, and to those that are not: their parts differ.
+    // Messages of a group to subscribers behind links and to others are separate classes, as their parts differ.
     let mut classes: Vec<[Option<Class>; 2]> = workload.devices.iter().map(|_| [None, None]).collect();
     for arrived in arrivals {
         let group = fleet.devices()[arrived.publisher as usize].group;

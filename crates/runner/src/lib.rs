@@ -1,8 +1,8 @@
-//! One run: what it is, whether it can be carried out, and what came of it.
+//! One run: its specification, the checks before it, its execution, and its record.
 //!
-//! A [`RunSpec`] is all that a run is, as data. [`RunSpec::prepare`] checks it against this machine ([`Host`]) and works the
-//! schedule out; nothing is started. [`PreparedRun::run`] starts the system, drives the fleet, and returns a [`RunOutcome`] with the
-//! record; meanwhile it tells a [`RunObserver`] how it goes. [`RunOutcome::save`] writes the folder of the run.
+//! A [`RunSpec`] describes a run completely, as data. [`RunSpec::prepare`] checks it against this machine ([`Host`]) and computes the
+//! schedule; nothing is started. [`PreparedRun::run`] starts the system, drives the fleet, and returns a [`RunOutcome`] with the record;
+//! meanwhile it reports progress to a [`RunObserver`]. [`RunOutcome::save`] writes the folder of the run.
 //!
 //! ```no_run
 //! use pubmark_runner::{Host, RunSpec};
@@ -16,7 +16,7 @@
 //! # }
 //! ```
 //!
-//! Nothing here prints, ends the process or reads its arguments. Errors have a [kind](ErrorKind) to decide by.
+//! Nothing here prints, ends the process or reads its arguments. Errors have a [kind](ErrorKind) for programs.
 
 #[cfg(feature = "cluster")]
 mod across_nodes;

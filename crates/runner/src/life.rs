@@ -1,4 +1,4 @@
-//! Whether the system under test lives to the end of a run, and when it ended if it does not.
+//! Whether the system under test runs until the end of a run, and when it ended if it does not.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -14,31 +14,31 @@ use pubmark_systems::running::RunningSystem;
 
 use crate::target::Target;
 
-/// A process that dies closes its connections first: its clients may give up this long before its end can be seen.
+/// A process that ends closes its connections first: its clients may stop this long before the end of the process is visible.
 const EXIT_WITHIN: Duration = Duration::from_secs(1);
 /// Longest time from the end of a process to the report of its supervisor.
 const REPORT_WITHIN: Duration = Duration::from_secs(5);
-/// Time between two looks.
+/// Time between two checks.
 const LOOK: Duration = Duration::from_millis(2);
 
-/// Watches the system while a run goes on.
+/// Watches the system during a run.
 pub struct Life {
-    /// The processes of one that was started here.
+    /// Processes of a system that was started here.
     processes: Option<EndWatch>,
-    /// A fault ends the system and starts it again: from the schedule on its processes are others.
+    /// A fault ends the system and starts it again: its processes change after the schedule has begun.
     is_broken: bool,
-    /// When an end was seen, ns of `CLOCK_MONOTONIC`.
+    /// When the end was seen, ns of `CLOCK_MONOTONIC`.
     ended_ns: Option<u64>,
-    /// It runs elsewhere: connections are all that is seen of it.
+    /// The system is external: only its connections can be observed.
     is_external: bool,
-    /// Since when there has been no connection at all.
+    /// Time since which no connection exists.
     alone_since_ns: Option<u64>,
-    /// The newest connects failed.
+    /// The latest connection attempts failed.
     is_refused: bool,
 }
 
 impl Life {
-    /// Of this system, in a run with these faults.
+    /// Watches this system in a run with these faults.
     pub fn new(target: &Target, workload: &Workload, faults: &[Occurrence]) -> Life {
         let ends =
             |fault: &Occurrence| matches!(workload.faults[fault.fault].kind, FaultKind::Kill | FaultKind::Restart);
@@ -46,14 +46,14 @@ impl Life {
             processes: target.running.as_ref().map(|running| EndWatch::new(&running.cost_sources())),
             is_broken: faults.iter().any(ends),
             ended_ns: None,
-            // Where connections are broken on purpose, a lost one says nothing.
+            // Where faults break connections, a lost connection is no sign of the system's end.
             is_external: target.info.back_end == BackEndKind::External && faults.is_empty(),
             alone_since_ns: None,
             is_refused: false,
         }
     }
 
-    /// Has a process of it ended by itself?
+    /// Has one of its processes ended without being stopped?
     pub fn has_ended(&mut self) -> bool {
         if self.ended_ns.is_none() && self.processes.as_mut().is_some_and(EndWatch::has_ended) {
             self.ended_ns = Some(clock::monotonic_ns());
@@ -68,7 +68,7 @@ impl Life {
         }
     }
 
-    /// Takes note of how the run stands.
+    /// Processes a progress update.
     pub fn check(&mut self, phase: Phase, totals: &Totals) {
         self.has_ended();
         if matches!(phase, Phase::WarmUp | Phase::Measure | Phase::Drain) {
@@ -80,8 +80,8 @@ impl Life {
         }
     }
 
-    /// What the supervisor of a system that was started here reports of its end. Waits for the report where the end was seen, and for the
-    /// end where no client `is_reached` any more.
+    /// The end of a started system as its supervisor reports it. Waits for the report if the end was seen, and for the end itself if
+    /// clients no longer reach the system (`is_reached` is false).
     pub fn reported_end(&mut self, running: &mut RunningSystem, is_reached: bool) -> Option<SystemEnd> {
         let began = Instant::now();
         loop {
@@ -98,7 +98,7 @@ impl Life {
         }
     }
 
-    /// How it ended, with when; `known` is what its supervisor says. `start_ns` is the start of the measured window, if it began.
+    /// How and when the system ended; `known` is the supervisor's report. `start_ns` is the start of the measured window, if it began.
     pub fn end(&self, known: Option<SystemEnd>, start_ns: Option<u64>) -> Option<SystemEnd> {
         let since = |ns: Option<u64>| Some((ns? as f64 - start_ns? as f64) / 1e9);
         if let Some(end) = known {

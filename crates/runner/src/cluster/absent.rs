@@ -23,12 +23,12 @@ use crate::observer::RunObserver;
 use crate::spec::{Netem, Nodes, RunSpec};
 use crate::target::Target;
 
-/// Nodes that joined: there are none.
+/// Nodes that joined: a type without values.
 #[derive(Debug)]
 pub enum JoinedNodes {}
 
 impl JoinedNodes {
-    /// None, or why there cannot be any.
+    /// `None`, or why a run cannot have nodes.
     pub fn of(
         nodes: &Nodes,
         system_hosts: Vec<String>,
@@ -131,7 +131,7 @@ impl JoinedNodes {
     }
 }
 
-/// A system that a node starts: there is none.
+/// A system that a node starts: a type without values.
 #[derive(Debug)]
 pub enum Hosted {}
 
@@ -152,11 +152,11 @@ impl Hosted {
     }
 }
 
-/// Observers that look: there are none.
+/// Active observers: a type without values.
 #[derive(Debug)]
 pub enum Observed {}
 
-/// What they would have seen.
+/// What observers measured.
 pub struct Seen {
     pub system: Option<Usage>,
     pub host: Option<HostUsage>,

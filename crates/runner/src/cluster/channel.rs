@@ -1,4 +1,4 @@
-//! Lines of JSON between the coordinator of a run and a process on a node that has no clients.
+//! Messages as lines of JSON between the coordinator of a run and a process on a node that has no clients.
 
 use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::os::unix::net::UnixStream;
@@ -8,29 +8,29 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// Longest line, bytes: several times what a system's series of samples, which has a limit of its own, can take.
+/// Longest line, bytes: several times the size of a system's series of samples, which has its own limit.
 const LONGEST: usize = 4 << 20;
-/// Longest wait for the other end to take what is said.
+/// Longest wait until the other end accepts a message.
 const SAY_LIMIT: Duration = Duration::from_secs(10);
-/// Time between two looks at whether somebody wants to stop waiting.
+/// Time between two checks of whether the wait was cancelled.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// One end.
+/// One end of the channel.
 #[derive(Debug)]
 pub struct Channel {
     stream: BufReader<UnixStream>,
 }
 
 impl Channel {
-    /// Over a stream.
+    /// A channel over a stream.
     pub fn new(stream: UnixStream) -> Channel {
         Channel { stream: BufReader::new(stream) }
     }
 
-    /// Says something.
+    /// Sends a message.
     ///
     /// # Errors
-    /// The other end is gone.
+    /// The other end closed the channel.
     pub fn send(&self, said: &impl Serialize) -> io::Result<()> {
         let mut line = serde_json::to_vec(said)?;
         line.push(b'\n');
@@ -38,19 +38,19 @@ impl Channel {
         self.stream.get_ref().write_all(&line)
     }
 
-    /// Waits for what the other end says; `None` if it closes instead.
+    /// Waits for a message from the other end; `None` if it closes the channel.
     ///
     /// # Errors
-    /// It says something else, or more than there may be.
+    /// The message has another form, or is too long.
     pub fn receive<T: DeserializeOwned>(&mut self) -> io::Result<Option<T>> {
         self.stream.get_ref().set_read_timeout(None)?;
         self.read(|| Ok(()))
     }
 
-    /// The same, for at most so long, or until `stop` is set.
+    /// The same with a time limit, and until `stop` is set.
     ///
     /// # Errors
-    /// As [`Channel::receive`]; it is gone, or says nothing in time.
+    /// As [`Channel::receive`]; the other end closed the channel, or sends nothing in time.
     pub fn receive_within<T: DeserializeOwned>(&mut self, limit: Duration, stop: &AtomicBool) -> io::Result<T> {
         self.stream.get_ref().set_read_timeout(Some(LOOK))?;
         let until = Instant::now() + limit;
@@ -62,7 +62,7 @@ impl Channel {
         self.read(over)?.ok_or_else(|| io::Error::other("it is gone"))
     }
 
-    /// Reads a line; `over` is asked after each piece of it, however small, and ends this by its error.
+    /// Reads a line. `over` is called after each read, however small, and its error ends the reading.
     fn read<T: DeserializeOwned>(&mut self, over: impl Fn() -> io::Result<()>) -> io::Result<Option<T>> {
         let mut line = vec![];
         loop {
@@ -108,7 +108,7 @@ mod tests {
         let mut stream = near.stream.get_ref();
         stream.write_all(b"{\n").unwrap();
         assert!(far.receive::<u8>().is_err());
-        // Somebody who says a little now and then, and never all.
+        // A peer that sends a few bytes now and then, and never a whole line.
         let (one, other) = UnixStream::pair().unwrap();
         let (mut slow, mut waits) = (one, Channel::new(other));
         let talks = std::thread::spawn(move || {

@@ -1,4 +1,4 @@
-//! A system that a node starts, at the coordinator.
+//! A system that a node starts, as the coordinator sees it.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
@@ -20,11 +20,11 @@ use crate::log_in;
 use crate::spec::RunSpec;
 use crate::target::Target;
 
-/// Where to look when a node does not do its part.
+/// Hint for a node that fails.
 const OWN_OUTPUT: &str = "the node's own output says what ended it";
-/// Longest wait for a system to start: images are fetched meanwhile.
+/// Longest wait for a system to start; this includes fetching images.
 const START_LIMIT: Duration = Duration::from_secs(600);
-/// Longest wait for what it came to: a program may take its time to end.
+/// Longest wait for the measurements at the end: a program may need time to exit.
 const FINISH_LIMIT: Duration = Duration::from_secs(60);
 
 /// A system that a node started. It is stopped when this is dropped.
@@ -42,7 +42,7 @@ impl Hosted {
     /// Starts the system of a run on the node of this name.
     ///
     /// # Errors
-    /// No such node joined, it has no address that clients reach, or the system does not start there.
+    /// No such node joined, it has no address that clients can reach, or the system does not start there.
     pub fn start(
         cluster: &Cluster,
         name: &str,
@@ -64,7 +64,7 @@ impl Hosted {
             ))
             .hint(format!("`pubmark node --address IP` on `{name}`, with an IPv4 address")));
         };
-        // Addresses of one machine alone lead nowhere from others.
+        // Loopback addresses are not reachable from other machines.
         if address.is_loopback()
             && let Some(far) = cluster.nodes().into_iter().find(|node| !node.address.ip().is_loopback())
         {
@@ -109,7 +109,7 @@ impl Hosted {
                     .hint(OWN_OUTPUT)
             };
             let found = Endpoints::from_bytes(bytes).map_err(wrong)?;
-            // Clients send what they have to where it says: to that node alone, and with no files of other machines.
+            // Clients send data to the address in the reply. It must be that node alone, and settings may not name files of other machines.
             let is_its_own =
                 |endpoint: &Endpoint| endpoint.address.ip() == IpAddr::V4(address) && endpoint.tls.is_none();
             match found.endpoints().iter().all(is_its_own) {
@@ -130,7 +130,7 @@ impl Hosted {
         })
     }
 
-    /// The system as clients find it.
+    /// Endpoints and description of the system, for clients and the record.
     pub fn target(&self) -> Target {
         let (info, deviations) = (self.info.clone(), self.deviations.clone());
         let (publish_at, subscribe_at) = (self.publish_at.clone(), self.subscribe_at.clone());
@@ -139,13 +139,13 @@ impl Hosted {
 
     /// Devices follow their schedule from now on; the measured window starts at this time of the run's clock, ns.
     pub fn begin(&self, start_ns: u64) {
-        // If it is gone, its figures are missing at the end.
+        // If the process has ended, its figures are missing at the end.
         let _ = self.channel.send(&Request::Begin { start_ns });
     }
 
-    /// What it came to. Where the node is lost by now, nothing is known.
+    /// Returns the measurements of the system. They are empty if the node is lost.
     pub fn finish(&mut self, window_ns: (u64, u64), drain_ns: u64) -> FinishedSystem {
-        // A run that was stopped waits for it, too.
+        // This waits also in a run that was stopped.
         let stop = AtomicBool::new(false);
         let asked = self.channel.send(&Request::Finish { window_ns, drain_ns });
         let heard = asked.and_then(|()| self.channel.receive_within(FINISH_LIMIT, &stop));

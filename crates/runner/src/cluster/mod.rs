@@ -1,4 +1,4 @@
-//! Runs on machines that joined; a build without the feature `cluster` says that it has none.
+//! Runs on nodes; a build without the feature `cluster` refuses them.
 
 #[cfg(not(feature = "cluster"))]
 mod absent;

@@ -1,4 +1,4 @@
-//! What nodes that observe saw of a system, at the coordinator.
+//! Measurements of the observer nodes, as the coordinator collects them.
 
 use std::io;
 use std::sync::atomic::AtomicBool;
@@ -11,10 +11,10 @@ use super::channel::Channel;
 use super::observer::{ObserverMessage, Seen, Window};
 use crate::error::{ErrorKind, RunError};
 
-/// Longest wait for an answer.
+/// Longest wait for a response.
 const ANSWER_LIMIT: Duration = Duration::from_secs(10);
 
-/// Observers of a run that look.
+/// Observers of a run that are measuring.
 #[derive(Debug)]
 pub struct Observed {
     observers: Vec<Observer>,
@@ -27,10 +27,10 @@ struct Observer {
 }
 
 impl Observed {
-    /// Lets all observers look from now on.
+    /// Starts the measurement of all observers.
     ///
     /// # Errors
-    /// One is gone, or finds nothing to look at.
+    /// An observer is lost, or finds no process to measure.
     pub fn begin(cluster: &Cluster) -> Result<Observed, RunError> {
         let begin = |name: &str| -> Result<Observer, RunError> {
             let lost = |error: &io::Error| unable(name, &error.to_string());
@@ -50,8 +50,8 @@ impl Observed {
         Ok(Observed { observers })
     }
 
-    /// What they saw together in the window between two instants of the run's time. One that is lost by now leaves its
-    /// figures out, which its name says.
+    /// Returns their combined measurements for the window between two times of the run's clock. The figures of an observer that was lost
+    /// are missing; its name in the record shows that.
     pub fn finish(self, (start_ns, end_ns): (u64, u64)) -> Seen {
         let seen = self.observers.into_iter().map(|mut observer| {
             observer.ask(Window { start_ns, end_ns }).unwrap_or_else(|error| {
@@ -85,12 +85,12 @@ impl Observer {
     }
 }
 
-/// All that was seen; processes only where every observer saw some.
+/// Combines all measurements; the processes only where every observer measured some.
 fn together(seen: Vec<Seen>) -> Seen {
     let systems: Option<Vec<Usage>> = seen.iter().map(|seen| seen.system).collect();
     let hosts: Option<Vec<HostUsage>> = seen.iter().map(|seen| seen.host.clone()).collect();
     let system = systems.and_then(|systems| systems.into_iter().reduce(Usage::and));
-    // Rows of several machines are not of the same instants.
+    // Rows of several machines do not have the same times.
     let rows = match seen.as_slice() {
         [one] => one.rows.clone(),
         _ => vec![],
@@ -98,7 +98,7 @@ fn together(seen: Vec<Seen>) -> Seen {
     Seen { system, host: hosts.and_then(|hosts| hosts.into_iter().reduce(HostUsage::and)), rows }
 }
 
-/// Puts what was seen of a system into rows of pubmark's own: into each, the one that ends nearest, if within half a second.
+/// Enters measurements of a system into the generator's rows: into each, the one with the nearest end, if within half a second.
 pub fn beside(rows: &mut [ResourceRow], seen: &[ResourceRow]) {
     for row in rows {
         let nearest =

@@ -1,5 +1,5 @@
-//! The process with which a node that observes looks at what a system takes on its machine. The coordinator says when it begins, by
-//! starting it, and afterwards which window was measured; in between it says nothing.
+//! The process with which an observer node measures the resources of a system on its machine. The coordinator starts it, and sends it the
+//! measured window afterwards; in between it sends nothing.
 
 use std::io;
 use std::sync::Arc;
@@ -18,36 +18,37 @@ use serde::{Deserialize, Serialize};
 use super::channel::Channel;
 use crate::workers;
 
-/// What was measured, ns of the run's time.
+/// The measured window, ns of the run's time.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Window {
     pub start_ns: u64,
     pub end_ns: u64,
 }
 
-/// What the process says, a line of JSON each.
+/// Messages of the process, a line of JSON each.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum ObserverMessage {
-    /// It looks.
+    /// It is measuring.
     Looks,
-    /// It cannot; why.
+    /// It cannot measure, with the reason.
     Unable(String),
-    /// What it saw in the window.
+    /// The measurements of the window.
     Saw(Box<Seen>),
 }
 
-/// What a system took on a machine.
+/// Resources used on a machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Seen {
-    /// Its processes; `None` if none were named.
+    /// Used by the system's processes; `None` if none were named.
     pub system: Option<Usage>,
-    /// The whole machine.
+    /// Used by the whole machine.
     pub host: Option<HostUsage>,
-    /// The processes over time.
+    /// Samples of the processes over time.
     pub rows: Vec<ResourceRow>,
 }
 
-/// Looks at processes (none: at the whole machine only) until the other end of standard input has heard what was seen, or closes.
+/// Measures processes (or only the whole machine, if none are named) until the other end of standard input has received the measurements,
+/// or closes.
 pub fn observe(process: &str) -> io::Result<()> {
     let (control, memory) = workers::ends()?;
     let progress = Arc::new(Progress::of_run(memory)?);
@@ -63,7 +64,7 @@ pub fn observe(process: &str) -> io::Result<()> {
     channel.send(&ObserverMessage::Saw(Box::new(looking.finish(window))))
 }
 
-/// Goes on while a run does.
+/// A measurement in progress.
 struct Looking {
     sampler: Sampler,
     host: HostWatch,
@@ -78,25 +79,25 @@ impl Looking {
     }
 
     fn finish(self, window: Window) -> Seen {
-        // Samples are stamped by this machine's clock. What the two gain on each other within a window is far below what lies
-        // between two samples.
+        // Samples are stamped by this machine's clock. The drift between the two clocks within a window is far below the interval between
+        // samples.
         let ahead_ns = pubmark_systems::clock::monotonic_ns().wrapping_sub(clock::monotonic_ns());
         let [start_ns, end_ns] = [window.start_ns, window.end_ns].map(|run_ns| run_ns.wrapping_add(ahead_ns));
         self.host.read_soon();
         let samples = self.sampler.finish();
         let system = samples.resources(start_ns, end_ns).system;
         let rows = if system.is_some() { samples.rows(start_ns, end_ns) } else { vec![] };
-        // What this process takes itself is nobody's cost.
+        // The resources of this process itself are not attributed to anything.
         let rows = rows.into_iter().map(|row| ResourceRow { generator_cores: None, generator_rss_bytes: None, ..row });
         let host = self.host.finish().map(|readings| readings.usage(start_ns, end_ns));
         Seen { system, host, rows: rows.collect() }
     }
 }
 
-/// In place of a name: the other containers of this pod.
+/// Used in place of a name: all other containers of this pod.
 pub const POD: &str = "pod:";
 
-/// The roots of the trees that a name or number stands for.
+/// The root processes of the trees that a name or a number selects.
 fn places(process: &str) -> Result<Vec<CostSource>, String> {
     let of = |pid: u32| CostSource { pid, cgroup: None };
     if process.is_empty() {

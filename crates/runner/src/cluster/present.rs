@@ -1,4 +1,4 @@
-//! Nodes that joined a run, and what they came to.
+//! Nodes that joined a run, and their rows in the record.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -32,28 +32,29 @@ use crate::node_links::LinksOnNodes;
 use crate::observer::{RunEvent, RunObserver};
 use crate::spec::{Netem, Nodes, RunSpec};
 
-/// Where nodes join, if nothing else is said.
+/// Default address at which nodes join.
 const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 7700);
-/// The coordinator's folder, if nothing else is said.
+/// Default folder of the coordinator.
 const CREDENTIALS: &str = "cluster/coordinator";
-/// Longest wait for nodes, if nothing else is said.
+/// Default longest wait for nodes.
 const JOIN_LIMIT: Duration = Duration::from_secs(60);
 
-/// Nodes that joined: of one run, or of several that are made one after the other.
+/// Nodes that joined: of one run, or of several runs that are made one after the other.
 #[derive(Debug)]
 pub struct JoinedNodes {
     cluster: Cluster,
     wanted: NodesRequired,
     limit: Duration,
-    /// As whose coordinator this is announced while nodes are waited for.
+    /// Credentials of the coordinator that is announced while it waits for nodes.
     announced: Option<Credentials>,
 }
 
 impl JoinedNodes {
-    /// Listens for nodes, also those of these names that start systems, and waits until all are there; `None` if none are wanted.
+    /// Listens for nodes, including those with these names that start systems, and waits until all have joined; `None` if the run has no
+    /// nodes.
     ///
     /// # Errors
-    /// Nobody can join, too few joined in time, or `stop` was set.
+    /// The coordinator cannot listen, too few nodes joined in time, or `stop` was set.
     pub fn of(
         nodes: &Nodes,
         system_hosts: Vec<String>,
@@ -96,7 +97,7 @@ impl JoinedNodes {
         Ok(Some(joined))
     }
 
-    /// Refuses a system that listens where nodes do not reach it; `None` for one that pubmark does not start.
+    /// Refuses a system that listens at an address that nodes cannot reach; `None` for a system that pubmark does not start.
     pub(crate) fn check_reach(&self, listens_at: Option<Ipv4Addr>) -> Result<(), RunError> {
         let Some(host) = listens_at.filter(Ipv4Addr::is_loopback) else { return Ok(()) };
         match self.cluster.nodes().into_iter().find(|node| !node.address.ip().is_loopback()) {
@@ -110,7 +111,7 @@ impl JoinedNodes {
         }
     }
 
-    /// Refuses certificates that are made for the run on this machine, where nodes are on others.
+    /// Refuses certificates that are made for the run on this machine, where nodes are on other machines.
     pub(crate) fn check_certificates(&self) -> Result<(), RunError> {
         match self.cluster.nodes().into_iter().find(|node| !node.address.ip().is_loopback()) {
             Some(far) => Err(RunError::unsupported(format!(
@@ -122,7 +123,7 @@ impl JoinedNodes {
         }
     }
 
-    /// Refuses nodes, of the first ones, on which links cannot be emulated in the way that is asked for.
+    /// Refuses nodes, among the first ones, that cannot emulate links with the requested back end.
     pub(crate) fn check_links(&self, first: u16, netem: Netem) -> Result<(), RunError> {
         let missing = |node: &NodeInfo| match netem {
             Netem::User => node.no_links.clone(),
@@ -142,15 +143,15 @@ impl JoinedNodes {
         }
     }
 
-    /// Are there as many nodes as a run wants? It uses the first of them.
+    /// Have as many nodes joined as a run needs? The run uses the first of them.
     pub(crate) fn has(&self, wanted: &Nodes) -> bool {
         usize::from(wanted.nodes.unwrap_or(0)) <= self.wanted.nodes
     }
 
-    /// Waits until all nodes are there, those that were lost before included.
+    /// Waits until all nodes have joined, including those that were lost before.
     ///
     /// # Errors
-    /// Some did not come in time, or `stop` was set.
+    /// Some did not join in time, or `stop` was set.
     pub fn gather(&self, observer: &mut dyn RunObserver, stop: &AtomicBool) -> Result<(), RunError> {
         let mut seen = |event: &Event| {
             observer.event(&match event {
@@ -179,20 +180,20 @@ impl JoinedNodes {
         })
     }
 
-    /// The first of the nodes.
+    /// The first `first` nodes.
     pub(crate) fn nodes(&self, first: u16) -> Vec<NodeInfo> {
         self.cluster.nodes().into_iter().take(first.into()).collect()
     }
 
-    /// Names of the first of them, and their labels.
+    /// Names and labels of the first `first` nodes.
     pub(crate) fn labels(&self, first: u16) -> Vec<(String, Labels)> {
         self.nodes(first).into_iter().map(|node| (node.name, node.labels)).collect()
     }
 
-    /// Those of some ports that are free on a node, at its address for clients.
+    /// Returns the ports of a list that are free on a node, at its address for clients.
     ///
     /// # Errors
-    /// It is gone, or does not have that address; `stop` was set.
+    /// The node is lost, or does not have that address; or `stop` was set.
     pub(crate) fn free_ports(
         &self,
         node: u16,
@@ -211,13 +212,13 @@ impl JoinedNodes {
         })
     }
 
-    /// Of the first nodes those that are gone, each with why.
+    /// The first `first` nodes that are lost, each with the reason.
     pub(crate) fn lost(&self, first: u16) -> Vec<String> {
         let nodes = self.cluster.nodes().into_iter().take(first.into()).enumerate();
         nodes.filter_map(|(number, node)| Some(format!("`{}`: {}", node.name, self.cluster.lost(number)?))).collect()
     }
 
-    /// Are there nodes that send and listen?
+    /// Are there nodes with clients?
     pub(crate) fn drives(&self) -> bool {
         self.wanted.nodes > 0
     }
@@ -233,12 +234,12 @@ impl JoinedNodes {
         Hosted::start(&self.cluster, name, spec, spoken, stop)
     }
 
-    /// Lets observers look from now on; `None` if the run has none.
+    /// Starts the measurement of observers; `None` if the run has none.
     pub(crate) fn observe(&self) -> Result<Option<Observed>, RunError> {
         (self.wanted.observers > 0).then(|| Observed::begin(&self.cluster)).transpose()
     }
 
-    /// What starts workers on them for clients that speak this.
+    /// Launcher that starts workers on the nodes for clients of these protocols.
     pub(crate) fn launcher(
         self: &Arc<JoinedNodes>,
         speaks: [String; 2],
@@ -247,7 +248,7 @@ impl JoinedNodes {
         Box::new(OnNodes { joined: Arc::clone(self), speaks, links })
     }
 
-    /// Where the clients of a system without a broker find each other on the first of these nodes ([`across_nodes::places`]).
+    /// Endpoints at which the clients of a system without a broker reach each other on the first nodes ([`across_nodes::places`]).
     pub(crate) fn places(
         &self,
         definition: &Definition,
@@ -259,7 +260,7 @@ impl JoinedNodes {
         across_nodes::places(definition, protocol, profile, run, (self, nodes, stop))
     }
 
-    /// The run goes on to this phase: counters are only wanted where somebody waits for them.
+    /// The run enters this phase. Counters are sent only in phases that wait for them.
     pub(crate) fn phase(&self, phase: Phase) {
         match phase {
             Phase::Subscribe | Phase::Drain => self.cluster.watch(true),
@@ -273,7 +274,7 @@ impl JoinedNodes {
         self.cluster.mark(edge);
     }
 
-    /// What nodes came to, in the order of their numbers.
+    /// Rows of the nodes for the record, in the order of their numbers.
     pub(crate) fn rows(&self) -> Vec<NodeRow> {
         let reports = self.cluster.reports();
         let traffic = self.cluster.traffic();
@@ -341,7 +342,7 @@ fn machine_usage_of(report: &Report) -> Option<MachineUsage> {
     })
 }
 
-/// Credentials that cannot be used.
+/// Error for credentials that cannot be used.
 pub fn unusable(error: &ClusterError, folder: &Path) -> RunError {
     let failure = RunError::from_error(ErrorKind::Input, error);
     if let ClusterError::Credentials { .. } = error {
@@ -355,7 +356,7 @@ pub fn unusable(error: &ClusterError, folder: &Path) -> RunError {
     failure.hint("`pubmark cluster init` makes them; `--credentials DIR` names the folder")
 }
 
-/// Starts workers on nodes for clients that speak this.
+/// Starts workers on nodes for clients of these protocols.
 #[derive(Debug)]
 struct OnNodes {
     joined: Arc<JoinedNodes>,

@@ -1,5 +1,5 @@
-//! The process with which a node starts a system for a run, measures what it takes, and breaks it when faults want it. The coordinator
-//! speaks to it before the schedule and after the drain, never in between.
+//! The process with which a node starts a system for a run, measures its resources, and injects faults. The coordinator communicates with
+//! it before the schedule and after the drain, never in between.
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -34,7 +34,7 @@ use crate::spec::RunSpec;
 use crate::target::Target;
 use crate::workers;
 
-/// Time between two looks at whether the system has ended.
+/// Time between two checks of whether the system has ended.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// A request of the coordinator.
@@ -44,7 +44,7 @@ pub enum Request {
     Start(Box<SystemOrder>),
     /// Devices follow their schedule from now on; the measured window starts at this time of the run's clock, ns.
     Begin { start_ns: u64 },
-    /// Say what it took in this window, and in the drain of this length after it.
+    /// Return the resources that it used in this window, and in the drain of this length after it.
     Finish { window_ns: (u64, u64), drain_ns: u64 },
 }
 
@@ -53,7 +53,7 @@ pub enum Request {
 pub struct SystemOrder {
     /// The specification of the run, as YAML.
     pub spec: String,
-    /// What devices speak, and what subscribers do.
+    /// Protocols of devices and of subscribers.
     pub spoken: [String; 2],
     /// The log-in of clients, which the specification does not hold.
     pub login: Option<(String, String)>,
@@ -61,14 +61,14 @@ pub struct SystemOrder {
     pub address: Ipv4Addr,
 }
 
-/// What the process says.
+/// Messages of the process.
 #[derive(Serialize, Deserialize)]
 pub enum HostMessage {
     /// The system is ready.
     Started(Box<StartedSystem>),
     /// It could not be started.
     Failed(Refusal),
-    /// What it came to.
+    /// Its measurements.
     Finished(Box<FinishedSystem>),
 }
 
@@ -95,16 +95,16 @@ impl From<Refusal> for RunError {
 /// A system that is ready.
 #[derive(Serialize, Deserialize)]
 pub struct StartedSystem {
-    /// Where devices connect, and subscribers ([`pubmark_engine::endpoints::Endpoints::to_bytes`]).
+    /// Endpoints for devices and for subscribers ([`pubmark_engine::endpoints::Endpoints::to_bytes`]).
     pub endpoints: [Vec<u8>; 2],
     pub info: SystemInfo,
     pub deviations: Vec<Deviation>,
 }
 
-/// Serves one run, until the other end of standard input closes; then the system is stopped.
+/// Serves one run until the other end of standard input closes; then it stops the system.
 ///
 /// # Errors
-/// The other end says what it should not.
+/// The other end sends an unexpected message.
 pub fn host_system() -> io::Result<()> {
     let (control, memory) = workers::ends()?;
     let progress = Arc::new(Progress::of_run(memory)?);
@@ -130,7 +130,7 @@ pub fn host_system() -> io::Result<()> {
 fn start(order: SystemOrder) -> Result<(CheckedRun, Target), RunError> {
     let SystemOrder { spec, spoken, login, address } = order;
     let login = login.map(|(user, password)| Credentials { user, password: Secret::new(password) });
-    // Whoever leads a run may start a system here, and nothing else: what it wrote besides is not looked at.
+    // A coordinator may start a built-in system here, and nothing else: other parts of its order are ignored.
     let spec = system_order::of_system(&RunSpec::parse(&spec)?, spoken, login, address);
     system_order::check_order(&spec)?;
     let run = spec.check(&Host::this())?;
@@ -182,7 +182,7 @@ fn serve(run: &CheckedRun, target: &mut Target, channel: &mut Channel) -> io::Re
                 Ok(Some(Request::Begin { start_ns })) => {
                     life.lock().unwrap_or_else(PoisonError::into_inner).schedule_begins();
                     window_ns.store(start_ns, Relaxed);
-                    // Nobody listens in a run without such faults.
+                    // A run without such faults has no receiver.
                     let _ = conductor.begin().send(start_ns);
                 }
                 Ok(Some(Request::Finish { window_ns, drain_ns })) => break Ok(Some((window_ns, drain_ns))),
@@ -192,7 +192,7 @@ fn serve(run: &CheckedRun, target: &mut Target, channel: &mut Channel) -> io::Re
         };
         over.store(true, Relaxed);
         let done = conductor.finish();
-        // It panics no more than the loop above.
+        // It does not panic, for the same reason as the loop above.
         let _ = follower.join();
         ended = heard?.map(|heard| (heard, done));
         Ok::<(), io::Error>(())
@@ -202,17 +202,17 @@ fn serve(run: &CheckedRun, target: &mut Target, channel: &mut Channel) -> io::Re
     let known = target.running.as_mut().and_then(|running| life.reported_end(running, true));
     let end = life.end(known, (window_ns.0 > 0).then_some(window_ns.0));
     let log = target.running.as_ref().map(|running| running.log_tail()).unwrap_or_default();
-    // Samples have this machine's clock. What the two gain on each other within a window is far below what lies between two samples.
+    // Samples have this machine's clock. The drift between the two clocks within a window is far below the interval between samples.
     let ahead_ns = pubmark_systems::clock::monotonic_ns().wrapping_sub(clock::monotonic_ns());
     let [start_ns, end_ns] = [window_ns.0, window_ns.1].map(|run_ns| run_ns.wrapping_add(ahead_ns));
     sampling.drained();
     let Sampled { resources, rows, drain_wait_ns } = sampling.finish(window_ns, drain_ns);
     let host = machine.and_then(HostWatch::finish).map(|readings| readings.usage(start_ns, end_ns));
-    // What this process takes itself is nobody's cost.
+    // The resources of this process itself are not attributed to anything.
     let cost = Cost { generator: None, host, ..resources };
     let rows = rows.into_iter().map(|row| ResourceRow { generator_cores: None, generator_rss_bytes: None, ..row });
     let end = end.map(|end| (end, log));
-    // In order, before anything is said: the next repetition begins when it was heard.
+    // In this order, before the message is sent: the next repetition begins when the coordinator receives it.
     target.running = None;
     let finished = FinishedSystem { cost, rows: rows.collect(), drain_wait_ns, done, end };
     channel.send(&HostMessage::Finished(Box::new(finished)))

@@ -9,8 +9,8 @@ use crate::error::RunError;
 use crate::spec::{Connection, Nodes, Protocols, RunSpec, TargetSpec, WorkloadSource};
 use crate::system_node;
 
-/// What a node may start: a system that is built in, with what only a run says of it. Everything else that a specification can have (a
-/// program of the user's own, an image, files and variables of this machine, certificates) is left out, whoever wrote it.
+/// What a node may start: a built-in system, with those settings that only a run has. All other parts of a specification (a program of the
+/// user, an image, files and variables of this machine, certificates) are removed, whatever their origin.
 pub fn of_system(spec: &RunSpec, spoken: [String; 2], login: Option<Credentials>, address: Ipv4Addr) -> RunSpec {
     let TargetSpec { system, profile, transport, back_end, topology, limit, strict_defaults, .. } = spec.target.clone();
     let target =
@@ -38,12 +38,12 @@ pub fn of_system(spec: &RunSpec, spoken: [String; 2], login: Option<Credentials>
     order
 }
 
-/// What clients of a run speak, by name.
+/// Names of the protocols of a run's clients.
 pub fn names(spoken: ProtocolPair) -> [String; 2] {
     [spoken.publish, spoken.subscribe].map(|side| side.capabilities.name.to_owned())
 }
 
-/// Refuses an order that names something of the machine that it is for.
+/// Refuses an order that names something on the machine that would execute it.
 ///
 /// # Errors
 /// A system or a workload that is not built in, or a workload that names files or variables.
@@ -64,7 +64,7 @@ mod tests {
 
     use super::*;
 
-    /// What an order comes to on the node, whatever its coordinator wrote.
+    /// An order as the node validates it after a change by its coordinator.
     fn arrived(change: impl FnOnce(&mut RunSpec)) -> RunSpec {
         let mut spec = RunSpec::new("hello");
         change(&mut spec);

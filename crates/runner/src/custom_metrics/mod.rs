@@ -34,11 +34,12 @@ pub struct CustomMetrics {
     pub programs: Vec<MetricProgram>,
     /// Limits of the run; some may be about these metrics.
     pub objectives: Option<Objectives>,
-    /// Set when the run is to end: no program goes on then.
+    /// Set when the run is to end: running programs are then stopped.
     pub stop: Arc<AtomicBool>,
 }
 
-/// The metrics of a run: its workload's, and its specification's, which replace those of the same name.
+/// The metrics of a run: those of its workload and of its specification. One of the specification replaces one of the workload with the
+/// same name.
 ///
 /// # Errors
 /// One of them cannot be used.
@@ -82,15 +83,15 @@ pub fn read(text: &str) -> Result<MetricProgram, String> {
     Ok(metric)
 }
 
-/// The format of the message log: the one that was chosen, or one that metrics can read.
+/// The format of the message log: the chosen one, or one that metrics can read.
 pub fn log_format(chosen: Option<LogFormat>, metrics: &[MetricProgram]) -> Option<LogFormat> {
     let usual = if cfg!(feature = "parquet") { LogFormat::Parquet } else { LogFormat::Ndjson };
     chosen.or((!metrics.is_empty()).then_some(usual))
 }
 
 impl CustomMetrics {
-    /// Runs the programs one after the other over a folder that has its record and its message log, enters what they printed into the
-    /// record, and holds it against the limits again.
+    /// Runs the programs one after the other on a folder that has its record and its message log, enters the printed values into the
+    /// record, and evaluates the limits again.
     pub fn enter(&self, record: &mut Record, log: Option<&MessageLog>, folder: &Path) {
         record.custom = self.programs.iter().map(|one| self.compute(one, record, log, folder)).collect();
         if let Some(objectives) = &self.objectives {
@@ -133,7 +134,7 @@ impl CustomMetrics {
 fn sources(words: &[String]) -> BTreeMap<String, String> {
     let hash = |word: &String| {
         let found = std::fs::metadata(word).ok()?;
-        // A word that is no file, or none that can be read, is an argument like others.
+        // A word that is not a readable file is treated as an ordinary argument.
         let content = (found.is_file() && found.len() <= LARGEST_SOURCE).then(|| std::fs::read(word).ok())??;
         let digits = digest(&SHA256, &content).as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
         Some((word.clone(), digits))

@@ -10,23 +10,23 @@ use std::collections::BTreeMap;
 use pubmark_record::custom::CustomBounds;
 use serde_json::{Map, Value};
 
-/// Values of one metric by what it tells apart, at most.
+/// Most keys by which a metric may have values.
 const MOST_KEYS: usize = 10_000;
-/// Longest name of such a part, letters.
+/// Longest key, characters.
 const LONGEST_KEY: usize = 256;
-/// Letters of nonsense that an error shows.
+/// Most characters of invalid output that an error shows.
 const MOST_SHOWN: usize = 80;
 
 /// The values of a metric.
 #[derive(Debug, Default, PartialEq)]
 pub struct Values {
-    /// Of all messages; `None` where the program says `null` or nothing.
+    /// Value over all messages; `None` where the program prints `null` or no value.
     pub whole: Option<CustomBounds>,
-    /// By what the program tells apart.
+    /// Values by the keys of the program.
     pub by: BTreeMap<String, CustomBounds>,
 }
 
-/// Reads what a program printed; otherwise why it is of no use.
+/// Parses what a program printed; the error is the reason why it is not usable.
 pub fn read(printed: &[u8], name: &str) -> Result<Values, String> {
     let text = String::from_utf8_lossy(printed);
     let document: Value = serde_json::from_str(&text)

@@ -1,5 +1,5 @@
-//! A program of a metric: it gets the message log as NDJSON on its standard input and the paths of the files, and prints its value. It is
-//! a group of processes of its own, which is killed when its time is over.
+//! A program of a metric. It receives the message log as NDJSON on its standard input and the paths of the files in its environment, and
+//! prints its value. It runs in its own process group, which is killed when its time limit ends.
 
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
@@ -18,30 +18,30 @@ use crate::message_log::MessageLog;
 const LOG_VARIABLE: &str = "PUBMARK_MESSAGE_LOG";
 /// Environment variable with the path of the record.
 const RECORD_VARIABLE: &str = "PUBMARK_RECORD";
-/// Bytes of standard output that are taken.
+/// Most bytes of standard output that are read.
 const MOST_PRINTED: usize = 4 << 20;
-/// Bytes of standard error that an error shows: the last ones.
+/// Most bytes of standard error that an error shows: the last ones.
 const MOST_ERRORS: usize = 400;
-/// Time between two looks at whether it has exited, or whether it is to be stopped.
+/// Time between two checks of whether the program has exited or is to be stopped.
 const LOOK: Duration = Duration::from_millis(10);
-/// Longest wait for a pipe before another look.
+/// Longest wait for a pipe before the next check.
 const PIPE_LOOK_MS: i32 = 50;
 
 /// What a program reads.
 pub struct ProgramInput<'a> {
     /// The message log.
     pub log: &'a MessageLog,
-    /// Its file.
+    /// File of the message log.
     pub log_file: &'a Path,
-    /// The record's.
+    /// File of the record.
     pub record_file: &'a Path,
 }
 
-/// What became of a program.
+/// Result of a program.
 pub struct ProgramOutcome {
-    /// How long it ran; `None` where it was not started.
+    /// Duration of its run; `None` where it was not started.
     pub seconds: Option<f64>,
-    /// What it printed; otherwise why that is of no use.
+    /// What it printed; the error is the reason why it is not usable.
     pub printed: Result<Vec<u8>, String>,
 }
 
@@ -53,7 +53,7 @@ enum End {
     TooMuch,
 }
 
-/// Runs the program of a metric. Whatever it started has ended when this returns.
+/// Runs the program of a metric. Every process that it started has ended when this returns.
 pub fn run(metric: &MetricProgram, input: &ProgramInput<'_>, stop: &AtomicBool) -> ProgramOutcome {
     let mut child = match start(metric, input) {
         Ok(child) => child,
@@ -92,7 +92,7 @@ fn start(metric: &MetricProgram, input: &ProgramInput<'_>) -> io::Result<Child> 
     // SAFETY: only async-signal-safe calls between fork and exec.
     unsafe {
         command.pre_exec(move || {
-            // A pubmark that is killed takes it along.
+            // The program ends when pubmark is killed.
             if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) != 0 {
                 return Err(io::Error::last_os_error());
             }
@@ -102,13 +102,13 @@ fn start(metric: &MetricProgram, input: &ProgramInput<'_>) -> io::Result<Child> 
     command.spawn()
 }
 
-/// What was exchanged with a program.
+/// Data exchanged with a program.
 struct Exchange {
     end: End,
     status: ExitStatus,
     printed: Vec<u8>,
     errors: Vec<u8>,
-    /// What reading the log came to. A program that closes its input has read enough.
+    /// Result of writing the log to the program. A program that closes its input has read enough.
     fed: io::Result<()>,
 }
 
@@ -138,7 +138,7 @@ fn exchange(child: &mut Child, log: &MessageLog, deadline: Instant, stop: &Atomi
             })
         });
         let end = wait(child, deadline, stop, &full);
-        // What it started goes with it; pipes that something else holds open are not waited for.
+        // Processes that it started are killed with it; pipes that another process holds open are not waited for.
         kill_group(child);
         let status = child.wait();
         over.store(true, Ordering::Relaxed);
@@ -162,7 +162,8 @@ fn pipes(child: &mut Child) -> io::Result<(ChildStdin, ChildStdout, ChildStderr)
     Ok((input, output, errors))
 }
 
-/// Waits for its end without reaping it: until then its number is nobody else's, and its group can be killed by it.
+/// Waits for the end of the program without reaping it: until it is reaped, its process number is not reused, and the group can be killed
+/// by that number.
 fn wait(child: &Child, deadline: Instant, stop: &AtomicBool, full: &AtomicBool) -> io::Result<End> {
     loop {
         if full.load(Ordering::Relaxed) {
@@ -182,32 +183,32 @@ fn wait(child: &Child, deadline: Instant, stop: &AtomicBool, full: &AtomicBool) 
 }
 
 fn has_exited(child: &Child) -> io::Result<bool> {
-    // SAFETY: all zeros is a valid value, which `waitid` fills in.
+    // SAFETY: all zeros is a valid value; `waitid` fills it in.
     let mut found: libc::siginfo_t = unsafe { std::mem::zeroed() };
     let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
-    // SAFETY: a plain call with a place to write to.
+    // SAFETY: a plain call with a valid buffer to write to.
     match unsafe { libc::waitid(libc::P_PID, child.id(), &mut found, options) } {
-        // SAFETY: after a call that succeeded it is the number of the child, or 0.
+        // SAFETY: after a successful call it is the number of the child, or 0.
         0 => Ok(unsafe { found.si_pid() } != 0),
         _ => Err(io::Error::last_os_error()),
     }
 }
 
 fn kill_group(child: &Child) {
-    // SAFETY: plain call. A group without members is none that could be killed.
+    // SAFETY: plain call. It fails for a group without members.
     unsafe { libc::kill(-(child.id() as i32), libc::SIGKILL) };
 }
 
 fn without_blocking(pipe: i32) -> io::Result<()> {
-    // SAFETY: plain calls on a descriptor that is open.
+    // SAFETY: plain calls on an open descriptor.
     let done = unsafe { libc::fcntl(pipe, libc::F_SETFL, libc::fcntl(pipe, libc::F_GETFL) | libc::O_NONBLOCK) };
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Waits a little for a pipe. Is there anything to do at it?
+/// Waits a short time for a pipe. Is it ready, or closed?
 fn is_ready(pipe: i32, events: i16) -> io::Result<bool> {
     let mut poll = libc::pollfd { fd: pipe, events, revents: 0 };
-    // SAFETY: one descriptor, as said.
+    // SAFETY: the pointer and the count describe one descriptor.
     match unsafe { libc::poll(&mut poll, 1, PIPE_LOOK_MS) } {
         -1 if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted => Ok(false),
         -1 => Err(io::Error::last_os_error()),
@@ -248,7 +249,7 @@ fn feed(log: &MessageLog, input: impl Write + Send) -> io::Result<()> {
     }
 }
 
-/// Reads all that comes; `bound` sees it after each piece, and keeps it small.
+/// Reads everything that the pipe delivers. `bound` is called after each read and limits the size of the buffer.
 fn collect(mut pipe: impl Read + AsRawFd, over: &AtomicBool, bound: impl Fn(&mut Vec<u8>)) -> io::Result<Vec<u8>> {
     let mut found = vec![];
     let mut piece = [0; 16 * 1024];

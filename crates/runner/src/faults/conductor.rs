@@ -1,5 +1,5 @@
-//! A thread that breaks the system and its links at the times planned, and puts them right again, whatever happens meanwhile.
-//! Connections are broken by the engine's own threads.
+//! A thread that injects faults of the system and its links at the planned times, and ends each of them, whatever else happens. The
+//! engine's own threads inject faults of connections.
 
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::{Scope, ScopedJoinHandle};
@@ -13,20 +13,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::linked::Linked;
 
-/// What was done of a fault; times are ns of `CLOCK_MONOTONIC`.
+/// Times of a fault, ns of `CLOCK_MONOTONIC`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FaultTimes {
-    /// When it was begun.
+    /// When it began.
     pub done_ns: Option<u64>,
-    /// When it was put right again.
+    /// When it ended.
     pub ended_ns: Option<u64>,
-    /// What went wrong.
+    /// Error of the injection.
     pub failure: Option<String>,
 }
 
 impl FaultTimes {
-    /// What was done by several threads, each at its own links: the latest of each time, and what went wrong first. Nothing was done where
-    /// one of them did nothing.
+    /// Combines the times of several threads that each injected the fault on their own links: the latest of each time, and the first error.
+    /// The fault was not injected if one of them did not inject it.
     pub fn and(self, other: &FaultTimes) -> FaultTimes {
         let latest = |one: Option<u64>, other: Option<u64>| Some(one?.max(other?));
         FaultTimes {
@@ -45,7 +45,7 @@ pub struct FaultInjector<'scope> {
 }
 
 impl<'scope> FaultInjector<'scope> {
-    /// Starts it for the faults that are `meant`; it waits for the start of the measured window to be told.
+    /// Starts the thread for the faults that `meant` selects; it waits for the start of the measured window.
     pub fn start<'env>(
         scope: &'scope Scope<'scope, 'env>,
         workload: &'env Workload,
@@ -63,12 +63,12 @@ impl<'scope> FaultInjector<'scope> {
         FaultInjector { begin, thread, faults }
     }
 
-    /// Where the start of the measured window is told, ns of `CLOCK_MONOTONIC`.
+    /// Channel for the start of the measured window, ns of `CLOCK_MONOTONIC`.
     pub fn begin(&self) -> Sender<u64> {
         self.begin.clone()
     }
 
-    /// Ends it, and says what was done of each fault. What was broken and not put right is put right first.
+    /// Ends the thread and returns the times of each fault. A fault that has not ended is ended first.
     pub fn finish(self) -> Vec<FaultTimes> {
         drop(self.begin);
         let failed =
@@ -83,7 +83,7 @@ impl<'scope> FaultInjector<'scope> {
 /// How a wait ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Waited {
-    /// The time has come.
+    /// The time was reached.
     Till,
     /// The run is over.
     Over,
@@ -93,7 +93,7 @@ struct Breaker<'env> {
     workload: &'env Workload,
     system: Option<&'env mut RunningSystem>,
     linked: Option<&'env Linked>,
-    /// Says when the window starts, and ends with the run.
+    /// Receives the start of the window; disconnects at the end of the run.
     told: Receiver<u64>,
 }
 
@@ -130,7 +130,7 @@ impl Breaker<'_> {
             }
             match self.told.recv_timeout(left) {
                 Err(RecvTimeoutError::Disconnected) => return Waited::Over,
-                // Nothing more is told.
+                // No further message has a meaning.
                 Ok(_) | Err(RecvTimeoutError::Timeout) => {}
             }
         }

@@ -1,4 +1,4 @@
-//! What the record says of faults: what was asked, what was done, what followed.
+//! Figures of faults in the record: what was planned, what was injected, what followed.
 
 use pubmark_engine::faults::{self, FaultOutcome, Span};
 use pubmark_engine::outcome::Outcome;
@@ -77,24 +77,24 @@ fn fault<'a>(plan: &'a RunPlan, occurrence: &Occurrence) -> &'a Fault {
     &plan.workload.faults[occurrence.fault]
 }
 
-/// A fault of connections, which the engine's threads did.
+/// Times of a fault of connections, which the engine's threads inject.
 fn by_engine(noted: &FaultOutcome, number: usize, occurrence: &Occurrence, start_ns: u64) -> FaultTimes {
     let done_ns = noted.notes.broken_at_ns.get(number).copied().flatten();
     let end_ns = start_ns.saturating_add(occurrence.end_ns());
     FaultTimes {
         done_ns: done_ns.map(|(first_ns, _)| first_ns),
-        // Their end is a time until which clients are held off, or after which they give up.
+        // Such a fault ends when clients may reconnect, or when they stop trying.
         ended_ns: done_ns.zip(occurrence.length_ns).map(|((_, last_ns), _)| last_ns.max(end_ns)),
         failure: None,
     }
 }
 
-/// The levels that hold anything.
+/// The levels with entries.
 fn used(levels: &[LevelBooks]) -> Vec<LevelBooks> {
     summed([levels])
 }
 
-/// Do all sessions above best effort outlive their connections?
+/// Do all sessions above QoS 0 outlive their connections?
 fn keeps_sessions(workload: &Workload) -> bool {
     let devices = workload.devices.iter().map(|group| (group.qos, group.session));
     let mut all = devices.chain(workload.subscribers.iter().map(|group| (group.qos, group.session)));

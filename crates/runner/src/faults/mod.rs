@@ -1,4 +1,4 @@
-//! Faults of a run: when they come, whether a run can have them, who carries them out, and what the record says of them.
+//! Faults of a run: their times, validation, injection, and figures in the record.
 
 mod conductor;
 mod figures;
@@ -29,7 +29,7 @@ pub fn occurrences(workload: &Workload, seed: u64, window: Duration) -> Result<A
     })
 }
 
-/// The same as the engine takes them.
+/// The same in the engine's form.
 pub fn planned(workload: &Workload, occurrences: &[Occurrence]) -> Arc<[PlannedFault]> {
     let plan = |occurrence: &Occurrence| {
         let fault = &workload.faults[occurrence.fault];
@@ -47,10 +47,10 @@ pub fn planned(workload: &Workload, occurrences: &[Occurrence]) -> Arc<[PlannedF
     occurrences.iter().map(plan).collect()
 }
 
-/// Refuses what a run cannot have, before anything starts.
+/// Refuses faults that a run cannot have, before anything starts.
 ///
 /// # Errors
-/// A system that is not ours to break, clients whose connections are a library's, a group without a link.
+/// A system that pubmark does not start, clients whose connections belong to a library, or a group without a link.
 pub fn validate(workload: &Workload, spoken: ProtocolPair, wanted: &CheckedTarget) -> Result<(), RunError> {
     workload.faults.iter().try_for_each(|fault| match fault.kind.scope() {
         Scope::System => of_system(fault, wanted),

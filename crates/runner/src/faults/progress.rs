@@ -1,4 +1,4 @@
-//! Which faults begin and end while a run goes on, by their planned times.
+//! Which faults begin and end during a run, by their planned times.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -8,13 +8,13 @@ use pubmark_model::workload::Workload;
 
 use crate::observer::RunEvent;
 
-/// The beginnings and ends to come, in order of time since the window's start.
+/// Future beginnings and ends, in order of time since the start of the window.
 pub struct FaultProgress {
     to_come: VecDeque<(Duration, RunEvent)>,
 }
 
 impl FaultProgress {
-    /// Of these faults.
+    /// Progress of these faults.
     pub fn new(workload: &Workload, occurrences: &[Occurrence]) -> FaultProgress {
         let mut to_come = vec![];
         for occurrence in occurrences {
@@ -25,12 +25,12 @@ impl FaultProgress {
                 to_come.push((occurrence.end_ns(), RunEvent::FaultEnds { fault }));
             }
         }
-        // Stable: of two that begin and end at one time, the order is the workload's.
+        // Stable: events at the same time have the order of the workload.
         to_come.sort_by_key(|(at_ns, _)| *at_ns);
         FaultProgress { to_come: to_come.into_iter().map(|(ns, event)| (Duration::from_nanos(ns), event)).collect() }
     }
 
-    /// The next one that has begun or ended by this time of the window; each is given once.
+    /// The next fault that has begun or ended by this time of the window; each is returned once.
     pub fn next(&mut self, elapsed: Duration) -> Option<RunEvent> {
         self.to_come.front().filter(|(at, _)| *at <= elapsed)?;
         self.to_come.pop_front().map(|(_, event)| event)
