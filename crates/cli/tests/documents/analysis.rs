@@ -142,7 +142,7 @@ fn recount_lies(rate: u64, seconds: u64) {
     };
     let pages = Page::all();
     let page = pages.iter().find(|page| page.name.ends_with("message-log.md")).unwrap();
-    let place = Place::for_block(page, &page.blocks[0]);
+    let place = Place::for_block(page, &page.blocks[0], &Earlier::default());
     let liar = Liar::start(place.path());
     let output = Command::new(assert_cmd::cargo::cargo_bin("pubmark"))
         .args(["run", "fan-in", "--set", "publishers=50", "--set", "payload=32B", "--set", &format!("rate={rate}/s")])
