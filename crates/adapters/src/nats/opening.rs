@@ -147,7 +147,7 @@ pub fn cause(phase: Phase, words: &str) -> Cause {
     // A server says of an open connection that its user or account is known no longer, or that its token has expired.
     let has_ended = |start: &&str| lower.starts_with(*start) && !lower.starts_with("authentication timeout");
     match phase {
-        Phase::Open if logins.iter().any(|start| has_ended(&start)) => Cause::NotAuthorized(reason),
+        Phase::Open if logins.iter().any(has_ended) => Cause::NotAuthorized(reason),
         Phase::Open => Cause::Server { reason, too_large: lower.starts_with("maximum payload") },
         _ if logins.iter().any(|start| lower.starts_with(start)) => Cause::NotAuthorized(reason),
         _ => Cause::Refused(reason),

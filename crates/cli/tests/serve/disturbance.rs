@@ -67,8 +67,11 @@ fn watched(server: &Server) -> Percentiles {
     found
 }
 
+/// Both bounds of a percentile, µs.
+type Bounds = fn(&Percentiles) -> [f64; 2];
+
 /// From the least lower bound to the greatest upper one.
-fn range(runs: &[Percentiles], of: fn(&Percentiles) -> [f64; 2]) -> [f64; 2] {
+fn range(runs: &[Percentiles], of: Bounds) -> [f64; 2] {
     let all = runs.iter().map(of);
     all.fold([f64::INFINITY, 0.0], |[least, most], [lower, upper]| [least.min(lower), most.max(upper)])
 }
@@ -82,7 +85,7 @@ fn twenty_open_pages_do_not_change_the_latency() {
         alone.push(Percentiles::of(&server, &server.submit(RUN)));
         with_pages.push(watched(&server));
     }
-    let quantiles: [(&str, fn(&Percentiles) -> [f64; 2]); 2] = [("p50", |run| run.p50), ("p99", |run| run.p99)];
+    let quantiles: [(&str, Bounds); 2] = [("p50", |run| run.p50), ("p99", |run| run.p99)];
     for (name, of) in quantiles {
         let [without, with] = [&alone, &with_pages].map(|runs| runs.iter().map(of).collect::<Vec<_>>());
         // Shown by `--nocapture`: docs/results/serve.md has what it was.

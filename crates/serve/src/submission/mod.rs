@@ -48,7 +48,7 @@ pub enum SubmissionBody {
     /// An experiment by its name or its text.
     Experiment(ExperimentSubmission),
     /// A search for capacity.
-    Capacity(CapacitySubmission),
+    Capacity(Box<CapacitySubmission>),
 }
 
 /// Something that can be carried out, as far as that is known without starting it.
