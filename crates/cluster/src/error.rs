@@ -126,21 +126,7 @@ fn list(names: &[String]) -> String {
     if names.is_empty() { String::new() } else { format!(" ({})", names.join(", ")) }
 }
 
-/// The TLS error among the causes of an error; the standard library's errors hold it inside.
-pub(crate) fn tls_cause<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a rustls::Error> {
-    let mut next = Some(error);
-    while let Some(error) = next {
-        let inside = error.downcast_ref::<std::io::Error>().and_then(|error| error.get_ref());
-        let inside = inside.and_then(|inner| inner.downcast_ref::<rustls::Error>());
-        if let Some(found) = inside.or_else(|| error.downcast_ref::<rustls::Error>()) {
-            return Some(found);
-        }
-        next = error.source();
-    }
-    None
-}
-
-/// An error's own text and that of its causes, the innermost last; each once.
+/// An error's own words and those of what caused it, the innermost last; each once.
 pub(crate) fn causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

@@ -7,7 +7,7 @@ use super::{NodeKind, NodeSettings, Whereabouts};
 use crate::announcement;
 use crate::coordinator::words;
 use crate::credentials::{COORDINATOR, Credentials};
-use crate::error::{ClusterError, Objection, causes, tls_cause};
+use crate::error::{ClusterError, Objection, causes};
 use crate::lanes::{Lanes, lanes};
 use crate::limits;
 use crate::machine;
@@ -69,18 +69,16 @@ async fn join_at(address: String, settings: &NodeSettings) -> Result<Membership,
     let endpoint = endpoint(&address, &settings.credentials).map_err(|error| unreachable(causes(&error)))?;
     let channel = endpoint.connect().await.map_err(|error| {
         let why = causes(&error);
-        use rustls::CertificateError::{Expired, ExpiredContext, NotValidYet, NotValidYetContext};
-        use rustls::Error::{AlertReceived, InvalidCertificate};
+        if why.contains("alert") {
+            return Failure::Refused(not_taken(&address, &why));
+        }
         // A coordinator of another authority stays one, and one whose certificate is out of date waits for a new one.
-        match tls_cause(&error) {
-            Some(AlertReceived(_)) => return Failure::Refused(not_taken(&address, &why)),
-            Some(InvalidCertificate(Expired | ExpiredContext { .. } | NotValidYet | NotValidYetContext { .. })) => {
-                return unreachable(format!("by the clock of this machine its certificate is out of date ({why})"));
-            }
-            Some(InvalidCertificate(_)) => {
-                return unreachable(format!("it is of another cluster than these credentials ({why})"));
-            }
-            _ => {}
+        let certificate = "invalid peer certificate";
+        if why.contains(certificate) && (why.contains("expired") || why.contains("not valid yet")) {
+            return unreachable(format!("by the clock of this machine its certificate is out of date ({why})"));
+        }
+        if why.contains(certificate) {
+            return unreachable(format!("it is of another cluster than these credentials ({why})"));
         }
         Failure::NotYet(format!("no answer from {address} ({why})"))
     })?;
@@ -148,10 +146,11 @@ fn refused(address: &str, status: &Status) -> Failure {
     match objection {
         Some(objection) => Failure::Refused(ClusterError::Refused { address, objection, why }),
         None => {
+            let words = words(status);
             // TLS 1.3 has shaken hands before the other end looks at our certificate (RFC 8446 §4.4.2).
-            match tls_cause(status) {
-                Some(rustls::Error::AlertReceived(_)) => Failure::Refused(not_taken(&address, &words(status))),
-                _ => Failure::NotYet(why),
+            match words.contains("alert") {
+                true => Failure::Refused(not_taken(&address, &words)),
+                false => Failure::NotYet(why),
             }
         }
     }
