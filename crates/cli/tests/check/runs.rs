@@ -84,7 +84,7 @@ fn a_run_that_cannot_be_believed_fails_before_anything_else() {
     run(folder.path(), "stopped", &stopped);
     let invalid = checked(folder.path(), &["check", "invalid", "--require", "p99<0.5ms"], 5);
     insta::assert_snapshot!("invalid", invalid);
-    assert!(checked(folder.path(), &["check", "suspect"], 0).contains("! may be believed"));
+    assert!(checked(folder.path(), &["check", "suspect"], 0).contains("! run is valid"));
     checked(folder.path(), &["check", "suspect", "--strict"], 5);
     assert!(checked(folder.path(), &["check", "stopped"], 5).contains("stopped before its end"));
 }
