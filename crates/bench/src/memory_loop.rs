@@ -32,7 +32,7 @@ pub struct Books {
 }
 
 impl Books {
-    /// Books for one subscriber of so many publishers of `types` types.
+    /// Books for one subscriber of N publishers of `types` types.
     pub fn new(publishers: u32, types: u16) -> Books {
         let heard: Arc<[StreamSource]> =
             (0..publishers).map(|publisher| StreamSource { publisher, filters: 1 }).collect();

@@ -33,7 +33,7 @@ pub fn mosquitto_pub_sub(server: SocketAddr) -> Result<f64, String> {
     // Kept by the broker: the first that the subscriber hears says that it listens.
     let kept = ["-h", &host, "-p", &port, "-V", "5", "-t", "bench", "-r", "-m", READY];
     cpu_per_million("mosquitto_pub", "mosquitto-clients", &kept, false)?;
-    // Ends after so many messages, or after 30 s with an error: then some were lost.
+    // Ends after N messages, or after 30 s with an error: then some were lost.
     let mut subscriber = Command::new("mosquitto_sub")
         .args(["-h", &host, "-p", &port, "-V", "5", "-t", "bench", "-q", "0", "-C", &messages, "-W", "30"])
         .stdin(Stdio::null())

@@ -42,7 +42,7 @@ fn exit_of(kind: ErrorKind) -> ExitCode {
 }
 
 impl Failure {
-    /// A failure with a message of ours.
+    /// A failure with a message of pubmark's own.
     pub fn new(exit: ExitCode, message: impl Into<String>) -> Failure {
         Failure { exit, chain: vec![message.into()], hint: None, diagnostic: None }
     }

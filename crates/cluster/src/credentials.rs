@@ -225,7 +225,7 @@ pub(crate) fn in_words(error: &CertificateError) -> String {
 /// Files by name, with their texts.
 pub type Files = Vec<(&'static str, String)>;
 
-/// Makes those of the coordinator and those of nodes, valid from yesterday (clocks differ) for so many days.
+/// Makes those of the coordinator and those of nodes, valid from yesterday (clocks differ) for N days.
 ///
 /// # Errors
 /// The system has no random numbers.
@@ -242,7 +242,7 @@ pub fn fresh(days: u32) -> Result<[Files; 2], ClusterError> {
     }))
 }
 
-/// Makes a folder with one for the coordinator and one to copy to nodes, valid for so many days. Overwrites nothing.
+/// Makes a folder with one for the coordinator and one to copy to nodes, valid for N days. Overwrites nothing.
 ///
 /// # Errors
 /// The folder has such files already, or cannot be written.

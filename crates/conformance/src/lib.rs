@@ -10,6 +10,7 @@ pub mod artemis;
 pub mod cases;
 pub mod certificates;
 pub mod dds;
+pub mod liar;
 pub mod mosquitto;
 pub mod nats;
 pub mod peer;

@@ -10,7 +10,7 @@ use crate::raw::{self, INFINITY, Opaque};
 pub enum History {
     /// Everything, until it is acknowledged (writer) or taken (reader).
     KeepAll,
-    /// The last so many samples.
+    /// The last N samples.
     KeepLast(u16),
 }
 

@@ -118,7 +118,7 @@ pub enum Kind {
 }
 
 impl Deployment {
-    /// A run on so many nodes, with certificates made for it. `spec` says what the run is; where things are is filled in here: the
+    /// A run on N nodes, with certificates made for it. `spec` says what the run is; where things are is filled in here: the
     /// nodes, and the endpoint of `system`, if one is placed.
     ///
     /// # Errors

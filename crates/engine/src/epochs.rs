@@ -11,7 +11,7 @@ const SHARD_LIMIT: usize = 8 << 20;
 /// Entries of a publisher at least.
 const FEWEST: usize = 64;
 
-/// Entries that each of so many publishers of a shard may have.
+/// Entries that each of N publishers of a shard may have.
 pub fn limit_for(publishers: usize) -> usize {
     (SHARD_LIMIT / publishers.max(1)).max(FEWEST)
 }

@@ -155,7 +155,7 @@ impl LiveWatch {
         self.latest
     }
 
-    /// Upper bounds of the last so many looks.
+    /// Upper bounds of the last N looks.
     fn samples(&self, looks: usize) -> Option<Vec<u32>> {
         let (now, then) = (self.looks.front()?, self.looks.get(looks)?);
         Some(between(&now.upper, &then.upper))

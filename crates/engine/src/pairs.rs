@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use pubmark_record::record::{Delivery, PairCounts};
 
-/// Pairs that had nothing, if loss as it was between the others would explain one such pair in so many runs, are lossy and not unmet.
+/// Pairs that had nothing, if loss as it was between the others would explain one such pair in N runs, are lossy and not unmet.
 const CHANCE: f64 = 0.01;
 
 /// Streams of measured messages by what became of them.

@@ -191,7 +191,7 @@ impl Totals {
 }
 
 impl Progress {
-    /// Counters for so many shards.
+    /// Counters for N shards.
     ///
     /// # Errors
     /// The kernel gives no memory.

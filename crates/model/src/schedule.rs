@@ -157,7 +157,7 @@ impl Rules {
         Some(ReactionDraw { think_ns, left, ..self.reaction_of(BodyDraw { key, number }, device_bytes) })
     }
 
-    /// The message of a burst behind the one with this draw and so many left behind it, and the time between the two in place of the
+    /// The message of a burst behind the one with this draw and N left behind it, and the time between the two in place of the
     /// time to think; `None` behind the last one.
     pub fn next_reaction(&self, draw: BodyDraw, left: u32, device_bytes: u8) -> Option<ReactionDraw> {
         let left = left.checked_sub(1)?;

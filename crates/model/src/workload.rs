@@ -202,7 +202,7 @@ impl DeviceGroup {
         }
     }
 
-    /// Bodies of its first messages, at most so many; `None` if they are no JSON documents, or parts of one.
+    /// Bodies of its first messages, at most N; `None` if they are no JSON documents, or parts of one.
     pub fn json_examples(&self, count: u32) -> Option<Vec<Vec<u8>>> {
         match &self.body {
             Body::Template(template) => Some(template.examples(count)),

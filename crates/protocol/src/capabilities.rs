@@ -64,7 +64,7 @@ pub struct Features {
     pub only_requests: bool,
     /// It also works over WebSocket.
     pub websocket: Option<OverWebSocket>,
-    /// It uses UDP, on sockets of ours.
+    /// It uses UDP, on sockets that pubmark owns.
     pub datagrams: bool,
     /// Most sessions of a run, where that is fewer than a machine has ports and memory for.
     pub maximum_sessions: Option<u32>,

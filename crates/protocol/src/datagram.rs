@@ -64,7 +64,7 @@ impl DatagramSocket {
         self.socket.local_addr()
     }
 
-    /// Requests a receive buffer of so many bytes, as [`enlarge_receive_buffer`] does.
+    /// Requests a receive buffer of N bytes, as [`enlarge_receive_buffer`] does.
     pub fn enlarge_receive_buffer(&self, bytes: libc::c_int) -> io::Result<()> {
         enlarge_receive_buffer(self.as_fd(), bytes)
     }
@@ -104,7 +104,7 @@ impl DatagramSocket {
     }
 }
 
-/// Requests a receive buffer of so many bytes: above the system's limit (`net.core.rmem_max`) if permitted, up to it otherwise.
+/// Requests a receive buffer of N bytes: above the system's limit (`net.core.rmem_max`) if permitted, up to it otherwise.
 pub fn enlarge_receive_buffer(socket: BorrowedFd<'_>, bytes: libc::c_int) -> io::Result<()> {
     set_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, bytes)
         .or_else(|_| set_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUF, bytes))

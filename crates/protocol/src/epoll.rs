@@ -70,7 +70,7 @@ pub struct Events {
 }
 
 impl Events {
-    /// Capacity for so many.
+    /// Capacity for N.
     pub fn with_room(most: usize) -> Events {
         Events { list: vec![libc::epoll_event { events: 0, u64: 0 }; most], count: 0 }
     }

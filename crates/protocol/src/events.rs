@@ -10,7 +10,7 @@ use crate::header::{self, Header};
 use crate::requests::ReplyTo;
 use crate::tls::Agreed;
 
-/// A message of ours, as events name it.
+/// A message that pubmark sent, as events name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Token {
     /// Index in the session's publications.
@@ -214,7 +214,7 @@ pub enum Event<'a> {
     },
     /// A reply arrived.
     Replied {
-        /// The session's request that its correlation names; `None` if that is no request of ours.
+        /// The session's request that its correlation names; `None` if that is no request that pubmark sent.
         request: Option<Token>,
         /// The reply.
         delivery: Delivery<'a>,

@@ -1,4 +1,4 @@
-//! Outgoing bytes of one connection, and the messages of ours among them.
+//! Outgoing bytes of one connection, and the published messages among them.
 //!
 //! Messages are appended encoded. Just before bytes are handed to the socket, the header of every message whose first byte is
 //! among them gets its write start; when the last byte of a message was accepted it is *settled*. The buffers come from a
@@ -17,7 +17,7 @@ const COMPACT_BYTES: usize = 256 * 1024;
 const POOLED_BUFFERS: usize = 64;
 const POOLED_BYTES: usize = 512 * 1024;
 
-/// A message of ours in the outbox.
+/// A published message in the outbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
     /// Its name in events.
@@ -85,7 +85,7 @@ pub struct Outbox {
 }
 
 impl Outbox {
-    /// Appends bytes that are not a message of ours.
+    /// Appends bytes that are no published message.
     pub fn append(&mut self, pool: &mut BufferPool, encode: impl FnOnce(&mut Vec<u8>)) {
         encode(&mut self.buffers.get_or_insert_with(|| pool.take()).bytes);
     }

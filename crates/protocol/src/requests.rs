@@ -86,7 +86,7 @@ impl OutgoingReply<'_> {
 /// Bytes of a request's correlation.
 pub const CORRELATION_BYTES: usize = 6;
 
-/// The correlation of a request of ours: its name within its session.
+/// The correlation of a request that pubmark sent: its name within its session.
 pub fn correlation(request: Token) -> [u8; CORRELATION_BYTES] {
     let mut correlation = [0; CORRELATION_BYTES];
     correlation[..2].copy_from_slice(&request.publication.to_le_bytes());
@@ -101,7 +101,7 @@ pub fn correlated(correlation: &[u8]) -> Option<Token> {
     Some(Token { publication: u16::from_le_bytes([p0, p1]), sequence: u32::from_le_bytes([s0, s1, s2, s3]) })
 }
 
-/// Writes the correlation of a request of ours as text into `text`, for protocols with correlations as text.
+/// Writes the correlation of a request that pubmark sent as text into `text`, for protocols with correlations as text.
 pub fn correlation_as_text(request: Token, text: &mut String) {
     write!(text, "{}-{}", request.publication, request.sequence).expect("a string takes all");
 }

@@ -111,7 +111,7 @@ fn estimate(raw: &[u8; TCP_INFO_BYTES], ip_header: u64) -> Traffic {
     }
 }
 
-/// A datagram of so many bytes as a packet. One that exceeds its path's MTU is sent in fragments, each with a header of its
+/// A datagram of N bytes as a packet. One that exceeds its path's MTU is sent in fragments, each with a header of its
 /// own, which is not known here: protocols over datagrams split messages before that.
 pub fn of_datagram(bytes: usize, ip_header: u64) -> Carried {
     Carried { packets: 1, ip_bytes: ip_header + UDP + bytes as u64 }

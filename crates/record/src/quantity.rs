@@ -1,6 +1,6 @@
 //! Figures inside sentences: three significant digits and a unit that fits.
 
-/// A time of so many µs.
+/// A time of N µs.
 pub(crate) fn micros(value_us: f64) -> String {
     if value_us.abs() < 1_000.0 {
         format!("{} µs", digits(value_us))

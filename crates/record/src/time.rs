@@ -18,7 +18,7 @@ impl UtcTime {
         UtcTime::from_unix_seconds(seconds)
     }
 
-    /// The moment so many seconds after 1970-01-01T00:00:00Z.
+    /// The moment N seconds after 1970-01-01T00:00:00Z.
     pub fn from_unix_seconds(seconds: u64) -> UtcTime {
         const SECONDS_A_DAY: u64 = 86_400;
         let (year, month, day) = civil_from_days((seconds / SECONDS_A_DAY) as i64);

@@ -20,7 +20,7 @@ pub enum TimeUnit {
 }
 
 impl TimeUnit {
-    /// The unit for a column whose typical large value, a p99, is so many µs: µs below 0.1 ms, s from 10 s.
+    /// The unit for a column whose typical large value, a p99, is N µs: µs below 0.1 ms, s from 10 s.
     pub fn for_value(value_us: f64) -> TimeUnit {
         if value_us < 100.0 {
             TimeUnit::Microseconds

@@ -65,7 +65,7 @@ fn check_given(spec: &RunSpec) -> Result<(), RunError> {
     }
 }
 
-/// Refuses more values than so many nodes can have; the message names the option that sets their number.
+/// Refuses more values than N nodes can have; the message names the option that sets their number.
 fn check_dealt(given: &[LabelsInTurn], nodes: u16, option: &str) -> Result<(), RunError> {
     let keys: BTreeSet<&str> = given.iter().map(|labels| labels.key.as_str()).collect();
     if keys.len() < given.len() || given.len() > placement::MOST_LABELS {
@@ -88,7 +88,7 @@ fn check_dealt(given: &[LabelsInTurn], nodes: u16, option: &str) -> Result<(), R
     }
 }
 
-/// Labels of so many nodes that another program starts, assigned in turn from `--node-label`.
+/// Labels of N nodes that another program starts, assigned in turn from `--node-label`.
 ///
 /// # Errors
 /// There are more values than nodes, or fewer labels than the placement requires.

@@ -1,4 +1,4 @@
-//! Has this machine the open files, the ports and the memory for a fleet?
+//! Checks that this machine has the open files, the ports and the memory for a fleet.
 
 use pubmark_model::fleet::ClientCounts;
 use pubmark_model::plan::{Plan, PlanOptions};
@@ -13,7 +13,7 @@ use crate::{linked, sources};
 /// Descriptors that pubmark needs besides its connections.
 const OTHER_DESCRIPTORS: u64 = 64;
 
-/// Has it the open files, of which `available` says how many there are if so many are needed, and the ports for so many clients?
+/// Checks open files and ports for these clients. `available` gets the number of open files that are needed and returns the limit.
 pub fn check(
     spec: &RunSpec,
     workload: &Workload,

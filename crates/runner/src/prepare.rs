@@ -223,7 +223,8 @@ impl CheckedRun {
         }
     }
 
-    /// Has this machine the open files, the ports and the memory for so many clients, and has each message a number? Clients are counted by
+    /// Checks that this machine has the open files, the ports and the memory for the clients, and that each message gets a number.
+    /// Clients are counted by
     /// group; [`CheckedRun::prepare`] counts out what reactions add, too. Starts nothing, and leaves the limits of this process as they are.
     ///
     /// # Errors

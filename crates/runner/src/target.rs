@@ -485,7 +485,7 @@ impl CheckedTarget {
         }
     }
 
-    /// Sockets that so many clients need here. Where subscribers listen, both ends of a connection are ours.
+    /// Sockets that N clients need here. Where subscribers listen, both ends of a connection are ours.
     pub fn sockets(&self, clients: ClientCounts) -> u64 {
         let ClientCounts { devices, subscribers } = clients;
         match self {

@@ -31,7 +31,7 @@ const HEAD_LINES: usize = 64;
 /// Wait after a failure to accept: without descriptors, the next attempt fails, too.
 const AFTER_FAILURE: Duration = Duration::from_millis(100);
 
-/// Accepts connections, so many at once, and answers on them, for ever.
+/// Accepts connections, N at once, and answers on them, for ever.
 pub async fn accept(listener: TcpListener, tls: Option<TlsAcceptor>, router: Router, most: usize) {
     let room = Arc::new(Semaphore::new(most));
     loop {

@@ -30,7 +30,7 @@ pub fn raise() -> io::Result<DescriptorLimit> {
     limit()
 }
 
-/// The same; where so many are needed and the hard limit is below, that too, if we have the right to.
+/// The same; where N are needed and the hard limit is below, that too, if we have the right to.
 pub fn raise_for(needed: u64) -> io::Result<DescriptorLimit> {
     let found = raise()?;
     // Who may not (root may, unless it has no CAP_SYS_RESOURCE) keeps what there is.

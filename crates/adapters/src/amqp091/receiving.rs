@@ -25,7 +25,7 @@ enum Expected {
     Method,
     /// Its header.
     Header,
-    /// Its body, or the rest of it, of so many bytes as a whole.
+    /// Its body, or the rest of it, of N bytes as a whole.
     Body(usize),
 }
 
@@ -79,7 +79,7 @@ impl Amqp091 {
             return Err(Cause::Protocol("a content header that belongs to no message".to_owned()));
         }
         let body_bytes = read_content_header(payload).map_err(broken)?;
-        // A foreign correlation may not be text; then the message is neither request nor reply of ours.
+        // Another program's correlation may not be text; such a message is neither a request nor a reply of this run.
         let correlation = read_correlation(payload).unwrap_or_default();
         self.incoming.reply_to.clear();
         self.incoming.reply_to.push_str(correlation.reply_to);

@@ -8,7 +8,7 @@ pub const CREDIT: u32 = 1_000;
 /// is what holds a server back; the window only must not be in its way.
 pub const WINDOW: u32 = 65_536;
 
-/// A link of ours on which messages come in.
+/// A link on which pubmark receives messages.
 #[derive(Debug)]
 pub struct Receiver {
     /// Its state.

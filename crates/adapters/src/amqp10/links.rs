@@ -159,7 +159,7 @@ impl Amqp10 {
         Ok(())
     }
 
-    /// The link of ours with this name whose attach has no response yet.
+    /// The link with this name for which pubmark sent an attach and has received no response.
     fn end_named(&self, config: &SessionConfig, attach: &Attach<'_>) -> Option<End> {
         let asked = |state: Option<LinkState>| state == Some(LinkState::Asked);
         match attach.role {
@@ -257,7 +257,7 @@ impl Amqp10 {
         self.send_flow(link, shared, &flow);
     }
 
-    /// Where we stand, with a link of ours.
+    /// The session's transfer counts, and the credit of a link that pubmark attached.
     fn standing_of(&self, end: End) -> Flow {
         let (handle, delivery_count, credit) = match end {
             End::Sender(index) => {

@@ -34,7 +34,7 @@ pub enum Carries {
     AnswersTo(Box<str>),
 }
 
-/// A link of ours on which messages go out.
+/// A link on which pubmark sends messages.
 #[derive(Debug)]
 pub struct Sender {
     /// What it is for.
@@ -58,13 +58,13 @@ pub struct Sender {
 pub struct Outgoing {
     /// One for each topic and level; after them one for all replies, or those attached for replies.
     pub senders: Vec<Sender>,
-    /// The first so many are attached when a session begins, and it is open when they are ready.
+    /// Number of senders that are attached when a session begins; the session is open when they are ready.
     pub fixed: usize,
     /// So many of these are for publications.
     topics: usize,
     /// The sender of each publication.
     of_publication: Vec<u16>,
-    /// Messages that wait for their outcome, by identifiers of ours.
+    /// Messages that wait for their outcome, by the identifiers that pubmark gave them.
     pub in_flight: InFlight,
     /// The same by the numbers of deliveries.
     pub unsettled: Unsettled,
@@ -83,7 +83,7 @@ pub struct Outgoing {
 /// What a blocked message waits for.
 #[derive(Clone, Copy, Debug)]
 enum Wanting {
-    /// Credit and window for so many transfers of a sender.
+    /// Checks that a sender has credit and window for this number of transfers.
     Room(u16, u32),
     /// A free handle for one more sender.
     Sender,
@@ -143,7 +143,7 @@ impl Outgoing {
         self.of_publication[usize::from(publication)]
     }
 
-    /// Can a message of this size, in so many transfers, be sent now? If not, records what it waits for.
+    /// Can a message of this size be sent now in this number of transfers? If not, records what it waits for.
     pub fn admit(&mut self, sender: u16, message_bytes: usize, transfers: u32) -> Result<(), Refusal> {
         let most_bytes = self.senders[usize::from(sender)].most_bytes;
         if message_bytes > most_bytes as usize {
@@ -250,7 +250,8 @@ impl Sender {
         }
     }
 
-    /// Applies the credit that the server grants: so many deliveries from a count on, which is our initial one if the server
+    /// Applies the credit that the server grants: a number of deliveries, counted from a delivery count. That is the initial one if the
+    /// server
     /// has not seen it.
     pub fn grant(&mut self, counted: Option<u32>, credit: u32) {
         let limit = counted.unwrap_or(0).wrapping_add(credit);

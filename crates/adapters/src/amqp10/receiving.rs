@@ -147,7 +147,7 @@ impl Amqp10 {
 fn hand_on(link: &Link, message: &Message<'_>, times: Times, sink: &mut impl Sink) {
     let header = message.application_property(HEADER_PROPERTY).map(str::as_bytes);
     let delivery = Delivery { header, ..times.delivery(&message.body, false) };
-    // Foreign properties may violate the standard; then the message is neither request nor reply of ours.
+    // Another program's properties may violate the standard; such a message is neither a request nor a reply of this run.
     let properties = message.properties().unwrap_or_default();
     if let Some(address) = properties.reply_to.filter(|address| !address.is_empty()) {
         sink.event(

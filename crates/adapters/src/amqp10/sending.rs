@@ -131,7 +131,7 @@ impl Amqp10 {
         Ok(())
     }
 
-    /// Handles the outcome of messages of ours.
+    /// Handles the outcome of messages that pubmark sent.
     pub(super) fn on_disposition(
         &mut self,
         link: &mut Link,
@@ -203,7 +203,7 @@ fn append_parts(message: &[u8], header_at: usize, first: &Transfer<'_>, part_byt
     at
 }
 
-/// The outcome of a message of ours in this state; `None` if it is still to come.
+/// The outcome of a message that pubmark sent in this state; `None` if it is still to come.
 fn outcome(state: Option<State<'_>>, settled: bool) -> Result<Option<Result<(), Reason>>, Cause> {
     let refused = |words: &'static str| Ok(Some(Err(Reason::words(words))));
     match state {

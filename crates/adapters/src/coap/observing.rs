@@ -164,7 +164,7 @@ impl Observing {
         false
     }
 
-    /// The server could not process a request of ours; false if there is none with this identifier.
+    /// The server could not process a request that pubmark sent; false if there is none with this identifier.
     pub(super) fn on_reset(&mut self, link: &Link, shared: &mut Shared, message_id: u16, sink: &mut impl Sink) -> bool {
         for (index, observation) in self.observations.iter_mut().enumerate() {
             if matches!(observation.state, State::Asked { message_id: asked, .. } if asked == message_id) {

@@ -21,7 +21,7 @@ impl Recent {
         Recent::keeping(KEPT)
     }
 
-    /// The same with capacity for so many identifiers, at least one; memory is allocated as they arrive.
+    /// The same with capacity for N identifiers, at least one; memory is allocated as they arrive.
     pub fn keeping(kept: u16) -> Recent {
         Recent { entries: Vec::new(), kept, next: 0 }
     }

@@ -18,7 +18,7 @@ const TRANSFER: u8 = 3;
 const OBSERVE: u8 = 4;
 const FETCH: u8 = 5;
 
-/// A request of ours, as its token names it.
+/// A request that pubmark sent, as its token names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request {
     /// A message without an awaited response: its name in events.

@@ -66,9 +66,10 @@ pub trait Dialect: Sized {
         let _ = (link, shared, sink);
     }
 
-    /// The time is over after which the session proves anew who it is ([`Link::renew_after`]); the session is open.
-    fn renew(&mut self, link: &mut Link, shared: &mut Shared) {
+    /// Authenticates again: the time of [`Link::renew_after`] is over, and the session is open.
+    fn renew(&mut self, link: &mut Link, shared: &mut Shared) -> Result<(), Cause> {
         let _ = (link, shared);
+        Ok(())
     }
 
     /// Appends a message to the outbox; the session is open and the outbox has room.

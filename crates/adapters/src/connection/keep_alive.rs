@@ -40,13 +40,15 @@ impl<D: Dialect> Session<D> {
         }
     }
 
-    /// It may be time to prove anew who the session is.
+    /// Authenticates again where the time for it has come.
     fn check_renewal(&mut self, shared: &mut Shared, now_ns: u64, sink: &mut impl Sink) {
         let link = &mut self.link;
         if link.phase == Phase::Open && link.renew_at_ns > 0 && now_ns >= link.renew_at_ns {
             link.renew_at_ns = 0;
-            self.dialect.renew(link, shared);
-            self.flush(shared, sink);
+            match self.dialect.renew(link, shared) {
+                Ok(()) => self.flush(shared, sink),
+                Err(cause) => self.end(shared, cause, sink),
+            }
         }
     }
 
@@ -71,7 +73,7 @@ impl<D: Dialect> Session<D> {
         }
     }
 
-    /// A heartbeat after half a keep-alive without a frame of ours, as servers expect one in each interval. The server sends
+    /// A heartbeat after half a keep-alive without a frame from pubmark, as servers expect one in each interval. The server sends
     /// its own; two missing ones in a row end the connection (AMQP 0-9-1 §4.2.7). Returns the next check; `None` at the end.
     fn beat(&mut self, shared: &mut Shared, now_ns: u64) -> Option<u64> {
         let link = &mut self.link;

@@ -57,7 +57,7 @@ pub struct Settings {
     pub topics: Topics,
     /// How many samples writers and readers store.
     pub history: History,
-    /// Those who come later get the last so many samples.
+    /// Those who come later get the last N samples.
     pub durable: bool,
     /// Liveliness lease.
     pub lease: Option<Duration>,

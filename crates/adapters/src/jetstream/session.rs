@@ -38,9 +38,9 @@ pub(super) const INBOX: u64 = 1;
 pub(super) enum Step {
     /// The PONG of the log-in.
     LogIn,
-    /// Responses about so many streams.
+    /// Responses about N streams.
     Streams(usize),
-    /// Responses about so many consumers that should exist.
+    /// Responses about N consumers that should exist.
     Consumers(usize),
     /// Nothing: the session is open.
     Ready,

@@ -26,20 +26,19 @@ impl<V: ProtocolVersion> Mqtt<V> {
     }
 
     /// Appends AUTH with a new token.
-    pub(super) fn say_auth(&mut self, link: &mut Link, shared: &mut Shared) {
+    pub(super) fn send_auth(&mut self, link: &mut Link, shared: &mut Shared) -> Result<(), Cause> {
         let config = &link.config;
-        let (Some(token), Some(how)) = (&config.token, of(config)) else { return };
+        let (Some(token), Some(how)) = (&config.token, of(config)) else { return Ok(()) };
         let signed = token.sign();
         let properties = [Property::AuthenticationMethod(&how.method), Property::AuthenticationData(signed.as_bytes())];
         let auth = Auth { reason: reason::RE_AUTHENTICATE, properties: Properties::new(&properties) };
         self.renewing = true;
-        link.outbox.append(&mut shared.pool, |out| {
-            encode_auth(V::VERSION, &auth, out)
-                .expect("a token that fitted into CONNECT fits, and only MQTT 5 has a method");
-        });
+        let mut encoded = Ok(());
+        link.outbox.append(&mut shared.pool, |out| encoded = encode_auth(V::VERSION, &auth, out));
+        encoded.map_err(|error| Cause::Dropped(format!("ended by us: AUTH cannot be sent: {error}")))
     }
 
-    /// The server's answer to AUTH.
+    /// The server's response to AUTH.
     pub(super) fn on_auth(
         &mut self,
         link: &mut Link,
@@ -55,9 +54,11 @@ impl<V: ProtocolVersion> Mqtt<V> {
             }
             code if self.renewing => {
                 let name = reason_name(code);
-                Err(Cause::Protocol(format!("AUTH asks for more than a token ({name}), which pubmark has not")))
+                Err(Cause::Protocol(format!(
+                    "the server's AUTH asks for more than a token ({name}), and pubmark has nothing else"
+                )))
             }
-            _ => Err(Cause::Protocol("AUTH that nobody waits for".to_owned())),
+            _ => Err(Cause::Protocol("unexpected AUTH".to_owned())),
         }
     }
 }

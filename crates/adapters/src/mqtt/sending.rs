@@ -235,7 +235,7 @@ impl<V: ProtocolVersion> Mqtt<V> {
         });
     }
 
-    /// A step of the server's about a message of ours or of its own.
+    /// A packet of the server about a message that pubmark or the server sent.
     pub(super) fn on_ack(
         &mut self,
         link: &mut Link,

@@ -99,8 +99,8 @@ impl<V: ProtocolVersion> Dialect for Mqtt<V> {
         self.publish_reply(link, shared, reply)
     }
 
-    fn renew(&mut self, link: &mut Link, shared: &mut Shared) {
-        self.say_auth(link, shared);
+    fn renew(&mut self, link: &mut Link, shared: &mut Shared) -> Result<(), Cause> {
+        self.send_auth(link, shared)
     }
 
     fn has_room(&self) -> bool {

@@ -251,7 +251,7 @@ impl Lists {
     }
 }
 
-/// The size of an element, if it can have so many bytes.
+/// The size of an element, if it can have N bytes.
 fn checked(element_bytes: usize) -> Result<usize, Refusal> {
     let most = LARGEST_PAYLOAD_BYTES;
     if element_bytes > most as usize { Err(Refusal::TooLarge(most)) } else { Ok(element_bytes) }

@@ -119,7 +119,7 @@ impl<V: Variant> ZenohClients<V> {
         self.messages < MOST_MESSAGES && (self.bytes == 0 || self.bytes + payload_bytes <= MOST_BYTES)
     }
 
-    /// The connection over which a session can send so many bytes now, or why it cannot.
+    /// The connection over which a session can send N bytes now, or why it cannot.
     fn room_for(&mut self, session: SessionId, payload_bytes: usize) -> Result<Arc<Connection>, SendOutcome> {
         let most_bytes = Self::capabilities().maximum_payload_bytes;
         if payload_bytes > most_bytes as usize {

@@ -13,7 +13,7 @@ use super::connection::Connection;
 use super::mailbox::{Mailbox, Notice};
 use super::opening::{self, Opening};
 
-/// Threads of a shard: so many openings and closings can wait at a time.
+/// Threads of a shard: N openings and closings can wait at a time.
 const THREADS: usize = 4;
 /// Longest wait for a thread at the end. The library gives a closing ten seconds.
 const JOIN_WITHIN: Duration = Duration::from_secs(12);

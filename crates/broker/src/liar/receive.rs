@@ -213,7 +213,7 @@ impl Liar {
         self.advance(session_key);
     }
 
-    /// Sends the copies that waited for so many messages.
+    /// Sends the copies that waited for N messages.
     fn release_later_copies(&mut self) {
         while self.later.peek().is_some_and(|waiting| waiting.due <= self.received) {
             let Some(waiting) = self.later.pop() else { return };

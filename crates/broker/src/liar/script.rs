@@ -58,7 +58,7 @@ pub enum Lie {
     Delay(Duration),
     /// The message is acknowledged and sent to no subscriber.
     Drop,
-    /// All subscribers get another copy, after so many further messages were received (0: at once).
+    /// All subscribers get another copy, after N further messages were received (0: at once).
     Duplicate {
         /// Messages received in between.
         after: u64,

@@ -1,9 +1,9 @@
 //! Choosing: candidates with a handicap that this test sets are placed right, and of two equal ones none is recommended. Bar: 20 of 20
 //! races each; `make test` makes a small one of each.
 
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
 
+use pubmark_conformance::liar::LiarProcess;
 use serde_json::Value;
 
 use super::place::{Place, is_full, load, times};
@@ -60,39 +60,9 @@ fn definition(place: &Place, name: &str, program: &str, arguments: &str) -> Stri
     place.write(&format!("{name}.yaml"), &text)
 }
 
-/// A broker that drops each thousandth message; ends with the test.
-struct Liar {
-    process: Child,
-    endpoint: String,
-}
-
-impl Liar {
-    fn start(place: &Place) -> Liar {
-        let program = assert_cmd::cargo::cargo_bin("pubmark").with_file_name("pubmark-liar");
-        if !program.exists() {
-            let arguments = ["build", "--workspace", "--bin", "pubmark-liar"];
-            assert!(Command::new(env!("CARGO")).args(arguments).status().unwrap().success());
-        }
-        let script = place.write("script", "drop every=1000\n");
-        let journal = place.path().join("journal").display().to_string();
-        let listen = pubmark_conformance::ports::free().to_string();
-        let mut process = Command::new(program)
-            .args(["--listen", &listen, "--journal", &journal, "--script", &script])
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        assert_eq!(line, format!("listening {listen}\n"));
-        Liar { process, endpoint: format!("mqtt://{listen}") }
-    }
-}
-
-impl Drop for Liar {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
+/// A broker that drops each thousandth message.
+fn liar(place: &Place) -> LiarProcess {
+    LiarProcess::start(Path::new(env!("CARGO_BIN_EXE_pubmark")), place.path(), "drop every=1000\n", &[])
 }
 
 fn choose(place: &Place, seed: u32, within: &str, candidates: &str, more: &str) -> Value {
@@ -156,10 +126,10 @@ fn candidates_with_a_handicap_are_placed_right() {
     let count = times(1, 20);
     let mut right = 0;
     for seed in 1..=count {
-        let liar = Liar::start(&place);
+        let liar = liar(&place);
         let mut candidates = format!(
-            "{{system: builtin, label: whole}}, {{system: {capped}, label: capped}}, {{endpoint: '{}', label: lossy}}",
-            liar.endpoint
+            "{{system: builtin, label: whole}}, {{system: {capped}, label: capped}}, {{endpoint: 'mqtt://{}', label: lossy}}",
+            liar.address
         );
         let mut expected =
             vec![("whole", "qualifies", ""), ("capped", "fails", "p99<40ms"), ("lossy", "fails", "loss=0")];

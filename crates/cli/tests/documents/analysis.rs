@@ -1,12 +1,11 @@
 //! The queries of `docs/how-to/analyse-records.md` and of `docs/reference/message-log.md`, executed by DuckDB and pandas in a virtual
 //! environment.
 
-use std::io::{BufRead, BufReader};
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output};
 use std::sync::OnceLock;
 
+use pubmark_conformance::liar::LiarProcess;
 use serde_json::Value;
 
 use crate::pages::{Block, Page};
@@ -87,53 +86,10 @@ fn a_record_is_recomputed_from_its_message_log_by_a_program_that_shares_no_code_
     assert!(said.contains("upper p99 us") && said.contains("delivered"), "{said}");
 }
 
-/// A broker that loses, repeats and swaps messages and sends some of others (docs of `pubmark-liar`).
-struct Liar {
-    process: Child,
-    address: String,
-}
+/// What the broker does wrong: it loses, repeats and swaps messages, and sends some of others (docs of `pubmark-liar`).
+const LIES: &str = "drop every=97\nduplicate every=101 after=0\nswap every=103\nforeign every=50021\n";
 
-impl Liar {
-    fn start(folder: &Path) -> Liar {
-        let (script, journal) = (folder.join("script"), folder.join("journal"));
-        std::fs::write(&script, "drop every=97\nduplicate every=101 after=0\nswap every=103\nforeign every=50021\n")
-            .unwrap();
-        let program = assert_cmd::cargo::cargo_bin("pubmark").with_file_name("pubmark-liar");
-        // Tests of other processes look for ports too: each begins its search elsewhere.
-        let first = 20_000 + (std::process::id() % 5_000) as u16;
-        for port in first..32_000 {
-            let address = format!("127.0.0.1:{port}");
-            if TcpListener::bind(&address).is_err() {
-                continue;
-            }
-            let mut process = Command::new(&program)
-                .args(["--listen", &address, "--journal"])
-                .arg(&journal)
-                .arg("--script")
-                .arg(&script)
-                .stdout(Stdio::piped())
-                .spawn()
-                .unwrap();
-            let mut line = String::new();
-            BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
-            if line == format!("listening {address}\n") {
-                return Liar { process, address };
-            }
-            process.wait().unwrap();
-        }
-        panic!("no free port");
-    }
-}
-
-impl Drop for Liar {
-    fn drop(&mut self) {
-        // Both fail only if it has ended already.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-/// Fifty publishers through a broker that lies: so many messages a second of each, for so many seconds. What the program of the page
+/// Fifty publishers through a broker that lies; `rate` is that of each, messages a second. What the program of the page
 /// finds in the log must be what the record and the table of each client say.
 fn recount_lies(rate: u64, seconds: u64) {
     let python = match python() {
@@ -143,8 +99,9 @@ fn recount_lies(rate: u64, seconds: u64) {
     let pages = Page::all();
     let page = pages.iter().find(|page| page.name.ends_with("message-log.md")).unwrap();
     let place = Place::for_block(page, &page.blocks[0], &Earlier::default());
-    let liar = Liar::start(place.path());
-    let output = Command::new(assert_cmd::cargo::cargo_bin("pubmark"))
+    let pubmark = assert_cmd::cargo::cargo_bin("pubmark");
+    let liar = LiarProcess::start(&pubmark, place.path(), LIES, &[]);
+    let output = Command::new(&pubmark)
         .args(["run", "fan-in", "--set", "publishers=50", "--set", "payload=32B", "--set", &format!("rate={rate}/s")])
         .args(["--duration", &format!("{seconds}s"), "--warmup", "1s", "--drain", "30s", "--message-log", "--json"])
         .args(["--endpoint", &format!("mqtt://{}", liar.address)])

@@ -72,7 +72,7 @@ fn assert_both_ways_agree(efficiency: &Value) {
     }
 }
 
-/// Each published message took one packet of so many bytes (IP), and nothing but bare acknowledgements of TCP besides.
+/// Each published message took one packet of N bytes (IP), and nothing but bare acknowledgements of TCP besides.
 fn assert_bytes_a_message(group: &Value, bytes: u64, payload: u64) {
     let (packets, sent) = window(group, "sent");
     let published = number(&group["published"]);

@@ -250,7 +250,7 @@ fn ended(folder: &Path) -> usize {
     journal(folder, "counted").len() + journal(folder, "failed").len()
 }
 
-/// Waits until so many runs have ended, and gives the folder.
+/// Waits until N runs have ended, and gives the folder.
 pub fn wait_for_runs(place: &Place, runs: usize) -> PathBuf {
     wait_for("the experiment's folder", LIMIT, || place.path().join("runs/latest").exists());
     let folder = folder(place);

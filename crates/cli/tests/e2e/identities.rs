@@ -157,7 +157,7 @@ fn what_is_wrong_with_a_file_is_said_before_the_run_with_its_line() {
     assert!(called.errors.contains("have the client id `same`"), "{called:?}");
 }
 
-/// Makes certificates of so many devices and a reader by the command, and a server's that the authority among them has signed, by openssl.
+/// Makes certificates of N devices and a reader by the command, and a server's that the authority among them has signed, by openssl.
 fn with_certificates(place: &Place, devices: usize) -> Option<Mosquitto> {
     let count = (devices + 1).to_string();
     let made = place.call(&["devices", "certificates", "--count", &count, "--out", "pki", "--prefix", "pump-0-"]);

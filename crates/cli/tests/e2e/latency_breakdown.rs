@@ -1,7 +1,6 @@
 //! The latency breakdown: what was put into one part of their way is found there and nowhere else.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 
 use pubmark_testing::assert_count_eq;
 use serde_json::Value;
@@ -71,16 +70,6 @@ fn assert_put(row: &Value, put: Put) {
     }
 }
 
-/// The lying broker beside the program under test; built here if it is not there, so that this test can be run alone.
-fn liar() -> PathBuf {
-    let path = Path::new(PUBMARK).with_file_name("pubmark-liar");
-    if !path.exists() {
-        let arguments = ["build", "-p", "pubmark-broker", "--bin", "pubmark-liar"];
-        assert!(Command::new(env!("CARGO")).args(arguments).status().unwrap().success());
-    }
-    path
-}
-
 #[test]
 fn delays_of_links_are_in_the_network_and_nowhere_else() {
     if !can_be_made() {
@@ -103,7 +92,7 @@ fn what_a_system_holds_back_is_in_the_system_and_nowhere_else() {
         return;
     }
     let place = Place::new();
-    let liar = liar();
+    let liar = pubmark_conformance::liar::program(Path::new(PUBMARK));
     place.write("liar.script", "delay 20ms\n");
     place.write(
         "liar.yaml",

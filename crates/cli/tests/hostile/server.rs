@@ -13,11 +13,11 @@ pub enum Step {
     Hear(Vec<u8>),
     /// Says this.
     Say(Vec<u8>),
-    /// Says this so many times, or until the client goes.
+    /// Says this N times, or until the client goes.
     Over(usize, Vec<u8>),
     /// Says this byte by byte, 20 ms each.
     Slowly(Vec<u8>),
-    /// Waits so many milliseconds.
+    /// Waits N milliseconds.
     Wait(u64),
     /// Answers every occurrence of the first bytes with the second ones, to the end.
     Echo(Vec<u8>, Vec<u8>),

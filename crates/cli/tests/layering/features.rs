@@ -1,7 +1,6 @@
 //! What the image of `make image` can do.
 
 use std::collections::BTreeSet;
-use std::process::Command;
 
 /// Features that the documents promise of the image: a server and its metrics (docs/how-to/run-in-containers.md), nodes of a run
 /// (docs/how-to/deploy-with-an-orchestrator.md).
@@ -16,13 +15,7 @@ fn the_image_is_built_with_what_the_documents_promise() {
     for promised in PROMISED {
         assert!(features.contains(promised), "the image lacks `{promised}`: {list}");
     }
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let output = Command::new(cargo)
-        .args(["metadata", "--no-deps", "--offline", "--format-version", "1"])
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .output()
-        .unwrap();
-    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let metadata = super::metadata();
     let packages = metadata["packages"].as_array().unwrap();
     let cli = packages.iter().find(|package| package["name"] == "pubmark-cli").expect("the command");
     for feature in features {

@@ -45,8 +45,8 @@ const TEST_PEERS: &[&str] = &["adapters", "protocols", "broker", "protocol", "wi
 const NEVER: &[(&str, &str)] =
     &[("broker", "metrics"), ("broker", "engine"), ("broker", "record"), ("engine", "report"), ("report", "engine")];
 
-/// (crate, crate it uses, only in tests), without the common prefix of the names.
-fn arrows() -> Vec<(String, String, bool)> {
+/// What cargo says of the packages of this workspace.
+fn metadata() -> serde_json::Value {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
         .args(["metadata", "--no-deps", "--offline", "--format-version", "1"])
@@ -54,7 +54,12 @@ fn arrows() -> Vec<(String, String, bool)> {
         .output()
         .unwrap();
     assert!(output.status.success(), "cargo metadata: {}", String::from_utf8_lossy(&output.stderr));
-    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// (crate, crate it uses, only in tests), without the common prefix of the names.
+fn arrows() -> Vec<(String, String, bool)> {
+    let metadata = metadata();
     let mut arrows = Vec::new();
     for package in metadata["packages"].as_array().unwrap() {
         let user = short(package["name"].as_str().unwrap()).expect("a member of this workspace").to_owned();

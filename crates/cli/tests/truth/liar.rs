@@ -1,16 +1,16 @@
 //! The lying broker, a run against it, and the comparison of both.
 
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
-use std::sync::{OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::process::{Command, Output, Stdio};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use pubmark_conformance::liar::LiarProcess;
 use serde_json::Value;
 use tempfile::TempDir;
 
 /// A lying broker; ends with the test.
 pub struct Liar {
-    process: Child,
+    process: LiarProcess,
     /// `127.0.0.1:PORT`.
     pub address: String,
     /// Where it writes its journal.
@@ -52,17 +52,9 @@ pub struct Truth {
     _folder: TempDir,
 }
 
-/// The program beside the one under test; built here if it is not there, so that this test can be run alone.
-fn program() -> &'static Path {
-    static PATH: OnceLock<PathBuf> = OnceLock::new();
-    PATH.get_or_init(|| {
-        let path = assert_cmd::cargo::cargo_bin("pubmark").with_file_name("pubmark-liar");
-        if !path.exists() {
-            let arguments = ["build", "-p", "pubmark-broker", "--bin", "pubmark-liar"];
-            assert!(Command::new(env!("CARGO")).args(arguments).status().unwrap().success());
-        }
-        path
-    })
+/// The program under test.
+fn pubmark() -> PathBuf {
+    assert_cmd::cargo::cargo_bin("pubmark")
 }
 
 impl Liar {
@@ -78,33 +70,10 @@ impl Liar {
 
     fn start_in(turn: Turn, script: &str, options: &[&str]) -> Liar {
         let folder = tempfile::tempdir().unwrap();
-        let (script_path, journal) = (folder.path().join("script"), folder.path().join("journal"));
-        std::fs::write(&script_path, script).unwrap();
-        // Tests of other processes look for ports too: each begins its search elsewhere.
-        let first = 20_000 + (std::process::id() % 5_000) as u16;
-        for port in first..32_000 {
-            let listen = format!("127.0.0.1:{port}");
-            if std::net::TcpListener::bind(&listen).is_err() {
-                continue;
-            }
-            let mut process = Command::new(program())
-                .args(["--listen", &listen, "--journal"])
-                .arg(&journal)
-                .arg("--script")
-                .arg(&script_path)
-                .args(options)
-                .stdout(Stdio::piped())
-                .spawn()
-                .unwrap();
-            let mut line = String::new();
-            BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
-            if line == format!("listening {listen}\n") {
-                let scheme = if options.is_empty() { "mqtt" } else { "mqtts" };
-                return Liar { process, address: listen, journal, scheme, folder, _turn: turn };
-            }
-            process.wait().unwrap();
-        }
-        panic!("no free port");
+        let process = LiarProcess::start(&pubmark(), folder.path(), script, options);
+        let scheme = if options.is_empty() { "mqtt" } else { "mqtts" };
+        let (address, journal) = (process.address.clone(), process.journal.clone());
+        Liar { process, address, journal, scheme, folder, _turn: turn }
     }
 
     /// The same with encryption, and the option that makes pubmark trust it.
@@ -128,12 +97,12 @@ impl Liar {
 
     /// Its process id.
     pub fn pid(&self) -> i32 {
-        self.process.id() as i32
+        self.process.pid()
     }
 
     /// pubmark's run against it, not yet started.
     pub fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(assert_cmd::cargo::cargo_bin("pubmark"));
+        let mut command = Command::new(pubmark());
         let endpoint = format!("{}://{}", self.scheme, self.address);
         command.arg("run").args(arguments).args(["--endpoint", &endpoint, "--quiet", "--out"]);
         command.arg(self.folder().join("runs")).current_dir(self.folder()).stdin(Stdio::null());
@@ -157,27 +126,11 @@ impl Liar {
     pub fn truth(mut self, output: &Output) -> Truth {
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(matches!(output.status.code(), Some(0 | 5)), "{:?}\n{errors}", output.status);
-        self.stop();
+        self.process.stop();
         let run = self.folder.path().join("runs/latest");
         let record = serde_json::from_slice(&std::fs::read(run.join("record.json")).unwrap()).unwrap();
         let folder = std::mem::replace(&mut self.folder, tempfile::tempdir().unwrap());
         Truth { record, run, journal: self.journal.clone(), _folder: folder }
-    }
-
-    /// Ends it in order, so that the journal is whole.
-    fn stop(&mut self) {
-        // SAFETY: a signal to a child that has not been waited for.
-        unsafe { libc::kill(self.pid(), libc::SIGTERM) };
-        let status = self.process.wait().unwrap();
-        assert!(status.success(), "the lying broker ended with {status}");
-    }
-}
-
-impl Drop for Liar {
-    fn drop(&mut self) {
-        // Both fail only if it has ended already.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
     }
 }
 

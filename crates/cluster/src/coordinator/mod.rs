@@ -183,7 +183,7 @@ impl Cluster {
         self.hub.state().order.get(node).map(|node| node.name.clone()).unwrap_or_default()
     }
 
-    /// Starts a worker on a node for shards by their index of so many; its counters will appear in `progress`. What is written into
+    /// Starts a worker on a node for shards by their index of N; its counters will appear in `progress`. What is written into
     /// the stream that comes back reaches the worker; dropping it ends the worker.
     ///
     /// # Errors

@@ -12,7 +12,7 @@ use crate::recorder::{Event, Recorder};
 /// Smallest header, both sides of its change, both sides of the read buffer's size, a lidar scan, the largest.
 const SIZES: [u32; 10] = [16, 23, 24, 25, 1_000, 65_000, 65_536, 70_000, 1_200_000, 2_000_000];
 
-/// The first so many of [`SIZES`] fit into any receive buffer at once.
+/// The first N of [`SIZES`] fit into any receive buffer at once.
 const SURE_SIZES: usize = 8;
 
 pub fn every_size_at_every_level(target: &mut Target) {

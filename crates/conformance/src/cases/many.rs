@@ -7,7 +7,7 @@ use pubmark_testing::assert_count_eq;
 use super::Target;
 use crate::peer::{Peer, publisher, subscriber};
 
-/// Sessions, where a client library supports so many; one in ten subscribes to what the others publish.
+/// Sessions, where a client library supports N; one in ten subscribes to what the others publish.
 const SESSIONS: u32 = 500;
 /// Sessions that connect at once.
 const AT_ONCE: usize = 20;

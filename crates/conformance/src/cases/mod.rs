@@ -57,7 +57,7 @@ impl Target {
         !self.acknowledges()
     }
 
-    /// Waits until the server has so many messages: acknowledged, or written where nothing is acknowledged.
+    /// Waits until the server has N messages: acknowledged, or written where nothing is acknowledged.
     pub fn settle(&self, peer: &mut Peer, count: usize) {
         let acknowledges = self.acknowledges();
         peer.wait("settled", |record| if acknowledges { record.acknowledged() } else { record.written() } == count);
@@ -85,7 +85,7 @@ impl Target {
         Peer::of_two(self.open, [self.endpoint(), hears], keep_alive_s)
     }
 
-    /// Waits until the server has so many messages of a level.
+    /// Waits until the server has N messages of a level.
     pub fn settle_at(&self, peer: &mut Peer, qos: Qos, count: usize) {
         let acknowledged = qos != Qos::BestEffort;
         peer.wait("settled", |record| if acknowledged { record.acknowledged() } else { record.written() } == count);

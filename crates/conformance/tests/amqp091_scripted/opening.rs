@@ -43,7 +43,7 @@ const STEPS: [Step; 4] = [
     (|meeting, script| drop(script.expect(&mut meeting.peer, 1, 20, 10)), || channel_ok(1)),
 ];
 
-/// Says so many of the steps, then these words.
+/// Says N of the steps, then these words.
 fn end_at(steps: usize, words: Option<&[u8]>) -> Cause {
     let mut meeting = Meeting::new();
     let (id, mut script) = meeting.accept(subscriber("steps", "a", Qos::BestEffort));

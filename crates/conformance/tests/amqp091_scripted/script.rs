@@ -225,7 +225,7 @@ impl Script {
         self.stream.write_all(bytes).unwrap();
     }
 
-    /// Waits for so many bytes of the client's.
+    /// Waits for N bytes of the client's.
     fn wait_for(&mut self, peer: &mut Peer<Amqp091Clients>, bytes: usize) {
         let deadline = Instant::now() + PATIENCE;
         while self.received.len() < bytes {

@@ -38,7 +38,7 @@ impl Script {
         self.say_with(|out| disposition.encode(CHANNEL, out));
     }
 
-    /// Sends so many messages and sees them come.
+    /// Sends N messages and sees them come.
     fn send_all(&mut self, id: SessionId, count: u32) {
         for _ in 0..count {
             self.peer.send(id, 16);

@@ -128,7 +128,7 @@ impl Script {
         times
     }
 
-    /// Waits for so many bytes of the client's, and takes them.
+    /// Waits for N bytes of the client's, and takes them.
     pub fn hear(&mut self, peer: &mut Peer, count: usize) -> Vec<u8> {
         let deadline = Instant::now() + PATIENCE;
         let mut heard = vec![];

@@ -22,7 +22,7 @@ use super::on_host::MARK;
 
 /// Longest line of a host that is read at once, bytes.
 const LONGEST_LINE: u64 = 4 << 10;
-/// A session stores the last lines of standard error, so many of them.
+/// A session stores the last lines of standard error, N of them.
 const STORED_LINES: usize = 12;
 /// An error message of a connection shows the last of them.
 const SHOWN_LINES: usize = 2;

@@ -16,7 +16,7 @@ const STREAM: u64 = 256;
 /// What may become of a message that is worth a word: refused, and first of its epoch and of its segment.
 const MESSAGE: u64 = 32;
 
-/// Most bytes that a worker process with so many shards of a run may say: several times what it can have to say, at most 1 GiB.
+/// Most bytes that a worker process with N shards of a run may say: several times what it can have to say, at most 1 GiB.
 pub(super) fn allowance(plan: &RunPlan, shards: usize) -> u64 {
     let seconds = (plan.timeline.warmup_ns + plan.timeline.duration_ns) as f64 / 1e9;
     let Some(messages) = messages_per_s(&plan.workload, plan.fleet.devices().len()) else { return LONGEST as u64 };

@@ -176,7 +176,7 @@ impl Netlink {
         if address.is_ipv6() { self.wait_until_local(address) } else { Ok(()) }
     }
 
-    /// Waits until packets to an address of ours are received. The kernel adds the route for it in the background, also without
+    /// Waits until packets to the interface's address are received. The kernel adds the route for it in the background, also without
     /// duplicate address detection (`addrconf_dad_work`); until then an address can be bound, and what is sent to it is
     /// dropped.
     fn wait_until_local(&mut self, address: IpAddr) -> Result<(), LinkError> {

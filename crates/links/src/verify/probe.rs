@@ -52,7 +52,7 @@ pub struct Path<'a> {
 /// Which probes to send.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
-    /// At most so many.
+    /// At most N.
     pub count: u64,
     /// IP bytes of each.
     pub bytes: usize,

@@ -16,7 +16,7 @@ impl<'a> Headers<'a> {
         Headers { bytes, at: 0, run, now_ns }
     }
 
-    /// Goes on behind so many bytes of the header found last: its payload holds no other.
+    /// Goes on behind N bytes of the header found last: its payload holds no other.
     pub fn pass_over(&mut self, bytes: usize) {
         self.at += bytes;
     }

@@ -132,7 +132,7 @@ impl Fleet {
     }
 }
 
-/// Is there room for the devices and subscribers of so many copies? Asked before they are counted out.
+/// Is there room for the devices and subscribers of N copies? Asked before they are counted out.
 fn check_counts(workload: &Workload, copies: &Copies) -> Result<ClientCounts, TooLarge> {
     let total = |counts: &mut dyn Iterator<Item = u32>, copies: &[u32]| {
         counts.zip(copies).map(|(count, copies)| u64::from(count) * u64::from(*copies)).fold(0, u64::saturating_add)

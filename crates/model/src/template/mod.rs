@@ -68,7 +68,7 @@ enum Part {
 /// What is drawn or filled in.
 #[derive(Clone, Debug, PartialEq)]
 enum Field {
-    /// Normal with mean and standard deviation, rounded to so many decimals.
+    /// Normal with mean and standard deviation, rounded to N decimals.
     Normal { mean: f64, sd: f64, grid: Grid },
     /// Every value of the grid from `min` to `max` equally likely.
     Uniform { min: i64, max: i64, grid: Grid },

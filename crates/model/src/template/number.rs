@@ -14,7 +14,7 @@ pub(super) struct Grid {
 impl Grid {
     pub(super) const WHOLE: Grid = Grid { decimals: 0 };
 
-    /// Of so many decimals, at most [`MOST_DECIMALS`].
+    /// Of N decimals, at most [`MOST_DECIMALS`].
     pub(super) fn new(decimals: u8) -> Grid {
         Grid { decimals: decimals.min(MOST_DECIMALS) }
     }

@@ -55,7 +55,7 @@ enum ScanState {
     Outside { joins: bool },
     /// In a string.
     String,
-    /// In `\u0041`, of which so many digits are missing.
+    /// In `\u0041`, of which N digits are missing.
     Escape(u8),
     /// Behind the backslash of an escape.
     Backslash,

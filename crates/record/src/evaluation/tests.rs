@@ -14,7 +14,7 @@ fn settings(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
     pairs.iter().map(|(axis, value)| ((*axis).to_owned(), (*value).to_owned())).collect()
 }
 
-/// A histogram of so many samples, all of about one time.
+/// A histogram of N samples, all of about one time.
 fn histogram(time_us: f64, samples: u64) -> Vec<u8> {
     let mut times = Distribution::new(Precision::Total);
     (0..samples).for_each(|sample| times.record((time_us * 1e3) as i64 + sample as i64));

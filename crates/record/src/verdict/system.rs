@@ -199,7 +199,7 @@ mod tests {
         }
     }
 
-    /// Ten seconds in which the system ran and waited so long, and the machine kept so many cores busy.
+    /// Ten seconds in which the system ran and waited so long, and the machine kept N cores busy.
     fn waited(run_s: f64, wait_s: f64, busy_cores: f64, change: impl FnOnce(&mut Record)) -> (VerdictStatus, String) {
         let found = found("V28", |record| {
             let usage = record.cost.system.as_mut().unwrap();

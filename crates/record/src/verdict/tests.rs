@@ -14,7 +14,7 @@ fn codes(verdict: &Verdict) -> Vec<&str> {
     verdict.reasons.iter().map(|reason| reason.code.as_str()).collect()
 }
 
-/// A summary whose p99 is exactly so many µs and whose tail ends there.
+/// A summary whose p99 is exactly N µs and whose tail ends there.
 fn with_p99(p99_us: f64) -> Option<Summary> {
     let mut summary = Shape { median_us: 1.0, tail: 0.1, count: 10_000 }.summary();
     summary.p99 = Some(p99_us);

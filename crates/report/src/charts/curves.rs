@@ -97,7 +97,7 @@ pub(super) struct NamedCurve<'a> {
     pub(super) lower: Option<&'a Curve>,
 }
 
-/// Curves over each other, with values that can be read off at no more than so many places.
+/// Curves over each other, with values that can be read off at no more than N places.
 pub(super) fn overlaid(curves: &[NamedCurve], most_readings: usize) -> Option<Plot> {
     let most = curves.iter().map(|shown| shown.curve.count).max()?;
     let readings = reading_fractions(curves, most_readings);

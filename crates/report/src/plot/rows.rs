@@ -282,7 +282,7 @@ fn anchor(frame: &Frame, x: f64, tick: &Tick) -> &'static str {
     if x + half > frame.right + 10.0 { "end" } else { "middle" }
 }
 
-/// At most so many letters, with `…` where something was cut.
+/// At most N letters, with `…` where something was cut.
 fn shortened(text: &str, letters: usize) -> String {
     if text.chars().count() <= letters {
         return text.to_string();

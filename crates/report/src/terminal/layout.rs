@@ -75,7 +75,7 @@ impl Page {
         self.lines.push((cut(&printable(text), self.columns), tone));
     }
 
-    /// A label and its text, wrapped to at most so many lines.
+    /// A label and its text, wrapped to at most N lines.
     pub fn field(&mut self, label: &str, text: &str, most_lines: usize) {
         self.toned_field(label, text, most_lines, Tone::Plain);
     }
@@ -207,7 +207,7 @@ fn shortened(line: &str, columns: usize) -> String {
     format!("{} …", kept.trim_end_matches([',', ';', ':']))
 }
 
-/// At most so many columns, with `…` where something was cut.
+/// At most N columns, with `…` where something was cut.
 pub fn cut(text: &str, columns: usize) -> String {
     if text.chars().count() <= columns {
         return text.to_string();

@@ -1,4 +1,4 @@
-//! Errors of a run name options, as on the command line. Whoever sent keys is told keys.
+//! Errors of a run name options of the command line. Here they are translated into the keys of a submission.
 
 use crate::problem::Problem;
 

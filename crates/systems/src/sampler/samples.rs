@@ -76,7 +76,7 @@ const GENERATOR: Side = |sample| sample.generator;
 const PROGRAMS: Side = |sample| sample.programs;
 
 impl Samples {
-    /// Samples of any origin, in order of time, of a system of so many brokers.
+    /// Samples of any origin, in order of time, of a system of N brokers.
     pub fn new(samples: Vec<Sample>, brokers: usize) -> Samples {
         Samples { samples, brokers, groups: vec![] }
     }

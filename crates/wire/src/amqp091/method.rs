@@ -44,7 +44,7 @@ pub struct Deliver {
     pub redelivered: bool,
 }
 
-/// Confirm or refusal of messages of ours.
+/// Confirm or refusal of published messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Confirm {
     /// The message's number on the channel: the first one after `confirm.select` is 1.

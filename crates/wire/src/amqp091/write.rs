@@ -34,7 +34,7 @@ pub struct Declare<'a> {
     pub exclusive: bool,
     /// Gone with its last consumer.
     pub auto_delete: bool,
-    /// Gone after so many ms without a consumer (`x-expires`, RabbitMQ's).
+    /// Gone after N ms without a consumer (`x-expires`, RabbitMQ's).
     pub expires_ms: Option<u64>,
 }
 
@@ -204,7 +204,7 @@ pub fn encode_delete(channel: u16, queue: &str, if_unused: bool, out: &mut Vec<u
     });
 }
 
-/// Appends `basic.qos`: at most so many messages on their way to each consumer made from here on.
+/// Appends `basic.qos`: at most N messages on their way to each consumer made from here on.
 pub fn encode_qos(channel: u16, prefetch: u16, out: &mut Vec<u8>) {
     method(channel, 60, 10, out, |out| {
         out.extend_from_slice(&[0; 4]);

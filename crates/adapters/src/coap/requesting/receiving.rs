@@ -14,8 +14,8 @@ impl Requesting {
         asked(link, token).is_some()
     }
 
-    /// A response; false if it belongs to no request of ours. One that no request of ours caused is reported as a reply without
-    /// a request, so that it is counted.
+    /// A response; false if it belongs to no request that pubmark sent. Such a response is reported as a reply without a request, so
+    /// that it is counted.
     pub(in super::super) fn on_response(
         &mut self,
         link: &mut Link,
@@ -112,7 +112,7 @@ impl Requesting {
         }
     }
 
-    /// The responder could not process a message of ours: that is a refusal without a code.
+    /// The responder could not process a message that pubmark sent: that is a refusal without a code.
     pub(in super::super) fn on_reset(&mut self, link: &Link, message_id: u16, sink: &mut impl Sink) {
         let reason = Reason::words("rejected with a reset");
         let Some(request) = self.with_id(message_id).map(|open| open.token()) else {

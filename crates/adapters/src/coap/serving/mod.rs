@@ -63,7 +63,7 @@ pub(super) struct Serving {
     /// In the order of coming, so that the oldest go when there are too many.
     held_order: VecDeque<(SocketAddr, Short)>,
     uploads: Uploads,
-    /// The last identifier of ours towards each peer.
+    /// The last identifier that pubmark chose towards each peer.
     identifiers: HashMap<SocketAddr, u16>,
     topic: String,
     address: String,

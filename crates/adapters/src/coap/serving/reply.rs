@@ -72,7 +72,7 @@ impl Mark {
         }
     }
 
-    /// As bytes, of which so many are used.
+    /// As bytes, of which N are used.
     pub fn to_bytes(self) -> ([u8; CORRELATION_BYTES], usize) {
         let mut bytes = [0; CORRELATION_BYTES];
         let [high, low] = self.message_id.to_be_bytes();

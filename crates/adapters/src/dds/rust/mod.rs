@@ -35,7 +35,7 @@ const MOST_SESSIONS: u32 = 200;
 /// Most messages a second into one participant that arrived without loss from that many writers.
 const MOST_MESSAGES_PER_S: u32 = 5_000;
 /// Samples that a topic's reader stores, taken or not; the oldest are dropped beyond, even of a reliable writer's. The
-/// library's default is 64, which is full when so many devices send at once.
+/// library's default is 64, which is full when that many devices send at once.
 const KEPT_OF_ONE: i32 = 512;
 /// The same where all devices share a topic.
 const KEPT_OF_ALL: i32 = 2_048;

@@ -52,7 +52,7 @@ impl Cluster {
         self.place.start(&[&["node", "--join", &join, "--name", name][..], options].concat())
     }
 
-    /// Starts a run on so many nodes.
+    /// Starts a run on N nodes.
     pub fn run(&self, nodes: u16, options: &[&str]) -> Call {
         let (listen, nodes) = (self.listen.to_string(), nodes.to_string());
         self.place.start(&[&["run", "spread.yaml", "--listen", &listen, "--nodes", &nodes][..], options].concat())
