@@ -34,12 +34,13 @@ pub fn words(spec: &RunSpec) -> Result<Option<Vec<String>>, RunError> {
     Ok(Some(words.iter().map(|word| programs::with_folder(word)).collect()))
 }
 
-/// Names of client programs that a specification can choose: those of its system, and those that pubmark brings.
-pub fn names(spec: &RunSpec) -> Vec<String> {
+/// Names of client programs that a specification can choose: those of its system, and those that pubmark brings for the protocol.
+pub fn names(spec: &RunSpec, protocol: &str) -> Vec<String> {
     let of_system = spec.target.system.as_deref().and_then(|system| target::definition(system).ok());
     let mut names: Vec<String> =
         of_system.map(|definition| definition.clients.into_keys().collect()).unwrap_or_default();
-    names.extend(client_programs::names().map(str::to_owned));
+    let bundled = client_programs::CLIENT_PROGRAMS.iter().filter(|program| program.protocols.contains(&protocol));
+    names.extend(bundled.map(|program| program.name.to_owned()));
     let mut known = std::collections::BTreeSet::new();
     names.retain(|name| known.insert(name.clone()));
     names

@@ -45,13 +45,17 @@ fn side(
     let Some(client) = &spec.protocols.client else { return Ok(protocol) };
     let title = protocol.capabilities.title;
     let found = protocol.with_client(client).map_err(|known| {
-        let programs = client_program::names(spec);
-        let names = known.into_iter().chain(programs.iter().map(String::as_str));
-        let names = suggestion::choices(client, names);
+        let programs = client_program::names(spec, protocol.capabilities.name);
+        let names: Vec<&str> = known.into_iter().chain(programs.iter().map(String::as_str)).collect();
+        let command = "the command of a program of yours (docs/how-to/write-a-client.md)";
+        let hint = match names.is_empty() {
+            true => format!("leave `--client` out, or give {command}"),
+            false => format!("{}; or {command}", suggestion::choices(client, names)),
+        };
         RunError::input(format!(
             "`--client {client}` is no client library for {title}, and no client program that is known"
         ))
-        .hint(format!("{names}; or the command of a program of yours (docs/how-to/write-a-client.md)"))
+        .hint(hint)
     })?;
     match found.client.and_then(|client| (client.missing)()) {
         Some(why) => Err(RunError::input(why).hint("leave `--client` out for one that is there")),

@@ -16,6 +16,8 @@ pub struct BundledClient {
     pub name: &'static str,
     /// Its library.
     pub library: &'static str,
+    /// Protocols that it speaks, by their names.
+    pub protocols: &'static [&'static str],
     /// What starts it; `{programs}` is the folder for programs.
     pub command: &'static str,
     /// Its files below `clients` in that folder, with their content.
@@ -31,6 +33,7 @@ pub static CLIENT_PROGRAMS: [BundledClient; 2] = [
     BundledClient {
         name: "paho",
         library: "Eclipse Paho for Python (PyPI)",
+        protocols: &["mqtt5", "mqtt311"],
         command: "{programs}/clients/paho/bin/python3 {programs}/clients/paho/client.py",
         files: &[
             ("pubmark_client.py", include_str!("../../../clients/pubmark_client.py")),
@@ -44,6 +47,7 @@ pub static CLIENT_PROGRAMS: [BundledClient; 2] = [
     BundledClient {
         name: "mqttjs",
         library: "MQTT.js (npm)",
+        protocols: &["mqtt5", "mqtt311"],
         command: "node {programs}/clients/mqttjs/client.js",
         files: &[
             ("mqttjs/client.js", include_str!("../../../clients/mqttjs/client.js")),

@@ -171,8 +171,11 @@ fn a_client_that_a_protocol_has_not_is_refused() {
     for (options, words) in [
         (&["--system", "dds", "--client", "rustds"][..], &["`--client rustds`", "did you mean `rustdds`"][..]),
         (&["--system", "dds", "--client", "opendds"], &["`--client opendds`", "`cyclone`, `rustdds`"]),
-        (&["--client", "rustdds"], &["`--client rustdds` is no client library for MQTT", "leave `--client` out"]),
-        (&["--endpoint", "nats://127.0.0.1", "--client", "cyclone"], &["no client library for NATS"]),
+        (&["--client", "rustdds"], &["`--client rustdds` is no client library for MQTT", "`paho`, `mqttjs`"]),
+        (
+            &["--endpoint", "nats://127.0.0.1", "--client", "cyclone"],
+            &["no client library for NATS", "leave `--client` out"],
+        ),
     ] {
         assert_refused("fan-in", options, words);
     }
