@@ -138,7 +138,7 @@ fn headroom(choice: &Choice) -> Markup {
 fn runs(choice: &Choice) -> Markup {
     html! {
         div.scroll { table {
-            thead { tr { th { "candidate" } th { "run" } th { "verdict" } th { "what it said" } } }
+            thead { tr { th { "candidate" } th { "run" } th { "verdict" } th { "result" } } }
             tbody {
                 @for candidate in &choice.candidates {
                     @for run in &candidate.runs {

@@ -6,6 +6,7 @@ use pubmark_record::experiment::{Cell, CellFigure};
 use crate::collect::Part;
 use crate::definition::Table;
 use crate::record::{MeanFigure, TableCell, TableResult};
+use pubmark_runner::without_output;
 
 /// What a cell has of an axis that its experiment does not vary and does not name.
 const NO_VALUE: &str = "";
@@ -93,7 +94,7 @@ fn missing(cell: &Cell) -> (String, Option<String>) {
 /// A reason without what another program said: its lines name hosts and addresses of one machine.
 fn own_words(text: &str) -> String {
     let first = text.lines().next().unwrap_or_default();
-    first.split("; it said:").next().unwrap_or_default().trim_end().to_owned()
+    without_output(first).trim_end().to_owned()
 }
 
 #[cfg(test)]
@@ -102,7 +103,7 @@ mod tests {
 
     #[test]
     fn a_reason_is_said_without_the_words_of_another_program() {
-        let whole = "image `emqx` is not here: `podman pull emqx` fetches it; it said:\nlookup failed on 192.0.2.1: no such host";
+        let whole = "image `emqx` is not here: `podman pull emqx` fetches it; it printed: lookup failed on 192.0.2.1: no such host";
         assert_eq!(own_words(whole), "image `emqx` is not here: `podman pull emqx` fetches it");
         assert_eq!(own_words("not installed"), "not installed");
     }

@@ -63,7 +63,7 @@ impl From<InstallError> for RunError {
             }
             InstallError::NeedsRoot { command, .. } => found.hint(format!("`{command}`")),
             InstallError::Failed { .. } => {
-                found.hint("what it said stands above; `pubmark install --print SYSTEM` prints the commands")
+                found.hint("its output stands above; `pubmark install --print SYSTEM` prints the commands")
             }
             InstallError::TooSlow { .. } => found.hint("run the commands by hand: `pubmark install --print SYSTEM`"),
             _ => found,

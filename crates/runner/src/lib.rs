@@ -87,6 +87,7 @@ pub use observer::{
 };
 pub use prepare::CheckedRun;
 pub use prepared::{PreparedRun, RunOutcome};
+pub use pubmark_systems::without_output;
 pub use recording::now;
 pub use repetition::Repetition;
 pub use spec::{RunSpec, WorkloadSource, local_name};

@@ -254,7 +254,15 @@ fn by(install: &str) -> String {
     if install.trim_end().contains('\n') { String::new() } else { format!(": `{}`", install.trim_end()) }
 }
 
-/// What a program said, as the end of a message.
+/// What comes before the output of another program in a message.
+const OUTPUT: &str = "; it printed:";
+
+/// What a program printed, as the end of a message.
 pub(crate) fn said(text: &str) -> String {
-    if text.is_empty() { "; it printed nothing".to_owned() } else { format!("; it printed:\n{text}") }
+    if text.is_empty() { "; it printed nothing".to_owned() } else { format!("{OUTPUT}\n{text}") }
+}
+
+/// A message without the output of another program: its lines name hosts and addresses of one machine.
+pub fn without_output(message: &str) -> &str {
+    message.split(OUTPUT).next().unwrap_or_default()
 }

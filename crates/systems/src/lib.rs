@@ -38,6 +38,6 @@ pub mod tree;
 
 pub use cgroup::{CgroupFolders, CostSource};
 pub use definition::Definition;
-pub use error::SystemError;
+pub use error::{SystemError, without_output};
 pub use launch::{BackEndChoice, Endpoint, StartOptions, TlsFiles, start};
 pub use running::RunningSystem;

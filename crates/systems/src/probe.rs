@@ -163,7 +163,7 @@ fn command(definition: &Definition, words: &[String], values: &Values, within: D
     command.args(arguments.iter().map(|argument| values.fill(argument)));
     match run_to_end(command, within) {
         Ok((status, _)) if status.success() => Ok(()),
-        Ok((status, output)) => Err(format!("`{program}` failed ({status}); it said {}", shown(output.as_bytes()))),
+        Ok((status, output)) => Err(format!("`{program}` failed ({status}); it printed {}", shown(output.as_bytes()))),
         Err(error) => Err(error.to_string()),
     }
 }

@@ -248,7 +248,7 @@ fn an_image_that_is_not_here_is_named_with_the_command_that_fetches_it() {
     assert!(!engine.has_image(missing).unwrap());
     let error = engine.prepare("contained", missing, log.path(), None).unwrap_err().to_string();
     let start = format!(
-        "image `{missing}` is not here and could not be fetched: `{} pull {missing}` fetches it; it said:\n",
+        "image `{missing}` is not here and could not be fetched: `{} pull {missing}` fetches it; it printed:\n",
         engine.program.display()
     );
     assert!(error.starts_with(&start), "{error}");

@@ -20,9 +20,9 @@ const MARK: &str = "PUBMARK_TEST_MARK";
 /// Tells the program run by a test that it is the owner that will be killed.
 const OWNER: &str = "PUBMARK_TEST_OWNER";
 
-/// Two brokers with daemons, whose end is noted by a clean-up command in the folder of temporary files.
+/// Two brokers with daemons. Below an owner that will be killed, a clean-up command notes their end in the folder of temporary files.
 fn daemons() -> Definition {
-    let clean_up = "    clean_up: [{program: sh, arguments: [-c, \"echo {name} >> $TMPDIR/cleaned\"]}]\n";
+    let clean_up = "    clean_up: [{program: sh, arguments: [-c, \"[ -z \\\"$PUBMARK_TEST_OWNER\\\" ] || echo {name} >> $TMPDIR/cleaned\"]}]\n";
     script_with(DAEMONS, 20.0, 2.0, clean_up)
 }
 

@@ -150,7 +150,7 @@ fn a_command_is_judged_by_its_end_and_bounded_in_time() {
     assert_eq!(probe::run(&good, "words", &place, WITHIN), Ok(()));
     let bad = probed("{command: [sh, -c, 'echo no luck; exit 3']}");
     let error = probe::run(&bad, "words", &place, WITHIN).unwrap_err();
-    assert_eq!(error, "`sh` failed (exit status: 3); it said \"no luck\\n\"");
+    assert_eq!(error, "`sh` failed (exit status: 3); it printed \"no luck\\n\"");
     let begun = Instant::now();
     let slow = probed("{command: [sleep, '100']}");
     let error = probe::run(&slow, "words", &place, Duration::from_millis(300)).unwrap_err();

@@ -82,7 +82,7 @@ fn an_early_end_is_reported_with_the_end_of_the_log() {
     let error = begin(&script("echo before; echo wrong setting in line 3 >&2; exit 3", 10.0, 1.0)).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "`script` ended while it was starting (exit status: 3); it said:\nbefore\nwrong setting in line 3"
+        "`script` ended while it was starting (exit status: 3); it printed:\nbefore\nwrong setting in line 3"
     );
 }
 
@@ -112,7 +112,9 @@ fn a_round_trip_that_fails_at_first_is_tried_again() {
     assert_eq!(seen[3], *running.endpoint());
     assert!((20_000..32_768).contains(&running.endpoint().address.port()));
     let error = start(&script(LISTEN, 4.0, 1.0), &options("mqtt5"), &mut |_| Err("no echo".to_owned()));
-    assert!(error.unwrap_err().to_string().starts_with("`script` was not ready after 4 s: no echo; it said nothing"));
+    assert!(
+        error.unwrap_err().to_string().starts_with("`script` was not ready after 4 s: no echo; it printed nothing")
+    );
 }
 
 #[test]

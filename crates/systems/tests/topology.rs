@@ -142,7 +142,7 @@ fn one_broker_that_fails_takes_all_back() {
     })
     .unwrap_err()
     .to_string();
-    assert_eq!(error, "`trio` ended while it was starting (broker 2: exit status: 3); it said nothing");
+    assert_eq!(error, "`trio` ended while it was starting (broker 2: exit status: 3); it printed nothing");
     assert!(seen.iter().all(|address| comes_true(|| std::net::TcpStream::connect(address).is_err())));
 }
 

@@ -27,7 +27,7 @@ pub fn start(words: &[String], secrets: &[&str]) -> Result<(Running, Hello), Str
                 return Err(format!("before its hello it {how}{}", running.said(secrets)));
             }
             Found::Nothing if Instant::now() >= deadline => {
-                return Err(format!("it said no hello within {} s{}", HELLO_WITHIN.as_secs(), running.said(secrets)));
+                return Err(format!("it sent no hello within {} s{}", HELLO_WITHIN.as_secs(), running.said(secrets)));
             }
             Found::Nothing => std::thread::sleep(LOOK),
         }

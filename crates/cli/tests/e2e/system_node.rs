@@ -184,9 +184,9 @@ fn systems_are_compared_on_the_nodes_that_start_them() {
     }
 }
 
-/// The steady workload with sizes from a file, which is there.
+/// The steady workload with log-ins from a file, which is there.
 fn cluster_workload_with_a_file() -> String {
-    WORKLOAD.replace("payload: 100B", "payload: {sizes: {file: sizes.csv}}")
+    WORKLOAD.replace("payload: 100B", "payload: 100B, credentials: {file: log-ins.csv}")
 }
 
 #[test]
@@ -194,7 +194,8 @@ fn what_a_node_cannot_start_is_said() {
     let cluster = Cluster::new();
     let place = &cluster.place;
     let definition = concat!(env!("CARGO_MANIFEST_DIR"), "/../../systems/mosquitto.yaml");
-    place.write("sizes.csv", "100\n200\n");
+    let rows: String = (0..10).map(|number| format!("steady-{number},ann,secret\n")).collect();
+    place.write("log-ins.csv", format!("client_id,user,password\n{rows}"));
     place.write("files.yaml", cluster_workload_with_a_file());
     let files = place.call(&["run", "files.yaml", "--system-node", "far", "--dry-run"]);
     assert!(files.code() == 2 && words(&files).contains("names a file or a variable"), "{files:?}");

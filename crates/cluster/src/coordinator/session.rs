@@ -176,7 +176,7 @@ async fn listen(hub: &Hub, name: &str, mut inbound: Streaming<FromNode>, lanes: 
                 }
             }),
             Some(NodeMessage::Goodbye(why)) => return format!("it left: {}", short(why)),
-            Some(NodeMessage::Join(_)) | None => return "it said something that no node says".to_owned(),
+            Some(NodeMessage::Join(_)) | None => return "it sent a message that no node sends".to_owned(),
         }
     }
 }

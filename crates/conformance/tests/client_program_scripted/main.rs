@@ -297,7 +297,7 @@ fn what_a_program_prints_or_gives_as_a_reason_holds_no_password_and_no_control_c
 #[test]
 fn a_program_without_a_hello_is_given_up() {
     let error = hello_of(&words("no-hello", &[])).unwrap_err();
-    assert!(error.contains("it said no hello within 10 s"), "{error}");
+    assert!(error.contains("it sent no hello within 10 s"), "{error}");
 }
 
 fn is_alive(pid: i32) -> bool {
