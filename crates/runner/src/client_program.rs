@@ -169,7 +169,8 @@ mod tests {
                 .into();
             assert!(commands.iter().all(|own| *own == commands[0]), "{commands:?}");
         }
-        assert_eq!(names(&with("pahoo", Some("mosquitto"))), ["mqttjs", "paho"]);
+        assert_eq!(names(&with("pahoo", Some("mosquitto")), "mqtt5"), ["mqttjs", "paho"]);
+        assert_eq!(names(&with("pahoo", None), "nats"), [""; 0], "none of them speaks it");
         for name in Definition::names() {
             for client in Definition::load(name).unwrap().clients.keys() {
                 assert!(is_name(client) && words(&with(client, Some(name))).unwrap().is_some(), "{client} of {name}");

@@ -95,11 +95,6 @@ impl Liar {
         self.folder.path()
     }
 
-    /// Its process id.
-    pub fn pid(&self) -> i32 {
-        self.process.pid()
-    }
-
     /// pubmark's run against it, not yet started.
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(pubmark());
