@@ -68,7 +68,9 @@ fn a_group_in_a_process_of_its_own_does_the_same_and_has_a_cost_of_its_own() {
     let carried = |record: &Value, way: &str| record["cost"]["generator"][way].as_u64().expect("bytes");
     for way in ["sent_bytes", "received_bytes"] {
         assert!(carried(&all, way) > 600_000, "{way}: {}", all["cost"]["generator"]);
-        assert!(carried(&all, way).abs_diff(carried(&one, way)) < carried(&one, way) / 10, "{way}");
+        // A group that were left out would be missed by far more than what a busy machine shifts over the window's ends.
+        let (apart, together) = (carried(&all, way), carried(&one, way));
+        assert!(apart.abs_diff(together) < together / 4, "{way}: {apart} apart, {together} together");
     }
     assert!(costs.iter().all(|(_, usage)| usage["threads"].as_u64() >= Some(2)), "{costs:?}");
 }
