@@ -16,7 +16,7 @@ TEST_SYSTEMS := mochi nats zeromq zenoh
 SLOW_SYSTEMS := valkey rumqttd aedes artemis hivemq
 
 .DEFAULT_GOAL := help
-.PHONY: help run install image image-full bench bench-write bars build-tests test test-all test-kubernetes test-slurm test-arm64 test-tenth test-packages test-systems test-clients check check-beside check-format check-lints check-docs check-sizes check-licences check-ci crate-map reference
+.PHONY: help run install image image-full bench bench-write bars build-tests test test-all test-kubernetes test-slurm test-arm64 test-tenth test-packages test-systems test-clients check check-format check-lints check-docs check-sizes check-licences check-ci crate-map reference
 
 help: ## show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -116,12 +116,9 @@ bars: test-packages ## the statistical bars, as often as they say; on a quiet ma
 test-packages:
 	@sh .ci/install-packages $(TEST_PACKAGES)
 
-check: check-format check-lints check-beside ## formatting, lints, documentation, file sizes, licences, the scripts of .ci
+check: check-format check-lints check-docs check-sizes check-licences check-ci ## formatting, lints, documentation, file sizes, licences, the scripts of .ci
 	@echo
 	@echo "make check: ALL CHECKS PASSED"
-
-# What continuous integration runs beside the tests (.ci/run-tests).
-check-beside: check-docs check-sizes check-licences check-ci
 
 check-format:
 	$(CARGO) fmt --all -- --check

@@ -133,7 +133,9 @@ fn a_pause_breaks_no_connection_and_shows_in_the_latency() {
         "{}",
         record["latency"]["total"]["upper"]
     );
-    assert!((0.9..3.0).contains(&seconds(&record, "back_s")), "{}", fault(&record, 0));
+    // A message that is due late in the pause waits less than the limit, which a noisy machine raises.
+    let soonest_s = 0.9 - seconds(&record, "limit_us") / 1e6;
+    assert!((soonest_s..3.0).contains(&seconds(&record, "back_s")), "{}", fault(&record, 0));
     assert!(seconds(&record, "worst_us") > 500_000.0);
 }
 
