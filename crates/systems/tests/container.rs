@@ -272,6 +272,8 @@ fn what_a_killed_owner_left_is_removed_by_the_next_start() {
     let mut owner = Command::new(std::env::current_exe().unwrap())
         .args(["what_a_killed_owner_left_is_removed_by_the_next_start", "--exact"])
         .env("PUBMARK_TEST_NOTE", &note)
+        // What it cannot remove itself goes with this folder.
+        .env("TMPDIR", folder.path())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
