@@ -127,14 +127,13 @@ fn a_pause_breaks_no_connection_and_shows_in_the_latency() {
     assert_count_eq!([of_connections(&record, "lost"), connections(&record, "dropped")], [0, 0]);
     assert_eq!(fault(&record, 0)["connections"]["first_noticed_s"], Value::Null);
     assert_count_eq!(count(&record, "delivered"), count(&record, "offered"), "{}", record["delivery"]);
-    // Each device is due every 25 ms.
-    assert!(
-        record["latency"]["total"]["upper"]["max_us"].as_f64().unwrap() > 950_000.0,
-        "{}",
-        record["latency"]["total"]["upper"]
-    );
+    // Each device is due every 25 ms. On a busy machine a fault begins late, and the pause is shorter by that.
+    let paused_us = (seconds(&record, "ended_at_s") - seconds(&record, "done_at_s")) * 1e6;
+    let latency = &record["latency"]["total"]["upper"];
+    assert!(paused_us > 500_000.0, "{}", fault(&record, 0));
+    assert!(latency["max_us"].as_f64().unwrap() > paused_us - 50_000.0, "paused {paused_us} µs: {latency}");
     // A message that is due late in the pause waits less than the limit, which a noisy machine raises.
-    let soonest_s = 0.9 - seconds(&record, "limit_us") / 1e6;
+    let soonest_s = paused_us / 1e6 - 0.1 - seconds(&record, "limit_us") / 1e6;
     assert!((soonest_s..3.0).contains(&seconds(&record, "back_s")), "{}", fault(&record, 0));
     assert!(seconds(&record, "worst_us") > 500_000.0);
 }
