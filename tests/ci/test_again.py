@@ -71,7 +71,12 @@ class Again(unittest.TestCase):
         self.again(log)
         self.write("runs", "")
         self.again(log)
-        self.assertIn("it was 1 times before\n  before: ", self.read("unsteady"))
+        self.assertIn("it was 1 times before\n", self.read("unsteady"))
+        self.assertIn("\n  before: ", self.read("unsteady"))
+
+    def test_the_reason_of_the_failure_is_in_the_last_lines(self):
+        self.again(program("tests/e2e/main.rs", {"run::slow": TIME}))
+        self.assertIn("run.rs:7:5:\n  assertion failed: took < limit\n", self.read("unsteady"))
 
     def test_a_count_stands_in_whichever_file_it_failed(self):
         code, printed = self.again(program("tests/e2e/main.rs", {"run::slow": LOST}))

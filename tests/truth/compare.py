@@ -17,9 +17,9 @@ from collections import defaultdict
 from urllib.parse import unquote_to_bytes
 
 EVENTS = ["open", "subscribed", "unsubscribed", "received", "repeated", "discarded", "acked", "forwarded", "dropped",
-          "unwritten", "stalled", "closed"]
+          "unwritten", "written", "stalled", "closed"]
 FIELDS = {"open": 5, "subscribed": 5, "unsubscribed": 2, "received": 7, "repeated": 7, "discarded": 7, "acked": 4,
-          "forwarded": 9, "dropped": 3, "unwritten": 2, "stalled": 1, "closed": 3, "end": len(EVENTS)}
+          "forwarded": 9, "dropped": 3, "unwritten": 2, "written": 2, "stalled": 1, "closed": 3, "end": len(EVENTS)}
 LATE_AFTER_NS = 2_000_000_000
 # The broker's clock is read before the message is on its way, the reader's when it has come: whatever goes out so shortly before
 # the limit may be late for the one and not for the other.
@@ -136,6 +136,7 @@ class Books:
         self.highest = {}            # (client, publisher) -> highest sequence forwarded
         self.forwarded = {}          # (client, packet id) -> line of `received`, to recognise repetitions
         self.copies = {}             # lines of `acked` and `forwarded` that may turn out to be unwritten -> client
+        self.written = defaultdict(int)   # client -> the last such line that is surely in its socket
         self.matching = {}           # topic -> clients, until a session changes
         self.missing = {}            # topic -> clients that subscribe at other times, until a session changes
         self.count = defaultdict(int)
@@ -301,6 +302,13 @@ class Books:
 
     def on_unwritten(self, number, _time, client, line):
         demand(self.copies.get(int(line)) == text_of(client), number, "such a line was not written for this client")
+        demand(int(line) > self.written[text_of(client)], number, "this line is in the socket")
+
+    def on_written(self, number, _time, client, line):
+        client, line = text_of(client), int(line)
+        demand(self.copies.get(line) == client, number, "there is no such line for this client")
+        demand(line > self.written[client] and line not in self.unwritten, number, "a second time, or not at all")
+        self.written[client] = line
 
     def on_stalled(self, number, _time, lasting_ns):
         self.count["stalled_ns"] += int(lasting_ns)

@@ -74,12 +74,13 @@ def run_of_every_event():
         f"forwarded keep 22 a/x - 0 0 0 first {head(1, 4)}",              # 30: unwritten
         "acked pub 22 4 0",
         "acked pub 23 5 0",
+        "written pub 32",
         "stalled 1000",
         "unwritten keep 30",
         "closed keep cut 1",
-        f"received pub a/x 6 1 0 100 {head(1, 6)}",                       # 36
-        f"forwarded sub 36 a/x 7 1 0 0 first {head(1, 6)}",
-        "dropped keep 36 offline",
+        f"received pub a/x 6 1 0 100 {head(1, 6)}",                       # 37
+        f"forwarded sub 37 a/x 7 1 0 0 first {head(1, 6)}",
+        "dropped keep 37 offline",
         "closed pub cut 0",
         f"discarded pub a/x 7 1 0 100 {head(1, 7)}",
         "open keep 5 1 1 0",
@@ -134,7 +135,8 @@ class Compare(unittest.TestCase):
         self.assertIsNotNone(right)
         for index, (_, text) in enumerate(events):
             with self.subTest(line=index + 1, text=text):
-                self.assertNotEqual(self.figures_of(self.renumbered(events, index, 0)), right, "left out")
+                if not text.startswith("written"):  # It bounds times and no count, and the next one says more.
+                    self.assertNotEqual(self.figures_of(self.renumbered(events, index, 0)), right, "left out")
                 self.assertNotEqual(self.figures_of(self.renumbered(events, index, 2)), right, "doubled")
 
     def renumbered(self, events, index, times):
@@ -144,7 +146,7 @@ class Compare(unittest.TestCase):
         result = []
         for time_ns, text in moved:
             fields = text.split()
-            if fields[0] in ("acked", "forwarded", "dropped", "unwritten") and int(fields[2]) > index + 1:
+            if fields[0] in ("acked", "forwarded", "dropped", "unwritten", "written") and int(fields[2]) > index + 1:
                 fields[2] = str(int(fields[2]) + shift)
             result.append((time_ns, " ".join(fields)))
         return result

@@ -43,6 +43,7 @@ impl Liar {
             return;
         }
         peer.phase = Phase::Cut { until_ns: 0 };
+        peer.accepted = None;
         let unwritten: Vec<u64> = peer.marks.drain(..).map(|(_, line)| line).collect();
         for line in unwritten {
             self.journal.line(Event::Unwritten).text(&peer.client).number(line).end();

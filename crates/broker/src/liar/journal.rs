@@ -16,6 +16,7 @@
 //! | `forwarded` | client, line of `received`, topic, packet id, QoS, retain 0/1, dup 0/1, why, first 24 payload bytes |
 //! | `dropped` | client that did not get it, line of `received`, why |
 //! | `unwritten` | client, line of `acked` or `forwarded` that never reached the socket |
+//! | `written` | client, line of the last `acked` or `forwarded` of its connection whose bytes are all in the socket, as all before it |
 //! | `stalled` | ns |
 //! | `closed` | client, why, filters that its session had |
 //! | `end` | number of lines of each event before it, in the order of this table |
@@ -44,13 +45,14 @@ pub(crate) enum Event {
     Forwarded,
     Dropped,
     Unwritten,
+    Written,
     Stalled,
     Closed,
     End,
 }
 
 /// Names in the order of [`Event`].
-const NAMES: [&str; 13] = [
+const NAMES: [&str; 14] = [
     "open",
     "subscribed",
     "unsubscribed",
@@ -61,6 +63,7 @@ const NAMES: [&str; 13] = [
     "forwarded",
     "dropped",
     "unwritten",
+    "written",
     "stalled",
     "closed",
     "end",
@@ -290,7 +293,7 @@ mod tests {
         let fields: Vec<&str> = lines[0].split(' ').collect();
         assert_eq!((fields[0], &fields[2..5]), ("1", &["closed", "a%20b%25\u{e9}", "cut"][..]));
         assert!(lines[1].contains(&format!(" closed % - {} ", "b1".repeat(HEAD_BYTES))));
-        assert!(lines[2].contains(" end 0 0 0 0 0 0 0 0 0 0 0 2 "));
+        assert!(lines[2].contains(" end 0 0 0 0 0 0 0 0 0 0 0 0 2 "));
         let mut sum = Adler32::new();
         let (before, last) = text.trim_end().rsplit_once(' ').unwrap();
         sum.add(before.as_bytes());

@@ -199,6 +199,7 @@ impl Liar {
                 version: Version::V311,
                 appended_bytes: 0,
                 marks: Default::default(),
+                accepted: None,
                 is_dirty: false,
             });
             self.poll.add(descriptor, key)?;
@@ -274,7 +275,14 @@ impl Liar {
         let result = peer.connection.flush(&self.poll, key);
         let written = peer.appended_bytes - peer.connection.pending_bytes() as u64;
         while peer.marks.front().is_some_and(|(end, _)| *end <= written) {
-            peer.marks.pop_front();
+            peer.accepted = peer.marks.pop_front().map(|(_, line)| line);
+        }
+        // TLS may hold what it accepted. A socket that is full delays the line: it is an upper bound of the time.
+        if result.is_ok()
+            && !peer.connection.is_blocked()
+            && let Some(line) = peer.accepted.take()
+        {
+            self.journal.line(Event::Written).text(&peer.client).number(line).end();
         }
         if result.is_err() {
             self.remove(key, "error");

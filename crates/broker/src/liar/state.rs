@@ -33,6 +33,8 @@ pub(super) struct Peer {
     pub(super) appended_bytes: u64,
     /// Offsets in these bytes at which packets end, with their journal lines; removed when they were written.
     pub(super) marks: VecDeque<(u64, u64)>,
+    /// The last of these lines whose packet the connection accepted, until the socket has all of it.
+    pub(super) accepted: Option<u64>,
     pub(super) is_dirty: bool,
 }
 

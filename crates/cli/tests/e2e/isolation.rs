@@ -92,9 +92,10 @@ fn a_group_apart_is_behind_its_link() {
     let rows = record["tables"]["by_type"].as_array().unwrap();
     for (name, least_us) in [("quiet", 40_000.0), ("busy", 5_000.0)] {
         let row = rows.iter().find(|row| row["name"] == name).unwrap_or_else(|| panic!("no {name} in {rows:?}"));
-        // The quickest message shows the link; a busy machine adds to the few of the quiet group as it likes.
-        let min_us = row["latency"]["upper"]["min_us"].as_f64().expect("the smallest");
-        assert!((least_us..least_us + 30_000.0).contains(&min_us), "{name}: {min_us}");
+        // The quickest message shows the link once: at least in the upper bound, and not twice in the lower one, which leaves out
+        // how late a busy machine let our threads run.
+        let min_us = |bound: &str| row["latency"][bound]["min_us"].as_f64().expect("the smallest");
+        assert!(min_us("upper") >= least_us && min_us("lower") < least_us + 30_000.0, "{name}: {}", row["latency"]);
     }
 }
 
