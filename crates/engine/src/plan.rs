@@ -125,10 +125,14 @@ pub const ATTEMPT_LIMIT: Duration = Duration::from_secs(10);
 /// stopped): limits of time that passed meanwhile say nothing of the system.
 pub const STALL: Duration = Duration::from_millis(500);
 
-/// A shard that receives looks at its sockets at least this often. What it finds then was not there at the look before, so
-/// lateness in reading is known to two of these even where a system that stood still sends many messages at once, of which
-/// only the last has a stamp of its own. What it costs: docs/explanation/generator-health.md.
+/// A shard that receives checks its sockets at least this often while messages are on their way. What it finds was not there at
+/// the check before, so receive lateness is known to two of these even where a system that paused sends many messages at once, of
+/// which only the last has a stamp of its own. What it costs: docs/explanation/generator-health.md.
 pub const READER_BEAT: Duration = Duration::from_millis(1);
+
+/// The same while no message is on its way: how long it takes until a shard notices that another one has sent something that does
+/// not arrive.
+pub const IDLE_READER_BEAT: Duration = Duration::from_millis(5);
 
 /// Deliveries of followed messages that a shard notes at most: 40 B each.
 pub const FOLLOWED_LIMIT: usize = 400_000;
