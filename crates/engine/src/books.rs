@@ -26,7 +26,7 @@ pub struct GroupBooks {
     pub delivery: Delivery,
     /// Due times at which its devices were planned online.
     pub planned_online: u64,
-    /// Of the sent messages, those that were taken for unsent and that a subscriber received.
+    /// Sent messages that the publisher counted as unsent and that a subscriber received.
     pub arrived_unsent: u64,
 }
 
@@ -142,7 +142,7 @@ pub(crate) fn add(total: &mut Delivery, part: &Delivery) {
     total.delivered_after_refusal += part.delivered_after_refusal;
 }
 
-/// Of the messages that publishers take for unsent, those that a subscriber received.
+/// Of the messages that publishers count as unsent, those that a subscriber received.
 fn arrived_anyway(publishers: &[PublisherBook], received: &[Received<'_>]) -> HashMap<u32, HashSet<u32>> {
     let doubtful: HashMap<u32, &PublisherBook> = publishers
         .iter()
@@ -223,7 +223,7 @@ impl<'a> Exempt<'a> {
         let in_absence = intersection(&missing, apart.absent);
         let exempt_absent = self.all.iter().filter(|number| holds(&in_absence, **number)).count() as u64;
         let absent = absences::count(&in_absence) - exempt_absent;
-        // What the system's filter removed, and what it passed although the predicate does not hold.
+        // Messages that the system's filter removed, and messages that it passed although the predicate does not hold.
         let kept_back = intersection(&missing, apart.unmatched);
         let is_kept_back = |number: &&u32| holds(&kept_back, **number) && !holds(&in_absence, **number);
         let exempt_kept_back = self.all.iter().filter(is_kept_back).count() as u64;

@@ -134,7 +134,7 @@ pub const STALL: Duration = Duration::from_millis(500);
 /// messages at once, of which only the last has a kernel timestamp. The cost: docs/explanation/generator-health.md.
 pub const READER_BEAT: Duration = Duration::from_millis(1);
 
-/// Deliveries of followed messages that a shard records at most: 40 B each.
+/// Largest number of deliveries of followed messages that a shard records: 48 B each.
 pub const FOLLOWED_LIMIT: usize = 400_000;
 
 /// First and longest pause before a reconnect; each failure doubles the pause.

@@ -37,7 +37,7 @@ const PREPARE_LOOK: Duration = Duration::from_millis(1);
 /// Once everything has arrived, wait this much longer for duplicates.
 const SETTLE: Duration = Duration::from_millis(300);
 
-/// The phases of a run.
+/// A phase of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// Subscribers connect and subscribe.

@@ -46,7 +46,7 @@ use crate::shared_connections::SharedConnections;
 use crate::shares::{self, IsolationDomains, NodeOfClient, Share, Side};
 use crate::transform::{PublisherSteps, Undoing};
 
-/// First levels of the topics on which replies arrive; the requester's client identifier is the last level.
+/// First levels of the topics on which replies arrive; the requester's client identifier follows.
 const REPLIES: &str = "pubmark/answers";
 
 /// Number of the random stream for the pauses before a shard reconnects. No device uses this stream.
@@ -111,8 +111,8 @@ pub fn online_at_start(plan: &RunPlan) -> u64 {
     SharedConnections::new(&plan.workload, &plan.fleet).sending().filter(online).count() as u64
 }
 
-/// By publisher that reacts: numbers of the publishers that trigger it. If both twins of a device are measured, both
-/// are included.
+/// By publisher that reacts, only the twin for measured roots: numbers of the publishers that trigger it, both twins of
+/// each.
 fn triggers(plan: &RunPlan) -> HashMap<u32, Vec<u32>> {
     let mut triggers: HashMap<u32, Vec<u32>> = HashMap::new();
     for link in plan.fleet.links() {
@@ -124,8 +124,8 @@ fn triggers(plan: &RunPlan) -> HashMap<u32, Vec<u32>> {
 }
 
 /// The shards of a run for which `is_wanted` holds, in order of their index: first those of publishers, then those of
-/// subscribers. Other shards are not computed, unless a fault selects from all connections. Each of a thousand nodes
-/// then computes a thousandth of the fleet.
+/// subscribers. Other shards are not computed, so that each of a thousand nodes computes only a thousandth of the
+/// fleet. The exception is a fault that selects from all connections: then all shards are computed.
 pub fn shards(plan: &RunPlan, progress: &Arc<Progress>, is_wanted: impl Fn(usize) -> bool) -> Vec<Setup> {
     let streams = plan.fleet.streams(&plan.workload);
     let audiences = plan.fleet.audiences(&plan.workload);

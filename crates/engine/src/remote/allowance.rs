@@ -14,7 +14,7 @@ const FAULTS: u64 = 64 << 20;
 const CLIENT: u64 = 512;
 /// State of a stream: its window and its position, bytes.
 const STREAM: u64 = 256;
-/// Record of an exceptional message, bytes: refused, or the first of its epoch and of its segment.
+/// Largest record of one message, bytes: as refused, and as the first of its epoch and of its segment.
 const MESSAGE: u64 = 32;
 
 /// Largest number of bytes that a worker process with `shards` shards of a run may send: several times what it needs,

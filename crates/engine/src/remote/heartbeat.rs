@@ -18,8 +18,8 @@ const BEAT: Duration = Duration::from_millis(250);
 pub const SILENCE_LIMIT: Duration = Duration::from_secs(3);
 /// Longest wait for the first heartbeat, while the program is loaded and receives its order.
 pub const START_LIMIT: Duration = Duration::from_secs(10);
-/// Longest interval between two checks that counts as silence. A watcher that checks less often was itself kept from
-/// running, and the watched process may have been as well.
+/// Largest part of the interval between two checks that counts as silence. A watcher that checks less often was itself
+/// prevented from running, and the watched process may have been as well.
 const LONGEST_GAP: Duration = Duration::from_millis(500);
 
 /// Increments the heartbeat of this process, in the entry of one of its shards, as long as another owner of `progress`

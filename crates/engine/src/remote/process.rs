@@ -225,7 +225,7 @@ impl Process {
         loop {
             match child.try_wait() {
                 Ok(Some(status)) => return format!(" ({status})"),
-                // The kernel closes its sockets before others can wait for it.
+                // The kernel closes the sockets of a process before its exit status is available.
                 Ok(None) if Instant::now() < until => thread::sleep(Duration::from_millis(1)),
                 _ => return String::new(),
             }
@@ -287,7 +287,7 @@ fn listen(mut from: UnixStream, heard: &mut ReceiveLimits, letters: &Sender<From
             }
             Ok(Some(message)) => message,
             Ok(None) => break,
-            // The process ended while data of ours was unread: unix(7).
+            // The process ended while data sent to it was unread: unix(7).
             Err(error) if error.kind() == io::ErrorKind::ConnectionReset => break,
             Err(error) => FromWorker::Failed(format!("its message could not be read: {error}")),
         };

@@ -161,7 +161,7 @@ impl Publisher {
         })
     }
 
-    /// Is the system the only reason why it might not send one more message?
+    /// May it send one more message, unless the system prevents it?
     pub fn may_send(&self) -> bool {
         // The largest sequence number is never used, because it has no successor.
         self.next_sequence < u32::MAX && self.requester.as_ref().is_none_or(|requester| requester.has_room())
