@@ -1,7 +1,7 @@
-//! Which of a publisher's messages fell into an absence of a subscription.
+//! Determines which of a publisher's messages were sent during an absence of a subscription.
 //!
-//! A stream is absent while the system holds none of the filters that match its topic: a refused filter takes nothing from a
-//! message that another one of the same subscription matches.
+//! A stream is absent while the system holds none of the filters that match its topic. A refused filter has no effect
+//! on a message that another filter of the same subscription matches.
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -12,13 +12,13 @@ use pubmark_model::topic::TopicFilter;
 use crate::plan::RunPlan;
 use crate::shard_outcome::{Absence, PublisherBook, StreamRow};
 
-/// Which filters of an audience's subscription match a publisher's topic, by (audience, publisher).
+/// The filters of an audience's subscription that match a publisher's topic, by (audience, publisher).
 pub type Matching<'a> = dyn Fn(u32, u32) -> Vec<u16> + 'a;
 
-/// What the topics and filters of a plan say. Worked out at the first question: most runs have no absence.
+/// The filters of a plan that match its topics. Computed at the first call, because most runs have no absence.
 pub fn matching(plan: &RunPlan) -> impl Fn(u32, u32) -> Vec<u16> + '_ {
     let sessions = plan.subscribe_at.sessions_per_subscriber().max(1) as u32;
-    // By audience: its first member, in whose order they are numbered.
+    // By audience: its first member. Audiences are numbered in the order of their first members.
     let members: OnceCell<Vec<usize>> = OnceCell::new();
     move |audience, publisher| {
         let members = members.get_or_init(|| {
@@ -54,7 +54,7 @@ impl<'a> Absences<'a> {
         Absences { by_audience, matching }
     }
 
-    /// The publisher's sequence numbers that were handed over in absences of a stream: ascending ranges that do not touch.
+    /// The publisher's sequence numbers that were sent during absences of a stream, as ascending, non-adjacent ranges.
     pub fn of(&self, stream: &StreamRow, book: &PublisherBook) -> Vec<Range> {
         let Some(absences) = self.by_audience.get(&stream.subscriber) else { return vec![] };
         let filters = (self.matching)(stream.subscriber, stream.publisher);
@@ -67,7 +67,7 @@ impl<'a> Absences<'a> {
     }
 }
 
-/// Sorts ranges and joins those that overlap or touch.
+/// Sorts ranges and joins those that overlap or are adjacent.
 fn merged(mut ranges: Vec<Range>) -> Vec<Range> {
     ranges.sort_unstable_by_key(|range| range.first);
     let mut joined: Vec<Range> = Vec::with_capacity(ranges.len());
@@ -80,7 +80,7 @@ fn merged(mut ranges: Vec<Range>) -> Vec<Range> {
     joined
 }
 
-/// The numbers that lie in a range of both lists; each list ascending, without overlaps.
+/// The numbers that are in a range of both lists. Each list must be ascending, without overlaps.
 pub fn intersection(one: &[Range], other: &[Range]) -> Vec<Range> {
     let (mut left, mut right, mut found) = (0, 0, Vec::new());
     while let (Some(a), Some(b)) = (one.get(left), other.get(right)) {
@@ -96,13 +96,13 @@ pub fn intersection(one: &[Range], other: &[Range]) -> Vec<Range> {
     found
 }
 
-/// Does a number lie in one of these ranges? Ascending, without overlaps.
+/// Is a number in one of these ranges? The ranges must be ascending, without overlaps.
 pub fn holds(ranges: &[Range], number: u32) -> bool {
     let index = ranges.partition_point(|range| range.last < number);
     ranges.get(index).is_some_and(|range| range.first <= number)
 }
 
-/// Numbers in all of these ranges, which do not overlap.
+/// How many numbers these ranges contain. The ranges must not overlap.
 pub fn count(ranges: &[Range]) -> u64 {
     ranges.iter().map(|range| range.count()).sum()
 }

@@ -1,20 +1,22 @@
-//! How far each publisher of this process has come, so that a delivery that nobody sent is recognised when it arrives.
+//! How far each publisher of this process has sent, so that a delivery of a message that was never sent is recognised
+//! when it arrives.
 //!
-//! A sender announces a sequence number before it hands the message over, so whoever receives the message finds it announced,
-//! whichever thread or library carried it. Publishers of other processes are unknown here; their streams are checked when the
-//! account is closed ([`crate::books`]).
+//! A sender announces a sequence number before it passes the message to the adapter. A receiver therefore always finds
+//! the message announced, whichever thread or library carried it. Publishers of other processes are unknown here; their
+//! streams are checked when the message accounting is completed ([`crate::books`]).
 
 use std::sync::atomic::{
     AtomicU32,
     Ordering::{Acquire, Release},
 };
 
-/// By publisher of the fleet: the sequence number after the highest that was announced; 0 where the publisher runs in another process.
+/// By publisher of the fleet: the sequence number after the highest that was announced; 0 if the publisher runs in
+/// another process.
 #[derive(Debug)]
 pub struct Announced(Box<[AtomicU32]>);
 
 impl Announced {
-    /// For a fleet of this many publishers, none of which runs in this process yet.
+    /// For a fleet of this many publishers, none of which is known to run in this process yet.
     pub fn new(publishers: usize) -> Announced {
         Announced((0..publishers).map(|_| AtomicU32::new(0)).collect())
     }
@@ -24,7 +26,7 @@ impl Announced {
         self.store(publisher, 1);
     }
 
-    /// The publisher is about to hand this message over.
+    /// The publisher is about to pass this message to the adapter.
     #[inline]
     pub fn announce(&self, publisher: u32, sequence: u32) {
         self.store(publisher, sequence.saturating_add(1));
@@ -37,7 +39,7 @@ impl Announced {
         }
     }
 
-    /// First sequence number that the publisher has not announced; `None` where that is not known in this process.
+    /// First sequence number that the publisher has not announced; `None` if that is unknown in this process.
     #[inline]
     pub fn next(&self, publisher: u32) -> Option<u32> {
         match self.0.get(publisher as usize)?.load(Acquire) {

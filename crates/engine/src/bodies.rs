@@ -1,4 +1,4 @@
-//! What fills the payloads of a run.
+//! The contents of a run's payloads.
 
 use std::sync::Arc;
 
@@ -9,13 +9,14 @@ use pubmark_model::workload::DeviceGroup;
 use pubmark_protocol::body::Body;
 use pubmark_protocol::transform::{ShardTransformer, TransformedBody};
 
-/// Bytes that fill payloads: as large as the largest payload's need for not repeating within a message of usual size.
+/// Size of the pool of bytes that payloads are taken from: large enough that a message of usual size contains no part
+/// of the pool twice.
 const POOL_BYTES: usize = 1 << 20;
 
-/// Words that fill text payloads: about 64 KB.
+/// Number of words in text payloads: about 64 KB.
 const TEXT_WORDS: u64 = 13_000;
 
-/// Draws of this run that no device makes.
+/// Numbers of random streams of this run that no device uses.
 mod purpose {
     pub const BODY: u64 = 0x0b0d;
     pub const TEXT: u64 = 0x07e7;
@@ -38,20 +39,20 @@ fn text_pool(seed: u64) -> Arc<[u8]> {
     words.flat_map(|word| word.bytes().chain([b' '])).collect()
 }
 
-/// The bodies of all groups.
+/// The payload bodies of all groups.
 pub struct Bodies {
     seed: u64,
-    /// Words that fill text payloads.
+    /// The text of text payloads.
     text: Arc<[u8]>,
 }
 
 impl Bodies {
-    /// Those of a run.
+    /// The bodies of a run.
     pub fn new(seed: u64) -> Bodies {
         Bodies { seed, text: text_pool(seed) }
     }
 
-    /// A device's before any steps. The random pool is every shard's own default.
+    /// A device's body before any steps; `None` for the random pool, which every shard uses by default.
     pub fn plain(&self, body: &payload::Body, device: &Device) -> Option<Body> {
         match body {
             payload::Body::Random => None,
@@ -63,7 +64,8 @@ impl Bodies {
         }
     }
 
-    /// A device's behind the steps of its group; `None` where there are none. `pool` is the shard's random pool.
+    /// A device's body after the steps of its group; `None` if the group has no steps. `pool` is the shard's random
+    /// pool.
     pub fn transformed(
         &self,
         group: &DeviceGroup,

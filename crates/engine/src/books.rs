@@ -1,7 +1,9 @@
-//! Closes the books: what publishers say they did against what subscriptions had, message by message.
+//! Completes the message accounting: compares the messages that publishers sent with those that subscriptions received,
+//! message by message.
 //!
-//! Sequence numbers are used without gaps, so a stream's missing numbers are found as ranges; each is then judged: never
-//! left us (broken, stuck), refused, sent into an absence, unknown, or lost.
+//! Sequence numbers are used without gaps, so a stream's missing numbers are found as ranges. Each missing message is
+//! then put into one category: never written completely (broken, stuck), refused, sent during an absence, unknown, or
+//! lost.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -15,44 +17,45 @@ use crate::message_log::Missing;
 use crate::pairs::Pairs;
 use crate::shard_outcome::{PublisherBook, StreamRow};
 
-/// The books of one device group.
+/// The message accounting of one device group.
 #[derive(Clone, Debug, Default)]
 pub struct GroupBooks {
     /// Its devices.
     pub devices: u64,
-    /// Its part of the books; the counters of copies and order are filled in by the caller.
+    /// Its part of the accounting; the caller sets the counters of duplicates and order.
     pub delivery: Delivery,
-    /// Dues at which its devices were planned online.
+    /// Due times at which its devices were planned online.
     pub planned_online: u64,
-    /// Of the sent, messages that we held for never sent and that somebody received.
+    /// Sent messages that the publisher counted as unsent and that a subscriber received.
     pub arrived_unsent: u64,
 }
 
-/// The closed books.
+/// The completed message accounting.
 #[derive(Clone, Debug, Default)]
 pub struct Books {
-    /// The run's; the counters of copies and order are filled in by the caller.
+    /// The accounting of the run; the caller sets the counters of duplicates and order.
     pub delivery: Delivery,
     /// By group index.
     pub groups: Vec<GroupBooks>,
-    /// Messages larger than the system takes.
+    /// Messages larger than the system accepts.
     pub too_large: u64,
-    /// Sizes raised to the header's.
+    /// Payload sizes raised to the size of the header.
     pub sizes_raised: u64,
-    /// Deliveries of messages that their publishers never sent, found out only now, as their publishers ran in other processes.
+    /// Deliveries of messages that their publishers never sent. They are detected only here if the publishers ran in
+    /// other processes.
     pub never_sent: u64,
-    /// By nodes, in a run on several.
+    /// By pair of nodes, in a run on several nodes.
     pub by_nodes: ByNodes,
-    /// Writer–reader pairs that had nothing, likewise.
+    /// Writer–reader pairs without any delivery, likewise.
     pub silent_by_nodes: BTreeMap<(u16, u16), u64>,
-    /// Did every writer–reader pair meet?
+    /// Did every writer–reader pair have a delivery?
     pub pairs: Pairs,
 }
 
-/// The part of the books between two nodes, by (senders' node, receivers' node).
+/// The part of the accounting between two nodes, by (senders' node, receivers' node).
 pub type ByNodes = BTreeMap<(u16, u16), Delivery>;
 
-/// One side of the merge: a shard's ledger with what its streams are.
+/// The receivers' side of one shard: its ledger with the publisher and audience of its streams.
 pub struct Received<'a> {
     /// Node of the shard.
     pub node: u16,
@@ -60,23 +63,24 @@ pub struct Received<'a> {
     pub ledger: &'a Ledger,
     /// Streams.
     pub streams: &'a [StreamRow],
-    /// Times in which the system did not hold them.
+    /// Periods in which the system did not hold their subscriptions.
     pub absences: Absences<'a>,
 }
 
-/// A publisher's numbers that no subscription can expect.
+/// The sequence numbers of a publisher that no subscription can expect.
 struct Exempt<'a> {
     book: &'a PublisherBook,
-    /// Refused; broken or stuck, and indeed delivered to nobody.
+    /// Refused, or broken or stuck and delivered to no subscriber.
     all: HashSet<u32>,
     refused: HashSet<u32>,
     unanswered: HashSet<u32>,
-    /// Broken and stuck messages that somebody received: they were sent after all.
+    /// Broken and stuck messages that a subscriber received: they were sent in spite of their state.
     broken_arrived: u64,
     stuck_arrived: u64,
 }
 
-/// Closes the books over all shards. `nodes` has the node of each publisher of the fleet, in a run on several.
+/// Completes the accounting over all shards. `nodes` has the node of each publisher of the fleet, in a run on several
+/// nodes.
 pub fn close(publishers: &[PublisherBook], received: &[Received<'_>], groups: usize, nodes: Option<&[u16]>) -> Books {
     let mut books = Books { groups: vec![GroupBooks::default(); groups], ..Books::default() };
     let arrived = arrived_anyway(publishers, received);
@@ -120,7 +124,7 @@ pub fn close(publishers: &[PublisherBook], received: &[Received<'_>], groups: us
     books
 }
 
-/// Adds the part of the books that is closed here.
+/// Adds those counters of the accounting that this module sets.
 pub(crate) fn add(total: &mut Delivery, part: &Delivery) {
     total.offered += part.offered;
     total.sent += part.sent;
@@ -138,7 +142,7 @@ pub(crate) fn add(total: &mut Delivery, part: &Delivery) {
     total.delivered_after_refusal += part.delivered_after_refusal;
 }
 
-/// Of the messages that publishers hold for never sent, those that somebody received.
+/// Of the messages that publishers count as unsent, those that a subscriber received.
 fn arrived_anyway(publishers: &[PublisherBook], received: &[Received<'_>]) -> HashMap<u32, HashSet<u32>> {
     let doubtful: HashMap<u32, &PublisherBook> = publishers
         .iter()
@@ -176,7 +180,7 @@ impl<'a> Exempt<'a> {
         }
     }
 
-    /// Enters the publisher's side of the books.
+    /// Adds the publisher's side of the accounting.
     fn enter(&self, delivery: &mut Delivery) {
         let book = self.book;
         let refused_later = book.refused.len() as u64;
@@ -188,26 +192,26 @@ impl<'a> Exempt<'a> {
         delivery.sent += (book.written + self.broken_arrived + self.stuck_arrived).saturating_sub(refused_later);
     }
 
-    /// Did something of one stream arrive in the warm-up?
+    /// Did a message of this stream arrive in the warm-up?
     fn was_delivered_before(&self, ledger: &Ledger, stream: u32) -> bool {
         let before = u64::from(self.book.first_measured.saturating_sub(1));
         let missing = || ledger.missing(stream, 1, self.book.first_measured - 1);
         before > 0 && missing().iter().map(|range| range.count()).sum::<u64>() < before
     }
 
-    /// Judges every measured number of one stream.
+    /// Categorises every measured sequence number of one stream.
     fn judge(&self, ledger: &Ledger, stream: u32, apart: &Apart<'_>, delivery: &mut Delivery) {
         let all = Range { first: self.book.first_measured, last: self.book.last };
         self.judge_within(ledger, stream, apart, all, delivery);
-        // Past the ledger's cap: it is not known which these were.
+        // Beyond the ledger's capacity it is unknown which numbers arrived.
         let forgotten = ledger.forgotten(stream).min(delivery.delivered);
         delivery.delivered -= forgotten;
         delivery.lost += forgotten;
     }
 
-    /// Judges the measured numbers of one stream that lie in a range. Every number gets one outcome: sets of numbers are told apart
-    /// and counted, so that no count can exceed what it is part of. *Expected* is counted by itself and checked against its parts
-    /// (V08).
+    /// Categorises the measured sequence numbers of one stream within a range. Every number gets one outcome: disjoint
+    /// sets of numbers are counted, so that no count can exceed its total. *Expected* is counted independently and
+    /// checked against its parts (V08).
     fn judge_within(&self, ledger: &Ledger, stream: u32, apart: &Apart<'_>, within: Range, delivery: &mut Delivery) {
         let missing = ledger.missing(stream, within.first, within.last);
         let missing_count = absences::count(&missing);
@@ -219,7 +223,7 @@ impl<'a> Exempt<'a> {
         let in_absence = intersection(&missing, apart.absent);
         let exempt_absent = self.all.iter().filter(|number| holds(&in_absence, **number)).count() as u64;
         let absent = absences::count(&in_absence) - exempt_absent;
-        // What the system's filter kept back, and what it let through though the predicate does not hold.
+        // Messages that the system's filter removed, and messages that it passed although the predicate does not hold.
         let kept_back = intersection(&missing, apart.unmatched);
         let is_kept_back = |number: &&u32| holds(&kept_back, **number) && !holds(&in_absence, **number);
         let exempt_kept_back = self.all.iter().filter(is_kept_back).count() as u64;
@@ -248,15 +252,15 @@ impl<'a> Exempt<'a> {
     }
 }
 
-/// Numbers of a stream that nobody expects.
+/// Sequence numbers of a stream that are not expected.
 struct Apart<'a> {
-    /// They were handed over in an absence.
+    /// Sent during an absence.
     absent: &'a [Range],
-    /// The predicate that the system filters by does not hold.
+    /// The predicate that the system filters by does not hold for them.
     unmatched: &'a [Range],
 }
 
-/// All publishers' sides against all that was received, stream by stream.
+/// All publishers' sides compared with everything that was received, stream by stream.
 pub(crate) struct Judged<'a> {
     exempt: HashMap<u32, Exempt<'a>>,
     received: &'a [Received<'a>],
@@ -264,9 +268,9 @@ pub(crate) struct Judged<'a> {
 
 /// A stream with measured messages.
 pub(crate) struct JudgedStream<'a> {
-    /// Whose it is.
+    /// Publisher and audience of the stream.
     pub row: &'a StreamRow,
-    /// Its publisher's side.
+    /// The publisher's side.
     pub book: &'a PublisherBook,
     exempt: &'a Exempt<'a>,
     ledger: &'a Ledger,
@@ -275,14 +279,15 @@ pub(crate) struct JudgedStream<'a> {
 }
 
 impl<'a> Judged<'a> {
-    /// Sets both sides against each other.
+    /// Prepares the comparison of both sides.
     pub fn new(publishers: &'a [PublisherBook], received: &'a [Received<'a>]) -> Judged<'a> {
         let arrived = arrived_anyway(publishers, received);
         let row = |book: &'a PublisherBook| (book.publisher, Exempt::new(book, arrived.get(&book.publisher)));
         Judged { exempt: publishers.iter().map(row).collect(), received }
     }
 
-    /// Messages that nobody could expect, by publisher and sequence number: refused, or never written wholly and received by nobody.
+    /// Messages that no subscription could expect, by publisher and sequence number: refused, or not written completely
+    /// and received by no subscriber.
     pub fn exempt(&self) -> impl Iterator<Item = (u32, u32, Missing)> {
         self.exempt.values().flat_map(|row| {
             row.all.iter().map(|number| {
@@ -296,7 +301,7 @@ impl<'a> Judged<'a> {
         })
     }
 
-    /// The streams.
+    /// The streams with measured messages.
     pub fn streams(&self) -> impl Iterator<Item = JudgedStream<'_>> {
         self.received.iter().flat_map(move |side| {
             side.streams.iter().filter_map(move |row| {
@@ -310,28 +315,29 @@ impl<'a> Judged<'a> {
 }
 
 impl JudgedStream<'_> {
-    /// Judges its numbers in a range, which are measured.
+    /// Categorises the stream's sequence numbers within a range, all of which are measured.
     pub fn judge(&self, within: Range, delivery: &mut Delivery) {
         let apart = Apart { absent: &self.absent, unmatched: &self.unmatched.ranges };
         self.exempt.judge_within(self.ledger, self.row.stream, &apart, within, delivery);
     }
 
-    /// Its measured numbers.
+    /// The stream's measured sequence numbers.
     pub fn measured(&self) -> Range {
         Range { first: self.book.first_measured, last: self.book.last }
     }
 
-    /// Of these, the ranges that did not arrive.
+    /// Ranges of the measured sequence numbers that did not arrive.
     pub fn missing_ranges(&self) -> Vec<Range> {
         self.ledger.missing(self.row.stream, self.book.first_measured, self.book.last)
     }
 
-    /// Is it not known of each number whether it arrived?
+    /// Is it unknown for some numbers whether they arrived?
     pub fn is_approximate(&self) -> bool {
         self.ledger.is_approximate()
     }
 
-    /// Its measured numbers that were sent and did not arrive, as [`JudgedStream::judge`] counts them.
+    /// The stream's measured sequence numbers that were sent and did not arrive, with the outcomes that
+    /// [`JudgedStream::judge`] counts.
     pub fn missing(&self) -> impl Iterator<Item = (u32, Missing)> {
         let exempt = self.exempt;
         let numbers = self.missing_ranges().into_iter().flat_map(|range| range.first..=range.last);
@@ -477,7 +483,7 @@ mod tests {
         assert_eq!(books.groups[0].arrived_unsent, 2);
     }
 
-    /// The whole books of one publisher's ten messages over several shards.
+    /// The message accounting of one publisher's ten messages over several shards.
     fn over_shards(ledgers: &[Ledger]) -> Books {
         let streams = [row(0, 0)];
         let none = || Absences::new(&[], &|_, _| vec![0]);
@@ -511,7 +517,8 @@ mod tests {
     #[test]
     fn each_missing_message_has_one_outcome_whatever_else_is_true_of_it() {
         let mut publisher = book(0, 9);
-        // 1 is of the warm-up. 2 and 3 were handed over in an absence, 2 was refused and 3 never answered; so were 5 and 6 later.
+        // Message 1 belongs to the warm-up. Messages 2 and 3 were sent during an absence; 2 was refused and 3 never
+        // acknowledged. The same holds for 5 and 6 later.
         (publisher.first_measured, publisher.offered, publisher.written) = (2, 8, 8);
         publisher.epochs = [(0, 1), (1, 2), (2, 4)].into_iter().collect();
         (publisher.refused, publisher.unanswered) = ([2, 5].into(), vec![3, 5, 6]);
@@ -545,11 +552,12 @@ mod tests {
         );
     }
 
-    /// What became of a message: handed over at this tick; it arrived.
+    /// One message: the tick in which it was sent, and whether it arrived.
     type Fate = (u32, bool);
 
     proptest! {
-        /// Subscribers that come and go on machines apart, against a model that looks at each message by itself.
+        /// Subscribers on other machines that connect and disconnect, against a model that examines each message
+        /// separately.
         #[test]
         fn absences_agree_with_a_plain_model(
             gaps in proptest::collection::vec((0u32..4, any::<bool>()), 1..120),

@@ -1,4 +1,4 @@
-//! What went from site to site: pairs of nodes, added up by the values of a label.
+//! Deliveries from site to site: pairs of nodes, added up by the values of a label.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use pubmark_record::tables::LabelRow;
 use crate::outcome::Outcome;
 use crate::sections::{clock_bound_us, error_ns};
 
-/// What the nodes with one value of a label had from those with another, or from their own.
+/// Deliveries from the nodes with one value of a label to those with another value or the same.
 struct Sum {
     expected: u64,
     delivered: u64,
@@ -27,16 +27,17 @@ impl Default for Sum {
     }
 }
 
-/// A site's place in tables: by its name, nodes without a label last.
+/// Sort key of a site in tables: by its name, nodes without a label last.
 type Site<'a> = (bool, Option<&'a str>);
 
-/// Rows of each of these labels, by publishers' and subscribers' site; percentiles are of merged distributions.
+/// Rows of each of these labels, by site of the publishers and of the subscribers. Percentiles are of merged
+/// distributions.
 pub fn by_label(outcome: &Outcome, nodes: &[NodeRow], keys: &BTreeSet<&str>) -> Vec<LabelRow> {
     keys.iter().flat_map(|key| of_label(outcome, nodes, key)).collect()
 }
 
 fn of_label(outcome: &Outcome, nodes: &[NodeRow], key: &str) -> Vec<LabelRow> {
-    // Without a second node there are no pairs: all is from the one to itself.
+    // Without a second node there are no pairs: all messages go from the one node to itself.
     if let [only] = nodes {
         let delivery = &outcome.books.delivery;
         let sum = Sum {

@@ -1,6 +1,8 @@
-//! What this machine's loopback can carry: half a second of large writes, half a second of small ones.
+//! Measures the capacity of this machine's loopback interface: half a second of large writes, half a second of small
+//! ones.
 //!
-//! It is an upper bound for any system on this machine (no broker copies bytes for free), and says so where it is shown.
+//! The result is an upper bound for any system on this machine, because every broker has to copy bytes. Where it is
+//! printed, it is described as an upper bound.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -13,15 +15,15 @@ use pubmark_protocol::clock;
 const HALF: Duration = Duration::from_millis(500);
 const LARGE_BYTES: usize = 64 * 1024;
 const SMALL_BYTES: usize = 100;
-/// Ports tried, below the range that the kernel gives away itself.
+/// Ports tried, below the range from which the kernel assigns ports.
 const PORTS: std::ops::Range<u16> = 20_000..30_000;
 
-/// What the loopback carried.
+/// Throughput of the loopback interface.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Calibration {
-    /// Bytes per second in writes of 64 KiB, one connection.
+    /// Bytes per second in writes of 64 KiB, on one connection.
     pub bytes_per_s: f64,
-    /// Writes of 100 B per second, one connection, each a system call of its own.
+    /// Writes of 100 B per second, on one connection, with one system call per write.
     pub messages_per_s: f64,
 }
 
@@ -35,7 +37,8 @@ pub fn calibrate() -> io::Result<Calibration> {
     })
 }
 
-/// Writes pieces of a size for half a second to a thread that reads them; bytes that arrived and the time it took.
+/// Writes pieces of a size for half a second to a thread that reads them. Returns the bytes that arrived and the time
+/// that it took.
 fn pump(piece_bytes: usize) -> io::Result<(u64, f64)> {
     let listener = listen()?;
     let mut sender = TcpStream::connect(listener.local_addr()?)?;

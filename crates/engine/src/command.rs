@@ -2,26 +2,26 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A command. None is given while a shard measures.
+/// A command to a shard. No command is sent while a shard measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Command {
-    /// Bring the sessions up.
+    /// Establish the sessions.
     Connect,
-    /// Send a probe from each device that is up: see [`crate::probes`]. May be repeated.
+    /// Send a probe from each connected device: see [`crate::probes`]. May be repeated.
     Probe,
-    /// The measured window starts at this time of `CLOCK_MONOTONIC`. Every shard knows it before any device sends. May be repeated
-    /// with a later time.
+    /// Announces when the measured window starts. Every shard knows it before any device sends. May be repeated with a
+    /// later time.
     Prepare {
-        /// The time, ns.
+        /// Start of the window, ns of `CLOCK_MONOTONIC`.
         start_ns: u64,
     },
     /// Follow the schedule.
     Begin,
-    /// Publishing is over.
+    /// Publishing has ended.
     Close {
-        /// Since this time, ns.
+        /// Time of the end, ns.
         at_ns: u64,
     },
-    /// End the sessions and hand over the outcome.
+    /// End the sessions and return the outcome.
     Finish,
 }

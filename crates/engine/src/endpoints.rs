@@ -1,4 +1,5 @@
-//! Where clients connect when a system has several brokers, or none and several nodes. Nothing here changes what a device does, only where to.
+//! The endpoint of each client, if a system has several brokers, or no broker and several nodes. This module affects
+//! only where a device connects, not what it does.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -7,26 +8,27 @@ use pubmark_model::fleet::{Device, StreamSource, Subscriber};
 use pubmark_protocol::endpoint::Endpoint;
 use serde::{Deserialize, Serialize};
 
-/// Most brokers that know nothing of each other: each has a part of every audience, and those have numbers of 32 bits.
+/// Largest number of independent brokers. Each of them has a part of every audience, and the parts are numbered with 32
+/// bits.
 const MOST_INDEPENDENT: usize = 256;
 
 /// The brokers of a system.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Endpoints {
     endpoints: Arc<[Endpoint]>,
-    /// They know nothing of each other: a subscriber has to connect to every one.
+    /// The brokers are independent: a subscriber has to connect to every one.
     independent: bool,
     dealt: Dealt,
 }
 
-/// Which client has which of them.
+/// How the endpoints are assigned to clients.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 enum Dealt {
     /// In turn.
     InTurn,
-    /// Its group's, where networks decide: of each device group, and of each subscriber group.
+    /// By the client's group, if networks decide: the endpoint of each device group, and of each subscriber group.
     ByGroup([Vec<u16>; 2]),
-    /// Its node's.
+    /// By the client's node.
     ByNode(Vec<u16>),
 }
 
@@ -36,8 +38,8 @@ impl Endpoints {
         Endpoints { endpoints: [endpoint].into(), independent: false, dealt: Dealt::InTurn }
     }
 
-    /// Several brokers: `independent` ones, or such that forward to each other. `None` if there is none, or more than can
-    /// be counted.
+    /// Several brokers: independent ones, or brokers that forward to each other. `None` if there is none, or more than
+    /// can be numbered.
     pub fn several(endpoints: Vec<Endpoint>, independent: bool) -> Option<Endpoints> {
         let most = if independent { MOST_INDEPENDENT } else { usize::from(u16::MAX) };
         let fits = !endpoints.is_empty() && endpoints.len() <= most;
@@ -48,40 +50,41 @@ impl Endpoints {
         })
     }
 
-    /// One for each network, with the place among them of each device group and of each subscriber group. `None` if a group has
-    /// none of them.
+    /// One endpoint for each network, with the index of the endpoint of each device group and of each subscriber group.
+    /// `None` if a group's index is out of range.
     pub fn by_group(endpoints: Vec<Endpoint>, groups: [Vec<u16>; 2]) -> Option<Endpoints> {
         let fits = groups.iter().flatten().all(|place| usize::from(*place) < endpoints.len());
         fits.then(|| Endpoints { endpoints: endpoints.into(), independent: false, dealt: Dealt::ByGroup(groups) })
     }
 
-    /// Some that belong to nodes, with the place among them for each node. `None` if a node has none of them.
+    /// Endpoints that belong to nodes, with the index of the endpoint of each node. `None` if a node's index is out of
+    /// range.
     pub fn by_node(endpoints: Vec<Endpoint>, nodes: Vec<u16>) -> Option<Endpoints> {
         let fits = nodes.iter().all(|place| usize::from(*place) < endpoints.len());
         fits.then(|| Endpoints { endpoints: endpoints.into(), independent: false, dealt: Dealt::ByNode(nodes) })
     }
 
-    /// The same brokers, reached in another way: each endpoint is replaced.
+    /// The same brokers through other endpoints: each endpoint is replaced.
     ///
     /// # Errors
-    /// The first that `replace` returns.
+    /// The first error that `replace` returns.
     pub fn replaced<E>(&self, replace: impl FnMut(&Endpoint) -> Result<Endpoint, E>) -> Result<Endpoints, E> {
         let endpoints = self.endpoints.iter().map(replace).collect::<Result<_, E>>()?;
         Ok(Endpoints { endpoints, ..self.clone() })
     }
 
-    /// All of this, log-ins included, for another process.
+    /// Serialises all endpoints, including credentials, for another process.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// An endpoint cannot be serialised.
     pub fn to_bytes(&self) -> Result<Vec<u8>, String> {
         postcard::to_allocvec(self).map_err(|error| error.to_string())
     }
 
-    /// What [`Endpoints::to_bytes`] wrote.
+    /// Reads what [`Endpoints::to_bytes`] wrote.
     ///
     /// # Errors
-    /// It is something else, or has no endpoint for a client.
+    /// The bytes are something else, or have no endpoint for a client.
     pub fn from_bytes(bytes: &[u8]) -> Result<Endpoints, String> {
         let read: Endpoints = postcard::from_bytes(bytes).map_err(|error| error.to_string())?;
         let last = read.endpoints.len();
@@ -97,17 +100,17 @@ impl Endpoints {
         }
     }
 
-    /// The first of them, for people.
+    /// The first endpoint, for display.
     pub fn shown(&self) -> &str {
         self.endpoints.first().map_or("", |endpoint| &endpoint.shown)
     }
 
-    /// Their endpoints.
+    /// All endpoints.
     pub fn endpoints(&self) -> &Arc<[Endpoint]> {
         &self.endpoints
     }
 
-    /// Are they reached over the loopback interface, which loses nothing?
+    /// Are the endpoints reached over the loopback interface, which loses no packets?
     pub fn are_on_this_machine(&self) -> bool {
         self.endpoints.iter().all(|endpoint| endpoint.address.ip().is_loopback())
     }
@@ -117,17 +120,18 @@ impl Endpoints {
         self.endpoints.iter().any(|endpoint| endpoint.tls.is_some())
     }
 
-    /// Do clients have a certificate to show?
+    /// Do clients have a certificate for their authentication?
     pub fn have_identity(&self) -> bool {
         self.endpoints.iter().filter_map(|endpoint| endpoint.tls.as_ref()).any(|tls| tls.identity.is_some())
     }
 
-    /// Broker of a device: dealt out one by one, so that each broker gets its share of every group.
+    /// Broker of a device. Devices are assigned one by one, so that each broker gets its share of every group.
     pub fn of_device(&self, device: &Device, node: u16) -> u16 {
         self.of_client(0, device.group, node).unwrap_or_else(|| self.dealt_to(device.publisher))
     }
 
-    /// That of a client of this group of a side (devices: 0), on this node, unless they are dealt out in turn.
+    /// Broker of a client of this group on this node; `None` if brokers are assigned in turn. `side` is the index of
+    /// the side; 0 for devices.
     fn of_client(&self, side: usize, group: u16, node: u16) -> Option<u16> {
         match &self.dealt {
             Dealt::InTurn => None,
@@ -136,7 +140,7 @@ impl Endpoints {
         }
     }
 
-    /// Brokers that a subscriber on this node connects to: all of independent ones, otherwise one.
+    /// Brokers that a subscriber on this node connects to: all independent ones, otherwise one.
     pub fn of_subscriber(&self, subscriber: &Subscriber, node: u16) -> Range<u16> {
         if self.independent {
             return 0..self.endpoints.len() as u16;
@@ -145,19 +149,19 @@ impl Endpoints {
         place..place + 1
     }
 
-    /// Sessions that a subscriber needs.
+    /// Number of sessions that a subscriber needs.
     pub fn sessions_per_subscriber(&self) -> usize {
         if self.independent { self.endpoints.len() } else { 1 }
     }
 
-    /// Number in the books of the part of an audience that connects to the `nth` of its brokers. There are at most 2²⁴ audiences of
-    /// `MOST_INDEPENDENT` parts, so that it has 32 bits.
+    /// Number in the message accounting of the part of an audience that connects to the `nth` of its brokers. There are
+    /// at most 2²⁴ audiences with `MOST_INDEPENDENT` parts each, so the number fits into 32 bits.
     pub fn number_of_part(&self, audience: u32, nth: u32) -> u32 {
         let parts = if self.independent { self.endpoints.len() as u32 } else { 1 };
         audience * parts + nth
     }
 
-    /// Of what a subscriber receives, the part that comes by one of its brokers.
+    /// The part of a subscriber's streams that arrives through one of its brokers.
     pub fn sources_at(&self, place: u16, heard: &Arc<[StreamSource]>) -> Arc<[StreamSource]> {
         if !self.independent {
             return Arc::clone(heard);
@@ -228,7 +232,7 @@ mod tests {
 
     #[test]
     fn where_nodes_decide_a_client_has_the_place_of_its_node() {
-        // Node 1 has no subscriber, so nobody listens there.
+        // Node 1 has no subscriber, so no client subscribes there.
         let endpoints = Endpoints::by_node(vec![endpoint(1), endpoint(2)], vec![0, 0, 1]).unwrap();
         assert_eq!([0, 1, 2].map(|node| endpoints.of_device(&device(7), node)), [0, 0, 1]);
         assert_eq!(endpoints.of_subscriber(&subscriber(0), 2), 1..2);

@@ -1,28 +1,31 @@
-//! When a publisher handed its messages over, as far as it takes to tell which of them fell into a subscriber's absence.
+//! When a publisher sent its messages, recorded with enough precision to determine which of them were sent during a
+//! subscriber's absence.
 //!
-//! An epoch is a count that both sides share: of beginnings and ends of absences where all shards share memory, of ticks of the run's
-//! clock where they do not ([`crate::progress::Progress::epoch`]).
+//! An epoch is a number that both sides share. It counts the beginnings and ends of absences if all shards share
+//! memory, and ticks of the run's clock if they do not ([`crate::progress::Progress::epoch`]).
 
 use pubmark_metrics::holes::Range;
 use serde::{Deserialize, Serialize};
 
-/// Entries of all publishers of a shard together: 64 MB. A publisher always has room for [`FEWEST`].
+/// Largest number of entries of all publishers of a shard together: 64 MB. A publisher may always have [`FEWEST`]
+/// entries.
 const SHARD_LIMIT: usize = 8 << 20;
-/// Entries of a publisher at least.
+/// Number of entries that a publisher may always have.
 const FEWEST: usize = 64;
 
-/// Entries that each of N publishers of a shard may have.
+/// Number of entries that each of `publishers` publishers of a shard may have.
 pub fn limit_for(publishers: usize) -> usize {
     (SHARD_LIMIT / publishers.max(1)).max(FEWEST)
 }
 
-/// The first sequence number that a publisher handed over in each epoch. Bounded: past the limit neighbouring epochs are merged, and an
-/// absence then covers whole merged epochs, so that no message is called lost which may have been sent into an absence.
+/// The first sequence number that a publisher sent in each epoch. The number of entries is bounded: beyond the limit,
+/// neighbouring epochs are merged. An absence then covers whole merged epochs, so that no message is called lost which
+/// may have been sent during an absence.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Epochs {
-    /// Epochs merged into one, a power of two.
+    /// Number of epochs merged into one, a power of two.
     width: u32,
-    /// (First epoch of a merged one, first sequence number handed over in it), ascending.
+    /// (First epoch of a merged one, first sequence number sent in it), ascending.
     entries: Vec<(u32, u32)>,
 }
 
@@ -33,13 +36,13 @@ impl Default for Epochs {
 }
 
 impl Epochs {
-    /// Notes that `sequence`, higher than all before, is handed over in `epoch`.
+    /// Records that `sequence`, higher than all before, is sent in `epoch`.
     pub fn note(&mut self, epoch: u32, sequence: u32, limit: usize) {
         if self.starts_another(epoch) {
             while self.entries.len() >= limit && self.width < 1 << 31 {
                 self.merge_neighbours();
             }
-            // Merging may have put it into the epoch of the message before.
+            // After merging, `epoch` may be in the same merged epoch as the message before.
             if self.starts_another(epoch) {
                 self.entries.push((self.floor(epoch), sequence));
             }
@@ -61,10 +64,11 @@ impl Epochs {
         self.entries.dedup_by_key(|(epoch, _)| *epoch);
     }
 
-    /// Sequence numbers up to `last` that were handed over from epoch `from` on and before epoch `to`; without `to`, up to the end.
+    /// Sequence numbers up to `last` that were sent from epoch `from` on and before epoch `to`; without `to`, up to the
+    /// end.
     pub fn handed_over(&self, from: u32, to: Option<u32>, last: u32) -> Option<Range> {
         let first = self.first_at_or_after(self.floor(from))?;
-        // Everything in a merged epoch in which an absence ends counts into the absence.
+        // A merged epoch in which an absence ends belongs to the absence as a whole.
         let next = to.and_then(|to| self.first_at_or_after(to.checked_next_multiple_of(self.width)?));
         let end = next.unwrap_or(last.saturating_add(1));
         (first < end).then(|| Range { first, last: end - 1 })
@@ -77,7 +81,7 @@ impl Epochs {
 }
 
 impl FromIterator<(u32, u32)> for Epochs {
-    /// From (epoch, first sequence number handed over in it), ascending.
+    /// From (epoch, first sequence number sent in it), ascending.
     fn from_iter<I: IntoIterator<Item = (u32, u32)>>(entries: I) -> Epochs {
         let mut epochs = Epochs::default();
         entries.into_iter().for_each(|(epoch, sequence)| epochs.note(epoch, sequence, usize::MAX));
@@ -104,7 +108,7 @@ mod tests {
         (0..1_000).for_each(|epoch| epochs.note(epoch, epoch + 1, 100));
         assert!(epochs.entries.len() <= 100, "{}", epochs.entries.len());
         assert_eq!(epochs.width, 16);
-        // Epochs 33 and 34 lie in the merged epoch 32 to 47.
+        // Epochs 33 and 34 are in the merged epoch 32 to 47.
         assert_eq!(epochs.handed_over(33, Some(35), 1_000), Some(Range { first: 33, last: 48 }));
         assert_eq!(epochs.handed_over(0, None, 1_000), Some(Range { first: 1, last: 1_000 }));
     }

@@ -1,8 +1,8 @@
-//! What can go wrong with a run, as opposed to with the system it measures (which is a result).
+//! Errors of a run, as opposed to failures of the system under test, which are a result.
 
 use pubmark_protocol::clients::OpenError;
 
-/// Why a run failed.
+/// The reason why a run failed.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
     /// An adapter could not be started.
@@ -13,7 +13,7 @@ pub enum EngineError {
     Poll {
         /// Name of the shard.
         shard: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
@@ -22,19 +22,19 @@ pub enum EngineError {
     Thread {
         /// Name of the shard.
         shard: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
-    /// A shard's thread ended without a result: a defect of ours.
+    /// A shard's thread ended without a result: a defect of pubmark.
     #[error("shard `{0}` ended without a result")]
     Lost(String),
-    /// The memory that shards share could not be made.
+    /// The memory that shards share could not be allocated.
     #[error("failed to make memory for {shards} shards")]
     Memory {
-        /// How many.
+        /// Number of shards.
         shards: usize,
-        /// Why.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
@@ -43,11 +43,11 @@ pub enum EngineError {
     Launch {
         /// Name of its first shard.
         shard: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
-    /// The files of the message log cannot be made or read.
+    /// The files of the message log cannot be created or read.
     #[error("failed to keep the message log")]
     MessageLog(#[source] std::io::Error),
     /// A worker process could not begin.
@@ -55,10 +55,10 @@ pub enum EngineError {
     Worker {
         /// Number of its node; 0 in a run without nodes.
         node: u16,
-        /// Why.
+        /// The reason, in words.
         why: String,
     },
-    /// The plan asks for something that the engine cannot do.
+    /// The plan requires something that the engine cannot do.
     #[error("{0}")]
     Unsupported(String),
 }

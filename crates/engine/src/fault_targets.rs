@@ -1,4 +1,5 @@
-//! Which connections a fault breaks: drawn from the run's seed and who a client is, never from where it runs.
+//! Selects the connections that a fault breaks, from the run's seed and the identity of a client, independent of where
+//! the client runs.
 
 use pubmark_model::random::{Stream, fold};
 use pubmark_model::workload::Workload;
@@ -6,10 +7,10 @@ use pubmark_model::workload::Workload;
 use crate::faults::planned::{BreakConnections, PlannedFault};
 use crate::shard::setup::Setup;
 
-/// Draws of who is chosen.
+/// Number of the random stream for the selection.
 const PURPOSE: u64 = 0xfa12;
 
-/// Gives every shard its part of the connections that each fault breaks.
+/// Tells every shard which of its connections each fault breaks.
 pub(crate) fn choose(setups: &mut [Setup], workload: &Workload, planned: &[PlannedFault], seed: u64) {
     for (number, fault) in planned.iter().enumerate() {
         let chosen = match &fault.connections {
@@ -24,7 +25,7 @@ pub(crate) fn choose(setups: &mut [Setup], workload: &Workload, planned: &[Plann
     }
 }
 
-/// By shard: its sessions among those chosen. At least one where any is eligible.
+/// By shard: the selected sessions. At least one is selected if any is eligible.
 fn chosen(setups: &[Setup], workload: &Workload, breaks: &BreakConnections, draws: Stream) -> Vec<Vec<u32>> {
     let mut eligible: Vec<(u64, usize, u32)> = Vec::new();
     for (shard, setup) in setups.iter().enumerate() {
@@ -54,7 +55,7 @@ fn chosen(setups: &[Setup], workload: &Workload, breaks: &BreakConnections, draw
     chosen
 }
 
-/// What tells a client from all others, the same in every run.
+/// Identifies a client among all others; the same in every run.
 pub(crate) fn identity(client_id: &str) -> u64 {
     fold(0, client_id.as_bytes())
 }

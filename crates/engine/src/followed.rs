@@ -1,39 +1,39 @@
-//! Messages that a run follows on their way, as they arrived.
+//! Records of the messages that a run follows on their path, as they arrived.
 
 use serde::{Deserialize, Serialize};
 
-/// A followed message that arrived, for the first time at this subscription.
+/// First copy of a followed message at a subscription.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Arrived {
     /// The publisher's number in the fleet.
     pub publisher: u32,
     /// Its sequence number.
     pub sequence: u32,
-    /// Whole payload, bytes.
+    /// Size of the whole payload, bytes.
     pub payload_bytes: u32,
-    /// The subscriber's network, if it has one of its own: [`crate::plan::Networks`].
+    /// Index of the subscriber's network, if it has a separate one: [`crate::plan::Networks`].
     pub network: Option<u16>,
     /// Due time, ns of `CLOCK_MONOTONIC`.
     pub due_ns: u64,
     /// Delivery, ns of `CLOCK_MONOTONIC`.
     pub at_ns: u64,
-    /// How much of the time from due to the write was the generator's, at most, ns.
+    /// Upper bound of the generator's part in the time from due to the write, ns.
     pub lag_ns: u64,
-    /// How long it lay in the socket before it was read, at most, ns.
+    /// Upper bound of the time that it waited in the socket before it was read, ns.
     pub late_ns: u64,
 }
 
-/// All that were noted.
+/// All recorded deliveries.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Followed {
     /// By shard, in the order of their arrival there.
     pub arrived: Vec<Arrived>,
-    /// Those that were not noted, as there were too many.
+    /// Deliveries that were not recorded because of the limit.
     pub dropped: u64,
 }
 
 impl Followed {
-    /// Adds another shard's.
+    /// Adds the deliveries of another shard.
     pub fn merge(&mut self, other: Followed) {
         self.arrived.extend(other.arrived);
         self.dropped += other.dropped;

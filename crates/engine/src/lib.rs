@@ -1,8 +1,8 @@
 //! Drives a fleet and measures what comes back. Knows the traits of `pubmark-protocol`, never a protocol's name.
 //!
-//! [`plan::RunPlan`] says what to do; [`run::run`] does it over one adapter and returns an [`outcome::Outcome`];
-//! [`sections`] turns that into the parts of a record. A run's shards are threads that own all they touch
-//! (the modules `worker` and `shard`), in this process or in others ([`remote`]).
+//! [`plan::RunPlan`] describes the run; [`run::run`] executes it over one adapter and returns an [`outcome::Outcome`];
+//! [`sections`] converts that into the parts of a record. A run's shards are threads that own the data that they
+//! change, except for shared counters (the modules `worker` and `shard`), in this process or in others ([`remote`]).
 
 pub mod absences;
 pub mod announced;

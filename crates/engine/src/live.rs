@@ -1,7 +1,8 @@
-//! Latencies of the last seconds, while the run goes on: each shard counts them into bins that lie in the memory of [`Progress`].
+//! Latencies of the last seconds, during the run. Each shard counts them in bins in the memory of [`Progress`].
 //!
-//! The record has the exact figures; these are for who watches. Bins are a sixteenth of a power of two wide, and an interval that
-//! is read from them includes its bins, so that it contains the one that the record would have for the same messages.
+//! The record has the exact figures; these are for live displays. Bins are a sixteenth of a power of two wide, and an
+//! interval that is read from them includes the whole width of its bins. It therefore contains the interval that the
+//! record would have for the same messages.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -10,22 +11,22 @@ use pubmark_metrics::bounds::lower_ns;
 
 use crate::progress::Progress;
 
-/// Bins of a power of two are this power of two.
+/// Each power of two has 2^this bins.
 pub(crate) const SUB_BITS: u32 = 4;
 /// Latencies below 2^this, ns, share the first bin.
 pub(crate) const LEAST_BITS: u32 = 10;
-/// Powers of two above: up to 2^42 ns, 73 minutes, beyond which the last bin takes all.
+/// Number of powers of two above: up to 2^42 ns, 73 minutes. The last bin also has all longer latencies.
 const OCTAVES: u32 = 32;
 pub(crate) const BINS: usize = (OCTAVES << SUB_BITS) as usize;
 
-/// Time between two looks, ns.
+/// Interval between two reads, ns.
 const LOOK_NS: u64 = 1_000_000_000;
-/// Looks that a percentile may reach back for its samples.
+/// Largest number of reads back from which a percentile may use samples.
 const LOOKS: usize = 10;
-/// Samples that have to lie beyond a percentile.
+/// Number of samples that must lie beyond a percentile.
 const BEYOND: u64 = 10;
 
-/// How often each latency occurred since the run began. One shard adds, anyone reads; counts wrap.
+/// How often each latency occurred since the run began. One shard adds, any thread or process reads; counts wrap.
 #[derive(Debug)]
 #[repr(C)]
 pub struct LiveBounds {
@@ -40,13 +41,13 @@ impl Default for LiveBounds {
 }
 
 impl LiveBounds {
-    /// Counts a latency that was measured as `upper_ns`, of which up to `width_ns` were the generator's. Only the shard that these
-    /// are of may call it.
+    /// Counts a latency whose upper bound is `upper_ns` and whose interval is `width_ns` wide because of delays of the
+    /// generator. Only the shard that owns these counts may call this.
     #[inline]
     pub fn note(&self, upper_ns: i64, width_ns: u64) {
         let add = |bins: &[AtomicU32; BINS], ns: i64| {
             let bin = &bins[bin_of(u64::try_from(ns).unwrap_or(0))];
-            // Nobody else writes: no need for an atomic addition, which costs several times as much.
+            // There is only one writer, so an atomic addition is not needed; it costs several times as much.
             bin.store(bin.load(Relaxed).wrapping_add(1), Relaxed);
         };
         add(&self.upper, upper_ns);
@@ -61,7 +62,7 @@ fn bin_of(ns: u64) -> usize {
         return 0;
     }
     let sub = (ns >> (bits - SUB_BITS)) as usize & ((1 << SUB_BITS) - 1);
-    // The first bin takes the least bin of the first power of two as well.
+    // The first bin also includes the smallest bin of the first power of two.
     ((((bits - LEAST_BITS) as usize) << SUB_BITS) + sub).min(BINS - 1)
 }
 
@@ -74,41 +75,42 @@ pub(crate) fn least_ns(bin: usize) -> u64 {
     ((1 << SUB_BITS) + sub) << (LEAST_BITS + octave - SUB_BITS)
 }
 
-/// A percentile of the last seconds: between these two times, ns.
+/// A percentile of the last seconds, as an interval, ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LiveInterval {
-    /// At least.
+    /// Lower bound.
     pub lower_ns: u64,
-    /// At most.
+    /// Upper bound.
     pub upper_ns: u64,
-    /// Seconds that it is of: more than one where one has fewer than ten samples beyond it.
+    /// Seconds that the samples are from: more than one if the last second has fewer than ten samples beyond the
+    /// percentile.
     pub over_s: u32,
 }
 
-/// Latencies of the messages that were delivered in the last second, or seconds.
+/// Latencies of the messages that were delivered in the last second or seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LiveLatency {
     /// Messages delivered in the last second.
     pub samples: u64,
     /// Median; `None` without enough samples in the last ten seconds.
     pub p50: Option<LiveInterval>,
-    /// The same for 99 %.
+    /// The 99th percentile, likewise.
     pub p99: Option<LiveInterval>,
 }
 
-/// All shards' counts at one moment.
+/// The counts of all shards at one moment.
 pub(crate) struct Look {
     pub(crate) upper: Vec<u32>,
     pub(crate) lower: Vec<u32>,
 }
 
 impl Look {
-    /// Of the measured window and of the warm-up.
+    /// Counts of the measured window and of the warm-up.
     fn at_all(progress: &Progress) -> Look {
         Look::sum(progress.shards().iter().flat_map(|shard| [&shard.warm_up, &shard.window]))
     }
 
-    /// Of the measured window alone.
+    /// Counts of the measured window only.
     pub(crate) fn at_window(progress: &Progress) -> Look {
         Look::sum(progress.shards().iter().map(|shard| &shard.window))
     }
@@ -127,7 +129,7 @@ impl Look {
     }
 }
 
-/// Reads what shards count, once a second.
+/// Reads the shards' counts once a second.
 pub struct LiveWatch {
     looks: VecDeque<Look>,
     looked_ns: u64,
@@ -135,12 +137,12 @@ pub struct LiveWatch {
 }
 
 impl LiveWatch {
-    /// From now on: percentiles include nothing from before.
+    /// Starts now: percentiles include no earlier sample.
     pub fn start(progress: &Progress, now_ns: u64) -> LiveWatch {
         LiveWatch { looks: VecDeque::from([Look::at_all(progress)]), looked_ns: now_ns, latest: LiveLatency::default() }
     }
 
-    /// What is known now; it changes once a second.
+    /// The present latencies; they change once a second.
     pub fn sample(&mut self, progress: &Progress, now_ns: u64) -> LiveLatency {
         if now_ns.saturating_sub(self.looked_ns) >= LOOK_NS {
             self.looked_ns = now_ns;
@@ -155,7 +157,7 @@ impl LiveWatch {
         self.latest
     }
 
-    /// Upper bounds of the last N looks.
+    /// Counts of upper bounds over the last N reads.
     fn samples(&self, looks: usize) -> Option<Vec<u32>> {
         let (now, then) = (self.looks.front()?, self.looks.get(looks)?);
         Some(between(&now.upper, &then.upper))
@@ -166,7 +168,8 @@ impl LiveWatch {
         (1..self.looks.len()).find_map(|looks| {
             let then = &self.looks[looks];
             let bin = |now: &[u32], then: &[u32]| quantile_bin(&between(now, then), percent);
-            // Both count the same messages; one that is being counted may be in one of them only.
+            // Both arrays count the same messages; a message that is being counted at this moment may be in only one of
+            // them.
             let (lower, upper) = (bin(&now.lower, &then.lower)?, bin(&now.upper, &then.upper)?);
             Some(LiveInterval { lower_ns: least_ns(lower), upper_ns: least_ns(upper + 1), over_s: looks as u32 })
         })
@@ -177,7 +180,7 @@ fn between(now: &[u32], then: &[u32]) -> Vec<u32> {
     now.iter().zip(then).map(|(now, then)| now.wrapping_sub(*then)).collect()
 }
 
-/// The bin of a percentile; `None` where too few samples lie beyond it.
+/// The bin of a percentile; `None` if too few samples lie beyond it.
 fn quantile_bin(counts: &[u32], percent: u64) -> Option<usize> {
     let all: u64 = counts.iter().map(|count| u64::from(*count)).sum();
     let wanted = (all * percent).div_ceil(100);

@@ -1,8 +1,9 @@
-//! Losses while a run goes on. The message accounting of a run is closed at its end, when both sides are known; until then it is known
-//! that a delivery did not come although a later one of its stream did.
+//! Losses during a run. The message accounting of a run is completed at its end, when both sides are known. Until then
+//! it is only known that a delivery is missing although a later one of its stream arrived.
 //!
-//! A message may be overtaken and come after all, so a gap counts only when it has been open for two seconds. Of which gap a number
-//! that comes after all was part is not noted, so each is taken for one of the oldest: the count is at least right, never too high.
+//! A message may be overtaken and arrive later, so a gap counts only when it has been open for two seconds. It is not
+//! recorded which gap a late arrival belongs to, so each is assumed to belong to one of the oldest. The count is
+//! therefore a lower bound.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -14,17 +15,17 @@ pub const OPEN_FOR: Duration = Duration::from_secs(2);
 /// Shortest time between two counts in [`LossWatch::counts`].
 const EVERY: Duration = Duration::from_millis(100);
 
-/// Counts what is lost, as far as that is known.
+/// Counts lost deliveries, as far as they are known.
 #[derive(Debug, Default)]
 pub struct LossWatch {
-    /// When, and how many deliveries were in gaps until then, the oldest first.
+    /// Time of each count, and how many deliveries were in gaps until then, the oldest first.
     counts: VecDeque<(u64, u64)>,
-    /// The newest of them that is old enough.
+    /// The newest count that is old enough.
     old: u64,
 }
 
 impl LossWatch {
-    /// Deliveries that are lost, at least; warm-up included. `now_ns` is of `CLOCK_MONOTONIC`.
+    /// Lower bound of the lost deliveries, warm-up included. `now_ns` is of `CLOCK_MONOTONIC`.
     pub fn sample(&mut self, totals: &Totals, now_ns: u64) -> u64 {
         let passed = |since_ns: u64| Duration::from_nanos(now_ns.saturating_sub(since_ns));
         if self.counts.back().is_none_or(|(at_ns, _)| passed(*at_ns) >= EVERY) {
@@ -38,7 +39,7 @@ impl LossWatch {
     }
 }
 
-/// Of deliveries that were in gaps until some moment, those that are lost at least, by all that is counted now.
+/// Lower bound of the lost deliveries among those that were in gaps until some moment, according to the present totals.
 pub(crate) fn at_least(gaps_opened: u64, totals: &Totals) -> u64 {
     gaps_opened.saturating_sub(totals.gaps_filled.saturating_add(totals.excused))
 }
@@ -53,7 +54,7 @@ mod tests {
         Totals { gaps_opened, gaps_filled, ..Totals::default() }
     }
 
-    /// Looks ten times a second until `until_s` at what was counted by then.
+    /// Samples ten times a second until `until_s` and returns the count at that time.
     fn watched(until_s: u64, counted: impl Fn(u64) -> Totals) -> u64 {
         let mut watch = LossWatch::default();
         let looks = (0..=until_s * 10).map(|tenth| tenth * S / 10);
@@ -68,10 +69,10 @@ mod tests {
 
     #[test]
     fn messages_that_come_out_of_order_are_not_lost() {
-        // A thousand a second are overtaken, and come a second later.
+        // A thousand messages a second are overtaken, and arrive a second later.
         let swapped = |now_ns: u64| totals(now_ns / 1_000_000, now_ns.saturating_sub(S) / 1_000_000);
         assert_eq!(watched(30, swapped), 0);
-        // One of a hundred never comes: it is counted late, and never too much.
+        // One of a hundred never arrives. It is counted late, and the count is never too high.
         let lossy = |now_ns: u64| totals(now_ns / 1_000_000, now_ns.saturating_sub(S) / 1_010_102);
         let (counted, lost) = (watched(300, lossy), 3_000);
         assert!(counted > lost / 2 && counted <= lost, "{counted}");

@@ -1,4 +1,4 @@
-//! Merges what the shards of a run found out, and closes the books.
+//! Merges the outcomes of the shards of a run, and completes the message accounting.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use crate::shares::{self, Side, shares};
 use crate::traffic::GroupTraffic;
 use crate::transform::TransformCounts;
 
-/// Merges what the shards found out and closes the books.
+/// Merges the outcomes of the shards and completes the message accounting.
 pub(crate) fn put_together(plan: &RunPlan, shards: Vec<(usize, ShardOutcome)>, window_ns: (u64, u64)) -> Outcome {
     let length_ns = window_ns.1 - window_ns.0;
     let mut publishers: Vec<PublisherBook> = Vec::with_capacity(plan.fleet.devices().len());
@@ -161,7 +161,7 @@ pub(crate) fn put_together(plan: &RunPlan, shards: Vec<(usize, ShardOutcome)>, w
     }
 }
 
-/// Adds what a shard received in each full second of a window.
+/// Adds the messages that a shard received in each full second of a window.
 fn add_received(all: &mut Option<Vec<u64>>, series: &Series, length_ns: u64) {
     let seconds = series.deliveries_per_second((length_ns / 1_000_000_000) as usize);
     let all = all.get_or_insert_with(|| vec![0; seconds.len()]);
@@ -178,7 +178,7 @@ fn enter_latencies(all: &mut Latencies, to: u16, from_nodes: Vec<Option<Box<Boun
     }
 }
 
-/// What each node's clients had from each node's devices.
+/// What each node's clients received from each node's devices.
 fn pairs(books: &mut Books, mut latencies: Latencies) -> Vec<NodePair> {
     let by_nodes = std::mem::take(&mut books.by_nodes).into_iter();
     let silent = std::mem::take(&mut books.silent_by_nodes);
@@ -189,8 +189,8 @@ fn pairs(books: &mut Books, mut latencies: Latencies) -> Vec<NodePair> {
     by_nodes.map(pair).collect()
 }
 
-/// Counts reactions against those of an ideal system, which delivers every message that was offered by a device online to
-/// all who react to it.
+/// Counts reactions, and how many are missing compared with an ideal system, which delivers every message that a device
+/// offered while online to all devices that react to it.
 fn reactions(plan: &RunPlan, publishers: &[PublisherBook]) -> Reactions {
     let reacts = |group: u16| plan.workload.devices[usize::from(group)].reaction().is_some();
     let mut counted = Reactions::default();
@@ -216,7 +216,7 @@ fn reactions(plan: &RunPlan, publishers: &[PublisherBook]) -> Reactions {
     counted
 }
 
-/// Adds rows by group to those of another shard.
+/// Adds the rows by group of another shard.
 fn merge_rows<T: Clone>(all: &mut Vec<Option<Box<T>>>, others: Vec<Option<Box<T>>>, merge: fn(&mut T, &T)) {
     all.resize(all.len().max(others.len()), None);
     for (mine, theirs) in all.iter_mut().zip(others) {

@@ -1,4 +1,4 @@
-//! What a run found out, put together of what its shards did.
+//! The outcome of a run, merged from the outcomes of its shards.
 
 use pubmark_metrics::bounds::Bounds;
 use pubmark_metrics::series::Series;
@@ -18,31 +18,31 @@ use crate::shares::Side;
 pub use crate::traffic::GroupTraffic;
 pub use crate::transform::{GroupTransforms, StepSum, TransformCounts};
 
-/// What the clients of one node had from the devices of another, or of their own.
+/// What the clients of one node received from the devices of another node, or of the same node.
 #[derive(Clone, Debug)]
 pub struct NodePair {
     /// Number of the senders' node, from 0.
     pub from: u16,
     /// Number of the receivers' node, from 0.
     pub to: u16,
-    /// Its part of the books: expected, delivered, lost, unknown, absent.
+    /// Its part of the message accounting: expected, delivered, lost, unknown, absent.
     pub delivery: Delivery,
-    /// Writer–reader pairs between them that had nothing.
+    /// Writer–reader pairs between them without any delivery.
     pub silent: u64,
     /// Delivery − due.
     pub latency: Bounds,
 }
 
-/// A shard whose outcome never came, as its worker process was lost.
+/// A shard without an outcome, because its worker process was lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LostShard {
     /// Number of the node, from 0.
     pub node: u16,
-    /// Its number in the run's list ([`crate::shares::shares`]).
+    /// Its index in the run's list ([`crate::shares::shares`]).
     pub shard: u32,
     /// Its name.
     pub name: String,
-    /// Why, in words.
+    /// The reason, in words.
     pub why: String,
 }
 
@@ -51,36 +51,36 @@ pub struct LostShard {
 pub struct ThreadHealth {
     /// The shard's name.
     pub name: String,
-    /// Whose connections it drives.
+    /// Which clients' connections it drives.
     pub side: Side,
-    /// CPU time over the window's length; `None` if the window was not lived through.
+    /// CPU time divided by the window's length; `None` if the window did not run to its end.
     pub cores: Option<f64>,
-    /// Sessions driven.
+    /// Number of sessions.
     pub sessions: u64,
-    /// Wake-ups; `None` if the window was not lived through.
+    /// Wake-ups; `None` if the window did not run to its end.
     pub wakeups: Option<u64>,
-    /// Its quantum (`--pace`) at the end of the window, ns; `None` if it had none.
+    /// Its quantum (`--pace`) at the end of the window, ns; `None` if there was none.
     pub quantum_ns: Option<u64>,
     /// Share of the window at ordinary priority because its real-time budget was used up; `None` if it is not real-time.
     pub ordinary_share: Option<f64>,
 }
 
-/// Messages by what made them due. Counts are of measured messages.
+/// Messages by their cause: a schedule or a trigger. Counts are of measured messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reactions {
     /// Offered by schedules.
     pub scheduled: u64,
-    /// Offered because others were delivered.
+    /// Offered because a trigger was delivered.
     pub triggered: u64,
-    /// Those that were not offered because what would have triggered them did not arrive.
+    /// Reactions that were not offered because their trigger did not arrive.
     pub starved: u64,
 }
 
-/// A whole run, put together.
+/// The outcome of a whole run.
 pub struct Outcome {
-    /// The books, closed.
+    /// The completed message accounting.
     pub books: Books,
-    /// Requests and answers; `None` where nobody asks.
+    /// Requests and replies; `None` if the workload has no requesters.
     pub requests: Option<RequestOutcome>,
     /// Times.
     pub times: Times,
@@ -88,59 +88,59 @@ pub struct Outcome {
     pub types: Vec<Option<Box<TypeTimes>>>,
     /// Counters.
     pub counters: Counters,
-    /// What subscriber groups with a predicate came to; none where there are none.
+    /// Results of subscriber groups with a predicate; empty if there are none.
     pub content: Vec<GroupContent>,
-    /// What steps of `transform` did, by device group.
+    /// Results of the steps of `transform`, by device group.
     pub transform: GroupTransforms,
-    /// Over time.
+    /// Time series.
     pub series: Series,
-    /// By node: first copies that it received in each full second of the window; of a node that lost
-    /// some of its shards, what the others received; `None` where no shard of subscribers came back.
+    /// By node: first copies that it received in each full second of the window. If a node lost some of its shards,
+    /// what the remaining shards received; `None` if no subscriber shard of the node returned an outcome.
     pub received_on_nodes: Vec<Option<Vec<u64>>>,
-    /// By node and node, in a run on several.
+    /// By pair of nodes, in a run on several nodes.
     pub pairs: Vec<NodePair>,
-    /// Shards of worker processes that were lost: what they had measured is missing everywhere else.
+    /// Shards of worker processes that were lost. Their measurements are missing from all other fields.
     pub lost: Vec<LostShard>,
-    /// What access networks of worker processes carried.
+    /// Traffic of the access networks of worker processes.
     pub access: Vec<AccessReport>,
-    /// What sessions carried, by connection group: [`pubmark_model::connection_groups`].
+    /// Traffic of sessions, by connection group: [`pubmark_model::connection_groups`].
     pub traffic: Vec<GroupTraffic>,
-    /// Deliveries of messages that are followed.
+    /// Deliveries of followed messages.
     pub followed: Followed,
     /// The message log, in a run with one.
     pub log: Option<Log>,
     /// Bytes unsent at the end.
     pub unsent_bytes: u64,
-    /// Bytes that were read for subscribers at work, and not handled at the end.
+    /// Bytes that were read for busy subscribers and not processed at the end.
     pub held_bytes: u64,
-    /// One row a shard.
+    /// One row per shard.
     pub threads: Vec<ThreadHealth>,
-    /// How sessions came up before the schedule began: those of subscribers, those of devices.
+    /// Ramp-up of sessions before the schedule began: of subscribers, of devices.
     pub ramps: [Ramp; 2],
-    /// Measured window, ns of `CLOCK_MONOTONIC`; empty if the run never got there.
+    /// Measured window, ns of `CLOCK_MONOTONIC`; empty if the run did not reach it.
     pub window_ns: (u64, u64),
-    /// Faults, in a run that has some.
+    /// Faults, in a run with faults.
     pub faults: Option<FaultOutcome>,
-    /// Reactions, in a workload that has some.
+    /// Reactions, in a workload with reactions.
     pub reactions: Option<Reactions>,
     /// Start of the measured window by the wall clock, ns since 1970.
     pub started_at_ns: u64,
-    /// Pairs that met by probes before the schedule began, in a run that sent some.
+    /// Pairs that exchanged a probe before the schedule began, in a run with probes.
     pub probed: Option<ProbedPairs>,
     /// Length of the drain, ns.
     pub drain_ns: u64,
-    /// Stopped before its end.
+    /// The run was stopped before its end.
     pub interrupted: bool,
-    /// Every thread obtained SCHED_FIFO (only if it was asked for).
+    /// Every thread obtained SCHED_FIFO (only if it was requested).
     pub realtime: bool,
-    /// No session of one side could be established: nothing was measured.
+    /// No session of one side could be established, so nothing was measured.
     pub unreachable: bool,
 }
 
 impl Outcome {
-    /// Lowers the lower bounds of all latencies, because a relay of pubmark's on every connection held bytes for up to `held_ns` per
-    /// pass. A message passes the relay `passes` times, a request with its reply twice as often. The number of passes of a reaction chain
-    /// is unknown, so the lower bound of its latency becomes 0.
+    /// Lowers the lower bounds of all latencies, because a relay of pubmark on every connection held bytes for up to
+    /// `held_ns` per pass. A message passes the relay `passes` times, a request with its reply twice as often. The
+    /// number of passes of a reaction chain is unknown, so the lower bound of its latency becomes 0.
     pub fn lower_by(&mut self, held_ns: u64, passes: u64) {
         if held_ns == 0 {
             return;

@@ -1,35 +1,36 @@
-//! How long a shard lets messages gather before it sends or reads them together: its quantum.
+//! The quantum of a shard: the time within which messages are collected before the shard sends or reads them together.
 //!
-//! A sleep before each message costs more than the message. With a quantum, what becomes due, and what arrives, within that time of the
-//! turn before is handled in one turn. What is late by that is scheduler lag and receive lateness like any other, message by message,
-//! so it widens the interval of the latency and no more. A shard with little to do is never late: it waits only where it has turned
-//! less than a quantum ago.
+//! A sleep before each message costs more than the message. With a quantum, messages that become due or arrive within
+//! that time after the last turn are handled in one turn. The delay that this causes is scheduler lag and receive
+//! lateness like any other, recorded for each message, so it only widens the interval of the latency. A shard with
+//! little load is never delayed: it waits only if its last turn was less than a quantum ago.
 
 use std::time::Duration;
 
 use pubmark_model::pace::Pace;
 use serde::{Deserialize, Serialize};
 
-/// With [`Pace::Auto`] a quantum is this part of the latency, or of the limit for it.
+/// With [`Pace::Auto`], a quantum is the latency, or the limit for the latency, divided by this.
 pub const PART: u32 = 20;
 /// Longest quantum that [`Pace::Auto`] chooses.
 pub const LONGEST_AUTO: Duration = Duration::from_millis(1);
-/// Shortest quantum that [`Pace::Auto`] chooses: it is exact instead. Sleeping costs about as much.
+/// Shortest quantum that [`Pace::Auto`] chooses. Below it the shard sends exactly, without a quantum, because a sleep
+/// costs about as much time.
 const SHORTEST_AUTO: Duration = Duration::from_micros(50);
-/// Messages of the warm-up that a typical latency needs.
+/// Number of warm-up messages that are needed to measure a typical latency.
 pub const LEAST_SAMPLES: u64 = 20;
 
 /// How the shards of a run pace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pacing {
-    /// As it was chosen.
+    /// The chosen pace.
     pub pace: Pace,
-    /// With [`Pace::Auto`]: the longest quantum that the limits allow which were asked for.
+    /// With [`Pace::Auto`]: the longest quantum that the requested limits allow.
     pub at_most: Duration,
 }
 
 impl Pacing {
-    /// The quantum, ns; 0 for none. `typical_ns` is the smallest p50 that a shard measured in the warm-up, where one did.
+    /// The quantum, ns; 0 for none. `typical_ns` is the smallest p50 that a shard measured in the warm-up, if any.
     pub fn quantum_ns(&self, typical_ns: Option<u64>) -> u64 {
         match (self.pace, typical_ns) {
             (Pace::Exact, _) | (Pace::Auto, None) => 0,
@@ -42,17 +43,17 @@ impl Pacing {
     }
 }
 
-/// When a shard turned last, and whether it does so in quanta.
+/// When a shard's last turn began, and whether its turns are spaced by quanta.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Turns {
     woke_ns: u64,
     quantum_ns: u64,
-    /// The turn before was not long before: the next one waits.
+    /// The turns are less than two quanta apart, so the next one waits.
     are_dense: bool,
 }
 
 impl Turns {
-    /// A turn began.
+    /// Records that a turn began.
     pub fn note(&mut self, woke_ns: u64, quantum_ns: u64) {
         self.are_dense = woke_ns.saturating_sub(self.woke_ns) < 2 * quantum_ns;
         (self.woke_ns, self.quantum_ns) = (woke_ns, quantum_ns);
@@ -68,7 +69,7 @@ impl Turns {
         self.woke_ns
     }
 
-    /// Until when the next one waits, whatever becomes due or arrives.
+    /// Time until which the next turn waits, whatever becomes due or arrives; `None` if it does not wait.
     pub fn rest_until_ns(&self) -> Option<u64> {
         self.are_dense.then(|| self.woke_ns + self.quantum_ns)
     }

@@ -1,27 +1,30 @@
-//! Did every writer–reader pair meet? Where there is no broker, clients find each other by themselves, and a pair that did not looks like a
-//! pair whose messages were lost. See docs/explanation/message-accounting.md.
+//! Checks whether every writer–reader pair had a delivery. Without a broker, clients discover each other, and a pair
+//! that did not discover each other looks like a pair whose messages were lost. See
+//! docs/explanation/message-accounting.md.
 
 use std::collections::BTreeMap;
 
 use pubmark_record::record::{Delivery, PairCounts};
 
-/// Pairs that had nothing, if loss as it was between the others would explain one such pair in N runs, are lossy and not unmet.
+/// A pair without deliveries counts as lossy, and not as undiscovered, if loss at the rate of the other pairs would
+/// explain at least this number of such pairs per run.
 const CHANCE: f64 = 0.01;
 
-/// Streams of measured messages by what became of them.
+/// Streams of measured messages by their result.
 #[derive(Clone, Debug, Default)]
 pub struct Pairs {
-    /// Those of which something was expected.
+    /// Streams with expected messages.
     all: u64,
-    /// Of those of which something arrived: messages expected, and missing.
+    /// Of the streams with deliveries: messages expected, and missing.
     expected: u64,
     missing: u64,
-    /// How many had nothing, by how many messages were expected.
+    /// Number of streams without deliveries, by the number of their expected messages.
     silent: BTreeMap<u64, u64>,
 }
 
 impl Pairs {
-    /// Enters a stream's part of the books; true if it had nothing. `heard_before`: did something of it arrive in the warm-up?
+    /// Adds a stream's part of the accounting; true if it had no delivery. `heard_before` returns whether a message of
+    /// it arrived in the warm-up.
     pub fn enter(&mut self, part: &Delivery, heard_before: impl FnOnce() -> bool) -> bool {
         if part.expected == 0 {
             return false;
@@ -39,7 +42,7 @@ impl Pairs {
     /// The counts.
     pub fn counts(&self) -> PairCounts {
         let loss = if self.expected == 0 { 0.0 } else { self.missing as f64 / self.expected as f64 };
-        // The chance that a pair loses all its messages, times the pairs to which that can happen.
+        // The probability that a pair loses all its messages, times the number of pairs.
         let is_explained = |expected: u64| loss.powf(expected as f64) * self.all as f64 >= CHANCE;
         let unmet = self.silent.iter().filter(|(expected, _)| !is_explained(**expected)).map(|(_, pairs)| pairs).sum();
         PairCounts { all: self.all, silent: self.silent.values().sum(), unmet, probed: None }
@@ -66,7 +69,7 @@ mod tests {
         assert_eq!(counts(&[(10, 10), (10, 0)]), (2, 1, 1));
         assert_eq!(counts(&[(1, 1), (1, 0)]), (2, 1, 1), "where nothing else is lost, one message is enough");
         assert_eq!(counts(&[(10, 0), (10, 0)]), (2, 2, 2), "nobody met anybody");
-        // Half of the messages are lost: one in four pairs loses both of its two, none all of its hundred.
+        // Half of the messages are lost: one in four pairs loses both of its two, but no pair all of its hundred.
         let half: Vec<(u64, u64)> = (0..100).map(|_| (100, 50)).collect();
         assert_eq!(counts(&[&half[..], &[(2, 0), (100, 0)]].concat()), (102, 2, 1));
     }

@@ -1,7 +1,8 @@
-//! How well a latency will be known on this machine as it is now: a self-test of one second.
+//! How exactly latency can be measured on this machine in its present state: a self-test of one second.
 //!
-//! A message's interval is as wide as it was reached and read late. Here one thread sends a message each millisecond to another one,
-//! with no system between them: all of its time from due to read is pubmark's own.
+//! The interval of a message is as wide as its lateness in sending and in reading. Here one thread sends a message each
+//! millisecond to another one, with no system between them: the whole time from the due time to the read is caused by
+//! pubmark.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -12,7 +13,7 @@ use pubmark_protocol::clock;
 
 /// Messages sent, one each [`STEP`].
 const MESSAGES: u64 = 1_000;
-/// Between two messages.
+/// Interval between two messages.
 const STEP: Duration = Duration::from_millis(1);
 /// Longest wait for a message that was sent.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -29,7 +30,7 @@ pub struct Precision {
 /// Measures for one second.
 ///
 /// # Errors
-/// There are no two threads, or no socket between them.
+/// A thread or the socket between the two threads cannot be created.
 pub fn measure() -> io::Result<Precision> {
     let (mut sender, mut receiver) = UnixStream::pair()?;
     receiver.set_read_timeout(Some(LIMIT))?;
@@ -53,8 +54,8 @@ pub fn measure() -> io::Result<Precision> {
 }
 
 fn send(sender: &mut UnixStream) -> io::Result<()> {
-    // The default slack of 50 µs would be added to every wait; a run's own timers have none.
-    // SAFETY: numbers alone; the slack is that of the calling thread, and 0 is its default again.
+    // The default slack of 50 µs would be added to every wait; timers of a run have no slack. SAFETY: all arguments are
+    // integers; the call sets the slack of the calling thread, and 0 restores its default.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1, 0, 0, 0) };
     let began_ns = clock::monotonic_ns();
     for number in 1..=MESSAGES {

@@ -1,6 +1,6 @@
-//! Probes: where clients find each other without a broker, each device publishes before the schedule begins, again until each reader of
-//! its topic has received something, or a limit is reached. A probe has sequence number 0, which no message of a schedule has, and is in no
-//! count of messages.
+//! Probes. If clients discover each other without a broker, each device publishes before the schedule begins,
+//! repeatedly until each reader of its topic has received a probe, or a limit is reached. A probe has sequence number
+//! 0, which no message of a schedule has, and is included in no count of messages.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,17 +11,19 @@ use crate::plan::RunPlan;
 
 /// Sequence number of a probe.
 pub const SEQUENCE: u32 = 0;
-/// Another round of probes follows if no pair more has met for so long: some round trips of discovery.
+/// Another round of probes follows if no further pair exchanged one for this long: some round trips of discovery.
 pub const AGAIN: Duration = Duration::from_millis(250);
-/// Probes have arrived if nothing has for so long: counters of other machines come ten times a second.
+/// All probes are assumed to have arrived if none has for this long: counters of other machines arrive ten times a
+/// second.
 pub const QUIET: Duration = Duration::from_millis(300);
-/// Longest wait for that.
+/// Longest wait for the probes in transit.
 pub const QUIET_LIMIT: Duration = Duration::from_secs(5);
-/// Longest wait for pairs to meet: DDS announces a participant that nobody answered again after 8 s. Those that have not met by then
-/// are judged by what arrives (V24).
+/// Longest wait for pairs to exchange a probe: DDS repeats the announcement of a participant that received no response
+/// after 8 s. Pairs without a probe by then are judged by their deliveries (V24).
 pub const LIMIT: Duration = Duration::from_secs(20);
 
-/// Does a group send probes? Devices that come and go may be away, and a request has one responder, whose answer says that it is there.
+/// Does a group send probes? Devices that disconnect by plan may be offline, and a request has one responder, whose
+/// reply shows that it was discovered.
 pub fn sends(group: &DeviceGroup) -> bool {
     group.requests.is_none() && group.churn.is_none()
 }
@@ -31,7 +33,7 @@ pub fn groups(workload: &Workload) -> Arc<[bool]> {
     workload.devices.iter().map(sends).collect()
 }
 
-/// Pairs of a device that sends probes and an audience that its topic reaches.
+/// Number of pairs of a device that sends probes and an audience that its topic reaches.
 pub fn pairs(plan: &RunPlan) -> u64 {
     let groups = groups(&plan.workload);
     let sends = |publisher: u32| groups[usize::from(plan.fleet.devices()[publisher as usize].group)];
@@ -39,7 +41,7 @@ pub fn pairs(plan: &RunPlan) -> u64 {
     let mut next = 0;
     let mut pairs = 0;
     for (heard, audience) in streams.iter().zip(plan.fleet.audiences(&plan.workload)) {
-        // They are numbered in the order of their first members.
+        // Audiences are numbered in the order of their first members.
         if audience == next {
             next += 1;
             pairs += heard.iter().filter(|entry| sends(entry.publisher)).count() as u64;
@@ -48,22 +50,23 @@ pub fn pairs(plan: &RunPlan) -> u64 {
     pairs
 }
 
-/// When a round of probes is due: at once, and again whenever pairs are missing and none more has met for [`AGAIN`].
+/// Schedules rounds of probes: the first at once, and another whenever pairs are missing and no further one was added
+/// for [`AGAIN`].
 #[derive(Debug)]
 pub struct Rounds {
     wanted: u64,
     met: u64,
-    /// Since when nothing has changed, ns.
+    /// Time since which nothing has changed, ns.
     since_ns: Option<u64>,
 }
 
 impl Rounds {
-    /// Rounds until `wanted` pairs have met.
+    /// Rounds until `wanted` pairs have exchanged a probe.
     pub fn new(wanted: u64) -> Rounds {
         Rounds { wanted, met: 0, since_ns: None }
     }
 
-    /// Is a round due now? `met` pairs have met.
+    /// Is a round due now? `met` is the number of pairs that have exchanged a probe.
     pub fn is_due(&mut self, met: u64, now_ns: u64) -> bool {
         let stands_still = met == self.met;
         let has_waited =
@@ -76,23 +79,24 @@ impl Rounds {
     }
 }
 
-/// Have the probes arrived that were under way when the last round was over, at `over_ns`? True after [`QUIET_LIMIT`] in any case.
+/// Have the probes arrived that were in transit when the last round was over, at `over_ns`? True after [`QUIET_LIMIT`]
+/// in any case.
 pub fn have_arrived(over_ns: u64, last_event_ns: u64, now_ns: u64) -> bool {
     let for_ns = |since_ns: u64| now_ns.saturating_sub(since_ns);
     for_ns(last_event_ns.max(over_ns)) >= QUIET.as_nanos() as u64 || for_ns(over_ns) >= QUIET_LIMIT.as_nanos() as u64
 }
 
-/// The pairs of a shard's audiences that have met.
+/// The pairs of a shard's audiences that have exchanged a probe.
 #[derive(Debug, Default)]
 pub struct Met {
     groups: Arc<[bool]>,
-    /// By stream.
+    /// By stream: has the pair exchanged a probe?
     streams: Vec<bool>,
     pairs: u64,
 }
 
 impl Met {
-    /// No pair has met yet. `streams` is the number of streams of the shard.
+    /// No pair yet. `streams` is the number of streams of the shard.
     pub fn new(groups: Arc<[bool]>, streams: usize) -> Met {
         Met { groups, streams: vec![false; streams], pairs: 0 }
     }
@@ -106,7 +110,7 @@ impl Met {
         }
     }
 
-    /// How many have.
+    /// Number of pairs that have exchanged a probe.
     pub fn pairs(&self) -> u64 {
         self.pairs
     }

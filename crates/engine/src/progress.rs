@@ -1,5 +1,5 @@
-//! How a run is doing, readable from any thread while it goes on, and from any process that was handed the memory it lies in.
-//! Shards store, others load; nothing waits.
+//! The progress of a run, readable at any time by any thread, and by any process that received the shared memory.
+//! Shards store, others load; nothing blocks.
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -10,59 +10,62 @@ use pubmark_protocol::run_clock::RunClock;
 use crate::live::LiveBounds;
 use crate::shared_memory::{Shareable, SharedMemory};
 
-/// Counters of one shard. Measured messages only, but for the session counts.
+/// Counters of one shard. They count measured messages only, except for the session counts and where a field says
+/// otherwise.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub struct ShardProgress {
-    /// Sessions that are up.
+    /// Established sessions.
     pub online: AtomicU64,
-    /// Subscriber sessions with all answers to their subscriptions.
+    /// Subscriber sessions with responses to all their subscriptions.
     pub subscribed: AtomicU64,
     /// Sessions whose newest attempt failed.
     pub failing: AtomicU64,
-    /// Sessions refused for their log-in, ever.
+    /// Sessions that were ever refused because of their credentials.
     pub not_authorized: AtomicU64,
-    /// Pairs of a device and an audience that have met by a [probe](crate::probes).
+    /// Pairs of a device and an audience that exchanged a [probe](crate::probes).
     pub met: AtomicU64,
     /// Messages due.
     pub offered: AtomicU64,
     /// Messages written, warm-up included.
     pub sent: AtomicU64,
-    /// Deliveries that those messages should bring, warm-up included.
+    /// Deliveries expected of those messages, warm-up included.
     pub expected: AtomicU64,
     /// First copies delivered, warm-up included.
     pub delivered: AtomicU64,
     /// Messages of the measured window written.
     pub measured_sent: AtomicU64,
-    /// First copies of them delivered.
+    /// First copies of these messages delivered.
     pub measured_delivered: AtomicU64,
-    /// Deliveries that a later message of their stream preceded: [`pubmark_metrics::gaps::Gaps`].
+    /// Deliveries that were overtaken by a later message of their stream: [`pubmark_metrics::gaps::Gaps`].
     pub gaps_opened: AtomicU64,
-    /// Of these, those that came after all.
+    /// Of these, those that arrived later.
     pub gaps_filled: AtomicU64,
-    /// Deliveries whose absence may be no loss, as their message was refused, not written wholly, or not acknowledged.
+    /// Deliveries that may be missing without a loss, because their message was refused, not written completely, or not
+    /// acknowledged.
     pub excused: AtomicU64,
-    /// Messages due but not yet handed over.
+    /// Messages due but not yet passed to the adapter.
     pub backlog: AtomicU64,
-    /// Messages handed over and not yet written or not yet acknowledged.
+    /// Messages passed to the adapter and not yet written or not yet acknowledged.
     pub in_flight: AtomicU64,
-    /// Time of the last event that moves a message, ns of `CLOCK_MONOTONIC`.
+    /// Time of the last event of a message, ns of `CLOCK_MONOTONIC`.
     pub last_event_ns: AtomicU64,
     /// The thread obtained SCHED_FIFO.
     pub realtime: AtomicBool,
-    /// Commands that the shard has executed, by count.
+    /// Number of commands that the shard has executed.
     pub executed: AtomicU64,
     /// How often another machine's counters were copied here.
     pub copied: AtomicU64,
-    /// Heartbeat of the worker process that this shard is the first of: see [`crate::remote::HeartbeatWatch`].
+    /// Heartbeat of the worker process whose first shard this is: see [`crate::remote::HeartbeatWatch`].
     pub beats: AtomicU64,
-    /// Latencies of its deliveries until now that belong to the warm-up, for who watches; empty where another machine counts.
+    /// Latencies of its deliveries so far that belong to the warm-up, for live displays; empty if another machine
+    /// counts.
     pub warm_up: LiveBounds,
-    /// The same of the measured window.
+    /// The same for the measured window.
     pub window: LiveBounds,
 }
 
-/// Numbers of a row of counters as it goes between machines.
+/// Number of values in a row of counters that machines exchange.
 pub const ROW: usize = 19;
 
 impl ShardProgress {
@@ -99,7 +102,7 @@ impl ShardProgress {
         row
     }
 
-    /// Copies what another machine counted.
+    /// Copies the counters of another machine.
     pub fn copy(&self, row: &[u64; ROW]) {
         for (number, counter) in row.iter().zip(self.counters()) {
             counter.store(*number, Relaxed);
@@ -109,66 +112,66 @@ impl ShardProgress {
     }
 }
 
-/// What lies before the shards' counters.
+/// Data before the shards' counters.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 struct Front {
     epoch: AtomicU32,
     clock: RunClock,
-    /// 0 while no shard has measured one.
+    /// Smallest p50 that a shard measured, ns; 0 if there is none yet.
     typical_ns: AtomicU64,
 }
 
-// SAFETY: atomics alone, of which zero is a value.
+// SAFETY: the structure has only atomics, for which zero is a valid value.
 unsafe impl Shareable for Front {}
 
-/// What all shards of a run share while it goes on.
+/// What all shards of a run share during the run.
 #[derive(Debug)]
 pub struct Progress {
     memory: SharedMemory<Front, ShardProgress>,
 }
 
-/// Sums over all shards at one moment (not one instant: shards go on while it is made).
+/// Sums over all shards. The counters are not read at one instant: shards continue meanwhile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Sessions up.
+    /// Established sessions.
     pub online: u64,
-    /// Subscriber sessions subscribed.
+    /// Subscriber sessions with responses to all their subscriptions.
     pub subscribed: u64,
     /// Sessions whose newest attempt failed.
     pub failing: u64,
-    /// Sessions refused for their log-in.
+    /// Sessions refused because of their credentials.
     pub not_authorized: u64,
-    /// Pairs that have met by a probe.
+    /// Pairs that exchanged a probe.
     pub met: u64,
     /// Measured messages due.
     pub offered: u64,
     /// Messages written, warm-up included.
     pub sent: u64,
-    /// Deliveries to come of them.
+    /// Deliveries expected of these messages.
     pub expected: u64,
-    /// Deliveries that came.
+    /// First copies delivered, warm-up included.
     pub delivered: u64,
     /// Messages of the measured window written.
     pub measured_sent: u64,
-    /// First copies of them delivered.
+    /// First copies of these messages delivered.
     pub measured_delivered: u64,
-    /// Deliveries that a later message of their stream preceded.
+    /// Deliveries that were overtaken by a later message of their stream.
     pub gaps_opened: u64,
-    /// Of these, those that came after all.
+    /// Of these, those that arrived later.
     pub gaps_filled: u64,
-    /// Deliveries whose absence may be no loss.
+    /// Deliveries that may be missing without a loss.
     pub excused: u64,
-    /// Messages due and not handed over.
+    /// Messages due and not passed to the adapter.
     pub backlog: u64,
-    /// Messages handed over and not settled.
+    /// Messages passed to the adapter and not settled.
     pub in_flight: u64,
-    /// Newest event, ns of `CLOCK_MONOTONIC`.
+    /// Time of the newest event, ns of `CLOCK_MONOTONIC`.
     pub last_event_ns: u64,
 }
 
 impl Totals {
-    /// Adds those of another part of the fleet.
+    /// Adds the sums of another part of the fleet.
     pub fn add(&mut self, other: &Totals) {
         self.online += other.online;
         self.subscribed += other.subscribed;
@@ -191,54 +194,59 @@ impl Totals {
 }
 
 impl Progress {
-    /// Counters for N shards.
+    /// Counters for `shards` shards.
     ///
     /// # Errors
-    /// The kernel gives no memory.
+    /// The kernel does not provide the memory.
     pub fn new(shards: usize) -> io::Result<Progress> {
         Ok(Progress { memory: SharedMemory::new(shards)? })
     }
 
-    /// Those of a run that another process leads, in the memory that it handed over: of as many shards as it has room for.
+    /// Opens the counters of a run of another process, in the memory that this process received. The size of the memory
+    /// determines the number of shards.
     ///
     /// # Errors
-    /// The memory is none of a run's.
+    /// The memory does not belong to a run.
     pub fn of_run(memory: OwnedFd) -> io::Result<Progress> {
         Ok(Progress { memory: SharedMemory::open(memory)? })
     }
 
-    /// The memory, for other processes.
+    /// The memory, to be passed to other processes.
     pub fn memory(&self) -> BorrowedFd<'_> {
         self.memory.file()
     }
 
-    /// One entry a shard.
+    /// The counters, one entry per shard.
     pub fn shards(&self) -> &[ShardProgress] {
         self.memory.entries()
     }
 
-    /// Clock of a run on several machines; it was never set in a run on one.
+    /// Clock of a run on several machines; never set in a run on one machine.
     pub fn run_clock(&self) -> &RunClock {
         &self.memory.front().clock
     }
 
-    /// A shard measured this p50 in the warm-up, ns: lower bounds of latencies.
+    /// Stores the p50 that a shard measured in the warm-up, ns, of the lower bounds of latencies. The smallest one is
+    /// retained.
     pub fn note_typical(&self, typical_ns: u64) {
-        // One that is too small to be told from none makes the run as exact as it can be.
+        // A p50 of 0 is stored as 1, because 0 means that there is none. It leads to the most exact pacing.
         let noted = |known: u64| if known == 0 { typical_ns.max(1) } else { known.min(typical_ns.max(1)) };
         let _ = self.memory.front().typical_ns.fetch_update(Relaxed, Relaxed, |known| Some(noted(known)));
     }
 
-    /// The smallest of them, ns.
+    /// The smallest p50 of the shards, ns.
     pub fn typical_ns(&self) -> Option<u64> {
         Some(self.memory.front().typical_ns.load(Relaxed)).filter(|typical_ns| *typical_ns > 0)
     }
 
-    /// The epoch of a message that is handed over now; `since_ns` is ns since the schedule's start, read only where it is needed. Publishers note it, so that it is
-    /// known which of their messages fell into a subscriber's absence. Where all shards share this memory, epochs are counted: each
-    /// beginning and end of an absence begins one. Machines apart cannot share a counter: there an epoch is a tick of 10 ms of the
-    /// run's clock, and an absence reaches from one tick before that in which it began to one tick after that in which it ended,
-    /// since clocks of two machines differ.
+    /// The epoch of a message that is passed to the adapter now. `since_ns` returns ns since the schedule's start and
+    /// is called only if needed. Publishers record the epoch, to determine which of their messages were sent during a
+    /// subscriber's absence.
+    ///
+    /// If all shards share this memory, epochs are counted: each beginning and end of an absence begins one. Separate
+    /// machines cannot share a counter. There an epoch is a tick of 10 ms of the run's clock, and an absence extends
+    /// from one tick before that in which it began to one tick after that in which it ended, because the clocks of two
+    /// machines differ.
     pub fn epoch(&self, since_ns: impl FnOnce() -> u64) -> u32 {
         match self.is_apart() {
             true => tick_of(since_ns()),
@@ -277,7 +285,7 @@ impl Progress {
         awaited == 0 && !self.is_apart()
     }
 
-    /// The sums.
+    /// The sums over all shards.
     pub fn totals(&self) -> Totals {
         let sum = |field: fn(&ShardProgress) -> &AtomicU64| {
             self.shards().iter().map(|shard| field(shard).load(Relaxed)).sum()
@@ -304,9 +312,9 @@ impl Progress {
     }
 }
 
-/// Length of an epoch where machines are apart, ns.
+/// Length of an epoch if the shards are on separate machines, ns.
 const TICK_NS: u64 = 10_000_000;
-/// Ticks by which the clocks of two machines may differ. Their bound is measured and lies far below (V22).
+/// Ticks by which the clocks of two machines may differ. The measured bound of the difference is far smaller (V22).
 const CLOCK_TICKS: u32 = 1;
 
 fn tick_of(since_ns: u64) -> u32 {

@@ -1,18 +1,18 @@
-//! How the sessions of a run come up.
+//! The ramp-up of a run's sessions.
 
 use serde::{Deserialize, Serialize};
 
-/// How sessions came up before the schedule began. Times are ns of `CLOCK_MONOTONIC`.
+/// Ramp-up of sessions before the schedule began. Times are ns of `CLOCK_MONOTONIC`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ramp {
     /// Sessions that were accepted.
     pub accepted: u64,
-    /// The first try, and the last acceptance; `None` while there was none.
+    /// The first attempt, and the last acceptance; `None` if there was no attempt yet.
     pub span_ns: Option<(u64, u64)>,
 }
 
 impl Ramp {
-    /// A session is tried for.
+    /// An attempt to connect begins.
     pub fn tried(&mut self, at_ns: u64) {
         self.span_ns.get_or_insert((at_ns, at_ns));
     }
@@ -24,7 +24,7 @@ impl Ramp {
         *last_ns = at_ns.max(*last_ns).max(*first_ns);
     }
 
-    /// Adds another shard's.
+    /// Adds the ramp-up of another shard.
     pub fn merge(&mut self, other: &Ramp) {
         self.accepted += other.accepted;
         self.span_ns = match (self.span_ns, other.span_ns) {
@@ -33,7 +33,7 @@ impl Ramp {
         };
     }
 
-    /// From the first try to the last acceptance, s; `None` if nobody was accepted.
+    /// Time from the first attempt to the last acceptance, s; `None` if no session was accepted.
     pub fn seconds(&self) -> Option<f64> {
         let (first_ns, last_ns) = self.span_ns.filter(|_| self.accepted > 0)?;
         Some((last_ns - first_ns) as f64 / 1e9)

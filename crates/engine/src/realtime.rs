@@ -1,30 +1,33 @@
-//! SCHED_FIFO for the calling thread, and how much of a small machine it may take.
+//! SCHED_FIFO for the calling thread, and a limit on the CPU time that it may use on a small machine.
 
 use std::time::Duration;
 
 use crate::plan::REALTIME_PRIORITY;
 
-/// Puts the calling thread under SCHED_FIFO. Fails without the right to (CAP_SYS_NICE or an rtprio limit).
+/// Sets the calling thread to SCHED_FIFO.
+///
+/// # Errors
+/// The thread does not have the right (CAP_SYS_NICE or an rtprio limit).
 pub fn claim() -> std::io::Result<()> {
     set(libc::SCHED_FIFO, REALTIME_PRIORITY)
 }
 
-/// The same before all threads that measure: for one that takes microseconds a second to say that its process is there, or to see
-/// what others wait for.
+/// Sets the calling thread to a priority above all threads that measure. For threads that use only microseconds a
+/// second, to send heartbeats or to observe the waits of other threads.
 pub fn claim_ahead() -> std::io::Result<()> {
     set(libc::SCHED_FIFO, REALTIME_PRIORITY + 1)
 }
 
-/// Puts the calling thread among all others again.
+/// Returns the calling thread to the ordinary scheduling policy.
 fn give_up() -> std::io::Result<()> {
     set(libc::SCHED_OTHER, 0)
 }
 
 fn set(policy: i32, priority: i32) -> std::io::Result<()> {
-    // SAFETY: numbers alone, of which zero is one; musl has more of them than glibc.
+    // SAFETY: the structure has only integers, for which zero is valid; musl has more fields than glibc.
     let mut parameters: libc::sched_param = unsafe { std::mem::zeroed() };
     parameters.sched_priority = priority;
-    // SAFETY: `parameters` is a valid sched_param; 0 names the calling thread.
+    // SAFETY: `parameters` is a valid sched_param; 0 means the calling thread.
     if unsafe { libc::sched_setscheduler(0, policy, &parameters) } == 0 {
         Ok(())
     } else {
@@ -32,13 +35,14 @@ fn set(policy: i32, priority: i32) -> std::io::Result<()> {
     }
 }
 
-/// Machines with more cores than that have one for the system under test, whatever pubmark's threads do.
+/// On machines with more cores than this, one core remains for the system under test, whatever pubmark's threads do.
 const FEW_CORES: usize = 4;
-/// What all real-time threads on a machine with few cores may take together before they stand in line with all others, of one core.
+/// Fraction of one core that all real-time threads together may use on a machine with few cores, before they continue
+/// at ordinary priority.
 const SHARE: f64 = 0.5;
-/// Time over which a budget holds: as long as the system under test can be kept waiting.
+/// Period of a budget: the longest time for which the system under test may have to wait.
 const PERIOD: Duration = Duration::from_millis(10);
-/// Between two looks at the CPU time within a period.
+/// Interval between two reads of the CPU time within a period.
 const LOOK: Duration = Duration::from_micros(500);
 
 /// A thread under SCHED_FIFO, with its budget.
@@ -49,18 +53,20 @@ pub struct Realtime {
 }
 
 impl Realtime {
-    /// Claims SCHED_FIFO for the calling thread; `None` without the right to it. `threads` is the number of real-time threads on
-    /// this machine, which share the budget.
+    /// Sets the calling thread to SCHED_FIFO; `None` without the right to. `threads` is the number of real-time threads
+    /// on this machine, which share the budget.
     pub fn claim(threads: usize) -> Option<Realtime> {
         claim().ok()?;
         Some(Realtime { budget: Budget::here(threads), clock: Periods::default() })
     }
 
-    /// To be called often by the thread itself, with its CPU time: is it under SCHED_FIFO from now on?
+    /// The thread itself must call this often, with its CPU time. Returns whether the thread is under SCHED_FIFO from
+    /// now on.
     pub fn check(&mut self, now_ns: u64, cpu_ns: impl FnOnce() -> u64) -> bool {
         let Some(budget) = self.budget else { return true };
         let wanted = self.clock.check(budget, now_ns, cpu_ns);
-        // Both were allowed before; where one is not any more, the thread stays what it is, and is counted as that.
+        // Both changes were permitted before. If one is no longer permitted, the thread stays in its present state and
+        // is counted accordingly.
         let changed = match wanted {
             Some(true) => claim(),
             Some(false) => give_up(),
@@ -72,21 +78,21 @@ impl Realtime {
         !self.clock.is_ordinary
     }
 
-    /// Time so far in which the thread was not under SCHED_FIFO because its budget was used up, ns.
+    /// Total time in which the thread was not under SCHED_FIFO because its budget was used up, ns.
     pub fn ordinary_ns(&self, now_ns: u64) -> u64 {
         self.clock.ordinary_ns(now_ns)
     }
 }
 
-/// CPU time that a thread may take under SCHED_FIFO in each [`PERIOD`], ns.
+/// CPU time that a thread may use under SCHED_FIFO in each [`PERIOD`], ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Budget(u64);
 
 impl Budget {
-    /// On this machine; `None` where the system under test has cores to itself: there are many, or the calling thread is pinned and
-    /// leaves some to others.
+    /// The budget on this machine. `None` if cores remain for the system under test: the machine has many, or the
+    /// calling thread is pinned and does not use all.
     fn here(threads: usize) -> Option<Budget> {
-        // SAFETY: no memory is involved.
+        // SAFETY: the call accesses no memory of this process.
         let online = usize::try_from(unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }).unwrap_or(1);
         let allowed = std::thread::available_parallelism().map_or(online, usize::from);
         (online <= FEW_CORES && allowed >= online).then(|| Budget::of(threads))
@@ -97,7 +103,7 @@ impl Budget {
     }
 }
 
-/// Where a thread stands in its present period.
+/// State of a thread's present period.
 #[derive(Debug, Default)]
 struct Periods {
     began_ns: u64,
@@ -109,7 +115,7 @@ struct Periods {
 }
 
 impl Periods {
-    /// Whether the thread is to become real-time (`true`) or ordinary (`false`); `None` where it stays what it is.
+    /// Whether the thread must become real-time (`true`) or ordinary (`false`); `None` if it does not change.
     fn check(&mut self, budget: Budget, now_ns: u64, cpu_ns: impl FnOnce() -> u64) -> Option<bool> {
         if now_ns < self.next_look_ns {
             return None;
@@ -117,7 +123,7 @@ impl Periods {
         let cpu_ns = cpu_ns();
         if now_ns - self.began_ns >= PERIOD.as_nanos() as u64 {
             (self.began_ns, self.cpu_at_start_ns) = (now_ns, cpu_ns);
-            // It cannot have used up its budget before that.
+            // The thread cannot have used up its budget earlier.
             self.next_look_ns = now_ns + budget.0;
             return self.is_ordinary.then_some(true);
         }

@@ -1,4 +1,4 @@
-//! Requests and their replies, put together over all shards: the books closed, the times merged.
+//! Requests and their replies, merged over all shards: the accounting completed, the times merged.
 
 use std::collections::HashMap;
 
@@ -16,14 +16,14 @@ use crate::requests::{RequestTimes, RequesterBook, ShardRequests};
 /// Requests of a whole run.
 #[derive(Debug)]
 pub struct RequestOutcome {
-    /// For the record; its times are summed up from `times`.
+    /// Figures for the record; their times are summaries of `times`.
     pub figures: RequestFigures,
-    /// Times, merged.
+    /// Merged times.
     pub times: RequestTimes,
 }
 
 impl RequestOutcome {
-    /// Lowers the lower bounds of round trips by `by_ns`; those of groups are then not known.
+    /// Lowers the lower bounds of round trips by `by_ns`; the lower bounds of groups are then unknown.
     pub fn lower_by(&mut self, by_ns: u64) {
         let times = &mut self.times;
         for bounds in [&mut times.round_trip, &mut times.service, &mut times.travel] {
@@ -38,14 +38,14 @@ impl RequestOutcome {
     }
 }
 
-/// Enters the times that have bounds.
+/// Writes the summaries of the times that have bounds.
 fn sum_up(figures: &mut RequestFigures, times: &RequestTimes) {
     figures.round_trip = bounds(&times.round_trip);
     figures.service_round_trip = bounds(&times.service);
     figures.travel = bounds(&times.travel);
 }
 
-/// A group's books while they are added up.
+/// The accounting of a group while it is added up.
 #[derive(Clone, Copy, Debug, Default)]
 struct Part {
     books: RequestBooks,
@@ -54,7 +54,7 @@ struct Part {
 
 impl Part {
     fn enter(&mut self, book: &RequesterBook, ledger: &Ledger) {
-        // An orphan whose answer came all the same is among the late.
+        // An orphan whose reply arrived in spite of that is counted as late.
         let unresolved = book.orphans.iter().filter(|number| !ledger.has(book.stream, **number)).count() as u64;
         let books = &mut self.books;
         books.answered += book.answered;
@@ -68,16 +68,17 @@ impl Part {
         self.late_unsent += book.late_unsent;
     }
 
-    /// Adds what the sending side knows.
+    /// Adds the counts of the sending side.
     fn close(mut self, sending: &GroupBooks) -> RequestBooks {
         self.books.sent = sending.delivery.sent;
-        // Abandoned by us, yet received by a responder: sent after all, and without a reply nobody knows why.
+        // Abandoned by the requester, but received by a responder: it was sent, and it is unknown why there is no
+        // reply.
         self.books.unknown += sending.arrived_unsent.saturating_sub(self.late_unsent);
         self.books
     }
 }
 
-/// Closes the books over all shards; `None` where nobody asks.
+/// Completes the accounting over all shards; `None` without requesters.
 pub fn close(
     workload: &Workload,
     parties: Parties,
@@ -127,7 +128,7 @@ mod tests {
 
     use super::*;
 
-    /// Ten requests were sent; answers to these came.
+    /// Ten requests were sent; `answers` are those whose replies arrived.
     fn part(book: RequesterBook, answers: &[u32], sending: GroupBooks) -> RequestBooks {
         let mut ledger = Ledger::new(1);
         answers.iter().for_each(|number| {
@@ -160,7 +161,7 @@ mod tests {
 
     #[test]
     fn what_was_abandoned_and_arrived_all_the_same_is_late_or_unknown() {
-        // Two were abandoned and reached the responder; one of them was answered.
+        // Two were abandoned and reached the responder; one of them received a reply.
         let book = RequesterBook { answered: 7, expired: 1, late: 1, late_unsent: 1, ..RequesterBook::default() };
         let books = part(book, &[1, 2, 3, 4, 5, 6, 7, 9], sent(10, 2));
         assert_eq!((books.answered, books.late, books.timed_out, books.unknown), (7, 1, 1, 1));

@@ -1,4 +1,4 @@
-//! What one shard found out about requests and their replies.
+//! The outcome of one shard for requests and their replies.
 
 use std::collections::HashMap;
 
@@ -11,26 +11,26 @@ use serde::{Deserialize, Serialize};
 use crate::plan::TYPE_LIMIT;
 use crate::remote::bounded;
 
-/// One requester's side of the books. Counts are of measured requests.
+/// One requester's side of the accounting. Counts are of measured requests.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct RequesterBook {
     /// Index of its group.
     pub group: u16,
-    /// Its stream of answers in the shard's ledger.
+    /// Its stream of replies in the shard's ledger.
     pub stream: u32,
-    /// Answered in time.
+    /// Requests with a reply in time.
     pub answered: u64,
-    /// Given up when their time was over.
+    /// Requests that timed out.
     pub expired: u64,
-    /// Answered after they were given up.
+    /// Requests whose reply arrived after the time-out.
     pub late: u64,
-    /// Of these, requests that were abandoned before they were written, as far as we could know.
+    /// Of these, requests that were abandoned before they were written, according to the requester.
     pub late_unsent: u64,
-    /// Given up, but their connection had ended while they were open.
+    /// Requests that timed out after their connection had ended while they were open.
     pub orphans: Vec<u32>,
-    /// Open when the run ended.
+    /// Requests that were open when the run ended.
     pub open: u64,
-    /// Further answers.
+    /// Further replies to the same request.
     pub duplicated: u64,
     /// Replies to other requests.
     pub misdirected: u64,
@@ -39,27 +39,27 @@ pub struct RequesterBook {
 }
 
 impl RequesterBook {
-    /// A request that was given up turns out not to have been sent.
+    /// A request that timed out turns out not to have been sent.
     pub fn take_back(&mut self, sequence: u32) {
         self.expired = self.expired.saturating_sub(1);
         self.orphans.retain(|orphan| *orphan != sequence);
     }
 }
 
-/// Times of requests answered in time, and of their replies.
+/// Times of requests with a reply in time, and of their replies.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RequestTimes {
-    /// Answer's arrival − request's due time.
+    /// Arrival of the reply − due time of the request.
     pub round_trip: Bounds,
-    /// Answer's arrival − request's write start.
+    /// Arrival of the reply − write start of the request.
     pub service: Bounds,
-    /// The round trip without what the responder took.
+    /// The round trip without the time at the responder.
     pub travel: Bounds,
     /// Wait of a request at its responder.
     pub waiting: Distribution,
     /// A reply's ready time − its due time at the responder.
     pub responder_lag: Distribution,
-    /// Our read of a reply − the latest time at which it cannot have been there.
+    /// Our read of a reply − the latest time at which it had certainly not arrived.
     pub receive_lateness: Distribution,
 }
 
@@ -78,7 +78,7 @@ impl Default for RequestTimes {
 }
 
 impl RequestTimes {
-    /// Adds another shard's.
+    /// Adds the times of another shard.
     pub fn merge(&mut self, other: &RequestTimes) {
         self.round_trip.merge(&other.round_trip);
         self.service.merge(&other.service);
@@ -89,30 +89,30 @@ impl RequestTimes {
     }
 }
 
-/// What one shard found out about requests.
+/// The outcome of one shard for requests.
 #[derive(Serialize, Deserialize)]
 pub struct ShardRequests {
-    /// Its requesters' books.
+    /// Its requesters' accounting.
     pub books: Vec<RequesterBook>,
-    /// First answers, a stream a requester.
+    /// First replies, one stream per requester.
     pub ledger: Ledger,
     /// Times.
     pub times: RequestTimes,
     /// Round trips by group, below [`TYPE_LIMIT`].
     #[serde(deserialize_with = "bounded::map_of_at_most::<TYPE_LIMIT, _, _, _>")]
     pub groups: HashMap<u16, Bounds>,
-    /// What its responders did.
+    /// Counts of its responders.
     pub responses: ResponseBooks,
-    /// Answers in time that arrived in the measured window.
+    /// Replies in time that arrived in the measured window.
     pub answered_in_window: u64,
-    /// Answers in time that came before it was known when the write of their request began.
+    /// Replies in time that arrived before the write start of their request was known.
     pub without_write_start: u64,
-    /// Requests open at once, at most.
+    /// Largest number of requests open at once.
     pub peak_open: u64,
 }
 
 impl ShardRequests {
-    /// Nothing yet, for the requesters with these books.
+    /// No requests yet, for the requesters with these accounts.
     pub fn new(books: Vec<RequesterBook>) -> ShardRequests {
         ShardRequests {
             ledger: Ledger::new(books.len()),
@@ -126,7 +126,7 @@ impl ShardRequests {
         }
     }
 
-    /// Enters a round trip.
+    /// Records a round trip.
     pub fn enter_round_trip(&mut self, group: u16, time_ns: i64, width_ns: u64) {
         self.times.round_trip.record(time_ns, width_ns);
         if usize::from(group) < TYPE_LIMIT {

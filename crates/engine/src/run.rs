@@ -1,4 +1,4 @@
-//! A run from the first connect to the closed books.
+//! A run, from the first connect to the completed message accounting.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -24,52 +24,55 @@ pub use crate::sides::{ShardRun, Sides, over};
 use crate::window_latency::{WindowLatency, WindowWatch};
 use crate::worker::Worker;
 
-/// Time between two looks at the shards' progress.
+/// Interval between two reads of the shards' progress.
 const LOOK: Duration = Duration::from_millis(10);
 /// Time between the last connect and the start of the schedule.
 const LEAD: Duration = Duration::from_millis(100);
-/// The same where commands go to other machines.
+/// The same lead if commands are sent to other machines.
 const NODES_LEAD: Duration = Duration::from_millis(500);
-/// Longest of them, where shards stand still.
+/// Longest lead, which is reached if shards are paused.
 const LONGEST_LEAD: Duration = Duration::from_secs(4);
-/// Time between two looks at whether all shards know the window.
+/// Interval between two checks of whether all shards have executed `Prepare`.
 const PREPARE_LOOK: Duration = Duration::from_millis(1);
-/// Everything has arrived: wait this much longer for copies too many.
+/// Once everything has arrived, wait this much longer for duplicates.
 const SETTLE: Duration = Duration::from_millis(300);
 
-/// Where a run stands.
+/// A phase of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// Subscribers come up.
+    /// Subscribers connect and subscribe.
     Subscribe,
-    /// Devices come up.
+    /// Devices connect.
     Connect,
     /// The schedule runs, nothing is measured yet.
     WarmUp,
     /// The measured window.
     Measure,
-    /// Stragglers are waited for.
+    /// Waiting for late messages.
     Drain,
-    /// Sessions are ended, the books are closed.
+    /// Sessions are ended and the message accounting is completed.
     Collect,
 }
 
-/// Told how a run goes on; called about a hundred times a second, and at the edges of the measured window.
+/// Receives the progress of a run. Called about a hundred times a second, and at the start and end of the measured
+/// window.
 pub trait Observer {
     /// A phase begins.
     fn phase(&mut self, phase: Phase);
-    /// How it goes: time since the phase began and its length where that is known.
+    /// The present state of the run. `elapsed` is the time since the phase began, `length` the length of the phase if
+    /// it is known.
     fn progress(&mut self, phase: Phase, elapsed: Duration, length: Option<Duration>, totals: &Totals);
-    /// Latencies of the last seconds: about as often, while devices follow their schedule on this machine.
+    /// Latencies of the last seconds. Called about a hundred times a second while devices follow their schedule on this
+    /// machine.
     fn latency(&mut self, latency: &LiveLatency) {
         let _ = latency;
     }
-    /// Latencies of the measured window since its beginning, of one moment: once a second, and when all has come. Not called where
-    /// other machines measure them.
+    /// Latencies since the beginning of the measured window, as a snapshot. Called once a second, and once after the
+    /// last message has arrived. Not called if other machines measure the latencies.
     fn window_latency(&mut self, latency: &Arc<WindowLatency>) {
         let _ = latency;
     }
-    /// Devices follow their schedule from now on; the measured window will start at this time of `CLOCK_MONOTONIC`, ns.
+    /// Devices follow their schedule from now on. The measured window will start at this time of `CLOCK_MONOTONIC`, ns.
     fn schedule_begins(&mut self, start_ns: u64) {
         let _ = start_ns;
     }
@@ -77,16 +80,17 @@ pub trait Observer {
     fn window_began(&mut self);
     /// The measured window is over: sample again.
     fn window_ended(&mut self);
-    /// Has the system under test ended? Asked while sessions come up: nobody waits for those of a system that is gone.
+    /// Has the system under test ended? Called while sessions are being established, so that the run does not wait for
+    /// sessions of a system that has ended.
     fn system_has_ended(&mut self) -> bool {
         false
     }
-    /// Do threads of the system wait for a processor? Asked when nothing comes any more: what is missing may lie with them. May
-    /// take a tenth of a second.
+    /// Do threads of the system wait for a processor? Called when no more messages arrive: the missing messages may be
+    /// in those threads. The call may take a tenth of a second.
     fn system_waits(&mut self) -> bool {
         false
     }
-    /// Stragglers were waited for; connections are still there.
+    /// The wait for late messages is over; connections are still open.
     fn drained(&mut self) {}
 }
 
@@ -96,13 +100,14 @@ struct RunDriver<'a> {
     worker: Worker,
     stop: &'a AtomicBool,
     observer: &'a mut dyn Observer,
-    /// Where latencies are measured on this machine.
+    /// Latencies of the measured window; `None` unless they are measured on this machine.
     window: Option<WindowWatch>,
-    /// What probes came to.
+    /// Result of the probes.
     probed: Option<ProbedPairs>,
 }
 
-/// Does a run; where the plan wants processes of their own, `launcher` starts them. `stop` ends it early at any moment; what was measured until then is in the outcome.
+/// Executes a run. If the plan requires separate processes, `launcher` starts them. `stop` ends the run early at any
+/// moment; the outcome then has what was measured until that moment.
 pub fn run(
     plan: &RunPlan,
     sides: Sides,
@@ -128,7 +133,7 @@ pub fn run(
     let inside = files.as_ref().map(|files| files.folder().to_owned());
     let plan = &RunPlan { message_log: inside, ..plan.clone() };
     let worker = Worker::of_plan(plan, sides, launcher, Arc::new(progress), stop)?;
-    // Every process has its file: their names are no longer needed.
+    // Every process has opened its file, so the file names are no longer needed.
     let files = files.map(LogFiles::open).transpose().map_err(EngineError::MessageLog)?;
     let mut outcome = {
         let window = (!plan.on_nodes).then(WindowWatch::default);
@@ -140,7 +145,7 @@ pub fn run(
     Ok(outcome)
 }
 
-/// How the waiting for sessions ended.
+/// How the wait for sessions ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Gathered {
     All,
@@ -169,7 +174,7 @@ impl RunDriver<'_> {
             return self.collect(None, 0, true, false);
         }
         let Some(start_ns) = self.prepare() else { return self.collect(None, 0, true, false) };
-        // The machine may stand still between the two, for longer than the lead.
+        // The machine may pause between the two clock reads for longer than the lead.
         let started_at_ns = clock::realtime_ns().wrapping_add(start_ns.wrapping_sub(clock::monotonic_ns()));
         self.observer.schedule_begins(start_ns);
         self.worker.command(Command::Begin, |_| true);
@@ -190,8 +195,9 @@ impl RunDriver<'_> {
         self.collect(Some((start_ns, closed_ns, started_at_ns)), drain_ns, cut_short, false)
     }
 
-    /// Lets devices send probes until every reader has received one from each device whose topic it reads, or the time for that is over;
-    /// then waits for probes under way, which would reach into the window. False if the run ends here.
+    /// Makes devices send probes until every reader has received one from each device whose topic it reads, or until
+    /// the time limit. Then waits for the probes still in transit, which would otherwise arrive in the measured window.
+    /// Returns false if the run ends here.
     fn meet(&mut self) -> bool {
         let wanted = probes::pairs(self.plan);
         if wanted == 0 {
@@ -221,17 +227,19 @@ impl RunDriver<'_> {
         }
     }
 
-    /// Agrees with every shard on when the measured window starts, ns of `CLOCK_MONOTONIC`, before any device sends: a shard that
-    /// stood still would not know where to place what it receives. `None` if the run ends here.
+    /// Agrees with every shard on the start of the measured window, ns of `CLOCK_MONOTONIC`, before any device sends. A
+    /// shard that was paused and did not know the start could not decide whether a received message belongs to the
+    /// window. Returns `None` if the run ends here.
     fn prepare(&mut self) -> Option<u64> {
         let mut lead = if self.plan.on_nodes { NODES_LEAD } else { LEAD };
         let limit_ns = clock::monotonic_ns() + self.plan.connect_limit.as_nanos() as u64;
         loop {
             let schedule_ns = clock::monotonic_ns() + lead.as_nanos() as u64;
-            // On a step of compact due times, so that none is rounded out of the window.
+            // The start is a multiple of the step of compact due times, so that rounding moves no due time out of the
+            // window.
             let start_ns = (schedule_ns + self.plan.timeline.warmup_ns).next_multiple_of(COMPACT_STEP_NS);
             self.worker.command(Command::Prepare { start_ns }, |_| true);
-            // Half of the lead is for the command to begin.
+            // Half of the lead is reserved for the `Begin` command.
             let until_ns = schedule_ns - lead.as_nanos() as u64 / 2;
             while clock::monotonic_ns() < until_ns {
                 if self.worker.has_executed_all() {
@@ -253,7 +261,7 @@ impl RunDriver<'_> {
         index < self.publisher_shards
     }
 
-    /// Brings one side's sessions up.
+    /// Establishes the sessions of one side.
     fn gather(&mut self, phase: Phase, wanted: u64) -> Gathered {
         self.observer.phase(phase);
         let publishers = phase == Phase::Connect;
@@ -285,7 +293,7 @@ impl RunDriver<'_> {
             if self.observer.system_has_ended() {
                 return Gathered::None;
             }
-            // Every session that is not up has failed at least once.
+            // Every session that is not established has failed at least once.
             let all_tried = up + totals.failing >= wanted;
             let refused_all = up == 0 && totals.not_authorized >= wanted;
             let hopeless = all_tried && (refused_all || elapsed > self.plan.hopeless_after);
@@ -304,7 +312,7 @@ impl RunDriver<'_> {
             .sum()
     }
 
-    /// Waits for a time; false if the run was stopped before it.
+    /// Waits until a time; returns false if the run was stopped before that time.
     fn wait_until(&mut self, phase: Phase, until_ns: u64) -> bool {
         let began_ns = clock::monotonic_ns();
         let length = Duration::from_nanos(until_ns.saturating_sub(began_ns));
@@ -328,8 +336,9 @@ impl RunDriver<'_> {
         }
     }
 
-    /// Waits for late messages: until all are there, or nothing moves any more, or the limit. Returns the time it took, ns, and
-    /// whether it was stopped before that: what had not come then may be called lost wrongly.
+    /// Waits for late messages: until all have arrived, until there is no more activity, or until the limit. Returns
+    /// the time that it took, ns, and whether it was stopped early. If it was stopped early, messages still in transit
+    /// may wrongly be counted as lost.
     fn drain(&mut self, end_ns: u64) -> (u64, bool) {
         self.observer.phase(Phase::Drain);
         let mut complete_since_ns = None;
@@ -344,7 +353,7 @@ impl RunDriver<'_> {
             self.observer.progress(Phase::Drain, elapsed, Some(self.plan.drain_limit), &totals);
             let is_fresh = self.is_fresh(&before);
             let all_there = totals.backlog == 0 && totals.in_flight == 0 && totals.delivered >= totals.expected;
-            // A shard that stood still may have messages to send that are due.
+            // A shard that was paused may still have due messages to send.
             let has_closed = self.worker.has_executed_all();
             let complete = is_fresh && has_closed && all_there;
             let since_ns = *complete_since_ns.get_or_insert(now_ns);
@@ -356,7 +365,7 @@ impl RunDriver<'_> {
             let mut quiet =
                 is_fresh && has_closed && now_ns.saturating_sub(quiet_since_ns) >= self.plan.quiet().as_nanos() as u64;
             if quiet && !settled && self.observer.system_waits() {
-                // A system that cannot run is silent and has lost nothing.
+                // A system whose threads wait for a processor is silent, but has not lost anything.
                 waited_until_ns = clock::monotonic_ns();
                 quiet = false;
             }
@@ -376,12 +385,13 @@ impl RunDriver<'_> {
         }
     }
 
-    /// How often each shard's counters came from another machine.
+    /// By shard: how often its counters were copied from another machine.
     fn copied(&self) -> Vec<u64> {
         self.worker.progress.shards().iter().map(|shard| shard.copied.load(Relaxed)).collect()
     }
 
-    /// Are the counters those of now? Nodes send none while a run measures; a copy that was under way since before is not new.
+    /// Are the counters current? Nodes send no counters while a run measures. A copy that was already in transit when
+    /// the drain began does not count as current.
     fn is_fresh(&self, before: &[u64]) -> bool {
         !self.plan.on_nodes || self.copied().iter().zip(before).all(|(now, before)| *now > before + 1)
     }
@@ -398,7 +408,7 @@ impl RunDriver<'_> {
         let realtime = progress.shards().iter().all(|shard| shard.realtime.load(Relaxed));
         let began_ns = clock::monotonic_ns();
         let finished = self.worker.finish(self.stop)?;
-        // Shards have settled what was open: these are the last counts.
+        // Shards have settled all open messages, so these are the final counts.
         if let Some(window) = &mut self.window {
             self.observer.window_latency(&window.last(&progress));
         }

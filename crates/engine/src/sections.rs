@@ -29,7 +29,7 @@ use crate::{setup, shares};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// The distributions that a record keeps as histograms, by name; a latency has two, one for each bound.
+/// The distributions that a record stores as histograms, by name. A latency has two, one for each bound.
 fn distributions(outcome: &Outcome, clock_error_ns: Option<u64>) -> Vec<(&'static str, Distribution)> {
     let times = &outcome.times;
     let mut all = vec![];
@@ -41,7 +41,7 @@ fn distributions(outcome: &Outcome, clock_error_ns: Option<u64>) -> Vec<(&'stati
     enter("service_latency", "service_latency_lower", &times.service_latency, clock_error_ns);
     enter("chain", "chain_lower", &times.chain, clock_error_ns);
     if let Some(requests) = &outcome.requests {
-        // A round trip ends where it began: one clock stamps both.
+        // A round trip ends on the client where it began, so one clock stamps both ends.
         let times = &requests.times;
         enter("round_trip", "round_trip_lower", &times.round_trip, Some(0));
         enter("service_round_trip", "service_round_trip_lower", &times.service, Some(0));
@@ -64,16 +64,16 @@ pub fn curves(outcome: &Outcome, clock_error_ns: Option<u64>) -> Vec<Curve> {
     distributions(outcome, clock_error_ns).iter().filter_map(|(name, times)| curve(name, times)).collect()
 }
 
-/// All histograms of a run in HdrHistogram's V2 format, ns, by name; those without samples are left out.
+/// All histograms of a run in HdrHistogram's V2 format, ns, by name; histograms without samples are omitted.
 pub fn histograms(outcome: &Outcome, clock_error_ns: Option<u64>) -> Vec<(&'static str, Vec<u8>)> {
     distributions(outcome, clock_error_ns).iter().map(|(name, times)| (*name, times.to_hdr_v2())).collect()
 }
 
-/// What subscribers with predicates did, by group.
+/// Results of subscribers with predicates, by group.
 pub fn content(plan: &RunPlan, outcome: &Outcome, clock_error_ns: Option<u64>) -> Vec<ContentRow> {
     let row = |content: &GroupContent| {
         let group = &plan.workload.subscribers[usize::from(content.group)];
-        // What a lost part of the run had received and sent is missing on both sides.
+        // What the lost shards received and sent is missing on both sides.
         let account = content.account.filter(|_| outcome.lost.is_empty());
         let counts = &content.counts;
         ContentRow {
@@ -96,7 +96,7 @@ pub fn content(plan: &RunPlan, outcome: &Outcome, clock_error_ns: Option<u64>) -
     outcome.content.iter().map(row).collect()
 }
 
-/// What the steps of `transform` did, by device group and step.
+/// Results of the steps of `transform`, by device group and step.
 pub fn transform(plan: &RunPlan, outcome: &Outcome) -> Vec<TransformRow> {
     let used = |sum: &StepSum| StepUse {
         messages: sum.messages,
@@ -119,12 +119,12 @@ pub fn transform(plan: &RunPlan, outcome: &Outcome) -> Vec<TransformRow> {
     rows.collect()
 }
 
-/// Length of the measured window as it was lived through, seconds.
+/// Actual length of the measured window, seconds.
 pub fn window_s(outcome: &Outcome) -> f64 {
     (outcome.window_ns.1 - outcome.window_ns.0) as f64 / 1e9
 }
 
-/// Payload over bytes carried, by what our sockets tell.
+/// Payload divided by bytes carried, according to the statistics of pubmark's sockets.
 pub fn efficiency(plan: &RunPlan, outcome: &Outcome) -> Option<EfficiencyFigures> {
     let counts = |traffic: Traffic| PacketCounts {
         sent_packets: traffic.sent.packets,
@@ -179,7 +179,7 @@ fn windows(per_second: &[u32]) -> Option<Windows> {
     })
 }
 
-/// What happened to connections.
+/// The connection counters of the run.
 pub fn connections(plan: &RunPlan, outcome: &Outcome) -> Connections {
     let counters = &outcome.counters;
     let mut causes: Vec<_> =
@@ -209,7 +209,7 @@ pub fn connections(plan: &RunPlan, outcome: &Outcome) -> Connections {
     }
 }
 
-/// What client programs reported; `None` in a run without.
+/// What client programs reported; `None` in a run without client programs.
 fn client_programs(plan: &RunPlan, outcome: &Outcome) -> Option<ClientPrograms> {
     plan.connections.program.as_ref()?;
     let misreports = outcome.counters.misreports.iter();
@@ -231,7 +231,7 @@ fn wills(plan: &RunPlan, outcome: &Outcome) -> Option<WillCounts> {
     left.then_some(WillCounts { due: outcome.counters.wills_due, delivered: outcome.counters.wills })
 }
 
-/// What TLS took; `None` in a run without.
+/// Counts and durations of TLS handshakes; `None` in a run without TLS.
 fn tls(plan: &RunPlan, outcome: &Outcome) -> Option<TlsFigures> {
     let sides = [&plan.publish_at, &plan.subscribe_at];
     if !sides.iter().any(|places| places.are_encrypted()) {
@@ -253,7 +253,7 @@ fn tls(plan: &RunPlan, outcome: &Outcome) -> Option<TlsFigures> {
     })
 }
 
-/// How our threads fared.
+/// Health of pubmark's threads.
 pub fn threads(outcome: &Outcome) -> Vec<ShardHealth> {
     let row = |thread: &crate::outcome::ThreadHealth| ShardHealth {
         name: thread.name.clone(),
@@ -270,7 +270,7 @@ pub fn threads(outcome: &Outcome) -> Vec<ShardHealth> {
     outcome.threads.iter().map(row).collect()
 }
 
-/// Messages and times of each device group; those beyond the first 256 share one row.
+/// Messages and times of each device group; groups beyond the first 256 share one row.
 pub fn by_type(plan: &RunPlan, outcome: &Outcome, clock_error_ns: Option<u64>) -> Vec<TypeRow> {
     let row_of =
         |name: &str, index: usize| type_row(name, outcome.types.get(index).and_then(Option::as_deref), clock_error_ns);
@@ -320,7 +320,7 @@ fn type_row(name: &str, times: Option<&TypeTimes>, clock_error_ns: Option<u64>) 
     }
 }
 
-/// From node to node. Without nodes there is one process, one clock and one row.
+/// Deliveries from node to node. Without nodes there is one process, one clock and one row.
 pub fn by_pair(outcome: &Outcome, nodes: &[NodeRow]) -> Vec<PairRow> {
     if nodes.len() > 1 {
         return outcome.pairs.iter().filter_map(|pair| pair_row(pair, nodes)).collect();
@@ -353,7 +353,8 @@ fn pair_row(pair: &NodePair, nodes: &[NodeRow]) -> Option<PairRow> {
     })
 }
 
-/// How much the clocks of two nodes may differ, at most, µs; `None` where nobody knows. A node's own messages are stamped by one clock.
+/// Largest difference between the clocks of two nodes, µs; `None` if it is unknown. Messages within one node are
+/// stamped by one clock.
 pub(crate) fn clock_bound_us(one: &NodeRow, other: &NodeRow) -> Option<f64> {
     let bound = |node: &NodeRow| node.clock.as_ref().map_or(Some(0.0), |clock| clock.bound_us);
     if one.name == other.name { Some(0.0) } else { Some(bound(one)? + bound(other)?) }
@@ -363,8 +364,8 @@ pub(crate) fn error_ns(bound_us: Option<f64>) -> Option<u64> {
     bound_us.map(|bound_us| (bound_us * 1e3).ceil() as u64)
 }
 
-/// How much the stamps of a message may be off, at most, as its sender's clock is not its receiver's, ns; `None` where that is not known
-/// of some nodes, which V22 judges.
+/// Largest error of a message's timestamps, ns, because the sender's clock is not the receiver's; `None` if it is
+/// unknown for some nodes, which V22 judges.
 pub fn clock_error_ns(nodes: &[NodeRow]) -> Option<u64> {
     let pairs = nodes.iter().flat_map(|one| nodes.iter().map(move |other| (one, other)));
     pairs
@@ -377,7 +378,7 @@ pub fn nodes_of_publishers(plan: &RunPlan) -> Vec<u16> {
     setup::nodes_of_publishers(plan, &plan.fleet.audiences(&plan.workload))
 }
 
-/// Devices and subscribers of each node.
+/// Number of devices and of subscribers of each node.
 pub fn on_nodes(plan: &RunPlan) -> Vec<(u64, u64)> {
     let mut counts = vec![(0, 0); usize::from(plan.nodes)];
     let audiences = plan.fleet.audiences(&plan.workload);
@@ -396,7 +397,7 @@ pub fn series(series: &Series, clock_error_ns: Option<u64>) -> Vec<SeriesRow> {
     let width_s = series.width_ns() as f64 / SECOND_NS as f64;
     let row = |(index, bin): (usize, &pubmark_metrics::series::Bin)| {
         let start_ns = series.bin_start_ns(index);
-        // A percentile of the measured window takes no sample of the warm-up.
+        // A percentile of the measured window includes no sample of the warm-up.
         let not_before_ns = if start_ns < 0 { i64::MIN } else { 0 };
         let p50 = series.latency_quantile(index, 0.5, not_before_ns);
         let p99 = series.latency_quantile(index, 0.99, not_before_ns);
@@ -427,7 +428,7 @@ pub fn series(series: &Series, clock_error_ns: Option<u64>) -> Vec<SeriesRow> {
     series.bins().iter().enumerate().map(row).collect()
 }
 
-/// The distributions of the latencies over time, upper bounds; bins without a message are left out.
+/// The distributions of the latencies over time, upper bounds; bins without a message are omitted.
 pub fn latency_bins(series: &Series, clock_error_ns: Option<u64>) -> Vec<LatencyBin> {
     let seconds = |ns: f64| ns / SECOND_NS as f64;
     let above = |ns: u64| micros(ns.saturating_add(clock_error_ns.unwrap_or(0)));

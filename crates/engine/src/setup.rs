@@ -1,4 +1,4 @@
-//! Deals a fleet out over shards. Where a device runs changes nothing about what it does.
+//! Distributes a fleet over shards. Which shard runs a device has no effect on what the device does.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -46,10 +46,10 @@ use crate::shared_connections::SharedConnections;
 use crate::shares::{self, IsolationDomains, NodeOfClient, Share, Side};
 use crate::transform::{PublisherSteps, Undoing};
 
-/// First levels of the topics that replies come to; the requester's client identifier follows.
+/// First levels of the topics on which replies arrive; the requester's client identifier follows.
 const REPLIES: &str = "pubmark/answers";
 
-/// Draws of the waits before a shard connects again, which no device makes.
+/// Number of the random stream for the pauses before a shard reconnects. No device uses this stream.
 const BACKOFF: u64 = 0x0bac;
 
 /// What all shards have in common.
@@ -59,13 +59,13 @@ struct Common<'a> {
     groups: Arc<[u16]>,
     /// Where clients run.
     places: NodeOfClient,
-    /// Node of each publisher of the fleet, in a run on several.
+    /// Node of each publisher of the fleet, in a run on several nodes.
     nodes: Option<Arc<[u16]>>,
-    /// Names of the groups.
+    /// Names of the device groups.
     types: Vec<Arc<str>>,
-    /// User properties of the groups' messages.
+    /// User properties of the messages of each device group.
     properties: Vec<Arc<[(String, String)]>>,
-    /// What signs the tokens of device groups, and of subscriber groups.
+    /// Signers of the tokens of device groups, and of subscriber groups.
     signers: [Vec<Option<Arc<TokenSigner>>>; 2],
     /// By subscriber: the publishers that it receives from.
     streams: Vec<Arc<[StreamSource]>>,
@@ -73,23 +73,23 @@ struct Common<'a> {
     audiences: Vec<u32>,
     /// By requester: its responder.
     responders: HashMap<u32, RequestTarget>,
-    /// By publisher: notes of what predicates choose, empty yet; none where no subscriber has one.
+    /// By publisher: notes of which messages the predicates match, still empty; none if no subscriber has a predicate.
     matches: Vec<Vec<MatchNotes>>,
     /// By publisher: audiences that receive its messages.
     fan_out: Vec<u32>,
-    /// What the system filters by content.
+    /// Filters by message content that the system applies.
     filters: BrokerFilters,
     /// Which devices share a connection.
     shared_connections: SharedConnections<'a>,
-    /// The same by group.
+    /// The shared connections by group.
     connection_groups: ConnectionGroups,
-    /// By publisher that reacts: numbers of those that trigger it.
+    /// By publisher that reacts: numbers of the publishers that trigger it.
     triggers: HashMap<u32, Vec<u32>>,
-    /// Of publishers' shards and of subscribers'.
+    /// Settings of publishers' shards and of subscribers' shards.
     configs: [ShardConfig; 2],
-    /// What fills payloads.
+    /// Generates payloads.
     bodies: Bodies,
-    /// How far publishers of this process have come.
+    /// How far each publisher of this process has sent.
     announced: Arc<Announced>,
     progress: Arc<Progress>,
     /// The isolation domain of each client.
@@ -98,10 +98,10 @@ struct Common<'a> {
     shares: Vec<Share>,
 }
 
-/// Sessions that only send and are planned to be online when the schedule begins.
+/// Number of sessions that only send and are planned to be online when the schedule begins.
 pub fn online_at_start(plan: &RunPlan) -> u64 {
     let rules = Rules::all(&plan.workload, plan.seed, &plan.timeline);
-    // Only a device with a connection of its own leaves and comes back.
+    // Only a device with a connection that it does not share disconnects and reconnects by plan.
     let online = |members: &Vec<Device>| {
         members.iter().all(|device| {
             let group = usize::from(device.group);
@@ -111,7 +111,8 @@ pub fn online_at_start(plan: &RunPlan) -> u64 {
     SharedConnections::new(&plan.workload, &plan.fleet).sending().filter(online).count() as u64
 }
 
-/// By publisher that reacts, the measured of two twins: numbers of those that trigger it, both twins of each.
+/// By publisher that reacts, only the twin for measured roots: numbers of the publishers that trigger it, both twins of
+/// each.
 fn triggers(plan: &RunPlan) -> HashMap<u32, Vec<u32>> {
     let mut triggers: HashMap<u32, Vec<u32>> = HashMap::new();
     for link in plan.fleet.links() {
@@ -122,15 +123,16 @@ fn triggers(plan: &RunPlan) -> HashMap<u32, Vec<u32>> {
     triggers
 }
 
-/// Those shards of a run that are wanted by their index, in its order: first those of publishers, then those of subscribers. Others are
-/// not worked out, unless a fault has to choose among all connections: of a thousand nodes each has a thousandth to do.
+/// The shards of a run for which `is_wanted` holds, in order of their index: first those of publishers, then those of
+/// subscribers. Other shards are not computed, so that each of a thousand nodes computes only a thousandth of the
+/// fleet. The exception is a fault that selects from all connections: then all shards are computed.
 pub fn shards(plan: &RunPlan, progress: &Arc<Progress>, is_wanted: impl Fn(usize) -> bool) -> Vec<Setup> {
     let streams = plan.fleet.streams(&plan.workload);
     let audiences = plan.fleet.audiences(&plan.workload);
     let mut fan_out = vec![0u32; plan.fleet.devices().len()];
     let mut counted = 0;
     for (heard, audience) in streams.iter().zip(&audiences) {
-        // They are numbered in the order of their first members.
+        // Audiences are numbered in the order of their first members.
         if *audience == counted {
             heard.iter().for_each(|entry| fan_out[entry.publisher as usize] += 1);
             counted += 1;
@@ -176,7 +178,7 @@ pub fn shards(plan: &RunPlan, progress: &Arc<Progress>, is_wanted: impl Fn(usize
     setups
 }
 
-/// What a shard is called, by its index.
+/// Name of a shard, by its index.
 pub fn name(plan: &RunPlan, shares: &[Share], index: usize) -> String {
     let name = match shares[index].side {
         Side::Publish => format!("publisher {index}"),
@@ -185,7 +187,7 @@ pub fn name(plan: &RunPlan, shares: &[Share], index: usize) -> String {
     if plan.nodes > 1 { format!("{name} of node {}", shares[index].node + 1) } else { name }
 }
 
-/// What signs the tokens of a group. A key that cannot was refused before the run.
+/// The signer of the tokens of a group. A key that cannot sign was refused before the run.
 fn signer(identity: &GroupIdentity) -> Option<Arc<TokenSigner>> {
     identity.token.as_ref().and_then(|token| TokenSigner::new(&token.rules).ok()).map(Arc::new)
 }
@@ -208,7 +210,7 @@ fn of_publishers(plan: &RunPlan, shared_connections: &SharedConnections<'_>, pla
     nodes
 }
 
-/// By requester: its responder, and where that is.
+/// By requester: its responder, and the node of that responder.
 fn responders(plan: &RunPlan, streams: &[Arc<[StreamSource]>], places: &NodeOfClient) -> HashMap<u32, RequestTarget> {
     let place = |number: u32| {
         let subscriber = &plan.fleet.subscribers()[number as usize];
@@ -279,7 +281,8 @@ impl Common<'_> {
         Setup { requests: ShardRequests::new(books), ..setup }
     }
 
-    /// Adds the devices of a session to the publishers of its shard; their places there, and what they publish.
+    /// Adds the devices of a session to the publishers of its shard. Returns their indices there, and the topics that
+    /// they publish on.
     fn add_devices(
         &self,
         members: &[Device],
@@ -321,7 +324,7 @@ impl Common<'_> {
         (first..publishers.len() as u32, publications)
     }
 
-    /// Lets a publisher ask the predicates of subscribers that receive it.
+    /// Makes a publisher evaluate the predicates of subscribers that receive its messages.
     fn add_matching(&self, publisher: &mut Publisher, device: &Device, side: Side) {
         let Some(notes) = self.matches.get(device.publisher as usize).filter(|notes| !notes.is_empty()) else { return };
         let group = &self.plan.workload.devices[usize::from(device.group)];
@@ -339,7 +342,7 @@ impl Common<'_> {
         }
     }
 
-    /// What the devices of a session react to, by number of the publisher that triggers.
+    /// The reactions of the devices of a session, by number of the publisher that triggers them.
     fn links(&self, members: &[Device], first: u32) -> Vec<(u32, Link)> {
         let mut links = vec![];
         for (publisher, device) in (first..).zip(members) {
@@ -353,12 +356,12 @@ impl Common<'_> {
         links
     }
 
-    /// The tokens of a client of this group of a side (devices: 0).
+    /// The tokens of a client of this group. `side` is the index of the side; 0 for devices.
     fn token(&self, side: usize, group: u16, client: Option<ClientToken>) -> Option<SessionToken> {
         client.map(|client| SessionToken { client, signer: self.signers[side][usize::from(group)].clone() })
     }
 
-    /// A session of a device, without what it publishes.
+    /// Configuration of a device's session, without its publications.
     fn device_session(&self, device: &Device, node: u16) -> SessionConfig {
         let group = &self.plan.workload.devices[usize::from(device.group)];
         let who = self.plan.fleet.device_identity(&self.plan.workload, self.plan.run_id, device);
@@ -415,11 +418,11 @@ impl Common<'_> {
         let transformer = Arc::default();
         let mut links: HashMap<(u32, u32), Vec<Link>> = HashMap::new();
         let mut audiences: Vec<Audience> = vec![];
-        // By number in the books: index on this shard.
+        // Index on this shard, by the audience's number in the message accounting.
         let mut known: HashMap<u32, u32> = HashMap::new();
         for subscriber in plan.fleet.subscribers() {
             let audience = self.audiences[subscriber.number as usize];
-            // Members of a shared group are on one shard: see docs/explanation/message-accounting.md.
+            // All members of a shared group are on one shard: see docs/explanation/message-accounting.md.
             let (node, number) = self.places.of_subscriber(subscriber);
             let is_meant = share.is_of(node, self.domains.subscribers[usize::from(subscriber.group)]);
             if !is_meant || number % share.of != share.part {
@@ -428,8 +431,9 @@ impl Common<'_> {
             let streams = &self.streams[subscriber.number as usize];
             let members = self.shared_connections.beside(subscriber);
             for (nth, place) in (0u32..).zip(plan.subscribe_at.of_subscriber(subscriber, node)) {
-                // Sessions on independent brokers come and go apart from each other and hear different publishers, so each
-                // broker's part of an audience has a number of its own in the books.
+                // Sessions on independent brokers connect and disconnect independently and receive from different
+                // publishers. Each broker's part of an audience therefore has a separate number in the message
+                // accounting.
                 let mut config = self.subscriber_session(subscriber, place);
                 let number = plan.subscribe_at.number_of_part(audience, nth);
                 let index = *known.entry(number).or_insert_with(|| {

@@ -1,4 +1,4 @@
-//! What a shard found out.
+//! The outcome of a shard.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -25,14 +25,14 @@ use crate::spent::Spent;
 use crate::traffic::GroupTraffic;
 use crate::transform::GroupTransforms;
 
-/// One publisher's side of the books. Counts are of measured messages.
+/// One publisher's side of the message accounting. Counts are of measured messages.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct PublisherBook {
     /// Number in the fleet.
     pub publisher: u32,
     /// Index of its group.
     pub group: u16,
-    /// It stands for its device: a device that reacts to many is several publishers.
+    /// It is the first publisher of its device. A device that reacts to several triggers has several publishers.
     pub leads: bool,
     /// Due.
     pub offered: u64,
@@ -42,63 +42,64 @@ pub struct PublisherBook {
     pub skipped_planned: u64,
     /// Due after an unplanned loss of the connection, so not sent.
     pub skipped_disconnected: u64,
-    /// Larger than the system takes, so not sent.
+    /// Larger than the system accepts, so not sent.
     pub too_large: u64,
     /// Due and still waiting at the deadline.
     pub unsent: u64,
-    /// Sizes raised to the header's, of those due.
+    /// Payload sizes raised to the size of the header, of messages that were due.
     pub sizes_raised: u64,
-    /// Sequence number of the first measured message; 0 while there is none.
+    /// Sequence number of the first measured message; 0 if there is none yet.
     pub first_measured: u32,
-    /// Highest sequence number used; 0 while there is none.
+    /// Highest sequence number used; 0 if there is none yet.
     pub last: u32,
-    /// Written wholly, measured.
+    /// Written completely, measured.
     pub written: u64,
     /// Measured messages whose last byte was never accepted because their connection ended (planned or not).
     pub broken: Vec<u32>,
-    /// Measured messages still in our hands at the deadline.
+    /// Measured messages not yet written completely at the deadline.
     pub stuck: Vec<u32>,
     /// Measured messages that the system refused after they were sent.
     pub refused: BTreeSet<u32>,
-    /// Messages whose acknowledgement can no longer come.
+    /// Messages whose acknowledgement can no longer arrive.
     pub unanswered: Vec<u32>,
-    /// When its messages were handed over.
+    /// Epochs in which its messages were passed to the adapter.
     pub epochs: Epochs,
-    /// (segment between faults, first sequence number handed over in it), likewise; empty in a run without faults.
+    /// (segment between faults, first sequence number passed to the adapter in it); empty in a run without faults.
     pub segments: Vec<(u16, u32)>,
-    /// Which of its measured messages the predicates of subscribers choose; empty where none receives it.
+    /// Which of its measured messages the predicates of subscribers match; empty if no such subscriber receives them.
     pub matches: Vec<MatchNotes>,
 }
 
-/// A time during which the system did not hold a filter of an audience: no session of it was there, or it was refused.
+/// A period in which a filter of an audience was not active in the system: the audience had no session, or the filter
+/// was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Absence {
-    /// The audience's number in the books.
+    /// The audience's number in the message accounting.
     pub subscriber: u32,
-    /// The filter, by its place in the subscription.
+    /// Index of the filter in the subscription.
     pub filter: u16,
-    /// First epoch of it.
+    /// First epoch of the absence.
     pub from_epoch: u32,
-    /// First epoch after it; `None` if it lasted to the end.
+    /// First epoch after the absence; `None` if it lasted to the end.
     pub to_epoch: Option<u32>,
 }
 
-/// Streams of one audience from one publisher, as the ledger numbers them.
+/// Streams of one audience from one publisher, as numbered in the ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StreamRow {
-    /// The audience's number in the books.
+    /// The audience's number in the message accounting.
     pub subscriber: u32,
     /// The publisher's number in the fleet.
     pub publisher: u32,
-    /// The ledger's stream of first copies; further ones follow for further matching filters.
+    /// The ledger's stream of first copies. The streams of copies for further matching filters have the next numbers.
     pub stream: u32,
     /// Filters of the subscriber that match the publisher's topic.
     pub filters: u8,
-    /// The group of subscribers whose predicate the system filters by, if it does.
+    /// The subscriber group whose predicate the system filters by, if any.
     pub filtered_for: Option<u16>,
 }
 
-/// Counters and times by device type, for what is known at the delivering side.
+/// Counters and times by device type that are known on the receiver's side.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TypeTimes {
     /// Delivery − due.
@@ -107,18 +108,18 @@ pub struct TypeTimes {
     pub service_latency: Bounds,
     /// Written − ready.
     pub backpressure: Distribution,
-    /// First copies after a newer message.
+    /// First copies that arrived after a newer message.
     pub out_of_order: u64,
-    /// Further copies.
+    /// Duplicates.
     pub duplicated: u64,
-    /// Copies for a second filter.
+    /// Copies for a second matching filter.
     pub overlap: u64,
     /// First copies more than 2 s after publishing ended.
     pub late: u64,
 }
 
 impl TypeTimes {
-    /// Nothing yet.
+    /// Without samples.
     pub fn new() -> TypeTimes {
         TypeTimes {
             latency: Bounds::new(Precision::Breakdown),
@@ -131,7 +132,7 @@ impl TypeTimes {
         }
     }
 
-    /// Adds another shard's.
+    /// Adds the values of another shard.
     pub fn merge(&mut self, other: &TypeTimes) {
         self.latency.merge(&other.latency);
         self.service_latency.merge(&other.service_latency);
@@ -149,7 +150,7 @@ impl Default for TypeTimes {
     }
 }
 
-/// The times of a whole run, or of one shard's part.
+/// The times of a whole run, or of one shard.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Times {
     /// Delivery − due.
@@ -160,26 +161,26 @@ pub struct Times {
     pub scheduler_lag: Distribution,
     /// Written − ready.
     pub backpressure: Distribution,
-    /// Our read − the latest time at which the message cannot have been there.
+    /// Our read − the latest time at which the message had certainly not arrived.
     pub receive_lateness: Distribution,
-    /// Our read − the kernel's stamp.
+    /// Our read − the kernel's timestamp.
     pub kernel_lateness: Distribution,
     /// Delivery of a reaction − due time of the root of its chain.
     pub chain: Bounds,
-    /// Connect to acceptance.
+    /// From the connect to its acceptance.
     pub connect: Distribution,
-    /// Of connections over TLS: TCP connected to TLS agreed on, with certificates.
+    /// Of connections over TLS: from the TCP connection to the end of a full TLS handshake, with certificates.
     pub full_handshake: Distribution,
-    /// The same where an earlier session was taken up.
+    /// The same for handshakes that resumed an earlier session.
     pub resumed_handshake: Distribution,
-    /// TLS agreed on to acceptance: the protocol's own opening.
+    /// From the end of the TLS handshake to acceptance: the protocol's connect exchange.
     pub opening: Distribution,
-    /// Ping to pong of client programs.
+    /// From ping to pong of client programs.
     pub program_round_trip: Distribution,
 }
 
 impl Times {
-    /// Nothing yet.
+    /// Without samples.
     pub fn new() -> Times {
         let empty = || Distribution::new(Precision::Total);
         Times {
@@ -198,7 +199,7 @@ impl Times {
         }
     }
 
-    /// Adds another shard's.
+    /// Adds the values of another shard.
     pub fn merge(&mut self, other: &Times) {
         self.latency.merge(&other.latency);
         self.service_latency.merge(&other.service_latency);
@@ -221,86 +222,87 @@ impl Default for Times {
     }
 }
 
-/// Counters that need no stream.
+/// Counters that do not depend on streams.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Counters {
-    /// Connects tried.
+    /// Connects attempted.
     pub attempted: u64,
     /// Connects accepted.
     pub established: u64,
-    /// Not reached or turned away.
+    /// Not reached, or rejected.
     pub refused: u64,
-    /// Refused for the log-in.
+    /// Rejected because of the credentials.
     pub auth_failed: u64,
-    /// Of those that had been accepted, ended by the system because their log-in holds no longer.
+    /// Accepted connections that the system ended because their credentials were no longer valid.
     pub log_in_ended: u64,
-    /// New tokens that the system took on open connections.
+    /// New tokens that the system accepted on open connections.
     pub reauthenticated: u64,
-    /// TLS not agreed.
+    /// Failed TLS handshakes.
     pub tls_failed: u64,
-    /// Ended without our asking.
+    /// Ended without a request by pubmark.
     pub dropped: u64,
-    /// Connections for which TLS was agreed on, by how it was.
+    /// Connections with a completed TLS handshake, by its parameters.
     pub secured: Vec<AgreedOn>,
-    /// Tried again.
+    /// Connects repeated.
     pub retried: u64,
-    /// Planned leaves.
+    /// Planned disconnects.
     pub planned_leaves: u64,
     /// Subscriptions refused.
     pub subscriptions_refused: u64,
-    /// Subscriptions granted lower than asked.
+    /// Subscriptions granted at a lower QoS than requested.
     pub granted_lower: u64,
-    /// Servers that accept a lower level for publishing than we use.
+    /// Servers that accept only a lower QoS for publishing than the run uses.
     pub publish_level_lower: u64,
-    /// Cause of an end in words → how often; at most 32 different ones, then `other causes`.
+    /// Cause of a connection's end in words → how often; at most 32 different causes, then `other causes`.
     pub causes: HashMap<String, u64>,
     /// Retained messages replayed.
     pub retained_replay: u64,
-    /// Messages not of this run, or not ours.
+    /// Messages of another run, or not sent by pubmark.
     pub foreign: u64,
-    /// Messages of this run that arrived shorter than the smallest that their publisher sends.
+    /// Messages of this run that were shorter than the smallest that their publisher sends.
     pub truncated: u64,
     /// Measured messages whose steps of `transform` could not be undone.
     pub corrupt: u64,
-    /// Connections with a will that ended without a goodbye.
+    /// Connections with a will that ended without a graceful disconnect.
     pub wills_due: u64,
-    /// Measured messages that their senders kept back, as nobody at the other end had asked for them.
+    /// Measured messages that their senders did not send, because no remote reader had subscribed to them.
     pub withheld: u64,
-    /// Messages that arrived and that no filter of their session chose.
+    /// Messages that arrived and that match no filter of their session.
     pub passed_over: u64,
-    /// Wills that arrived, once for each audience that heard one.
+    /// Wills that arrived, counted once for each audience that received one.
     pub wills: u64,
-    /// Connections whose server takes no number in place of a topic, although one was asked for.
+    /// Connections whose server does not accept topic aliases, although they were requested.
     pub topic_alias_refused: u64,
     /// Messages sent again.
     pub resent: u64,
-    /// Messages that arrived and were dropped by us, as a shard did not take them from a client library in time.
+    /// Messages that arrived and were dropped by pubmark, because a shard did not read them from a client library in
+    /// time.
     pub missed: u64,
-    /// What client programs reported that cannot be true.
+    /// Reports of client programs that cannot be true.
     pub misreports: BTreeMap<Misreport, u64>,
-    /// How a client program ended before the end of the run.
+    /// How a client program ended, if it ended before the run did.
     pub program_ended: Option<String>,
-    /// Deliveries with a header too small for a write start.
+    /// Deliveries whose header is too small for a write start.
     pub without_write_start: u64,
     /// First copies delivered inside the measured window.
     pub delivered_in_window: u64,
     /// Their payload bytes.
     pub bytes_in_window: u64,
-    /// Further copies, measured.
+    /// Duplicates, measured.
     pub duplicated: u64,
-    /// Copies for a second filter, measured.
+    /// Copies for a second matching filter, measured.
     pub overlap: u64,
-    /// First copies after a newer message, measured.
+    /// First copies that arrived after a newer message, measured.
     pub out_of_order: u64,
     /// First copies more than 2 s after publishing ended, measured.
     pub late: u64,
 }
 
-/// Most causes that are counted by name; further ones are counted together.
+/// Largest number of causes that are counted by name; further ones are counted together.
 pub const CAUSE_LIMIT: usize = 32;
 
 impl Counters {
-    /// Counts a connection for which TLS was agreed on.
+    /// Counts a connection with a completed TLS handshake.
     pub fn count_secured(&mut self, agreed: &Agreed) {
         self.count_agreed(AgreedOn::new(agreed.version, agreed.suite, agreed.group, agreed.resumed, 1));
     }
@@ -312,13 +314,13 @@ impl Counters {
         }
     }
 
-    /// Counts a cause in words.
+    /// Counts the cause of a connection's end.
     pub fn count_cause(&mut self, words: String) {
         let known = self.causes.len() < CAUSE_LIMIT || self.causes.contains_key(&words);
         *self.causes.entry(if known { words } else { "other causes".into() }).or_default() += 1;
     }
 
-    /// Adds another shard's.
+    /// Adds the counters of another shard.
     pub fn merge(&mut self, other: Counters) {
         self.attempted += other.attempted;
         self.established += other.established;
@@ -362,58 +364,59 @@ impl Counters {
     }
 }
 
-/// Most groups of subscribers of a workload, and of devices with steps of `transform`.
+/// Largest number of subscriber groups of a workload, and of device groups with steps of `transform`.
 const GROUP_LIMIT: usize = 10_000;
 
-/// What one shard hands over at the end.
+/// The outcome of one shard.
 #[derive(Serialize, Deserialize)]
 pub struct ShardOutcome {
     /// Its name.
     pub name: String,
-    /// Its publishers' books.
+    /// The publishers' side of its message accounting.
     pub publishers: Vec<PublisherBook>,
-    /// Its subscriptions' books.
+    /// The subscriptions' side of its message accounting.
     pub ledger: Ledger,
-    /// What the ledger's streams are.
+    /// Publisher and audience of the ledger's streams.
     pub streams: Vec<StreamRow>,
-    /// Times without a session.
+    /// Periods without a session.
     pub absences: Vec<Absence>,
-    /// Requests and answers.
+    /// Requests and replies.
     pub requests: ShardRequests,
     /// Times.
     pub times: Times,
-    /// Times by type: by group index up to [`TYPE_LIMIT`], then one for the rest.
+    /// Times by type: by group index up to [`TYPE_LIMIT`], then one entry for the rest.
     #[serde(deserialize_with = "bounded::at_most::<{ TYPE_LIMIT + 1 }, _, _>")]
     pub types: Vec<Option<Box<TypeTimes>>>,
     /// Counters.
     pub counters: Counters,
-    /// What its clients with predicates did, by subscriber group.
+    /// Results of its clients with predicates, by subscriber group.
     #[serde(deserialize_with = "bounded::at_most::<{ GROUP_LIMIT }, _, _>")]
     pub content: Vec<Option<Box<ContentCounts>>>,
-    /// What steps of `transform` did, by device group.
+    /// Results of the steps of `transform`, by device group.
     #[serde(deserialize_with = "bounded::at_most::<{ GROUP_LIMIT }, _, _>")]
     pub transform: GroupTransforms,
-    /// Over time.
+    /// Time series.
     pub series: Series,
-    /// Latencies by the sender's node, in a run on several.
+    /// Latencies by the sender's node, in a run on several nodes.
     #[serde(deserialize_with = "bounded::at_most::<{ PAIRED_NODES as usize }, _, _>")]
     pub from_nodes: Vec<Option<Box<Bounds>>>,
-    /// What its sessions carried, by connection group.
+    /// Traffic of its sessions, by connection group.
     pub traffic: Vec<GroupTraffic>,
-    /// Deliveries of messages that are followed.
+    /// Deliveries of followed messages.
     pub followed: Followed,
     /// Bytes unsent at the end.
     pub unsent_bytes: u64,
-    /// Bytes that were read for subscribers at work, and not handled at the end.
+    /// Bytes that were read for busy subscribers and not processed at the end.
     pub held_bytes: u64,
-    /// What the thread spent in the measured window; `None` if the window did not begin or never came to its end.
+    /// CPU time and wake-ups of the thread in the measured window; `None` if the window did not begin or did not reach
+    /// its end.
     pub spent: Option<Spent>,
     /// Sessions.
     pub sessions: u64,
-    /// How they came up before the schedule began.
+    /// The ramp-up of its sessions before the schedule began.
     pub ramp: Ramp,
-    /// What was noted while there were faults.
+    /// Notes about faults, in a run with faults.
     pub faults: Option<FaultNotes>,
-    /// What its part of the message log lacks, in a run with one.
+    /// What is missing from its part of the message log, in a run with one.
     pub logged: Option<Logged>,
 }

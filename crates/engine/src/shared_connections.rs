@@ -1,20 +1,20 @@
-//! Devices that share a connection: those of one client. A device without a client has a connection of its own.
+//! Devices that share a connection: those of one client. A device without a client has a separate connection.
 
 use std::collections::{HashMap, HashSet};
 
 use pubmark_model::fleet::{Device, Fleet, Subscriber};
 use pubmark_model::workload::Workload;
 
-/// A client: copy of the workload, name, number.
+/// A client: number of the workload's copy, name, number of the client.
 type Client<'a> = (u32, &'a str, u32);
 
 /// The shared connections of a fleet.
 pub struct SharedConnections<'a> {
     workload: &'a Workload,
     devices: &'a [Device],
-    /// Devices of each client, as places in `devices`.
+    /// Devices of each client, as indices in `devices`.
     by_client: HashMap<Client<'a>, Vec<usize>>,
-    /// Clients that receive too.
+    /// Clients that also receive.
     receiving: HashSet<Client<'a>>,
 }
 
@@ -32,7 +32,7 @@ impl<'a> SharedConnections<'a> {
         SharedConnections { workload, devices: fleet.devices(), by_client, receiving }
     }
 
-    /// Devices by connection, of those connections that only send, in the order of their first devices.
+    /// Devices by connection, for connections that only send, in the order of their first devices.
     pub fn sending(&self) -> impl Iterator<Item = Vec<Device>> + '_ {
         self.devices.iter().enumerate().filter_map(|(place, device)| {
             let Some(client) = client_of_device(self.workload, device) else { return Some(vec![*device]) };

@@ -1,4 +1,4 @@
-//! Memory that several processes see: a file without a name (memfd_create(2)), mapped in each of them.
+//! Memory shared by several processes: an unnamed file (memfd_create(2)), mapped in each of them.
 
 use std::fs::File;
 use std::io;
@@ -6,19 +6,20 @@ use std::marker::PhantomData;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::{self, NonNull};
 
-/// Nobody who has the file can change its size, or take this back: who reads behind the end of a shortened file is killed (SIGBUS).
+/// No process that has the file can change its size or remove these seals. A process that reads beyond the end of a
+/// shortened file is killed (SIGBUS).
 const SEALS: libc::c_int = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
 
-/// What may lie in shared memory: others write while we read, and fresh memory is zero.
+/// A type that may be in shared memory: other processes write while this one reads, and new memory is zero.
 ///
 /// # Safety
-/// The type consists of atomics alone, and all bits zero are a value of it.
+/// The type must consist of atomics only, and all bits zero must be a valid value.
 pub unsafe trait Shareable: Sync {}
 
-// SAFETY: atomics alone, of which zero is a value.
+// SAFETY: the structure has only atomics, for which zero is a valid value.
 unsafe impl Shareable for crate::progress::ShardProgress {}
 
-/// One `F`, and behind it a row of `E`.
+/// One `F`, followed by an array of `E`.
 #[derive(Debug)]
 pub struct SharedMemory<F, E> {
     file: OwnedFd,
@@ -27,41 +28,41 @@ pub struct SharedMemory<F, E> {
     holds: PhantomData<(F, E)>,
 }
 
-// SAFETY: the mapping lives as long as this does, and holds atomics alone (`Shareable`).
+// SAFETY: the mapping exists as long as this value, and contains only atomics (`Shareable`).
 unsafe impl<F: Shareable, E: Shareable> Send for SharedMemory<F, E> {}
 // SAFETY: as above.
 unsafe impl<F: Shareable, E: Shareable> Sync for SharedMemory<F, E> {}
 
 impl<F: Shareable, E: Shareable> SharedMemory<F, E> {
-    /// All zero.
+    /// New memory, all zero.
     ///
     /// # Errors
-    /// The kernel gives none.
+    /// The kernel does not provide the memory.
     pub fn new(entries: usize) -> io::Result<SharedMemory<F, E>> {
         let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
-        // SAFETY: the name ends with a zero; the descriptor is checked below and owned by nobody else.
+        // SAFETY: the name ends with a zero byte. The descriptor is checked below and has no other owner.
         let raw = unsafe { libc::memfd_create(c"pubmark-progress".as_ptr(), flags) };
         if raw < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: just made.
+        // SAFETY: the descriptor was just created.
         let file = unsafe { File::from_raw_fd(raw) };
         file.set_len(Self::bytes(entries)? as u64)?;
-        // SAFETY: a plain call on a descriptor that is ours.
+        // SAFETY: the call has integer arguments only, and the descriptor is ours.
         if unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, SEALS) } < 0 {
             return Err(io::Error::last_os_error());
         }
         Self::map(file.into(), entries)
     }
 
-    /// What another process made, with all its entries.
+    /// Maps memory that another process created, with all its entries.
     ///
     /// # Errors
-    /// It is of a size that does not fit, could still change its size, or cannot be mapped.
+    /// Its size does not fit, its size could still change, or it cannot be mapped.
     pub fn open(file: OwnedFd) -> io::Result<SharedMemory<F, E>> {
         let unfit = |why: &str| io::Error::new(io::ErrorKind::InvalidData, why);
         let file = File::from(file);
-        // SAFETY: a plain call on an open descriptor.
+        // SAFETY: the call has integer arguments only, and the descriptor is open.
         let seals = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GET_SEALS) };
         if seals < 0 || seals & SEALS != SEALS {
             return Err(unfit("shared memory whose size is not sealed"));
@@ -78,7 +79,7 @@ impl<F: Shareable, E: Shareable> SharedMemory<F, E> {
     }
 
     fn map(file: OwnedFd, entries: usize) -> io::Result<SharedMemory<F, E>> {
-        // Entries follow the front without a gap, and pages are aligned for both.
+        // Entries follow the front without padding, and pages are aligned for both.
         const {
             assert!(
                 size_of::<F>().is_multiple_of(align_of::<E>()) && align_of::<F>() <= 4096 && align_of::<E>() <= 4096
@@ -86,7 +87,8 @@ impl<F: Shareable, E: Shareable> SharedMemory<F, E> {
         };
         let bytes = Self::bytes(entries)?;
         let access = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: a new mapping, where the kernel likes, of a file of this length; the result is checked.
+        // SAFETY: a new mapping, at an address that the kernel chooses, of a file of this length; the result is
+        // checked.
         let start = unsafe { libc::mmap(ptr::null_mut(), bytes, access, libc::MAP_SHARED, file.as_raw_fd(), 0) };
         if start == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
@@ -95,20 +97,20 @@ impl<F: Shareable, E: Shareable> SharedMemory<F, E> {
         Ok(SharedMemory { file, start, entries, holds: PhantomData })
     }
 
-    /// The file, for other processes.
+    /// The file, to be passed to other processes.
     pub fn file(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }
 
-    /// What lies in front.
+    /// The data before the entries.
     pub fn front(&self) -> &F {
-        // SAFETY: mapped for `self`'s life, aligned to a page, all bits a value of it.
+        // SAFETY: mapped for the lifetime of `self`, aligned to a page, and all bit patterns are valid values.
         unsafe { self.start.cast::<F>().as_ref() }
     }
 
-    /// The row.
+    /// The entries.
     pub fn entries(&self) -> &[E] {
-        // SAFETY: as above; the row begins behind the front (`map` checks the alignment) and has this many entries.
+        // SAFETY: as above. The array begins after the front (`map` checks the alignment) and has this many entries.
         unsafe {
             let first = self.start.cast::<u8>().add(size_of::<F>()).cast::<E>();
             std::slice::from_raw_parts(first.as_ptr(), self.entries)
@@ -119,7 +121,7 @@ impl<F: Shareable, E: Shareable> SharedMemory<F, E> {
 impl<F, E> Drop for SharedMemory<F, E> {
     fn drop(&mut self) {
         let bytes = size_of::<F>() + self.entries * size_of::<E>();
-        // SAFETY: mapped by `map` with this length, and nobody can hold a reference any more.
+        // SAFETY: mapped by `map` with this length, and no reference to it can exist any more.
         unsafe { libc::munmap(self.start.as_ptr(), bytes) };
     }
 }
@@ -139,7 +141,7 @@ mod tests {
         for bytes in [0, 1 << 20] {
             assert_eq!(file.set_len(bytes).unwrap_err().kind(), io::ErrorKind::PermissionDenied, "{bytes} bytes");
         }
-        // SAFETY: a plain call on an open descriptor.
+        // SAFETY: the call has integer arguments only, and the descriptor is open.
         let more = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, libc::F_SEAL_WRITE) };
         assert_eq!(more, -1, "a seal against writing would stop the run");
         assert_eq!(Rows::open(file.into()).unwrap().entries().len(), 3);
@@ -147,10 +149,10 @@ mod tests {
 
     #[test]
     fn memory_that_could_still_shrink_is_refused() {
-        // SAFETY: the name ends with a zero; the descriptor is checked and owned by nobody else.
+        // SAFETY: the name ends with a zero byte. The descriptor is checked and has no other owner.
         let raw = unsafe { libc::memfd_create(c"test".as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING) };
         assert!(raw >= 0);
-        // SAFETY: just made.
+        // SAFETY: the descriptor was just created.
         let file = unsafe { File::from_raw_fd(raw) };
         file.set_len(4 * size_of::<ShardProgress>() as u64).unwrap();
         let refused = Rows::open(file.into()).unwrap_err().to_string();

@@ -1,5 +1,5 @@
-//! Who does what: the shards of a run, and what part of the fleet each has. Where each runs follows from it, and is the same in
-//! every process that works it out.
+//! The shards of a run, and which part of the fleet each has. This also determines where each shard runs, and is the
+//! same in every process that computes it.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -20,23 +20,23 @@ pub enum Side {
     Subscribe,
 }
 
-/// Where shards run that are not threads of the process that leads the run.
+/// Location of shards that are not threads of the process that leads the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct WorkerLocation {
     /// Number of the node, from 0; 0 in a run without nodes.
     pub node: u16,
-    /// Number of the network that they are inside; `None`: the machine's own.
+    /// Number of the network that the process is inside; `None`: the machine's network.
     pub network: Option<u16>,
-    /// The group whose clients are alone in a process there, by its place in [`ConnectionGroups::names`].
+    /// The group whose clients alone are in this process, by its index in [`ConnectionGroups::names`].
     pub group: Option<u16>,
 }
 
-/// What keeps clients apart from others, whatever their number: shards have clients of one isolation domain only.
+/// Separates clients from others, whatever their number: a shard has clients of only one isolation domain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct IsolationDomain {
-    /// Clients of this network alone, if shards are dealt out by network: `Some(None)` is the machine's own.
+    /// Only clients of this network, if shards are assigned by network: `Some(None)` is the machine's network.
     network: Option<Option<u16>>,
-    /// Clients of this group alone, which has a process of its own.
+    /// Only clients of this group, which has a separate process.
     group: Option<u16>,
 }
 
@@ -50,10 +50,10 @@ pub struct IsolationDomains {
 }
 
 impl IsolationDomains {
-    /// Those of a plan.
+    /// The isolation domains of a plan.
     pub fn of(plan: &RunPlan) -> IsolationDomains {
         let groups = ConnectionGroups::of(&plan.workload);
-        // A process of its own is inside its network, wherever the sockets of others are made.
+        // A separate process is inside its network, wherever the sockets of other clients are opened.
         let domain = |network: Option<u16>, group: Option<u16>| IsolationDomain {
             network: (plan.by_network || group.is_some()).then_some(network),
             group,
@@ -71,13 +71,13 @@ impl IsolationDomains {
 pub struct Share {
     /// The side.
     pub side: Side,
-    /// Clients of this node alone: from 0; 0 in a run without nodes.
+    /// Only clients of this node: from 0; 0 in a run without nodes.
     pub node: u16,
-    /// Clients of this isolation domain alone.
+    /// Only clients of this isolation domain.
     pub domain: IsolationDomain,
-    /// Which part of these.
+    /// Index of its part of these clients.
     pub part: usize,
-    /// How many parts there are.
+    /// Number of parts.
     pub of: usize,
 }
 
@@ -87,7 +87,7 @@ impl Share {
         self.node == node && self.domain == domain
     }
 
-    /// Where it runs; `None`: on a thread of the process that leads the run.
+    /// The process in which it runs; `None`: on a thread of the process that leads the run.
     pub fn remote(&self, plan: &RunPlan) -> Option<WorkerLocation> {
         let place =
             WorkerLocation { node: self.node, network: self.domain.network.flatten(), group: self.domain.group };
@@ -96,21 +96,22 @@ impl Share {
     }
 }
 
-/// The shards of a run: first those of devices, then those of subscribers; of either, those of the first node first.
+/// The shards of a run: first those of devices, then those of subscribers, each sorted by node.
 pub fn shares(plan: &RunPlan) -> Vec<Share> {
     let IsolationDomains { devices, subscribers } = IsolationDomains::of(plan);
     let sides =
         [(Side::Publish, plan.publisher_shards, devices), (Side::Subscribe, plan.subscriber_shards, subscribers)];
     let mut shares = vec![];
     for (side, of, domains) in sides {
-        // A side without groups has shards all the same, which have nothing to do.
+        // A side without groups has shards as well, but they have no clients.
         let mut domains: BTreeSet<IsolationDomain> = domains.into_iter().collect();
         if domains.is_empty() {
             domains.insert(IsolationDomain::default());
         }
         for node in 0..plan.nodes {
             for domain in &domains {
-                // A network of its own has a process of its own, whose client library has threads of its own.
+                // A separate network has a separate process with one shard per side, because the client library there
+                // has its own threads.
                 let of = if plan.by_network && domain.network.flatten().is_some() { 1 } else { of };
                 shares.extend((0..of).map(|part| Share { side, node, domain: *domain, part, of }));
             }
@@ -119,20 +120,20 @@ pub fn shares(plan: &RunPlan) -> Vec<Share> {
     shares
 }
 
-/// Shards of one side.
+/// Number of shards of one side.
 pub fn count(shares: &[Share], side: Side) -> usize {
     shares.iter().filter(|share| share.side == side).count()
 }
 
-/// Where the clients of a fleet run. Each node has its part of every group that may run on it.
+/// The node of each client of a fleet. Each node has its part of every group that may run on it.
 pub struct NodeOfClient {
-    /// Node of each client that only sends, by its place among them.
+    /// Node of each client that only sends, by its index among them.
     senders: Vec<u16>,
     subscribers: Vec<(u16, usize)>,
 }
 
 impl NodeOfClient {
-    /// Those of a plan.
+    /// The nodes of a plan's clients.
     pub fn of(plan: &RunPlan, connections: &SharedConnections<'_>, audiences: &[u32]) -> NodeOfClient {
         let groups = GroupNodes::of(&plan.workload.placements(), plan.labels());
         let mut dealer = Dealer::new(&groups);
@@ -145,19 +146,19 @@ impl NodeOfClient {
         NodeOfClient { senders, subscribers }
     }
 
-    /// Node of a client that only sends, by its place among all of them.
+    /// Node of a client that only sends, by its index among all of them.
     pub fn of_sender(&self, place: usize) -> u16 {
         self.senders[place]
     }
 
-    /// Node of a subscriber, and the number by which it is dealt out over shards there. Members of a shared group that have one audience
-    /// are on one shard.
+    /// Node of a subscriber, and the number by which it is assigned to a shard there. Members of a shared group that
+    /// are one audience are on one shard.
     pub fn of_subscriber(&self, subscriber: &Subscriber) -> (u16, usize) {
         self.subscribers[subscriber.number as usize]
     }
 }
 
-/// Node of each subscriber, and the number by which it is dealt out over shards there.
+/// Node of each subscriber, and the number by which it is assigned to a shard there.
 pub fn places_of_subscribers(
     workload: &Workload,
     fleet: &Fleet,
@@ -166,7 +167,7 @@ pub fn places_of_subscribers(
 ) -> Vec<(u16, usize)> {
     let groups = GroupNodes::of(&workload.placements(), nodes);
     let mut dealer = Dealer::new(&groups);
-    // Members of a shared group are where its first is.
+    // All members of a shared group are on the node and shard of its first member.
     let mut shared: HashMap<(Option<usize>, u32), (u16, usize)> = HashMap::new();
     let place = |(subscriber, audience): (&Subscriber, &u32)| {
         let list = groups.list_of_subscribers(subscriber.group, subscriber.copy);

@@ -1,4 +1,4 @@
-//! What the shards of devices and of subscribers do, each over its adapter.
+//! The main functions of the shards of devices and of subscribers, each for its adapter.
 
 use std::sync::mpsc::{Receiver, Sender};
 
@@ -10,25 +10,26 @@ use crate::shard::event_loop;
 use crate::shard::setup::Setup;
 use crate::shard_outcome::ShardOutcome;
 
-/// The main function of a shard's thread, for one adapter. It returns after `Command::Finish`, and sends its waker when the adapter is open.
+/// The main function of a shard's thread, for one adapter. It sends its waker when the adapter is open, and returns
+/// after `Command::Finish`.
 pub type ShardRun = fn(Setup, &Receiver<Command>, &Sender<Waker>) -> Result<ShardOutcome, EngineError>;
 
-/// [`ShardRun`] over an adapter.
+/// [`ShardRun`] for an adapter.
 pub const fn over<C: Clients>() -> ShardRun {
     event_loop::run::<C>
 }
 
-/// What each side's shards do: one adapter for both, or one for each.
+/// The main function of each side's shards: one adapter for both sides, or one for each.
 #[derive(Clone, Copy)]
 pub struct Sides {
-    /// Devices.
+    /// For devices.
     pub publish: ShardRun,
-    /// Subscribers.
+    /// For subscribers.
     pub subscribe: ShardRun,
 }
 
 impl Sides {
-    /// Both sides over one adapter.
+    /// Both sides with one adapter.
     pub fn both<C: Clients>() -> Sides {
         Sides { publish: over::<C>(), subscribe: over::<C>() }
     }

@@ -1,22 +1,22 @@
-//! What connection groups carry: their payloads, and the packets that these took.
+//! Traffic of connection groups: payloads, and the packets that carried them.
 
 use pubmark_protocol::traffic::Traffic;
 use serde::{Deserialize, Serialize};
 
-/// What a connection group's sessions carried.
+/// Traffic of a connection group's sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupTraffic {
-    /// Messages that its sessions wrote wholly in the window, answers to requests among them.
+    /// Messages that its sessions wrote completely in the window, including replies to requests.
     pub published: u64,
-    /// Their payloads, bytes.
+    /// Payloads of these messages, bytes.
     pub published_bytes: u64,
-    /// Messages that arrived at its sessions in the window, first copies and answers.
+    /// Messages that arrived at its sessions in the window: first copies and replies.
     pub delivered: u64,
-    /// Their payloads, bytes.
+    /// Payloads of these messages, bytes.
     pub delivered_bytes: u64,
-    /// Packets before the window: connects, subscriptions, warm-up. `None` where they are not known.
+    /// Packets before the window: connects, subscriptions, warm-up. `None` if they are unknown.
     pub set_up: Option<Traffic>,
-    /// Packets in the window.
+    /// Packets in the window; `None` if they are unknown.
     pub window: Option<Traffic>,
 }
 
@@ -28,7 +28,7 @@ impl Default for GroupTraffic {
 }
 
 impl GroupTraffic {
-    /// Adds a shard's groups to those of others.
+    /// Adds the groups of a shard to those of others.
     pub fn merge(all: &mut Vec<GroupTraffic>, others: &[GroupTraffic]) {
         all.resize(all.len().max(others.len()), GroupTraffic::default());
         for (mine, other) in all.iter_mut().zip(others) {

@@ -1,4 +1,5 @@
-//! The steps of `transform` on a shard: what its publishers do with bodies, and its subscribers with those that they receive.
+//! The steps of `transform` on a shard: publishers apply them to bodies, and subscribers reverse them for received
+//! bodies.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,21 +14,22 @@ use pubmark_protocol::transform::keys::KeyedSteps;
 use pubmark_protocol::transform::{Corrupt, MessageName, StepCosts, TransformedBody, Transformer};
 use serde::{Deserialize, Serialize};
 
-/// Publishers whose keys a shard has ready, at most: some 10 MB. With more, keys are made again.
+/// Largest number of publishers whose keys a shard stores: some 10 MB. With more publishers, the stored keys are
+/// discarded and derived again.
 const KEYS_LIMIT: usize = 16_384;
 
-/// What one step did with measured messages.
+/// Counts of one step for measured messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StepSum {
-    /// Bodies.
+    /// Number of bodies.
     pub messages: u64,
-    /// CPU time of the threads that did it, ns.
+    /// CPU time of the threads that executed it, ns.
     pub cpu_ns: u64,
-    /// Bytes of the bodies before it.
+    /// Bytes of the bodies before the step.
     pub bytes_before: u64,
-    /// Bytes behind it.
+    /// Bytes of the bodies after the step.
     pub bytes_after: u64,
-    /// Of those received: bodies that it could not undo.
+    /// Received bodies for which the step could not be reversed.
     pub failed: u64,
 }
 
@@ -41,24 +43,24 @@ impl StepSum {
     }
 }
 
-/// By the place of a step, for the messages of one device group.
+/// By index of a step, for the messages of one device group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TransformCounts {
-    /// What its publishers did with messages that were handed over.
+    /// Counts of its publishers, for messages that were passed to the adapter.
     pub publishing: [StepSum; MOST_STEPS],
-    /// What clients did with copies that they received; before it are the bytes received.
+    /// Counts of clients, for copies that they received. The bytes before a step are the bytes received.
     pub receiving: [StepSum; MOST_STEPS],
 }
 
 impl TransformCounts {
-    /// Adds another shard's.
+    /// Adds the counts of another shard.
     pub fn merge(&mut self, other: &TransformCounts) {
         self.publishing.iter_mut().zip(other.publishing).for_each(|(sum, other)| sum.merge(other));
         self.receiving.iter_mut().zip(other.receiving).for_each(|(sum, other)| sum.merge(other));
     }
 }
 
-/// By device group; none of one without steps.
+/// By device group; `None` for a group without steps.
 pub type GroupTransforms = Vec<Option<Box<TransformCounts>>>;
 
 fn counts_of(all: &mut GroupTransforms, group: u16) -> &mut TransformCounts {
@@ -81,38 +83,38 @@ fn enter(sums: &mut [StepSum; MOST_STEPS], costs: &StepCosts, steps: usize) {
     }
 }
 
-/// Enters what the steps of a publisher's message did.
+/// Adds the costs of the steps of a publisher's message.
 pub fn enter_made(all: &mut GroupTransforms, group: u16, workload: &Workload, costs: &StepCosts) {
     let steps = workload.devices[usize::from(group)].transform.len();
     enter(&mut counts_of(all, group).publishing, costs, steps);
 }
 
-/// What a publisher with steps makes its bodies with.
+/// Creates the bodies of a publisher with steps.
 pub struct PublisherSteps {
     body: Arc<TransformedBody>,
     header: HeaderPlace,
-    /// Wall clock − `CLOCK_MONOTONIC`, ns, as the adapter has it.
+    /// Wall clock − `CLOCK_MONOTONIC`, ns, as used by the adapter.
     wall_ahead_ns: i64,
 }
 
-/// What the steps did with a message.
+/// Result of the steps for a message.
 #[derive(Clone, Copy, Debug)]
 pub struct Stepped {
-    /// By step.
+    /// Costs by step.
     pub costs: StepCosts,
-    /// CPU time of all of them, ns, as far as the device did it between due and handed over: of a message that waited for its session
-    /// it may have been done meanwhile, so that it is 0.
+    /// CPU time of all steps, ns, if the device executed them between the due time and the send. It is 0 for a message
+    /// that waited for its session, because the steps may have been executed during the wait.
     pub delay_ns: u64,
 }
 
 impl PublisherSteps {
-    /// Of a publisher with these bodies.
+    /// For a publisher with these bodies.
     pub fn new(body: Arc<TransformedBody>, header: HeaderPlace, wall_ahead_ns: i64) -> PublisherSteps {
         PublisherSteps { body, header, wall_ahead_ns }
     }
 
-    /// Makes the body of a message and sets its sizes. The steps are the device's work: that of a message that did not wait
-    /// is no lag of the generator.
+    /// Creates the body of a message and sets its sizes. The steps are work of the device: for a message that did not
+    /// wait, their time is not a lag of the generator.
     pub fn make(&self, publisher: u32, message: &mut Outgoing, has_waited: bool) -> Stepped {
         let header_bytes = header_bytes(self.header, message.root.is_some());
         message.plain_body_bytes = message.payload_bytes.saturating_sub(header_bytes);
@@ -125,7 +127,7 @@ impl PublisherSteps {
     }
 }
 
-/// Bytes of the header in a payload with steps, whose header is never compact.
+/// Size of the header in a payload with steps, bytes. The header is never compact.
 fn header_bytes(place: HeaderPlace, is_reaction: bool) -> u32 {
     match (place, is_reaction) {
         (HeaderPlace::UserProperty, _) => 0,
@@ -134,18 +136,18 @@ fn header_bytes(place: HeaderPlace, is_reaction: bool) -> u32 {
     }
 }
 
-/// Undoes the steps of received messages.
+/// Reverses the steps of received messages.
 pub struct Undoing {
     workload: Arc<Workload>,
     seed: u64,
     transformer: Transformer,
-    /// By publisher.
+    /// Steps with keys, by publisher.
     keyed: HashMap<u32, KeyedSteps>,
     body: Vec<u8>,
 }
 
 impl Undoing {
-    /// For a shard of subscribers; `None` where no group has steps.
+    /// For a shard of subscribers; `None` if no group has steps.
     pub fn new(workload: &Arc<Workload>, seed: u64) -> Option<Undoing> {
         workload.devices.iter().any(|group| !group.transform.is_empty()).then(|| Undoing {
             workload: Arc::clone(workload),
@@ -156,10 +158,11 @@ impl Undoing {
         })
     }
 
-    /// Undoes the steps of a message of this group, if it has some. It is counted if it is measured.
+    /// Reverses the steps of a message of this group, if it has any. The costs are counted if `counted` is given, which
+    /// is for measured messages.
     ///
     /// # Errors
-    /// It is not as its publisher sent it.
+    /// The message is not as its publisher sent it.
     pub fn undo(
         &mut self,
         group: u16,
@@ -182,7 +185,7 @@ impl Undoing {
         self.body.clear();
         self.body.extend_from_slice(delivery.payload.get(header_bytes..).unwrap_or_default());
         let name = MessageName { publisher: header.publisher, sequence: header.sequence };
-        // Twice the largest that was expected: sizes are drawn, and a template may add some.
+        // Twice the largest expected size: sizes are random, and a template may add some bytes.
         let most = sender.size.upper_bound().saturating_mul(2).saturating_add(4_096) as usize;
         let undone = self.transformer.undo(keyed, name, most, &mut self.body);
         if let Some(counted) = counted {
@@ -195,7 +198,7 @@ impl Undoing {
         undone.map(|_| ())
     }
 
-    /// The body that was undone last; `None` of a group without steps.
+    /// The body of the last reversed message; `None` for a group without steps.
     pub fn document(&self, group: u16) -> Option<&[u8]> {
         (!self.workload.devices[usize::from(group)].transform.is_empty()).then_some(&self.body)
     }

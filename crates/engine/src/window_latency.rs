@@ -1,38 +1,40 @@
-//! Latencies of the measured window since its beginning, for who scrapes them: the bins that shards count into ([`crate::live`]),
-//! added up off the path of messages and put into wider buckets.
+//! Latencies since the beginning of the measured window, for scraped metrics. The bins into which shards count
+//! ([`crate::live`]) are added up outside the message path and merged into wider buckets.
 //!
-//! Buckets are a quarter of a power of two wide, so that a quantile that is read from them lies within 25 % of the record's.
+//! Buckets are a quarter of a power of two wide, so that a quantile that is read from them lies within 25 % of the
+//! record's.
 
 use std::sync::Arc;
 
 use crate::live::{BINS, LEAST_BITS, Look, SUB_BITS, least_ns};
 use crate::progress::Progress;
 
-/// Bins of a bucket.
+/// Number of bins in a bucket.
 const BINS_OF_A_BUCKET: usize = 1 << (SUB_BITS - 2);
 /// Latencies below 2^this, ns, share the first bucket: 4.1 µs.
 const FIRST_BITS: u32 = 12;
-/// Latencies from 2^this on, ns, have no bucket of their own: 69 s.
+/// Latencies from 2^this on, ns, have no separate bucket: 69 s.
 const LAST_BITS: u32 = 36;
-/// Time between two looks, ns.
+/// Interval between two reads, ns.
 const LOOK_NS: u64 = 1_000_000_000;
 
 /// Bins below the first edge.
 const FIRST_BINS: usize = ((FIRST_BITS - LEAST_BITS) << SUB_BITS) as usize;
-/// Buckets that have an edge.
+/// Number of buckets that have an upper edge.
 pub const BUCKETS: usize = ((LAST_BITS - FIRST_BITS) << 2) as usize + 1;
 
-/// Upper edge of a bucket, ns: latencies below it, and not below that of the one before, are in it.
+/// Upper edge of a bucket, ns. The bucket has the latencies below it and not below the edge of the bucket before.
 pub fn edge_ns(bucket: usize) -> u64 {
     least_ns(FIRST_BINS + bucket * BINS_OF_A_BUCKET)
 }
 
-/// How many deliveries took how long, by one bound of latency.
+/// Histogram of deliveries by one bound of their latency.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Buckets {
-    /// Deliveries of each bucket, and behind them those that took longer than the last edge.
+    /// Deliveries in each bucket; the last element counts those beyond the last edge.
     pub deliveries: [u64; BUCKETS + 1],
-    /// Sum of the latencies, seconds, each taken for the middle of its bin: within 1/32 of the exact sum.
+    /// Sum of the latencies, seconds. Each latency is counted as the middle of its bin, so the sum is within 1/32 of
+    /// the exact one.
     pub sum_s: f64,
 }
 
@@ -43,12 +45,12 @@ impl Default for Buckets {
 }
 
 impl Buckets {
-    /// All of them.
+    /// Number of deliveries.
     pub fn count(&self) -> u64 {
         self.deliveries.iter().sum()
     }
 
-    /// Adds what another part of the fleet counted.
+    /// Adds the counts of another part of the fleet.
     pub fn add(&mut self, other: &Buckets) {
         self.deliveries.iter_mut().zip(&other.deliveries).for_each(|(mine, theirs)| *mine += theirs);
         self.sum_s += other.sum_s;
@@ -60,7 +62,7 @@ impl Buckets {
         for (bin, count) in bins.iter().enumerate().filter(|(_, count)| **count > 0) {
             let bucket = if bin < FIRST_BINS { 0 } else { (bin - FIRST_BINS) / BINS_OF_A_BUCKET + 1 };
             buckets.deliveries[bucket.min(BUCKETS)] += count;
-            // The last bin has no end.
+            // The last bin has no upper edge.
             let end_ns = if bin + 1 < BINS { least_ns(bin + 1) } else { least_ns(bin) };
             sum_ns += (least_ns(bin) + end_ns) as f64 / 2.0 * *count as f64;
         }
@@ -69,18 +71,18 @@ impl Buckets {
     }
 }
 
-/// Latencies of the measured window until one moment.
+/// Latencies of the measured window up to one moment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WindowLatency {
-    /// As they were measured.
+    /// Upper bounds: as measured.
     pub upper: Buckets,
-    /// Without what may be the generator's own delay.
+    /// Lower bounds: without the possible delay of the generator.
     pub lower: Buckets,
 }
 
-/// Adds up what shards count.
+/// Adds up the shards' counts.
 pub struct WindowWatch {
-    /// What was seen of each bin, which wraps.
+    /// The counts of each bin at the last read; they wrap.
     before: Look,
     upper: Vec<u64>,
     lower: Vec<u64>,
@@ -95,7 +97,7 @@ impl Default for WindowWatch {
 }
 
 impl WindowWatch {
-    /// What has come until now, if the last look is a second ago.
+    /// The latencies so far, if the last read is at least a second old.
     pub fn sample(&mut self, progress: &Progress, now_ns: u64) -> Option<Arc<WindowLatency>> {
         if self.looked_ns.is_some_and(|looked_ns| now_ns.saturating_sub(looked_ns) < LOOK_NS) {
             return None;
@@ -104,7 +106,7 @@ impl WindowWatch {
         Some(self.last(progress))
     }
 
-    /// What has come until now.
+    /// The latencies so far.
     pub fn last(&mut self, progress: &Progress) -> Arc<WindowLatency> {
         let now = Look::at_window(progress);
         for (sums, now, before) in

@@ -1,5 +1,5 @@
-//! A worker: shards that generate and measure, driven by commands from whoever started them. Those that are threads of this process
-//! take them from channels, those in worker processes ([`crate::remote`]) from a socket.
+//! A worker: shards that generate load and measure, controlled by commands. Shards that are threads of this process
+//! receive commands from channels, those in worker processes ([`crate::remote`]) from a socket.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Acquire};
@@ -43,7 +43,8 @@ impl Thread {
         Ok(Thread { name, commands, opened, waker: None, handle })
     }
 
-    /// A shard that could not open has ended, and its result says why.
+    /// Waits until the shard has opened its adapter. Returns false if the shard failed and ended; its result has the
+    /// reason.
     fn wait_until_open(&mut self) -> bool {
         self.waker = self.opened.recv().ok();
         self.waker.is_some()
@@ -55,7 +56,7 @@ impl Thread {
     }
 
     fn command(&self, command: Command) {
-        // A shard that is gone has failed: `finish` reports it.
+        // A shard that has ended has failed, which `finish` reports.
         let _ = self.commands.send(command);
         if let Some(waker) = &self.waker {
             waker.wake();
@@ -63,20 +64,20 @@ impl Thread {
     }
 }
 
-/// What a worker has of a shard.
+/// Access to a shard.
 enum ShardHandle {
-    /// On a thread of this process; gone once it was ended.
+    /// On a thread of this process; `None` after the thread was ended.
     Thread(Option<Thread>),
-    /// In a worker process, by its place in [`Worker::processes`], under this number and name, for this node.
+    /// In a worker process, by its index in [`Worker::processes`], with this number and name, for this node.
     Remote { process: usize, shard: u32, node: u16, name: String },
 }
 
-/// What shards found out, by their index, and what became of the others.
+/// The outcomes of shards by their index, and the shards that were lost.
 #[derive(Default)]
 pub struct Finished {
-    /// By index.
+    /// Outcomes, by index of the shard.
     pub outcomes: Vec<(usize, ShardOutcome)>,
-    /// Those of worker processes that were lost.
+    /// Shards of worker processes that were lost.
     pub lost: Vec<LostShard>,
     /// What access networks of worker processes carried.
     pub access: Vec<AccessReport>,
@@ -85,7 +86,7 @@ pub struct Finished {
 /// Running shards.
 pub struct Worker {
     handles: Vec<ShardHandle>,
-    /// By shard: commands that it was given.
+    /// By shard: number of commands sent to it.
     given: Vec<u64>,
     processes: Vec<Process>,
     /// Shared with the shards.
@@ -93,7 +94,8 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// Starts the shards as threads, each with what it does over its adapter, and waits until each has opened it.
+    /// Starts the shards as threads, each with its main function for its adapter, and waits until each has opened the
+    /// adapter.
     pub fn start(setups: Vec<(Setup, ShardRun)>, progress: Arc<Progress>) -> Result<Worker, EngineError> {
         let handles = Vec::with_capacity(setups.len());
         let mut worker = Worker { handles, given: vec![], processes: vec![], progress };
@@ -104,8 +106,8 @@ impl Worker {
         worker.opened(&AtomicBool::new(false))
     }
 
-    /// Starts the shards of a plan: as threads, or in processes that `launcher` starts where the plan wants them. Processes are not
-    /// waited for once `stop` is set.
+    /// Starts the shards of a plan: as threads, or in processes that `launcher` starts if the plan requires them. Does
+    /// not wait for processes once `stop` is set.
     pub fn of_plan(
         plan: &RunPlan,
         sides: Sides,
@@ -177,7 +179,7 @@ impl Worker {
         }
     }
 
-    /// Gives the chosen shards a command.
+    /// Sends a command to the chosen shards.
     pub fn command(&mut self, command: Command, chosen: impl Fn(usize) -> bool) {
         for (index, handle) in self.handles.iter().enumerate().filter(|(index, _)| chosen(*index)) {
             self.given[index] += 1;
@@ -188,13 +190,15 @@ impl Worker {
         }
     }
 
-    /// Has each shard executed every command that it was given? Where they run on other machines, as far as their counters have arrived.
+    /// Has each shard executed every command that was sent to it? For shards on other machines, the answer is as recent
+    /// as their last counters.
     pub fn has_executed_all(&self) -> bool {
         let shards = self.progress.shards().iter().zip(&self.given);
         shards.into_iter().all(|(shard, given)| shard.executed.load(Acquire) >= *given)
     }
 
-    /// Has a shard ended before it was told to, or is its process gone or frozen? To be called several times a second.
+    /// Has a shard ended before its `Finish` command, or has its process ended or stopped responding? Must be called
+    /// several times a second.
     pub fn has_failed(&mut self) -> bool {
         let ended =
             |handle: &ShardHandle| matches!(handle, ShardHandle::Thread(Some(thread)) if thread.handle.is_finished());
@@ -202,7 +206,7 @@ impl Worker {
             | self.processes.iter_mut().fold(false, |any, process| any | process.has_failed())
     }
 
-    /// Ends a shard that is a thread of this process and collects what it found out.
+    /// Ends a shard that is a thread of this process and returns its outcome.
     pub fn finish_one(&mut self, index: usize) -> Result<ShardOutcome, EngineError> {
         match self.handles.get_mut(index) {
             Some(ShardHandle::Thread(thread)) => match thread.take() {
@@ -213,8 +217,9 @@ impl Worker {
         }
     }
 
-    /// Ends all shards and collects what they found out; the first error if one failed that is a thread of this process. One after the
-    /// other, in their order: where there is no broker, a subscriber that left before its devices would break their connections.
+    /// Ends all shards and collects their outcomes; returns the first error of a shard that is a thread of this
+    /// process. Shards end one after the other, in their order: without a broker, a subscriber that ended before its
+    /// devices would break their connections.
     pub fn finish(mut self, stop: &AtomicBool) -> Result<Finished, EngineError> {
         let mut finished = Finished::default();
         let mut failure = None;

@@ -1,4 +1,4 @@
-//! Bounds of times: each sample has its own lower and upper one, so that they hold for every quantile.
+//! Bounds of times: each sample has a lower and an upper bound, so that bounds also hold for every quantile.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,39 +7,40 @@ use crate::distribution::{Distribution, Precision};
 /// Two distributions of the same samples.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Bounds {
-    /// What was measured: the generator's own delays are in it.
+    /// Measured times, including the generator's delays.
     pub upper: Distribution,
-    /// The same without them.
+    /// The same times without the generator's delays.
     pub lower: Distribution,
 }
 
 impl Bounds {
-    /// Of no samples.
+    /// Without samples.
     pub fn new(precision: Precision) -> Bounds {
         Bounds { upper: Distribution::new(precision), lower: Distribution::new(precision) }
     }
 
-    /// Adds a sample that was measured as `upper_ns`, of which up to `width_ns` were the generator's.
+    /// Adds a sample with the upper bound `upper_ns`, of which up to `width_ns` are the generator's delay.
     #[inline]
     pub fn record(&mut self, upper_ns: i64, width_ns: u64) {
         self.upper.record(upper_ns);
         self.lower.record(lower_ns(upper_ns, width_ns));
     }
 
-    /// Adds a sample of which nothing is known but that it is longer than [`crate::distribution::LARGEST_NS`] if it is measured.
+    /// Adds a sample whose upper bound exceeds [`crate::distribution::LARGEST_NS`] and whose lower bound is unknown.
     pub fn record_clipped(&mut self) {
         self.upper.record_clipped();
         self.lower.record(0);
     }
 
-    /// Adds all of `other`'s samples, which have the same precision.
+    /// Adds all samples of `other`, which must have the same precision.
     pub fn merge(&mut self, other: &Bounds) {
         self.upper.merge(&other.upper);
         self.lower.merge(&other.lower);
     }
 
-    /// The same where what was measured may be off by `error_ns` either way, as clocks of two machines are. Where that is not known
-    /// (`None`), the upper bound is what was measured, and nothing is known of the lower one.
+    /// The same samples if the measurement may differ by `error_ns` in either direction, for example because of the
+    /// clocks of two machines. If the error is unknown (`None`), the upper bound is the measured time, and the lower
+    /// bound is 0.
     pub fn widened(&self, error_ns: Option<u64>) -> Bounds {
         match error_ns {
             Some(0) => self.clone(),
@@ -51,8 +52,8 @@ impl Bounds {
         }
     }
 
-    /// Lowers the lower bounds by `by_ns`, down to 0: up to so much of each sample was not the system's. `u64::MAX` says that nothing
-    /// is known of them.
+    /// Lowers the lower bounds by `by_ns`, down to 0, because up to this much of each sample was not caused by the
+    /// system. `u64::MAX` means that the lower bounds are unknown.
     pub fn lower_by(&mut self, by_ns: u64) {
         if by_ns > 0 {
             self.lower = self.lower.lowered(by_ns);
@@ -60,7 +61,8 @@ impl Bounds {
     }
 }
 
-/// The lower bound of a time that was measured as `upper_ns`, of which up to `width_ns` were the generator's; a time is not below 0.
+/// The lower bound of a time with the upper bound `upper_ns`, of which up to `width_ns` are the generator's delay; not
+/// below 0.
 #[inline]
 pub fn lower_ns(upper_ns: i64, width_ns: u64) -> i64 {
     upper_ns.max(0).saturating_sub_unsigned(width_ns).max(0)
@@ -94,7 +96,7 @@ mod tests {
                 let value = |times: &Distribution| times.quantile_unguarded_ns(fraction) as i64;
                 [value(&bounds.lower) - value(&more.lower), value(&more.upper) - value(&bounds.upper)]
             };
-            // Three digits of the largest, 1 s.
+            // Three significant digits of the largest sample, 1 s.
             assert!(by(&wide).iter().all(|by| by.abs_diff(50_000) <= 1_000_000), "{:?}", by(&wide));
             assert_eq!(unknown.lower.quantile_unguarded_ns(fraction), 0);
             assert_eq!(by(&unknown)[1], 0);
@@ -108,7 +110,7 @@ mod tests {
         bounds.lower_by(100_000_000);
         let at = |times: &Distribution, fraction| times.quantile_unguarded_ns(fraction);
         assert_eq!(at(&bounds.upper, 0.5), at(&bounds.upper.clone(), 0.5));
-        // 1 part in 1,000 is the histogram's; a lower bound errs downwards.
+        // The histogram is exact to 1 part in 1,000; a lower bound is rounded down.
         let found = at(&bounds.lower, 0.5);
         assert!((398_500_000..=400_300_000).contains(&found), "{found}");
         assert_eq!(at(&bounds.lower, 0.05), 0);
@@ -117,7 +119,8 @@ mod tests {
     }
 
     proptest! {
-        /// The proof of docs/explanation/latency-intervals.md, tried: bounds that hold for each sample hold for each quantile.
+        /// Tests the proof of docs/explanation/latency-intervals.md: bounds that hold for each sample hold for each
+        /// quantile.
         #[test]
         fn bounds_of_samples_are_bounds_of_quantiles(
             samples in proptest::collection::vec((0u64..10_000_000, 0u64..1_000_000, 0u64..1_000_000), 1..300)
@@ -131,7 +134,7 @@ mod tests {
             for percent in 0..=100 {
                 let fraction = f64::from(percent) / 100.0;
                 let place = ((truth.len() as f64 * fraction).ceil() as usize).clamp(1, truth.len()) - 1;
-                // The histogram has three digits.
+                // The histogram has three significant digits.
                 let (least, most) = (truth[place] as f64 * 0.999 - 1.0, truth[place] as f64 * 1.001 + 1.0);
                 prop_assert!(bounds.lower.quantile_unguarded_ns(fraction) as f64 <= most, "{}", percent);
                 prop_assert!(bounds.upper.quantile_unguarded_ns(fraction) as f64 >= least, "{}", percent);

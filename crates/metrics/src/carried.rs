@@ -1,5 +1,6 @@
-//! What of the metrics goes from one process to another. It may come from another machine, so that it is checked before it is used:
-//! figures that no process of ours would make are an error, and never a panic later.
+//! Serialised forms of metrics, to be sent from one process to another. The data may come from another machine, so it
+//! is validated before it is used: figures that no process of pubmark would produce are an error, and never cause a
+//! panic later.
 
 use std::collections::HashMap;
 
@@ -7,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::holes::Range;
 
-/// Why what came is not what a process of ours would send.
+/// The reason why received data is not what a process of pubmark would send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed(pub &'static str);
 
@@ -19,25 +20,25 @@ impl std::fmt::Display for Malformed {
 
 impl std::error::Error for Malformed {}
 
-/// Demands something of what came.
+/// Returns an error unless a condition on received data holds.
 pub(crate) fn demand(holds: bool, what: &'static str) -> Result<(), Malformed> {
     if holds { Ok(()) } else { Err(Malformed(what)) }
 }
 
-/// A [`crate::ledger::Ledger`] on its way: windows without a bit, which most streams have, are left out.
+/// Serialised form of a [`crate::ledger::Ledger`]. Windows without a bit, which most streams have, are omitted.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct CarriedLedger {
-    /// Of each stream: highest number seen + 1, and up to where its window holds bits.
+    /// Of each stream: highest number seen + 1, and the number up to which its window has bits.
     pub heads: Vec<(u32, u32)>,
-    /// By stream.
+    /// Windows, by stream.
     pub windows: Vec<(u32, [u64; 16])>,
-    /// By stream, ascending and apart.
+    /// Holes by stream, as ascending, non-adjacent ranges.
     pub holes: Vec<(u32, Vec<Range>)>,
     pub range_limit: u64,
     pub forgotten: HashMap<u32, u64>,
 }
 
-/// A [`crate::series::SparseHistogram`] on its way.
+/// Serialised form of a [`crate::series::SparseHistogram`].
 #[derive(Serialize, Deserialize)]
 pub(crate) struct CarriedBuckets {
     pub buckets: Vec<(u16, u32)>,

@@ -1,24 +1,24 @@
-//! A distribution of times: an HDR histogram with what it cannot hold counted beside it.
+//! A distribution of times: an HDR histogram, with separate counts of the samples that it cannot represent.
 
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2Serializer};
 use serde::{Deserialize, Serialize};
 
-/// Largest time held, ns: one hour. Longer ones are counted as clipped and held as this.
+/// Largest time in a histogram, ns: one hour. Longer times are counted as clipped and recorded as this.
 pub const LARGEST_NS: u64 = 3_600_000_000_000;
 
-/// Samples that must lie beyond a percentile for it to be told (DESIGN: at least 10).
+/// Number of samples that must lie beyond a percentile for it to be reported (DESIGN: at least 10).
 pub const SAMPLES_BEYOND: u64 = 10;
 
-/// Why bytes are not a distribution of ours.
+/// The reason why bytes are not a distribution of pubmark.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotAHistogram {
-    /// They are not in HdrHistogram's V2 format.
+    /// The bytes are not in HdrHistogram's V2 format.
     Unreadable {
-        /// What the reader found.
+        /// Error of the reader.
         found: String,
     },
-    /// They hold another range or precision.
+    /// The histogram has another range or precision.
     OtherBounds,
 }
 
@@ -35,7 +35,7 @@ impl std::fmt::Display for NotAHistogram {
 
 impl std::error::Error for NotAHistogram {}
 
-/// How finely times are told apart.
+/// Precision of the times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Precision {
     /// Three significant digits: totals.
@@ -44,7 +44,8 @@ pub enum Precision {
     Breakdown,
 }
 
-/// Times in nanoseconds. It is written for other processes whole, with what HDR's own format leaves out.
+/// A distribution of times in nanoseconds. Its serialised form for other processes includes the values that HDR's
+/// format omits.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(try_from = "Carried", into = "Carried")]
 pub struct Distribution {
@@ -54,10 +55,10 @@ pub struct Distribution {
     clipped: u64,
 }
 
-/// A distribution on its way between processes.
+/// Serialised form of a distribution.
 #[derive(Serialize, Deserialize)]
 struct Carried {
-    /// HDR's V2 format.
+    /// The histogram in HDR's V2 format.
     histogram: Vec<u8>,
     sum_ns: u128,
     negative: u64,
@@ -106,7 +107,8 @@ impl Distribution {
         Distribution { histogram, sum_ns: 0, negative: 0, clipped: 0 }
     }
 
-    /// Adds a time. A negative one counts as 0, one above [`LARGEST_NS`] as that; both are counted apart.
+    /// Adds a time. A negative one is recorded as 0, one above [`LARGEST_NS`] as [`LARGEST_NS`]; both are also counted
+    /// separately.
     #[inline]
     pub fn record(&mut self, time_ns: i64) {
         let value = match u64::try_from(time_ns) {
@@ -124,7 +126,7 @@ impl Distribution {
         self.histogram.saturating_record(value);
     }
 
-    /// Adds a time as often as `count` says; as [`Distribution::record`] otherwise.
+    /// Adds a time `count` times; otherwise like [`Distribution::record`].
     pub fn record_many(&mut self, time_ns: u64, count: u64) {
         let value = time_ns.min(LARGEST_NS);
         self.clipped += if time_ns > LARGEST_NS { count } else { 0 };
@@ -137,9 +139,9 @@ impl Distribution {
         self.record(i64::MAX);
     }
 
-    /// Adds all of `other`'s samples.
+    /// Adds all samples of `other`.
     ///
-    /// Both must have the same precision: merging a finer one into a coarser one would be silent rounding.
+    /// Both must have the same precision: merging a finer one into a coarser one would round silently.
     pub fn merge(&mut self, other: &Distribution) {
         debug_assert_eq!(self.histogram.sigfig(), other.histogram.sigfig());
         self.histogram.add(&other.histogram).expect("both have the same bounds");
@@ -148,8 +150,8 @@ impl Distribution {
         self.clipped += other.clipped;
     }
 
-    /// The same samples, each changed by `change`, to the histogram's precision, as the mean is then; what is negative or clipped stays
-    /// so.
+    /// The same samples, each changed by `change`. The times and their mean are exact only to the histogram's
+    /// precision; samples that are negative or clipped stay counted as such.
     pub(crate) fn mapped(&self, change: impl Fn(u64) -> u64) -> Distribution {
         let histogram = Histogram::new_from(&self.histogram);
         let mut mapped = Distribution { histogram, sum_ns: 0, negative: self.negative, clipped: 0 };
@@ -160,33 +162,33 @@ impl Distribution {
         mapped
     }
 
-    /// The same samples, each less by `by_ns`, down to 0. A sample counts as the shortest time of its bucket, so that a lower bound
-    /// stays one.
+    /// The same samples, each reduced by `by_ns`, down to 0. A sample counts as the shortest time of its bucket, so
+    /// that a lower bound stays one.
     pub(crate) fn lowered(&self, by_ns: u64) -> Distribution {
         self.mapped(|ns| self.histogram.lowest_equivalent(ns).saturating_sub(by_ns))
     }
 
-    /// Samples.
+    /// Number of samples.
     pub fn count(&self) -> u64 {
         self.histogram.len()
     }
 
-    /// Samples below zero, held as 0.
+    /// Number of samples below zero, recorded as 0.
     pub fn negative(&self) -> u64 {
         self.negative
     }
 
-    /// Samples above [`LARGEST_NS`], held as that.
+    /// Number of samples above [`LARGEST_NS`], recorded as that.
     pub fn clipped(&self) -> u64 {
         self.clipped
     }
 
-    /// Mean in ns, exact (not from buckets); `None` without samples.
+    /// Mean in ns, exact (not computed from buckets); `None` without samples.
     pub fn mean_ns(&self) -> Option<f64> {
         (self.count() > 0).then(|| self.sum_ns as f64 / self.count() as f64)
     }
 
-    /// Standard deviation in ns, from bucket middles.
+    /// Standard deviation in ns, computed from the middles of buckets.
     pub fn stddev_ns(&self) -> f64 {
         self.histogram.stdev()
     }
@@ -208,31 +210,33 @@ impl Distribution {
         (beyond >= SAMPLES_BEYOND).then(|| self.quantile_unguarded_ns(fraction))
     }
 
-    /// The same without the guard; for curves that show how many samples stand behind each point.
+    /// The same without the limit on samples, for curves that show the number of samples behind each point.
     pub fn quantile_unguarded_ns(&self, fraction: f64) -> u64 {
         self.histogram.value_at_quantile(fraction).min(self.histogram.max())
     }
 
-    /// The shortest time that the histogram does not tell from `time_ns`: a quantile that is to be a lower bound is one only so.
+    /// The shortest time in the same bucket as `time_ns`. A quantile is a lower bound only if it is rounded down in
+    /// this way.
     pub fn lowest_equivalent_ns(&self, time_ns: u64) -> u64 {
         self.histogram.lowest_equivalent(time_ns)
     }
 
-    /// Samples above `time_ns`, to the histogram's precision.
+    /// Number of samples above `time_ns`, to the histogram's precision.
     pub fn count_above(&self, time_ns: u64) -> u64 {
         let at_most = self.histogram.count_between(0, time_ns.min(LARGEST_NS));
         self.count() - at_most
     }
 
-    /// The histogram in HdrHistogram's V2 format, as other tools read it; the unit is ns.
+    /// The histogram in HdrHistogram's V2 format, which other tools can read; the unit is ns.
     pub fn to_hdr_v2(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         V2Serializer::new().serialize(&self.histogram, &mut bytes).expect("writing to memory cannot fail");
         bytes
     }
 
-    /// Reads what [`to_hdr_v2`](Self::to_hdr_v2) wrote, of precision [`Precision::Total`]. The format keeps neither the
-    /// exact sum nor the counts of negative and clipped samples: the mean is then that of bucket middles, the counts are 0.
+    /// Reads what [`to_hdr_v2`](Self::to_hdr_v2) wrote, of precision [`Precision::Total`]. The format has neither the
+    /// exact sum nor the counts of negative and clipped samples: the mean is then computed from the middles of buckets,
+    /// and the counts are 0.
     pub fn from_hdr_v2(bytes: &[u8]) -> Result<Distribution, NotAHistogram> {
         let histogram = read(bytes)?;
         let mut distribution = Distribution::new(Precision::Total);

@@ -1,4 +1,4 @@
-//! Latency in bins of 100 ms: fine enough to tell when it is back to what it was.
+//! Latency in bins of 100 ms: fine enough to determine when it has returned to an earlier level.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +6,7 @@ use crate::series::SparseHistogram;
 
 /// Width of a bin, ns.
 pub const FINE_WIDTH_NS: u64 = 100_000_000;
-/// Bins kept at most: an hour. What is due later has no bin.
+/// Largest number of bins: an hour. Messages that are due later have no bin.
 const BIN_LIMIT: usize = 36_000;
 
 /// Latencies by the due time of their messages.
@@ -17,12 +17,12 @@ pub struct FineSeries {
 }
 
 impl FineSeries {
-    /// Bins from `start_ns` on, relative to the measured window's start.
+    /// Bins from `start_ns` on, ns relative to the measured window's start.
     pub fn new(start_ns: i64) -> FineSeries {
         FineSeries { start_ns, bins: Vec::new() }
     }
 
-    /// Enters the latency of a message due at `due_ns`; a negative one counts as 0.
+    /// Adds the latency of a message due at `due_ns`; a negative one counts as 0.
     pub fn enter(&mut self, due_ns: i64, latency_ns: i64) {
         let Ok(offset_ns) = u64::try_from(due_ns.saturating_sub(self.start_ns)) else { return };
         let index = (offset_ns / FINE_WIDTH_NS) as usize;
@@ -35,7 +35,7 @@ impl FineSeries {
         self.bins[index].record(u64::try_from(latency_ns).unwrap_or(0));
     }
 
-    /// Adds another shard's, which begins at the same time.
+    /// Adds the series of another shard, which begins at the same time.
     pub fn merge(&mut self, other: &FineSeries) {
         debug_assert_eq!(self.start_ns, other.start_ns);
         if self.bins.len() < other.bins.len() {
@@ -51,12 +51,13 @@ impl FineSeries {
         self.start_ns
     }
 
-    /// Is this time still within what bins are kept for?
+    /// Can this time have a bin?
     pub fn reaches(&self, at_ns: i64) -> bool {
         u64::try_from(at_ns.saturating_sub(self.start_ns)).is_ok_and(|ns| ns / FINE_WIDTH_NS < BIN_LIMIT as u64)
     }
 
-    /// The `count` bins from bin `first` on as one: samples, and the value at `fraction` of them, ns; `None` without samples.
+    /// The `count` bins from bin `first` on, merged: number of samples, and the value at `fraction` of them, ns; `None`
+    /// without samples.
     pub fn joined(&self, first: usize, count: usize, fraction: f64) -> (u64, Option<u64>) {
         let mut sum = SparseHistogram::default();
         self.bins.iter().skip(first).take(count).for_each(|bin| sum.merge(bin));

@@ -1,4 +1,4 @@
-//! A set of missing sequence numbers, kept as ranges.
+//! A set of missing sequence numbers, stored as ranges.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,42 +12,42 @@ pub struct Range {
 }
 
 impl Range {
-    /// Numbers in the range.
+    /// How many numbers are in the range.
     pub fn count(self) -> u64 {
         u64::from(self.last) - u64::from(self.first) + 1
     }
 }
 
-/// What taking a number out did to a set.
+/// The effect of removing a number from a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Removed {
     /// Change in the number of ranges.
     pub change: isize,
-    /// Missing numbers that the set no longer knows, because there was no room for another range.
+    /// Missing numbers that are no longer in the set, because no further range may be added.
     pub given_up: u64,
 }
 
-/// Missing numbers as ascending ranges that do not touch.
+/// Missing numbers as ascending, non-adjacent ranges.
 #[derive(Clone, Debug, Default)]
 pub struct Holes {
     ranges: Vec<Range>,
 }
 
 impl Holes {
-    /// Ranges that are ascending, do not touch, and lie below a number; otherwise `None`.
+    /// A set of these ranges; `None` unless they are ascending, non-adjacent, and below the number `below`.
     pub fn of(ranges: Vec<Range>, below: u32) -> Option<Holes> {
         let mut lowest = 1;
         for range in &ranges {
             if range.first < lowest || range.last < range.first || range.last >= below {
                 return None;
             }
-            // One more than the next number, so that they do not touch.
+            // One more than the next number, so that the ranges are not adjacent.
             lowest = range.last.saturating_add(2);
         }
         Some(Holes { ranges })
     }
 
-    /// Adds a range above all that are there; touching ranges become one. Returns by how many ranges the set grew.
+    /// Adds a range above all existing ones; adjacent ranges are joined. Returns by how many ranges the set grew.
     pub fn push(&mut self, range: Range) -> usize {
         debug_assert!(self.ranges.last().is_none_or(|last| last.last < range.first));
         match self.ranges.last_mut() {
@@ -62,8 +62,8 @@ impl Holes {
         }
     }
 
-    /// Takes a number out; `None` if it was not there. A number from the middle of a range leaves two; without room for one more
-    /// (`may_split` is false) the shorter of them is given up.
+    /// Removes a number; `None` if it was not in the set. Removing a number from the middle of a range leaves two
+    /// ranges. If no further range may be added (`may_split` is false), the shorter one is discarded.
     pub fn remove(&mut self, number: u32, may_split: bool) -> Option<Removed> {
         let index = self.ranges.partition_point(|range| range.last < number);
         let range = self.ranges.get(index).copied().filter(|range| range.first <= number)?;

@@ -1,7 +1,9 @@
-//! The books of streams: which message of which publisher a subscription has had, exactly, in bounded memory.
+//! The message accounting of streams: which messages of which publisher a subscription has received, exactly, in
+//! bounded memory.
 //!
-//! Per stream a window of the newest 1,024 sequence numbers, one bit each, and the missing ranges below it. A number below the
-//! window that is in a range is a late arrival; one that is not is a further copy. Memory: 136 B a stream and 8 B a range.
+//! Each stream has a window of the newest 1,024 sequence numbers, one bit each, and the missing ranges below it. A
+//! number below the window that is in a range is a late arrival; one that is not is a duplicate. Memory: 136 B per
+//! stream and 8 B per range.
 
 use std::collections::HashMap;
 use std::ops::Range as Span;
@@ -12,25 +14,25 @@ use crate::carried::{CarriedLedger, Malformed, demand};
 use crate::gaps::Gaps;
 use crate::holes::{Holes, Range};
 
-/// Sequence numbers that the window holds.
+/// Number of sequence numbers in the window.
 pub const WINDOW: u32 = 1_024;
 const WORDS: usize = (WINDOW / 64) as usize;
 
-/// Ranges that all streams of a ledger may hold together before its counts become approximate (8 MB).
+/// Largest number of ranges of all streams of a ledger together, before its counts become approximate (8 MB).
 pub const RANGE_LIMIT: usize = 1_000_000;
 
-/// What a delivery was.
+/// The kind of a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival {
     /// A first copy, newer than all before.
     InOrder,
     /// A first copy after a newer one.
     OutOfOrder,
-    /// A further copy.
+    /// A duplicate.
     Duplicate,
 }
 
-/// One bit for each of the newest 1,024 numbers of a stream: bit `n % 1024` stands for number `n`. Two cache lines.
+/// One bit for each of the newest 1,024 numbers of a stream: bit `n % 1024` represents number `n`. Two cache lines.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 struct Window([u64; WORDS]);
@@ -50,22 +52,23 @@ impl Window {
     }
 }
 
-/// Where a stream stands.
+/// The position of a stream.
 #[derive(Clone, Copy)]
 struct Head {
     /// Highest number seen + 1; numbers start at 1.
     next: u32,
-    /// The window holds bits up to here. What came since came in order: those bits are ones that nobody has written yet, so
-    /// that a stream without gaps never touches its window, which is rarely in a cache.
+    /// The window has bits for numbers below this one. All numbers from here to `next` arrived in order, and their
+    /// bits, which are ones, have not been written yet. A stream without gaps therefore never accesses its window,
+    /// which is rarely in a cache.
     synced: u32,
 }
 
-/// Lowest number that a window holds whose stream has seen `next - 1`, ≥ 1.
+/// Lowest number in the window of a stream whose highest number is `next - 1`; at least 1.
 fn window_start(next: u32) -> u32 {
     next.saturating_sub(WINDOW).max(1)
 }
 
-/// The books of many streams, numbered densely by the caller.
+/// The message accounting of many streams, numbered consecutively by the caller.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(try_from = "CarriedLedger", into = "CarriedLedger")]
 pub struct Ledger {
@@ -74,14 +77,15 @@ pub struct Ledger {
     holes: HashMap<u32, Holes>,
     ranges: usize,
     range_limit: usize,
-    /// Missing numbers per stream that the limit left no room for: still missing, but no longer known one by one.
+    /// By stream: how many missing numbers were discarded because of the limit. They still count as missing, but are
+    /// not known individually.
     forgotten: HashMap<u32, u64>,
-    /// Not carried: it tells how a run goes, the rest tells how it went.
+    /// Not serialised: gaps are for the progress of a run, the other fields for its result.
     gaps: Gaps,
 }
 
 impl Ledger {
-    /// Books for `streams` streams, none of which has seen anything.
+    /// A ledger for `streams` streams without messages.
     pub fn new(streams: usize) -> Ledger {
         Ledger::with_range_limit(streams, RANGE_LIMIT)
     }
@@ -104,13 +108,14 @@ impl Ledger {
         &self.gaps
     }
 
-    /// Counts no gaps of these streams.
+    /// Stops counting gaps of these streams.
     pub fn leave_gaps_out(&mut self, streams: Span<u32>) {
         let all = self.heads.len();
         self.gaps.leave_out(streams, all);
     }
 
-    /// The subscriber of these streams is absent from now on, or present again: what is sent to nobody leaves a gap that is no loss.
+    /// The subscriber of these streams is absent from now on, or present again. Messages that are sent during an
+    /// absence leave a gap that is not a loss.
     pub fn note_presence(&mut self, streams: Span<u32>, is_present: bool) {
         let all = self.heads.len();
         match is_present {
@@ -119,20 +124,20 @@ impl Ledger {
         }
     }
 
-    /// How many streams there are.
+    /// Number of streams.
     pub fn streams(&self) -> usize {
         self.heads.len()
     }
 
-    /// Bytes held per stream, holes apart.
+    /// Bytes of memory per stream, without holes.
     pub const BYTES_PER_STREAM: usize = size_of::<Window>() + size_of::<Head>();
 
-    /// Enters the arrival of message `number` (≥ 1) on `stream`.
+    /// Records the arrival of message `number` (≥ 1) on `stream`.
     #[inline]
     pub fn enter(&mut self, stream: u32, number: u32) -> Arrival {
         let head = &mut self.heads[stream as usize];
         if number == head.next {
-            // The common case: the next number, and the one that leaves the window had arrived.
+            // The common case: the number is the next one, and the number that leaves the window had arrived.
             let leaves_none = number <= WINDOW || number - WINDOW >= head.synced;
             if leaves_none || self.windows[stream as usize].bit(number) {
                 head.next = head.next.saturating_add(1);
@@ -170,7 +175,7 @@ impl Ledger {
         }
     }
 
-    /// Writes the ones of what came in order since the window was last looked at.
+    /// Writes the bits of the numbers that arrived in order since the window was last accessed.
     fn sync(&mut self, stream: u32) {
         let head = &mut self.heads[stream as usize];
         let window = &mut self.windows[stream as usize];
@@ -178,7 +183,7 @@ impl Ledger {
         head.synced = head.next;
     }
 
-    /// Moves the window so that `number` is its newest; missing numbers that leave it become holes.
+    /// Moves the window so that `number` is the newest in it; missing numbers that leave it become holes.
     fn advance(&mut self, stream: u32, number: u32) {
         let first = self.heads[stream as usize].next;
         if number > first {
@@ -198,7 +203,7 @@ impl Ledger {
                     self.miss(stream, Range { first: gone, last: gone });
                 }
             }
-            // Nothing between `first` and the new window has arrived.
+            // No number from `first` up to the new window has arrived.
             let last = number - WINDOW;
             if last >= first {
                 self.miss(stream, Range { first, last });
@@ -210,7 +215,7 @@ impl Ledger {
         self.heads[stream as usize] = Head { next, synced: next };
     }
 
-    /// Notes missing numbers that leave the window.
+    /// Stores missing numbers that leave the window.
     fn miss(&mut self, stream: u32, range: Range) {
         if self.ranges < self.range_limit {
             self.ranges += self.holes.entry(stream).or_default().push(range);
@@ -219,19 +224,20 @@ impl Ledger {
         }
     }
 
-    /// Counts missing numbers that can no longer be known one by one.
+    /// Counts missing numbers that can no longer be known individually.
     fn forget(&mut self, stream: u32, count: u64) {
         if count > 0 {
             *self.forgotten.entry(stream).or_default() += count;
         }
     }
 
-    /// Was the limit of ranges passed? Then late arrivals below the window were taken for further copies.
+    /// Was the limit of ranges exceeded? Late arrivals below the window were then counted as duplicates.
     pub fn is_approximate(&self) -> bool {
         !self.forgotten.is_empty()
     }
 
-    /// Missing numbers of a stream that [`Ledger::missing`] cannot name, because the limit of ranges was passed.
+    /// Number of missing numbers of a stream that [`Ledger::missing`] cannot return, because the limit of ranges was
+    /// exceeded.
     pub fn forgotten(&self, stream: u32) -> u64 {
         self.forgotten.get(&stream).copied().unwrap_or(0)
     }
@@ -250,7 +256,7 @@ impl Ledger {
         }
     }
 
-    /// First copies with a number above `number`.
+    /// Number of first copies with a number above `number`.
     pub fn arrived_above(&self, stream: u32, number: u32) -> u64 {
         let newest = self.heads[stream as usize].next - 1;
         if newest <= number {
@@ -260,7 +266,7 @@ impl Ledger {
         u64::from(newest - number) - missing.iter().map(|range| range.count()).sum::<u64>()
     }
 
-    /// The missing numbers between `first` and `last`, as ascending ranges that do not touch.
+    /// The missing numbers from `first` to `last`, as ascending, non-adjacent ranges.
     pub fn missing(&self, stream: u32, first: u32, last: u32) -> Vec<Range> {
         let mut found = Holes::default();
         let mut add = |low: u32, high: u32| {
@@ -389,7 +395,7 @@ mod tests {
         }
     }
 
-    /// What is counted as missing of one stream.
+    /// Number of missing numbers in open gaps of one stream.
     fn open(ledger: &Ledger) -> u64 {
         ledger.gaps().opened - ledger.gaps().filled
     }
@@ -439,7 +445,7 @@ mod tests {
         assert_eq!((ledger.gaps().opened, ledger.gaps().filled), (0, 0));
     }
 
-    /// A ledger beside a set of everything seen.
+    /// A ledger and a set of everything seen, for comparison.
     struct Pair {
         ledger: Ledger,
         seen: HashSet<u32>,
@@ -474,7 +480,8 @@ mod tests {
         fn agrees_with_a_set_of_everything_seen(
             steps in proptest::collection::vec((0u32..6, 0u32..3_000), 1..300)
         ) {
-            // Numbers wander upwards with runs, jumps, repeats and returns, so that all three places (new, window, holes) are met.
+            // The numbers increase, with sequences, jumps, repeats and returns, so that all three cases (new, window,
+            // holes) occur.
             let mut pair = Pair { ledger: Ledger::new(1), seen: HashSet::new(), newest: 0 };
             for (kind, amount) in steps {
                 let top = pair.newest;

@@ -1,8 +1,8 @@
 //! What is counted and timed while a run goes on: histograms, the books of each stream, time series.
 //!
-//! Everything here is owned by one shard while it runs and merged at the end; merging loses nothing.
-//! [`distribution::Distribution`] holds latencies, [`ledger::Ledger`] tells first copies, duplicates and holes apart,
-//! [`series::Series`] holds what happened when.
+//! Each value is owned by one shard during the run and merged at the end; merging loses no information.
+//! [`distribution::Distribution`] has latencies, [`ledger::Ledger`] distinguishes first copies, duplicates and holes,
+//! [`series::Series`] has counts and latencies over time.
 
 pub mod bounds;
 pub mod carried;

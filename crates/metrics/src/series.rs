@@ -1,21 +1,21 @@
-//! What happened when: counts and latencies in bins of one second, which double in width rather than grow in number.
+//! Time series: counts and latencies in bins of one second. The bins double in width when their number reaches a limit.
 
 use serde::{Deserialize, Serialize};
 
 use crate::bounds::lower_ns;
 use crate::carried::{CarriedBuckets, Malformed, demand};
 
-/// Bins kept at most; when one more is needed, neighbours are merged and the width doubles.
+/// Largest number of bins; when one more is needed, neighbours are merged and the width doubles.
 pub const BIN_LIMIT: usize = 512;
 
 /// Width of a bin at the start, ns.
 pub const FIRST_WIDTH_NS: u64 = 1_000_000_000;
 
-/// Times of one bin: buckets of an HDR histogram with two significant digits, only those that are used.
+/// Times of one bin: the used buckets of an HDR histogram with two significant digits.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "CarriedBuckets", into = "CarriedBuckets")]
 pub struct SparseHistogram {
-    /// (bucket, samples), ascending by bucket.
+    /// (Bucket, number of samples), ascending by bucket.
     buckets: Vec<(u16, u32)>,
     count: u64,
     max_ns: u64,
@@ -39,14 +39,14 @@ impl TryFrom<CarriedBuckets> for SparseHistogram {
     }
 }
 
-/// A width that [`Series::widen`] makes.
+/// Reads a width, which must be one that [`Series::widen`] produces.
 fn width<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     let width_ns = u64::deserialize(deserializer)?;
     let fits = width_ns % FIRST_WIDTH_NS == 0 && (width_ns / FIRST_WIDTH_NS).is_power_of_two();
     fits.then_some(width_ns).ok_or_else(|| serde::de::Error::custom("a bin of another width"))
 }
 
-/// Sub-buckets per power of two are half of this: values are told apart to 1 part in 128.
+/// A power of two has half of 2^this sub-buckets: values are exact to 1 part in 128.
 const SUB_BUCKET_BITS: u32 = 8;
 
 fn bucket_of(value_ns: u64) -> u16 {
@@ -54,10 +54,10 @@ fn bucket_of(value_ns: u64) -> u16 {
     ((shift << (SUB_BUCKET_BITS - 1)) as u64 + (value_ns >> shift)) as u16
 }
 
-/// Sub-buckets of a power of two from the second on.
+/// Number of sub-buckets of a power of two, from the second on.
 const HALF: u64 = 1 << (SUB_BUCKET_BITS - 1);
 
-/// How many bits of a time its bucket does not tell.
+/// Number of low bits of a time that its bucket does not represent.
 fn shift_of(bucket: u16) -> u64 {
     (u64::from(bucket) / HALF).saturating_sub(1)
 }
@@ -95,12 +95,12 @@ impl SparseHistogram {
         self.max_ns = self.max_ns.max(other.max_ns);
     }
 
-    /// Samples.
+    /// Number of samples.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Values with their samples, ascending, each told to 1 part in 128, ns.
+    /// Values with their numbers of samples, ascending, exact to 1 part in 128, ns.
     pub fn values(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
         self.buckets.iter().map(|(bucket, samples)| (value_of(*bucket).min(self.max_ns), *samples))
     }
@@ -110,7 +110,7 @@ impl SparseHistogram {
         (self.count > 0).then_some(self.max_ns)
     }
 
-    /// The same samples, each less by `by_ns`, down to 0; a sample counts as its bucket's start.
+    /// The same samples, each reduced by `by_ns`, down to 0. A sample counts as the start of its bucket.
     fn lowered(&self, by_ns: u64) -> SparseHistogram {
         let mut lowered = SparseHistogram::default();
         for (bucket, samples) in &self.buckets {
@@ -147,11 +147,11 @@ pub struct Bin {
     pub delivered: u64,
     /// Their payload bytes.
     pub delivered_bytes: u64,
-    /// Latencies of messages due in it, as they were measured.
+    /// Measured latencies of messages due in it: the upper bounds.
     pub latency: SparseHistogram,
-    /// Their lower bounds: without the generator's own delays.
+    /// Lower bounds of these latencies: without the generator's delays.
     pub lower: SparseHistogram,
-    /// Largest scheduler lag of messages due in it, ns; `None` without.
+    /// Largest scheduler lag of messages due in it, ns; `None` without messages.
     pub max_lag_ns: Option<u64>,
 }
 
@@ -167,14 +167,14 @@ impl Bin {
     }
 }
 
-/// A percentile of a bin, or of the wider window that it took to have enough samples.
+/// A percentile of a bin, or of a wider window if the bin has too few samples.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Widened {
-    /// The percentile as it was measured, ns.
+    /// The measured percentile, ns: the upper bound.
     pub value_ns: u64,
     /// Its lower bound, ns.
     pub lower_ns: u64,
-    /// Width of the window that ends with the bin, ns.
+    /// Width of the window, which ends with the bin, ns.
     pub width_ns: u64,
 }
 
@@ -186,9 +186,9 @@ pub struct Series {
     width_ns: u64,
     bins: Vec<Bin>,
     #[serde(skip)]
-    /// The bin used last: its start after `start_ns`, and its index.
+    /// The bin used last: its start relative to `start_ns`, and its index.
     latest: Option<(u64, usize)>,
-    /// Deliveries per second since time 0, never widened: 4 B a second.
+    /// Deliveries per second since time 0, never widened: 4 B per second.
     deliveries: Vec<u32>,
 }
 
@@ -198,10 +198,10 @@ impl Series {
         Series { start_ns, width_ns: FIRST_WIDTH_NS, bins: Vec::new(), latest: None, deliveries: Vec::new() }
     }
 
-    /// The bin of a time; times before the start count into the first.
+    /// The bin of a time; times before the start belong to the first bin.
     pub fn bin(&mut self, at_ns: i64) -> &mut Bin {
         let offset = u64::try_from(at_ns.saturating_sub(self.start_ns)).unwrap_or(0);
-        // Most times fall into the bin of the time before; a division costs more than this look.
+        // Most times are in the same bin as the time before; a division costs more than this comparison.
         if let Some((start, index)) = self.latest
             && (start..start + self.width_ns).contains(&offset)
         {
@@ -218,7 +218,7 @@ impl Series {
         &mut self.bins[index]
     }
 
-    /// Enters the delivery of a first copy.
+    /// Adds the delivery of a first copy.
     pub fn enter_delivery(&mut self, at_ns: i64, payload_bytes: u64) {
         let bin = self.bin(at_ns);
         bin.delivered += 1;
@@ -237,8 +237,8 @@ impl Series {
         (0..seconds).map(|second| self.deliveries.get(second).copied().unwrap_or(0)).collect()
     }
 
-    /// Enters a latency of a message due at `due_ns`, of which up to `width_ns` were the generator's; a negative one counts as 0 (its
-    /// distribution counts it apart).
+    /// Adds a latency of a message due at `due_ns`, of which up to `width_ns` are the generator's delay. A negative one
+    /// counts as 0 (its distribution counts it separately).
     pub fn enter_latency(&mut self, due_ns: i64, latency_ns: i64, width_ns: u64) {
         let bin = self.bin(due_ns);
         bin.latency.record(u64::try_from(latency_ns).unwrap_or(0));
@@ -252,7 +252,7 @@ impl Series {
         }
     }
 
-    /// Enters the lag of a message due at `due_ns`, which is offered by that.
+    /// Adds a message that was offered with its due time `due_ns` and this scheduler lag.
     pub fn enter_offer(&mut self, due_ns: i64, lag_ns: Option<u64>) {
         let bin = self.bin(due_ns);
         bin.offered += 1;
@@ -272,7 +272,7 @@ impl Series {
         self.latest = None;
     }
 
-    /// Adds all of `other`'s bins; both start at the same time.
+    /// Adds all bins of `other`; both start at the same time.
     pub fn merge(&mut self, mut other: Series) {
         debug_assert_eq!(self.start_ns, other.start_ns);
         while self.width_ns < other.width_ns {
@@ -308,7 +308,8 @@ impl Series {
         &self.bins
     }
 
-    /// Median of the lower bounds of latencies due before `end_ns`, by whole bins; `None` for fewer samples than `least`.
+    /// Median of the lower bounds of latencies due before `end_ns`, by whole bins; `None` with fewer samples than
+    /// `least`.
     pub fn median_before(&self, end_ns: i64, least: u64) -> Option<u64> {
         let mut all = SparseHistogram::default();
         let is_before = |index: &usize| self.bin_start_ns(index + 1) <= end_ns;
@@ -316,8 +317,9 @@ impl Series {
         (all.count >= least).then(|| all.quantile_ns(0.5))
     }
 
-    /// A percentile of the latencies due in bin `index`. Where it has fewer than 10 samples beyond it, earlier bins are added
-    /// until there are enough, but none from before `not_before_ns`; `None` if that does not suffice or the bin is empty.
+    /// A percentile of the latencies due in bin `index`. If the bin has fewer than 10 samples beyond it, earlier bins
+    /// are added until there are enough, but none from before `not_before_ns`. `None` if that is not sufficient or the
+    /// bin is empty.
     pub fn latency_quantile(&self, index: usize, fraction: f64, not_before_ns: i64) -> Option<Widened> {
         let (mut upper, mut lower) = (self.bins[index].latency.clone(), self.bins[index].lower.clone());
         if upper.count == 0 {

@@ -1,5 +1,5 @@
-//! What the system filters by content: selectors of subscribers, the fields that publishers put beside their payloads for them, and
-//! whom a message is kept from.
+//! Filters by content that the system applies: selectors of subscribers, the fields that publishers send beside their
+//! payloads for them, and the subscribers that a message does not match.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,24 +10,24 @@ use pubmark_model::workload::SubscriberGroup;
 
 use crate::plan::RunPlan;
 
-/// The filters of a run; none where each client filters for itself.
+/// The filters of a run; empty if each client filters for itself.
 pub struct BrokerFilters {
-    /// By group of subscribers: the selector that the system filters by.
+    /// By subscriber group: the selector that the system filters by.
     pub selectors: Vec<Option<Arc<str>>>,
-    /// Fields that they ask about.
+    /// Fields that the selectors use.
     fields: Option<Arc<SelectorFields>>,
-    /// By publisher: groups of subscribers that are filtered, with their audiences that receive its messages.
+    /// By publisher: subscriber groups with a selector, with their audiences that receive its messages.
     filtered: HashMap<u32, Vec<(u16, u32)>>,
 }
 
 impl BrokerFilters {
-    /// Those of a plan, whose subscribers receive from these publishers and belong to these audiences.
+    /// The filters of a plan, whose subscribers receive from these publishers and belong to these audiences.
     pub fn of(plan: &RunPlan, streams: &[Arc<[StreamSource]>], audiences: &[u32]) -> BrokerFilters {
         let groups = &plan.workload.subscribers;
         let mut filtered: HashMap<u32, Vec<(u16, u32)>> = HashMap::new();
         let mut counted = 0;
         for ((subscriber, heard), audience) in plan.fleet.subscribers().iter().zip(streams).zip(audiences) {
-            // They are numbered in the order of their first members.
+            // Audiences are numbered in the order of their first members.
             if *audience < counted {
                 continue;
             }
@@ -49,19 +49,20 @@ impl BrokerFilters {
         }
     }
 
-    /// Groups that are filtered, with their audiences that receive this publisher.
+    /// Subscriber groups with a selector, with their audiences that receive this publisher's messages.
     pub fn of_publisher(&self, publisher: u32) -> Vec<(u16, u32)> {
         self.filtered.get(&publisher).cloned().unwrap_or_default()
     }
 
-    /// Fields that go beside the payloads of a session that carries these devices, if the messages of any are filtered.
+    /// Fields to be sent beside the payloads of a session that carries these devices, if the messages of any of them
+    /// are filtered.
     pub fn fields_of(&self, members: &[Device]) -> Option<Arc<SelectorFields>> {
         let is_filtered = members.iter().any(|device| self.filtered.contains_key(&device.publisher));
         self.fields.clone().filter(|_| is_filtered)
     }
 }
 
-/// What is no selector was refused when the workload was loaded.
+/// The selector of a group, if it has one. An invalid selector was refused when the workload was loaded.
 fn selector(group: &SubscriberGroup) -> Option<Arc<str>> {
     group.broker_filter().and_then(|predicate| predicate.selector().ok()).map(Into::into)
 }

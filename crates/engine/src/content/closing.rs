@@ -1,4 +1,5 @@
-//! Both sides against each other: of the messages that arrived, those that their publishers say a predicate chooses.
+//! Compares both sides of content filters: of the messages that arrived, those that match a predicate according to
+//! their publishers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,42 +10,42 @@ use crate::books::{Judged, JudgedStream};
 use crate::message_log::Missing;
 use crate::plan::RunPlan;
 
-/// What one group of subscribers with a predicate came to.
+/// Results of one subscriber group with a predicate.
 #[derive(Clone, Debug)]
 pub struct GroupContent {
     /// Its index in the workload.
     pub group: u16,
-    /// What its clients did.
+    /// Counts of its clients.
     pub counts: ContentCounts,
-    /// What its streams hold by the books; `None` where publishers have no notes of all messages.
+    /// The accounting of its streams; `None` if publishers do not have notes of all messages.
     pub account: Option<ContentAccount>,
-    /// Audiences whose clients and publishers say different things; `None` with `account`.
+    /// Audiences for which clients and publishers differ; `None` if `account` is `None`.
     pub differing: Option<Differing>,
 }
 
-/// Audiences of which clients did not find what publishers built, each compared by itself.
+/// Audiences whose clients did not find what publishers built, each compared separately.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Differing {
-    /// How many.
+    /// Number of audiences.
     pub audiences: u64,
-    /// Messages by which they differ, of all together.
+    /// Number of messages by which they differ, of all audiences together.
     pub messages: u64,
 }
 
-/// What the streams of a group hold by the books.
+/// The accounting of a group's streams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ContentAccount {
     /// First copies of measured messages that arrived.
     pub arrived: u64,
-    /// Of these, those that the predicate chooses by what their publishers built.
+    /// Of these, messages that match the predicate according to what their publishers built.
     pub should_match: u64,
-    /// Messages that the predicate chooses and that were lost or are unknown.
+    /// Messages that match the predicate and that were lost or are unknown.
     pub missed: u64,
-    /// Messages that the system's filter kept back, as it should.
+    /// Messages that the system's filter correctly removed.
     pub filtered_out: u64,
 }
 
-/// Closes the account of every group with a predicate. `counts` are by group.
+/// Completes the accounting of every group with a predicate. `counts` are by group.
 pub fn close(plan: &RunPlan, judged: &Judged<'_>, mut counts: Vec<Option<Box<ContentCounts>>>) -> Vec<GroupContent> {
     let subscribers = &plan.workload.subscribers;
     counts.resize(subscribers.len(), None);
@@ -89,7 +90,7 @@ impl ContentAccount {
 }
 
 impl Differing {
-    /// Between what clients matched and filtered, and the account, by audience.
+    /// The differences between the counts of clients and the accounting, by audience.
     fn between(counts: &BTreeMap<u32, [u64; 2]>, accounts: &BTreeMap<u32, ContentAccount>) -> Differing {
         let audiences: BTreeSet<u32> = counts.keys().chain(accounts.keys()).copied().collect();
         let messages = |audience: u32| {
@@ -105,11 +106,11 @@ impl Differing {
     }
 }
 
-/// Group of subscribers of each audience.
+/// Subscriber group of each audience.
 fn groups_of_audiences(plan: &RunPlan) -> Vec<u16> {
     let mut groups = vec![];
     for (subscriber, audience) in plan.fleet.subscribers().iter().zip(plan.fleet.audiences(&plan.workload)) {
-        // They are numbered in the order of their first members.
+        // Audiences are numbered in the order of their first members.
         if audience as usize == groups.len() {
             groups.push(subscriber.group);
         }
@@ -152,7 +153,7 @@ mod tests {
         assert_eq!(Differing::between(&counts, &accounts), Differing { audiences: 2, messages: 2 });
         let equal = accounts.iter().map(|(number, one)| (*number, [one.should_match, one.arrived - one.should_match]));
         assert_eq!(Differing::between(&equal.collect(), &accounts), Differing::default());
-        // One that received nothing of what arrived, and one of which nothing is known to have arrived.
+        // One audience that received nothing of what arrived, and one for which no arrival is known.
         let counts = BTreeMap::from([(0, [4, 6]), (1, [4, 6]), (2, [4, 6]), (7, [1, 1])]);
         assert_eq!(Differing::between(&counts, &accounts), Differing { audiences: 2, messages: 3 });
     }

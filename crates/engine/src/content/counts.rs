@@ -1,4 +1,4 @@
-//! The side of the clients: what predicates chose of what they received.
+//! The clients' side of content filters: which of the received messages match the predicates.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,25 +9,25 @@ use pubmark_model::payload::HeaderPlace;
 use pubmark_model::workload::Workload;
 use serde::{Deserialize, Serialize};
 
-/// What the clients of one subscriber group did with measured messages. First copies only.
+/// Counts of the clients of one subscriber group for measured messages. First copies only.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ContentCounts {
-    /// The predicate holds.
+    /// Messages for which the predicate holds.
     pub matched: u64,
-    /// It does not, or cannot be asked.
+    /// Messages for which it does not hold, or cannot be evaluated.
     pub filtered: u64,
-    /// Payload bytes of these.
+    /// Payload bytes of the filtered messages.
     pub filtered_bytes: u64,
-    /// Of the filtered, those that it cannot be asked about.
+    /// Of the filtered messages, those for which it cannot be evaluated.
     pub unreadable: u64,
-    /// Delivery − due of those that matched.
+    /// Delivery − due of the matched messages.
     pub latency: Bounds,
-    /// Matched and filtered of each audience, by its number in the books.
+    /// Number of matched and filtered messages of each audience, by its number in the message accounting.
     pub by_audience: BTreeMap<u32, [u64; 2]>,
 }
 
 impl ContentCounts {
-    /// Nothing yet.
+    /// Without messages.
     pub fn new() -> ContentCounts {
         let latency = Bounds::new(Precision::Breakdown);
         ContentCounts {
@@ -40,7 +40,7 @@ impl ContentCounts {
         }
     }
 
-    /// Adds another shard's.
+    /// Adds the counts of another shard.
     pub fn merge(&mut self, other: &ContentCounts) {
         self.matched += other.matched;
         self.filtered += other.filtered;
@@ -60,12 +60,12 @@ impl Default for ContentCounts {
     }
 }
 
-/// What the clients of a shard ask of messages.
+/// The predicates of a shard's clients.
 pub struct ContentFilter {
     workload: Arc<Workload>,
-    /// By audience of the shard: its group of subscribers.
+    /// By audience of the shard: its subscriber group.
     groups: Vec<u16>,
-    /// By group of devices: where the document begins in a payload, bytes.
+    /// By device group: where the document begins in a payload, bytes.
     document_at: Vec<u32>,
 }
 
@@ -73,22 +73,22 @@ pub struct ContentFilter {
 pub struct FirstCopy<'a> {
     /// Its audience, by index on the shard.
     pub audience: u32,
-    /// The same by its number in the books.
+    /// Number of the audience in the message accounting.
     pub number: u32,
-    /// Its group of devices.
+    /// Its device group.
     pub group: u16,
     /// Its whole payload.
     pub payload: &'a [u8],
-    /// Its document, where steps of `transform` had to be undone to read it.
+    /// Its document, if steps of `transform` had to be reversed to read it.
     pub undone: Option<&'a [u8]>,
     /// Delivery − due, ns.
     pub latency_ns: i64,
-    /// How much of that may be ours, ns.
+    /// Upper bound of the generator's part in that, ns.
     pub width_ns: u64,
 }
 
 impl ContentFilter {
-    /// For audiences of these groups; `None` if none of them has a predicate.
+    /// For audiences of these groups; `None` if no group has a predicate.
     pub fn new(workload: &Arc<Workload>, groups: Vec<u16>) -> Option<ContentFilter> {
         let has_predicate = |group: &u16| workload.subscribers[usize::from(*group)].predicate.is_some();
         groups.iter().any(has_predicate).then(|| ContentFilter {
@@ -102,13 +102,13 @@ impl ContentFilter {
         })
     }
 
-    /// The group of an audience, by its index on the shard, if the system filters for it.
+    /// The subscriber group of an audience, by its index on the shard, if the system filters for it.
     pub fn filtered_for(&self, audience: usize) -> Option<u16> {
         let group = self.groups[audience];
         self.workload.subscribers[usize::from(group)].broker_filter().map(|_| group)
     }
 
-    /// Asks the predicate of the audience's group, if it has one.
+    /// Evaluates the predicate of the audience's group, if it has one.
     pub fn enter(&self, copy: &FirstCopy<'_>, counts: &mut Vec<Option<Box<ContentCounts>>>) {
         let group = usize::from(self.groups[copy.audience as usize]);
         let Some(predicate) = &self.workload.subscribers[group].predicate else { return };

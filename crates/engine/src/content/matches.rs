@@ -1,4 +1,4 @@
-//! The side of the publishers: which of their messages predicates choose.
+//! The publishers' side of content filters: which of their messages match the predicates.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -10,20 +10,21 @@ use pubmark_model::workload::Workload;
 use pubmark_protocol::body::Body;
 use serde::{Deserialize, Serialize};
 
-/// Notes of all publishers of a shard, at most: 64 MiB, which is half a billion messages with one predicate.
+/// Largest number of notes of all publishers of a shard: 64 MiB, which is half a billion messages with one predicate.
 const SHARD_BITS: u64 = 64 << 23;
 
-/// Bits of a word.
+/// Bits per word.
 const BITS: usize = u64::BITS as usize;
 
-/// One bit for each measured message of a publisher, in the order of their sequence numbers: the predicate holds.
+/// One bit for each measured message of a publisher, in the order of their sequence numbers: whether the predicate
+/// holds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MatchNotes {
-    /// The group of subscribers with the predicate.
+    /// The subscriber group with the predicate.
     pub group: u16,
     words: Vec<u64>,
     count: u32,
-    /// There was no room for all: then there are none.
+    /// The limit was reached, so no notes are stored.
     full: bool,
 }
 
@@ -32,7 +33,7 @@ impl MatchNotes {
         MatchNotes { group, words: vec![], count: 0, full: false }
     }
 
-    /// Those of messages for which the predicate holds or not.
+    /// Notes of messages for which the predicate holds or not.
     #[cfg(test)]
     pub fn of(group: u16, all: &[bool]) -> MatchNotes {
         let mut notes = MatchNotes::new(group);
@@ -40,7 +41,7 @@ impl MatchNotes {
         notes
     }
 
-    /// Notes the next message; `noted` are the bits of all publishers of the shard.
+    /// Adds the note of the next message; `noted` is the number of bits of all publishers of the shard.
     fn push(&mut self, holds: bool, noted: &mut u64) {
         let place = self.count as usize;
         if self.full || *noted >= SHARD_BITS {
@@ -67,7 +68,7 @@ impl MatchNotes {
         word >> (message as usize % BITS) & 1 == 1
     }
 
-    /// For how many messages of a range, counted from 0, does it hold?
+    /// For how many messages of a range, counted from 0, does the predicate hold?
     pub fn count_in(&self, range: Range) -> u64 {
         let of_word = |word: usize| {
             let first = (range.first as usize).saturating_sub(word * BITS);
@@ -79,29 +80,29 @@ impl MatchNotes {
     }
 }
 
-/// What the publishers of a shard share for their notes.
+/// State that the publishers of a shard share for their notes.
 #[derive(Debug, Default)]
 pub struct NoteBuffer {
-    /// Room for one document.
+    /// Buffer for one document.
     document: Vec<u8>,
-    /// Bits that all have noted.
+    /// Number of bits of all publishers.
     noted: u64,
 }
 
-/// What subscribers with predicates ask of a publisher's messages.
+/// The predicates of subscribers that receive a publisher's messages.
 pub struct Matching {
     workload: Arc<Workload>,
     body: Body,
-    /// Wall clock − `CLOCK_MONOTONIC`, ns, as the adapter has it that makes the payloads.
+    /// Wall clock − `CLOCK_MONOTONIC`, ns, as used by the adapter that creates the payloads.
     wall_ahead_ns: i64,
-    /// Groups for which the system filters, with their audiences that receive the publisher.
+    /// Groups for which the system filters, with the number of their audiences that receive this publisher's messages.
     filtered: Vec<(u16, u32)>,
 }
 
-/// A message that was handed over.
+/// A message that was passed to the adapter.
 #[derive(Clone, Copy, Debug)]
 pub struct Noted {
-    /// What the fields of its body depend on.
+    /// The values that the fields of its body depend on.
     pub draw: BodyDraw,
     /// When it was due, ns of `CLOCK_MONOTONIC`.
     pub due_ns: u64,
@@ -110,19 +111,19 @@ pub struct Noted {
 }
 
 impl Matching {
-    /// Of a publisher with this body.
+    /// For a publisher with this body.
     pub fn new(workload: &Arc<Workload>, body: Body, wall_ahead_ns: i64) -> Matching {
         Matching { workload: Arc::clone(workload), body, wall_ahead_ns, filtered: vec![] }
     }
 
-    /// Adds the groups of subscribers for which the system filters. The number beside a group counts its audiences that receive this
+    /// Adds the subscriber groups for which the system filters, each with the number of its audiences that receive this
     /// publisher's messages.
     pub fn with_filters(self, filtered: Vec<(u16, u32)>) -> Matching {
         Matching { filtered, ..self }
     }
 
-    /// Makes the document of a message again, and notes what each predicate says if it is measured. Audiences that the system is to
-    /// keep it from.
+    /// Creates the document of a message again. If the message is measured, records whether each predicate holds.
+    /// Returns the number of audiences that the system must not deliver it to.
     pub fn note(&self, message: Noted, room: &mut NoteBuffer, notes: &mut [MatchNotes]) -> u32 {
         let Noted { draw, due_ns, is_measured } = message;
         if !is_measured && self.filtered.is_empty() {
@@ -137,7 +138,7 @@ impl Matching {
                 template.append(&Filling { draw, device, due_unix_ns }, document);
                 document
             }
-            // A checked workload has no such body here.
+            // A validated workload has no such body here.
             Body::Pool(_) | Body::Transformed(_) => &[],
         };
         let mut kept_back = 0;
@@ -155,7 +156,7 @@ impl Matching {
     }
 }
 
-/// By publisher: notes for each group of subscribers with a predicate that receives its topic, empty yet.
+/// By publisher: notes for each subscriber group with a predicate that receives its topic, still empty.
 pub fn notes_of_publishers(
     workload: &Workload,
     fleet: &pubmark_model::fleet::Fleet,
@@ -165,7 +166,7 @@ pub fn notes_of_publishers(
         return vec![];
     }
     let mut notes: Vec<Vec<MatchNotes>> = vec![vec![]; fleet.devices().len()];
-    // Subscribers with the same filters share a list.
+    // Subscribers with the same filters share a list, which is processed once.
     let mut seen = HashSet::new();
     for (subscriber, heard) in fleet.subscribers().iter().zip(streams) {
         let has_predicate = workload.subscribers[usize::from(subscriber.group)].predicate.is_some();

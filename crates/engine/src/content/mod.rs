@@ -1,5 +1,5 @@
-//! Subscribers that are interested in messages by their content: publishers and clients both ask the predicate, each of the message
-//! that it has in its hands, and closing the books compares them message by message.
+//! Subscribers that select messages by their content. Publishers and clients each evaluate the predicate for the
+//! message that they have, and the results are compared message by message when the accounting is completed.
 
 pub mod broker;
 pub mod closing;

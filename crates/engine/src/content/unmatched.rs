@@ -1,4 +1,4 @@
-//! Streams that the system filters: the messages that it is to keep back, by what their publishers built.
+//! Streams that the system filters: the messages that the filter must remove, according to what their publishers built.
 
 use pubmark_metrics::holes::Range;
 
@@ -7,14 +7,14 @@ use crate::shard_outcome::{PublisherBook, StreamRow};
 /// Measured messages of a stream for which the predicate that the system filters by does not hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unmatched {
-    /// Their sequence numbers, ascending ranges that do not touch; none where nothing is filtered.
+    /// Their sequence numbers, as ascending, non-adjacent ranges; empty if nothing is filtered.
     pub ranges: Vec<Range>,
-    /// The system filters, and the publisher has no notes of all messages: everything counts as expected.
+    /// The system filters, but the publisher does not have notes of all messages: everything counts as expected.
     pub is_unknown: bool,
 }
 
 impl Unmatched {
-    /// Those of a stream.
+    /// The messages of a stream for which the predicate does not hold.
     pub fn of(stream: &StreamRow, book: &PublisherBook) -> Unmatched {
         let Some(group) = stream.filtered_for else { return Unmatched::default() };
         let measured = Range { first: book.first_measured, last: book.last }.count();
@@ -80,13 +80,14 @@ mod tests {
         let holds = [true, true, false, false, true, false, true, false];
         let publisher = PublisherBook { refused: [4].into(), unanswered: vec![2, 3], ..book(&holds) };
         let absence = [Absence { subscriber: 0, filter: 0, from_epoch: 1, to_epoch: None }];
-        // 1 arrived; 2 is unknown; 3 was kept back; 4 was refused; 5 is lost; 6 came all the same; 7 and 8 fell into an absence.
+        // 1 arrived; 2 is unknown; 3 was filtered out; 4 was refused; 5 is lost; 6 arrived although it does not match;
+        // 7 and 8 were sent during an absence.
         let delivery = closed(&publisher, [1, 6], Some(3), &absence);
         assert_eq!((delivery.delivered, delivery.unknown, delivery.lost), (1, 1, 1), "{delivery:?}");
         assert_eq!((delivery.filtered_out, delivery.unmatched, delivery.absent), (1, 1, 2), "{delivery:?}");
         let at_client = closed(&publisher, [1, 6], None, &absence);
         assert_eq!((at_client.filtered_out, at_client.unmatched, at_client.expected), (0, 0, 5), "{at_client:?}");
-        // Without notes of all messages nobody knows what should have come.
+        // Without notes of all messages it is unknown what should have arrived.
         let publisher = PublisherBook { matches: vec![MatchNotes::of(3, &holds[1..])], ..publisher };
         let unknown = closed(&publisher, [1, 6], Some(3), &absence);
         assert!(unknown.approximate && unknown.filtered_out == 0, "{unknown:?}");

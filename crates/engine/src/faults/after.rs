@@ -1,4 +1,4 @@
-//! What followed from each fault, out of what was noted.
+//! Computes the effects of each fault from the recorded events.
 
 use std::collections::VecDeque;
 
@@ -10,16 +10,16 @@ use super::outcome::FaultOutcome;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// When a fault was done and until when what followed is its own, ns since the start of the measured window.
+/// The period of a fault's effects, ns since the start of the measured window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// Done.
+    /// When the fault was injected.
     pub done_ns: u64,
-    /// The next fault, or the window's end.
+    /// Start of the next fault, or the window's end.
     pub until_ns: u64,
 }
 
-/// What followed from a fault.
+/// The effects of a fault.
 #[derive(Clone, Debug)]
 pub struct Followed {
     /// Connections.
@@ -30,7 +30,8 @@ pub struct Followed {
     pub levels: Vec<LevelBooks>,
 }
 
-/// What followed from each fault, in order; `spans` are theirs, `window_start_ns` is an instant of `CLOCK_MONOTONIC`.
+/// The effects of each fault, in order. `spans` are their periods, `window_start_ns` is an instant of
+/// `CLOCK_MONOTONIC`.
 pub fn figures(outcome: &FaultOutcome, spans: &[Span], window_start_ns: u64) -> Vec<Followed> {
     let mut events = outcome.notes.events.clone();
     events.sort_by_key(|event| event.at_ns);
@@ -51,7 +52,7 @@ pub fn figures(outcome: &FaultOutcome, spans: &[Span], window_start_ns: u64) -> 
     spans.iter().enumerate().map(follow).collect()
 }
 
-/// Events in order of time, from the fault until the next.
+/// Counts events in order of time, from the fault until the next one.
 fn connections(events: &[Event], done_ns: u64, until_ns: u64) -> FaultConnections {
     let mut found = FaultConnections::default();
     let mut away_before = 0u64;
@@ -81,7 +82,7 @@ fn connections(events: &[Event], done_ns: u64, until_ns: u64) -> FaultConnection
                 found.first_noticed_s = found.first_noticed_s.or(since(event));
                 found.last_noticed_s = since(event);
             }
-            // Who was away before comes back first, for all that is counted here.
+            // Sessions that were disconnected before the fault are assumed to reconnect first, in all counts here.
             What::Back if away_before > 0 && found.lost == 0 => away_before -= 1,
             What::Back => {
                 found.back += 1;

@@ -1,27 +1,29 @@
-//! When is the latency back to what it was before the first fault?
+//! Determines when the latency has returned to its level before the first fault.
 //!
-//! A bin of 100 ms is held against the bins of the last ten seconds before the first fault: by its p99 if bins hold enough
-//! messages for that, otherwise by its median, of wider bins if need be. A bin is as before if it holds at least half as many messages
-//! as they do, and its value is at most 10 % above theirs, or no higher than their highest: a percentile of few messages
-//! varies by more than 10 % by itself. Three such bins in a row are *back*.
+//! A bin of 100 ms is compared with the bins of the last ten seconds before the first fault: by its p99 if bins have
+//! enough messages for that, otherwise by its median, of wider bins if necessary. A bin is as before if it has at least
+//! half as many messages as they have, and its value is at most 10 % above theirs, or no higher than their highest,
+//! because a percentile of few messages varies by more than 10 % by itself. Three such bins in a row mean that the
+//! latency is *back*.
 
 use pubmark_metrics::fine::{FINE_WIDTH_NS, FineSeries};
 use pubmark_record::distribution::micros;
 use pubmark_record::faults::FaultLatency;
 
-/// Time before the first fault that is looked at, ns.
+/// Time before the first fault that is examined, ns.
 const BEFORE_NS: i64 = 10_000_000_000;
-/// Fewest bins before the first fault.
+/// Smallest number of bins before the first fault.
 const FEWEST_BEFORE: usize = 5;
-/// Bins in a row that are as before.
+/// Number of consecutive bins that must be as before.
 const IN_A_ROW: usize = 3;
-/// How much higher a bin may be.
+/// Largest ratio of a bin's value to the value before.
 const ROOM: f64 = 1.1;
-/// Percentiles and widths that are tried, in this order: name, fraction, messages that it takes (ten beyond), bins of 100 ms.
+/// Percentiles and widths that are tried, in this order: name, fraction, messages needed (ten beyond the percentile),
+/// number of bins of 100 ms.
 const TRIED: [(&str, f64, u64, usize); 5] =
     [("p99", 0.99, 1_000, 1), ("p50", 0.5, 20, 1), ("p50", 0.5, 20, 2), ("p50", 0.5, 20, 5), ("p50", 0.5, 20, 10)];
 
-/// What was before the first fault.
+/// The latency before the first fault.
 #[derive(Clone, Debug)]
 pub struct Before {
     quantile: &'static str,
@@ -29,12 +31,12 @@ pub struct Before {
     bins: usize,
     before_ns: f64,
     limit_ns: f64,
-    /// Messages that a bin has to hold.
+    /// Number of messages that a bin must have.
     least: u64,
 }
 
 impl Before {
-    /// Looks at what was before `first_ns`; `None` if there were too few messages to tell.
+    /// Examines the latency before `first_ns`; `None` if there were too few messages.
     pub fn the_first_fault(fine: &FineSeries, first_ns: i64) -> Option<Before> {
         TRIED.iter().find_map(|(quantile, fraction, needed, bins)| {
             let width_ns = FINE_WIDTH_NS as i64 * *bins as i64;
@@ -62,8 +64,8 @@ impl Before {
         })
     }
 
-    /// What became of the latency between two times, ns since the start of the measured window; at `done_ns` the fault was
-    /// done.
+    /// The course of the latency between two times, ns since the start of the measured window. The fault was injected
+    /// at `done_ns`.
     pub fn since(&self, fine: &FineSeries, done_ns: i64, until_ns: i64) -> Option<FaultLatency> {
         if !fine.reaches(until_ns) {
             return None;
@@ -111,7 +113,7 @@ mod tests {
 
     const MS: i64 = 1_000_000;
 
-    /// A message each `every_ms` for a minute from −5 s on; its latency in µs, or none at all.
+    /// One message every `every_ms` for a minute from −5 s on, with its latency in µs; `None` for no message.
     fn series(every_ms: i64, latency_us: impl Fn(i64) -> Option<i64>) -> FineSeries {
         let mut fine = FineSeries::new(-5_000 * MS);
         for at_ms in (-5_000..60_000).step_by(every_ms as usize) {
@@ -136,7 +138,8 @@ mod tests {
         });
         let found = after(&fine);
         assert_eq!((found.quantile.as_str(), found.bin_s, found.disturbed), ("p50", 0.1, true));
-        // 10 % above 1,003 µs is reached 10 ms before the end of the slow return; that bin's median is above.
+        // A latency of 10 % above 1,003 µs is reached 10 ms before the end of the slow return; the median of that bin
+        // is above.
         assert_eq!(found.back_s, Some(7.0));
         assert!(found.worst_us.unwrap() > 19_000.0 && (1_000.0..1_010.0).contains(&found.before_us), "{found:?}");
     }
@@ -147,7 +150,7 @@ mod tests {
         assert_eq!((found.disturbed, found.back_s), (false, Some(0.0)));
         let found = after(&series(1, |at_ms| Some(if at_ms < 30_000 { 1_000 } else { 1_200 })));
         assert_eq!((found.disturbed, found.back_s), (true, None));
-        // Half of the messages missing is not as before either.
+        // If half of the messages are missing, the latency is not as before.
         let found = after(&series(1, |at_ms| (at_ms < 30_000 || at_ms % 3 == 0).then_some(1_000)));
         assert_eq!((found.disturbed, found.back_s), (true, None));
     }

@@ -1,4 +1,4 @@
-//! What a shard notes while there are faults.
+//! Records of a shard in a run with faults.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -9,53 +9,53 @@ use serde::{Deserialize, Serialize};
 
 use super::planned::PlannedFault;
 
-/// Delivery levels.
+/// Number of QoS levels.
 pub const LEVELS: usize = 3;
-/// Events kept at most by a shard: 24 MB.
+/// Largest number of events that a shard stores: 16 MB.
 const EVENT_LIMIT: usize = 1 << 20;
 
-/// What became of a session.
+/// What happened to a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum What {
-    /// It is up for the first time, and subscribed if it receives.
+    /// It is connected for the first time, and subscribed if it receives.
     Up,
     /// Its connection was lost.
     Lost,
     /// A reconnect failed.
     Failed,
-    /// The system still had what it kept of the session.
+    /// It reconnected, and the system still had its session state.
     Found,
-    /// The system had forgotten the session, which was to be kept.
+    /// It reconnected, and the system had discarded the state of the persistent session.
     Forgotten,
-    /// It is up again, and subscribed if it receives.
+    /// It is connected again, and subscribed if it receives.
     Back,
-    /// It went as planned, after its connection was lost.
+    /// It disconnected as planned, after its connection was lost.
     Left,
-    /// It went as planned.
+    /// It disconnected as planned.
     Gone,
 }
 
 /// An event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
-    /// When, ns of `CLOCK_MONOTONIC`.
+    /// Time, ns of `CLOCK_MONOTONIC`.
     pub at_ns: u64,
-    /// What.
+    /// What happened.
     pub what: What,
 }
 
-/// What all shards noted, put together.
+/// The records of all shards, merged.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct FaultNotes {
     /// In no order.
     pub events: Vec<Event>,
-    /// Some were not kept.
+    /// Some events were not stored.
     pub is_cut: bool,
-    /// By fault: when the first and the last shard that had connections to break did so, ns of `CLOCK_MONOTONIC`.
+    /// By fault: when the first and the last shard with connections to break did so, ns of `CLOCK_MONOTONIC`.
     pub broken_at_ns: Vec<Option<(u64, u64)>>,
-    /// By fault: connections that it was to break.
+    /// By fault: number of connections to be broken.
     pub chosen: Vec<u64>,
-    /// By segment and level: what is counted when it happens.
+    /// By segment and QoS level: counters that are incremented during the run.
     pub tallies: Vec<[LevelBooks; LEVELS]>,
     /// Latency over time.
     pub fine: FineSeries,
@@ -79,7 +79,7 @@ impl FaultNotes {
         }
     }
 
-    /// Adds another shard's.
+    /// Adds the records of another shard.
     pub fn merge(&mut self, other: FaultNotes) {
         self.events.extend(other.events);
         self.is_cut |= other.is_cut;
@@ -104,24 +104,24 @@ pub struct FaultLog {
     pub planned: Arc<[PlannedFault]>,
     /// By fault: sessions of this shard whose connections it breaks.
     pub chosen: Vec<Vec<u32>>,
-    /// What was noted.
+    /// The records.
     pub notes: FaultNotes,
-    /// Which fault is the latest; 0 before the first.
+    /// Number of the latest fault; 0 before the first.
     segment: u16,
-    /// Sessions that lost their connection and are not back.
+    /// Sessions that lost their connection and have not reconnected.
     away: HashSet<u32>,
-    /// Until when sessions are not let through, ns of `CLOCK_MONOTONIC`.
+    /// Time until which sessions may not connect, ns of `CLOCK_MONOTONIC`.
     held_until_ns: HashMap<u32, u64>,
 }
 
 impl FaultLog {
-    /// Of a shard whose series begin at `start_ns`.
+    /// For a shard whose time series begin at `start_ns`.
     pub fn new(planned: Arc<[PlannedFault]>, chosen: Vec<Vec<u32>>, start_ns: i64) -> FaultLog {
         let notes = FaultNotes::new(planned.len(), start_ns);
         FaultLog { planned, chosen, notes, segment: 0, away: HashSet::new(), held_until_ns: HashMap::new() }
     }
 
-    /// The segment that is now.
+    /// The present segment.
     pub fn segment(&self) -> u16 {
         self.segment
     }
@@ -131,7 +131,7 @@ impl FaultLog {
         self.segment = fault + 1;
     }
 
-    /// Notes what became of a session.
+    /// Records an event of a session.
     pub fn note(&mut self, session: u32, what: What, at_ns: u64) {
         let what = match what {
             What::Up if self.away.remove(&session) => What::Back,
@@ -140,7 +140,7 @@ impl FaultLog {
                 self.away.insert(session);
                 what
             }
-            // Tries before a session was ever up are not to come back.
+            // Failed attempts of a session that was never connected are not reconnects.
             What::Failed if !self.away.contains(&session) => return,
             what => what,
         };
@@ -151,12 +151,12 @@ impl FaultLog {
         self.notes.events.push(Event { at_ns, what });
     }
 
-    /// Does not let a session through until then.
+    /// Prevents a session from connecting until `until_ns`.
     pub fn hold(&mut self, session: u32, until_ns: u64) {
         self.held_until_ns.insert(session, until_ns);
     }
 
-    /// Is a session held at this time?
+    /// Is a session prevented from connecting at this time?
     pub fn holds(&mut self, session: u32, now_ns: u64) -> bool {
         match self.held_until_ns.get(&session) {
             Some(until_ns) if *until_ns > now_ns => true,
@@ -168,7 +168,7 @@ impl FaultLog {
         }
     }
 
-    /// The tally of a level now.
+    /// The counters of a QoS level in the present segment.
     pub fn tally(&mut self, level: usize) -> &mut LevelBooks {
         &mut self.notes.tallies[usize::from(self.segment)][level.min(LEVELS - 1)]
     }

@@ -1,8 +1,9 @@
-//! Faults as far as the engine goes: it breaks connections itself, notes what sessions and messages go through while anything
-//! is broken, and works out what followed from each fault. Who breaks the system or a link is not known here.
+//! The engine's part of faults: it breaks connections, records what happens to sessions and messages during a fault,
+//! and computes the effects of each fault. Faults of the system or of a link are injected elsewhere.
 //!
-//! From one fault to the next is a *segment*; segment 0 is before the first. Publishers note the first sequence number that they
-//! hand over in each, so that the closed books of a run can be told apart by segment, and add up to the run's.
+//! The time from one fault to the next is a *segment*; segment 0 is before the first fault. Publishers record the first
+//! sequence number that they send in each, so that the message accounting of a run can be divided by segment, and the
+//! parts add up to the run's.
 
 mod after;
 pub mod latency;

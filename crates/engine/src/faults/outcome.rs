@@ -1,4 +1,4 @@
-//! What faults came to.
+//! The outcome of faults.
 
 use std::sync::Arc;
 
@@ -7,15 +7,15 @@ use pubmark_record::faults::LevelBooks;
 use super::log::{FaultNotes, LEVELS};
 use super::planned::PlannedFault;
 
-/// What faults came to.
+/// The outcome of faults.
 #[derive(Clone, Debug, Default)]
 pub struct FaultOutcome {
     /// The faults, as planned.
     pub planned: Arc<[PlannedFault]>,
-    /// What was noted, of all shards.
+    /// The records of all shards.
     pub notes: FaultNotes,
-    /// Connections that each fault was to break.
+    /// Number of connections that each fault was to break.
     pub chosen: Vec<u64>,
-    /// The books by segment and level; one more than there are faults.
+    /// The message accounting by segment and QoS level; there is one segment more than there are faults.
     pub books: Vec<[LevelBooks; LEVELS]>,
 }

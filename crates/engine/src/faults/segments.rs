@@ -1,4 +1,4 @@
-//! The closed books told apart by segment and level.
+//! The completed message accounting, divided by segment and QoS level.
 
 use pubmark_metrics::holes::Range;
 use pubmark_model::fleet::Fleet;
@@ -11,7 +11,8 @@ use crate::books::{Judged, Received};
 use crate::plan::RunPlan;
 use crate::shard_outcome::PublisherBook;
 
-/// The books of each segment. What is counted when it happens is in `tallies` and stays as it is.
+/// The message accounting of each segment. `books` already has the counters that are incremented during the run; they
+/// are not changed.
 pub(crate) fn by_segment(
     plan: &RunPlan,
     publishers: &[PublisherBook],
@@ -42,11 +43,11 @@ pub(crate) fn by_segment(
     books
 }
 
-/// By audience: the level that its members ask for.
+/// By audience: the QoS level that its members request.
 fn levels_of_audiences(workload: &Workload, fleet: &Fleet) -> Vec<usize> {
     let mut levels = Vec::new();
     for (subscriber, audience) in fleet.subscribers().iter().zip(fleet.audiences(workload)) {
-        // They are numbered in the order of their first members.
+        // Audiences are numbered in the order of their first members.
         if audience as usize == levels.len() {
             levels.push(usize::from(workload.subscribers[usize::from(subscriber.group)].qos.level()));
         }
@@ -54,7 +55,7 @@ fn levels_of_audiences(workload: &Workload, fleet: &Fleet) -> Vec<usize> {
     levels
 }
 
-/// The measured numbers of a publisher by the segment in which it handed them over.
+/// The measured sequence numbers of a publisher by the segment in which they were sent.
 fn ranges(book: &PublisherBook) -> impl Iterator<Item = (u16, Range)> + '_ {
     let starts = book.segments.iter().enumerate();
     starts.filter_map(|(index, (segment, first))| {

@@ -1,5 +1,5 @@
-//! The log as people read it: for each message and each subscriber one entry with its outcome, put together of what shards noted and of
-//! what did not arrive.
+//! The log for users: for each message and each subscriber one entry with its outcome, built from the rows of shards
+//! and from the messages that did not arrive.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -13,7 +13,7 @@ use super::{Log, Missing, MissingRow};
 use crate::content::matches::MatchNotes;
 use crate::shard_outcome::PublisherBook;
 
-/// What became of a message at a subscriber, or of one that nobody could expect.
+/// The outcome of a message at a subscriber, or of a message that no subscription could expect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EntryOutcome {
     /// Its first copy arrived.
@@ -34,12 +34,12 @@ pub enum EntryOutcome {
     NoSubscriber,
     /// It was due while its device was planned to be offline.
     SkippedPlanned,
-    /// The system takes no message of this size.
+    /// It is larger than the system accepts.
     TooLarge,
 }
 
 impl EntryOutcome {
-    /// Its name, as the record has it.
+    /// The name of the outcome, as in the record.
     pub fn name(self) -> &'static str {
         match self {
             EntryOutcome::Delivered => "delivered",
@@ -62,34 +62,34 @@ impl EntryOutcome {
     }
 }
 
-/// An entry of the log. Times are ns since the measured window began; what is not known of a message is `None`.
+/// An entry of the log. Times are ns since the start of the measured window; `None` for an unknown value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// What became of it.
+    /// Its outcome.
     pub outcome: EntryOutcome,
     /// The publisher's number in the fleet.
     pub publisher: u32,
-    /// Its sequence number, if it was handed over.
+    /// Its sequence number, if it was passed to the adapter.
     pub sequence: Option<u32>,
-    /// Number in the books of whom it is for, if it was for somebody.
+    /// Number in the message accounting of the audience that it is for, if any.
     pub audience: Option<u32>,
-    /// Whole payload, bytes.
+    /// Size of the whole payload, bytes.
     pub payload_bytes: Option<u32>,
     /// When it was due.
     pub due_ns: Option<i64>,
-    /// When it was ready to be sent: its scheduler reached it, or it was due if it waited for its session.
+    /// When it was ready to be sent: when its scheduler reached it, or its due time if it waited for its session.
     pub ready_ns: Option<i64>,
     /// When the write of its first byte began.
     pub write_start_ns: Option<i64>,
     /// When it was received.
     pub received_ns: Option<i64>,
-    /// Lower and upper bound of its latency, ns.
+    /// Lower and upper bounds of its latency, ns.
     pub latency_ns: Option<(i64, i64)>,
     /// It arrived after a newer message.
     pub out_of_order: bool,
 }
 
-/// What is known of a message that was handed over.
+/// The known values of a message that was passed to the adapter.
 #[derive(Clone, Copy)]
 struct Handed {
     sequence: u32,
@@ -98,7 +98,7 @@ struct Handed {
     ready_ns: u64,
 }
 
-/// Messages that were handed over, by publisher, each in the order of their sequence numbers.
+/// Messages that were passed to the adapter, by publisher, each in the order of their sequence numbers.
 struct HandedOver(HashMap<u32, Vec<Handed>>);
 
 impl HandedOver {
@@ -109,11 +109,12 @@ impl HandedOver {
 }
 
 impl Log {
-    /// Calls `visit` with each entry, and stops at its first error: first copies that arrived, then what did not arrive, then what
-    /// nobody could expect. `window_ns` is when the measured window began, ns of `CLOCK_MONOTONIC`.
+    /// Calls `visit` with each entry, and stops at its first error. The order is: first copies that arrived, then
+    /// messages that did not arrive, then messages that no subscription could expect. `window_ns` is the start of the
+    /// measured window, ns of `CLOCK_MONOTONIC`.
     ///
     /// # Errors
-    /// A file of the log cannot be read, or that of `visit`.
+    /// A file of the log cannot be read, or `visit` returned an error.
     pub fn entries(&self, window_ns: u64, mut visit: impl FnMut(&Entry) -> io::Result<()>) -> io::Result<()> {
         let handed = self.handed_over()?;
         let at = |ns: u64| ns.wrapping_sub(window_ns) as i64;
@@ -170,12 +171,13 @@ impl Log {
         Ok(())
     }
 
-    /// Payload bytes that each publisher sent: of messages that were written wholly and not refused, each once.
+    /// Payload bytes that each publisher sent: of messages that were written completely and not refused, each counted
+    /// once.
     ///
     /// # Errors
     /// A file of the log cannot be read.
     pub fn sent_bytes(&self) -> io::Result<HashMap<u32, u64>> {
-        // Of what did not arrive, that which nobody could expect was not sent.
+        // Of the messages that did not arrive, those that no subscription could expect were not sent.
         let unsent: HashSet<(u32, u32)> = self
             .missing
             .iter()
@@ -193,7 +195,7 @@ impl Log {
         Ok(sums)
     }
 
-    /// Rows in the files, all kinds.
+    /// Number of rows in the files, of all kinds.
     ///
     /// # Errors
     /// The size of a file cannot be read.
@@ -223,7 +225,7 @@ impl Log {
     }
 }
 
-/// What a row says that is an entry by itself.
+/// The outcome of a row that is an entry by itself; `None` for other rows.
 fn outcome_of(
     row: &Row,
     books: &HashMap<u32, &PublisherBook>,
@@ -236,7 +238,7 @@ fn outcome_of(
         RowKind::SkippedDisconnected => EntryOutcome::Missing(Missing::SkippedDisconnected),
         RowKind::TooLarge => EntryOutcome::TooLarge,
         RowKind::Unsent => EntryOutcome::Missing(Missing::Unsent),
-        // A process apart cannot know what publishers of others have sent.
+        // A process cannot know what publishers in other processes have sent.
         RowKind::Delivered | RowKind::DeliveredOutOfOrder if book.is_none_or(|book| row.sequence > book.last) => {
             EntryOutcome::Foreign
         }
@@ -258,7 +260,7 @@ fn outcome_of(
     })
 }
 
-/// Should the system's filter for this group have kept a message back that arrived?
+/// Should the system's filter for this group have removed a message that arrived?
 fn is_unmatched(row: &Row, book: &PublisherBook, group: u16) -> bool {
     let place = row.sequence.checked_sub(book.first_measured);
     let notes = book.matches.iter().find(|notes| notes.group == group);

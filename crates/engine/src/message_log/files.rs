@@ -1,5 +1,5 @@
-//! The files of a message log while a run goes on: one of each process, in a folder that is gone as soon as all are open, so that nothing
-//! of them remains however the run ends.
+//! The files of a message log during a run: one for each process, in a folder that is removed as soon as all are open,
+//! so that none of them remains however the run ends.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read as _, Seek as _};
@@ -8,21 +8,21 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use super::row::{ROW_BYTES, Row};
 
-/// A folder for them.
+/// A folder for the files.
 #[derive(Debug)]
 pub struct LogFiles {
     folder: PathBuf,
 }
 
 impl LogFiles {
-    /// Makes the folder, inside of another.
+    /// Creates the folder, inside another one.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// It cannot be created.
     pub fn create(inside: &Path) -> io::Result<LogFiles> {
         static MADE: AtomicU32 = AtomicU32::new(0);
         let number = MADE.fetch_add(1, Relaxed);
-        // Workers are started in other folders.
+        // The path must be absolute, because workers are started in other folders.
         let inside = std::path::absolute(inside)?;
         let folder = inside.join(format!(".pubmark-messages-{}-{number}", std::process::id()));
         fs::create_dir_all(&inside)?;
@@ -35,7 +35,7 @@ impl LogFiles {
         &self.folder
     }
 
-    /// The file of the process whose first shard has this index.
+    /// Path of the file of the process whose first shard has this index.
     pub fn file(&self, first: usize) -> PathBuf {
         file_in(&self.folder, first)
     }
@@ -43,7 +43,7 @@ impl LogFiles {
     /// Opens all files, and removes their names.
     ///
     /// # Errors
-    /// One cannot be opened.
+    /// A file cannot be opened.
     pub fn open(self) -> io::Result<Vec<File>> {
         fs::read_dir(&self.folder)?.map(|entry| File::open(entry?.path())).collect()
     }
@@ -51,12 +51,12 @@ impl LogFiles {
 
 impl Drop for LogFiles {
     fn drop(&mut self) {
-        // Whatever is left of it is in the way of nobody.
+        // An error is ignored: remaining files do no harm.
         let _ = fs::remove_dir_all(&self.folder);
     }
 }
 
-/// The file of the process whose first shard has this index.
+/// Path of the file of the process whose first shard has this index.
 pub fn file_in(folder: &Path, first: usize) -> PathBuf {
     folder.join(format!("{first}.rows"))
 }
@@ -64,7 +64,7 @@ pub fn file_in(folder: &Path, first: usize) -> PathBuf {
 /// The rows of a file, in the order in which they were written.
 ///
 /// # Errors
-/// It cannot be read.
+/// The file cannot be read.
 pub fn rows(file: &File) -> io::Result<impl Iterator<Item = io::Result<Row>> + use<>> {
     let mut file = file.try_clone()?;
     file.rewind()?;
@@ -75,7 +75,7 @@ pub fn rows(file: &File) -> io::Result<impl Iterator<Item = io::Result<Row>> + u
             Ok(()) => {
                 Some(Row::decode(&bytes).ok_or_else(|| io::Error::other("a row of the message log is not readable")))
             }
-            // A process that was killed may have left half a row.
+            // A process that was killed may have left an incomplete row.
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => None,
             Err(error) => Some(Err(error)),
         }

@@ -1,13 +1,13 @@
-//! Which messages did not arrive, one by one: what the closed books count.
+//! The individual messages that did not arrive, which the completed message accounting only counts.
 
 use super::{Log, MissingRow};
 use crate::books::Judged;
 
-/// Rows of messages that did not arrive, at most: 20 B each.
+/// Largest number of rows of messages that did not arrive: 20 B each.
 const MISSING_LIMIT: usize = 20_000_000;
 
 impl Log {
-    /// Adds what became of messages that did not arrive.
+    /// Adds the outcomes of messages that did not arrive.
     pub(crate) fn add_missing(&mut self, judged: &Judged<'_>) {
         let exempt = judged.exempt().map(|(publisher, sequence, outcome)| MissingRow {
             publisher,
@@ -28,7 +28,7 @@ impl Log {
         let mut all = exempt.chain(streams);
         self.missing = all.by_ref().take(MISSING_LIMIT).collect();
         self.logged.missing += all.count() as u64;
-        // By publisher, as their due times are looked up.
+        // Sorted by publisher, because their due times are looked up.
         self.missing.sort_unstable();
     }
 }

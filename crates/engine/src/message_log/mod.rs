@@ -1,5 +1,6 @@
-//! The message log: rows of the measured messages, one when a message is handed over or is not, one for each copy that arrives. Shards
-//! write them off the message path ([`writer`]) into files ([`files`]); [`Log`] has them with the outcomes of those that did not arrive.
+//! The message log: rows of the measured messages, one when a message is passed to the adapter or is not, one for each
+//! copy that arrives. Shards write them outside the message path ([`writer`]) into files ([`files`]). [`Log`] adds the
+//! outcomes of messages that did not arrive.
 
 pub mod entries;
 pub mod files;
@@ -17,22 +18,22 @@ use crate::shard_outcome::PublisherBook;
 use files::file_in;
 use writer::{LogWriter, Logged};
 
-/// What became of a message for somebody it did not arrive at, or for all.
+/// The outcome of a message that did not arrive at an audience, or at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Missing {
     /// It was sent, expected, and did not arrive.
     Lost,
-    /// Its acknowledgement can no longer come: nobody knows whether the system has it.
+    /// Its acknowledgement can no longer arrive: it is unknown whether the system has it.
     Unknown,
     /// It was sent while the system did not hold the subscription.
     Absent,
-    /// The system's content filter kept it back, as it should.
+    /// The system's content filter correctly removed it.
     FilteredOut,
     /// The system refused it after it was sent.
     Refused,
-    /// Its connection ended before it was written wholly.
+    /// Its connection ended before it was written completely.
     SkippedDisconnected,
-    /// It was still in our hands at the deadline.
+    /// It was not written completely at the deadline.
     Unsent,
 }
 
@@ -43,9 +44,10 @@ pub struct MissingRow {
     pub publisher: u32,
     /// Its sequence number.
     pub sequence: u32,
-    /// Number in the books of whom it did not arrive at; `None` for a message that nobody could expect.
+    /// Number in the message accounting of the audience at which it did not arrive; `None` for a message that no
+    /// subscription could expect.
     pub audience: Option<u32>,
-    /// Why.
+    /// Its outcome.
     pub outcome: Missing,
 }
 
@@ -56,20 +58,20 @@ pub struct Log {
     pub files: Vec<File>,
     /// Messages that did not arrive.
     pub missing: Vec<MissingRow>,
-    /// The publishers' side of the books.
+    /// The publishers' side of the message accounting.
     pub publishers: Vec<PublisherBook>,
     /// (audience, publisher) of each stream.
     pub streams: Vec<(u32, u32)>,
-    /// By audience for which the system filters: its group of subscribers.
+    /// By audience for which the system filters: its subscriber group.
     pub filtered_for: HashMap<u32, u16>,
-    /// Rows that could not be noted, and why.
+    /// Number of rows that could not be written, and the reason.
     pub logged: Logged,
 }
 
-/// Gives the shards of this process their logs, if the plan wants one.
+/// Adds a log to each shard of this process, if the plan requires one.
 ///
 /// # Errors
-/// Its file cannot be made.
+/// Its file cannot be created.
 pub fn attach(setups: &mut [Setup], plan: &RunPlan) -> io::Result<()> {
     let (Some(folder), Some(first)) = (&plan.message_log, setups.first()) else { return Ok(()) };
     let writer = LogWriter::start(&file_in(folder, first.index))?;
@@ -80,7 +82,7 @@ pub fn attach(setups: &mut [Setup], plan: &RunPlan) -> io::Result<()> {
 }
 
 impl Logged {
-    /// Adds another shard's.
+    /// Adds the counts of another shard.
     pub fn merge(&mut self, other: Logged) {
         self.missing += other.missing;
         self.why = self.why.take().or(other.why);

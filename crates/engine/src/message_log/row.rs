@@ -1,18 +1,18 @@
-//! A row of the message log, as shards write it: of fixed length, so that files of them need no framing.
+//! A row of the message log, as shards write it. Rows have a fixed length, so the files need no framing.
 
-/// What a row says of a message.
+/// The kind of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum RowKind {
-    /// The adapter took it over, under its sequence number.
+    /// The adapter accepted it, with its sequence number.
     Handed = 0,
     /// It was due while its device was planned to be offline.
     SkippedPlanned = 1,
     /// It was due after its device had lost its connection.
     SkippedDisconnected = 2,
-    /// The system takes no message of this size.
+    /// It is larger than the system accepts.
     TooLarge = 3,
-    /// It was due and never handed over.
+    /// It was due and never passed to the adapter.
     Unsent = 4,
     /// Its first copy arrived.
     Delivered = 5,
@@ -37,40 +37,40 @@ impl RowKind {
         RowKind::Overlap,
     ];
 
-    /// Did something arrive?
+    /// Is it a row of an arrived copy?
     pub fn has_arrived(self) -> bool {
         self >= RowKind::Delivered
     }
 }
 
-/// What is noted of a message at one point of its way. Times are ns of `CLOCK_MONOTONIC`.
+/// The state of a message at one point of its path. Times are ns of `CLOCK_MONOTONIC`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// What it says.
+    /// The kind of the row.
     pub kind: RowKind,
     /// The publisher's number in the fleet.
     pub publisher: u32,
-    /// Its sequence number; 0 for a message that has none, as it was not handed over.
+    /// Its sequence number; 0 for a message without one, because it was not passed to the adapter.
     pub sequence: u32,
-    /// Number in the books of whom it arrived at; 0 before it arrives.
+    /// Number in the message accounting of the audience at which it arrived; 0 before it arrives.
     pub audience: u32,
-    /// Whole payload, bytes.
+    /// Size of the whole payload, bytes.
     pub payload_bytes: u32,
     /// When it was due.
     pub due_ns: u64,
     /// When it arrived; before that, when it was ready to be sent.
     pub at_ns: u64,
-    /// How much of the time from due to the write was the generator's, at most; 0 before it arrives.
+    /// Upper bound of the generator's part in the time from due to the write; 0 before it arrives.
     pub lag_ns: u64,
-    /// How long it lay in the socket before it was read, at most; 0 before it arrives.
+    /// Upper bound of the time that it waited in the socket before it was read; 0 before it arrives.
     pub late_ns: u64,
-    /// From due to the begin of its write, µs, where its header says that.
+    /// Time from due to the start of its write, µs, if its header has that.
     pub write_start_us: Option<u32>,
 }
 
-/// Length of a row in a file.
+/// Length of a row in a file, bytes.
 pub const ROW_BYTES: usize = 56;
-/// No write start; a real one that long is none of use.
+/// Value for no write start; an actual time of this length would not be useful.
 const NONE: u32 = u32::MAX;
 
 impl Row {
@@ -79,8 +79,8 @@ impl Row {
         let write_start = self.write_start_us.unwrap_or(NONE);
         let narrow = [self.kind as u32, self.publisher, self.sequence, self.audience, self.payload_bytes, write_start];
         let wide = [self.due_ns, self.at_ns, self.lag_ns, self.late_ns];
-        // An array is filled by index and appended once. To append word by word, or to iterate in a build for tests, takes several
-        // times the instructions.
+        // The array is filled by index and appended once. Appending word by word, or iterating in a build for tests,
+        // takes several times as many instructions.
         let mut bytes = [0; ROW_BYTES];
         let (first, second) = bytes.split_at_mut(4 * narrow.len());
         let (first, second) = (first.as_chunks_mut::<4>().0, second.as_chunks_mut::<8>().0);
@@ -97,7 +97,7 @@ impl Row {
         out.extend_from_slice(&bytes);
     }
 
-    /// Reads a row; `None` for what no shard writes.
+    /// Reads a row; `None` for bytes that no shard writes.
     pub fn decode(bytes: &[u8; ROW_BYTES]) -> Option<Row> {
         let (narrow, wide) = (|place: usize| four(bytes, place * 4), |place: usize| eight(bytes, 24 + place * 8));
         Some(Row {

@@ -1,5 +1,5 @@
-//! The writing end of the message log: each shard fills buffers, one thread of the process writes them to a file. A shard never waits for
-//! that thread: rows for which no buffer is free are counted and left out.
+//! Writes the message log: each shard fills buffers, and one thread of the process writes them to a file. A shard never
+//! waits for that thread: rows for which no buffer is free are counted and omitted.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
@@ -15,27 +15,27 @@ use serde::{Deserialize, Serialize};
 
 use super::row::{ROW_BYTES, Row};
 
-/// Rows of a buffer.
+/// Rows per buffer.
 const BUFFER_ROWS: usize = 4_096;
-/// Buffers of a shard: some 16 MB, which last a quarter of a second at a million rows a second.
+/// Buffers per shard: some 16 MB, enough for a quarter of a second at a million rows a second.
 const BUFFERS: usize = 64;
-/// Longest wait for the rows that are still to be written when a shard ends.
+/// Longest wait for the remaining rows to be written when a shard ends.
 const WRITE_LIMIT: Duration = Duration::from_secs(60);
 
-/// What a shard's part of the log lacks.
+/// What is missing from a shard's part of the log.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Logged {
-    /// Rows that are missing.
+    /// Number of missing rows.
     pub missing: u64,
-    /// Why, where it was not the pace alone.
+    /// The reason, if there was another one than the rate of rows.
     pub why: Option<String>,
 }
 
-/// What the thread that writes is given.
+/// Work of the writing thread.
 enum Work {
-    /// Rows, and where their buffer goes then.
+    /// Rows, and the channel to which their buffer is then returned.
     Rows(Vec<Row>, SyncSender<Vec<Row>>, Arc<AtomicU64>),
-    /// A shard has ended: all its rows were given.
+    /// A shard has ended: all its rows have been passed on.
     End(SyncSender<Option<String>>),
 }
 
@@ -48,7 +48,7 @@ impl LogWriter {
     /// Starts to write to a new file.
     ///
     /// # Errors
-    /// The file cannot be made, or the thread.
+    /// The file or the thread cannot be created.
     pub fn start(path: &Path) -> io::Result<LogWriter> {
         let file = OpenOptions::new().write(true).create_new(true).open(path)?;
         let (to_writer, inbox) = mpsc::channel();
@@ -56,11 +56,11 @@ impl LogWriter {
         Ok(LogWriter { to_writer })
     }
 
-    /// The part of a shard.
+    /// The log of one shard.
     pub fn shard(&self) -> ShardLog {
         let (give_back, empty) = mpsc::sync_channel(BUFFERS);
         for _ in 1..BUFFERS {
-            // There is room for all of them.
+            // The channel has capacity for all of them.
             let _ = give_back.try_send(Vec::with_capacity(BUFFER_ROWS));
         }
         let rows = Vec::with_capacity(BUFFER_ROWS);
@@ -68,19 +68,19 @@ impl LogWriter {
     }
 }
 
-/// Where a shard notes its messages.
+/// Where a shard logs its messages.
 pub struct ShardLog {
     rows: Vec<Row>,
     to_writer: Sender<Work>,
     give_back: SyncSender<Vec<Row>>,
     empty: Receiver<Vec<Row>>,
     missing: u64,
-    /// Rows that could not be written.
+    /// Number of rows that could not be written.
     unwritten: Arc<AtomicU64>,
 }
 
 impl ShardLog {
-    /// Adds a row, if there is room.
+    /// Adds a row, if a buffer is free.
     #[inline]
     pub fn note(&mut self, row: Row) {
         if self.rows.len() == BUFFER_ROWS {
@@ -103,7 +103,7 @@ impl ShardLog {
         }
     }
 
-    /// The channel has no bound of its own: there are no more buffers than a shard was given.
+    /// Passes rows to the writing thread. The channel is not bounded, but the number of buffers of a shard is.
     fn give(&mut self, rows: Vec<Row>) {
         let count = rows.len() as u64;
         let work = Work::Rows(rows, self.give_back.clone(), Arc::clone(&self.unwritten));
@@ -112,7 +112,7 @@ impl ShardLog {
         }
     }
 
-    /// Waits until all rows are in the file. Not to be called while messages move.
+    /// Waits until all rows are in the file. Must not be called while messages are sent or received.
     pub fn finish(mut self) -> Logged {
         let rows = std::mem::take(&mut self.rows);
         self.give(rows);
@@ -127,7 +127,7 @@ impl ShardLog {
     }
 }
 
-/// Writes until all shards have gone.
+/// Writes until all shards have ended.
 fn write(mut file: File, inbox: &Receiver<Work>) {
     let mut bytes = Vec::with_capacity(BUFFER_ROWS * ROW_BYTES);
     let mut length = 0;
@@ -142,7 +142,8 @@ fn write(mut file: File, inbox: &Receiver<Work>) {
                     Err(error) => {
                         failure.get_or_init(|| error.to_string());
                         unwritten.fetch_add(rows.len() as u64, Relaxed);
-                        // What follows must begin at a row's begin; if that fails, too, the reader finds no row there.
+                        // The next row must begin at a multiple of the row length. If this fails too, the reader finds
+                        // no row there.
                         let _ = file.set_len(length);
                         let _ = io::Seek::seek(&mut file, io::SeekFrom::Start(length));
                     }
@@ -204,7 +205,7 @@ mod tests {
 
     #[test]
     fn rows_without_a_buffer_are_counted_and_those_around_them_are_there() {
-        // Nobody takes buffers: a thread that stands still.
+        // No thread takes the buffers, as if the writing thread were paused.
         let (to_writer, stuck) = mpsc::channel();
         let mut log = LogWriter { to_writer }.shard();
         let (room, more) = (BUFFERS * BUFFER_ROWS, 3 * BUFFER_ROWS);

@@ -1,22 +1,24 @@
-//! How much a worker process may say: it may be on another machine, and whoever drives it keeps all of it in memory.
+//! Limits how many bytes a worker process may send. It may be on another machine, and the process that controls it
+//! stores all of them in memory.
 
 use pubmark_model::workload::Workload;
 
 use super::frames::LONGEST;
 use crate::plan::RunPlan;
 
-/// Histograms of a shard, and what of its books has a cap (a million ranges of missing messages), bytes.
+/// Histograms of a shard, and the bounded part of its message accounting (a million ranges of missing messages), bytes.
 const SHARD: u64 = 32 << 20;
-/// Events of connections that a shard keeps in a run with faults, bytes.
+/// Events of connections that a shard records in a run with faults, bytes.
 const FAULTS: u64 = 64 << 20;
-/// A client's part of the books.
+/// Message accounting of a client, bytes.
 const CLIENT: u64 = 512;
-/// A stream's: its window and where it stands.
+/// State of a stream: its window and its position, bytes.
 const STREAM: u64 = 256;
-/// What may become of a message that is worth a word: refused, and first of its epoch and of its segment.
+/// Largest record of one message, bytes: as refused, and as the first of its epoch and of its segment.
 const MESSAGE: u64 = 32;
 
-/// Most bytes that a worker process with N shards of a run may say: several times what it can have to say, at most 1 GiB.
+/// Largest number of bytes that a worker process with `shards` shards of a run may send: several times what it needs,
+/// at most 1 GiB.
 pub(super) fn allowance(plan: &RunPlan, shards: usize) -> u64 {
     let seconds = (plan.timeline.warmup_ns + plan.timeline.duration_ns) as f64 / 1e9;
     let Some(messages) = messages_per_s(&plan.workload, plan.fleet.devices().len()) else { return LONGEST as u64 };
@@ -32,12 +34,13 @@ pub(super) fn allowance(plan: &RunPlan, shards: usize) -> u64 {
     parts.into_iter().fold(0_u64, u64::saturating_add).min(LONGEST as u64)
 }
 
-/// Messages a second that the whole fleet does not exceed for long; `None` where devices follow no rate, or others' messages.
+/// Messages a second that the whole fleet does not exceed for long; `None` if devices follow no rate, or react to other
+/// messages.
 fn messages_per_s(workload: &Workload, devices: usize) -> Option<f64> {
     if workload.has_reactions() {
         return None;
     }
-    // A short window may be all on, or at the peak of a day.
+    // In a short window, every device may be in its fastest state, or at the peak of a day.
     let rates = workload.devices.iter().map(|group| group.arrival.highest_rate_per_s());
     let fastest = rates.collect::<Option<Vec<f64>>>()?.into_iter().fold(0.0, f64::max);
     Some(fastest * devices as f64)

@@ -1,4 +1,5 @@
-//! Lists and tables of bounded length: an empty histogram is a few bytes on its way and a quarter of a megabyte in memory.
+//! Deserialises lists and tables of bounded length: an empty histogram is a few bytes when transmitted and a quarter of
+//! a megabyte in memory.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -9,10 +10,10 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor}
 
 struct Bounded<T, const N: usize>(PhantomData<T>);
 
-/// Reads a list of at most `N`.
+/// Reads a list of at most `N` elements.
 ///
 /// # Errors
-/// It has more, or what is in it cannot be read.
+/// The list is longer, or an element cannot be read.
 pub(crate) fn at_most<'de, const N: usize, T, D>(from: D) -> Result<Vec<T>, D::Error>
 where
     T: Deserialize<'de>,
@@ -24,7 +25,7 @@ where
 /// Reads a table of at most `N` rows.
 ///
 /// # Errors
-/// It has more, or what is in it cannot be read.
+/// The table is longer, or a row cannot be read.
 pub(crate) fn map_of_at_most<'de, const N: usize, K, V, D>(from: D) -> Result<HashMap<K, V>, D::Error>
 where
     K: Deserialize<'de> + Eq + Hash,

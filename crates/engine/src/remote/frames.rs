@@ -1,20 +1,20 @@
-//! Messages on a socket: four bytes of length, little-endian, and as many bytes of postcard.
+//! Messages on a socket: a length of four bytes, little-endian, and as many bytes of postcard.
 
 use std::io::{self, Read, Write};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// Longest message, bytes: the books of about ten million streams. Most that a worker process may say is less, as its plan tells:
-/// [`super::allowance`].
+/// Longest message, bytes: the message accounting of about ten million streams. The limit for a worker process is lower
+/// and depends on its plan: [`super::allowance`].
 pub(super) const LONGEST: usize = 1 << 30;
-/// What a message takes besides while it waits to be looked at, bytes: many empty ones are not free.
+/// Additional memory of a message that waits to be processed, bytes, so that many empty messages count as well.
 const QUEUED: u64 = 64;
 
 /// Writes a message.
 ///
 /// # Errors
-/// The other end is gone, or it is too long.
+/// The other end is closed, or the message is too long.
 pub(super) fn write<T: Serialize>(to: &mut impl Write, message: &T) -> io::Result<()> {
     let body = postcard::to_allocvec(message).map_err(io::Error::other)?;
     let length = u32::try_from(body.len()).ok().filter(|_| body.len() <= LONGEST);
@@ -23,10 +23,11 @@ pub(super) fn write<T: Serialize>(to: &mut impl Write, message: &T) -> io::Resul
     to.write_all(&body)
 }
 
-/// Reads a message; `None` where the other end has closed between two. Its bytes are taken off what the other end may still say.
+/// Reads a message; `None` if the other end closed the socket between two messages. Its bytes are subtracted from what
+/// the other end may still send.
 ///
 /// # Errors
-/// The other end broke off within a message, sent something else, or more than it may.
+/// The other end closed within a message, sent something else, or sent more than it may.
 pub(super) fn read<T: DeserializeOwned>(from: &mut impl Read, allowed: &mut u64) -> io::Result<Option<T>> {
     let mut length = [0; 4];
     match from.read(&mut length)? {
@@ -39,7 +40,7 @@ pub(super) fn read<T: DeserializeOwned>(from: &mut impl Read, allowed: &mut u64)
         return Err(io::Error::new(io::ErrorKind::InvalidData, why));
     };
     *allowed = left;
-    // Memory grows with what comes, not with what is announced.
+    // Memory grows with the bytes received, not with the announced length.
     let mut body = Vec::new();
     from.take(length as u64).read_to_end(&mut body)?;
     if body.len() < length {

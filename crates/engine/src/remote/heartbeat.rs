@@ -1,6 +1,7 @@
-//! Heartbeats of worker processes: a thread of its own counts up in shared memory, however busy the process's shards are, and whoever
-//! started the process notices when it stops. A worker that is at work for long still beats; one that was stopped (SIGSTOP, a frozen
-//! control group, a debugger) does not, and its socket stays open.
+//! Heartbeats of worker processes. A separate thread increments a counter in shared memory, however busy the process's
+//! shards are, and the process that started it detects when the counter stops. A worker that is busy for long still
+//! sends heartbeats. One that was stopped (SIGSTOP, a frozen control group, a debugger) does not, while its socket
+//! stays open.
 
 use std::io;
 use std::sync::Arc;
@@ -11,24 +12,26 @@ use std::time::{Duration, Instant};
 use crate::progress::Progress;
 use crate::realtime;
 
-/// Between two beats.
+/// Interval between two heartbeats.
 const BEAT: Duration = Duration::from_millis(250);
-/// A worker that did not beat for so long is lost.
+/// A worker without a heartbeat for this long is lost.
 pub const SILENCE_LIMIT: Duration = Duration::from_secs(3);
-/// Longest wait for the first beat: a program is loaded and is sent what it is to do meanwhile.
+/// Longest wait for the first heartbeat, while the program is loaded and receives its order.
 pub const START_LIMIT: Duration = Duration::from_secs(10);
-/// Most of the time between two looks that counts as silence: whoever looks less often was kept from running itself, and so may have
-/// been what it looks at.
+/// Largest part of the interval between two checks that counts as silence. A watcher that checks less often was itself
+/// prevented from running, and the watched process may have been as well.
 const LONGEST_GAP: Duration = Duration::from_millis(500);
 
-/// Beats for this process, in the entry of one of its shards, as long as somebody else holds `progress`.
+/// Increments the heartbeat of this process, in the entry of one of its shards, as long as another owner of `progress`
+/// exists.
 ///
 /// # Errors
-/// There is no thread to do it.
+/// The thread for this cannot be started.
 pub fn beat(progress: &Arc<Progress>, shard: usize) -> io::Result<()> {
     let held = Arc::downgrade(progress);
     thread::Builder::new().name("heartbeat".to_owned()).spawn(move || {
-        // Where shards run before all others, this thread has to run before them. Without the right to that they do not, either.
+        // If shards have real-time priority, this thread needs a higher one. Without the right to it, the shards have
+        // none either.
         let _ = realtime::claim_ahead();
         while let Some(progress) = held.upgrade() {
             let Some(entry) = progress.shards().get(shard) else { return };
@@ -49,19 +52,19 @@ pub struct HeartbeatWatch {
 }
 
 impl HeartbeatWatch {
-    /// Of a process that was just started and beats in the entry of this shard.
+    /// For a process that was just started and sends its heartbeat in the entry of this shard.
     pub fn new(progress: Arc<Progress>, shard: usize) -> HeartbeatWatch {
         HeartbeatWatch { progress, shard, silence: Silence::begin(Instant::now()) }
     }
 
-    /// For how long it has been silent, if that is too long. To be called several times a second.
+    /// How long the process has been silent, if that is too long. Must be called several times a second.
     pub fn too_long(&mut self) -> Option<Duration> {
         let beats = self.progress.shards().get(self.shard).map_or(0, |entry| entry.beats.load(Relaxed));
         self.silence.check(beats, Instant::now())
     }
 }
 
-/// How long a counter has not moved, by the clock of whoever looks at it.
+/// How long a counter has not changed, by the watcher's clock.
 #[derive(Debug)]
 struct Silence {
     beats: u64,
@@ -91,7 +94,7 @@ impl Silence {
 mod tests {
     use super::*;
 
-    /// Looks every 100 ms for so long; when silence was found too long.
+    /// Checks every 100 ms for `length`; returns the silence when it was found to be too long.
     fn found(silence: &mut Silence, now: &mut Instant, beats: u64, length: Duration) -> Option<Duration> {
         let began = *now;
         while *now < began + length {
@@ -120,7 +123,7 @@ mod tests {
         let mut now = Instant::now();
         let mut silence = Silence::begin(now);
         assert_eq!(silence.check(1, now), None);
-        // Both stood still for an hour: the machine was suspended.
+        // Both were paused for an hour: the machine was suspended.
         now += Duration::from_secs(3_600);
         assert_eq!(silence.check(1, now), None);
         assert_eq!(found(&mut silence, &mut now, 1, Duration::from_secs(9)), Some(Duration::from_millis(2_500)));

@@ -1,4 +1,4 @@
-//! Who starts worker processes.
+//! Starts worker processes.
 
 use std::fmt::Debug;
 use std::io;
@@ -10,13 +10,13 @@ use std::sync::atomic::AtomicBool;
 use crate::progress::Progress;
 use crate::shares::WorkerLocation;
 
-/// Starts worker processes: whatever calls [`serve()`](super::serve()), on this machine or on another.
+/// Starts worker processes: programs that call [`serve()`](super::serve()), on this machine or on another.
 pub trait Launcher: Debug + Send + Sync {
-    /// Starts one at a place of the plan, for shards by their index. What it counts is to appear in `progress`. A launcher that has to
-    /// wait for others gives up when `stop` is set.
+    /// Starts a process at a location of the plan, for shards by their index. Its counters must appear in `progress`. A
+    /// launcher that has to wait for others returns when `stop` is set.
     ///
     /// # Errors
-    /// It cannot be started, or not there.
+    /// The process cannot be started, or not at this location.
     fn launch(
         &self,
         place: WorkerLocation,
@@ -25,11 +25,12 @@ pub trait Launcher: Debug + Send + Sync {
         stop: &AtomicBool,
     ) -> io::Result<Started>;
 
-    /// What devices speak, and what subscribers do, in words that [`serve()`](super::serve())'s caller understands.
+    /// Names of the adapters of devices and of subscribers, which the caller of [`serve()`](super::serve())
+    /// understands.
     fn speaks(&self) -> [String; 2];
 
-    /// The access network that a process at this place is to make for its clients, in words that the caller of
-    /// [`serve()`](super::serve()) understands; `None` if it makes none.
+    /// The access network that a process at this location must set up for its clients, encoded for the caller of
+    /// [`serve()`](super::serve()); `None` if it sets up none.
     fn access(&self, place: WorkerLocation) -> Option<Vec<u8>> {
         let _ = place;
         None
@@ -39,8 +40,9 @@ pub trait Launcher: Debug + Send + Sync {
 /// A worker process that was started.
 #[derive(Debug)]
 pub struct Started {
-    /// Leads to the socket that it serves. It ends when this is closed.
+    /// Socket to the process. The process ends when this is closed.
     pub control: UnixStream,
-    /// The process, if it is a child of this one: then its heartbeat is watched here. That of another machine is watched there.
+    /// The process, if it is a child of this one: its heartbeat is then watched here. A process on another machine is
+    /// watched there.
     pub child: Option<Child>,
 }

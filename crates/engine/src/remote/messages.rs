@@ -1,4 +1,4 @@
-//! What is said between a run and its worker processes.
+//! Messages between a run and its worker processes.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,7 @@ use crate::shard_outcome::ShardOutcome;
 /// To a worker process.
 #[derive(Serialize, Deserialize)]
 pub(super) enum ToWorker {
-    /// What to do; said once, first.
+    /// The order; sent once, as the first message.
     Order(Box<Order>),
     /// A command for a shard, by its index in the run.
     Command { shard: u32, command: Command },
@@ -20,12 +20,12 @@ pub(super) enum ToWorker {
 pub(super) enum FromWorker {
     /// All its shards have opened their adapters.
     Opened,
-    /// It cannot do what it was told, or a shard failed; why.
+    /// It cannot execute its order, or a shard failed; the reason.
     Failed(String),
-    /// A shard has ended before it was told to.
+    /// A shard has ended before its `Finish` command.
     Ended,
-    /// What a shard found out.
+    /// Outcome of a shard.
     Outcome { shard: u32, outcome: Box<ShardOutcome> },
-    /// What the access network carried that the process made; before the last outcome.
+    /// Report of the access network that the process set up; sent before the last outcome.
     Access(Vec<u8>),
 }

@@ -1,8 +1,10 @@
-//! Shards in processes of their own. Whoever leads the run works out the plan, starts worker processes, and tells them over a
-//! socket what it would tell threads; counters lie in memory that all of them map. Nothing is sent while a run measures.
+//! Shards in separate processes. The process that leads the run computes the plan, starts worker processes, and sends
+//! them over a socket the commands that threads would receive. Counters are in memory that all of them map. Nothing is
+//! sent while a run measures.
 //!
-//! A worker process works out the same shards from the same plan and runs those that it was given, so that where a device runs
-//! changes nothing about what it does, and its outcome is what a thread's would have been. See docs/explanation/engine.md.
+//! A worker process computes the same shards from the same plan and runs those that were assigned to it. Where a device
+//! runs therefore has no effect on what the device does, and the outcome is the same as that of a thread. See
+//! docs/explanation/engine.md.
 
 mod access;
 mod allowance;

@@ -1,4 +1,4 @@
-//! A plan on its way to a worker process: all of it that is not worked out from the rest.
+//! A plan as it is sent to a worker process: everything that cannot be computed from the rest.
 
 use std::io;
 use std::sync::Arc;
@@ -10,21 +10,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::plan::{Networks, RunPlan};
 
-/// What a worker process is to do.
+/// The task of a worker process.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Order {
-    /// What devices speak, and what subscribers do.
+    /// Names of the adapters of devices and of subscribers.
     pub speaks: [String; 2],
     /// Its shards, by their index in the run.
     pub shards: Vec<u32>,
-    /// The access network that it is to make first.
+    /// The access network that it must set up first.
     pub access: Option<Vec<u8>>,
     plan: RunPlan,
     /// Copies of each group in the plan's fleet.
     copies: Copies,
 }
 
-/// The network that a worker process was started in: every thread is there already.
+/// The network that a worker process was started in: every thread is already inside it.
 #[derive(Debug)]
 struct Entered;
 
@@ -35,12 +35,12 @@ impl Network for Entered {
 }
 
 impl Order {
-    /// For these shards of a plan.
+    /// The order for these shards of a plan.
     pub fn new(plan: &RunPlan, speaks: [String; 2], shards: Vec<u32>, access: Option<Vec<u8>>) -> Order {
         Order { speaks, shards, access, plan: plan.clone(), copies: plan.fleet.copies().clone() }
     }
 
-    /// The plan, as it was where the run is led: its fleet counted out, its networks those that this process is in.
+    /// The plan of the run, with its fleet computed again, and with networks that this process is already inside.
     pub fn plan(&self) -> RunPlan {
         let Networks { devices, subscribers, .. } = self.plan.networks.clone();
         let networks = devices.iter().chain(&subscribers).flatten().max().map_or(0, |last| usize::from(*last) + 1);

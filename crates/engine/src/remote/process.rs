@@ -1,4 +1,4 @@
-//! The leading end of a worker process.
+//! A worker process, as seen by the process that leads the run.
 
 use std::collections::VecDeque;
 use std::io;
@@ -24,41 +24,42 @@ use crate::progress::Progress;
 use crate::shard_outcome::ShardOutcome;
 use crate::shares::WorkerLocation;
 
-/// Longest wait for a process to open its adapters, and for a shard to end its sessions: longer than any of its own limits.
+/// Longest wait for a process to open its adapters, and for a shard to end its sessions: longer than any limit of the
+/// process.
 const ANSWER_LIMIT: Duration = Duration::from_secs(120);
-/// The same for a shard once somebody wants the run to end.
+/// The same for a shard after `stop` was set.
 const STOPPED_LIMIT: Duration = Duration::from_secs(30);
-/// Time between two looks at a process's heartbeat, and at whether somebody wants the run to end, while an answer is waited for.
+/// Interval between two checks of a process's heartbeat and of `stop`, during a wait for a message.
 const LOOK: Duration = Duration::from_millis(50);
 /// Longest wait for a process to end once its socket is closed.
 const END_LIMIT: Duration = Duration::from_secs(2);
 
-/// A worker process, of this machine or of a node. It ends when this is dropped.
+/// A worker process, of this machine or of a node. The process ends when this value is dropped.
 pub(crate) struct Process {
     child: Option<Child>,
     control: UnixStream,
     inbox: Receiver<FromWorker>,
-    /// Outcomes that came before they were asked for.
+    /// Outcomes that arrived before they were requested.
     early: VecDeque<(u32, Box<ShardOutcome>)>,
     failed: Arc<AtomicBool>,
-    /// Of a process of this machine.
+    /// For a process of this machine.
     heartbeat: Option<HeartbeatWatch>,
     location: WorkerLocation,
-    /// It makes an access network.
+    /// It sets up an access network.
     makes_access: bool,
-    /// What that carried.
+    /// The report of that network.
     access: Option<Vec<u8>>,
-    /// Why it was given up, if it was.
+    /// The reason why it was given up, if it was.
     given_up: Option<String>,
     reader: Option<JoinHandle<()>>,
 }
 
 impl Process {
-    /// Starts one at a place of a plan, for shards by their index, and says what to do. The adapters are open when
-    /// [`Process::opened`] returns.
+    /// Starts a process at a location of a plan, for shards by their index, and sends its order. The adapters are open
+    /// when [`Process::opened`] returns.
     ///
     /// # Errors
-    /// It cannot be started.
+    /// The process cannot be started.
     pub fn start(
         launcher: &dyn Launcher,
         place: WorkerLocation,
@@ -68,7 +69,8 @@ impl Process {
         stop: &AtomicBool,
     ) -> io::Result<Process> {
         let Started { control, child } = launcher.launch(place, &shards, progress, stop)?;
-        // One that reads nothing is lost; nobody waits for it longer than for one that does not begin.
+        // A process that does not read its socket is lost. The wait for it is no longer than for a process that does
+        // not begin.
         control.set_write_timeout(Some(START_LIMIT))?;
         let first = shards.first().map_or(0, |shard| *shard as usize);
         let heartbeat = child.as_ref().map(|_| HeartbeatWatch::new(Arc::clone(progress), first));
@@ -94,8 +96,8 @@ impl Process {
         let order = ToWorker::Order(Box::new(Order::new(plan, launcher.speaks(), shards, access)));
         let (from, failed) = (process.control.try_clone()?, Arc::clone(&process.failed));
         let converse = move || {
-            // An order is large, and a process that was stopped does not read it: this thread waits for that, and is woken up when
-            // the socket is shut down. What a failure means, the reading end says next.
+            // An order is large, and a process that was stopped does not read it. This thread waits for that, and wakes
+            // when the socket is shut down. The consequence of a failure is reported by the reading end.
             let _ = frames::write(&mut &from, &order);
             listen(from, &mut heard, &letters, &failed);
         };
@@ -107,8 +109,8 @@ impl Process {
         frames::write(&mut &self.control, message)
     }
 
-    /// Waits until all its shards have opened their adapters, or the process is lost, or `stop` is set; [`Process::finish`] finds out
-    /// which.
+    /// Waits until all its shards have opened their adapters, or the process is lost, or `stop` is set;
+    /// [`Process::finish`] returns which of these happened.
     ///
     /// # Errors
     /// A shard could not open its adapter.
@@ -132,21 +134,22 @@ impl Process {
         Ok(())
     }
 
-    /// Tells a shard.
+    /// Sends a command to a shard.
     pub fn command(&self, shard: u32, command: Command) {
         if self.say(&ToWorker::Command { shard, command }).is_err() {
-            // It is gone: `finish` says how.
+            // The process is gone: `finish` reports how.
             self.failed.store(true, Relaxed);
         }
     }
 
-    /// Is it gone or frozen, or has a shard ended before it was told to? To be called several times a second.
+    /// Has the process ended or stopped responding, or has a shard ended before its `Finish` command? Must be called
+    /// several times a second.
     pub fn has_failed(&mut self) -> bool {
         self.check();
         self.failed.load(Relaxed)
     }
 
-    /// Gives up a process that shows no sign of life any more.
+    /// Gives up a process without heartbeats.
     fn check(&mut self) {
         let silent = self.heartbeat.as_mut().and_then(HeartbeatWatch::too_long);
         if let (Some(length), None) = (silent, &self.given_up) {
@@ -154,7 +157,7 @@ impl Process {
         }
     }
 
-    /// Waits for nothing more from it. It is ended here, as one that is frozen does not do it itself.
+    /// Gives the process up and kills it, because a frozen process does not end by itself.
     fn give_up(&mut self, why: String) {
         self.failed.store(true, Relaxed);
         self.given_up.get_or_insert(why);
@@ -164,10 +167,10 @@ impl Process {
         }
     }
 
-    /// Ends a shard and waits for what it found out; not for long if `stop` is set.
+    /// Ends a shard and waits for its outcome, only briefly if `stop` is set.
     ///
     /// # Errors
-    /// It failed, or the process is gone or frozen: in words.
+    /// The shard failed, or the process has ended or stopped responding: in words.
     pub fn finish(&mut self, shard: u32, stop: &AtomicBool) -> Result<ShardOutcome, String> {
         if self.given_up.is_none() {
             self.command(shard, Command::Finish);
@@ -189,16 +192,17 @@ impl Process {
         }
     }
 
-    /// What its access network carried, once its shards have ended: nothing if it was lost before; `None` if it made none.
+    /// The report of its access network, after its shards have ended. The report is empty if the process was lost
+    /// before; `None` if it set up no network.
     pub fn access(&mut self) -> Option<AccessReport> {
         let report = self.access.take().unwrap_or_default();
         self.makes_access.then_some(AccessReport { location: self.location, report })
     }
 
-    /// What it says next; `None` if nothing came since the last look.
+    /// The next message of the process; `None` if nothing arrived within one interval between checks.
     ///
     /// # Errors
-    /// It is gone or frozen, or time is up: in words.
+    /// The process has ended or stopped responding, or time is up: in words.
     fn next(&mut self, until: Instant) -> Result<Option<FromWorker>, String> {
         match self.inbox.recv_timeout(if self.given_up.is_some() { Duration::ZERO } else { LOOK }) {
             Ok(message) => return Ok(Some(message)),
@@ -221,7 +225,7 @@ impl Process {
         loop {
             match child.try_wait() {
                 Ok(Some(status)) => return format!(" ({status})"),
-                // The kernel closes its sockets before others can wait for it.
+                // The kernel closes the sockets of a process before its exit status is available.
                 Ok(None) if Instant::now() < until => thread::sleep(Duration::from_millis(1)),
                 _ => return String::new(),
             }
@@ -231,7 +235,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It ends by itself when nobody can tell it anything any more; if not, it is made to.
+        // The process ends by itself when its socket closes; if it does not, it is killed.
         let _ = self.control.shutdown(std::net::Shutdown::Both);
         let until = Instant::now() + END_LIMIT;
         if let Some(child) = &mut self.child {
@@ -250,18 +254,18 @@ impl Drop for Process {
     }
 }
 
-/// What a process may still say: it may be on another machine, and what it says waits in memory.
+/// Limits what a process may still send. It may be on another machine, and its messages are queued in memory.
 struct ReceiveLimits {
-    /// Bytes.
+    /// Bytes that it may still send.
     allowed: u64,
-    /// Shards whose outcome has not come.
+    /// Shards whose outcome has not arrived.
     outcomes: Vec<u32>,
-    /// A report of its access network is to come.
+    /// A report of its access network is still expected.
     access: bool,
 }
 
 impl ReceiveLimits {
-    /// One outcome of each of its own shards is enough, and one report of its access network.
+    /// Is this message expected? Each of its shards sends one outcome, and its access network one report.
     fn is_wanted(&mut self, message: &FromWorker) -> bool {
         match message {
             FromWorker::Outcome { shard, .. } => {
@@ -274,7 +278,7 @@ impl ReceiveLimits {
     }
 }
 
-/// Passes on what a process says until it closes its end, or says what it may not.
+/// Passes on the messages of a process until it closes its end or sends a message that is not permitted.
 fn listen(mut from: UnixStream, heard: &mut ReceiveLimits, letters: &Sender<FromWorker>, failed: &AtomicBool) {
     loop {
         let message = match frames::read(&mut from, &mut heard.allowed) {
@@ -283,7 +287,7 @@ fn listen(mut from: UnixStream, heard: &mut ReceiveLimits, letters: &Sender<From
             }
             Ok(Some(message)) => message,
             Ok(None) => break,
-            // It ended with something of ours unread: unix(7).
+            // The process ended while data sent to it was unread: unix(7).
             Err(error) if error.kind() == io::ErrorKind::ConnectionReset => break,
             Err(error) => FromWorker::Failed(format!("its message could not be read: {error}")),
         };
@@ -310,7 +314,7 @@ mod tests {
         theirs.write_all(said).unwrap();
         let (letters, inbox) = mpsc::channel();
         let failed = AtomicBool::new(false);
-        // The other end stays open: nothing that was announced is waited for.
+        // The other end stays open: the reader does not wait for announced data.
         listen(ours, &mut ReceiveLimits { allowed, outcomes: vec![0], access: false }, &letters, &failed);
         assert!(failed.load(Relaxed));
         drop(letters);

@@ -1,4 +1,4 @@
-//! The worker's end: does what it is told until nobody tells it anything any more.
+//! The main function of a worker process: executes commands until its socket is closed.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -22,22 +22,22 @@ use crate::setup;
 use crate::shares::{Side, shares};
 use crate::worker::Worker;
 
-/// Time between two looks at whether a shard has ended by itself.
+/// Interval between two checks of whether a shard has ended by itself.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Runs shards as the other end of `control` says, with counters in `memory`, until that end closes. To be called while the process has
-/// no other thread.
+/// Runs shards as commanded by the other end of `control`, with counters in `memory`, until that end closes. Must be
+/// called while the process has no other thread.
 ///
 /// # Errors
-/// The other end broke off within a message.
+/// The other end closed within a message.
 pub fn serve(control: UnixStream, memory: OwnedFd, service: Service) -> io::Result<()> {
     let mut from = control.try_clone()?;
     let to = Mutex::new(control);
     let say = |message: &FromWorker| {
-        // Whoever led the run may be gone: the reader sees it.
+        // The process that led the run may have ended; the reader detects that.
         let _ = frames::write(&mut *to.lock().unwrap_or_else(PoisonError::into_inner), message);
     };
-    // Who leads a run is trusted with this process's memory: it started it.
+    // The process that leads a run started this one, so it may use any amount of its memory.
     let mut allowed = u64::MAX;
     let Some(first) = frames::read(&mut from, &mut allowed)? else { return Ok(()) };
     let ToWorker::Order(order) = first else {
@@ -53,7 +53,8 @@ pub fn serve(control: UnixStream, memory: OwnedFd, service: Service) -> io::Resu
     };
     say(&FromWorker::Opened);
     let (commands, inbox) = mpsc::channel();
-    // Whatever a shard is doing, nobody will hear of it when the socket has closed.
+    // When the socket has closed, the process ends whatever its shards are doing, because nothing can be reported any
+    // more.
     std::thread::Builder::new().name("commands".to_owned()).spawn(move || {
         while let Ok(Some(ToWorker::Command { shard, command })) = frames::read(&mut from, &mut allowed) {
             if commands.send((shard, command)).is_err() {
@@ -85,7 +86,7 @@ pub fn serve(control: UnixStream, memory: OwnedFd, service: Service) -> io::Resu
                         if let Command::Prepare { start_ns } = command {
                             window_ns = Some(start_ns);
                         }
-                        // Each shard gets the command: the first of them counts.
+                        // Each shard receives the command; the first one counts.
                         if command == Command::Begin
                             && let (Some(access), Some(start_ns)) = (&mut access, window_ns.take())
                         {
@@ -106,7 +107,7 @@ pub fn serve(control: UnixStream, memory: OwnedFd, service: Service) -> io::Resu
     }
 }
 
-/// Shards at work, and the access network that was made for them.
+/// Running shards, and the access network that was set up for them.
 struct Started {
     worker: Worker,
     access: Option<Box<dyn AccessNetwork>>,
@@ -116,7 +117,7 @@ fn start(order: &Order, memory: OwnedFd, service: Service) -> Result<Started, St
     let mut access = order.access.as_deref().map(service.access).transpose()?;
     let progress = Progress::of_run(memory).map_err(|error| error.to_string())?;
     let progress = Arc::new(progress);
-    // Before anything that takes its time: counting out a large fleet, opening a library.
+    // Started before any step that takes long: computing a large fleet, opening a library.
     beat(&progress, order.shards.first().map_or(0, |shard| *shard as usize)).map_err(|error| error.to_string())?;
     let sides = (service.sides)(&order.speaks)?;
     let plan = order.plan();
@@ -140,19 +141,20 @@ fn start(order: &Order, memory: OwnedFd, service: Service) -> Result<Started, St
     Ok(Started { worker, access })
 }
 
-/// Longest silence of the node that keeps the run's clock: it is frozen or gone, and nobody could end this process any more.
+/// Longest time without a heartbeat of the node that maintains the run's clock. After it the node is frozen or gone,
+/// and nothing else could end this process.
 const KEEPER_LIMIT: Duration = Duration::from_secs(4);
 
-/// Where a node keeps a clock, this process follows it, and `gone`, which should end it, is called when the node does not keep it any
-/// more.
+/// If a node maintains the run's clock, this process follows it. `gone` is called when the node no longer maintains the
+/// clock, and should end the process.
 ///
 /// # Errors
-/// There is no thread to watch the node.
+/// The thread that watches the node cannot be started.
 pub fn follow_clock(progress: &Arc<Progress>, gone: fn()) -> io::Result<()> {
     if progress.run_clock().alive_ns().is_none() {
         return Ok(());
     }
-    // Instants are read through it until the process ends.
+    // Timestamps use it until the process ends.
     let progress: &'static Arc<Progress> = Box::leak(Box::new(Arc::clone(progress)));
     let kept = progress.run_clock();
     clock::follow(kept);

@@ -1,4 +1,4 @@
-//! Sessions come up, are lost, and are tried again.
+//! Sessions connect, lose their connections, and reconnect.
 
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::SessionId;
@@ -15,7 +15,8 @@ use crate::plan::{ATTEMPT_LIMIT, BACKOFF, STALL};
 use crate::shard_outcome::Counters;
 
 impl Sessions {
-    /// Plans to connect every session that is to be up at the start, evenly at the ramp-up's rate.
+    /// Schedules the connects of every session that is planned to be connected at the start, evenly at the ramp-up's
+    /// rate.
     pub fn connect_all(&mut self, publishers: &[Publisher], timers: &mut Timers, now_ns: u64) {
         let gap_ns = 1e9 / self.connects_per_s;
         let mut started = 0u32;
@@ -31,7 +32,8 @@ impl Sessions {
         }
     }
 
-    /// Begins an attempt, if the session should be up and is not, and no fault holds it off. The caller connects it then.
+    /// Begins an attempt, if the session should be connected and is not, and no fault prevents it. Returns true if the
+    /// caller must then connect the session.
     pub fn begin_attempt(&mut self, index: u32, timetable: &mut Timetable, totals: &mut Totals, now_ns: u64) -> bool {
         let counters = &mut totals.figures.counters;
         let session = &mut self[index];
@@ -57,15 +59,15 @@ impl Sessions {
         true
     }
 
-    /// Has an attempt had its time, by a limit that was set for `at_ns`? The caller ends it then.
+    /// Has an attempt used up its time, by a limit that was set for `at_ns`? The caller then ends it.
     pub fn is_over(&self, index: u32, at_ns: u64, timers: &mut Timers, now_ns: u64) -> bool {
         let limit_ns = ATTEMPT_LIMIT.as_nanos() as u64;
         match self[index].state {
-            // A later attempt has a limit of its own.
+            // A later attempt has a separate limit.
             State::Connecting(since_ns) if since_ns + limit_ns <= at_ns => {}
             _ => return false,
         }
-        // Neither we nor perhaps the system ran meanwhile: the attempt has not had its time.
+        // This thread was paused meanwhile, and perhaps the system too: the attempt has not had its full time.
         let stood_still = now_ns.saturating_sub(at_ns) > STALL.as_nanos() as u64;
         if stood_still {
             timers.add(now_ns + limit_ns, Task::AttemptLimit(index));
@@ -73,7 +75,7 @@ impl Sessions {
         !stood_still
     }
 
-    /// TLS was agreed on.
+    /// A TLS handshake was completed.
     pub fn secured(&mut self, session: SessionId, secured: &Secured, totals: &mut Totals) {
         let Secured { began_ns, done_ns, agreed } = *secured;
         let times = &mut totals.figures.times;
@@ -109,7 +111,7 @@ impl Sessions {
         counters.topic_alias_refused += u64::from(connected.topic_alias_refused);
         totals.last_event_ns = now_ns;
         if connected.maximum_qos == Some(Qos::BestEffort) {
-            // Messages go out at the level the server takes: nothing will be acknowledged.
+            // Messages are sent at the QoS that the server accepts, so nothing will be acknowledged.
             self[id].own_mut(publishers).iter_mut().for_each(|publisher| publisher.acknowledged = false);
         }
         if should_be_present {
@@ -119,13 +121,13 @@ impl Sessions {
             self.note_fault(now_ns, id.0, What::Up);
         }
         if subscribes && connected.session_present {
-            // The server kept the subscriptions: it responds to none again, and nothing was missed.
+            // The server retained the subscriptions: it sends no responses to them again, and no message was missed.
             self.subscriber_present(id, timetable, now_ns);
         }
         self.unblock(id, publishers);
     }
 
-    /// How long did it take until a session was accepted?
+    /// Records the time from the connect to its acceptance.
     fn note_accepted(&mut self, id: SessionId, timetable: &Timetable, totals: &mut Totals, now_ns: u64) {
         let session = &mut self[id];
         let times = &mut totals.figures.times;
@@ -140,7 +142,7 @@ impl Sessions {
         }
     }
 
-    /// A connection ended or was not made.
+    /// A connection ended or could not be established.
     pub fn closed(
         &mut self,
         id: SessionId,
@@ -157,19 +159,20 @@ impl Sessions {
             self.online -= u64::from(was_online);
         } else {
             self.note_failure(now_ns, id.0, cause, &mut timetable.timers, totals);
-            // A device that lost its connection drops what waited for it: see `Publishing::step`.
+            // A device that lost its connection discards its waiting messages: see `Publishing::step`.
             self.writable.push(id.0);
         }
     }
 
-    /// Counts a failed attempt or a lost connection and plans the next attempt.
+    /// Counts a failed attempt or a lost connection and schedules the next attempt.
     pub fn note_failure(&mut self, now_ns: u64, index: u32, cause: &Cause, timers: &mut Timers, totals: &mut Totals) {
         let was_up = self[index].state == State::Online;
         let counters = &mut totals.figures.counters;
         count(counters, was_up, cause);
         self.note_fault(now_ns, index, if was_up { What::Lost } else { What::Failed });
         let session = &mut self[index];
-        // One that left as planned and is not accepted again waits, as a device does that was never up.
+        // A session that disconnected as planned and is not accepted again waits, like that of a device that was never
+        // connected.
         session.lost |= was_up;
         counters.wills_due += u64::from(was_up && session.has_will);
         let fails_first = session.failures == 0 && !was_up;
@@ -188,7 +191,8 @@ impl Sessions {
         }
     }
 
-    /// Doubles with each failure, up to a limit, and spread over its upper half so that a fleet does not reconnect as one.
+    /// The pause before a reconnect, ns. It doubles with each failure, up to a limit, and is random within the upper
+    /// half of that time so that a fleet does not reconnect all at once.
     fn draw_pause_ns(&mut self, failures: u32) -> u64 {
         let (first, longest) = BACKOFF;
         let pause = first.saturating_mul(1 << failures.min(16)).min(longest).as_nanos() as f64;

@@ -1,5 +1,5 @@
-//! The loop of a shard: waits for the system or for the next task, whichever is first, and gives the shard the time of each. It is
-//! the one place that reads the clock; the adapters' own stamps, of writes and reads, are taken where these happen.
+//! The loop of a shard: waits for events or for the next task, whichever is first, and passes the time of each to the
+//! shard. No other code of a shard reads the clock; only adapters do, to timestamp writes and reads when they happen.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver as Commands, Sender, TryRecvError};
@@ -20,23 +20,23 @@ use crate::realtime::Realtime;
 use crate::shard_outcome::ShardOutcome;
 use crate::spent::Spent;
 
-/// Tasks done before the shard looks at its sockets again.
+/// Tasks executed before the shard polls its sockets again.
 const TASKS_PER_TURN: usize = 128;
 
-/// Bytes that all flooding publishers of a shard hand over before the shard looks at its sockets again.
+/// Bytes that all flooding publishers of a shard pass to the adapter before the shard polls its sockets again.
 const FLOOD_TURN_BYTES: usize = 4 << 20;
 
-/// Where the loop reads the time.
+/// The clock that the loop reads.
 pub trait Clock {
     /// ns of `CLOCK_MONOTONIC`.
     fn now_ns(&self) -> u64;
     /// CPU time of the calling thread, ns.
     fn cpu_ns(&self) -> u64;
-    /// Lets this time pass.
+    /// Sleeps for this time.
     fn pause(&self, time: Duration);
 }
 
-/// The machine's, or the run's where this process follows it.
+/// The machine's clock, or the run's clock if this process follows it.
 struct MachineClock;
 
 impl Clock for MachineClock {
@@ -59,16 +59,16 @@ pub struct EventLoop<C, T> {
     shard: Shard,
     clients: C,
     clock: T,
-    /// Its real-time priority, where it was asked for and obtained.
+    /// Its real-time priority, if it was requested and obtained.
     realtime: Option<Realtime>,
-    /// Waits end this much before a task is due.
+    /// Waits end this long before a task is due, ns.
     lead_ns: u64,
-    /// Somebody receives here: the loop turns now and then even if nothing comes.
+    /// The shard has subscribers: the loop turns at regular intervals even if nothing arrives.
     receives: bool,
-    /// How exactly it sends at due times.
+    /// How exactly messages are sent at their due times.
     pacing: Pacing,
     turns: Turns,
-    /// Least time of a send.
+    /// Minimum duration of a send.
     handicap: Option<Duration>,
     /// Pause between two turns, in a flood.
     pause: Option<Duration>,
@@ -80,7 +80,7 @@ impl<C: Clients, T: Clock> EventLoop<C, T> {
     /// Opens the adapter.
     ///
     /// # Errors
-    /// The adapter cannot be opened, or not do what the workload asks for.
+    /// The adapter cannot be opened, or does not support what the workload requires.
     pub fn open(setup: Setup, clock: T) -> Result<EventLoop<C, T>, EngineError> {
         let (handicap, pause, realtime, pacing) = (setup.handicap, setup.pause, setup.realtime, setup.pacing);
         let (shard, config, sessions) = Shard::new(setup);
@@ -112,7 +112,7 @@ impl<C: Clients, T: Clock> EventLoop<C, T> {
         })
     }
 
-    /// Carries out a command.
+    /// Executes a command.
     pub fn command(&mut self, command: Command) {
         self.shard.execute(command, self.clock.now_ns());
         if matches!(command, Command::Close { .. }) {
@@ -120,10 +120,10 @@ impl<C: Clients, T: Clock> EventLoop<C, T> {
         }
     }
 
-    /// Waits for something to do, and does it.
+    /// Waits for events or tasks, and handles them.
     ///
     /// # Errors
-    /// The adapter cannot wait any more.
+    /// The adapter can no longer wait for events.
     pub fn turn(&mut self) -> Result<(), EngineError> {
         if self.is_resting() {
             return Ok(());
@@ -154,7 +154,7 @@ impl<C: Clients, T: Clock> EventLoop<C, T> {
         self.shard.finish(self.clients, self.spending.in_window(), self.clock.now_ns())
     }
 
-    /// Lets the rest of a quantum pass. True where it is not over yet, as after a signal.
+    /// Sleeps for the rest of a quantum. True if the quantum is not over yet, for example after a signal.
     fn is_resting(&self) -> bool {
         let Some(until_ns) = self.rest_until_ns() else { return false };
         let now_ns = self.clock.now_ns();
@@ -165,18 +165,18 @@ impl<C: Clients, T: Clock> EventLoop<C, T> {
         self.clock.now_ns() < until_ns
     }
 
-    /// Until when the next turn waits, whatever happens meanwhile; not while something is to be done at once, or was left
-    /// over.
+    /// Time until which the next turn waits, whatever happens meanwhile. `None` if there is work to do at once, or work
+    /// left over from the last turn.
     pub fn rest_until_ns(&self) -> Option<u64> {
         let until_ns = self.turns.rest_until_ns()?;
         let next_ns = self.shard.next_ns();
         let is_behind = self.clients.has_unread() || next_ns.is_some_and(|next_ns| next_ns < self.turns.woke_ns());
-        // Where nothing could gather, a rest is a sleep more.
+        // If no messages could accumulate meanwhile, a rest would only add a sleep.
         let gathers = self.receives || next_ns.is_some_and(|next_ns| next_ns < until_ns);
         (gathers && !is_behind).then_some(until_ns)
     }
 
-    /// Until when the next turn waits, if nothing comes; a time in the past if there is work now.
+    /// Time until which the next turn waits if there is no event; a time in the past if there is work now.
     pub fn until_ns(&self) -> Option<u64> {
         self.until_task_ns().max(self.rest_until_ns())
     }
@@ -188,7 +188,7 @@ impl<C: Clients, T: Clock> EventLoop<C, T> {
         }
         let now_ns = self.clock.now_ns();
         let after = |beat: Duration| {
-            // Beats by themselves are not dense turns.
+            // Turns that only poll do not count as dense turns.
             let beat_ns = now_ns + (beat.as_nanos() as u64).max(2 * self.turns.quantum_ns());
             until_ns.map_or(beat_ns, |until_ns| until_ns.min(beat_ns))
         };
@@ -198,7 +198,8 @@ impl<C: Clients, T: Clock> EventLoop<C, T> {
         Some(if is_idle { after(IDLE_READER_BEAT) } else { short_ns })
     }
 
-    /// Does the tasks whose time has come, at most a turn's worth. Each task gets the time at which the loop reached it: a send's is its *ready* stamp.
+    /// Executes the tasks that are due, up to the limit per turn. Each task gets the time at which the loop reached it,
+    /// which for a send is the *ready* timestamp.
     fn do_tasks(&mut self) {
         for _ in 0..TASKS_PER_TURN {
             let now_ns = self.clock.now_ns();
@@ -213,7 +214,7 @@ impl<C: Clients, T: Clock> EventLoop<C, T> {
         }
     }
 
-    /// Keeps the thread busy until the least time of a send is over.
+    /// Keeps the thread busy until the minimum duration of a send is over.
     fn spend(&self, since_ns: u64) {
         let Some(handicap) = self.handicap else { return };
         while self.clock.now_ns().saturating_sub(since_ns) < handicap.as_nanos() as u64 {
@@ -221,7 +222,8 @@ impl<C: Clients, T: Clock> EventLoop<C, T> {
         }
     }
 
-    /// Lets flooding publishers hand over a write's worth each, in turns, until none can or a turn's worth is out.
+    /// Lets flooding publishers pass one write each to the adapter, in rotation, until none can send or the bytes of a
+    /// turn are used up.
     fn flood(&mut self) {
         let shard = &self.shard;
         if !shard.publishing.wants_to_flood(&shard.sessions, &shard.timetable) {
@@ -246,12 +248,12 @@ impl<C: Clients, T: Clock> EventLoop<C, T> {
     }
 }
 
-/// How long before a task is due waits end, ns.
+/// How long before a due task a wait ends, ns.
 fn lead_ns(is_realtime: bool) -> u64 {
     if is_realtime { REALTIME_LEAD.as_nanos() as u64 } else { 0 }
 }
 
-/// Runs a shard until the command to finish, or until nobody can send commands any more.
+/// Runs a shard until the command `Finish`, or until the sender of commands is closed.
 pub fn run<C: Clients>(
     setup: Setup,
     commands: &Commands<Command>,
@@ -259,7 +261,7 @@ pub fn run<C: Clients>(
 ) -> Result<ShardOutcome, EngineError> {
     clock::make_sleeps_exact();
     let mut event_loop = EventLoop::<C, MachineClock>::open(setup, MachineClock)?;
-    // Nobody waits for it where the run has ended already.
+    // The receiver no longer exists if the run has ended already.
     let _ = opened.send(event_loop.clients.waker());
     loop {
         match commands.try_recv() {

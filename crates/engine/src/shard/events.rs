@@ -1,4 +1,5 @@
-//! What becomes of sessions and messages, as the adapter reports it: each event goes to the part of the shard that it is for.
+//! Handles the events that the adapter reports about sessions and messages: each event is passed to the part of the
+//! shard that it concerns.
 
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::SessionId;
@@ -12,7 +13,8 @@ use super::requesting::Reply;
 use super::settling::Written;
 use crate::probes;
 
-/// A shard that takes events at a time: that of the call in which they are noticed, or the newest that one of them had itself.
+/// A shard that handles events at a time: the time of the call in which they are noticed, or the newest time that one
+/// of them carried.
 pub(super) struct EventsAt<'a> {
     shard: &'a mut Shard,
     now_ns: u64,
@@ -39,13 +41,13 @@ impl Sink for EventsAt<'_> {
     }
 }
 
-/// Is it a probe, which nothing is counted of?
+/// Is it a probe? Nothing is counted for probes.
 fn is_probe(token: Token) -> bool {
     token.sequence == probes::SEQUENCE && token.publication != REPLY
 }
 
 impl Shard {
-    /// Takes events at this time.
+    /// Handles events at this time.
     pub(super) fn at(&mut self, now_ns: u64) -> EventsAt<'_> {
         EventsAt { shard: self, now_ns }
     }
@@ -76,7 +78,7 @@ impl Shard {
             Event::Withheld(token) => Publishing::withheld(session, token, sessions, totals),
             Event::Abandoned(token) if token.publication == REPLY => requests.reply_abandoned(token),
             Event::Abandoned(token) => publishing.abandoned(session, token, sessions, requests),
-            // Whether a reply without acknowledgement arrived is known from the accounting of its requester.
+            // Whether a reply without acknowledgement arrived is known from the message accounting of its requester.
             Event::Unacknowledged(token) if token.publication == REPLY => {}
             Event::Unacknowledged(token) => publishing.unacknowledged(session, token, sessions),
             Event::Reauthenticated => totals.figures.counters.reauthenticated += 1,
@@ -89,7 +91,7 @@ impl Shard {
         }
     }
 
-    /// Enters a message that a session received, and reacts to it; its header if it was a first copy.
+    /// Processes a message that a session received, and reacts to it. Returns its header if it was a first copy.
     fn receive(&mut self, session: SessionId, delivery: &Delivery<'_>) -> Option<Header> {
         let (timetable, totals) = (&mut self.timetable, &mut self.totals);
         let header = self.receiving.enter(session, delivery, &mut self.sessions, timetable, totals)?;
@@ -100,7 +102,7 @@ impl Shard {
     fn delivered(&mut self, session: SessionId, delivery: &Delivery<'_>) {
         let is_responder = self.sessions[session].responder.is_some();
         let Some(header) = self.receive(session, delivery).filter(|_| is_responder) else { return };
-        // It asks for no reply. If it is a request, the system lost the part that says where to.
+        // The message has no reply topic. If it is a request, the system lost the reply topic.
         let group = usize::from(self.receiving.receiver.group_of(header.publisher));
         let is_request = self.timetable.workload.devices[group].requests.is_some();
         if is_request && self.timetable.window.measures(header.due_ns) {
@@ -161,7 +163,7 @@ impl Shard {
         self.note_presence(session);
     }
 
-    /// Messages that a subscriber's absence explains are not counted as lost while the run goes on.
+    /// Messages that are missing because of a subscriber's absence are not counted as lost during the run.
     fn note_presence(&mut self, session: SessionId) {
         let Some(audience) = self.sessions[session].subscriber.filter(|_| self.timetable.window.is_set()) else {
             return;

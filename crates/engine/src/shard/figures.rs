@@ -1,4 +1,4 @@
-//! What a shard measures: times, counters, series.
+//! Measurements of a shard: times, counters, time series.
 
 use std::sync::Arc;
 
@@ -22,22 +22,22 @@ pub struct Figures {
     pub types: Vec<Option<Box<TypeTimes>>>,
     /// Counters.
     pub counters: Counters,
-    /// What clients with predicates did, by subscriber group.
+    /// Results of clients with predicates, by subscriber group.
     pub content: Vec<Option<Box<ContentCounts>>>,
-    /// What steps of `transform` did, by device group.
+    /// Results of the steps of `transform`, by device group.
     pub transform: GroupTransforms,
-    /// Over time.
+    /// Time series.
     pub series: Series,
-    /// Latencies by the sender's node, in a run on several.
+    /// Latencies by the sender's node, in a run on several nodes.
     pub from_nodes: Vec<Option<Box<Bounds>>>,
-    /// Where the latencies of the last seconds can be read, and which of its shards this is.
+    /// The progress in which the latencies of the last seconds are published, and the index of this shard there.
     pub live: Option<(Arc<Progress>, usize)>,
-    /// Where messages are noted one by one, if the run has a message log.
+    /// The message log of this shard, if the run has one.
     pub log: Option<Box<ShardLog>>,
 }
 
 impl Figures {
-    /// Empty figures for this number of groups; series begin at `series_start_ns`.
+    /// Empty figures for this number of groups. Time series begin at `series_start_ns`.
     pub fn new(groups: usize, series_start_ns: i64) -> Figures {
         let types = groups.min(TYPE_LIMIT) + usize::from(groups > TYPE_LIMIT);
         Figures {
@@ -53,7 +53,7 @@ impl Figures {
         }
     }
 
-    /// Notes a measured message that was not handed over, in a run with a message log.
+    /// Logs a measured message that was not passed to the adapter, in a run with a message log.
     pub fn note_unsent(&mut self, kind: RowKind, publisher: u32, due: &Due, due_ns: u64) {
         let Some(log) = &mut self.log else { return };
         log.note(Row {
@@ -81,7 +81,7 @@ impl Figures {
     }
 }
 
-/// The row of a group: its own below the limit, the shared one from there on.
+/// The row of a group: a separate one below the limit, a shared one from the limit on.
 pub fn type_row(types: &mut [Option<Box<TypeTimes>>], group: u16) -> &mut TypeTimes {
     let index = usize::from(group).min(types.len() - 1);
     types[index].get_or_insert_with(Default::default)

@@ -1,4 +1,4 @@
-//! Deliveries noted one by one, of the messages that a run follows on their way.
+//! Individual records of deliveries, for the messages that a run follows on their path.
 
 use crate::followed::{Arrived, Followed};
 use crate::plan::FOLLOWED_LIMIT;
@@ -7,22 +7,22 @@ use pubmark_protocol::events::Delivery;
 use pubmark_protocol::header::Header;
 use pubmark_protocol::sampling::Sampling;
 
-/// Notes the deliveries of a shard.
+/// Records the deliveries of a shard.
 #[derive(Debug)]
 pub struct Following {
     sampling: Sampling,
-    /// By session.
+    /// By session: index of its network.
     networks: Vec<Option<u16>>,
     followed: Followed,
 }
 
 impl Following {
-    /// Nothing noted, of sessions in these networks.
+    /// No deliveries yet, for sessions in these networks.
     pub fn new(sampling: Sampling, networks: Vec<Option<u16>>) -> Following {
         Following { sampling, networks, followed: Followed::default() }
     }
 
-    /// A first copy of a measured message arrived.
+    /// Records the first copy of a measured message.
     pub fn note(&mut self, session: SessionId, header: &Header, delivery: &Delivery<'_>) {
         if !self.sampling.takes(header.publisher, header.sequence) {
             return;
@@ -43,7 +43,7 @@ impl Following {
         });
     }
 
-    /// What was noted.
+    /// The recorded deliveries.
     pub fn into_followed(self) -> Followed {
         self.followed
     }

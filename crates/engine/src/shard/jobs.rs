@@ -4,7 +4,7 @@ use pubmark_protocol::clients::SessionId;
 use pubmark_protocol::header::Header;
 use pubmark_protocol::requests::ReplyTo;
 
-/// A request at a responder. Its memory is used again for later ones.
+/// A request at a responder. Its memory is reused for later ones.
 #[derive(Debug, Default)]
 pub(super) struct Job {
     pub(super) session: u32,
@@ -16,9 +16,9 @@ pub(super) struct Job {
     pub(super) received_ns: u64,
     /// When its reply is due.
     pub(super) reply_due_ns: u64,
-    /// How much of the time since the request was due is the generator's by now, at most, ns.
+    /// Upper bound of the generator's part in the time since the request was due, so far, ns.
     pub(super) lag_ns: u64,
-    /// How much later than it could have been the responder takes it up, at most, ns: a part of that.
+    /// Upper bound of how much later than possible the responder started on it, ns; included in `lag_ns`.
     pub(super) late_ns: u64,
     pub(super) measured: bool,
 }
@@ -28,17 +28,17 @@ pub(super) struct Job {
 pub(super) struct Jobs {
     pub(super) all: Vec<Job>,
     pub(super) free: Vec<u32>,
-    /// Replies handed over, ever.
+    /// Number of replies passed to the adapter so far.
     pub(super) replies: u32,
 }
 
 impl Jobs {
-    /// Requests that are not replied to yet.
+    /// Number of requests without a reply so far.
     pub(super) fn count(&self) -> u64 {
         (self.all.len() - self.free.len()) as u64
     }
 
-    /// Those of the measured window.
+    /// The same for requests of the measured window.
     pub(super) fn count_measured(&self) -> u64 {
         let mut held = vec![true; self.all.len()];
         self.free.iter().for_each(|index| held[*index as usize] = false);

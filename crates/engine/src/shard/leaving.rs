@@ -1,4 +1,4 @@
-//! Sessions of devices that leave as planned.
+//! Planned disconnects of devices.
 
 use pubmark_model::churn::Leave;
 use pubmark_protocol::clients::Goodbye;
@@ -12,7 +12,8 @@ use crate::faults::log::What;
 use crate::plan::QUIESCE_LIMIT;
 
 impl Sessions {
-    /// A session leaves as planned; how the caller ends its connection now, if it is to.
+    /// Starts the planned disconnect of a session. Returns how the caller must end the connection now; `None` if it
+    /// must not end yet.
     pub fn leave(
         &mut self,
         index: u32,
@@ -38,7 +39,8 @@ impl Sessions {
             }
             State::Offline => None,
             State::Connecting(_) if leave == Leave::Cut => Some(Goodbye::Cut),
-            // The system may have accepted it already: without a goodbye it would publish the device's will.
+            // The system may already have accepted the connection. Without a graceful disconnect it would publish the
+            // device's will.
             State::Connecting(_) => {
                 let limit_ns = now_ns + QUIESCE_LIMIT.as_nanos() as u64;
                 session.leaving = Some(limit_ns);

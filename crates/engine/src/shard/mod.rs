@@ -1,9 +1,9 @@
-//! A shard: one thread that owns its sessions, its part of the schedule and its part of the books.
+//! A shard: one thread that owns its sessions, its part of the schedule and its part of the message accounting.
 //!
-//! It reads no clock and waits for nothing: [`event_loop`] does both, and gives it the time with each task, command and event.
-//! Its parts know what is below them and nothing of each other's insides: a [`Timetable`] and the [`Totals`] at the bottom, the
-//! [`Sessions`] on them, then [`Requests`], [`Publishing`] and [`Receiving`]. This file wires them: `tasks` says which does what when,
-//! `events` which takes what the adapter reports.
+//! This code reads no clock and never blocks: [`event_loop`] does both, and passes the time with each task, command and
+//! event. Each part of a shard uses only the parts below it: a [`Timetable`] and the [`Totals`] at the bottom, the
+//! [`Sessions`] on them, then [`Requests`], [`Publishing`] and [`Receiving`]. This file connects them: `tasks` maps
+//! tasks to the parts that execute them, `events` maps the adapter's events to the parts that handle them.
 
 mod connecting;
 pub mod event_loop;
@@ -62,7 +62,7 @@ use timetable::Timetable;
 use totals::Totals;
 use traffic::Tally;
 
-/// The state that tasks, commands and an adapter's events change, each at a time that comes with it.
+/// The state that tasks, commands and an adapter's events change. Each of them comes with its time.
 pub struct Shard {
     name: String,
     timetable: Timetable,
@@ -71,13 +71,13 @@ pub struct Shard {
     requests: Requests,
     publishing: Publishing,
     receiving: Receiving,
-    /// Commands taken; the newest counts as executed when nothing due is left of it.
+    /// Commands received. The newest one counts as executed when none of its due tasks is left.
     commands: u64,
     progress: (Arc<Progress>, usize),
 }
 
 impl Shard {
-    /// A shard, and what its adapter is opened with.
+    /// A shard, and the configuration for opening its adapter.
     fn new(setup: Setup) -> (Shard, ShardConfig, Vec<SessionConfig>) {
         let progress = setup.progress;
         let live = Some((Arc::clone(&progress), setup.index));
@@ -126,7 +126,7 @@ impl Shard {
         shown.sent.store(publishing.sent, Relaxed);
         shown.expected.store(publishing.expected, Relaxed);
         shown.delivered.store(self.receiving.delivered, Relaxed);
-        // One of each is entered for a measured message: nothing is counted twice.
+        // Each histogram has one sample per measured message, so nothing is counted twice.
         let times = &self.totals.figures.times;
         shown.measured_sent.store(times.backpressure.count(), Relaxed);
         shown.measured_delivered.store(times.latency.upper.count(), Relaxed);
@@ -137,10 +137,10 @@ impl Shard {
         let thinking = publishing.reactions.thinking() as u64;
         shown.backlog.store(publishing.backlog + thinking, Relaxed);
         shown.in_flight.store(publishing.in_flight + self.requests.in_flight(), Relaxed);
-        // A client that thinks or works is not silent: something is still to come.
+        // A client that is thinking or working will cause further events, so the shard is not silent.
         let is_silent = thinking == 0 && sessions.at_work == 0;
         shown.last_event_ns.store(if is_silent { self.totals.last_event_ns } else { now_ns }, Relaxed);
-        // Last, so that whoever sees a command executed sees what it led to.
+        // Stored last, so that a thread that reads a command as executed also reads its effects.
         shown.executed.store(self.commands - u64::from(self.timetable.is_behind()), Release);
     }
 
@@ -154,7 +154,7 @@ impl Shard {
         self.progress.0.has_all_delivered()
     }
 
-    /// When the loop must go on even if nothing arrives; a time in the past if there is work now.
+    /// When the loop must continue even if nothing arrives; a time in the past if there is work now.
     fn next_ns(&self) -> Option<u64> {
         let works = !self.sessions.writable.is_empty()
             || self.publishing.wants_to_flood(&self.sessions, &self.timetable)
@@ -169,7 +169,7 @@ impl Shard {
                 self.sessions.connect_all(&self.publishing.publishers, &mut timetable.timers, now_ns);
             }
             Command::Probe => timetable.timers.add(now_ns, Task::Probe),
-            // Deliveries can be placed from now on, before any device sends.
+            // From now on a delivery can be assigned to the warm-up or the window, before any device sends.
             Command::Prepare { start_ns } => {
                 timetable.fix_window(start_ns);
                 self.sessions.presence.begin();
@@ -190,7 +190,8 @@ impl Shard {
         self.show(now_ns);
     }
 
-    /// Ends all sessions and settles what is still open; `spent` is what its thread spent in the window.
+    /// Ends all sessions and settles all open messages. `spent` has the CPU time and wake-ups of the thread in the
+    /// window.
     fn finish<C: Clients>(mut self, mut clients: C, spent: Option<Spent>, now_ns: u64) -> ShardOutcome {
         let (unsent_bytes, held_bytes) = (clients.unsent_bytes(), clients.held_bytes());
         self.totals.tally.finish(&clients);

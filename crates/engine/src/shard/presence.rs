@@ -1,23 +1,25 @@
-//! When the system held the subscriptions of a shard's audiences. Each filter of an audience has a history of its own: the system may
-//! grant one and refuse another.
+//! When the system held the subscriptions of a shard's audiences. Each filter of an audience has a separate history,
+//! because the system may grant one and refuse another.
 
 use crate::shard_outcome::Absence;
 
 /// The audiences of a shard, by their index on it.
 #[derive(Debug)]
 pub struct Presence {
-    /// By audience: its number in the account, and where its filters begin.
+    /// By audience: its number in the message accounting, and the index of its first filter.
     audiences: Vec<(u32, usize)>,
-    /// By filter: sessions through which the system holds it.
+    /// By filter: number of sessions through which the system holds it.
     held: Vec<u32>,
-    /// By filter: the epoch since which no session holds it; from the start until one first does.
+    /// By filter: the epoch since which no session holds it. It is absent from the start until a session first holds
+    /// it.
     absent_since: Vec<Option<u32>>,
     /// Absences that are over.
     over: Vec<Absence>,
 }
 
 impl Presence {
-    /// Nothing is held yet. `audiences`: number in the account and number of filters, by index.
+    /// No filter is held yet. `audiences` has, by index, the number in the message accounting and the number of
+    /// filters.
     pub fn new(audiences: impl Iterator<Item = (u32, u16)>) -> Presence {
         let mut filters = 0;
         let row = |(number, count): (u32, u16)| {
@@ -55,12 +57,12 @@ impl Presence {
         self.absent_since[self.audiences[audience].1..end].iter().all(Option::is_none)
     }
 
-    /// Forgets absences that were over before anything was sent.
+    /// Discards absences that ended before anything was sent.
     pub fn begin(&mut self) {
         self.over.clear();
     }
 
-    /// All absences, those that last to the end among them.
+    /// All absences, including those that last to the end.
     pub fn absences(&self) -> Vec<Absence> {
         let bounds = self.audiences.iter().map(|(_, first)| *first).skip(1).chain([self.held.len()]);
         let open = self.audiences.iter().zip(bounds).flat_map(|((subscriber, first), end)| {

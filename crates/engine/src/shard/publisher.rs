@@ -1,4 +1,4 @@
-//! One publisher on its shard: where its schedule stands, what it has handed over, what became of it.
+//! One publisher on its shard: the state of its schedule and of its messages.
 
 use std::collections::VecDeque;
 
@@ -20,7 +20,7 @@ use crate::probes;
 use crate::shard_outcome::PublisherBook;
 use crate::transform::PublisherSteps;
 
-/// A message handed to the adapter and not yet written.
+/// A message passed to the adapter and not yet written.
 #[derive(Clone, Copy, Debug)]
 pub struct Pending {
     /// Index of the publisher on this shard.
@@ -29,82 +29,84 @@ pub struct Pending {
     pub sequence: u32,
     /// Ready time, ns of `CLOCK_MONOTONIC`.
     pub ready_ns: u64,
-    /// Due in the measured window.
+    /// It was due in the measured window.
     pub measured: bool,
-    /// Whole payload.
+    /// Size of the whole payload, bytes.
     pub payload_bytes: u32,
-    /// Of the subscriptions that it is for, those that the system's content filter keeps it from.
+    /// Number of subscriptions in its fan-out that the system's content filter excludes.
     pub kept_back: u32,
 }
 
-/// Where sending stands behind the schedule.
+/// How far sending is behind the schedule.
 #[derive(Clone)]
 pub struct Behind {
-    /// The first message that waits.
+    /// The first waiting message.
     pub cursor: Cursor,
-    /// How much of the wait of any of them is ours, at most, ns: the longest lag of one when it joined them, and what came after that.
+    /// Upper bound of the generator's part in the wait of any of these messages, ns: the longest lag of a message when
+    /// it joined them, and the generator's part after that.
     lag_ns: u64,
     wait: Wait,
 }
 
 impl Behind {
-    /// A message waits from now on that was reached with this lag.
+    /// A message that was reached with this lag waits from now on.
     pub fn new(cursor: Cursor, lag_ns: u64, now_ns: u64) -> Behind {
         Behind { cursor, lag_ns, wait: Wait::new(now_ns) }
     }
 
-    /// A message joins those that wait.
+    /// Adds a message to the waiting ones.
     pub fn join(&mut self, lag_ns: u64) {
         self.lag_ns = self.lag_ns.max(lag_ns);
     }
 
-    /// How much of the wait of any of them is the generator's by now, at most, ns: see [`Wait::ours_ns`].
+    /// Upper bound of the generator's part in the wait of any of these messages so far, ns: see [`Wait::ours_ns`].
     pub fn lag_ns(&mut self, free_since_ns: Option<u64>, now_ns: u64) -> u64 {
         self.lag_ns = self.lag_ns.saturating_add(self.wait.ours_ns(free_since_ns, now_ns));
         self.lag_ns
     }
 }
 
-/// Messages of one session in the order in which they were handed over.
+/// Messages of one session in the order in which they were passed to the adapter.
 pub type PendingQueue = VecDeque<Pending>;
 
 /// A publisher.
 pub struct Publisher {
-    /// Session that carries it.
+    /// Session that carries its messages.
     pub session: u32,
     /// Index in that session's publications.
     pub publication: u16,
-    /// Sends as fast as it can.
+    /// It sends as fast as it can.
     pub flood: bool,
-    /// A flooding publisher that waits for the adapter to say writable.
+    /// It floods and waits until the adapter reports that the session is writable.
     pub blocked: bool,
-    /// The schedule: every due time is met here, whatever the system does.
+    /// The schedule. Every due time is processed here, whatever the system does.
     pub schedule: Cursor,
-    /// Where sending stands, if behind the schedule. The backlog is the way between the two, never a queue.
+    /// The position of sending, if it is behind the schedule. The backlog is the distance between the two cursors,
+    /// never a queue.
     pub behind: Option<Box<Behind>>,
-    /// Messages between the two.
+    /// Number of messages between the two cursors.
     pub backlog: u32,
-    /// Planned leaving and returning.
+    /// Planned disconnects and reconnects.
     pub churn: Option<Box<ChurnCursor>>,
-    /// Sequence number of the next message handed over.
+    /// Sequence number of the next message passed to the adapter.
     pub next_sequence: u32,
-    /// Subscriptions that its messages are for.
+    /// Number of subscriptions that its messages match.
     pub fan_out: u32,
-    /// Acknowledgements still to come.
+    /// Number of acknowledgements still expected.
     pub unacknowledged: u32,
-    /// Asks for acknowledgements.
+    /// It requests acknowledgements.
     pub acknowledged: bool,
-    /// Of a reaction: it publishes what follows from the warm-up.
+    /// For a reaction: this publisher sends the reactions to messages of the warm-up.
     pub warm_up: bool,
-    /// Its side of the books.
+    /// Its side of the message accounting.
     pub book: PublisherBook,
-    /// Entries that its epochs may have.
+    /// Largest number of entries in its epochs.
     pub epochs_limit: usize,
-    /// Its messages are requests.
+    /// Its state as a requester, if its messages are requests.
     pub requester: Option<Box<Requester>>,
-    /// What subscribers with predicates ask of its messages.
+    /// The predicates of subscribers that receive its messages.
     pub matching: Option<Box<Matching>>,
-    /// What is done with its bodies.
+    /// The steps of `transform` that are applied to its payloads.
     pub steps: Option<Box<PublisherSteps>>,
 }
 
@@ -140,10 +142,10 @@ impl Publisher {
         }
     }
 
-    /// A probe on its topic; none of one that sends none.
+    /// A probe on its topic; `None` if the publisher sends no probes.
     pub fn probe(&self, timetable: &Timetable, now_ns: u64) -> Option<Outgoing> {
         let group = &timetable.workload.devices[usize::from(self.book.group)];
-        // Small, but whatever a template draws has room.
+        // Small, but large enough for whatever a template renders.
         let bytes = match group.size {
             SizeDistribution::Rendered { .. } => group.size.upper_bound(),
             _ => group.size.lower_bound(),
@@ -159,9 +161,9 @@ impl Publisher {
         })
     }
 
-    /// Does nothing but the system keep it from sending one more message?
+    /// May it send one more message, unless the system prevents it?
     pub fn may_send(&self) -> bool {
-        // Its last number is not used: the one behind it would be none.
+        // The largest sequence number is never used, because it has no successor.
         self.next_sequence < u32::MAX && self.requester.as_ref().is_none_or(|requester| requester.has_room())
     }
 
@@ -170,7 +172,8 @@ impl Publisher {
         self.churn.as_ref().is_none_or(|churn| churn.online_at_start())
     }
 
-    /// Uses the next sequence number; notes the epoch, and the segment if there are any, in which it was handed over.
+    /// Uses the next sequence number. Records the epoch in which it was passed to the adapter, and the segment if there
+    /// are segments.
     pub fn use_sequence(&mut self, measured: bool, epoch: u32, segment: Option<u16>) -> u32 {
         let sequence = self.next_sequence;
         self.next_sequence += 1;
@@ -187,13 +190,13 @@ impl Publisher {
         sequence
     }
 
-    /// Notes a measured message of it that was not handed over, in a run with a message log.
+    /// Logs a measured message that was not passed to the adapter, in a run with a message log.
     pub fn note_unsent(&self, kind: RowKind, due: &Due, timetable: &Timetable, totals: &mut Totals) {
         let due_ns = timetable.window.absolute(due.due_ns);
         totals.figures.note_unsent(kind, self.book.publisher, due, due_ns);
     }
 
-    /// Was this sequence number of a measured message?
+    /// Does this sequence number belong to a measured message?
     pub fn is_measured(&self, sequence: u32) -> bool {
         self.book.first_measured > 0 && sequence >= self.book.first_measured
     }

@@ -1,5 +1,5 @@
-//! The publishers of a shard and where their messages stand: `sending` is the way from due to handed over, `reacting` what received
-//! messages trigger, `settling` what becomes of messages that were handed over.
+//! The publishers of a shard and the state of their messages. `sending` handles a message from its due time until it is
+//! passed to the adapter, `reacting` plans what received messages trigger, `settling` handles messages after that.
 
 use std::sync::Arc;
 
@@ -19,23 +19,24 @@ use crate::epochs;
 pub struct Publishing {
     /// The publishers.
     pub publishers: Vec<Publisher>,
-    /// Reactions that are not handed over.
+    /// Reactions not yet passed to the adapter.
     pub reactions: Reactions,
-    /// Those that send as fast as they can.
+    /// Publishers that send as fast as they can.
     pub(super) flooding: Vec<u32>,
-    /// When series begin, ns since the start of the window.
+    /// Start of the time series, ns relative to the start of the window.
     pub(super) series_start_ns: i64,
-    /// For notes of what predicates choose.
+    /// Buffer for notes of which messages the predicates match.
     pub(super) note_room: NoteBuffer,
-    /// How far they have come.
+    /// How far the publishers have sent.
     pub(super) announced: Arc<Announced>,
-    /// Measured messages that were due; messages written, and deliveries that they should bring, warm-up included.
+    /// Measured messages that were due; messages written, and deliveries expected of them, warm-up included.
     pub(super) offered: u64,
     pub(super) sent: u64,
     pub(super) expected: u64,
-    /// Deliveries whose absence may be no loss: nobody knows yet whether their messages were sent, or the system refused them.
+    /// Deliveries that may be missing without a loss: it is not known yet whether their messages were sent, or the
+    /// system refused them.
     pub(super) excused: u64,
-    /// Messages due and not handed over; handed over and not settled.
+    /// Messages due and not passed to the adapter; messages passed to the adapter and not settled.
     pub(super) backlog: u64,
     pub(super) in_flight: u64,
 }
@@ -69,7 +70,7 @@ impl Publishing {
         }
     }
 
-    /// Begins the schedules in the window that was fixed.
+    /// Begins the schedules in the agreed window.
     pub fn begin(&mut self, timetable: &mut Timetable) {
         for index in 0..self.publishers.len() as u32 {
             if self.publishers[index as usize].flood {
@@ -81,21 +82,21 @@ impl Publishing {
         }
     }
 
-    /// Plans a publisher's next send.
+    /// Schedules a publisher's next send.
     pub(super) fn plan_send(&self, index: u32, timetable: &mut Timetable) {
         if let Some(due_ns) = self.publishers[index as usize].schedule.peek_ns() {
             timetable.plan(due_ns, Task::Send(index));
         }
     }
 
-    /// Plans a publisher's next leave or return.
+    /// Schedules a publisher's next planned disconnect or reconnect.
     fn plan_churn(&self, index: u32, timetable: &mut Timetable) {
         if let Some(at_ns) = self.publishers[index as usize].churn.as_ref().and_then(|churn| churn.peek_ns()) {
             timetable.plan(at_ns, Task::Churn(index));
         }
     }
 
-    /// A publisher's planned leave or return, which is due now; the next one is planned.
+    /// Returns a publisher's planned disconnect or reconnect, which is due now, and schedules the next one.
     pub fn take_churn(&mut self, index: u32, timetable: &mut Timetable) -> Option<Transition> {
         let publisher = &mut self.publishers[index as usize];
         let change = publisher.churn.as_mut()?.take(timetable.rules(publisher.book.group))?;
@@ -103,7 +104,8 @@ impl Publishing {
         Some(change)
     }
 
-    /// A session's subscription for replies was granted or not: its requesters may go on, or not.
+    /// A session's subscription for replies was granted or not: its requesters may send requests only if it was
+    /// granted.
     pub fn note_replies_granted(&mut self, session: SessionId, granted: bool, sessions: &mut Sessions) {
         for index in sessions[session].publishers.clone() {
             let publisher = &mut self.publishers[index as usize];
@@ -115,7 +117,7 @@ impl Publishing {
         }
     }
 
-    /// A session's connection ended: its open requests are orphans.
+    /// A session's connection ended: its open requests become orphans.
     pub fn orphan_requests(&mut self, session: SessionId, sessions: &Sessions) {
         for publisher in sessions[session].own_mut(&mut self.publishers) {
             if let Some(requester) = &mut publisher.requester {

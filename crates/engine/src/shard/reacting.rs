@@ -14,7 +14,7 @@ use super::totals::Totals;
 use crate::message_log::row::RowKind;
 
 impl Publishing {
-    /// A session received the first copy of a message: what it triggers is planned.
+    /// A session received the first copy of a message. Plans the reactions that the message triggers.
     #[inline]
     pub fn react_to(
         &mut self,
@@ -26,7 +26,7 @@ impl Publishing {
     ) {
         let Some(links) = self.reactions.links(session.0, header.publisher) else { return };
         let root_ns = header.chain_due_ns();
-        // The chain's lag so far: that of the messages before, and how late this one was read.
+        // The chain's lag so far: that of the messages before, plus the lateness in reading this one.
         let before_ns = header.root.map_or(0, |root| root.lag_ns);
         let lag_ns = before_ns.saturating_add(header.lag_ns).saturating_add(delivery.late_ns(header.due_ns));
         let twin = u32::from(!timetable.window.measures(root_ns));
@@ -61,7 +61,7 @@ impl Publishing {
         }
     }
 
-    /// Counts a reaction that never became due, and what follows it in its burst, as offered and not sent.
+    /// Counts a reaction that never became due, and the rest of its burst, as offered and not sent.
     fn give_up(&mut self, reaction: Planned, timetable: &Timetable, totals: &mut Totals) {
         let mut reaction = Some(reaction);
         while let Some(message) = reaction {
@@ -71,7 +71,7 @@ impl Publishing {
         }
     }
 
-    /// A reaction is due. The session that the caller flushes then, if it was handed over.
+    /// A reaction is due. Returns the session that the caller must flush, if the reaction was passed to the adapter.
     pub fn react<C: Clients>(&mut self, sending: &mut Sending<'_, C>, number: u32) -> Option<SessionId> {
         let mut reaction = self.reactions.take(number)?;
         let rules = sending.timetable.rules(self.publishers[reaction.publisher as usize].book.group);
@@ -100,7 +100,7 @@ impl Publishing {
         self.step(sending, reaction.publisher, &message)
     }
 
-    /// Sends the reactions that wait for a session, in order, until one must wait again.
+    /// Sends the waiting reactions of a session, in order, until one must wait again.
     pub(super) fn catch_up_reactions<C: Clients>(
         &mut self,
         sending: &mut Sending<'_, C>,
@@ -126,7 +126,7 @@ impl Publishing {
         }
     }
 
-    /// Ends the books: what was triggered and not handed over was not sent.
+    /// Completes the accounting of reactions: those triggered and not passed to the adapter count as not sent.
     pub fn settle_reactions(&mut self, timetable: &Timetable, totals: &mut Totals) {
         let (not_due, waiting) = self.reactions.take_all();
         for reaction in not_due {

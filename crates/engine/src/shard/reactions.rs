@@ -1,7 +1,7 @@
-//! The reactions of a shard that are not handed over.
+//! The reactions of a shard that were not yet passed to the adapter.
 //!
-//! A schedule is a cursor and never a queue; what follows from a receipt has to be kept until it is sent. What is kept is
-//! bounded, and a reaction for which there is no room is counted as offered and unsent.
+//! A schedule is a cursor and never a queue, but a reaction has to be stored until it is sent. The number of stored
+//! reactions is bounded; further ones are counted as offered and unsent.
 
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
@@ -12,33 +12,34 @@ use pubmark_protocol::header::Root;
 
 use super::wait::Wait;
 
-/// Reactions of one shard that are thought about or wait for their session, at most: 80 MB.
+/// Largest number of reactions of one shard that are in their thinking time or wait for their session: 80 MB.
 pub const KEPT_LIMIT: usize = 1 << 20;
 
-/// What a publisher's message triggers on a session.
+/// A reaction that a publisher's message triggers on a session.
 #[derive(Clone, Copy, Debug)]
 pub struct Link {
-    /// Index on this shard of the publisher for messages with a measured root; the next is its twin for the warm-up.
+    /// Index on this shard of the publisher for messages with a measured root. The next index is its twin for the
+    /// warm-up.
     pub publisher: u32,
-    /// Key of its draws.
+    /// Key of its random draws.
     pub key: u64,
     /// Length of its device's name.
     pub device_bytes: u8,
 }
 
-/// A reaction that was triggered and is not handed over.
+/// A reaction that was triggered and not yet passed to the adapter.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Planned {
     pub(super) publisher: u32,
-    /// Relative to the start of the window, ns.
+    /// Due time relative to the start of the window, ns.
     pub(super) due_ns: i64,
     pub(super) root: Root,
-    /// How much of its time since it was due is ours by now, at most, ns.
+    /// Upper bound of the generator's part in the time since it was due, so far, ns.
     pub(super) lag_ns: u64,
     pub(super) payload_bytes: u32,
     pub(super) size_raised: bool,
     pub(super) draw: BodyDraw,
-    /// Messages of its burst that follow it.
+    /// Number of messages of its burst after it.
     pub(super) left: u32,
     /// Length of its device's name.
     pub(super) device_bytes: u8,
@@ -49,22 +50,22 @@ const _: () = assert!(size_of::<(Planned, u64)>() <= 80, "see `KEPT_LIMIT`");
 /// The reactions that wait for a session.
 #[derive(Debug)]
 struct Waiting {
-    /// In the order in which they became due, each with `ours_ns` of that moment.
+    /// In the order in which they became due, each with the value of `ours_ns` at that moment.
     queue: VecDeque<(Planned, u64)>,
-    /// How much of the time since the first began to wait was the generator's, at most, ns.
+    /// Upper bound of the generator's part in the time since the first began to wait, ns.
     ours_ns: u64,
     wait: Wait,
 }
 
 impl Waiting {
-    /// Nothing waits before now.
+    /// An empty queue; a wait begins now at the earliest.
     fn new(now_ns: u64) -> Waiting {
         Waiting { queue: VecDeque::new(), ours_ns: 0, wait: Wait::new(now_ns) }
     }
 }
 
 impl Planned {
-    /// The message that follows it in its burst, if one does.
+    /// The next message of its burst; `None` if it is the last.
     pub(super) fn next(&self, rules: &Rules) -> Option<Planned> {
         let next = rules.next_reaction(self.draw, self.left, self.device_bytes)?;
         Some(Planned {
@@ -93,19 +94,19 @@ impl Planned {
 /// The reactions of a shard.
 #[derive(Debug, Default)]
 pub struct Reactions {
-    /// Which of the links, by session and number of the triggering publisher.
+    /// Range of the links, by session and number of the triggering publisher.
     triggers: HashMap<(u32, u32), Range<u32>>,
     links: Vec<Link>,
-    /// Not due yet, by number; `None` where a number is free.
+    /// Reactions not due yet, by number; `None` for a free number.
     planned: Vec<Option<Planned>>,
     free: Vec<u32>,
-    /// Due, by session, in the order in which they became so.
+    /// Due reactions, by session, in the order in which they became due.
     waiting: HashMap<u32, Waiting>,
     waiting_count: usize,
 }
 
 impl Reactions {
-    /// With these links, by session and number of the triggering publisher.
+    /// Reactions with these links, by session and number of the triggering publisher.
     pub fn new(by_trigger: HashMap<(u32, u32), Vec<Link>>) -> Reactions {
         let mut reactions = Reactions::default();
         for (trigger, links) in by_trigger {
@@ -116,12 +117,12 @@ impl Reactions {
         reactions
     }
 
-    /// How many are not due yet.
+    /// Number of reactions that are not due yet.
     pub fn thinking(&self) -> usize {
         self.planned.len() - self.free.len()
     }
 
-    /// What a message of this publisher triggers on a session.
+    /// The links that a message of this publisher triggers on a session.
     pub(super) fn links(&self, session: u32, publisher: u32) -> Option<Range<u32>> {
         self.triggers.get(&(session, publisher)).cloned()
     }
@@ -130,7 +131,8 @@ impl Reactions {
         self.links[index as usize]
     }
 
-    /// Keeps a reaction until it is due, under a number; `None` if there is no room. Of a burst the next message is kept.
+    /// Stores a reaction until it is due, and returns its number; `None` if the limit is reached. Of a burst, only the
+    /// next message is stored.
     pub(super) fn add(&mut self, reaction: Planned) -> Option<u32> {
         if self.thinking() + self.waiting_count >= KEPT_LIMIT {
             return None;
@@ -143,19 +145,19 @@ impl Reactions {
         Some(number)
     }
 
-    /// The reaction of a number, which is due.
+    /// Removes and returns the due reaction of a number.
     pub(super) fn take(&mut self, number: u32) -> Option<Planned> {
         let reaction = self.planned.get_mut(number as usize)?.take()?;
         self.free.push(number);
         Some(reaction)
     }
 
-    /// Do reactions wait for a session?
+    /// Are there reactions that wait for a session?
     pub(super) fn is_waited_for(&self, session: u32) -> bool {
         self.waiting.get(&session).is_some_and(|waiting| !waiting.queue.is_empty())
     }
 
-    /// Lets a reaction that is due wait for its session.
+    /// Lets a due reaction wait for its session.
     pub(super) fn wait(&mut self, session: u32, reaction: Planned, now_ns: u64) {
         let waiting = self.waiting.entry(session).or_insert_with(|| Waiting::new(now_ns));
         if waiting.queue.is_empty() {
@@ -165,13 +167,13 @@ impl Reactions {
         self.waiting_count += 1;
     }
 
-    /// Adds what of the wait for a session is the generator's: see [`Wait::ours_ns`].
+    /// Adds the generator's part in the wait for a session: see [`Wait::ours_ns`].
     pub(super) fn count_wait(&mut self, session: u32, free_since_ns: Option<u64>, now_ns: u64) {
         let Some(waiting) = self.waiting.get_mut(&session) else { return };
         waiting.ours_ns = waiting.ours_ns.saturating_add(waiting.wait.ours_ns(free_since_ns, now_ns));
     }
 
-    /// The first that waits for a session.
+    /// The first reaction that waits for a session.
     pub(super) fn first_waiting(&self, session: u32) -> Option<Planned> {
         let waiting = self.waiting.get(&session)?;
         let (reaction, before_ns) = waiting.queue.front()?;
@@ -179,13 +181,13 @@ impl Reactions {
         Some(Planned { lag_ns: reaction.lag_ns.saturating_add(ours_ns), ..*reaction })
     }
 
-    /// The first that waits for a session need wait no more.
+    /// Removes the first reaction that waits for a session.
     pub(super) fn end_wait(&mut self, session: u32) {
         self.waiting.get_mut(&session).and_then(|waiting| waiting.queue.pop_front());
         self.waiting_count -= 1;
     }
 
-    /// All that are left: those that were not due yet, and those that waited.
+    /// Removes and returns all remaining reactions: those not due yet, and those that waited.
     pub(super) fn take_all(&mut self) -> (Vec<Planned>, Vec<Planned>) {
         let all = std::mem::take(self);
         (

@@ -1,4 +1,4 @@
-//! The receiving side of a shard: which stream a delivery belongs to, whether it is a first copy, how late it is.
+//! The receiving side of a shard: determines the stream of a delivery, whether it is a first copy, and its latency.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -22,56 +22,57 @@ use crate::probes::{self, Met};
 use crate::shard_outcome::StreamRow;
 use crate::transform::Undoing;
 
-/// Who a message is for once: a subscriber, or the members of a shared group together.
+/// Receives each message once: a subscriber, or the members of a shared group together.
 #[derive(Clone, Debug)]
 pub struct Audience {
-    /// Its number in the books.
+    /// Its number in the message accounting.
     pub number: u32,
     /// Publishers whose topics its filters match.
     pub heard: Arc<[StreamSource]>,
-    /// Filters of its subscription.
+    /// Number of filters of its subscription.
     pub filters: u16,
-    /// Its group of subscribers.
+    /// Its subscriber group.
     pub group: u16,
-    /// It is a shared group. Its members' sockets are read in any order, and no order is promised to them (MQTT 5.0 §4.6).
+    /// It is a shared group. The sockets of its members are read in any order, and the order of its messages is not
+    /// guaranteed (MQTT 5.0 §4.6).
     pub shared: bool,
 }
 
 /// The audiences of a shard.
 pub struct Receiver {
-    /// Number in the books, by index on this shard.
+    /// Number in the message accounting, by index on this shard.
     numbers: Vec<u32>,
     /// Is it a shared group?
     shared: Vec<bool>,
     streams: Vec<Streams>,
-    /// Where the streams of each begin in the ledger; where the last ones end.
+    /// First stream of each audience in the ledger, followed by the end of the last audience's streams.
     begins: Vec<u32>,
     /// Audiences that the ledger regards as absent.
     absent: HashSet<u32>,
-    /// Books of all their streams.
+    /// Message accounting of all their streams.
     pub ledger: Ledger,
     /// Group of each publisher of the fleet.
     groups: Arc<[u16]>,
     /// The smallest payload that a device of each group sends, bytes.
     smallest: Arc<[u32]>,
-    /// Node of each publisher of the fleet, in a run on several.
+    /// Node of each publisher of the fleet, in a run on several nodes.
     nodes: Option<Arc<[u16]>>,
-    /// How far publishers of this process have come, and a copy of it by publisher, as far as it was looked at.
+    /// How far publishers of this process have sent, and a local copy by publisher as of the last read.
     announced: Arc<Announced>,
     known: Vec<u32>,
     run: u32,
-    /// Pairs that have met, in a run with probes.
+    /// Pairs that exchanged a probe, in a run with probes.
     met: Option<Met>,
     /// Probes that arrived.
     probes: u64,
-    /// What its audiences ask of messages, where some have a predicate.
+    /// The predicates of its audiences, if any.
     content: Option<Box<ContentFilter>>,
-    /// Undoes the steps of `transform`, where some group has some.
+    /// Reverses the steps of `transform`, if any group has steps.
     undoing: Option<Box<Undoing>>,
 }
 
 impl Receiver {
-    /// Books for audiences.
+    /// Empty message accounting for audiences.
     pub fn new(
         audiences: &[Audience],
         groups: Arc<[u16]>,
@@ -89,7 +90,7 @@ impl Receiver {
             begins.push(base);
         }
         let mut ledger = Ledger::new(base as usize);
-        // Copies that come for further filters are no promise: one for all of them is as right.
+        // The order of copies for further matching filters is not guaranteed: one copy for all of them is as correct.
         for (stream, filters) in streams.iter().flat_map(Streams::overlapping) {
             ledger.leave_gaps_out(stream + 1..stream + u32::from(filters));
         }
@@ -113,21 +114,21 @@ impl Receiver {
         }
     }
 
-    /// The same in a run on several nodes, with that of each publisher of the fleet.
+    /// Sets the node of each publisher of the fleet, in a run on several nodes.
     pub fn from_nodes(self, nodes: Option<Arc<[u16]>>) -> Receiver {
         Receiver { nodes, ..self }
     }
 
-    /// The same in a run with probes, which these groups of devices send.
+    /// Sets the device groups that send probes, in a run with probes.
     pub fn with_probes(self, groups: Option<Arc<[bool]>>) -> Receiver {
         let streams = self.ledger.streams();
         Receiver { met: groups.map(|groups| Met::new(groups, streams)), ..self }
     }
 
-    /// The same with predicates.
+    /// Sets the predicates.
     pub fn with_content(mut self, content: Option<ContentFilter>) -> Receiver {
         if let Some(content) = &content {
-            // What the system's filter keeps back leaves gaps, and only its sender knows which.
+            // What the system's filter removes leaves gaps, and only the sender knows which gaps those are.
             let filtered = (0..self.numbers.len()).filter(|audience| content.filtered_for(*audience).is_some());
             for audience in filtered.collect::<Vec<_>>() {
                 self.ledger.leave_gaps_out(self.begins[audience]..self.begins[audience + 1]);
@@ -136,22 +137,22 @@ impl Receiver {
         Receiver { content: content.map(Box::new), ..self }
     }
 
-    /// The same where groups have steps of `transform`.
+    /// Sets the reversal of `transform`, if groups have steps.
     pub fn with_transforms(self, undoing: Option<Undoing>) -> Receiver {
         Receiver { undoing: undoing.map(Box::new), ..self }
     }
 
-    /// Pairs of this shard's audiences that have met by a probe.
+    /// Number of pairs of this shard's audiences that exchanged a probe.
     pub fn met(&self) -> u64 {
         self.met.as_ref().map_or(0, Met::pairs)
     }
 
-    /// Probes that have arrived.
+    /// Number of probes that have arrived.
     pub fn probes(&self) -> u64 {
         self.probes
     }
 
-    /// Enters a delivery if it is a probe; false if it is none.
+    /// Counts a delivery if it is a probe; returns false if it is not.
     fn enter_probe(&mut self, subscriber: u32, delivery: &Delivery<'_>) -> bool {
         let Some(met) = &mut self.met else { return false };
         let header = delivery.read_header();
@@ -167,7 +168,7 @@ impl Receiver {
         true
     }
 
-    /// Does the system hold all that an audience subscribed to? What is sent while it does not is no loss.
+    /// Does the system hold all subscriptions of an audience? A message that is sent while it does not is not lost.
     pub fn note_presence(&mut self, audience: u32, is_present: bool) {
         let changed = if is_present { self.absent.remove(&audience) } else { self.absent.insert(audience) };
         if changed {
@@ -176,24 +177,24 @@ impl Receiver {
         }
     }
 
-    /// Notes the audiences that are absent when devices begin to send.
+    /// Records the audiences that are absent when devices begin to send.
     pub fn note_absent(&mut self, presence: &Presence) {
         for audience in 0..self.numbers.len() as u32 {
             self.note_presence(audience, presence.is_whole(audience));
         }
     }
 
-    /// Does anybody listen on this shard?
+    /// Does this shard have subscribers?
     pub fn has_subscribers(&self) -> bool {
         !self.numbers.is_empty()
     }
 
-    /// Group of a publisher of the fleet that a delivery was entered for.
+    /// Group of a publisher of the fleet from which a delivery was counted.
     pub fn group_of(&self, publisher: u32) -> u16 {
         self.groups[publisher as usize]
     }
 
-    /// What the ledger's streams are.
+    /// Publisher and audience of the ledger's streams.
     pub fn stream_rows(&self) -> Vec<StreamRow> {
         let rows = |(index, (subscriber, streams)): (usize, (&u32, &Streams))| {
             let subscriber = *subscriber;
@@ -205,12 +206,13 @@ impl Receiver {
         self.numbers.iter().zip(&self.streams).enumerate().flat_map(rows).collect()
     }
 
-    /// Has the publisher sent a message of this number? If it runs in another process, that is not known here, and checked when the
-    /// account is closed.
+    /// Has the publisher sent a message with this number? If it runs in another process, this is unknown here, and is
+    /// checked when the message accounting is completed.
     #[inline]
     fn may_have_sent(&mut self, publisher: u32, sequence: u32) -> bool {
         let Some(known) = self.known.get_mut(publisher as usize) else { return false };
-        // Where a sender is far ahead, its counter need not be read for each message: that line is the sender's.
+        // If the sender is far ahead, its counter is not read for each message, because the sender writes to that cache
+        // line.
         if sequence >= *known {
             *known = self.announced.next(publisher).unwrap_or(u32::MAX);
         }
@@ -228,7 +230,7 @@ impl Receiver {
         self.may_have_sent(header.publisher, header.sequence).then_some((header, stream, filters))
     }
 
-    /// Enters a delivery; its header if it was a first copy (of the measured window or the warm-up).
+    /// Counts a delivery. Returns its header if it was a first copy (of the measured window or the warm-up).
     pub fn enter(
         &mut self,
         subscriber: u32,
@@ -253,7 +255,7 @@ impl Receiver {
             return None;
         }
         let group = self.groups[header.publisher as usize];
-        // What arrives without its end has not arrived.
+        // A message that arrives truncated does not count as delivered.
         if delivery.payload.len() < self.smallest[usize::from(group)] as usize {
             figures.counters.truncated += 1;
             return None;
@@ -268,7 +270,8 @@ impl Receiver {
         }
         match self.ledger.enter(stream, header.sequence) {
             Arrival::Duplicate => {
-                // Further copies fill the books of further filters; what fits in none of them is a duplicate.
+                // Further copies are counted for further matching filters; a copy that no filter accounts for is a
+                // duplicate.
                 let overlap = (1..u32::from(filters))
                     .any(|level| self.ledger.enter(stream + level, header.sequence) != Arrival::Duplicate);
                 if measured {
@@ -321,7 +324,7 @@ impl Receiver {
         let due_ns = window.relative(header.due_ns);
         let at_ns = window.relative(delivery.at_ns);
         let latency_ns = at_ns - due_ns;
-        // What may be ours of it: before it was written, and after it had come.
+        // The generator's possible part in the latency: before the write, and after the arrival.
         let late_ns = delivery.late_ns(header.due_ns);
         let width_ns = header.lag_ns.saturating_add(late_ns);
         if window.is_plausible(header.due_ns, delivery.at_ns) {
@@ -363,7 +366,7 @@ impl Receiver {
             }
             None => figures.counters.without_write_start += 1,
         }
-        // Nothing is claimed where nothing is known: a client library that reads by itself tells neither.
+        // Nothing is recorded if nothing is known: a client library that reads by itself provides neither value.
         if let Some(absent_at_ns) = delivery.absent_at_ns() {
             let absent_at_ns = absent_at_ns.max(header.due_ns);
             figures.times.receive_lateness.record(delivery.at_ns as i64 - absent_at_ns as i64);
@@ -381,7 +384,7 @@ impl Receiver {
         }
     }
 
-    /// Notes a copy of a measured message, in a run with a message log.
+    /// Logs a copy of a measured message, in a run with a message log.
     fn note(&self, subscriber: u32, kind: RowKind, header: &Header, delivery: &Delivery<'_>, figures: &mut Figures) {
         let Some(log) = &mut figures.log else { return };
         log.note(Row {
@@ -399,7 +402,7 @@ impl Receiver {
     }
 }
 
-/// What the message log calls a first copy.
+/// The kind of a first copy in the message log.
 fn first_copy_kind(order: Arrival) -> RowKind {
     if order == Arrival::OutOfOrder { RowKind::DeliveredOutOfOrder } else { RowKind::Delivered }
 }
@@ -426,7 +429,7 @@ mod tests {
         Delivery { payload, header: None, retained: false, at_ns: 2_000, empty_at_ns: Some(1_500), kernel_ns: None }
     }
 
-    /// Enters messages of publisher 0 and gives the counters.
+    /// Counts messages of publisher 0 and returns the counters.
     fn counted(receiver: &mut Receiver, sequences: &[u32]) -> Counters {
         let mut figures = Figures::new(1, 0);
         for sequence in sequences {
@@ -440,7 +443,7 @@ mod tests {
 
     #[test]
     fn a_shared_group_is_judged_as_one_and_promised_no_order() {
-        // Two members, whichever got what: 3 came before 2, 1 came twice.
+        // Two members; it does not matter which of them received a message: 3 came before 2, 1 came twice.
         let counters = counted(&mut receiver(true), &[1, 3, 2, 1]);
         assert_eq!((counters.out_of_order, counters.duplicated), (0, 1));
         let counters = counted(&mut receiver(false), &[1, 3, 2, 1]);

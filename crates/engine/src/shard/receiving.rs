@@ -1,4 +1,4 @@
-//! What the subscribers of a shard receive: each delivery is entered in the books and in the shard's figures.
+//! The deliveries to the subscribers of a shard: each is entered in the message accounting and in the shard's figures.
 
 use pubmark_protocol::clients::SessionId;
 use pubmark_protocol::events::Delivery;
@@ -13,10 +13,10 @@ use super::totals::Totals;
 use crate::followed::Followed;
 use crate::shard_outcome::Counters;
 
-/// A first copy that takes longer from when it was due is overdue, ns.
+/// A first copy with a longer latency is overdue, ns.
 const OVERDUE_AFTER_NS: i64 = 2_000_000_000;
 
-/// Counters that a delivery may change, as they were before it.
+/// Values of the counters that a delivery may change, before the delivery.
 #[derive(Clone, Copy)]
 struct CopyCounts {
     duplicated: u64,
@@ -31,7 +31,7 @@ impl CopyCounts {
 
 /// The subscribers of a shard.
 pub struct Receiving {
-    /// Their books.
+    /// Their message accounting.
     pub receiver: Receiver,
     following: Option<Box<Following>>,
     /// First copies, warm-up included.
@@ -39,7 +39,7 @@ pub struct Receiving {
 }
 
 impl Receiving {
-    /// Nothing received; `follows` are messages whose deliveries are noted one by one.
+    /// Nothing received. `follows` selects the messages whose deliveries are recorded individually.
     pub fn new(
         receiver: Receiver,
         follows: Option<Sampling>,
@@ -49,7 +49,7 @@ impl Receiving {
         Receiving { receiver, following, delivered: 0 }
     }
 
-    /// Enters a message that a session received; its header if it was a first copy.
+    /// Counts a message that a session received. Returns its header if it was a first copy.
     #[inline]
     pub fn enter(
         &mut self,
@@ -68,7 +68,7 @@ impl Receiving {
         let before = CopyCounts::of(&totals.figures.counters);
         let probes = self.receiver.probes();
         let header = self.receiver.enter(subscriber, delivery, window, &mut totals.figures);
-        // Nobody takes time over a probe.
+        // No processing time applies to a probe.
         if self.receiver.probes() == probes {
             sessions.take_up(session, delivery.at_ns, &mut timetable.timers);
         }
@@ -84,7 +84,7 @@ impl Receiving {
         Some(header)
     }
 
-    /// Counts a delivery by its level, and its latency, in a run with faults.
+    /// Counts a delivery by its QoS level, and its latency, in a run with faults.
     #[allow(clippy::too_many_arguments)]
     fn note_level(
         &self,
@@ -112,7 +112,7 @@ impl Receiving {
         if duplicated + out_of_order + u64::from(overdue) == 0 {
             return;
         }
-        // A copy has no header here: its payload tells whose it is.
+        // For a duplicate there is no header yet; it is read from the payload to determine the publisher.
         let Some(header) = header.copied().or_else(|| delivery.read_header()) else { return };
         let received_at = asked.map_or(0, |qos| usize::from(qos.level()));
         let tally = log.tally(received_at.min(timetable.level(self.receiver.group_of(header.publisher))));
@@ -121,7 +121,7 @@ impl Receiving {
         tally.overdue += u64::from(overdue);
     }
 
-    /// The deliveries that were noted one by one.
+    /// Removes and returns the individually recorded deliveries.
     pub fn take_followed(&mut self) -> Followed {
         self.following.take().map(|following| following.into_followed()).unwrap_or_default()
     }

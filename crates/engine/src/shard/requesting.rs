@@ -1,7 +1,8 @@
-//! The requesters of a shard: which requests wait for their replies, which are given up, what a reply belongs to.
+//! The requesters of a shard: open requests, time-outs, and the matching of replies to requests.
 //!
-//! A request is opened when it is handed to the adapter and closed by its first reply, its time-out or the system's refusal. What
-//! is open is bounded by the group's `in_flight`; which requests were ever replied to is in a ledger, as deliveries are.
+//! A request is opened when it is passed to the adapter and closed by its first reply, its time-out or the system's
+//! refusal. The number of open requests is bounded by the group's `in_flight`. A ledger records which requests received
+//! a reply, in the same way as deliveries.
 
 use pubmark_metrics::ledger::Arrival;
 use pubmark_protocol::clients::SessionId;
@@ -20,9 +21,9 @@ use crate::requests::{RequesterBook, ShardRequests};
 /// A reply as it arrived.
 #[derive(Clone, Copy)]
 pub struct Reply<'a> {
-    /// At this session.
+    /// The session at which it arrived.
     pub session: SessionId,
-    /// The request that it names, if it is one of the session's.
+    /// The request that the reply names, if it belongs to the session.
     pub request: Option<Token>,
     /// The message.
     pub delivery: &'a Delivery<'a>,
@@ -35,7 +36,7 @@ impl ShardRequests {
 }
 
 impl Requests {
-    /// A publisher handed over a message: a request, if it is a requester.
+    /// A publisher passed a message to the adapter. If the publisher is a requester, this opens a request.
     #[inline]
     pub fn open(
         &mut self,
@@ -55,7 +56,7 @@ impl Requests {
         }
     }
 
-    /// A message will never be in the socket wholly: if it is a request, it waits no more.
+    /// A message will never be written to the socket completely. If it is a request, it is no longer open.
     pub fn abandoned(&mut self, publisher: &mut Publisher, sequence: u32, sessions: &mut Sessions) {
         let measured = publisher.is_measured(sequence);
         let Some(requester) = &mut publisher.requester else { return };
@@ -66,7 +67,8 @@ impl Requests {
         }
     }
 
-    /// The system refuses a message. False for a request that was replied to before that: then it was not refused after all.
+    /// The system refused a message. Returns false for a request that received a reply before: such a request does not
+    /// count as refused.
     pub fn refused(&mut self, publisher: &mut Publisher, sequence: u32, sessions: &mut Sessions) -> bool {
         let measured = publisher.is_measured(sequence);
         let Some(requester) = &mut publisher.requester else { return true };
@@ -78,13 +80,13 @@ impl Requests {
             return false;
         }
         if measured {
-            // It is counted as refused instead.
+            // The request is counted as refused instead.
             self.figures.book(requester).take_back(sequence);
         }
         true
     }
 
-    /// Gives up requests of a publisher whose time is over.
+    /// Closes the requests of a publisher whose time-out is over.
     pub fn expire(
         &mut self,
         index: u32,
@@ -118,7 +120,7 @@ impl Requests {
         self.note_closed(publisher, expired, sessions);
     }
 
-    /// This many requests no longer wait for a reply, so that others may be sent.
+    /// This many requests are no longer open, so that others may be sent.
     fn note_closed(&mut self, publisher: &mut Publisher, count: u64, sessions: &mut Sessions) {
         self.open -= count;
         if count > 0 && (publisher.backlog > 0 || publisher.blocked) {
@@ -199,7 +201,8 @@ impl Requests {
     fn enter_times(&mut self, group: u16, header: &Header, open: &OpenRequest, delivery: &Delivery<'_>) {
         let since = |from_ns: u64| delivery.at_ns as i64 - from_ns as i64;
         let round_trip_ns = since(header.due_ns);
-        // The header's lag is that of request and reply; parts of the round trip are no wider than the whole.
+        // The header's lag is that of request and reply. The parts of the round trip have no wider intervals than the
+        // whole.
         let width_ns = header.lag_ns.saturating_add(delivery.late_ns(header.due_ns));
         self.figures.enter_round_trip(group, round_trip_ns, width_ns);
         let times = &mut self.figures.times;
@@ -213,13 +216,13 @@ impl Requests {
             }
             _ => times.travel.record_clipped(),
         }
-        // Nothing is claimed where nothing is known, as in `super::receiver`.
+        // Nothing is recorded if nothing is known, as in `super::receiver`.
         if let Some(absent_at_ns) = delivery.absent_at_ns() {
             times.receive_lateness.record(since(absent_at_ns.max(header.due_ns)));
         }
     }
 
-    /// Ends the requesters' books: what is open now was not replied to.
+    /// Completes the accounting of requesters: requests that are open now received no reply.
     pub fn settle_requesters(&mut self, publishers: &mut [Publisher]) {
         for requester in publishers.iter_mut().filter_map(|publisher| publisher.requester.as_mut()) {
             let measured = requester.open.values().filter(|open| open.measured).count() as u64;

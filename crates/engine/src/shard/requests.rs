@@ -3,30 +3,30 @@
 use super::jobs::Jobs;
 use crate::requests::ShardRequests;
 
-/// Requests that wait for their replies, and requests that responders of the shard work on.
+/// Open requests, and requests that responders of the shard work on.
 pub struct Requests {
-    /// Books and times.
+    /// Message accounting and times.
     pub figures: ShardRequests,
     pub(super) jobs: Jobs,
     pub(super) seed: u64,
     pub(super) run: u32,
-    /// Requests that wait for their replies, and replies handed over and not written.
+    /// Open requests, and replies passed to the adapter and not written.
     pub(super) open: u64,
     pub(super) replies_handed: u64,
 }
 
 impl Requests {
-    /// Nothing was requested; with the seed of draws of processing times, and the number of the run.
+    /// No requests yet. `seed` is that of the random processing times, `run` the number of the run.
     pub fn new(figures: ShardRequests, seed: u64, run: u32) -> Requests {
         Requests { figures, jobs: Jobs::default(), seed, run, open: 0, replies_handed: 0 }
     }
 
-    /// Has the shard requesters?
+    /// Does the shard have requesters?
     pub fn has_requesters(&self) -> bool {
         !self.figures.books.is_empty()
     }
 
-    /// Requests and replies that are not settled.
+    /// Number of requests and replies that are not settled.
     pub fn in_flight(&self) -> u64 {
         self.open + self.replies_handed + self.jobs.count()
     }

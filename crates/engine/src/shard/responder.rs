@@ -1,4 +1,4 @@
-//! What a session has besides, if it replies to requests.
+//! Additional state of a session that replies to requests.
 
 use std::collections::VecDeque;
 
@@ -10,21 +10,21 @@ use pubmark_model::requests::Responds;
 pub struct Responder {
     pub(super) rules: Responds,
     pub(super) qos: Qos,
-    /// Requests worked on.
+    /// Number of requests being worked on.
     pub(super) busy: u16,
-    /// Requests that wait for that, in the order of their arrival.
+    /// Requests that wait for a free position, in the order of their arrival.
     pub(super) waiting: VecDeque<u32>,
-    /// Worked on, but the system accepts no reply now.
+    /// Requests that were worked on, but whose replies the system does not accept yet.
     pub(super) ready: VecDeque<u32>,
 }
 
 impl Responder {
-    /// A responder that received no request; its replies go out at the level of its subscriptions.
+    /// A responder without requests. Its replies are sent at the QoS of its subscriptions.
     pub fn new(rules: Responds, qos: Qos) -> Responder {
         Responder { rules, qos, busy: 0, waiting: VecDeque::new(), ready: VecDeque::new() }
     }
 
-    /// Payload of its replies.
+    /// Payload size of its replies, bytes.
     pub fn reply_bytes(&self) -> u32 {
         self.rules.reply_bytes
     }

@@ -1,7 +1,8 @@
-//! The responders of a shard: requests that wait for one, are worked on, and are replied to.
+//! The responders of a shard: requests wait for a responder, are worked on, and are replied to.
 //!
-//! Working is a time in the shard's timers, never a sleep. A responder's clock is its own plan: what waited begins when what was
-//! before it should have ended, so that our lag is not added up but shown, as the *responder lag* of each reply.
+//! Working is a time in the shard's timers, never a sleep. A responder follows its planned times: a waiting request
+//! begins when the work on the one before it should have ended. The generator's lag therefore does not add up, but is
+//! reported as the *responder lag* of each reply.
 
 use pubmark_protocol::clients::{Clients, SendOutcome, SessionId};
 use pubmark_protocol::events::Token;
@@ -14,14 +15,14 @@ use super::requests::Requests;
 use super::sessions::Sessions;
 use super::timers::{Task, Timers};
 
-/// Set in the number of a reply to a request of the measured window.
+/// This bit is set in the number of a reply to a request of the measured window.
 const MEASURED: u32 = 1 << 31;
 
-/// What became of a reply that was to be sent.
+/// Result of an attempt to send a reply.
 enum Step {
-    /// It is out of our hands, or never will be.
+    /// It was passed to the adapter, or never will be.
     Settled,
-    /// The system accepts none now.
+    /// The system accepts no reply now.
     Waits,
 }
 
@@ -57,13 +58,14 @@ impl Requests {
         }
     }
 
-    /// The first copy of a measured request arrived at a responder, and the system lost the part that says where its reply goes.
+    /// The first copy of a measured request arrived at a responder without its reply topic, which the system lost.
     pub fn enter_mute_request(&mut self) {
         self.figures.responses.received += 1;
         self.figures.responses.without_address += 1;
     }
 
-    /// A responder takes up a request at this time, by so much later than it could have been at most, as what was before it ended late.
+    /// A responder starts on a request at this time. `late_ns` is the upper bound of how much later than possible it
+    /// starts, because the work before ended late.
     fn begin_job(&mut self, index: u32, (at_ns, late_ns): (u64, u64), sessions: &Sessions, timers: &mut Timers) {
         let job = &mut self.jobs.all[index as usize];
         let Some(responder) = &sessions[job.session].responder else { return };
@@ -75,7 +77,8 @@ impl Requests {
         timers.add(job.reply_due_ns, Task::Reply(index));
     }
 
-    /// A request was worked on: its reply is due. The session that the caller flushes then, if it was handed over.
+    /// The work on a request has ended: its reply is due. Returns the session that the caller must flush, if the reply
+    /// was passed to the adapter.
     pub fn reply_due<C: Clients>(
         &mut self,
         clients: &mut C,
@@ -103,8 +106,8 @@ impl Requests {
         Some(SessionId(session))
     }
 
-    /// Goes on with replies that the system did not accept, surely until `free_since_ns` if that is known; the caller flushes the
-    /// session.
+    /// Continues with replies that the system did not accept. The back-pressure certainly lasted until `free_since_ns`,
+    /// if that is known. The caller flushes the session.
     pub fn send_ready<C: Clients>(
         &mut self,
         clients: &mut C,
@@ -124,12 +127,14 @@ impl Requests {
             if let Some(responder) = &mut sessions[session].responder {
                 responder.ready.pop_front();
             }
-            // It was worked on until now, because the system accepted no reply: what follows begins now.
+            // The request counts as worked on until now, because the system did not accept its reply: the next one
+            // begins now.
             self.end_job(index, (now_ns, lag_ns), sessions, timers);
         }
     }
 
-    /// Hands a reply over at `now_ns`, if the system takes it; `lag_ns` of its wait was the generator's.
+    /// Passes a reply to the adapter at `now_ns`, if the system accepts it. `lag_ns` is the generator's part of its
+    /// wait.
     fn send_reply<C: Clients>(
         &mut self,
         clients: &mut C,
@@ -168,7 +173,7 @@ impl Requests {
         }
     }
 
-    /// A responder is done with a request, and takes up the next one.
+    /// A responder has finished a request, and starts on the next one.
     fn end_job(&mut self, index: u32, (at_ns, lag_ns): (u64, u64), sessions: &mut Sessions, timers: &mut Timers) {
         let Job { session, late_ns, .. } = self.jobs.all[index as usize];
         let ended = (at_ns, late_ns.saturating_add(lag_ns));
@@ -180,7 +185,7 @@ impl Requests {
         }
     }
 
-    /// A reply is in the socket wholly.
+    /// A reply was written to the socket completely.
     pub fn reply_written(&mut self, reply: Token) {
         self.replies_handed = self.replies_handed.saturating_sub(1);
         self.figures.responses.answered += is_measured(reply);
@@ -197,7 +202,7 @@ impl Requests {
         self.figures.responses.refused_later += is_measured(reply);
     }
 
-    /// Ends the responders' books: what a responder still has was not replied to.
+    /// Completes the accounting of responders: requests that a responder still has received no reply.
     pub fn settle_responders(&mut self) {
         self.figures.responses.unsent += self.jobs.count_measured();
     }

@@ -1,5 +1,6 @@
-//! From due to handed over. A due time is met whatever the system does; a message that the system does not accept yet waits as
-//! the way between two cursors of one schedule, never in a queue.
+//! Sends messages, from the due time until they are passed to the adapter. Every due time is processed whatever the
+//! system does. Messages that the system does not accept yet are represented by the distance between two cursors of one
+//! schedule, never by a queue.
 
 use pubmark_model::schedule::Due;
 use pubmark_protocol::clients::{Clients, Outgoing, SendOutcome, SessionId};
@@ -17,27 +18,28 @@ use crate::content::matches::Noted;
 use crate::message_log::row::{Row, RowKind};
 use crate::transform;
 
-/// Bytes that a flooding publisher hands over between two writes.
+/// Bytes that a flooding publisher passes to the adapter between two writes.
 const FLOOD_BYTES: usize = 64 * 1024;
 
-/// What sending needs besides the publishers: their adapter, and the other parts of the shard. Nothing is flushed here.
+/// What sending needs in addition to the publishers: the adapter, and the other parts of the shard. No session is
+/// flushed here.
 pub struct Sending<'a, C> {
-    /// Takes the messages.
+    /// The adapter, which accepts the messages.
     pub clients: &'a mut C,
-    /// Those that carry the publishers.
+    /// The sessions that carry the messages.
     pub sessions: &'a mut Sessions,
     /// For publishers whose messages are requests.
     pub requests: &'a mut Requests,
     /// The schedule's window.
     pub timetable: &'a mut Timetable,
-    /// Where lags and offers are entered.
+    /// Where scheduler lags and offered messages are counted.
     pub totals: &'a mut Totals,
-    /// When the scheduler reached what is sent now, ns of `CLOCK_MONOTONIC`.
+    /// When the scheduler reached the message that is sent now, ns of `CLOCK_MONOTONIC`.
     pub now_ns: u64,
 }
 
 impl<C: Clients> Sending<'_, C> {
-    /// Of a session that waited and can send now: a time up to which the system surely kept it from sending.
+    /// For a session that waited and can send now: the time up to which the system certainly kept it from sending.
     pub fn take_free_since_ns(&mut self, session: u32) -> Option<u64> {
         let by_clients = self.clients.take_free_since_ns(SessionId(session));
         self.sessions[session].free_since_ns.take().or(by_clients)
@@ -50,15 +52,16 @@ pub(super) struct Message {
     pub(super) due: Due,
     /// The root of its chain, if it is a reaction.
     pub(super) root: Option<Root>,
-    /// Its *ready* stamp, ns of `CLOCK_MONOTONIC`: when the scheduler reached it; its due time if it waited for its session.
+    /// Its *ready* timestamp, ns of `CLOCK_MONOTONIC`: when the scheduler reached it, or its due time if it waited for
+    /// its session.
     pub(super) ready_ns: u64,
-    /// How much of the time since it was due is ours, at most, ns.
+    /// Upper bound of the generator's part in the time since it was due, ns.
     pub(super) lag_ns: u64,
 }
 
-/// What became of a message that was to be sent.
+/// Result of an attempt to send a message.
 pub(super) enum Step {
-    /// Handed over.
+    /// Passed to the adapter.
     Handed,
     /// Skipped or refused.
     Settled,
@@ -67,8 +70,8 @@ pub(super) enum Step {
 }
 
 impl Publishing {
-    /// Meets a due time: it is offered, and sent if nothing of this publisher waits before it. The session that the caller flushes
-    /// then, if it was handed over.
+    /// Processes a due time: the message is offered, and sent if no earlier message of this publisher waits. Returns
+    /// the session that the caller must flush, if the message was passed to the adapter.
     pub fn send_due<C: Clients>(&mut self, sending: &mut Sending<'_, C>, index: u32) -> Option<SessionId> {
         let publisher = &mut self.publishers[index as usize];
         let window = &sending.timetable.window;
@@ -103,7 +106,7 @@ impl Publishing {
         self.backlog += 1;
     }
 
-    /// Counts a message as offered, with our lag.
+    /// Counts a message as offered, with the generator's lag.
     pub(super) fn offer(
         &mut self,
         index: u32,
@@ -121,7 +124,7 @@ impl Publishing {
         }
     }
 
-    /// Counts a reaction as offered that never became ready.
+    /// Counts a reaction that never became ready as offered.
     pub(super) fn count_offer(&mut self, index: u32, due: &Due, root_ns: u64, timetable: &Timetable) {
         if is_measured(due, Some(root_ns), timetable) {
             self.enter_offer(index, due);
@@ -136,7 +139,7 @@ impl Publishing {
         book.sizes_raised += u64::from(due.size_raised);
     }
 
-    /// Settles one message, or says that it must wait.
+    /// Settles one message, or returns that it must wait.
     pub(super) fn step<C: Clients>(&mut self, sending: &mut Sending<'_, C>, index: u32, message: &Message) -> Step {
         let Message { due, root, ready_ns, lag_ns } = *message;
         let Sending { clients, sessions, requests, timetable, totals, now_ns } = sending;
@@ -211,7 +214,7 @@ impl Publishing {
         }
     }
 
-    /// Goes on with the messages that waited for a session; the caller flushes it.
+    /// Continues with the messages that waited for a session; the caller flushes it.
     pub fn catch_up_session<C: Clients>(
         &mut self,
         sending: &mut Sending<'_, C>,
@@ -224,8 +227,8 @@ impl Publishing {
         self.catch_up_reactions(sending, session, free_since_ns);
     }
 
-    /// Sends what waits, in order, until it must wait again. A waiting message was ready when it was due: our lag then is in
-    /// the scheduler lag, and what came after is the system's.
+    /// Sends the waiting messages, in order, until one must wait again. A waiting message was ready when it was due:
+    /// the scheduler lag includes the generator's lag at that time, and the wait after it is caused by the system.
     fn catch_up<C: Clients>(&mut self, sending: &mut Sending<'_, C>, index: u32, free_since_ns: Option<u64>) {
         while self.publishers[index as usize].backlog > 0 {
             let publisher = &mut self.publishers[index as usize];
@@ -250,7 +253,7 @@ impl Publishing {
         }
     }
 
-    /// Is there a publisher that could send right now without being due?
+    /// Is there a flooding publisher that could send now?
     pub fn wants_to_flood(&self, sessions: &Sessions, timetable: &Timetable) -> bool {
         !timetable.closed
             && timetable.window.is_set()
@@ -262,13 +265,13 @@ impl Publishing {
         !publisher.blocked && sessions[publisher.session].state == State::Online
     }
 
-    /// Publishers that flood.
+    /// Number of publishers that flood.
     pub fn flooding(&self) -> usize {
         self.flooding.len()
     }
 
-    /// A write of the publisher at this position among those that flood, if it can. Due = ready = now. The session that the caller
-    /// flushes then, and the bytes handed over.
+    /// Sends one write of the publisher at this position among those that flood, if it can send. Due = ready = now.
+    /// Returns the session that the caller must flush, and the bytes passed to the adapter.
     pub fn flood_one<C: Clients>(
         &mut self,
         sending: &mut Sending<'_, C>,
@@ -296,7 +299,8 @@ impl Publishing {
                     self.offer(index, &due, None, now_ns, sending.timetable, sending.totals);
                 }
                 Step::Waits => {
-                    // Not offered: a flood has no schedule to keep. `can_flood` is false until the adapter says writable.
+                    // Not offered: a flood has no schedule that it could miss. `can_flood` is false until the adapter
+                    // reports writable.
                     let publisher = &mut self.publishers[index as usize];
                     publisher.schedule = before;
                     publisher.blocked = true;
@@ -309,7 +313,7 @@ impl Publishing {
     }
 }
 
-/// A message that its session took over, as a row of the message log.
+/// A message that its session accepted, as a row of the message log.
 fn handed(publisher: u32, sequence: u32, (due_ns, ready_ns): (u64, u64), payload_bytes: u32) -> Row {
     Row {
         kind: RowKind::Handed,
@@ -325,7 +329,7 @@ fn handed(publisher: u32, sequence: u32, (due_ns, ready_ns): (u64, u64), payload
     }
 }
 
-/// Does a message belong to the measured window? A reaction belongs to that of its root.
+/// Does a message belong to the measured window? A reaction belongs to the window of its root.
 fn is_measured(due: &Due, root_ns: Option<u64>, timetable: &Timetable) -> bool {
     root_ns.map_or(due.due_ns >= 0, |root_ns| timetable.window.measures(root_ns))
 }

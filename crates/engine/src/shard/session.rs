@@ -1,4 +1,4 @@
-//! One session on its shard: is it up, should it be, when is it tried again.
+//! One session on its shard: whether it is connected, whether it should be, and when it reconnects.
 
 use std::ops::Range;
 
@@ -9,16 +9,16 @@ use super::publisher::{PendingQueue, Publisher};
 use super::responder::Responder;
 use super::work::Work;
 
-/// Where a session stands.
+/// Connection state of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// No connection, and none wanted now.
+    /// Not connected, and not planned to be connected now.
     Offline,
-    /// An attempt is under way since this time.
+    /// An attempt has been in progress since this time.
     Connecting(u64),
-    /// Up.
+    /// Connected.
     Online,
-    /// The last attempt failed or the connection was lost; it will be tried again.
+    /// The last attempt failed or the connection was lost; a reconnect is scheduled.
     Waiting,
 }
 
@@ -27,7 +27,7 @@ pub enum State {
 pub struct Filter {
     /// The system has responded to it on this connection.
     pub settled: bool,
-    /// Its newest response granted it.
+    /// The system's newest response granted it.
     pub granted: bool,
     /// The system holds it, whether the session is connected or not.
     pub held: bool,
@@ -36,46 +36,48 @@ pub struct Filter {
 /// A session.
 #[derive(Debug)]
 pub struct Session {
-    /// Where it stands.
+    /// Its connection state.
     pub state: State,
-    /// Should it be up?
+    /// Should it be connected?
     pub wanted: bool,
-    /// Lost without our asking, and not up again since.
+    /// The connection was lost without a request by pubmark, and not re-established since.
     pub lost: bool,
-    /// It leaves as soon as the exchanges under way are done, and at this time whatever is under way, ns of `CLOCK_MONOTONIC`.
+    /// It disconnects as soon as its pending exchanges are complete, and at this time in any case, ns of
+    /// `CLOCK_MONOTONIC`.
     pub leaving: Option<u64>,
-    /// It was up before.
+    /// It was connected before.
     pub was_up: bool,
-    /// Failures since it was last up.
+    /// Failed attempts since it was last connected.
     pub failures: u32,
     /// Its publishers on this shard.
     pub publishers: Range<u32>,
     /// Its subscriber on this shard.
     pub subscriber: Option<u32>,
-    /// Level that its subscriptions ask for.
+    /// QoS that its subscriptions request.
     pub asked: Option<Qos>,
     /// Filters that it subscribes to.
     pub filters: Box<[Filter]>,
     /// It is connected, and the system has responded to all its filters.
     pub subscribed: bool,
-    /// Keeps its state on the server.
+    /// The server stores its state.
     pub persistent: bool,
-    /// It left a will, which the server publishes if it goes without a goodbye.
+    /// It has a will, which the server publishes if the connection ends without a graceful disconnect.
     pub has_will: bool,
-    /// It can send again, as a reply ended a wait: when the system still kept it from that, ns of `CLOCK_MONOTONIC`.
+    /// It can send again, because a reply ended a wait. The time up to which the system still kept it from sending, ns
+    /// of `CLOCK_MONOTONIC`.
     pub free_since_ns: Option<u64>,
-    /// Handed over and not yet written.
+    /// Messages passed to the adapter and not yet written.
     pub pending: PendingQueue,
-    /// When TLS was agreed on, of an attempt that was not accepted yet, ns of `CLOCK_MONOTONIC`.
+    /// End of the TLS handshake of an attempt that was not accepted yet, ns of `CLOCK_MONOTONIC`.
     pub secured_ns: Option<u64>,
-    /// It replies to requests.
+    /// Its state as a responder, if it replies to requests.
     pub responder: Option<Box<Responder>>,
-    /// What its subscriber does with each message.
+    /// The work of its subscriber on each message.
     pub work: Work,
 }
 
 impl Session {
-    /// A session that was never up.
+    /// A session that was never connected.
     pub fn new(publishers: Range<u32>, subscriber: Option<u32>, config: &SessionConfig) -> Session {
         Session {
             state: State::Offline,
@@ -99,7 +101,7 @@ impl Session {
         }
     }
 
-    /// Its publishers, of those of its shard.
+    /// Its publishers, out of those of its shard.
     #[inline]
     pub fn own<'a>(&self, publishers: &'a [Publisher]) -> &'a [Publisher] {
         &publishers[self.publishers.start as usize..self.publishers.end as usize]

@@ -1,7 +1,7 @@
-//! The sessions of a shard: which are up, which should be, and which can go on.
+//! The sessions of a shard: which are connected, which should be, and which can continue to send.
 //!
-//! `connecting` is how they come up and are tried again, `leaving` how they go as planned, `subscribing` what the system holds for
-//! them, `working` when their subscribers take up what arrives.
+//! `connecting` handles connects and reconnects, `leaving` planned disconnects, `subscribing` what the system holds for
+//! the sessions, `working` when their subscribers start on arrived messages.
 
 use std::ops::{Index, IndexMut};
 
@@ -22,20 +22,21 @@ use crate::ramp::Ramp;
 /// The sessions of a shard, by their index on it.
 pub struct Sessions {
     pub(super) all: Vec<Session>,
-    /// Those that can take messages again, or came up with messages waiting.
+    /// Sessions that can accept messages again, or that connected while messages waited.
     pub writable: Vec<u32>,
     /// When the system held the filters of the shard's audiences.
     pub presence: Presence,
-    /// How they came up before the schedule began.
+    /// Their ramp-up before the schedule began.
     pub ramp: Ramp,
-    /// Faults, in a run that has some.
+    /// Log of faults, in a run with faults.
     pub faults: Option<Box<FaultLog>>,
-    /// The shard is ending them: what ends now was not lost.
+    /// The shard is ending its sessions: a connection that ends now was not lost.
     pub finishing: bool,
     pub(super) connects_per_s: f64,
     pub(super) backoff: Stream,
     pub(super) backoffs_drawn: u64,
-    /// How many are up, are subscribed, failed at their newest attempt, and have a subscriber at work on a message.
+    /// Number of sessions that are connected, are subscribed, failed at their newest attempt, and have a subscriber at
+    /// work on a message.
     pub(super) online: u64,
     pub(super) subscribed: u64,
     pub(super) failing: u64,
@@ -43,7 +44,7 @@ pub struct Sessions {
 }
 
 impl Sessions {
-    /// Sessions that were never up, and what an adapter needs to know of them.
+    /// Sessions that were never connected, and their configuration for the adapter.
     pub fn new(
         setups: Vec<SessionSetup>,
         timetable: &Timetable,
@@ -80,22 +81,23 @@ impl Sessions {
         (sessions, configs)
     }
 
-    /// All of them.
+    /// All sessions.
     pub fn all(&self) -> &[Session] {
         &self.all
     }
 
-    /// How many there are.
+    /// Number of sessions.
     pub fn count(&self) -> u32 {
         self.all.len() as u32
     }
 
-    /// Index on the shard of the publisher that a token of a session names, if it is one of the shard's.
+    /// Index on the shard of the publisher that a token of a session names, if it belongs to the shard.
     pub fn publisher_of(&self, session: SessionId, token: Token) -> u32 {
         self[session].publishers.start + u32::from(token.publication)
     }
 
-    /// The oldest message of a session that was handed over and not written, if the token names it.
+    /// Removes and returns the oldest message of a session that was passed to the adapter and not written, if the token
+    /// names it.
     #[inline]
     pub fn take_pending(&mut self, session: SessionId, token: Token) -> Option<Pending> {
         let pending = &mut self[session].pending;
@@ -104,21 +106,21 @@ impl Sessions {
         Some(front)
     }
 
-    /// Has the session messages that wait, are not written, or not acknowledged?
+    /// Does the session have messages that wait, are not written, or are not acknowledged?
     pub fn is_busy(&self, index: u32, publishers: &[Publisher]) -> bool {
         let session = &self[index];
         let is_open = |publisher: &Publisher| publisher.backlog > 0 || publisher.unacknowledged > 0;
         !session.pending.is_empty() || session.own(publishers).iter().any(is_open)
     }
 
-    /// A message is settled: a session that waited for it can leave.
+    /// A message is settled: a session that waited for it can disconnect.
     pub fn note_settled(&mut self, session: SessionId, publishers: &[Publisher]) {
         if self[session].leaving.is_some() && !self.is_busy(session.0, publishers) {
             self.writable.push(session.0);
         }
     }
 
-    /// A session can take messages again.
+    /// A session can accept messages again.
     pub fn unblock(&mut self, session: SessionId, publishers: &mut [Publisher]) {
         for publisher in self[session].own_mut(publishers) {
             publisher.blocked = false;
@@ -126,14 +128,14 @@ impl Sessions {
         self.writable.push(session.0);
     }
 
-    /// Notes what became of a session, in a run with faults.
+    /// Records an event of a session, in a run with faults.
     pub fn note_fault(&mut self, now_ns: u64, session: u32, what: What) {
         if let Some(log) = self.faults.as_mut().filter(|_| !self.finishing) {
             log.note(session, what, now_ns);
         }
     }
 
-    /// Plans the faults of the run; each begins on every shard, whoever breaks what.
+    /// Schedules the faults of the run. Each fault begins on every shard, whichever process injects it.
     pub fn plan_faults(&self, timetable: &mut Timetable) {
         let Some(log) = &self.faults else { return };
         let relative = |ns: u64| i64::try_from(ns).unwrap_or(i64::MAX);
@@ -153,13 +155,13 @@ impl Sessions {
         }
     }
 
-    /// The segment between faults that is now, in a run with faults.
+    /// The present segment between faults, in a run with faults.
     #[inline]
     pub fn segment(&self) -> Option<u16> {
         self.faults.as_ref().map(|log| log.segment())
     }
 
-    /// Counts a message that its device could not send, at its level, in a run with faults.
+    /// Counts a message that its device could not send, at its QoS level, in a run with faults.
     pub fn note_skipped(&mut self, level: usize) {
         if let Some(log) = &mut self.faults {
             log.tally(level).skipped_disconnected += 1;

@@ -1,4 +1,4 @@
-//! What becomes of messages that were handed over, and of those that never were.
+//! Settles messages that were passed to the adapter, and those that never were.
 
 use pubmark_model::schedule::Due;
 use pubmark_protocol::clients::SessionId;
@@ -14,17 +14,17 @@ use super::totals::Totals;
 use super::window::Window;
 use crate::message_log::row::RowKind;
 
-/// When a message went to its socket, ns of `CLOCK_MONOTONIC`.
+/// When a message was written to its socket, ns of `CLOCK_MONOTONIC`.
 #[derive(Clone, Copy)]
 pub struct Written {
-    /// The write of its first byte began.
+    /// Start of the write of its first byte.
     pub start_ns: u64,
-    /// Its last byte was accepted.
+    /// When its last byte was accepted.
     pub end_ns: u64,
 }
 
 impl Publishing {
-    /// A message is in the socket wholly.
+    /// A message was written to the socket completely.
     #[inline]
     pub fn written(
         &mut self,
@@ -60,7 +60,7 @@ impl Publishing {
         sessions.note_settled(session, &self.publishers);
     }
 
-    /// A message was accepted and goes nowhere, as nobody at the other end asked for it.
+    /// The adapter accepted a message but does not send it, because no remote reader has subscribed to it.
     pub fn withheld(session: SessionId, token: Token, sessions: &Sessions, totals: &mut Totals) {
         let front = sessions[session].pending.front();
         let measured = front.is_some_and(|front| front.sequence == token.sequence && front.measured);
@@ -92,13 +92,13 @@ impl Publishing {
             self.excused += u64::from(publisher.fan_out);
             totals.count_cause(format!("message refused: {reason}"));
         }
-        // One that no acknowledgement is waited for left when it was written, and can be refused all the same.
+        // A message without acknowledgement was no longer in flight after it was written, but can still be refused.
         self.in_flight = self.in_flight.saturating_sub(u64::from(publisher.acknowledged));
         sessions.note_settled(session, &self.publishers);
     }
 
-    /// Can the system refuse this message of a session? A peer may name what it likes: only what is written wholly, and was not
-    /// refused before, can be.
+    /// Can the system refuse this message of a session? A peer may name any message, so only a message that was written
+    /// completely and was not refused before can be refused.
     fn may_be_refused(&self, session: SessionId, index: u32, sequence: u32, sessions: &Sessions) -> bool {
         let session = &sessions[session];
         let Some(publisher) = self.publishers.get(index as usize).filter(|_| session.publishers.contains(&index))
@@ -113,7 +113,7 @@ impl Publishing {
             && !session.pending.iter().any(waits)
     }
 
-    /// A message's connection ended before it was written.
+    /// A message's connection ended before the message was written.
     pub fn abandoned(&mut self, session: SessionId, token: Token, sessions: &mut Sessions, requests: &mut Requests) {
         let Some(pending) = sessions.take_pending(session, token) else { return };
         self.in_flight = self.in_flight.saturating_sub(1);
@@ -126,7 +126,7 @@ impl Publishing {
         requests.abandoned(publisher, token.sequence, sessions);
     }
 
-    /// A message's acknowledgement can no longer come.
+    /// A message's acknowledgement can no longer arrive.
     pub fn unacknowledged(&mut self, session: SessionId, token: Token, sessions: &Sessions) {
         let index = sessions.publisher_of(session, token);
         let Some(publisher) = self.publishers.get_mut(index as usize) else { return };
@@ -138,7 +138,7 @@ impl Publishing {
         self.in_flight = self.in_flight.saturating_sub(1);
     }
 
-    /// Ends the books: what still waits was not sent.
+    /// Completes the publishers' side of the accounting: messages that still wait were not sent.
     pub fn settle(&mut self, timetable: &Timetable, totals: &mut Totals, now_ns: u64) {
         if timetable.closed {
             self.offer_the_rest(timetable, totals, now_ns);
@@ -154,8 +154,8 @@ impl Publishing {
         }
     }
 
-    /// Offers what was due before publishing ended and was never got to, as this thread stood still: it was not sent, and its lag is
-    /// ours.
+    /// Offers the messages that were due before publishing ended and were never reached, because this thread was
+    /// paused. They were not sent, and their lag is the generator's.
     fn offer_the_rest(&mut self, timetable: &Timetable, totals: &mut Totals, now_ns: u64) {
         for index in 0..self.publishers.len() as u32 {
             while let Some(due) = take_offered(&mut self.publishers[index as usize], timetable) {
@@ -174,7 +174,7 @@ fn take_offered(publisher: &mut Publisher, timetable: &Timetable) -> Option<Due>
     publisher.schedule.take(timetable.rules(publisher.book.group))
 }
 
-/// Counts a message that was never handed over, if it is measured.
+/// Counts a message that was never passed to the adapter, if it is measured.
 fn count_unsent(publisher: &mut Publisher, due: &Due, timetable: &Timetable, totals: &mut Totals) {
     let (count, kind) = match (due.due_ns >= 0, due.planned_online) {
         (false, _) => return,

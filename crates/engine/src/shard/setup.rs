@@ -1,4 +1,4 @@
-//! What a shard is made of.
+//! The configuration of a shard.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,9 +21,9 @@ use crate::pacing::Pacing;
 use crate::progress::Progress;
 use crate::requests::ShardRequests;
 
-/// A session with what it carries, to be made by a shard.
+/// A session to be created by a shard, and what it carries.
 pub struct SessionSetup {
-    /// For the adapter.
+    /// Configuration for the adapter.
     pub config: SessionConfig,
     /// Its publishers, by index on the shard.
     pub publishers: std::ops::Range<u32>,
@@ -31,23 +31,24 @@ pub struct SessionSetup {
     pub subscriber: Option<u32>,
     /// The group of that subscriber.
     pub subscriber_group: Option<u16>,
-    /// What tells its client from all others, the same in every run.
+    /// Identifies its client among all others; the same in every run.
     pub identity: u64,
-    /// What makes it reply to requests.
+    /// Its state as a responder, if it replies to requests.
     pub responder: Option<Box<Responder>>,
-    /// Among the groups whose traffic is reported together: [`pubmark_model::connection_groups`].
+    /// Index of its connection group; the traffic of a group is reported together:
+    /// [`pubmark_model::connection_groups`].
     pub connection_group: u16,
 }
 
-/// All that a shard needs to know.
+/// Everything that a shard needs to start.
 pub struct Setup {
     /// Its name: `publisher 0`, …
     pub name: String,
     /// Its index in [`Progress::shards`].
     pub index: usize,
-    /// For the adapter.
+    /// Configuration for the adapter.
     pub config: ShardConfig,
-    /// Who sends and receives.
+    /// The devices and subscribers.
     pub workload: Arc<Workload>,
     /// Rules of every group.
     pub rules: Arc<[Rules]>,
@@ -59,40 +60,40 @@ pub struct Setup {
     pub receiver: Receiver,
     /// When the system held their filters.
     pub presence: Presence,
-    /// Messages whose deliveries it notes.
+    /// Messages whose deliveries it records individually.
     pub follows: Option<Sampling>,
-    /// Where it notes messages, if the run has a message log.
+    /// The message log of this shard, if the run has one.
     pub log: Option<ShardLog>,
-    /// What its clients react to.
+    /// Reactions of its clients.
     pub reactions: Reactions,
-    /// Its requesters' books.
+    /// Message accounting of its requesters.
     pub requests: ShardRequests,
-    /// Seed of draws of processing times.
+    /// Seed of the random processing times.
     pub seed: u64,
     /// Number of this run.
     pub run: u32,
-    /// Start of series: −warm-up, ns.
+    /// Start of the time series: −warm-up, ns.
     pub series_start_ns: i64,
     /// Length of the warm-up, ns.
     pub warmup_ns: u64,
     /// Length of the measured window, ns.
     pub duration_ns: u64,
-    /// Connects started per second at most.
+    /// Largest number of connects started per second.
     pub connects_per_s: f64,
-    /// Ask for SCHED_FIFO: how many threads of this machine do.
+    /// The number of threads of this machine that request SCHED_FIFO; `None` if it is not requested.
     pub realtime: Option<usize>,
-    /// How exactly it sends at due times.
+    /// How exactly messages are sent at their due times.
     pub pacing: Pacing,
-    /// Least time of a send.
+    /// Minimum duration of a send.
     pub handicap: Option<Duration>,
     /// Pause between two turns, in a flood.
     pub pause: Option<Duration>,
-    /// Draws of pauses before reconnects.
+    /// Random stream for the pauses before reconnects.
     pub backoff: Stream,
-    /// Faults, in a run that has some.
+    /// Log of faults, in a run with faults.
     pub faults: Option<Box<FaultLog>>,
-    /// How far publishers of this process have come.
+    /// How far publishers of this process have sent.
     pub announced: Arc<Announced>,
-    /// Shared with the other shards.
+    /// Counters shared with the other shards.
     pub progress: Arc<Progress>,
 }

@@ -1,8 +1,8 @@
-//! What a shard's own thread spends in the measured window.
+//! CPU time and wake-ups of a shard's thread in the measured window.
 
 use crate::spent::Spent;
 
-/// The two readings that bound the window.
+/// The two readings at the start and end of the window.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Spending {
     began: Option<Spent>,
@@ -10,19 +10,19 @@ pub struct Spending {
 }
 
 impl Spending {
-    /// The window begins; nothing happens where it was closed before, as by an interruption during the warm-up.
+    /// The window begins. No effect if it was closed before, for example by an interruption during the warm-up.
     pub fn begin(&mut self, spent: Spent) {
         if self.ended.is_none() {
             self.began.get_or_insert(spent);
         }
     }
 
-    /// The window is over; the first call counts.
+    /// The window is over. Only the first call has an effect.
     pub fn end(&mut self, spent: Spent) {
         self.ended.get_or_insert(spent);
     }
 
-    /// What was spent in between; `None` for a window that did not begin or is not over.
+    /// The difference of the two readings; `None` for a window that did not begin or is not over.
     pub fn in_window(&self) -> Option<Spent> {
         let (began, ended) = (self.began?, self.ended?);
         Some(Spent {

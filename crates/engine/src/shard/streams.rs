@@ -1,4 +1,4 @@
-//! Which stream of the ledger a message belongs to, by its publisher.
+//! Finds the stream of the ledger for a message, by its publisher.
 
 use std::collections::HashMap;
 
@@ -6,8 +6,8 @@ use pubmark_model::fleet::StreamSource;
 
 /// Streams of a subscriber by publisher.
 pub(super) enum Streams {
-    /// Every publisher from `first` on, or every second, third, … (dealt out over brokers), one filter each: the stream is
-    /// a subtraction and a division away.
+    /// Every publisher from `first` on, or every second, third, … (distributed over brokers), with one filter each. The
+    /// stream is computed by a subtraction and a division.
     Regular { first: u32, step: u32, base: u32, count: u32 },
     /// Any others: publisher → (stream, filters).
     Sparse { rows: HashMap<u32, (u32, u8)> },
@@ -49,7 +49,7 @@ impl Streams {
         }
     }
 
-    /// Streams that more than one filter matches, with how many do.
+    /// Streams that more than one filter matches, with the number of filters.
     pub(super) fn overlapping(&self) -> impl Iterator<Item = (u32, u8)> {
         let rows = match self {
             Streams::Regular { .. } => None,

@@ -1,4 +1,4 @@
-//! What the system holds for the subscribers among the sessions.
+//! The subscriptions that the system holds for the sessions' subscribers.
 
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::SessionId;
@@ -10,7 +10,8 @@ use super::totals::Totals;
 use crate::faults::log::What;
 
 impl Sessions {
-    /// The system responded to a subscription. If it was the last one of a session that was not subscribed: were all granted?
+    /// The system responded to a subscription. If it was the last response of a session that was not subscribed,
+    /// returns whether all were granted.
     pub fn subscribed(
         &mut self,
         id: SessionId,
@@ -36,7 +37,7 @@ impl Sessions {
         }
         let are_granted = session.filters.iter().all(|filter| filter.granted);
         if session.subscribed {
-            // The system revoked, or granted after all, what it had settled before.
+            // The system revoked a subscription, or granted one that it had refused before.
             self.settle_presence(id, timetable, now_ns);
             return None;
         }
@@ -44,7 +45,8 @@ impl Sessions {
         Some(are_granted)
     }
 
-    /// All filters of a session are settled, or the system still has them: those that were granted are held from now on.
+    /// All filters of a session are settled, or the system still holds them. Those that were granted are held from now
+    /// on.
     pub(super) fn subscriber_present(&mut self, id: SessionId, timetable: &Timetable, now_ns: u64) {
         let session = &mut self[id];
         if session.subscriber.is_none() || session.subscribed {
@@ -56,7 +58,7 @@ impl Sessions {
         self.note_fault(now_ns, id.0, What::Up);
     }
 
-    /// A session's connection is gone, and its subscriptions with it unless its session survives.
+    /// A session's connection has ended, and its subscriptions with it unless the session is persistent.
     pub(super) fn subscriber_gone(&mut self, id: SessionId, timetable: &Timetable, now_ns: u64) {
         let finishing = self.finishing;
         let session = &mut self[id];
@@ -75,7 +77,7 @@ impl Sessions {
         }
     }
 
-    /// Enters what changed of the filters that the system holds for a session.
+    /// Records changes of the filters that the system holds for a session.
     fn settle_presence(&mut self, id: SessionId, timetable: &Timetable, now_ns: u64) {
         let session = &mut self.all[id.0 as usize];
         let Some(audience) = session.subscriber else { return };

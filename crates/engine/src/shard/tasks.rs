@@ -1,4 +1,4 @@
-//! What a shard does over its adapter, each at its time.
+//! The tasks that a shard executes over its adapter, each at its time.
 
 use pubmark_model::churn::Leave;
 use pubmark_protocol::clients::{Break, Clients, Goodbye, SessionId};
@@ -13,7 +13,7 @@ use crate::pacing::LEAST_SAMPLES;
 use crate::plan::ATTEMPT_LIMIT;
 
 impl Shard {
-    /// Does the next task that is due by now; which it was.
+    /// Executes the next task that is due by now, and returns it.
     pub(super) fn next_task<C: Clients>(&mut self, clients: &mut C, now_ns: u64) -> Option<Task> {
         let (at_ns, task) = self.timetable.timers.take(now_ns)?;
         match task {
@@ -42,7 +42,7 @@ impl Shard {
             Task::Probe => self.probe(clients, now_ns),
             Task::AttemptLimit(session) => self.end_attempt(clients, session, at_ns, now_ns),
             Task::Leave(session) => {
-                // Unless it left before and leaves once more by now.
+                // Unless it disconnected before and is disconnecting once more by now.
                 if self.sessions[session].leaving == Some(at_ns) {
                     self.finish_leave(clients, session, now_ns);
                 }
@@ -60,7 +60,8 @@ impl Shard {
         Some(task)
     }
 
-    /// Sends a probe on each topic of the sessions that are up. One that is not accepted is left out: another round follows.
+    /// Sends a probe on each topic of the connected sessions. A probe that is not accepted is not repeated, because
+    /// another round follows.
     fn probe<C: Clients>(&mut self, clients: &mut C, now_ns: u64) {
         for index in 0..self.sessions.count() {
             if self.sessions[index].state != State::Online {
@@ -69,7 +70,7 @@ impl Shard {
             let own = self.sessions[index].publishers.clone();
             for publisher in &self.publishing.publishers[own.start as usize..own.end as usize] {
                 if let Some(probe) = publisher.probe(&self.timetable, now_ns) {
-                    // What becomes of it, a reader says.
+                    // Its outcome is reported by a reader.
                     let _ = clients.send(SessionId(index), probe);
                 }
             }
@@ -88,7 +89,7 @@ impl Shard {
         }
     }
 
-    /// Goes on with the messages that waited for a session.
+    /// Continues with the messages that waited for a session.
     pub(super) fn serve_writable<C: Clients>(&mut self, clients: &mut C, now_ns: u64) {
         let mut writable = std::mem::take(&mut self.sessions.writable);
         for session in writable.drain(..) {
@@ -104,12 +105,12 @@ impl Shard {
             }
         }
         if self.sessions.writable.is_empty() {
-            // Keep the allocation; nothing was added meanwhile.
+            // Reuse the allocation; nothing was added meanwhile.
             self.sessions.writable = writable;
         }
     }
 
-    /// Lets a flooding publisher, by its position among them, hand over a write's worth. Returns the bytes handed over.
+    /// Lets a flooding publisher, by its position among them, pass one write to the adapter. Returns the bytes passed.
     pub(super) fn flood_one<C: Clients>(&mut self, clients: &mut C, position: usize, now_ns: u64) -> usize {
         let (publishing, mut sending) = self.sending(clients, now_ns);
         let Some((session, bytes)) = publishing.flood_one(&mut sending, position) else { return 0 };
@@ -117,21 +118,21 @@ impl Shard {
         bytes
     }
 
-    /// A session's subscriber is given what follows, if it is done.
+    /// Lets a session's subscriber receive the next message, if it has finished its work.
     fn resume<C: Clients>(&mut self, clients: &mut C, session: u32, due_ns: u64, now_ns: u64) {
         if self.sessions.end_work(session, due_ns, &mut self.timetable.timers) {
             clients.resume(SessionId(session), due_ns, &mut self.at(now_ns));
         }
     }
 
-    /// Starts an attempt, if the session should be up and is not.
+    /// Starts an attempt, if the session should be connected and is not.
     fn connect<C: Clients>(&mut self, clients: &mut C, index: u32, now_ns: u64) {
         if self.sessions.begin_attempt(index, &mut self.timetable, &mut self.totals, now_ns) {
             clients.connect(SessionId(index), &mut self.at(now_ns));
         }
     }
 
-    /// Gives up an attempt that has had its time.
+    /// Ends an attempt that has used up its time.
     fn end_attempt<C: Clients>(&mut self, clients: &mut C, index: u32, at_ns: u64, now_ns: u64) {
         if !self.sessions.is_over(index, at_ns, &mut self.timetable.timers, now_ns) {
             return;
@@ -141,7 +142,7 @@ impl Shard {
         self.sessions.note_failure(now_ns, index, &cause, &mut self.timetable.timers, &mut self.totals);
     }
 
-    /// A planned leave or return.
+    /// Executes a planned disconnect or reconnect.
     fn change_connectivity<C: Clients>(&mut self, clients: &mut C, index: u32, now_ns: u64) {
         if self.timetable.closed {
             return;
@@ -163,7 +164,7 @@ impl Shard {
         }
     }
 
-    /// Ends a graceful leave, and reconnects at once if the return was planned meanwhile.
+    /// Completes a graceful disconnect, and reconnects at once if the reconnect was planned for a time before now.
     fn finish_leave<C: Clients>(&mut self, clients: &mut C, index: u32, now_ns: u64) {
         if self.sessions[index].leaving.take().is_none() {
             return;
@@ -174,7 +175,7 @@ impl Shard {
         self.connect(clients, index, now_ns);
     }
 
-    /// A fault begins: connections that it breaks are broken now.
+    /// A fault begins. The connections that it breaks are broken now.
     fn begin_fault<C: Clients>(&mut self, clients: &mut C, number: u16, now_ns: u64) {
         let Some(log) = self.sessions.faults.as_mut().filter(|_| !self.timetable.closed) else { return };
         log.begin(number);
@@ -193,7 +194,7 @@ impl Shard {
         }
     }
 
-    /// A fault that breaks connections ends: clients whose connections were cut give them up.
+    /// A fault that breaks connections ends. Clients whose connections were cut abandon them.
     fn end_fault<C: Clients>(&mut self, clients: &mut C, number: u16, now_ns: u64) {
         let Some(log) = &self.sessions.faults else { return };
         let place = usize::from(number);

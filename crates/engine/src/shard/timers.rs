@@ -1,12 +1,13 @@
-//! What a shard has to do when: an exact heap of times.
+//! The timers of a shard: an exact heap of tasks by time.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// What to do; at one instant in this order, so that a message due on the tick of a leave is sent before it.
+/// A task. Tasks at the same instant are executed in this order, so that a message due at the instant of a disconnect
+/// is sent before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Task {
-    /// The measured window begins: note CPU time.
+    /// The measured window begins: read the CPU time.
     WindowStart,
     /// Publisher: its next message is due.
     Send(u32),
@@ -14,21 +15,21 @@ pub enum Task {
     React(u32),
     /// Request at a responder: its reply is due.
     Reply(u32),
-    /// Session: its subscriber is done with a message.
+    /// Session: its subscriber has finished its work on a message.
     Resume(u32),
-    /// Publisher: its oldest open request has had its time.
+    /// Publisher: its oldest open request has used up its time.
     RequestLimit(u32),
-    /// Publisher: a planned leave or return.
+    /// Publisher: a planned disconnect or reconnect is due.
     Churn(u32),
-    /// Session: try to connect.
+    /// Session: connect.
     Connect(u32),
-    /// Send a probe from each device that is up.
+    /// Send a probe from each connected device.
     Probe,
-    /// Session: an attempt has had its time.
+    /// Session: an attempt has used up its time.
     AttemptLimit(u32),
-    /// Session: leave now, whatever is under way.
+    /// Session: disconnect now, even if exchanges are pending.
     Leave(u32),
-    /// The measured window ends: note CPU time.
+    /// The measured window ends: read the CPU time.
     WindowEnd,
     /// A fault begins.
     Fault(u16),
@@ -51,7 +52,7 @@ impl Timers {
         self.0.peek().map(|Reverse((at_ns, _))| *at_ns)
     }
 
-    /// Takes the next task if it is due at `now_ns`.
+    /// Removes and returns the next task if it is due at `now_ns`.
     pub fn take(&mut self, now_ns: u64) -> Option<(u64, Task)> {
         self.next_ns().filter(|at_ns| *at_ns <= now_ns)?;
         self.0.pop().map(|Reverse(entry)| entry)

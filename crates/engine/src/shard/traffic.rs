@@ -1,35 +1,35 @@
-//! What a shard's sessions carry in the measured window: their payloads, and the packets that these took.
+//! Traffic of a shard's sessions in the measured window: their payloads, and the packets that carried them.
 //!
-//! Asking the kernel about a connection takes about a microsecond, so a shard looks at a few sessions in each turn and does not
-//! hold up its messages for all of them at once. A session's window reaches from its first look to its second, for its payloads
-//! as well as its packets.
+//! Reading a connection's statistics from the kernel takes about a microsecond, so a shard reads those of a few
+//! sessions in each turn, instead of delaying its messages for all of them at once. A session's window extends from its
+//! first reading to its second, for its payloads as well as its packets.
 
 use pubmark_protocol::clients::{Clients, SessionId};
 use pubmark_protocol::traffic::Traffic;
 
 use crate::traffic::{GroupTraffic, sum};
 
-/// Sessions looked at in a turn.
+/// Sessions read in a turn.
 const LOOKS_PER_TURN: usize = 32;
 
-/// The counts of a shard.
+/// The traffic counters of a shard.
 #[derive(Debug)]
 pub struct Tally {
     /// By session: its connection group.
     groups: Vec<u16>,
     counted: Vec<GroupTraffic>,
-    /// By group: packets up to the second look.
+    /// By group: packets up to the second reading.
     until_end: Vec<Option<Traffic>>,
-    /// Sessions that had their first look, and their second.
+    /// Number of sessions with a first reading, and with a second one.
     begun: usize,
     ended: usize,
-    /// The window began, and is over.
+    /// Whether the window has begun, and has ended.
     began: bool,
     over: bool,
 }
 
 impl Tally {
-    /// Counts for sessions of these groups.
+    /// Counters for sessions of these connection groups.
     pub fn new(groups: Vec<u16>) -> Tally {
         let count = groups.iter().max().map_or(0, |most| usize::from(*most) + 1);
         Tally {
@@ -43,23 +43,23 @@ impl Tally {
         }
     }
 
-    /// The window begins; nothing happens where it was closed before.
+    /// The window begins. No effect if it was closed before.
     pub fn begin(&mut self) {
         self.began = !self.over;
     }
 
-    /// The window is over.
+    /// The window has ended.
     pub fn end(&mut self) {
         self.over = true;
     }
 
-    /// Are there sessions to look at?
+    /// Are there sessions left to read?
     pub fn is_looking(&self) -> bool {
         let sessions = self.groups.len();
         (self.began && self.begun < sessions) || (self.began && self.over && self.ended < sessions)
     }
 
-    /// Looks at a turn's worth of sessions.
+    /// Reads as many sessions as a turn allows.
     pub fn check<C: Clients>(&mut self, clients: &C) {
         if !self.is_looking() {
             return;
@@ -81,7 +81,7 @@ impl Tally {
         }
     }
 
-    /// Looks at all that are left, before their connections end.
+    /// Reads all remaining sessions, before their connections end.
     pub fn finish<C: Clients>(&mut self, clients: &C) {
         while self.is_looking() {
             self.check(clients);
@@ -96,7 +96,7 @@ impl Tally {
         }
     }
 
-    /// A message arrived at a session, for the first time.
+    /// The first copy of a message arrived at a session.
     pub fn received(&mut self, session: SessionId, payload_bytes: u64) {
         if let Some(group) = self.group_in_window(session) {
             group.delivered += 1;
@@ -110,7 +110,7 @@ impl Tally {
         is_inside.then(|| &mut self.counted[usize::from(self.groups[index])])
     }
 
-    /// What was counted, by group; a window that was not lived through to its end has no packets that are known.
+    /// The counts by group. If the window did not run to its end, its packets are unknown.
     pub fn into_groups(self) -> Vec<GroupTraffic> {
         let whole = self.began && self.ended == self.groups.len();
         let mut groups = self.counted;

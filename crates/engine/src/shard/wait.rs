@@ -1,20 +1,21 @@
-//! How much of a wait for the system is the generator's.
+//! The generator's part in a wait for the system.
 
-/// A wait: of the messages of a publisher, of the reactions of a session.
+/// A wait of the messages of a publisher, or of the reactions of a session.
 #[derive(Clone, Copy, Debug)]
 pub struct Wait {
-    /// Up to when it is divided, ns of `CLOCK_MONOTONIC`.
+    /// Time up to which the wait has been attributed, ns of `CLOCK_MONOTONIC`.
     divided_until_ns: u64,
 }
 
 impl Wait {
-    /// It begins now.
+    /// A wait that begins now.
     pub fn new(now_ns: u64) -> Wait {
         Wait { divided_until_ns: now_ns }
     }
 
-    /// The time since the wait began, or since the last call, that may be the generator's, ns: all but what came before `free_since_ns`,
-    /// until which the system surely took nothing; all of it where that is not known.
+    /// The part of the time since the wait began, or since the last call, that may be the generator's, ns. This is the
+    /// time after `free_since_ns`, up to which the system certainly accepted nothing; the whole time if that is
+    /// unknown.
     pub fn ours_ns(&mut self, free_since_ns: Option<u64>, now_ns: u64) -> u64 {
         let since_ns = free_since_ns.unwrap_or(0).max(self.divided_until_ns);
         self.divided_until_ns = self.divided_until_ns.max(now_ns);

@@ -8,15 +8,15 @@ pub struct Window {
     schedule_start_ns: u64,
     start_ns: u64,
     end_ns: u64,
-    /// When publishing really ended: `end_ns`, or earlier if the run was interrupted. Which messages are measured does not
-    /// depend on it, so that both sides of the books always agree.
+    /// When publishing actually ended: `end_ns`, or earlier if the run was interrupted. Which messages are measured
+    /// does not depend on it, so that both sides of the message accounting always agree.
     closed_ns: u64,
-    /// Messages due before this instant are offered. Earlier than `closed_ns` where a run is interrupted in its warm-up.
+    /// Messages due before this instant are offered. Earlier than `closed_ns` if a run is interrupted in its warm-up.
     until_ns: u64,
 }
 
 impl Window {
-    /// A window that measures nothing, until the real one is known.
+    /// A window that measures nothing, used until the window is known.
     pub const NONE: Window = Window {
         schedule_start_ns: u64::MAX,
         start_ns: u64::MAX,
@@ -25,7 +25,7 @@ impl Window {
         until_ns: u64::MAX,
     };
 
-    /// From `start_ns` for `duration_ns`, after a warm-up.
+    /// A window from `start_ns` for `duration_ns`, after a warm-up.
     pub fn new(start_ns: u64, warmup_ns: u64, duration_ns: u64) -> Window {
         let end_ns = start_ns.saturating_add(duration_ns);
         let schedule_start_ns = start_ns.saturating_sub(warmup_ns);
@@ -37,18 +37,19 @@ impl Window {
         self.start_ns != u64::MAX
     }
 
-    /// First instant after it, or at which publishing was interrupted.
+    /// First instant after the window, or the instant at which publishing was interrupted.
     pub fn closed_ns(&self) -> u64 {
         self.closed_ns
     }
 
-    /// Notes that publishing ended earlier.
+    /// Records that publishing ended earlier.
     pub fn close(&mut self, at_ns: u64) {
         self.closed_ns = at_ns.clamp(self.start_ns, self.end_ns);
         self.until_ns = at_ns.min(self.end_ns);
     }
 
-    /// Is a message due at this instant offered? It is if publishing had not ended by then, however late we get to it.
+    /// Is a message due at this instant offered? It is if publishing had not ended by then, however late the shard
+    /// reaches it.
     pub fn offers(&self, due_ns: u64) -> bool {
         due_ns < self.until_ns
     }
@@ -63,25 +64,25 @@ impl Window {
         (self.start_ns..self.end_ns).contains(&due_ns)
     }
 
-    /// Can a message that was delivered at `at_ns` have had this due time? A peer can write any time into a header; one before the
-    /// schedule or after its delivery belongs to no bin of a series. Clocks of two machines may differ by a second here: what they
-    /// differ by is judged elsewhere (V22).
+    /// Can a message that was delivered at `at_ns` have had this due time? A peer can write any time into a header. A
+    /// time before the schedule or after the delivery belongs to no bin of a time series. The clocks of two machines
+    /// may differ by a second here; their difference is judged elsewhere (V22).
     #[inline]
     pub fn is_plausible(&self, due_ns: u64, at_ns: u64) -> bool {
         due_ns.saturating_add(COMPACT_STEP_NS) > self.schedule_start_ns && due_ns <= at_ns.saturating_add(1_000_000_000)
     }
 
-    /// Does this instant lie in the window, as far as it was lived through?
+    /// Is this instant within the window, up to the end of publishing?
     pub fn holds(&self, at_ns: u64) -> bool {
         (self.start_ns..self.closed_ns).contains(&at_ns)
     }
 
-    /// Time since its start, ns; negative before it.
+    /// Time relative to the window's start, ns; negative before it.
     pub fn relative(&self, at_ns: u64) -> i64 {
         at_ns.wrapping_sub(self.start_ns) as i64
     }
 
-    /// The instant of a time since its start.
+    /// The instant of a time relative to the window's start.
     pub fn absolute(&self, relative_ns: i64) -> u64 {
         self.start_ns.saturating_add_signed(relative_ns)
     }

@@ -1,5 +1,6 @@
-//! Subscribers that take their time over each message: one takes up a message when it arrives, or when it is done with the one
-//! before, and nothing is read for it meanwhile. Working is a time in the shard's timers, never a sleep.
+//! Subscribers with a processing time for each message. A subscriber starts on a message when the message arrives, or
+//! when it has finished the one before, and nothing is read for it meanwhile. Processing is a time in the shard's
+//! timers, never a sleep.
 
 use pubmark_protocol::clients::SessionId;
 
@@ -7,14 +8,14 @@ use super::sessions::Sessions;
 use super::timers::{Task, Timers};
 
 impl Sessions {
-    /// A session's subscriber takes up a message.
+    /// A session's subscriber starts on a message.
     #[inline]
     pub fn take_up(&mut self, session: SessionId, at_ns: u64, timers: &mut Timers) {
         let work = &mut self[session].work;
         if work.each_ns == 0 {
             return;
         }
-        // A message that comes while it is at work, as none should, waits behind that.
+        // A message should not arrive while the subscriber is at work; if one does, it waits for the end of that work.
         work.until_ns = work.until_ns.max(at_ns) + work.each_ns;
         let until_ns = work.until_ns;
         if !std::mem::replace(&mut work.under_way, true) {
@@ -23,7 +24,8 @@ impl Sessions {
         }
     }
 
-    /// Is a session's subscriber done, whose end was set for `due_ns`? The caller gives it what follows then.
+    /// Has a session's subscriber finished the work whose end was set for `due_ns`? The caller then lets it receive the
+    /// next message.
     pub fn end_work(&mut self, session: u32, due_ns: u64, timers: &mut Timers) -> bool {
         let work = &mut self[session].work;
         if work.until_ns > due_ns {

@@ -1,4 +1,4 @@
-//! A broker in memory that does as a script says, and writes down what it did.
+//! A broker in memory that follows a script, and keeps a journal of its actions.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -12,53 +12,53 @@ use pubmark_protocol::header;
 /// A client: a session of a shard.
 pub type Client = (usize, SessionId);
 
-/// What reaches a client.
+/// An event that reaches a client.
 #[derive(Clone, Debug)]
 pub enum News {
-    /// It is accepted, and its session was still there or not.
+    /// The connection is accepted; whether its session was still present.
     Accepted { session_present: bool },
-    /// It is not.
+    /// The connection is refused.
     Refused(Cause),
-    /// A subscription is granted, or not.
+    /// A subscription is granted or refused.
     Subscribed(usize, Result<(), Reason>),
     /// A message is acknowledged, or refused.
     Acknowledged(Token, Result<(), Reason>),
     /// A message of another client.
     Message(Rc<[u8]>),
-    /// An answer to this request of its own.
+    /// A reply to this request of the client.
     Answer(Token, Rc<[u8]>),
     /// Its connection is cut.
     Cut(Cause),
 }
 
-/// What becomes of one copy of a message: it arrives after these times, none if it is lost, several if it is multiplied.
+/// The delays after which the copies of one message arrive, ns: none if it is lost, several if it is duplicated.
 pub type Fate = Vec<u64>;
 
-/// What becomes of a copy of this publisher's message, by its number, for this client.
+/// The fate of a copy, by publisher, sequence number and receiving client.
 pub type Fates = dyn FnMut(u32, u32, Client) -> Fate;
 
-/// What the broker says to a subscription or a message: it takes it, or why it does not.
+/// The broker's response to a subscription or a message: accepted, or the reason for a refusal.
 pub type Reply = Result<(), Reason>;
 
-/// What the broker did with one copy of a message.
+/// The broker's action for one copy of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Copy {
-    /// For this client.
+    /// The receiving client.
     pub client: Client,
     /// The publisher's number in the fleet.
     pub publisher: u32,
-    /// The message's number.
+    /// The message's sequence number.
     pub sequence: u32,
     /// When it was due, ns.
     pub due_ns: u64,
-    /// When it arrives, ns; `None` for one that never does.
+    /// When it arrives, ns; `None` if it never does.
     pub at_ns: Option<u64>,
 }
 
-/// Something on its way to a client.
+/// An event in transit to a client.
 struct Coming {
     at_ns: u64,
-    /// Counts what was ever sent, so that what comes at one time keeps its order.
+    /// Consecutive number, so that events at the same time keep their order.
     number: u64,
     session: SessionId,
     /// The client's connection at that time.
@@ -81,70 +81,70 @@ impl PartialOrd for Coming {
 }
 
 impl Ord for Coming {
-    /// The one that comes first is the greatest.
+    /// The event that comes first compares as the greatest.
     fn cmp(&self, other: &Coming) -> Ordering {
         (other.at_ns, other.number).cmp(&(self.at_ns, self.number))
     }
 }
 
-/// A client as the broker knows it.
+/// The broker's state of a client.
 pub struct Known {
     /// Its settings.
     pub config: SessionConfig,
     filters: Vec<TopicFilter>,
-    /// The subscriptions that it has now.
+    /// By filter: is it subscribed now?
     subscribed: Vec<bool>,
-    /// It is connected, by the number of its connection.
+    /// The number of its connection, if it is connected.
     connection: Option<u64>,
 }
 
 type Act = Box<dyn FnOnce(&mut Broker)>;
 
-/// How a connect of a client of this name is answered.
+/// The response to a connect, by client name.
 type Accepts = dyn FnMut(&str) -> Result<(), Cause>;
 
 /// The broker, its clock, and its script.
 pub struct Broker {
-    /// The one time of all.
+    /// The time of the whole simulation.
     pub now_ns: u64,
     /// Number of the run.
     run: u32,
-    /// From a connect to its acceptance.
+    /// Time from a connect to its acceptance.
     pub accepts_after_ns: u64,
-    /// From a message to its acknowledgement.
+    /// Time from a message to its acknowledgement.
     pub acknowledges_after_ns: u64,
-    /// What becomes of a copy: of this publisher and number, for this client.
+    /// The fate of a copy, by publisher, sequence number and receiving client.
     pub fate: Box<Fates>,
-    /// How a connect of a client of this name is answered.
+    /// The response to a connect, by client name.
     pub accepts: Box<Accepts>,
-    /// How a subscription is answered, by filter.
+    /// The response to a subscription, by filter.
     pub grants: Box<dyn FnMut(&str) -> Reply>,
-    /// How a message is acknowledged, by number; `None`: never.
+    /// The acknowledgement of a message, by sequence number; `None`: never.
     pub acknowledges: Box<dyn FnMut(u32) -> Option<Reply>>,
-    /// When a request is answered, by number, ns after it came; `None`: never.
+    /// Delay of the reply to a request, by sequence number, ns after its arrival; `None`: never.
     pub replies: Box<dyn FnMut(u32) -> Option<u64>>,
-    /// Connections that were cut.
+    /// Number of connections that were cut.
     pub cuts: u64,
-    /// Clients that went without a goodbye.
+    /// Clients that disconnected without a graceful disconnect.
     pub gone_without_goodbye: u64,
-    /// Clients that left as they should with messages that were not acknowledged.
+    /// Clients that disconnected gracefully with unacknowledged messages.
     pub gone_before_acknowledged: u64,
-    /// Messages that clients published.
+    /// Number of messages that clients published.
     pub published: u64,
-    /// Messages that were on their way on a connection that ended.
+    /// Messages in transit on a connection when it ended.
     pub overtaken: u64,
-    /// What it did with each copy, in the order of sending.
+    /// The action for each copy, in the order of sending.
     pub journal: Vec<Copy>,
     clients: BTreeMap<Client, Known>,
     connections: u64,
-    /// By shard: what is on its way.
+    /// By shard: events in transit.
     coming: BTreeMap<usize, BinaryHeap<Coming>>,
     sent: u64,
     script: Vec<(u64, Act)>,
 }
 
 impl Broker {
-    /// One that takes and delivers everything in a tenth of a millisecond.
+    /// A broker that accepts and delivers everything within a tenth of a millisecond.
     pub fn new(now_ns: u64, run: u32) -> Broker {
         Broker {
             now_ns,
@@ -170,12 +170,12 @@ impl Broker {
         }
     }
 
-    /// Something to do at a time.
+    /// Schedules an action.
     pub fn at(&mut self, at_ns: u64, act: impl FnOnce(&mut Broker) + 'static) {
         self.script.push((at_ns, Box::new(act)));
     }
 
-    /// Does what the script wants by now.
+    /// Executes the actions that are due by now.
     pub fn act(&mut self) {
         let now_ns = self.now_ns;
         let (mut due, later): (Vec<_>, Vec<_>) =
@@ -185,7 +185,7 @@ impl Broker {
         due.into_iter().for_each(|(_, act)| act(self));
     }
 
-    /// When something happens next, but for what reaches shards that do not look before a time of their own.
+    /// Time of the next event, without events for shards that do not poll before a time of their own.
     pub fn next_ns(&self, looks: impl Fn(usize) -> bool) -> Option<u64> {
         let script = self.script.iter().map(|(at_ns, _)| *at_ns).min();
         let looking = self.coming.iter().filter(|(shard, _)| looks(**shard));
@@ -193,12 +193,12 @@ impl Broker {
         script.into_iter().chain(coming).min()
     }
 
-    /// What reaches a shard by now, the first of it.
+    /// The first event that reaches a shard by now.
     pub fn take(&mut self, shard: usize) -> Option<(SessionId, News)> {
         let coming = self.coming.get_mut(&shard)?;
         while coming.peek().is_some_and(|first| first.at_ns <= self.now_ns) {
             let Coming { session, connection, news, .. } = coming.pop()?;
-            // What was on its way on an earlier connection is gone with that.
+            // Events in transit on an earlier connection were lost with it.
             let known = self.clients.get(&(shard, session))?;
             if matches!(news, News::Refused(_) | News::Cut(_)) || known.connection == Some(connection) {
                 return Some((session, news));
@@ -216,14 +216,14 @@ impl Broker {
         self.coming.entry(shard).or_default().push(coming);
     }
 
-    /// A client is made known.
+    /// Registers a client.
     pub fn add(&mut self, client: Client, config: SessionConfig) {
         let filters: Vec<_> = config.subscriptions.iter().map(|entry| TopicFilter(entry.filter.to_string())).collect();
         let subscribed = vec![false; filters.len()];
         self.clients.insert(client, Known { config, filters, subscribed, connection: None });
     }
 
-    /// A client wants to connect.
+    /// A client connects.
     pub fn connect(&mut self, client: Client) {
         let at_ns = self.now_ns + self.accepts_after_ns;
         let Some(known) = self.clients.get(&client) else { return };
@@ -253,7 +253,7 @@ impl Broker {
         }
     }
 
-    /// A client is gone, with or without a word.
+    /// A client disconnects, gracefully or not.
     pub fn disconnect(&mut self, client: Client) {
         let Some(known) = self.clients.get_mut(&client) else { return };
         known.connection = None;
@@ -262,7 +262,7 @@ impl Broker {
         }
     }
 
-    /// Cuts the connections of all clients with this in their names that have one.
+    /// Cuts the connections of all connected clients whose names contain `part`.
     pub fn cut(&mut self, part: &str) {
         let named =
             |(_, known): &(&Client, &Known)| known.connection.is_some() && known.config.client_id.contains(part);
@@ -274,7 +274,7 @@ impl Broker {
         }
     }
 
-    /// A client publishes; an acknowledgement is to come if `awaited`.
+    /// A client publishes; `awaited` says whether it expects an acknowledgement.
     pub fn publish(&mut self, client: Client, message: &Outgoing, awaited: bool, payload: Rc<[u8]>) {
         self.published += 1;
         let (sequence, due_ns) = (message.sequence, message.timing.due_ns);
@@ -310,7 +310,7 @@ impl Broker {
         }
     }
 
-    /// Clients with a subscription that chooses a topic, and whether they are connected.
+    /// Clients with a subscription that matches a topic, and whether they are connected.
     fn listeners(&self, topic: &str) -> Vec<(Client, bool)> {
         let hears = |(_, known): &(&Client, &Known)| {
             let mut filters = known.filters.iter().zip(&known.subscribed);

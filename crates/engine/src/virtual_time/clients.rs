@@ -15,11 +15,12 @@ use pubmark_protocol::header;
 use super::broker::{Broker, Client, News};
 
 thread_local! {
-    /// What [`Clients::open`] opens its sessions at, as it is given nothing but settings; and how many shards were opened there.
+    /// The broker for [`Clients::open`], which receives only settings; and the number of shards that were opened with
+    /// it.
     static OPENED_WITH: RefCell<Option<(Rc<RefCell<Broker>>, usize)>> = const { RefCell::new(None) };
 }
 
-/// Opens a shard's adapter at this broker, within `open`.
+/// Opens a shard's adapter with this broker, within `open`.
 pub fn open_with<T>(broker: &Rc<RefCell<Broker>>, open: impl FnOnce() -> T) -> T {
     OPENED_WITH.with_borrow_mut(|opened| {
         let shards = opened.take().filter(|(known, _)| Rc::ptr_eq(known, broker)).map_or(0, |(_, shards)| shards);
@@ -31,11 +32,11 @@ pub fn open_with<T>(broker: &Rc<RefCell<Broker>>, open: impl FnOnce() -> T) -> T
 struct Session {
     config: SessionConfig,
     is_up: bool,
-    /// Handed over and not written.
+    /// Passed to the adapter and not written.
     handed: Vec<Outgoing>,
     /// Written and not acknowledged.
     unacknowledged: BTreeSet<(u16, u32)>,
-    /// A message was not taken.
+    /// A message was not accepted.
     is_blocked: bool,
 }
 
@@ -45,7 +46,7 @@ impl Session {
     }
 }
 
-/// See the module.
+/// The sessions of a shard at the scripted broker.
 pub struct ScriptedClients {
     broker: Rc<RefCell<Broker>>,
     shard: usize,
@@ -63,8 +64,8 @@ impl ScriptedClients {
         config.publications[usize::from(message.publication)].qos > Qos::BestEffort
     }
 
-    /// The connection is gone: what was not written never will be, and what was not acknowledged nobody knows unless the session is
-    /// kept.
+    /// The connection has ended. Unwritten messages never will be written, and the state of unacknowledged ones is
+    /// unknown unless the session is persistent.
     fn end(&mut self, id: SessionId, cause: Cause, sink: &mut impl Sink) {
         let session = &mut self.sessions[id.0 as usize];
         session.is_up = false;
@@ -101,7 +102,7 @@ impl ScriptedClients {
 }
 
 impl Clients for ScriptedClients {
-    /// They deliver to one who works as well: what comes meanwhile waits behind the work.
+    /// Messages are also delivered to a subscriber at work; those that arrive meanwhile wait for the end of the work.
     const PAUSES: bool = true;
 
     fn open(config: ShardConfig) -> Result<ScriptedClients, OpenError> {

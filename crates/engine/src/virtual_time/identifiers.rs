@@ -1,4 +1,4 @@
-//! Numbers that come to an end.
+//! Sequence numbers that reach their maximum.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Devices that leave while messages of theirs are under way.
+//! Devices that disconnect while their messages are in transit.
 
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ use crate::plan::QUIESCE_LIMIT;
 
 const SOON: Duration = Duration::from_micros(100);
 
-/// A device that leaves after each message at a check and comes back at the next one; its broker accepts it after the first of these
-/// times and acknowledges a message after the other.
+/// A device that disconnects after each message at a check and reconnects at the next one. Its broker accepts the
+/// connection after the first of these times and acknowledges a message after the other.
 fn run(accepted_after: Duration, acknowledged_after: Duration) -> Ended {
     let workload = "
 name: virtual
@@ -49,13 +49,14 @@ fn a_device_does_not_wait_longer_than_its_limit_for_acknowledgements() {
     let ended = run(SOON, QUIESCE_LIMIT * 3);
     let (broker, delivery) = (ended.broker.borrow(), &ended.outcome.books.delivery);
     assert!(broker.gone_before_acknowledged > 0);
-    // They were delivered, so what was not acknowledged is known all the same.
+    // They were delivered, so the outcome of unacknowledged messages is known.
     assert_count_eq!((delivery.unknown, delivery.lost), (0, 0));
     assert_count_eq!(delivery.delivered, broker.published);
     assert_count_eq!(delivery.offered, delivery.sent + delivery.skipped_planned + delivery.unsent);
 }
 
-/// A system may have accepted a client that has not read so: a connection that is cut then looks like a lost one, and its will is published.
+/// A system may have accepted a client that has not read the response yet. If its connection is cut then, the system
+/// treats it as lost and publishes its will.
 #[test]
 fn a_device_that_is_to_leave_while_it_connects_says_goodbye_when_it_is_accepted() {
     let ended = run(Duration::from_millis(700), SOON);

@@ -1,5 +1,5 @@
-//! The message log of random runs with brokers that lose, double, delay, refuse and cut off: counted by itself, it comes to what the books
-//! say.
+//! The message log of random runs with brokers that lose, duplicate, delay, refuse and cut off. Counts computed from
+//! the log alone must equal the message accounting.
 
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
@@ -35,7 +35,7 @@ fn logged(workload: &str, duration: Duration, arrange: impl FnOnce(&Simulation))
     (ended, entries)
 }
 
-/// Fails unless the log comes to what the books say, and its latencies to the histograms.
+/// Fails unless the counts of the log equal the message accounting, and its latencies the histograms.
 fn compare(ended: &Ended, entries: &[Entry]) {
     let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
     entries.iter().for_each(|entry| *counts.entry(entry.outcome.name()).or_default() += 1);

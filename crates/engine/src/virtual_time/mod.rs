@@ -1,5 +1,6 @@
-//! Runs on virtual time: the shards of a plan over a scripted broker in memory, with one clock that jumps from event to event. What
-//! a run of seconds would show now and then is here the same each time, and a million messages take about a second.
+//! Runs on virtual time: the shards of a plan over a scripted broker in memory, with one clock that jumps from event to
+//! event. Effects that a run in real time would show only occasionally are reproducible here, and a million messages
+//! take about a second.
 
 mod broker;
 mod clients;
@@ -40,9 +41,9 @@ use broker::Broker;
 use clients::ScriptedClients;
 
 const SECOND_NS: u64 = 1_000_000_000;
-/// When a simulation begins, ns: far enough from 0 for a time before it.
+/// Start of a simulation, ns: far enough from 0 for earlier times.
 const BEGIN_NS: u64 = 1_000 * SECOND_NS;
-/// Between the first connect and the start of the measured window.
+/// Time between the first connect and the start of the measured window.
 const WINDOW_AFTER_NS: u64 = SECOND_NS;
 
 /// The clock of all shards of a simulation.
@@ -60,7 +61,7 @@ impl Clock for VirtualClock {
     fn pause(&self, _: Duration) {}
 }
 
-/// A run in the making.
+/// A run that has not ended yet.
 struct Simulation {
     plan: RunPlan,
     broker: Rc<RefCell<Broker>>,
@@ -68,42 +69,42 @@ struct Simulation {
     loops: Vec<EventLoop<ScriptedClients, VirtualClock>>,
     publisher_shards: usize,
     progress: Arc<Progress>,
-    /// Deliveries of numbers that a test has its publishers begin behind: nobody sent them.
+    /// Deliveries of sequence numbers that were never sent, because a test lets its publishers begin after them.
     unused: u64,
 }
 
-/// When the schedule is begun, ns since the measured window began: as a rule before it.
+/// When the schedule is begun, ns relative to the start of the measured window: usually before it.
 const IN_TIME_NS: i64 = -500_000_000;
 
-/// What a run came to.
+/// The result of a run.
 struct Ended {
     outcome: Outcome,
     broker: Rc<RefCell<Broker>>,
     /// When its sessions were ended.
     at_ns: u64,
-    /// Pairs that had met by a probe.
+    /// Pairs that had exchanged a probe.
     met: u64,
-    /// For how long nothing had happened before the shards heard when the window begins, ns.
+    /// How long there had been no event before the shards received the start of the window, ns.
     quiet_ns: u64,
 }
 
-/// When the measured window of every simulation begins.
+/// Start of the measured window of every simulation.
 const fn window_ns() -> u64 {
     BEGIN_NS + WINDOW_AFTER_NS
 }
 
 impl Simulation {
-    /// Of a workload, measured for so long.
+    /// A run of a workload, measured for `duration`.
     fn new(workload: &str, duration: Duration) -> Simulation {
         Simulation::prepared(workload, duration, |_| {})
     }
 
-    /// The same, with shards that are changed before they are opened.
+    /// The same, with setups that are changed before the shards are opened.
     fn prepared(workload: &str, duration: Duration, change: impl Fn(&mut Setup)) -> Simulation {
         Simulation::of_plan(plan(workload, duration), change)
     }
 
-    /// Of a plan.
+    /// A run of a plan.
     fn of_plan(plan: RunPlan, change: impl Fn(&mut Setup)) -> Simulation {
         let broker = Rc::new(RefCell::new(Broker::new(BEGIN_NS, plan.run_id)));
         let progress = Arc::new(Progress::new(shares::shares(&plan).len()).expect("memory for counters"));
@@ -120,17 +121,17 @@ impl Simulation {
         Simulation { plan, broker, loops, publisher_shards, progress, unused }
     }
 
-    /// Lets the broker do something at a time, ns since the measured window began.
+    /// Schedules an action of the broker, ns relative to the start of the measured window.
     fn at(&self, relative_ns: i64, act: impl FnOnce(&mut Broker) + 'static) {
         self.broker.borrow_mut().at(window_ns().saturating_add_signed(relative_ns), act);
     }
 
-    /// Does the run.
+    /// Executes the run.
     fn run(self) -> Ended {
         self.run_begun_at(IN_TIME_NS)
     }
 
-    /// The same, with a schedule that is begun at another time, ns since the measured window began.
+    /// The same, with a schedule that is begun at another time, ns relative to the start of the measured window.
     fn run_begun_at(mut self, begin_ns: i64) -> Ended {
         self.tell(Command::Connect, Some(Side::Subscribe));
         self.advance(BEGIN_NS + 100_000_000);
@@ -163,13 +164,13 @@ impl Simulation {
         let at_ns = self.broker.borrow().now_ns;
         let outcomes = self.loops.into_iter().map(EventLoop::finish).enumerate().collect();
         let outcome = put_together(&self.plan, outcomes, (start_ns, end_ns));
-        // Whatever the broker did: while the run went on nothing was called lost that was not.
+        // Whatever the broker did: during the run no message was counted as lost that was not.
         let lost = outcome.books.delivery.lost;
         assert!(known_lost <= lost, "{known_lost} were called lost, and {lost} are: {totals:?}");
         Ended { outcome, broker: self.broker, at_ns, met, quiet_ns }
     }
 
-    /// Rounds of probes.
+    /// Number of rounds of probes.
     fn rounds(&self) -> u64 {
         if self.plan.probes { 3 } else { 0 }
     }
@@ -183,12 +184,12 @@ impl Simulation {
         }
     }
 
-    /// Lets time pass up to this one.
+    /// Advances the time up to this one.
     fn advance(&mut self, until_ns: u64) {
         self.advance_until(until_ns, |_| false);
     }
 
-    /// The same, or until the totals are as asked for.
+    /// The same, or until the totals satisfy a condition.
     fn advance_until(&mut self, until_ns: u64, is_enough: impl Fn(&Totals) -> bool) {
         loop {
             self.broker.borrow_mut().act();
@@ -209,7 +210,7 @@ impl Simulation {
     }
 }
 
-/// A plan of one process with one shard for each side.
+/// A plan for one process with one shard for each side.
 fn plan(workload: &str, duration: Duration) -> RunPlan {
     let workload = load::parse("virtual.yaml", workload, &LoadOptions::default()).expect("a workload");
     let fleet = Fleet::new(&workload, 1);

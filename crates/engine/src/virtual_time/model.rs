@@ -1,5 +1,5 @@
-//! Random runs and one of a million messages, compared with a model that is as plain as the definitions of the figures: it sorts what
-//! the broker wrote down and counts.
+//! Random runs and one of a million messages, compared with a model that follows the definitions of the figures
+//! directly: it sorts the broker's journal and counts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::broker::{Client, Copy, Fate};
 use super::{Ended, Simulation, window_ns};
 use crate::plan::LATE_AFTER;
 
-/// What a run should have found out.
+/// The expected figures of a run.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Expected {
     expected: u64,
@@ -27,7 +27,7 @@ struct Expected {
     largest_ns: u64,
 }
 
-/// The model: of each stream, copies in the order of their arrival.
+/// The model: the copies of each stream in the order of their arrival.
 fn expected(journal: &[Copy], duration: Duration, ended_ns: u64) -> Expected {
     let end_ns = window_ns() + duration.as_nanos() as u64;
     let mut streams: BTreeMap<(u32, Client), Vec<&Copy>> = BTreeMap::new();
@@ -59,7 +59,7 @@ fn expected(journal: &[Copy], duration: Duration, ended_ns: u64) -> Expected {
     found
 }
 
-/// What it found out.
+/// The actual figures of a run.
 fn found(ended: &Ended) -> Expected {
     let delivery = &ended.outcome.books.delivery;
     let latency = &ended.outcome.times.latency.upper;
@@ -75,7 +75,8 @@ fn found(ended: &Ended) -> Expected {
     }
 }
 
-/// Fails unless a run and the model agree; times as far as histograms and floating point numbers tell them.
+/// Fails unless a run and the model agree; times are compared to the precision of histograms and floating-point
+/// numbers.
 fn compare(ended: &Ended, duration: Duration) {
     let model = expected(&ended.broker.borrow().journal, duration, ended.at_ns);
     let found = found(ended);
@@ -93,8 +94,8 @@ fn compare(ended: &Ended, duration: Duration) {
     assert_count_eq!((delivery.foreign, delivery.absent, delivery.unknown), (0, 0, 0));
 }
 
-/// What the scripted broker does with copies of messages: how many of a thousand it loses, how many it sends twice, and the longest
-/// delay of each.
+/// How the scripted broker treats copies of messages: how many of a thousand it loses, how many it sends twice, and the
+/// longest delay of each.
 #[derive(Clone, Copy, Debug)]
 struct Ways {
     seed: u64,

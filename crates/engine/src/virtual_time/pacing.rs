@@ -13,7 +13,7 @@ use crate::pacing::Pacing;
 
 const MS: u64 = 1_000_000;
 
-/// 100 devices, 10,000 messages a second, at a broker that takes 100 µs, acknowledged or not.
+/// 100 devices, 10,000 messages a second, with a broker that takes 100 µs, acknowledged or not.
 fn run(qos: u8, pace: Pace) -> Ended {
     let workload = format!(
         "
@@ -25,7 +25,7 @@ subscribers:
 "
     );
     let simulation = Simulation::prepared(&workload, Duration::from_secs(3), |setup| {
-        // Scripted clients know no time of arrival but that of the read.
+        // For scripted clients, the only known time of arrival is that of the read.
         if !setup.publishers.is_empty() {
             setup.pacing = Pacing { pace, at_most: Duration::ZERO };
         }
@@ -43,7 +43,8 @@ fn what_is_sent_together_is_late_by_no_more_than_the_quantum_and_counts_as_that(
         let (lag, latency) = (&paced.times.scheduler_lag, &paced.times.latency);
         assert_count_eq!(exact.times.scheduler_lag.max_ns(), 0);
         assert!((MS / 2..=MS).contains(&lag.max_ns()), "{} ns", lag.max_ns());
-        // The broker took 0.1 ms for each; the rest is the quantum's. A histogram has three digits.
+        // The broker took 0.1 ms for each message; the rest is caused by the quantum. A histogram has three significant
+        // digits.
         assert!(latency.lower.max_ns() <= 100_100, "{} ns", latency.lower.max_ns());
         assert!(latency.upper.max_ns() >= MS / 2);
     }

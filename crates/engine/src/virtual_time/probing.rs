@@ -1,4 +1,4 @@
-//! Probes before the schedule: they say who has met, and change no count of messages.
+//! Probes before the schedule: they show which pairs discovered each other, and change no count of messages.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use pubmark_testing::assert_count_eq;
 use super::{Ended, Simulation, plan};
 use crate::probes;
 
-/// Acknowledgements of probes come when the schedule has begun.
+/// Acknowledgements of probes arrive after the schedule has begun.
 const LATE: Duration = Duration::from_millis(450);
 
 fn run(has_probes: bool, qos: u8, processing: &str) -> Ended {
@@ -52,6 +52,6 @@ fn probes_say_who_has_met_and_are_counted_nowhere() {
 fn a_subscriber_takes_no_time_over_a_probe() {
     let ended = run(true, 0, "10s");
     assert_count_eq!(ended.met, 12);
-    // The last probe came 230 ms after the begin; one who works is not quiet.
+    // The last probe arrived 230 ms after the start; a subscriber at work is not quiet.
     assert!(ended.quiet_ns >= 150_000_000, "{}", ended.quiet_ns);
 }

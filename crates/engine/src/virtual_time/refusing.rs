@@ -1,4 +1,4 @@
-//! A system that refuses what it took, or what it answered.
+//! A system that refuses a message after it accepted it, or a request after it delivered the reply.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ responders:
   - {name: answers, filters: ['q/+'], qos: 1}
 ";
 
-/// Requests that are refused after 0.1 ms, the even ones of them, and answered after this time, all of them.
+/// Requests of which the even ones are refused after 0.1 ms, and all are replied to after this time.
 fn refused_and_answered(replied_after_ns: u64) -> Ended {
     let simulation = Simulation::new(REQUESTS, Duration::from_secs(2));
     {

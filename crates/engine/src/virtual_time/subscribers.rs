@@ -1,4 +1,4 @@
-//! Subscribers that come and go while devices send.
+//! Subscribers that disconnect and reconnect while devices send.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ subscribers:
 
 fn flapping(session: &str, qos: u8) -> Simulation {
     let simulation = Simulation::new(&workload(session, qos), Duration::from_secs(3));
-    // Never at a moment when a device sends, and again before it is back from the last time.
+    // Never at a moment when a device sends, and once before the subscriber has reconnected from the last cut.
     for at_ms in [203, 407, 1_001, 1_022, 1_777] {
         simulation.at(at_ms * MS + 12_345, |broker| broker.cut("s0"));
     }
@@ -90,7 +90,7 @@ proptest! {
         cuts in proptest::collection::vec((0u32..3, 0i64..1_600 * MS), 0..12),
         (seed, lost, longest_ns) in (any::<u64>(), 0u64..200, 1_000u64..1_000_000_000),
     ) {
-        // Brokers keep messages of QoS 1 for a session.
+        // Brokers store messages of QoS 1 for a persistent session.
         let (session, qos) = if is_kept { ("persistent", 1) } else { ("clean", u8::from(!best_effort)) };
         let workload = format!(
             "
@@ -107,7 +107,7 @@ subscribers:
         }
         {
             let mut broker = simulation.broker.borrow_mut();
-            // Both sides know at one time that a subscription holds again.
+            // Both sides know at the same time that a subscription is active again.
             broker.accepts_after_ns = 0;
             broker.fate = Box::new(move |publisher, sequence, (_, listener)| {
                 let draw = mix(mix(seed ^ u64::from(publisher) << 32 ^ u64::from(sequence)) ^ u64::from(listener.0));

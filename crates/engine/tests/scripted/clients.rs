@@ -1,4 +1,5 @@
-//! Clients of a broker in memory: what one shard publishes, the next look of every subscriber's shard delivers.
+//! Clients of a broker in memory. The messages that one shard publishes are delivered by the next poll of every
+//! subscribers' shard.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -11,20 +12,20 @@ use pubmark_protocol::clients::{
 use pubmark_protocol::events::{Cause, Connected, Delivery, Event, Sink, Token};
 use pubmark_protocol::{clock, header};
 
-/// Messages on their way.
+/// Messages in transit.
 static BUS: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
-/// How long the subscribers' shard stands still once its sessions are up.
+/// How long the subscribers' shard pauses once its sessions are connected.
 pub const STANDS_STILL: Duration = Duration::from_millis(900);
-/// When it went on, ns of `CLOCK_MONOTONIC`.
+/// When it resumed, ns of `CLOCK_MONOTONIC`.
 pub static WENT_ON_NS: AtomicU64 = AtomicU64::new(0);
 
-/// See the module.
+/// The adapter of a shard.
 pub struct InMemory {
     run: u32,
     sessions: Vec<SessionConfig>,
     connecting: Vec<SessionId>,
     handed_over: Vec<(SessionId, Outgoing)>,
-    /// Sessions that receive are up, and it has not stood still yet.
+    /// Sessions that receive are connected, and the pause is still to come.
     is_to_stand_still: bool,
 }
 

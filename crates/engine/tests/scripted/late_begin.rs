@@ -1,4 +1,5 @@
-//! A shard that stands still before the window is known delays the start; nothing reaches it that it could not place.
+//! A shard that is paused before it knows the window delays the start. It receives no message that it could not assign
+//! to the window.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};

@@ -1,4 +1,4 @@
-//! Runs over clients that exist in memory alone and stand still when a test says so.
+//! Runs over clients that exist only in memory and pause when a test requires it.
 
 #![allow(clippy::unwrap_used)]
 
