@@ -55,16 +55,17 @@ pub fn find<'a>(metrics: &'a [CustomMetric], name: &str) -> Option<&'a CustomMet
     metrics.iter().find(|metric| metric.name == name)
 }
 
-/// Both bounds of a metric in the unit `wanted`; `None` where it has no value, a value with an incompatible unit, or a
-/// value for a part of the messages, which does not represent the run.
+/// Both bounds of a metric in the unit of figures for `wanted`, or in its own unit if `wanted` is empty; `None` where
+/// it has no value, a value with an incompatible unit, or a value for a part of the messages, which does not represent
+/// the run.
 pub fn bounds_in(metrics: &[CustomMetric], name: &str, wanted: &str) -> Option<[f64; 2]> {
     let metric = find(metrics, name).filter(|metric| !metric.partial)?;
     metric.bounds(wanted)
 }
 
 impl CustomMetric {
-    /// Both bounds in the unit `wanted`, also of a partial log; `None` where it has no value, or one with an
-    /// incompatible unit.
+    /// Both bounds in the unit of figures for `wanted`, also of a partial log; `None` where it has no value, or one
+    /// with an incompatible unit.
     pub fn bounds(&self, wanted: &str) -> Option<[f64; 2]> {
         let worth = unit::worth(&self.unit, wanted)?;
         Some([self.lower? * worth, self.upper? * worth])

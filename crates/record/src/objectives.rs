@@ -10,9 +10,9 @@ use crate::threshold::{ClauseOutcome, Judged, Objectives};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ObjectiveOutcome {
-    /// Kept: the upper bound of the figure is within the limit, too.
+    /// Kept: the figure keeps the limit at both bounds.
     Passed,
-    /// Missed: even the lower bound exceeds the limit.
+    /// Missed: the figure misses the limit at both bounds.
     Missed,
     /// The limit lies between both bounds of the figure.
     Undecided,

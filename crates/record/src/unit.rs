@@ -50,8 +50,8 @@ pub fn of_symbol(symbol: &str) -> (Unit, f64) {
     found.map_or((Unit::Number, 1.0), |(_, unit, worth)| (*unit, *worth))
 }
 
-/// Factor that converts a value in `symbol` to the unit `wanted`; an empty `wanted` stands for the unit of figures.
-/// `None` if the units are incompatible.
+/// Factor that converts a value in `symbol` to the unit of figures, if `wanted` is a unit of the same kind; 1 for an
+/// empty `wanted`, which leaves a value in its own unit. `None` if the units are incompatible.
 pub fn worth(symbol: &str, wanted: &str) -> Option<f64> {
     if wanted.is_empty() {
         return Some(1.0);
