@@ -413,8 +413,8 @@ fn high_trip(record: &Record) -> Option<&Summary> {
     upper(&record.requests.as_ref()?.round_trip)
 }
 
-/// Median of full handshakes: how many handshakes are resumed depends on which connections broke. Often there are too
-/// few for a higher percentile.
+/// Mean of full handshakes: how many handshakes are resumed depends on which connections broke. Often there are too few
+/// for a percentile.
 fn handshake(record: &Record) -> Option<f64> {
     Some(record.connections.tls.as_ref()?.full_handshake.as_ref()?.mean)
 }

@@ -1,11 +1,11 @@
-//! Emulated links: are they what was asked for, and did the emulator keep up?
+//! Rules on emulated links: they must be as requested, and the emulator must keep up.
 
 use super::limits::{Limits, p99_or_max};
 use super::{Finding, Measure, VerdictInput};
 use crate::quantity::micros;
 use crate::record::{CheckUnit, VerdictStatus};
 
-/// Conditions that are named in a verdict.
+/// Most conditions that a verdict names.
 const SHOWN: usize = 3;
 
 /// V17.

@@ -1,10 +1,10 @@
-//! Were the subscriptions granted?
+//! Rule on subscriptions: they must be granted.
 
 use super::{Finding, Measure, VerdictInput};
 use crate::quantity::count;
 use crate::record::{CheckUnit, VerdictStatus};
 
-/// How a refused subscription's cause begins in [`crate::record::Connections::causes`].
+/// Prefix of the cause of a refused subscription in [`crate::record::Connections::causes`].
 pub const REFUSED: &str = "subscription refused: ";
 
 /// V23.
