@@ -76,7 +76,7 @@ fn draw(bar: &Bar, top: f64, width: f64) -> Markup {
     }
 }
 
-/// The parts' widths in proportion, none that is there below [`LEAST`], together the whole width.
+/// Widths of the parts: proportional, at least [`LEAST`] for parts that are not 0, and the whole width in total.
 fn widths(parts: &[Part], width: f64) -> Vec<f64> {
     let whole: u64 = parts.iter().map(|part| part.count).sum();
     if whole == 0 {
