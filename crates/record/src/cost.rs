@@ -110,9 +110,9 @@ pub struct Usage {
     /// Mean run-queue wait per such time, µs: about 10 to 20 on an idle virtual machine.
     #[serde(default)]
     pub run_queue_wait_mean_us: Option<f64>,
-    /// The part of the run-queue wait that exceeds the wait on an idle machine, ns: in intervals of about 4 ms, what
-    /// exceeds the thread's usual wait for each time that it was given a CPU, plus half of that (50 µs at most). `null`
-    /// for pubmark itself.
+    /// The part of the run-queue wait that exceeds the ordinary wait, which an idle machine has too, ns: in intervals
+    /// of about 4 ms, what exceeds one and a half times the thread's usual wait (50 µs at most) for each time that it
+    /// was given a CPU. `null` for pubmark itself.
     #[serde(default)]
     pub run_queue_long_wait_ns: Option<u64>,
     /// Bytes that its TCP sockets received in the window, without headers and retransmissions.

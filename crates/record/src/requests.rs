@@ -58,7 +58,8 @@ pub struct RequestBooks {
     pub unknown: u64,
     /// Further replies to a request that had already been answered.
     pub duplicated: u64,
-    /// Replies whose correlation belongs to another requester's request or to no request.
+    /// Replies whose correlation names another request than the one that they belong to, or that belong to no request
+    /// of the requester.
     pub misdirected: u64,
     /// Replies to requests that the system had refused.
     pub after_refusal: u64,
@@ -76,8 +77,8 @@ pub struct ResponseBooks {
     pub answered: u64,
     /// Requests not answered because too many were already waiting.
     pub dropped: u64,
-    /// Requests not answered because they named no reply address, or carried more properties than a pubmark requester
-    /// sends.
+    /// Requests not answered because they have no reply address, or because their address or correlation is longer than
+    /// a requester of pubmark needs.
     pub without_address: u64,
     /// Requests not answered because the reply is larger than the system accepts.
     pub refused: u64,

@@ -1,5 +1,5 @@
-//! Files made from a record, in one table for each kind of record. The record itself is written by the crate that runs
-//! the measurement.
+//! Files made from a record, in one table for each kind of record. The record itself is written by the caller that
+//! executed the run.
 
 use pubmark_record::capacity::CapacityRecord;
 use pubmark_record::experiment::ExperimentRecord;

@@ -9,7 +9,7 @@ const REPORT_IT: &str = "this is an error in pubmark: please report it with the 
 /// Run-queue wait during the drain, as a share of it, above which a system may not have processed all its messages.
 const DRAIN_WAIT: f64 = 0.25;
 
-/// V07.
+/// Rule V07.
 pub(super) fn sending_closes(input: &VerdictInput) -> Option<Finding> {
     let books = input.delivery;
     let parts = [books.sent, books.skipped_planned, books.skipped_disconnected, books.refused, books.unsent];
@@ -17,7 +17,7 @@ pub(super) fn sending_closes(input: &VerdictInput) -> Option<Finding> {
     Some(identity("offered", books.offered, names, parts.iter().sum(), CheckUnit::Messages))
 }
 
-/// V27; `None` where the number of messages is not known from the schedule.
+/// Rule V27; `None` where the number of messages is not known from the schedule.
 pub(super) fn offered_as_scheduled(input: &VerdictInput) -> Option<Finding> {
     let scheduled = input.workload.scheduled?;
     let has_lost_a_node = input.nodes.iter().any(|node| node.lost.is_some());
@@ -35,7 +35,7 @@ pub(super) fn offered_as_scheduled(input: &VerdictInput) -> Option<Finding> {
     Some(Finding::new(VerdictStatus::Invalid, text, REPORT_IT).of(difference))
 }
 
-/// V08.
+/// Rule V08.
 pub(super) fn delivery_closes(input: &VerdictInput) -> Option<Finding> {
     let books = input.delivery;
     let parts = [books.delivered, books.lost, books.unknown];
@@ -81,7 +81,7 @@ const ADDITIVE: [Column; 12] = [
     ("out_of_order", |books| books.out_of_order),
 ];
 
-/// V09; `None` without rows by type.
+/// Rule V09; `None` without rows by type.
 pub(super) fn types_add_up(input: &VerdictInput) -> Option<Finding> {
     if input.by_type.is_empty() {
         return None;
@@ -103,7 +103,7 @@ pub(super) fn types_add_up(input: &VerdictInput) -> Option<Finding> {
     Some(Finding::new(VerdictStatus::Invalid, wrong.join("; "), REPORT_IT).of(difference))
 }
 
-/// V10.
+/// Rule V10.
 pub(super) fn exact(input: &VerdictInput) -> Option<Finding> {
     if !input.delivery.approximate {
         return Some(Finding::valid("every message was accounted for one by one".to_string()));
@@ -116,7 +116,7 @@ pub(super) fn exact(input: &VerdictInput) -> Option<Finding> {
     ))
 }
 
-/// V19.
+/// Rule V19.
 pub(super) fn lost_not_late(input: &VerdictInput) -> Option<Finding> {
     let lost = input.delivery.lost;
     let at_end = input.at_end;

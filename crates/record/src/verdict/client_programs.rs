@@ -7,7 +7,7 @@ use crate::record::{CheckUnit, VerdictStatus};
 /// Fewest offered messages per misreport; with fewer, the run is invalid.
 const MESSAGES_A_MISREPORT: u64 = 1_000;
 
-/// V29.
+/// Rule V29.
 pub(super) fn reported_the_truth(input: &VerdictInput) -> Option<Finding> {
     let programs = input.connections.client_programs.as_ref()?;
     if let Some(ended) = &programs.ended {

@@ -5,7 +5,7 @@ use crate::content::{ContentRow, FilterPlace};
 use crate::quantity::count;
 use crate::record::{CheckUnit, VerdictStatus};
 
-/// V30; `None` if no subscriber has a predicate.
+/// Rule V30; `None` if no subscriber has a predicate.
 pub(super) fn matched_as_built(input: &VerdictInput) -> Option<Finding> {
     let rows = input.content;
     let matched: u64 = rows.first().map(|_| rows.iter().map(|row| row.matched).sum())?;

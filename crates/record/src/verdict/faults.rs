@@ -7,7 +7,7 @@ use crate::record::{CheckUnit, Status, VerdictStatus};
 /// Largest delay of a fault, s. Effects are counted from the time at which it was done.
 const LATE_S: f64 = 0.5;
 
-/// V20.
+/// Rule V20.
 pub(super) fn done_as_asked(input: &VerdictInput) -> Option<Finding> {
     let figures = input.faults?;
     let faults = &figures.faults;

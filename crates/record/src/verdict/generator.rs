@@ -20,7 +20,7 @@ const STEAL_SUSPECT: f64 = 0.05;
 /// A delay that pubmark caused.
 type Own<'a> = (&'static str, Option<&'a Summary>);
 
-/// V01.
+/// Rule V01.
 pub(super) fn load_as_scheduled(input: &VerdictInput) -> Option<Finding> {
     let hint = if input.settings.realtime {
         "spread the senders over more threads with `--shards`, lower the rate, or use a machine with free cores"
@@ -31,7 +31,7 @@ pub(super) fn load_as_scheduled(input: &VerdictInput) -> Option<Finding> {
     own_part(input, [("scheduler lag", input.scheduler_lag), replies], input.delivery.sent, hint)
 }
 
-/// V02.
+/// Rule V02.
 pub(super) fn read_as_it_came(input: &VerdictInput) -> Option<Finding> {
     let hint = "give the receivers more threads with `--shards`, or a machine with free cores, and run again";
     let books = input.delivery;
@@ -82,7 +82,7 @@ fn of_most(own: &Summary) -> (f64, &'static str) {
     found.unwrap_or((own.max, "max (too few samples for p99)"))
 }
 
-/// V04.
+/// Rule V04.
 pub(super) fn threads_have_time(input: &VerdictInput) -> Option<Finding> {
     let hint = "spread the load over more threads with `--shards`, or lower the rate";
     let measured = input.threads.iter().filter_map(|shard| Some((shard, shard.cores?)));
@@ -112,7 +112,7 @@ pub(super) fn threads_have_time(input: &VerdictInput) -> Option<Finding> {
     Some(Finding::new(status, text, hint).of(Measure { value: cores, limits, unit: CheckUnit::Cores }))
 }
 
-/// V05.
+/// Rule V05.
 pub(super) fn realtime_leaves_room(input: &VerdictInput) -> Option<Finding> {
     if !input.settings.realtime {
         return None;
@@ -143,7 +143,7 @@ pub(super) fn realtime_leaves_room(input: &VerdictInput) -> Option<Finding> {
     Some(Finding::new(status, finding, hint).of(Measure::suspect_above(usage.cores, limit, CheckUnit::Cores)))
 }
 
-/// V06; `None` where the kernel does not report steal time.
+/// Rule V06; `None` where the kernel does not report steal time.
 pub(super) fn cpu_not_stolen(input: &VerdictInput) -> Option<Finding> {
     let steal = input.environment.steal?;
     let status = if steal > STEAL_SUSPECT { VerdictStatus::Suspect } else { VerdictStatus::Valid };

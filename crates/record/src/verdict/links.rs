@@ -8,7 +8,7 @@ use crate::record::{CheckUnit, VerdictStatus};
 /// Most conditions that a verdict names.
 const SHOWN: usize = 3;
 
-/// V17.
+/// Rule V17.
 pub(super) fn as_asked(input: &VerdictInput) -> Option<Finding> {
     let links = input.links?;
     let measured = links.checks().filter(|(_, _, check)| check.as_asked.is_some()).count();
@@ -42,7 +42,7 @@ pub(super) fn as_asked(input: &VerdictInput) -> Option<Finding> {
     )
 }
 
-/// V18.
+/// Rule V18.
 pub(super) fn kept_up(input: &VerdictInput) -> Option<Finding> {
     let links = input.links?;
     if let Some(why) = links.relay.as_ref().and_then(|relay| relay.gone.as_ref()) {

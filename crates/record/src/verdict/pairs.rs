@@ -8,7 +8,7 @@ use crate::tables::PairRow;
 /// Most pairs of nodes that are named.
 const NODES_SHOWN: usize = 3;
 
-/// V24.
+/// Rule V24.
 pub(super) fn met(input: &VerdictInput) -> Option<Finding> {
     let pairs = input.pairs?;
     // In an interrupted run, messages may still have been in transit.

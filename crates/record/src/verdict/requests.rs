@@ -3,7 +3,7 @@
 use super::{Finding, VerdictInput, books};
 use crate::record::{CheckUnit, VerdictStatus};
 
-/// V16.
+/// Rule V16.
 pub(super) fn books_close(input: &VerdictInput) -> Option<Finding> {
     let requests = input.requests?;
     let asked = &requests.outcomes;

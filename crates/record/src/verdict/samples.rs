@@ -8,7 +8,7 @@ use crate::record::{CheckLimits, CheckUnit, Status, Summary, VerdictStatus};
 /// Up to this share, negative samples make a run suspect; above it, invalid.
 const NEGATIVE_SUSPECT: f64 = 0.01;
 
-/// V11.
+/// Rule V11.
 pub(super) fn clocks_agree(input: &VerdictInput) -> Option<Finding> {
     let measured: Vec<(&str, &Summary)> = latencies(input);
     if measured.is_empty() {
@@ -40,7 +40,7 @@ fn clock_name(input: &VerdictInput) -> String {
     }
 }
 
-/// V12.
+/// Rule V12.
 pub(super) fn samples_fit(input: &VerdictInput) -> Option<Finding> {
     let all = [
         ("latency", input.latency),
@@ -74,7 +74,7 @@ pub(super) fn samples_fit(input: &VerdictInput) -> Option<Finding> {
     )
 }
 
-/// V26; `None` where deliveries are not counted exactly.
+/// Rule V26; `None` where deliveries are not counted exactly.
 pub(super) fn are_deliveries(input: &VerdictInput) -> Option<Finding> {
     let latency = input.latency?;
     let has_lost_a_node = input.nodes.iter().any(|node| node.lost.is_some());
@@ -100,7 +100,7 @@ pub(super) fn are_deliveries(input: &VerdictInput) -> Option<Finding> {
     )
 }
 
-/// V13.
+/// Rule V13.
 pub(super) fn enough_was_measured(input: &VerdictInput) -> Option<Finding> {
     let books = input.delivery;
     let invalid = |finding: &str, hint: &str| Some(Finding::new(VerdictStatus::Invalid, finding.to_string(), hint));
@@ -143,7 +143,7 @@ pub(super) fn enough_was_measured(input: &VerdictInput) -> Option<Finding> {
     }
 }
 
-/// V14.
+/// Rule V14.
 pub(super) fn came_to_its_end(input: &VerdictInput) -> Option<Finding> {
     match input.status {
         Status::Complete => Some(Finding::valid("every phase came to its end".to_string())),

@@ -7,7 +7,7 @@ use crate::record::{CheckUnit, VerdictStatus};
 /// Prefix of the cause of a refused subscription in [`crate::record::Connections::causes`].
 pub const REFUSED: &str = "subscription refused: ";
 
-/// V23.
+/// Rule V23.
 pub(super) fn granted(input: &VerdictInput) -> Option<Finding> {
     let refused = input.connections.subscriptions_refused;
     if input.workload.subscribers == 0 {

@@ -20,7 +20,7 @@ const CROWDED_SHARE: f64 = 0.25;
 /// Share of the window for which short waits are without effect where every core is busy.
 const CROWDED_FLOOR: f64 = 0.05;
 
-/// V25; `None` where it is not known whether the system ended.
+/// Rule V25; `None` where it is not known whether the system ended.
 pub(super) fn there_to_the_end(input: &VerdictInput) -> Option<Finding> {
     let end = input.system.ended.as_ref()?;
     let when = match end.at_s {
@@ -99,7 +99,7 @@ fn holders(input: &VerdictInput) -> String {
     if words.is_empty() { "who had them is not known".to_string() } else { format!("{} had them", words.join(", ")) }
 }
 
-/// V28; `None` where the wait was not measured.
+/// Rule V28; `None` where the wait was not measured.
 pub(super) fn had_processors(input: &VerdictInput) -> Option<Finding> {
     let wait = Wait::of(input)?;
     let (measure, mut text) = judged_wait(&wait, input.settings.duration_s.max(f64::MIN_POSITIVE));

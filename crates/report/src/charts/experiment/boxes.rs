@@ -51,7 +51,7 @@ fn boxed(member: &Member) -> Option<Boxed> {
     })
 }
 
-/// The cell with the largest interquartile range.
+/// The cell with the largest ratio of the upper to the lower quartile.
 fn finding(view: &View) -> String {
     let spread = |member: &Member| {
         let latency = upper(&member.cell.latency)?;
