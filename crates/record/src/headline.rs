@@ -104,9 +104,9 @@ pub struct Headline {
     pub objectives: Option<String>,
     /// Combinations of settings; experiments only.
     pub cells: Option<u64>,
-    /// Number of planned runs: 1 for a run; for an experiment, the repetitions of all cells that can be run.
+    /// Runs that an experiment planned: the repetitions of all cells that can be run; `null` for a run and a search.
     pub runs_planned: Option<u64>,
-    /// Fully usable runs; for a search, its trials.
+    /// Fully usable runs of an experiment, or trials of a search; `null` for a run.
     pub runs_counted: Option<u64>,
     /// Verdict of a run, or worst verdict of the fully usable runs of an experiment; `null` where there is none.
     pub verdict: Option<VerdictStatus>,

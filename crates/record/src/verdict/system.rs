@@ -20,7 +20,7 @@ const CROWDED_SHARE: f64 = 0.25;
 /// Share of the window for which short waits are without effect where every core is busy.
 const CROWDED_FLOOR: f64 = 0.05;
 
-/// Rule V25; `None` where it is not known whether the system ended.
+/// Rule V25; `None` if no end of the system is known.
 pub(super) fn there_to_the_end(input: &VerdictInput) -> Option<Finding> {
     let end = input.system.ended.as_ref()?;
     let when = match end.at_s {
