@@ -1,6 +1,6 @@
-//! Cells that share a reason are named in one sentence, not in one each.
+//! Groups cells by reason, so that one sentence names all cells with the same reason.
 
-/// Cells named; the rest are counted.
+/// Most cells named in a sentence; the others are only counted.
 const CELLS_NAMED: usize = 6;
 
 /// Reasons with the labels of their cells, both in the order in which they first occur.
@@ -15,7 +15,7 @@ pub fn by_reason<'a, R: PartialEq>(cells: impl IntoIterator<Item = (&'a str, R)>
     groups
 }
 
-/// The first of these labels, and how many more there are.
+/// The first labels, and the number of the others.
 pub fn named(labels: &[&str]) -> String {
     let rest = labels.len().saturating_sub(CELLS_NAMED);
     let more = if rest > 0 { format!(" and {rest} more") } else { String::new() };

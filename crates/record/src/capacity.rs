@@ -1,11 +1,11 @@
-//! The record of a search for the highest load that a system carries within limits.
+//! The record of a search for the highest load that a system carries within given limits.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::record::{Environment, Status, SystemInfo, VerdictStatus};
 
-/// Version of this schema: changes only when a field changes its meaning or goes away.
+/// Version of this schema. It changes only when a field changes its meaning or is removed.
 pub const CAPACITY_SCHEMA_VERSION: u32 = 2;
 /// Name of the file in the folder of a search.
 pub const CAPACITY_FILE: &str = "capacity.json";
@@ -17,105 +17,105 @@ pub struct CapacityRecord {
     pub schema_version: u32,
     /// Version of pubmark that wrote it.
     pub pubmark_version: String,
-    /// Name of its folder.
+    /// Name of the folder.
     pub name: String,
     /// The exact command line.
     pub command: Vec<String>,
     /// Start, RFC 3339, UTC.
     pub started_at: String,
-    /// Time it took, seconds.
+    /// Duration of the search, seconds.
     pub took_s: f64,
-    /// Whether the search came to its end.
+    /// Whether the search was completed.
     pub status: Status,
-    /// The workload's name.
+    /// Name of the workload.
     pub workload: String,
     /// Seed of the schedules.
     pub seed: u64,
-    /// What was searched over: `rate` or `scale`.
+    /// What the search varied: `rate` or `scale`.
     pub knob: Knob,
     /// The limits, as written: `p99<50ms,loss=0`.
     pub objectives: String,
-    /// What was measured.
+    /// The system under test.
     pub system: SystemInfo,
-    /// Protocol.
+    /// Protocol of the clients.
     pub protocol: String,
-    /// The answer.
+    /// Result of the search.
     pub answer: Answer,
-    /// Every trial, in the order in which they were made.
+    /// All trials, in order of execution.
     pub trials: Vec<Trial>,
-    /// What a reader should know before quoting. One sentence each.
+    /// What a reader should know before quoting the result, one sentence each.
     pub cautions: Vec<String>,
-    /// The machine.
+    /// The machine that the search was executed on.
     pub environment: Environment,
 }
 
-/// What the search varies.
+/// What a search varies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Knob {
-    /// Messages per second, at the same number of devices.
+    /// Messages per second, with the same number of devices.
     Rate,
-    /// Number of devices, at the same rate each.
+    /// Number of devices, with the same rate for each.
     Scale,
 }
 
-/// What a search found.
+/// Result of a search.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Answer {
-    /// Highest load that held, messages offered per second; `null` if none did.
+    /// Highest load that held, messages offered per second; `null` if none held.
     pub holds_per_s: Option<f64>,
-    /// The knob's factor there.
+    /// Factor of the knob at that load.
     pub holds_factor: Option<f64>,
-    /// Devices there.
+    /// Number of devices at that load.
     pub holds_devices: Option<u64>,
-    /// Lowest load that did not hold, messages offered per second; `null` if every one did.
+    /// Lowest load that did not hold, messages offered per second; `null` if all held.
     pub fails_per_s: Option<f64>,
-    /// What set the limit.
+    /// What limited the search.
     pub limit: CapacityLimit,
-    /// One sentence: the answer, and why not more.
+    /// One sentence: the result, and what prevented a higher load.
     pub text: String,
 }
 
-/// What set the limit of a search.
+/// What limited a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CapacityLimit {
-    /// The system: above, the objectives are missed.
+    /// The system: at higher loads it misses the objectives.
     System,
-    /// The generator: above, its figures cannot be believed, so the system carries at least this much.
+    /// The generator: at higher loads its figures cannot be trusted, so the system carries at least this load.
     Generator,
-    /// The search's own end (`--most`, or the workload's), where the system still held.
+    /// The upper end of the search (`--most`, or the workload's), at which the system still held.
     Range,
     /// Not even the smallest load held.
     NothingHeld,
-    /// The time for the search was over.
+    /// The time for the search ran out.
     Time,
 }
 
 /// One load that was tried.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Trial {
-    /// The knob's factor: 1 is the workload as written.
+    /// Factor of the knob: 1 is the workload as written.
     pub factor: f64,
     /// Messages offered per second.
     pub offered_per_s: f64,
-    /// Devices.
+    /// Number of devices.
     pub devices: u64,
     /// Length of the measured window, seconds.
     pub duration_s: f64,
-    /// Which try at this load, from 1: a miss is tried again before it is believed.
+    /// Attempt at this load, from 1: a miss is repeated to confirm it.
     pub attempt: u32,
-    /// How it came out.
+    /// Outcome of the trial.
     pub outcome: TrialOutcome,
-    /// Why, in one sentence, where it did not hold.
+    /// Why it did not hold, in one sentence.
     pub reason: Option<String>,
     /// Messages delivered per second of the window.
     pub delivered_per_s: Option<f64>,
     /// Share of expected messages that were lost or unknown.
     pub loss: Option<f64>,
-    /// Its latency.
+    /// Latency of the trial.
     pub latency: TrialLatency,
-    /// Growth of latency over the window, µs per second (Theil–Sen over its bins): a queue that grows.
+    /// Growth of latency over the window, µs per second (Theil–Sen over its bins); it shows a growing queue.
     pub latency_growth_us_per_s: Option<f64>,
     /// Cores used by the system.
     pub system_cores: Option<f64>,
@@ -123,24 +123,24 @@ pub struct Trial {
     pub generator_cores: Option<f64>,
     /// Largest resident set of the system, bytes.
     pub system_rss_bytes: Option<u64>,
-    /// Verdict of its run; `null` where it gave no record.
+    /// Verdict of its run; `null` without a record.
     pub verdict: Option<VerdictStatus>,
-    /// Folder of its run, relative to the search's, where it was kept.
+    /// Folder of its run, relative to the folder of the search, if it was saved.
     pub folder: Option<String>,
 }
 
 /// Bounds of the latency of a trial.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TrialLatency {
-    /// What was measured: our own delays are in it.
+    /// As measured, including the delays that pubmark caused.
     pub upper: TrialQuantiles,
-    /// The same without our own delays; absent where it was not measured.
+    /// The same without pubmark's delays; absent where it was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lower: Option<TrialQuantiles>,
 }
 
 impl TrialLatency {
-    /// Both bounds of a quantile, the lower one first; `None` for one that was not measured.
+    /// Both bounds of a quantile, the lower one first; `None` for a bound that was not measured.
     pub fn bounds(&self, quantile: fn(&TrialQuantiles) -> Option<f64>) -> [Option<f64>; 2] {
         [self.lower.as_ref().and_then(quantile), quantile(&self.upper)]
     }
@@ -157,7 +157,7 @@ pub struct TrialQuantiles {
     pub max_us: Option<f64>,
 }
 
-/// How a trial came out.
+/// Outcome of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TrialOutcome {
@@ -165,8 +165,8 @@ pub enum TrialOutcome {
     Held,
     /// An objective was missed.
     Missed,
-    /// The generator could not keep up, so nothing is known of the system.
+    /// The generator could not keep up, so the trial does not show whether the system could.
     GeneratorLimited,
-    /// The system failed: it ended, refused, or did not start.
+    /// The system failed: it ended, refused clients, or did not start.
     Failed,
 }

@@ -1,20 +1,20 @@
-//! The page behind each code of a verdict or a warning, for `pubmark explain` and for the reference.
+//! The page for each code of a verdict or a warning, for `pubmark explain` and for the reference.
 
 use crate::verdict::rules::{RETIRED, RULES};
 use crate::warnings::WARNINGS;
 
-/// What a code stands for.
+/// Explanation of a code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// Stable code, `V…` for the rules of the verdict, `W…` for warnings.
+    /// Stable code: `V…` for rules of the verdict, `W…` for warnings.
     pub code: &'static str,
-    /// A few words.
+    /// Title of a few words.
     pub title: &'static str,
-    /// What it means and why it matters, with the limits.
+    /// Meaning and importance, with the limits.
     pub meaning: &'static str,
-    /// Which figures are usable all the same where it makes a run invalid; empty where none are, and for warnings.
+    /// Which figures remain usable if this code makes a run invalid; empty if none do, and for warnings.
     pub spoils: &'static str,
-    /// What to do about it.
+    /// What to do.
     pub remedy: &'static str,
 }
 
@@ -23,7 +23,7 @@ impl Page {
         [self.meaning, self.spoils].into_iter().filter(|paragraph| !paragraph.is_empty())
     }
 
-    /// The page as text, lines at most `columns` wide where words allow.
+    /// The page as text, with lines of at most `columns` where words permit.
     pub fn text(&self, columns: usize) -> String {
         let paragraphs: Vec<String> = self.paragraphs().map(|paragraph| wrapped(paragraph, columns)).collect();
         let remedy = wrapped(self.remedy, columns);
@@ -31,12 +31,12 @@ impl Page {
     }
 }
 
-/// Every page: the rules of the verdict first, in the order in which they are applied.
+/// All pages: the rules of the verdict first, in the order in which they are applied.
 pub fn pages() -> Vec<Page> {
     RULES.iter().map(|rule| rule.page()).chain(WARNINGS.iter().map(|warning| warning.page())).collect()
 }
 
-/// The page of a code, whatever its case; of a retired one, too.
+/// The page of a code, case-insensitive; retired codes are included.
 pub fn explain(code: &str) -> Option<Page> {
     pages()
         .into_iter()

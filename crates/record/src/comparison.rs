@@ -1,15 +1,16 @@
-//! Runs side by side. Only runs of one schedule can be compared: otherwise the load differs and so do the figures.
+//! Comparison of runs. Only runs with the same schedule can be compared: otherwise the load differs, and the figures
+//! with it.
 //!
-//! A best value is marked among runs that may be ranked: valid ones of a system that is not built in. One run each shows
-//! what was seen, not what would be seen again; [`Comparison::caution`] says so.
+//! The best value is marked among runs that may be ranked: valid runs of a system that is not built in. A single run of
+//! each system shows what was observed, not what a repetition would show; [`Comparison::caution`] states this.
 
 use crate::figures::custom_figures;
 pub use crate::figures::{Better, FIGURES, Figure, Judged, Unit};
 use crate::record::{Record, VerdictStatus};
 
-/// Runs side by side, at most: more curves in one chart cannot be told apart.
+/// Most runs in a comparison: more curves in one chart cannot be distinguished.
 pub const MOST_RUNS: usize = 8;
-/// What the schedule's hash says where the schedule is not fixed before the run.
+/// Hash of a schedule that is not fixed before the run.
 const NO_HASH: &str = "none";
 
 /// Why runs cannot be compared.
@@ -18,7 +19,7 @@ pub enum CompareError {
     /// Fewer than two or more than [`MOST_RUNS`].
     #[error("a comparison takes 2 to {MOST_RUNS} runs, got {found}")]
     Count {
-        /// Runs given.
+        /// Number of runs given.
         found: usize,
     },
     /// The schedules differ.
@@ -26,11 +27,11 @@ pub enum CompareError {
     DifferentSchedules {
         /// Name of the first run.
         first: String,
-        /// Its hash.
+        /// Hash of its schedule.
         first_hash: String,
         /// Name of the first run that differs from it.
         other: String,
-        /// Its hash.
+        /// Hash of its schedule.
         other_hash: String,
     },
     /// The runs have no schedule fixed before the run (flood), and their workloads differ.
@@ -54,9 +55,9 @@ pub enum CompareError {
 pub struct ComparedRun<'a> {
     /// Its record.
     pub record: &'a Record,
-    /// System and version, numbered where several are alike.
+    /// System and version, numbered if several runs have the same.
     pub label: String,
-    /// Why it is not ranked, if it isn't.
+    /// Why the run is not ranked; `None` if it is.
     pub not_ranked: Option<String>,
 }
 
@@ -64,11 +65,12 @@ pub struct ComparedRun<'a> {
 pub struct ComparedFigure<'a> {
     /// The figure.
     pub figure: Figure<'a>,
-    /// Its values in the order of the runs, of a latency the upper bounds; `None` where not measured.
+    /// Values in the order of the runs; upper bounds of a latency; `None` where not measured.
     pub values: Vec<Option<f64>>,
-    /// Their lower bounds; `None` where a value has none.
+    /// Lower bounds; `None` where a value has none.
     pub lower: Vec<Option<f64>>,
-    /// The run with the best value, if one is better than all others that are ranked, wherever they lie between their bounds.
+    /// The run with the best value, if it is better than all other ranked runs even when the bounds of both are
+    /// considered.
     pub best: Option<usize>,
 }
 
@@ -88,20 +90,20 @@ pub struct Difference {
     pub values: Vec<String>,
 }
 
-/// Runs side by side.
+/// A comparison of runs.
 pub struct Comparison<'a> {
     /// The runs, in the order given.
     pub runs: Vec<ComparedRun<'a>>,
     /// Their figures.
     pub figures: Vec<ComparedFigure<'a>>,
-    /// Metrics of the user's own.
+    /// User-defined metrics.
     pub custom: Vec<ComparedFigure<'a>>,
-    /// Settings, versions and machines in which they differ, besides the system.
+    /// Settings, versions and machines in which the runs differ, besides the system.
     pub differences: Vec<Difference>,
 }
 
 impl Comparison<'_> {
-    /// How far the marks may be believed, in one sentence.
+    /// Limits of the comparison, in one sentence.
     pub fn caution(&self) -> &'static str {
         if self.runs.iter().filter(|run| run.not_ranked.is_none()).count() < 2 {
             "no best value is marked: fewer than two runs may be ranked"
@@ -111,7 +113,7 @@ impl Comparison<'_> {
     }
 }
 
-/// Puts runs side by side, or says why they cannot be compared.
+/// Compares runs, or returns why they cannot be compared.
 pub fn compare(records: &[Record]) -> Result<Comparison<'_>, CompareError> {
     if !(2..=MOST_RUNS).contains(&records.len()) {
         return Err(CompareError::Count { found: records.len() });
@@ -224,7 +226,7 @@ fn best(figure: &Figure, runs: &[ComparedRun], values: &[Option<f64>], lower: &[
     (!others.is_empty() && others.iter().all(is_behind)).then_some(*first)
 }
 
-/// A setting's name and how it is read.
+/// Name of a setting, and the function that reads it.
 type Setting = (&'static str, fn(&Record) -> String);
 
 fn differences(records: &[Record]) -> Vec<Difference> {

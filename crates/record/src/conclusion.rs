@@ -1,5 +1,5 @@
-//! What a command came to, by its records: it did what it was asked for, or something keeps its figures from being quoted. Front ends make
-//! exit codes and states of it.
+//! Overall result of a command, computed from its records: success, or the reason why its figures must not be quoted.
+//! Front ends turn it into exit codes and states.
 
 use crate::capacity::{CapacityLimit, CapacityRecord};
 use crate::check::{Checked, Kind};
@@ -7,12 +7,12 @@ use crate::experiment::{CellFailure, ExperimentRecord, FailureKind};
 use crate::objectives::{ObjectiveOutcome, Undecided};
 use crate::record::{Record, Status, VerdictStatus};
 
-/// What a command came to. Of two the greater says more.
+/// Overall result of a command. Variants are ordered: the greater of two takes precedence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Conclusion {
-    /// It did what it was asked for.
+    /// The command did what was requested.
     Done,
-    /// A threshold lies inside what is known of its figure.
+    /// A threshold lies between both bounds of its figure.
     Undecided,
     /// A threshold was missed.
     ThresholdMissed,
@@ -22,14 +22,14 @@ pub enum Conclusion {
     Invalid,
     /// The system could not be started, reached, or kept running.
     SystemFailed,
-    /// It was stopped before its end.
+    /// The command was stopped before its end.
     Interrupted,
-    /// Its results were not, or not all, written.
+    /// Results were not written, or not completely.
     NotWritten,
 }
 
 impl Conclusion {
-    /// In a few words.
+    /// Short text for people.
     pub fn words(self) -> &'static str {
         match self {
             Conclusion::Done => "done",
@@ -43,7 +43,7 @@ impl Conclusion {
         }
     }
 
-    /// Of something in which a limit is undecided, and none was missed.
+    /// Result when a limit is undecided and none was missed.
     pub fn of_undecided(choice: Option<Undecided>) -> Conclusion {
         match choice {
             None => Conclusion::Undecided,
@@ -52,7 +52,7 @@ impl Conclusion {
         }
     }
 
-    /// Of the limits that a run has to keep.
+    /// Result of a run with limits.
     pub fn of_limits(record: &Record, undecided: Option<Undecided>) -> Conclusion {
         let outcomes = || record.objectives.iter().map(|objective| objective.outcome);
         if outcomes().any(ObjectiveOutcome::is_failure) {
@@ -64,7 +64,7 @@ impl Conclusion {
         }
     }
 
-    /// Of checks.
+    /// Result of `pubmark check`.
     pub fn of_checks(checked: &Checked) -> Conclusion {
         match checked.worst() {
             None if checked.is_undecided() => Conclusion::Undecided,
@@ -76,7 +76,7 @@ impl Conclusion {
         }
     }
 
-    /// Of an experiment: it failed only if no run of it counts wholly.
+    /// Result of an experiment: it failed only if none of its runs is fully usable.
     pub fn of_experiment(record: &ExperimentRecord) -> Conclusion {
         if record.status == Status::Interrupted {
             return Conclusion::Interrupted;
@@ -94,7 +94,7 @@ impl Conclusion {
         }
     }
 
-    /// Of a search for capacity.
+    /// Result of a capacity search.
     pub fn of_search(record: &CapacityRecord) -> Conclusion {
         match (record.status, record.answer.holds_per_s, record.answer.limit) {
             (Status::Interrupted, ..) => Conclusion::Interrupted,

@@ -1,4 +1,4 @@
-//! What was done to the run from outside: emulated links and faults.
+//! Conditions that were imposed on the run: emulated links and faults.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 use crate::faults::FaultFigures;
 use crate::links::LinkFigures;
 
-/// Conditions under which the fleet and the system worked.
+/// Conditions that were imposed on the fleet and the system.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunConditions {
-    /// Emulated links; `null` where there are none.
+    /// Emulated links; `null` without links.
     #[serde(default)]
     pub links: Option<LinkFigures>,
-    /// Faults and what followed from them; `null` where nothing was broken.
+    /// Faults and their effects; `null` if no fault was injected.
     #[serde(default)]
     pub faults: Option<FaultFigures>,
 }

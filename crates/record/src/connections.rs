@@ -1,4 +1,4 @@
-//! What happened to connections: how they were made and how fast, what TLS took of it, and what ended them.
+//! Connections: how many were opened and how fast, the cost of TLS, and why connections ended.
 
 use std::collections::BTreeMap;
 
@@ -7,103 +7,105 @@ use serde::{Deserialize, Serialize};
 
 use crate::latency::Summary;
 
-/// What happened to connections; planned churn is apart.
+/// Counts and times of connections; planned churn is counted separately.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Connections {
-    /// Connects tried.
+    /// Connects attempted.
     pub attempted: u64,
     /// Connects that succeeded.
     pub established: u64,
-    /// Not reached or turned away.
+    /// Connects that failed: the system was not reached, or refused the connection.
     pub refused: u64,
-    /// Wrong or missing user name or password.
+    /// Connects refused because of a wrong or missing user name or password.
     pub auth_failed: u64,
-    /// Of `dropped`, ended by the system because the log-in holds no longer: a token that expired, rights that were taken away.
+    /// Of `dropped`, connections that the system ended because the log-in was no longer valid: a token expired, or
+    /// permissions were revoked.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub log_in_ended: u64,
-    /// New tokens that the system took on open connections (MQTT 5 re-authentication).
+    /// New tokens that the system accepted on open connections (MQTT 5 re-authentication).
     #[serde(default, skip_serializing_if = "is_zero")]
     pub reauthenticated: u64,
-    /// TLS could not be agreed.
+    /// Connects that failed in the TLS handshake.
     pub tls_failed: u64,
-    /// Ended without our asking.
+    /// Connections that ended without a request of pubmark.
     pub dropped: u64,
-    /// Connects tried again after a failure or a drop.
+    /// Connects repeated after a failure or a drop.
     pub retried: u64,
-    /// Planned leaves by churn.
+    /// Planned disconnects by churn.
     pub planned_leaves: u64,
     /// Subscriptions refused by the server.
     pub subscriptions_refused: u64,
     /// Each cause with its count, most frequent first, at most 32.
     pub causes: Vec<CauseCount>,
-    /// Time from connect to the server's acceptance: TCP, TLS, and the protocol's own opening.
+    /// Time from connect to the server's acceptance: TCP, TLS, and the opening handshake of the protocol.
     pub connect_time: Option<Summary>,
-    /// How sessions came up before the schedule began, by side.
+    /// Session establishment before the schedule began, by side.
     #[serde(default)]
     pub ramp_up: Vec<RampUp>,
-    /// Subscriptions granted a lower level than asked for.
+    /// Subscriptions granted at a lower QoS than requested.
     pub granted_qos_lower: u64,
     /// Messages sent again after a reconnect.
     pub resent: u64,
-    /// What TLS took; `null` without TLS.
+    /// Handshakes and session resumption of TLS; `null` without TLS.
     #[serde(default)]
     pub tls: Option<TlsFigures>,
-    /// What became of wills; `null` where no device leaves one.
+    /// Outcomes of wills; `null` if no device has one.
     #[serde(default)]
     pub wills: Option<WillCounts>,
-    /// What client programs (`--client`) reported; `null` without.
+    /// Reports of client programs (`--client`); `null` without them.
     #[serde(default)]
     pub client_programs: Option<ClientPrograms>,
 }
 
-/// A count that records leave out: those before it was counted lack it as well.
+/// Zero counts are omitted: records from before this count existed lack it as well.
 fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// What client programs reported of themselves, and what it costs to speak with them.
+/// Reports of client programs about themselves, and the cost of the exchange with them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ClientPrograms {
-    /// Name and version of the client library, as the program says.
+    /// Name and version of the client library, as the program reports it.
     pub library: String,
-    /// Ping to pong, ten times a second: the way to the program and back, which is in the upper bound of each latency.
+    /// Ping to pong, measured ten times per second: the round trip to the program, which is part of the upper bound of
+    /// each latency.
     pub round_trip: Option<Summary>,
-    /// Reports that cannot be true, by their name (docs/reference/client-protocol.md).
+    /// Reports that cannot be correct, by name (docs/reference/client-protocol.md).
     pub misreports: BTreeMap<String, u64>,
     /// How a program ended before the end of the run; `null` if none did.
     pub ended: Option<String>,
 }
 
-/// Wills: messages that the system publishes for devices that go without a goodbye. No schedule offers them, so they are not in
-/// the message accounting.
+/// Wills: messages that the system publishes for devices that disconnect abnormally. No schedule offers them, so they
+/// are not part of the message accounting.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WillCounts {
-    /// Connections with a will that were open and ended without a goodbye of ours.
+    /// Connections with a will that ended without a DISCONNECT from pubmark.
     pub due: u64,
-    /// Wills that arrived, once for each subscription that got one.
+    /// Wills that arrived, counted once for each subscription.
     pub delivered: u64,
 }
 
-/// How often a cause was met.
+/// How often a cause occurred.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CauseCount {
     /// The cause in words.
     pub cause: String,
-    /// How often.
+    /// Number of occurrences.
     pub count: u64,
 }
 
-/// How the sessions of one side came up before the schedule began.
+/// Session establishment of one side before the schedule began.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RampUp {
-    /// Whose sessions; those of subscribers come first.
+    /// The side of these sessions; the row of subscribers comes first.
     pub side: Side,
     /// Sessions that the system accepted.
     pub accepted: u64,
-    /// From the first try to the last acceptance, seconds.
+    /// From the first attempt to the last acceptance, seconds.
     pub seconds: f64,
-    /// Accepted per second over that time; `null` below ten sessions, where it says nothing. At most what `connects_per_s` of the
-    /// settings lets be tried.
+    /// Sessions accepted per second over that time; `null` below ten sessions, where the rate is not meaningful.
+    /// Bounded by `connects_per_s` of the settings.
     pub per_s: Option<f64>,
 }
 
@@ -111,15 +113,15 @@ pub struct RampUp {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Side {
-    /// Publishers, requesters.
+    /// Publishers and requesters.
     #[default]
     Devices,
-    /// Subscribers, responders.
+    /// Subscribers and responders.
     Subscribers,
 }
 
 impl Side {
-    /// The word for it.
+    /// Name in records.
     pub fn as_str(self) -> &'static str {
         match self {
             Side::Devices => "devices",
@@ -129,53 +131,54 @@ impl Side {
 }
 
 impl RampUp {
-    /// Sessions from which on a rate is told.
+    /// Fewest sessions for which a rate is reported.
     const FEWEST: u64 = 10;
 
-    /// Of a side, `seconds` from the first try to the last acceptance.
+    /// Sessions of a side that were accepted in `seconds`, from the first attempt to the last acceptance.
     pub fn new(side: Side, accepted: u64, seconds: f64) -> RampUp {
         let per_s = (accepted >= RampUp::FEWEST && seconds > 0.0).then(|| accepted as f64 / seconds);
         RampUp { side, accepted, seconds, per_s }
     }
 }
 
-/// What TLS took, from the first connect to the last of the run: reconnects are in it. How it is measured:
+/// Handshakes of TLS, from the first connect to the last of the run, reconnects included. How they are measured:
 /// docs/explanation/tls-and-websocket.md.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TlsFigures {
-    /// Clients kept their own last session, to take it up when they connect again.
+    /// Each client stored its last TLS session to resume it on the next connect.
     pub resumption: bool,
     /// Handshakes with certificates and a key exchange.
     pub full: u64,
-    /// Handshakes that took up an earlier session of the same client.
+    /// Handshakes that resumed an earlier session of the same client.
     pub resumed: u64,
-    /// From TCP connected to TLS agreed on, of full handshakes.
+    /// From the TCP connection to the end of the TLS handshake, for full handshakes.
     pub full_handshake: Option<Summary>,
-    /// The same of those that took up a session.
+    /// The same for handshakes that resumed a session.
     pub resumed_handshake: Option<Summary>,
-    /// From TLS agreed on to the server's acceptance: the protocol's own opening, and WebSocket's.
+    /// From the end of the TLS handshake to the server's acceptance: the opening handshakes of the protocol and of
+    /// WebSocket.
     pub opening: Option<Summary>,
-    /// What was agreed on, most frequent first.
+    /// Negotiated versions and algorithms, most frequent first.
     pub agreed: Vec<AgreedOn>,
 }
 
-/// Version and algorithms of connections.
+/// Negotiated version and algorithms of connections.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AgreedOn {
-    /// `TLS 1.3`.
+    /// TLS version, for instance `TLS 1.3`.
     pub version: String,
     /// Cipher suite, by its registered name.
     pub suite: String,
     /// Group of the key exchange; `null` where there was none.
     pub group: Option<String>,
-    /// An earlier session was taken up.
+    /// An earlier session was resumed.
     pub resumed: bool,
-    /// Connections.
+    /// Number of connections.
     pub count: u64,
 }
 
 impl AgreedOn {
-    /// From the names that rustls has: `TLSv1_3`, `TLS13_AES_256_GCM_SHA384`.
+    /// Converts the names that rustls uses: `TLSv1_3`, `TLS13_AES_256_GCM_SHA384`.
     pub fn new(version: &str, suite: &str, group: Option<&str>, resumed: bool, count: u64) -> AgreedOn {
         let version = version
             .strip_prefix("TLSv")
@@ -184,7 +187,7 @@ impl AgreedOn {
         AgreedOn { version, suite, group: group.map(str::to_owned), resumed, count }
     }
 
-    /// Is all the same but the number of connections?
+    /// Whether both are equal except for the number of connections.
     pub fn is_like(&self, other: &AgreedOn) -> bool {
         let same_algorithms = (&self.suite, &self.group) == (&other.suite, &other.group);
         self.version == other.version && self.resumed == other.resumed && same_algorithms

@@ -1,4 +1,4 @@
-//! What a run cost: processor time, memory, and whether a limit held the system back.
+//! Resources that a run used: CPU time, memory, and whether a resource limit restricted the system.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,27 +7,30 @@ use crate::connections::Side;
 use crate::efficiency::EfficiencyFigures;
 use crate::transform::TransformRow;
 
-/// Cost of both sides over the measured window, and what sizes a deployment: cost per message and per connection.
+/// Resources of both sides over the measured window, and figures for sizing a deployment: cost per message and per
+/// connection.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Cost {
-    /// The system's process tree, of all its brokers; `null` where it is not ours to see, and no node observes it.
+    /// Process tree of the system, all brokers included; `null` where pubmark cannot observe it, and no node observes
+    /// it.
     pub system: Option<Usage>,
-    /// pubmark itself, all its processes.
+    /// pubmark, all processes included.
     pub generator: Option<Usage>,
-    /// The client programs (`--client 'COMMAND'`) and all that they started, which are neither the system nor pubmark; absent where
-    /// pubmark's own clients ran, or nodes started the programs elsewhere.
+    /// The client programs (`--client 'COMMAND'`) and all processes that they started, which belong neither to the
+    /// system nor to pubmark; absent where pubmark's own clients ran, or nodes started the programs elsewhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_programs: Option<Usage>,
-    /// Of pubmark, groups whose clients ran in processes of their own (`isolate: process`).
+    /// Groups whose clients ran in processes of their own (`isolate: process`); part of pubmark.
     #[serde(default)]
     pub groups: Vec<GroupUsage>,
-    /// The whole machine that the system runs on, where that can be seen (node_exporter, or a node that observes); never mixed with `system`.
+    /// The whole machine that the system runs on, where it can be observed (node_exporter, or a node that observes);
+    /// never mixed with `system`.
     #[serde(default)]
     pub host: Option<HostUsage>,
-    /// What else ran on this machine, where the system and pubmark both ran on it.
+    /// Other activity on this machine, if the system and pubmark both ran on it.
     #[serde(default)]
     pub contention: Option<Contention>,
-    /// What the system's limits did; `null` where it had none.
+    /// Effects of the system's resource limits; `null` without limits.
     #[serde(default)]
     pub limits: Option<LimitEffect>,
     /// CPU seconds of the system per million messages delivered.
@@ -37,22 +40,23 @@ pub struct Cost {
     /// CPU seconds of the client programs per million messages delivered; absent where their CPU time is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_programs_cpu_s_per_million: Option<f64>,
-    /// Growth of the system's resident set from idle to its peak, over the connections established, bytes; `null` below
-    /// 100 connections, among which some pages of memory cannot be divided.
+    /// Growth of the system's resident set from idle to its peak, divided by the connections established, bytes; `null`
+    /// below 100 connections, for which the quotient of a few memory pages is not meaningful.
     pub system_bytes_per_connection: Option<f64>,
-    /// Threads of pubmark that drive connections, one row each.
+    /// Threads of pubmark that drive connections, one row per thread.
     #[serde(default)]
     pub threads: Vec<ShardHealth>,
-    /// Payload over bytes carried; `null` where no window was lived through.
+    /// Payload over bytes transferred; `null` if the measured window was not completed.
     #[serde(default)]
     pub efficiency: Option<EfficiencyFigures>,
-    /// What the steps of `transform` did, a row a step of each device group with some.
+    /// Steps of `transform`, one row for each step of each device group.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub transform: Vec<TransformRow>,
 }
 
 impl Cost {
-    /// Cores used by the threads that drive the connections of a side; `None` if that is not known of one of them.
+    /// Cores used by the threads that drive the connections of a side; `None` if the CPU time of one of them is not
+    /// known.
     pub fn cores_of(&self, side: Side) -> Option<f64> {
         let own: Vec<Option<f64>> =
             self.threads.iter().filter(|thread| thread.side == side).map(|thread| thread.cores).collect();
@@ -60,78 +64,81 @@ impl Cost {
     }
 }
 
-/// Cost of one side. What the machine cannot tell is `null`.
+/// Resources that one side used. Figures that the machine does not provide are `null`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Usage {
     /// CPU time, seconds.
     pub cpu_seconds: f64,
     /// CPU time over the window's length: 1.0 is one core.
     pub cores: f64,
-    /// Largest resident set seen, bytes; pages that processes of a tree share count once for each.
+    /// Largest resident set seen, bytes; pages that several processes of a tree share count once for each process.
     pub peak_rss_bytes: u64,
     /// Resident set before the first client connected, bytes.
     #[serde(default)]
     pub idle_rss_bytes: Option<u64>,
-    /// Largest proportional set seen, bytes: shared pages divided among those who share them. Sampled less often.
+    /// Largest proportional set size seen, bytes: shared pages are divided among the processes that share them. Sampled
+    /// less often.
     #[serde(default)]
     pub peak_pss_bytes: Option<u64>,
-    /// Largest memory charged to the control group or container since its start, bytes: socket buffers and page cache
-    /// included, pages that another group touched first not.
+    /// Largest memory charged to the control group or container since its start, bytes: includes socket buffers and
+    /// page cache, but not pages that another group touched first.
     #[serde(default)]
     pub cgroup_peak_bytes: Option<u64>,
-    /// Most threads seen.
+    /// Largest number of threads seen.
     #[serde(default)]
     pub threads: Option<u64>,
-    /// Most open descriptors seen.
+    /// Largest number of open descriptors seen.
     #[serde(default)]
     pub descriptors: Option<u64>,
-    /// Context switches in the window because a thread waited.
+    /// Voluntary context switches in the window: a thread waited.
     #[serde(default)]
     pub voluntary_switches: Option<u64>,
-    /// Context switches in the window because a thread's time was over or a more urgent one came.
+    /// Involuntary context switches in the window: the time slice of a thread ended, or a thread with higher priority
+    /// preempted it.
     #[serde(default)]
     pub involuntary_switches: Option<u64>,
-    /// Time that its threads were ready to run and did not, in the window, ns: others ran on the processors, or more of its own threads
-    /// were ready than there are processors, or a limit held them back.
+    /// Run-queue wait in the window, ns: time in which threads were ready and had no CPU, because other threads ran,
+    /// because more of its own threads were ready than there are CPUs, or because of a resource limit.
     #[serde(default)]
     pub run_queue_wait_ns: Option<u64>,
-    /// That time as a share of itself and the CPU time, 0 to 1; `null` where nothing ran and nothing waited.
+    /// Run-queue wait as a share of itself plus the CPU time, 0 to 1; `null` if both are 0.
     #[serde(default)]
     pub run_queue_wait_share: Option<f64>,
-    /// Times that a thread of it got a processor in the window, as the kernel's `schedstat` counts them.
+    /// Number of times that one of its threads was given a CPU in the window, from the kernel's `schedstat`.
     #[serde(default)]
     pub run_queue_slices: Option<u64>,
-    /// Run-queue wait for each of those times, on average, µs: some 10 to 20 on an idle virtual machine.
+    /// Mean run-queue wait per such time, µs: about 10 to 20 on an idle virtual machine.
     #[serde(default)]
     pub run_queue_wait_mean_us: Option<f64>,
-    /// The part of the run-queue wait that is not of the ordinary kind that an idle machine has too, ns: what is above the
-    /// thread's usual wait for each time that it got a processor, and half that much again (50 µs at most), in intervals of some 4 ms. `null` for pubmark itself.
+    /// The part of the run-queue wait that exceeds the ordinary wait, which an idle machine has too, ns: in intervals
+    /// of about 4 ms, what exceeds one and a half times the thread's usual wait (50 µs at most) for each time that it
+    /// was given a CPU. `null` for pubmark itself.
     #[serde(default)]
     pub run_queue_long_wait_ns: Option<u64>,
-    /// Bytes that its TCP sockets received in the window, without headers and repetitions.
+    /// Bytes that its TCP sockets received in the window, without headers and retransmissions.
     #[serde(default)]
     pub received_bytes: Option<u64>,
-    /// Bytes that its TCP sockets sent and the other side acknowledged in the window.
+    /// Bytes that its TCP sockets sent in the window and the peer acknowledged.
     #[serde(default)]
     pub sent_bytes: Option<u64>,
 }
 
-/// Cost of a group whose clients ran in processes of their own.
+/// Resources of a group whose clients ran in processes of their own.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GroupUsage {
-    /// Name of the group, or of the client whose connections several share.
+    /// Name of the group, or of the client whose connections several groups share.
     pub group: String,
-    /// CPU time, memory and threads; `null` if a process of it ended within the window.
+    /// CPU time, memory and threads; `null` if one of its processes ended within the window.
     pub usage: Option<Usage>,
 }
 
-/// The sum of two figures that are known.
+/// Sum of two figures; `None` if one is not known.
 fn sum<T: std::ops::Add<Output = T>>(one: Option<T>, other: Option<T>) -> Option<T> {
     Some(one? + other?)
 }
 
 impl Usage {
-    /// This and another together; what one of them cannot tell is `None`.
+    /// Sum of two usages; figures that one of them does not have are `None`.
     #[must_use]
     pub fn and(self, other: Usage) -> Usage {
         Usage {
@@ -156,13 +163,13 @@ impl Usage {
         )
     }
 
-    /// With the time that its threads waited for a processor, ns, and the times that they got one.
+    /// Sets the run-queue wait of its threads, ns, and the number of times that they were given a CPU.
     #[must_use]
     pub fn with_run_queue_wait(self, wait_ns: Option<u64>, slices: Option<u64>) -> Usage {
         let wait_s = wait_ns.map(|wait_ns| wait_ns as f64 / 1e9);
         let share =
             wait_s.filter(|wait_s| self.cpu_seconds + wait_s > 0.0).map(|wait_s| wait_s / (self.cpu_seconds + wait_s));
-        // One who waited through the whole window got a processor never: the wait is at least so long.
+        // A thread that waited through the whole window was never given a CPU; the mean is then at least the wait.
         let mean_us = wait_ns.zip(slices).map(|(wait_ns, slices)| wait_ns as f64 / 1e3 / slices.max(1) as f64);
         Usage {
             run_queue_wait_ns: wait_ns,
@@ -174,10 +181,11 @@ impl Usage {
     }
 }
 
-/// Cost of a whole machine over the measured window, as its node_exporter or a node that observes tells it; of several, the sum.
+/// Resources of a whole machine over the measured window, as reported by its node_exporter or by a node that observes;
+/// the sum if there are several.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HostUsage {
-    /// Where it was read, without password; of a node that observes, its name.
+    /// URL that was read, without password; the name of a node that observes.
     pub url: String,
     /// Cores of the machine.
     pub cores_total: Option<u32>,
@@ -185,18 +193,18 @@ pub struct HostUsage {
     pub cores: Option<f64>,
     /// Memory of the machine, bytes.
     pub memory_bytes: Option<u64>,
-    /// Largest use of it seen, bytes: all but what is available.
+    /// Largest memory use seen (total minus available), bytes.
     pub peak_used_bytes: Option<u64>,
-    /// Bytes received by all its network interfaces but the loopback.
+    /// Bytes received by all network interfaces except the loopback.
     pub received_bytes: Option<u64>,
-    /// Bytes sent by all its network interfaces but the loopback.
+    /// Bytes sent by all network interfaces except the loopback.
     pub sent_bytes: Option<u64>,
     /// Readings that failed.
     pub failed_readings: u64,
 }
 
 impl HostUsage {
-    /// This machine and another together; what one of them cannot tell is `None`.
+    /// Sum of two machines; figures that one of them does not have are `None`.
     #[must_use]
     pub fn and(self, other: HostUsage) -> HostUsage {
         HostUsage {
@@ -212,14 +220,15 @@ impl HostUsage {
     }
 }
 
-/// Competition for the cores of this machine over the measured window. What the hypervisor took is `environment.steal`.
+/// Competition for the cores of this machine over the measured window. CPU time stolen by the hypervisor is
+/// `environment.steal`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Contention {
-    /// Share of the window in which some thread of the machine was ready to run and had no processor, 0 to 1: the growth of `total`
-    /// in the line `some` of `/proc/pressure/cpu`. `null` in a kernel without pressure stall information.
+    /// Share of the window in which some thread of the machine was ready to run and had no CPU, 0 to 1: the growth of
+    /// `total` in the line `some` of `/proc/pressure/cpu`. `null` with a kernel without pressure stall information.
     pub cpu_pressure: Option<f64>,
-    /// Cores that programs used that are neither the system nor pubmark nor a client program; short bursts of theirs are counted by clock ticks and may
-    /// be missed. `null` where the system is not ours to see, or nodes drove the load.
+    /// Cores used by programs that are neither the system nor pubmark nor a client program; measured in clock ticks, so
+    /// short activity may be missed. `null` where pubmark cannot observe the system, or nodes generated the load.
     pub other_cores: Option<f64>,
 }
 
@@ -228,15 +237,16 @@ pub struct Contention {
 pub struct ShardHealth {
     /// `publisher` or `subscriber` and a number.
     pub name: String,
-    /// Whose connections it drives.
+    /// Side whose connections it drives.
     pub side: Side,
-    /// CPU time over the window's length; `null` if the window was not lived through.
+    /// CPU time over the window's length; `null` if the window was not completed.
     pub cores: Option<f64>,
-    /// Sessions it drives.
+    /// Number of sessions that it drives.
     pub sessions: u64,
-    /// Wake-ups; `null` if the window was not lived through.
+    /// Wake-ups; `null` if the window was not completed.
     pub wakeups: Option<u64>,
-    /// Messages that became due, or arrived, within this time were handled together (`--pace`), µs; absent where each was by itself.
+    /// Messages that became due, or arrived, within this time were handled together (`--pace`), µs; absent where each
+    /// was handled separately.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quantum_us: Option<f64>,
     /// Share of the window in which a real-time thread (`--realtime`) had ordinary priority because its budget was used up; absent
@@ -245,30 +255,30 @@ pub struct ShardHealth {
     pub ordinary_share: Option<f64>,
 }
 
-/// What limits did to a system over the measured window.
+/// Effects of resource limits on a system over the measured window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LimitEffect {
-    /// Periods in which CPU time was rationed.
+    /// Periods of the CPU limit.
     pub periods: Option<u64>,
-    /// Of these, how many ended with the system held back.
+    /// Of these, periods in which the system was throttled.
     pub throttled_periods: Option<u64>,
-    /// Time that it was held back, seconds.
+    /// Time for which the system was throttled, seconds.
     pub throttled_seconds: Option<f64>,
-    /// Times that memory was at its limit.
+    /// Number of times that memory use reached its limit.
     pub memory_limit_hits: Option<u64>,
     /// Processes that were OOM-killed since the start.
     pub out_of_memory_kills: Option<u64>,
 }
 
 impl LimitEffect {
-    /// Did a limit hold the system back? A single throttled period in a hundred is not yet binding.
+    /// Whether a limit restricted the system. One throttled period in a hundred does not count.
     pub fn was_binding(&self) -> bool {
         let throttled = matches!((self.periods, self.throttled_periods), (Some(all), Some(held)) if held * 100 > all);
         throttled || self.memory_limit_hits.unwrap_or(0) > 0 || self.out_of_memory_kills.unwrap_or(0) > 0
     }
 }
 
-/// CPU and memory of one sampling interval.
+/// CPU and memory in one sampling interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ResourceRow {
     /// End of the interval, seconds since the start of the measured window.
@@ -277,7 +287,7 @@ pub struct ResourceRow {
     pub system_cores: Option<f64>,
     /// Resident set of the system, bytes.
     pub system_rss_bytes: Option<u64>,
-    /// Proportional set of the system, bytes.
+    /// Proportional set size of the system, bytes.
     #[serde(default)]
     pub system_pss_bytes: Option<u64>,
     /// Memory charged to the system's control group, bytes.
@@ -298,7 +308,7 @@ pub struct ResourceRow {
     /// Bytes sent by the system's sockets per second.
     #[serde(default)]
     pub system_sent_per_s: Option<f64>,
-    /// Share of the interval in which limits held the system back.
+    /// Share of the interval in which the system was throttled.
     #[serde(default)]
     pub system_throttled: Option<f64>,
     /// Cores used by pubmark.

@@ -1,4 +1,4 @@
-//! Metrics of the user's own: what programs computed from the message log of a run.
+//! User-defined metrics: figures that programs computed from the message log of a run.
 
 use std::collections::BTreeMap;
 
@@ -7,33 +7,34 @@ use serde::{Deserialize, Serialize};
 
 use crate::unit;
 
-/// In front of the name of such a metric wherever figures of pubmark's own have names, too.
+/// Prefix of the names of user-defined metrics wherever they stand beside pubmark's own metrics.
 pub const PREFIX: &str = "custom.";
 
 /// A metric that a program computed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CustomMetric {
-    /// Its name; limits call it `custom.NAME`.
+    /// Name of the metric; limits refer to it as `custom.NAME`.
     pub name: String,
-    /// What its values count in, as it was declared; empty for a plain number.
+    /// Unit of its values, as declared; empty for a plain number.
     #[serde(default)]
     pub unit: String,
     /// The program and its arguments.
     pub command: Vec<String>,
-    /// Files among those words, with the SHA-256 of their content: what computed it.
+    /// Files among these arguments, with the SHA-256 of their content, to identify the program.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub sources: BTreeMap<String, String>,
-    /// Lower bound of its value, in its unit; `null` where there is none.
+    /// Lower bound of the value, in its unit; `null` where there is none.
     pub lower: Option<f64>,
-    /// Upper bound; the same as the lower one where the value is known exactly.
+    /// Upper bound of the value; equal to the lower bound where the value is known exactly.
     pub upper: Option<f64>,
-    /// Its values by what the program tells apart, such as device types.
+    /// Values by a category of the program, such as device types.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub by: BTreeMap<String, CustomBounds>,
-    /// The message log that it was computed from lacks rows: its values are of a part of the messages, and decide no limit.
+    /// The message log from which it was computed lacks rows: the values cover only a part of the messages, and decide
+    /// no limit.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub partial: bool,
-    /// How long the program ran, s; `null` where it was not started.
+    /// Run time of the program, s; `null` where it was not started.
     pub ran_s: Option<f64>,
     /// Why there is no value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -43,26 +44,28 @@ pub struct CustomMetric {
 /// Both bounds of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CustomBounds {
-    /// The lower one.
+    /// Lower bound.
     pub lower: f64,
-    /// The upper one; the same where the value is known exactly.
+    /// Upper bound; equal to the lower bound where the value is known exactly.
     pub upper: f64,
 }
 
-/// The metric of this name among those of a record.
+/// Finds the metric of this name in the metrics of a record.
 pub fn find<'a>(metrics: &'a [CustomMetric], name: &str) -> Option<&'a CustomMetric> {
     metrics.iter().find(|metric| metric.name == name)
 }
 
-/// Both bounds of a metric where values are `wanted`; `None` where it has no value, one of another kind, or one of a part of the
-/// messages, which stands for no run.
+/// Both bounds of a metric in the unit of figures for `wanted`, or in its own unit if `wanted` is empty; `None` where
+/// it has no value, a value with an incompatible unit, or a value for a part of the messages, which does not represent
+/// the run.
 pub fn bounds_in(metrics: &[CustomMetric], name: &str, wanted: &str) -> Option<[f64; 2]> {
     let metric = find(metrics, name).filter(|metric| !metric.partial)?;
     metric.bounds(wanted)
 }
 
 impl CustomMetric {
-    /// Both bounds where values are `wanted`, whatever they are of; `None` where it has no value, or one of another kind.
+    /// Both bounds in the unit of figures for `wanted`, also of a partial log; `None` where it has no value, or one
+    /// with an incompatible unit.
     pub fn bounds(&self, wanted: &str) -> Option<[f64; 2]> {
         let worth = unit::worth(&self.unit, wanted)?;
         Some([self.lower? * worth, self.upper? * worth])

@@ -1,4 +1,4 @@
-//! Distributions as records show them: a summary, and a curve of percentiles.
+//! Distributions in the form of records: a summary and a percentile curve.
 
 use pubmark_metrics::bounds::Bounds;
 use pubmark_metrics::distribution::Distribution;
@@ -6,7 +6,7 @@ use pubmark_metrics::distribution::Distribution;
 use crate::latency::{LatencyBounds, Summary};
 use crate::tables::Curve;
 
-/// Points of a curve per power of ten of the samples beyond.
+/// Points of a curve for each factor of ten in the number of samples above.
 const POINTS_PER_NINE: u32 = 24;
 
 /// Microseconds of a time in nanoseconds.
@@ -19,7 +19,7 @@ pub fn summary(times: &Distribution) -> Option<Summary> {
     summary_by(times, |time_ns| time_ns)
 }
 
-/// The same with each figure of the histogram changed by `edge`.
+/// The same, with each value of the histogram converted by `edge`.
 fn summary_by(times: &Distribution, edge: impl Fn(u64) -> u64) -> Option<Summary> {
     let quantile = |fraction| times.quantile_ns(fraction).map(|time_ns| micros(edge(time_ns)));
     Some(Summary {
@@ -42,13 +42,13 @@ fn summary_by(times: &Distribution, edge: impl Fn(u64) -> u64) -> Option<Summary
 
 /// Bounds of a latency in nanoseconds; `None` without samples.
 pub fn bounds(times: &Bounds) -> Option<LatencyBounds> {
-    // A quantile is the longest time of its bucket; a lower bound takes the shortest.
+    // A quantile of the histogram is the upper edge of its bucket; a lower bound needs the lower edge.
     let lower = summary_by(&times.lower, |time_ns| times.lower.lowest_equivalent_ns(time_ns));
     Some(LatencyBounds { upper: summary(&times.upper)?, lower })
 }
 
-/// Points of a percentile curve, evenly over the powers of ten of the samples beyond, down to the last sample; `None`
-/// without samples.
+/// Points of a percentile curve, evenly spaced over the powers of ten of the number of samples above, down to one
+/// sample; `None` without samples.
 pub fn curve(name: &str, times: &Distribution) -> Option<Curve> {
     let count = times.count();
     if count == 0 {

@@ -1,42 +1,43 @@
-//! Protocol efficiency in a record: payload over what was sent for it (ComBench, equations 5 and 6), and its mirror at receivers.
+//! Protocol efficiency in a record: payload over the bytes sent for it (ComBench, equations 5 and 6), and the same
+//! ratio for receivers.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Header of an Ethernet frame (two addresses and a type), bytes. An interface's counters, which ComBench read, hold these 14 of
-/// each packet and neither the checksum, nor the preamble, nor the gap between frames.
+/// Header of an Ethernet frame (two addresses and a type), bytes. The counters of an interface, which ComBench read,
+/// include these 14 bytes of each packet, but not the checksum, the preamble and the gap between frames.
 pub const ETHERNET_HEADER: u64 = 14;
 
-/// Where counts of packets come from.
+/// Source of packet counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Source {
     /// Counted by an emulated link, packet by packet.
     Counted,
-    /// From what the kernel tells of each socket, headers added.
+    /// Estimated from the kernel's statistics of each socket, with headers added.
     Estimated,
-    /// Not known: a library opened its own sockets.
+    /// Not known, because a client library opened its own sockets.
     #[default]
     Unknown,
 }
 
-/// Packets of both directions; bytes hold IP headers and what is behind them.
+/// Packets in both directions; bytes include IP headers and everything after them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PacketCounts {
-    /// Packets sent, those that were lost on the way and those sent again among them.
+    /// Packets sent, including packets lost on the way and retransmissions.
     pub sent_packets: u64,
-    /// Their bytes.
+    /// Bytes of these packets.
     pub sent_bytes: u64,
     /// Packets received.
     pub received_packets: u64,
-    /// Their bytes.
+    /// Bytes of these packets.
     pub received_bytes: u64,
 }
 
 impl PacketCounts {
-    /// Adds others.
+    /// Adds other counts.
     pub fn add(&mut self, other: &PacketCounts) {
-        // A node may have reported anything.
+        // Saturating, because a node may have reported any value.
         self.sent_packets = self.sent_packets.saturating_add(other.sent_packets);
         self.sent_bytes = self.sent_bytes.saturating_add(other.sent_bytes);
         self.received_packets = self.received_packets.saturating_add(other.received_packets);
@@ -52,39 +53,39 @@ impl PacketCounts {
     }
 }
 
-/// Payload bytes over bytes carried, 0 to 1; `None` where either is missing.
+/// Payload bytes over bytes transferred, 0 to 1; `None` where either is missing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Ratios {
-    /// Payload published over bytes sent, with Ethernet's headers: the figure of the papers.
+    /// Payload published over bytes sent, with Ethernet headers: the figure of the papers.
     pub sent_ethernet: Option<f64>,
-    /// The same with IP's headers.
+    /// The same with IP headers only.
     pub sent_ip: Option<f64>,
-    /// Payload delivered over bytes received, with Ethernet's headers.
+    /// Payload delivered over bytes received, with Ethernet headers.
     pub received_ethernet: Option<f64>,
-    /// The same with IP's headers.
+    /// The same with IP headers only.
     pub received_ip: Option<f64>,
 }
 
-/// What groups carried in the measured window.
+/// Traffic of a group in the measured window.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GroupEfficiency {
     /// The group, or the client whose connections several share; `all` in the total.
     pub group: String,
     /// Messages written in the window.
     pub published: u64,
-    /// Their payloads, bytes.
+    /// Payload bytes of these messages.
     pub published_bytes: u64,
     /// Messages that arrived in the window, first copies.
     pub delivered: u64,
-    /// Their payloads, bytes.
+    /// Payload bytes of these messages.
     pub delivered_bytes: u64,
-    /// Where `window` and `set_up` come from.
+    /// Source of `window` and `set_up`.
     pub source: Source,
     /// Packets of the measured window.
     pub window: Option<PacketCounts>,
-    /// Packets before it: connects, subscriptions, warm-up; not in the ratios.
+    /// Packets before the measured window: connects, subscriptions, warm-up; excluded from the ratios.
     pub set_up: Option<PacketCounts>,
-    /// Packets of the window by the other way of counting, where `window` is counted: how far the estimate may be believed.
+    /// Estimated packets of the window, where `window` is counted: shows the accuracy of the estimate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub estimated_window: Option<PacketCounts>,
     /// Efficiency.
@@ -94,10 +95,11 @@ pub struct GroupEfficiency {
 /// Protocol efficiency of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EfficiencyFigures {
-    /// By group of devices or subscribers, in the workload's order; groups that share a client's connections together.
+    /// Figures by group of devices or subscribers, in the order of the workload; groups that share a client's
+    /// connections are one row.
     pub groups: Vec<GroupEfficiency>,
-    /// Over all groups: sent over those that publish, received over those to which messages come, so that acknowledgements of
-    /// subscribers do not count against publishers.
+    /// Total of all groups: sent for groups that publish, received for groups that subscribe, so that acknowledgements
+    /// of subscribers are not charged to publishers.
     pub total: GroupEfficiency,
 }
 
@@ -119,14 +121,14 @@ impl GroupEfficiency {
 }
 
 impl EfficiencyFigures {
-    /// From groups whose ratios are still to be computed.
+    /// Computes the ratios and the total of groups.
     pub fn of(groups: Vec<GroupEfficiency>) -> EfficiencyFigures {
         let groups: Vec<_> = groups.into_iter().map(GroupEfficiency::judged).collect();
         let total = total(&groups);
         EfficiencyFigures { groups, total }
     }
 
-    /// Takes a link's counts of a group's window and set-up for what was estimated.
+    /// Replaces the estimate for a group's window and set-up by the counts of a link.
     pub fn count(&mut self, group: &str, window: PacketCounts, set_up: PacketCounts) {
         let groups = std::mem::take(&mut self.groups).into_iter().map(|known| {
             if known.group != group {
@@ -144,7 +146,8 @@ impl EfficiencyFigures {
         *self = EfficiencyFigures::of(groups.collect());
     }
 
-    /// Largest difference of the estimated bytes of a group and direction from those counted, as a share of these.
+    /// Largest difference between the estimated and the counted bytes of a group and direction, as a share of the
+    /// counted bytes.
     pub fn largest_difference(&self) -> Option<f64> {
         let pairs = self.groups.iter().filter_map(|group| group.window.zip(group.estimated_window));
         let sides = pairs.flat_map(|(counted, estimated)| {
@@ -161,7 +164,7 @@ fn total(groups: &[GroupEfficiency]) -> GroupEfficiency {
     let mut set_up = Some(PacketCounts::default());
     let mut source = Source::Counted;
     if groups.iter().all(|group| group.published_bytes == 0 && group.delivered_bytes == 0) {
-        // Nothing was carried for a payload: no count belongs to any.
+        // No payload was transferred, so the counts belong to no payload.
         (window, source) = (None, Source::Unknown);
     }
     for group in groups {
@@ -191,7 +194,7 @@ fn total(groups: &[GroupEfficiency]) -> GroupEfficiency {
     GroupEfficiency { source, window, set_up, ..total }.judged()
 }
 
-/// A sum with one more part; none as soon as one part is not known.
+/// Adds a part to a sum; `None` once a part is not known.
 fn added(sum: Option<PacketCounts>, part: Option<PacketCounts>) -> Option<PacketCounts> {
     let mut sum = sum?;
     sum.add(&part?);
@@ -202,8 +205,9 @@ fn added(sum: Option<PacketCounts>, part: Option<PacketCounts>) -> Option<Packet
 mod tests {
     use super::*;
 
-    /// ComBench's case at 100 B over MQTT 3.1.1, topic `data`: a fixed header of 2 B, 2 B before the topic's 4, IP's and TCP's 40 B
-    /// and 12 B of timestamps: 160 B in IP, 174 B on Ethernet. Its publisher counted 174.9 B a message (0.572).
+    /// ComBench's case with 100 B over MQTT 3.1.1, topic `data`: fixed header 2 B, topic length 2 B and topic 4 B,
+    /// headers of IP and TCP 40 B, and timestamps 12 B: 160 B in IP, 174 B on Ethernet. ComBench's publisher counted
+    /// 174.9 B per message (0.572).
     fn publisher() -> GroupEfficiency {
         let counts =
             PacketCounts { sent_packets: 600, sent_bytes: 600 * 160, received_packets: 600, received_bytes: 600 * 52 };
@@ -239,7 +243,7 @@ mod tests {
         assert_eq!((sent.sent_ethernet, sent.sent_ip), (Some(100.0 / 174.0), Some(0.625)));
         assert_eq!((sent.received_ethernet, sent.received_ip), (None, None));
         assert!((sent.sent_ethernet.unwrap_or_default() - 0.5718).abs() < 0.02 * 0.5718);
-        // Acknowledgements count against nobody's payload: sent by the one, received by the other.
+        // Acknowledgements are not charged to any payload: one side sends them, the other receives them.
         assert_eq!(figures.total.ratios.sent_ethernet, sent.sent_ethernet);
         assert_eq!(figures.total.ratios.received_ethernet, sent.sent_ethernet);
         assert_eq!(figures.total.source, Source::Estimated);

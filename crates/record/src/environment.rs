@@ -1,4 +1,4 @@
-//! The machine of a run and its state.
+//! The machine of a run, and its state.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,33 +6,34 @@ use serde::{Deserialize, Serialize};
 /// The machine and its state.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Environment {
-    /// Operating system's name.
+    /// Name of the operating system.
     pub os: String,
     /// Kernel release.
     pub kernel: String,
-    /// Processor's name.
+    /// Name of the processor.
     pub cpu: String,
-    /// Cores that we may use.
+    /// Cores that pubmark may use.
     pub cores: u32,
     /// Memory, bytes.
     pub memory_bytes: u64,
     /// Load average over one minute before the run.
     pub load_before: Option<f64>,
-    /// And after it.
+    /// Load average over one minute after the run.
     pub load_after: Option<f64>,
     /// Share of CPU time stolen by the hypervisor during the run, 0 to 1.
     pub steal: Option<f64>,
-    /// Cores that all of the machine kept busy in the measured window, pubmark and the system among it; time stolen is not.
+    /// Mean number of busy cores of the whole machine in the measured window, pubmark and the system included, stolen
+    /// time excluded.
     #[serde(default)]
     pub busy_cores: Option<f64>,
-    /// Frequency governor, where it can be read.
+    /// CPU frequency governor, where it can be read.
     pub governor: Option<String>,
-    /// Virtualisation, where it can be told.
+    /// Virtualisation, where it can be detected.
     pub virtualization: Option<String>,
-    /// Descriptor limit.
+    /// Limit of open file descriptors.
     pub descriptor_limit: u64,
     /// TCP congestion control of the machine's sockets.
     pub congestion_control: Option<String>,
-    /// The clock of latencies.
+    /// The clock that latencies are measured with.
     pub clock: String,
 }

@@ -1,4 +1,4 @@
-//! Faults in a record: what was asked, what was done, what followed from it.
+//! Faults in a record: what was requested, what was done, and its effects.
 
 use pubmark_model::fault::FaultKind;
 use schemars::JsonSchema;
@@ -7,139 +7,143 @@ use serde::{Deserialize, Serialize};
 /// The faults of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FaultFigures {
-    /// How clients that lose their connection come back.
+    /// How clients reconnect after losing their connection.
     pub reconnect: Reconnect,
-    /// In order of time.
+    /// Faults in order of time.
     pub faults: Vec<FaultRow>,
-    /// Messages from the start of the measured window to the first fault, by delivery level.
+    /// Messages from the start of the measured window to the first fault, by QoS level.
     pub before: Vec<LevelBooks>,
-    /// What was promised, and what was seen, by delivery level.
+    /// Guarantees of each QoS level, and what was observed.
     pub promises: Vec<Promise>,
-    /// More became of connections than is kept: their figures are too low.
+    /// More connection events occurred than are stored, so the figures of connections are too low.
     #[serde(default)]
     pub incomplete: bool,
 }
 
-/// How clients that lose their connection come back.
+/// How clients reconnect after losing their connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Reconnect {
-    /// Pause before the first try, ms. Each failure doubles it.
+    /// Pause before the first attempt, ms. It doubles after each failure.
     pub first_pause_ms: f64,
-    /// The longest pause, ms. Each pause is drawn evenly between half of this and all of it.
+    /// Longest pause, ms. Each pause is drawn uniformly between half of its length and all of it.
     pub longest_pause_ms: f64,
-    /// Seconds of silence after which a client asks for a sign of life; 0 for never.
+    /// Keep-alive interval: seconds without traffic after which a client pings the system; 0 for never.
     pub keep_alive_s: u32,
 }
 
-/// A fault and what followed. Times are in seconds; those of what followed count from when it was done.
+/// A fault and its effects. Times are in seconds; those of effects are relative to the time at which the fault was
+/// done.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FaultRow {
-    /// What was done.
+    /// Kind of the fault.
     pub kind: FaultKind,
-    /// What it was done to, in words.
+    /// Target of the fault, in words.
     pub target: String,
-    /// When it was asked for, since the start of the measured window.
+    /// Requested time, since the start of the measured window.
     pub asked_at_s: f64,
-    /// How long; `null` where it has no end of its own.
+    /// Requested duration; `null` for a fault without an end.
     pub asked_for_s: Option<f64>,
-    /// When it was done, since the start of the measured window; `null` if it was not.
+    /// Time at which it was done, since the start of the measured window; `null` if it was not.
     pub done_at_s: Option<f64>,
-    /// When it was over: the system told to go on or started, links up, connections let through; `null` if it has no end, or
-    /// did not come to it.
+    /// Time at which it ended, since the start of the measured window: the system resumed or was started, links up,
+    /// connections permitted; `null` if it has no end, or the end was not reached.
     pub ended_at_s: Option<f64>,
-    /// Why it was not done as asked.
+    /// Why it was not done as requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
-    /// Until when what follows is counted, since the start of the measured window: the next fault, or the window's end.
+    /// End of the period in which effects are counted, since the start of the measured window: the next fault, or the
+    /// end of the window.
     pub until_s: f64,
-    /// What became of connections.
+    /// Effects on connections.
     pub connections: FaultConnections,
-    /// What became of the latency; `null` where too few messages were due to tell.
+    /// Effects on latency; `null` where too few messages were due.
     pub latency: Option<FaultLatency>,
-    /// Messages handed over from this fault to the next, by delivery level.
+    /// Messages sent from this fault to the next, by QoS level.
     pub levels: Vec<LevelBooks>,
 }
 
-/// What became of connections. Times are seconds since the fault was done.
+/// Effects on connections. Times are seconds since the fault was done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FaultConnections {
-    /// Up when it was done.
+    /// Connections open when the fault was done.
     pub connected: u64,
-    /// Of these, the connections that the fault was to break; `null` where it was not aimed at connections.
+    /// Of these, the connections that the fault was to break; `null` if it was not aimed at connections.
     pub chosen: Option<u64>,
-    /// Lost until the next fault.
+    /// Connections lost until the next fault.
     pub lost: u64,
-    /// Of these, up again by then, and subscribed.
+    /// Of these, connections that were reconnected and subscribed by then.
     pub back: u64,
-    /// Of these, of devices that were planned to leave meanwhile.
+    /// Of these, connections of devices with a planned disconnect in this period.
     pub left: u64,
-    /// Until the first client noticed.
+    /// Time until the first client detected the loss of its connection.
     pub first_noticed_s: Option<f64>,
-    /// Until the last of those that lost their connection noticed.
+    /// Time until the last of the clients that lost their connection detected it.
     pub last_noticed_s: Option<f64>,
-    /// Until the first client was back.
+    /// Time until the first client was reconnected.
     pub first_back_s: Option<f64>,
-    /// Until all clients were back; `null` if some were not.
+    /// Time until all clients were reconnected; `null` if some were not.
     pub all_back_s: Option<f64>,
-    /// Most that came back within any one second; `null` if none did.
+    /// Most reconnects within any one second; `null` without reconnects.
     #[serde(default)]
     pub peak_back_per_s: Option<u64>,
-    /// Tries that failed.
+    /// Attempts that failed.
     pub failed_tries: u64,
-    /// Reconnects of kept sessions that the system still had.
+    /// Reconnects with a persistent session that the system still had.
     pub sessions_found: u64,
-    /// Reconnects of sessions that were to be kept, and that the system had forgotten.
+    /// Reconnects with a persistent session that the system no longer had.
     pub sessions_forgotten: u64,
 }
 
-/// What became of the latency: a percentile of the messages due in each of a row of short bins.
+/// Effects on latency: a percentile of the messages due in each of several consecutive short bins.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FaultLatency {
-    /// The percentile: `p99`, or `p50` where a bin has too few messages for that.
+    /// The percentile: `p99`, or `p50` where a bin has too few messages for p99.
     pub quantile: String,
     /// Width of a bin, s.
     pub bin_s: f64,
     /// Median of the bins before the first fault, µs.
     pub before_us: f64,
-    /// A bin up to here is as before, µs: 10 % above the median, or the highest of the bins before the first fault if that is
-    /// more.
+    /// Limit up to which a bin counts as undisturbed, µs: 10 % above the median, or the highest of the bins before the
+    /// first fault if that is more.
     pub limit_us: f64,
-    /// Highest bin until the next fault, µs; `null` if nothing due then arrived.
+    /// Highest bin until the next fault, µs; `null` if no message due in that period arrived.
     pub worst_us: Option<f64>,
-    /// Was any bin not as before?
+    /// Whether any bin was above the limit.
     pub disturbed: bool,
-    /// Seconds since the fault was done until three bins in a row were as before; `null` if that did not come.
+    /// Seconds since the fault was done until three consecutive bins were within the limit; `null` if that did not
+    /// happen.
     pub back_s: Option<f64>,
 }
 
-/// Messages by delivery level: the lower one of publisher's and subscriber's.
+/// Messages by QoS level: the lower of the publisher's and the subscriber's level.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LevelBooks {
-    /// Level: 0, 1, 2.
+    /// QoS level: 0, 1, 2.
     pub qos: u32,
-    /// Expected, once for each subscription that holds a session.
+    /// Messages expected, counted once for each subscription that holds a session.
     pub expected: u64,
-    /// Delivered.
+    /// Messages delivered.
     pub delivered: u64,
-    /// Not delivered.
+    /// Messages not delivered.
     pub lost: u64,
-    /// Not delivered, and its connection ended before the acknowledgement.
+    /// Messages not delivered whose connection ended before the acknowledgement.
     pub unknown: u64,
-    /// Sent while a subscription held no session: not expected.
+    /// Messages sent while a subscription held no session, which are not expected.
     pub absent: u64,
-    /// Due while a device had lost its connection: not sent. Counted at the publisher's level, once a message.
+    /// Messages not sent because they were due while the device had lost its connection. Counted at the publisher's
+    /// level, once per message.
     pub skipped_disconnected: u64,
-    /// First copies that arrived more than 2 s after they were due; by the time of their arrival. The books' `late` is counted from
-    /// the end of publishing.
+    /// First copies that arrived more than 2 s after they were due, by time of arrival. In contrast, `late` of the
+    /// message accounting is counted from the end of publishing.
     pub overdue: u64,
-    /// Further copies; by the time of their arrival.
+    /// Duplicates, by time of arrival.
     pub duplicated: u64,
-    /// First copies that arrived after a newer message; by the time of their arrival.
+    /// First copies that arrived after a newer message, by time of arrival.
     pub out_of_order: u64,
 }
 
 impl LevelBooks {
-    /// Adds another part.
+    /// Adds the counts of another part.
     pub fn add(&mut self, other: &LevelBooks) {
         self.expected += other.expected;
         self.delivered += other.delivered;
@@ -153,34 +157,34 @@ impl LevelBooks {
     }
 }
 
-/// What a delivery level promises, and what was seen of it over the whole run.
+/// The guarantee of a QoS level, and what was observed over the whole run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Promise {
-    /// Level: 0, 1, 2.
+    /// QoS level: 0, 1, 2.
     pub qos: u32,
-    /// The promise.
+    /// The guarantee.
     pub promise: String,
-    /// What was seen.
+    /// What was observed.
     pub observed: String,
-    /// Was it kept?
+    /// Whether the guarantee was kept.
     pub verdict: PromiseVerdict,
 }
 
-/// Was a promise kept?
+/// Whether a guarantee was kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PromiseVerdict {
-    /// Yes.
+    /// The guarantee was kept.
     Kept,
-    /// No.
+    /// The guarantee was broken.
     Broken,
-    /// Nobody can tell: a connection ended before the acknowledgement of messages that did not arrive.
+    /// It cannot be determined: a connection ended before the acknowledgement of messages that did not arrive.
     Open,
-    /// Messages are missing, and nothing was promised of them: their sessions ended with their connections.
+    /// Messages are missing for which there was no guarantee: their sessions ended with their connections.
     NotPromised,
 }
 
-/// The sum of the parts, by level; levels without any message are left out.
+/// Sum of the parts, by level; levels without messages are left out.
 pub fn summed<'a>(parts: impl IntoIterator<Item = &'a [LevelBooks]>) -> Vec<LevelBooks> {
     let mut sums: Vec<LevelBooks> = (0..=2).map(|qos| LevelBooks { qos, ..LevelBooks::default() }).collect();
     for part in parts.into_iter().flatten() {
@@ -192,7 +196,7 @@ pub fn summed<'a>(parts: impl IntoIterator<Item = &'a [LevelBooks]>) -> Vec<Leve
     sums
 }
 
-/// Judges the levels of a run. `kept` tells whether all sessions, of publishers and of subscribers, outlive their connections.
+/// Judges the levels of a run. `kept` is true if all sessions, of publishers and of subscribers, are persistent.
 pub fn promises(levels: &[LevelBooks], kept: bool) -> Vec<Promise> {
     levels.iter().map(|level| promise(level, kept)).collect()
 }

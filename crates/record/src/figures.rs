@@ -13,30 +13,30 @@ pub use crate::unit::Unit;
 /// Which values of a figure are better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Better {
-    /// Low ones.
+    /// Low values.
     Lower,
-    /// High ones.
+    /// High values.
     Higher,
-    /// Neither: it is shown for information.
+    /// Neither: the figure is shown for information only.
     Neither,
 }
 
-/// Whether a winner may be named by a figure. Each figure that is judged makes all of them harder to win, so those that say
-/// the same as another, or rest on a single message, are shown and not judged.
+/// When a figure may decide a winner. Each judged figure makes significance harder to reach for all of them, so figures
+/// that repeat another one, or depend on a single message, are shown but not judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Judged {
-    /// Shown only.
+    /// Never: the figure is shown only.
     Never,
-    /// Where messages are due at fixed times.
+    /// In runs whose messages are due at fixed times.
     OpenLoop,
-    /// In floods: otherwise it follows from the load.
+    /// In floods only: otherwise the figure follows from the load.
     Flood,
-    /// Always.
+    /// In all runs.
     Always,
 }
 
 impl Judged {
-    /// Is it judged in runs that are floods, or that are not?
+    /// Whether it is judged in runs that are floods (`flood`), or that are not.
     pub fn applies(self, flood: bool) -> bool {
         match self {
             Judged::Never => false,
@@ -47,64 +47,64 @@ impl Judged {
     }
 }
 
-/// Runs of which a figure is shown.
+/// Runs for which a figure is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShownOf {
-    /// All.
+    /// All runs.
     All,
-    /// Those in which somebody asks.
+    /// Runs with requesters.
     Requests,
-    /// Those over TLS.
+    /// Runs over TLS.
     Tls,
-    /// Those whose packets are counted.
+    /// Runs whose packets are counted.
     Packets,
-    /// Those whose client was a program that was sampled.
+    /// Runs with a client program whose resource use was sampled.
     Programs,
 }
 
 /// A figure by which runs are compared.
 #[derive(Clone, Copy, Debug)]
 pub struct Figure<'a> {
-    /// Its name, short enough for a column.
+    /// Name, short enough for a column.
     pub name: &'a str,
-    /// What it counts in.
+    /// Unit of the values.
     pub unit: Unit,
     /// Which values are better.
     pub better: Better,
-    /// It is a latency, which a flood does not judge.
+    /// Whether it is a latency, which is not judged in a flood.
     pub is_latency: bool,
-    /// May a winner be named by it?
+    /// When it may decide a winner.
     pub judged: Judged,
-    /// Compared by ratios or by differences.
+    /// Scale of comparison: ratios or differences.
     pub scale: Scale,
-    /// How finely it is measured: a share of its value on [`Scale::Logarithm`], in its unit otherwise. A spread or a
-    /// difference below that is the instrument's.
+    /// Resolution of the measurement: a share of the value on [`Scale::Logarithm`], otherwise in the unit of the
+    /// figure. A smaller spread or difference comes from the instrument.
     pub resolution: f64,
-    /// Runs of which it is shown.
+    /// Runs for which it is shown.
     pub shown_of: ShownOf,
-    /// Where its values are in a record.
+    /// Location of its values in a record.
     source: Source<'a>,
 }
 
-/// Reads a figure's value from a record.
+/// Reads the value of a figure from a record.
 type Get = fn(&Record) -> Option<f64>;
 
-/// Where a figure's values are in a record.
+/// Location of a figure's values in a record.
 #[derive(Clone, Copy, Debug)]
 enum Source<'a> {
-    /// In fields.
+    /// In fields of the record.
     Fields {
-        /// Its value, of a latency the upper bound; `None` where it was not measured.
+        /// Value; the upper bound of a latency; `None` where it was not measured.
         value: Get,
-        /// The lower bound of its value; `None` where the value is known without bounds, or this one was not measured.
+        /// Lower bound of the value; `None` where the value has no bounds, or the lower bound was not measured.
         lower: Get,
     },
-    /// A metric of the user's own, in the unit of this symbol; in its own where that is empty.
+    /// A user-defined metric, in the unit of this symbol; in the metric's unit if it is empty.
     Custom(&'a str),
 }
 
 impl<'a> Figure<'a> {
-    /// A metric of the user's own in the unit of a symbol; in its own unit where that is empty.
+    /// A user-defined metric in the unit of a symbol; in the metric's unit if the symbol is empty.
     pub fn custom(name: &'a str, symbol: &'a str) -> Figure<'a> {
         Figure {
             better: Better::Neither,
@@ -114,7 +114,8 @@ impl<'a> Figure<'a> {
         }
     }
 
-    /// What it is called among others: `custom.NAME` for a metric of the user's own, with its unit where that is none of pubmark's.
+    /// Name among other figures: `custom.NAME` for a user-defined metric, with its unit if that is not one of
+    /// pubmark's.
     pub fn label(&self) -> String {
         match self.source {
             Source::Fields { .. } => self.name.to_owned(),
@@ -125,12 +126,12 @@ impl<'a> Figure<'a> {
         }
     }
 
-    /// Is it a metric of the user's own?
+    /// Whether it is a user-defined metric.
     pub fn is_custom(&self) -> bool {
         matches!(self.source, Source::Custom(_))
     }
 
-    /// Its value, of a latency the upper bound; `None` where it was not measured. [`Figure::of`] asks the verdict, too.
+    /// Value; the upper bound of a latency; `None` where it was not measured. [`Figure::of`] also checks the verdict.
     pub fn value(&self, record: &Record) -> Option<f64> {
         match self.source {
             Source::Fields { value, .. } => value(record),
@@ -138,7 +139,7 @@ impl<'a> Figure<'a> {
         }
     }
 
-    /// The lower bound of its value; `None` where the value is known without bounds, or this one was not measured.
+    /// Lower bound of the value; `None` where the value has no bounds, or the lower bound was not measured.
     pub fn lower(&self, record: &Record) -> Option<f64> {
         match self.source {
             Source::Fields { lower, .. } => lower(record),
@@ -146,7 +147,7 @@ impl<'a> Figure<'a> {
         }
     }
 
-    /// Is there something to show of a run?
+    /// Whether the figure is shown for a run.
     pub fn concerns(&self, record: &Record) -> bool {
         match self.shown_of {
             ShownOf::All => true,
@@ -157,13 +158,13 @@ impl<'a> Figure<'a> {
         }
     }
 
-    /// Does it say when things happened, and not only that they did? An answer in time is one, too.
+    /// Whether it depends on the times of events and not only on their number. Requests answered in time do, too.
     pub fn is_of_times(&self) -> bool {
         let is_own_time = self.is_custom() && self.unit == Unit::Microseconds;
         self.is_latency || is_own_time || self.shown_of == ShownOf::Requests
     }
 
-    /// May it be used of a run, going by the run's verdict?
+    /// Whether the verdict of a run permits using the figure.
     pub fn is_usable(&self, record: &Record) -> bool {
         match usable(record) {
             Usable::Everything => true,
@@ -172,32 +173,32 @@ impl<'a> Figure<'a> {
         }
     }
 
-    /// Its value, where it was measured and may be used.
+    /// Value, if it was measured and the verdict permits using it.
     pub fn of(&self, record: &Record) -> Option<f64> {
         self.value(record).filter(|_| self.is_usable(record))
     }
 
-    /// Both bounds of its value, the lower one first. A value without bounds, and one whose lower bound was not measured, stands
-    /// for both.
+    /// Both bounds of the value, the lower one first. A value without bounds, and one whose lower bound was not
+    /// measured, is used for both.
     pub fn bounds(&self, record: &Record) -> Option<[f64; 2]> {
         let value = self.value(record)?;
-        // Each is its own quantile of a histogram; rounding must not put them in the wrong order.
+        // Each is a separate quantile of a histogram; rounding must not reverse their order.
         Some([self.lower(record).map_or(value, |lower| lower.min(value)), value])
     }
 }
 
-/// Histograms of totals hold three digits.
+/// Resolution of histograms of totals: three digits.
 const HISTOGRAM: f64 = 1e-3;
 /// CPU time of the system is counted in ticks of 10 ms: 2 % of the half second that a short run uses.
 const CPU_TICKS: f64 = 0.02;
-/// CPU time of our own threads is read in ns; below a thousandth the reading itself counts.
+/// CPU time of our own threads is read in ns; below one thousandth, the cost of the reading itself matters.
 const THREAD_CPU: f64 = 1e-3;
 /// A resident set grows in steps of 128 KiB (M_TOP_PAD of glibc's malloc): 2 % of the 6 MB of a small broker.
 const MEMORY_STEPS: f64 = 0.02;
-/// One message in ten thousand: below, a single stray event decides.
+/// One message in ten thousand: smaller differences depend on single events.
 const STRAY_MESSAGES: f64 = 1e-4;
 
-/// Every figure, in order. A new one is a row here.
+/// All figures, in order. A new figure is a row here.
 pub static FIGURES: [Figure<'static>; 29] = [
     share("delivered", Better::Higher, delivered_share),
     count("lost", |record| delivery_count(record, record.delivery.messages.lost)),
@@ -293,7 +294,8 @@ pub static FIGURES: [Figure<'static>; 29] = [
     }),
 ];
 
-/// The metrics of the user's own that these records have, each once, in the order of the records. A metric that has several units there has its first.
+/// User-defined metrics of these records, each once, in the order of the records. If a metric has several units, the
+/// first one is used.
 pub fn custom_figures<'a>(records: impl Iterator<Item = &'a Record>) -> Vec<Figure<'a>> {
     let mut found: Vec<Figure> = vec![];
     for metric in records.flat_map(|record| &record.custom) {
@@ -304,7 +306,7 @@ pub fn custom_figures<'a>(records: impl Iterator<Item = &'a Record>) -> Vec<Figu
     found
 }
 
-/// The figure of a name in [`FIGURES`].
+/// Finds a figure in [`FIGURES`] by name.
 pub fn figure(name: &str) -> Option<&'static Figure<'static>> {
     FIGURES.iter().find(|figure| figure.name == name)
 }
@@ -337,7 +339,7 @@ const fn count(name: &'static str, get: Get) -> Figure<'static> {
     }
 }
 
-/// A latency by its bounds, the lower one first.
+/// A latency with its bounds, the lower one first.
 const fn latency(name: &'static str, judged: Judged, [get_lower, get]: [Get; 2]) -> Figure<'static> {
     Figure {
         name,
@@ -352,12 +354,12 @@ const fn latency(name: &'static str, judged: Judged, [get_lower, get]: [Get; 2])
     }
 }
 
-/// A time that has no bounds and is not judged.
+/// A time without bounds that is not judged.
 const fn time(name: &'static str, get: Get) -> Figure<'static> {
     latency(name, Judged::Never, [unbounded, get])
 }
 
-/// The lower bound of what has none.
+/// Lower bound of a figure without bounds.
 const fn unbounded(_: &Record) -> Option<f64> {
     None
 }
@@ -396,7 +398,7 @@ fn low(record: &Record) -> Option<&Summary> {
     lower(&record.latency.total)
 }
 
-/// Their upper bounds.
+/// Upper bounds of the latencies of all messages.
 fn high(record: &Record) -> Option<&Summary> {
     upper(&record.latency.total)
 }
@@ -406,12 +408,13 @@ fn low_trip(record: &Record) -> Option<&Summary> {
     lower(&record.requests.as_ref()?.round_trip)
 }
 
-/// Their upper bounds.
+/// Upper bounds of round trips.
 fn high_trip(record: &Record) -> Option<&Summary> {
     upper(&record.requests.as_ref()?.round_trip)
 }
 
-/// Of full handshakes: how many are resumed depends on what broke. Often there are too few for a percentile.
+/// Mean of full handshakes: how many handshakes are resumed depends on which connections broke. Often there are too few
+/// for a percentile.
 fn handshake(record: &Record) -> Option<f64> {
     Some(record.connections.tls.as_ref()?.full_handshake.as_ref()?.mean)
 }
@@ -420,7 +423,8 @@ fn cpu_per_million(record: &Record) -> Option<f64> {
     per_million(record, record.cost.system?)
 }
 
-/// Of the client programs; pubmark's own clients have no such figure, as their CPU time is the generator's.
+/// CPU time of the client programs. pubmark's own clients have no such figure, because their CPU time is part of the
+/// generator's.
 fn client_cpu_per_million(record: &Record) -> Option<f64> {
     per_million(record, record.cost.client_programs?)
 }

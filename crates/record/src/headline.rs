@@ -1,5 +1,5 @@
-//! Headlines: what a list of past runs shows of each folder. A list keeps only these fields of each record in memory, so it can have
-//! thousands of runs.
+//! Headlines: the fields of a record that a list of past runs shows. A list holds only these fields of each record in
+//! memory, so it can have thousands of runs.
 
 use std::fs::{self, File};
 use std::io::{Read as _, Seek as _, SeekFrom};
@@ -17,7 +17,7 @@ use crate::protocol::ProtocolInfo;
 use crate::record::{Record, RunInfo, Status, SystemInfo, VerdictStatus, WorkloadInfo};
 use crate::store::{self, StoreError, Stored};
 
-/// Version of [`RunList`]'s schema: changes only when a field changes its meaning or goes away.
+/// Version of [`RunList`]'s schema. It changes only when a field changes its meaning or is removed.
 pub const RUN_LIST_SCHEMA_VERSION: u32 = 1;
 
 /// The runs, experiments and capacity searches of a folder, newest first.
@@ -27,13 +27,13 @@ pub struct RunList {
     pub schema_version: u32,
     /// The folder.
     pub folder: String,
-    /// Folders in it that may hold a record.
+    /// Folders inside it that may have a record.
     pub folders: u64,
-    /// How many of them were read: all, unless the list was full before.
+    /// Folders that were read: all, unless the list was full before.
     pub read: u64,
-    /// What was asked for, newest first.
+    /// Entries that match the filter, newest first.
     pub runs: Vec<Headline>,
-    /// How many of those that were read hold no record: a run that never began, or one that is going on.
+    /// Folders read that have no record: the run never began, or is still in progress.
     pub without_record: u64,
     /// Records that cannot be read.
     pub unreadable: Vec<Unreadable>,
@@ -42,9 +42,9 @@ pub struct RunList {
 /// A folder whose record cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Unreadable {
-    /// The folder's name.
+    /// Name of the folder.
     pub folder: String,
-    /// Why, in words.
+    /// Why it cannot be read.
     pub reason: String,
 }
 
@@ -56,12 +56,12 @@ pub enum Kind {
     Run,
     /// Many runs over a grid of settings.
     Experiment,
-    /// A search for capacity.
+    /// A capacity search.
     Capacity,
 }
 
 impl Kind {
-    /// The word of lists and filters.
+    /// Name in lists and filters.
     pub fn as_str(self) -> &'static str {
         match self {
             Kind::Run => "run",
@@ -71,69 +71,69 @@ impl Kind {
     }
 }
 
-/// What a list shows of a record.
+/// The fields of a record that a list shows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Headline {
-    /// Name of its folder.
+    /// Name of the folder.
     pub folder: String,
-    /// What it is the record of.
+    /// Kind of the record.
     pub kind: Kind,
     /// Start, RFC 3339, UTC.
     pub started_at: String,
-    /// Whether it came to its end.
+    /// Whether it was completed.
     pub status: Status,
-    /// The workload's name; in an experiment that varies it, all of them.
+    /// Name of the workload; all names in an experiment that varies the workload.
     pub workload: Vec<String>,
     /// The reading of the workload; `null` for a capacity search.
     pub variant: Option<String>,
     /// Systems that were measured.
     pub system: Vec<String>,
-    /// Protocols that clients spoke, as far as the record says.
+    /// Protocols of the clients, if the record has them.
     pub protocol: Vec<String>,
-    /// QoS levels of devices, as far as the record says.
+    /// QoS levels of the devices, if the record has them.
     pub qos: Vec<String>,
-    /// Messages expected by subscribers; of a run.
+    /// Messages expected by subscribers; runs only.
     pub expected: Option<u64>,
-    /// Messages delivered; of a run.
+    /// Messages delivered; runs only.
     pub delivered: Option<u64>,
-    /// Latency: of a run, or of the highest load of a search that held.
+    /// Latency of a run, or of the highest load of a search that held.
     pub latency: Option<TrialLatency>,
-    /// Highest load that held, messages per second; of a search.
+    /// Highest load that held, messages per second; searches only.
     pub holds_per_s: Option<f64>,
     /// Objectives of a search, as written.
     pub objectives: Option<String>,
-    /// Combinations of settings of an experiment.
+    /// Combinations of settings; experiments only.
     pub cells: Option<u64>,
-    /// Runs that were planned: one, repetitions of all cells that can be run.
+    /// Runs that an experiment planned: the repetitions of all cells that can be run; `null` for a run and a search.
     pub runs_planned: Option<u64>,
-    /// Runs that count wholly; trials of a search.
+    /// Fully usable runs of an experiment, or trials of a search; `null` for a run.
     pub runs_counted: Option<u64>,
-    /// Verdict of a run, worst verdict of an experiment's runs that count wholly; `null` where there is none.
+    /// Verdict of a run, or worst verdict of the fully usable runs of an experiment; `null` where there is none.
     pub verdict: Option<VerdictStatus>,
     /// Codes of the reasons for a run's verdict.
     pub reasons: Vec<String>,
 }
 
-/// What else a library of results needs of a run; read with its headline.
+/// Further facts about a run for a library of results; read together with its headline.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunFacts {
-    /// Hash of its schedule.
+    /// Hash of the schedule.
     pub schedule_hash: String,
-    /// Devices.
+    /// Number of devices.
     pub devices: u64,
     /// Messages offered per second.
     pub offered_per_s: f64,
 }
 
-/// The headline of the record in `folder`; `None` if there is none.
+/// Reads the headline of the record in `folder`; `None` without a record.
 ///
 /// # Errors
-/// A record is there and cannot be read.
+/// The record exists and cannot be read.
 pub fn of_folder(folder: &Path) -> Result<Option<Headline>, StoreError> {
     Ok(with_facts(folder)?.map(|(headline, _)| headline))
 }
 
-/// The same with what else is read of a run.
+/// Reads the headline together with the further facts about a run.
 ///
 /// # Errors
 /// As [`of_folder`].
@@ -151,7 +151,7 @@ pub fn with_facts(folder: &Path) -> Result<Option<(Headline, Option<RunFacts>)>,
     }
     let head = match read_as::<RunHead>(&folder.join(Record::FILE)) {
         Some(head) if head.schema_version == u64::from(Record::VERSION) => head,
-        // Of another version, or none: the whole way converts it or says why not.
+        // Another version or no version: the full reader converts it or returns the error.
         _ => store::load(folder).map(RunHead::from)?,
     };
     let facts = RunFacts {
@@ -162,7 +162,7 @@ pub fn with_facts(folder: &Path) -> Result<Option<(Headline, Option<RunFacts>)>,
     Ok(Some((of_run(name, head), Some(facts))))
 }
 
-/// The fields of a run's record that are read; what stands between them is skipped, not kept.
+/// The fields of a run's record that are read; fields between them are skipped and not stored.
 #[derive(Deserialize)]
 struct RunHead {
     schema_version: u64,
@@ -194,7 +194,7 @@ struct ReasonHead {
 
 #[derive(Deserialize)]
 struct DeliveryHead {
-    /// Their fields stand among the others of the section.
+    /// These fields are mixed with the other fields of the section.
     #[serde(flatten)]
     messages: Delivery,
 }
@@ -221,17 +221,18 @@ impl From<Record> for RunHead {
     }
 }
 
-/// Bytes at the beginning of a record that hold what is read of it, as long as it has no breakdown of hundreds of groups: 13 to 16 KB of
-/// records of 30 to 210 KB.
+/// Bytes at the beginning of a record that hold the fields read here, unless the record has a breakdown of hundreds of
+/// groups: 13 to 16 KB in records of 30 to 210 KB.
 const HEAD_BYTES: u64 = 24 << 10;
-/// Where a field of a record begins, as [`store::to_json`] writes it: fields of what stands in it are further to the right, and a text
-/// has no line feed.
+/// Start of a top-level field, as [`store::to_json`] writes it: nested fields are indented further, and strings have no
+/// line feed.
 const FIELD: &[u8] = b",\n  \"";
 
-/// Reads the fields at the beginning of a record, or of the whole record where they are not all there.
+/// Reads the fields from the beginning of a record, or from the whole record if the beginning does not have all of
+/// them.
 fn read_as<Head: DeserializeOwned>(file: &Path) -> Option<Head> {
     let mut opened = File::open(file).ok()?;
-    // From memory: from a file, serde_json takes each byte by itself, which is several times slower.
+    // Read into memory first: from a file, serde_json reads single bytes, which is several times slower.
     let mut text = Vec::new();
     opened.by_ref().take(HEAD_BYTES).read_to_end(&mut text).ok()?;
     if let Some(end) = text.windows(FIELD.len()).rposition(|part| part == FIELD)
@@ -243,7 +244,7 @@ fn read_as<Head: DeserializeOwned>(file: &Path) -> Option<Head> {
     serde_json::from_slice(&fs::read(file).ok()?).ok()
 }
 
-/// Does a record end as one? One that was cut is not taken for whole by its beginning.
+/// Whether the file ends as a record ends. This detects a truncated record whose beginning is intact.
 fn is_whole(file: &mut File) -> bool {
     let mut end = [0; 3];
     file.seek(SeekFrom::End(-(end.len() as i64))).and_then(|_| file.read_exact(&mut end)).is_ok() && end == *b"\n}\n"
@@ -281,7 +282,7 @@ fn of_experiment(folder: String, record: ExperimentRecord) -> Headline {
     };
     let workloads = axis("workload");
     let runnable = record.cells.iter().filter(|cell| !is_refused(cell)).count() as u64;
-    // Invalid among them are those that count but for their times.
+    // Invalid runs in this list are those of which everything except the times is usable.
     let wholly = |run: &&CellRun| run.verdict != VerdictStatus::Invalid;
     let counted = || record.cells.iter().flat_map(|cell| &cell.runs).filter(wholly);
     Headline {
@@ -307,14 +308,14 @@ fn of_experiment(folder: String, record: ExperimentRecord) -> Headline {
     }
 }
 
-/// One, or those of both sides where they differ.
+/// One protocol, or those of both sides if they differ.
 fn protocols(info: ProtocolInfo) -> Vec<String> {
     let mut names = vec![info.publish, info.subscribe];
     names.dedup();
     names
 }
 
-/// Was the cell turned down before any run?
+/// Whether the cell was refused before any run.
 fn is_refused(cell: &Cell) -> bool {
     cell.runs.is_empty() && cell.failures.iter().any(|failure| failure.repetition == 0)
 }
@@ -386,7 +387,7 @@ mod tests {
         let needed =
             whole.windows(10).position(|part| part == b"\n  \"cost\":").expect("a field behind those that are read");
         assert!(needed < HEAD_BYTES as usize && whole.len() > 2 * HEAD_BYTES as usize, "{needed} of {}", whole.len());
-        // Behind what is read, anything may stand: it was not looked at.
+        // The part after the bytes that are read may have any content, because it is not parsed.
         let broken = [&whole[..HEAD_BYTES as usize], b"?".repeat(100_000).as_slice(), b"\n}\n"].concat();
         std::fs::write(&file, broken).expect("written");
         assert_eq!(of_folder(folder.path()).expect("its beginning is readable"), expected);

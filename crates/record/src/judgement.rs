@@ -1,23 +1,23 @@
-//! How far a run may be believed: the verdict as a record holds it. [`crate::verdict`] reaches it.
+//! How far the figures of a run can be trusted: the verdict as stored in a record. [`crate::verdict`] computes it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How far a run may be believed.
+/// How far the figures of a run can be trusted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum VerdictStatus {
     /// Every check passed.
     #[default]
     Valid,
-    /// A check is near its limit: read the reasons before quoting.
+    /// A check is near its limit: read the reasons before you quote the figures.
     Suspect,
     /// The figures do not describe the system.
     Invalid,
 }
 
 impl VerdictStatus {
-    /// The word of records.
+    /// Name in records.
     pub fn as_str(self) -> &'static str {
         match self {
             VerdictStatus::Valid => "valid",
@@ -30,11 +30,11 @@ impl VerdictStatus {
 /// The verdict with its reasons.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Verdict {
-    /// The worst of the reasons, `valid` where there are none.
+    /// The worst status of the reasons; `valid` without reasons.
     pub status: VerdictStatus,
-    /// What was found wanting.
+    /// Reasons for a verdict below valid.
     pub reasons: Vec<Reason>,
-    /// What a reader should know besides; a warning changes no verdict.
+    /// What else a reader should know; a warning does not change the verdict.
     #[serde(default)]
     pub warnings: Vec<Warning>,
     /// Every check that was made, passed or not, with its figures.
@@ -46,42 +46,42 @@ pub struct Verdict {
 pub struct Reason {
     /// Stable code for `pubmark explain`, for instance `V01`.
     pub code: String,
-    /// How bad.
+    /// Severity.
     pub status: VerdictStatus,
     /// One sentence with the figures.
     pub text: String,
-    /// What to do, as something that can be typed where possible.
+    /// What to do, if possible as a command or option to type.
     pub hint: String,
 }
 
-/// A warning: something that a reader should know before quoting the run.
+/// A warning: what a reader should know before quoting the run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Warning {
     /// Stable code for `pubmark explain`, for instance `W01`.
     pub code: String,
     /// One sentence with the figures.
     pub text: String,
-    /// What to do, as something that can be typed where possible.
+    /// What to do, if possible as a command or option to type.
     pub hint: String,
 }
 
-/// One check: the figure that was judged, its limits, and the same in a sentence.
+/// One check: the figure that was judged, its limits, and both in a sentence.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Check {
     /// Stable code.
     pub code: String,
-    /// What was checked.
+    /// Name of the check.
     pub name: String,
-    /// What it came to.
+    /// Result of the check.
     pub status: VerdictStatus,
-    /// The figure that was judged, in `unit`; `null` where the check is a yes or no (V10, V13, V14, V25), where what it judges was
-    /// not measured, and where nothing could be wrong (V19 without a lost message).
+    /// The figure that was judged, in `unit`; `null` where the check has only yes or no as results (V10, V13, V14,
+    /// V25), where the figure was not measured, and where nothing could fail (V19 without a lost message).
     #[serde(default)]
     pub value: Option<f64>,
-    /// What `value` may be; `null` where `value` is.
+    /// Limits of `value`; `null` where `value` is.
     #[serde(default)]
     pub limits: Option<CheckLimits>,
-    /// What `value` and its limits count in; `null` where `value` is.
+    /// Unit of `value` and its limits; `null` where `value` is.
     #[serde(default)]
     pub unit: Option<CheckUnit>,
     /// One sentence with the figures.
@@ -91,21 +91,22 @@ pub struct Check {
 /// Limits of a check, in its unit.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CheckLimits {
-    /// A value up to here is valid.
+    /// A value up to this one is valid.
     pub valid: f64,
-    /// A value up to here is suspect, a larger one invalid; `null` where the value alone makes no run invalid.
+    /// A value up to this one is suspect, a larger one invalid; `null` where the value alone does not make a run
+    /// invalid.
     pub suspect: Option<f64>,
 }
 
-/// What a check counts in.
+/// Unit of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CheckUnit {
-    /// µs.
+    /// Microseconds.
     Microseconds,
-    /// A share, 1.0 being all.
+    /// Share; 1.0 is all.
     Share,
-    /// Cores, 1.0 being one.
+    /// Number of CPU cores.
     Cores,
     /// Messages.
     Messages,
@@ -117,7 +118,7 @@ pub enum CheckUnit {
     Packets,
     /// Bytes.
     Bytes,
-    /// Conditions of links.
+    /// Conditions of emulated links.
     LinkConditions,
     /// Faults.
     Faults,
@@ -125,6 +126,6 @@ pub enum CheckUnit {
     Nodes,
     /// Subscriptions.
     Subscriptions,
-    /// Pairs of a writer and a reader.
+    /// Writer–reader pairs.
     Pairs,
 }

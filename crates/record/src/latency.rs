@@ -5,41 +5,41 @@ use serde::{Deserialize, Serialize};
 
 use crate::latency_breakdown::LatencyBreakdown;
 
-/// Latencies of all messages, and what belongs to them.
+/// Latencies of all messages, and related distributions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LatencyFigures {
     /// Delivery − due.
     pub total: Option<LatencyBounds>,
     /// Delivery − write start.
     pub service: Option<LatencyBounds>,
-    /// Messages with a header too small for a write start: no service latency.
+    /// Messages without a service latency, because their header is too small for a write start.
     pub without_write_start: u64,
-    /// Ready − due: ours.
+    /// Ready − due; caused by pubmark.
     pub scheduler_lag: Option<Summary>,
-    /// Written − ready: the system's.
+    /// Written − ready; caused by the system.
     pub backpressure: Option<Summary>,
     /// Upper bound of the time between arrival at our socket and our read.
     pub receive_lateness: Option<Summary>,
-    /// Our read − the kernel's receive stamp, where there is one.
+    /// Our read − the kernel's receive timestamp, where there is one.
     pub kernel_receive_lateness: Option<Summary>,
-    /// Latency divided into device, network, system, network, subscriber; `null` where no message crossed a link.
+    /// Latency divided into device, network, system, network and subscriber; `null` if no message crossed a link.
     #[serde(default)]
     pub breakdown: Option<LatencyBreakdown>,
 }
 
-/// Bounds of a latency. Each message has its own, so they hold for every quantile
+/// Bounds of a latency. Each message has its own bounds, so they hold for every quantile
 /// (docs/explanation/latency-intervals.md).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LatencyBounds {
-    /// What was measured: our own delays are in it.
+    /// As measured, including the delays that pubmark caused.
     pub upper: Summary,
-    /// The same without our own delays; absent where it was not measured.
+    /// The same without pubmark's delays; absent where it was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lower: Option<Summary>,
 }
 
 impl LatencyBounds {
-    /// Of what was measured alone.
+    /// Bounds for a latency of which only the upper bound was measured.
     pub fn measured(upper: Summary) -> LatencyBounds {
         LatencyBounds { upper, lower: None }
     }
@@ -50,12 +50,12 @@ pub fn upper(bounds: &Option<LatencyBounds>) -> Option<&Summary> {
     bounds.as_ref().map(|bounds| &bounds.upper)
 }
 
-/// The lower bound of a latency, where it was measured.
+/// The lower bound of a latency, if it was measured.
 pub fn lower(bounds: &Option<LatencyBounds>) -> Option<&Summary> {
     bounds.as_ref().and_then(|bounds| bounds.lower.as_ref())
 }
 
-/// One figure of both bounds of a latency, the lower one first.
+/// One figure from both bounds of a latency, the lower bound first.
 pub fn both(bounds: &Option<LatencyBounds>, figure: fn(&Summary) -> Option<f64>) -> [Option<f64>; 2] {
     [lower(bounds).and_then(figure), upper(bounds).and_then(figure)]
 }
@@ -63,7 +63,7 @@ pub fn both(bounds: &Option<LatencyBounds>, figure: fn(&Summary) -> Option<f64>)
 /// A distribution of times. Percentiles are `null` where fewer than 10 samples lie beyond them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Summary {
-    /// Samples.
+    /// Number of samples.
     pub count: u64,
     /// Mean.
     #[serde(rename = "mean_us")]

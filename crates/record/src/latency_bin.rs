@@ -1,28 +1,29 @@
-//! How latencies are distributed in one bin of time: what a heat map is drawn from.
+//! Distribution of latencies in one bin of time: the data of a heat map.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Buckets of a decade: each is a third wider than the one below it, as fine as a chart can show.
+/// Buckets per factor of ten: each is a third wider than the one below it, which is the finest resolution that a chart
+/// can show.
 pub const BUCKETS_PER_DECADE: f64 = 8.0;
-/// Buckets there are: from 1 µs to 10,000 s. What is shorter or longer is in the first or the last.
+/// Number of buckets: from 1 µs to 10,000 s. Shorter and longer latencies are counted in the first and the last bucket.
 const BUCKETS: usize = 80;
 
-/// How the latencies of the messages due in one bin of the series are distributed, as they were measured (upper bounds).
+/// Distribution of the latencies of the messages due in one bin of the series, as measured (upper bounds).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LatencyBin {
     /// Start of the bin, seconds since the start of the measured window (negative in the warm-up).
     pub t_s: f64,
-    /// Its width in seconds.
+    /// Width of the bin, seconds.
     pub width_s: f64,
-    /// The first bucket that holds a message. Bucket k goes from 10^(k/8) µs to 10^((k+1)/8) µs.
+    /// Number of the first bucket that holds a message. Bucket k goes from 10^(k/8) µs to 10^((k+1)/8) µs.
     pub first: u32,
-    /// Messages in that bucket and in each that follows, up to the last one that holds any.
+    /// Messages in that bucket and in each following one, up to the last that holds a message.
     pub counts: Vec<u64>,
 }
 
 impl LatencyBin {
-    /// The distribution of values (µs, messages) of a bin.
+    /// Builds a bin from pairs of a value in µs and a number of messages.
     pub fn of(t_s: f64, width_s: f64, values: impl Iterator<Item = (f64, u64)>) -> LatencyBin {
         let mut counts = [0u64; BUCKETS];
         for (value_us, messages) in values {
@@ -33,7 +34,7 @@ impl LatencyBin {
         LatencyBin { t_s, width_s, first: first as u32, counts: counts[first..end].to_vec() }
     }
 
-    /// Its buckets: number, messages.
+    /// Buckets as pairs of bucket number and messages.
     pub fn buckets(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
         (self.first..).zip(self.counts.iter().copied())
     }
@@ -44,7 +45,7 @@ fn bucket_of(value_us: f64) -> usize {
     (place as usize).min(BUCKETS - 1)
 }
 
-/// From where to where a bucket goes, µs.
+/// Lower and upper edge of a bucket, µs.
 pub fn bucket_edges_us(bucket: u32) -> (f64, f64) {
     let edge = |bucket: u32| 10f64.powf(f64::from(bucket) / BUCKETS_PER_DECADE);
     (edge(bucket), edge(bucket + 1))

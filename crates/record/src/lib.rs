@@ -1,9 +1,10 @@
-//! The run record: everything a run found out, in one serialisable structure. Whatever a report shows comes from here.
+//! The run record: everything a run found out, in one serialisable structure. All figures in reports come from it.
 //!
-//! Start with [`record::Record`], which has a field for each group of figures. A value that was not measured is absent (`null`), never 0.
-//! [`verdict`] judges whether it may be believed, [`warnings`] says what a reader should know besides, [`store`] saves it
-//! in a run folder and reads records of schema 1, too ([`schema1`]), [`comparison`] puts several side by side,
-//! [`evaluation`] judges an experiment, [`threshold`] holds a record against limits, [`conclusion`] says what a command came to.
+//! Start with [`record::Record`], which has a field for each group of figures. A value that was not measured is absent
+//! (`null`), never 0. [`verdict`] judges whether the figures can be trusted, [`warnings`] lists what else a reader
+//! should know, [`store`] saves the record in a run folder and also reads records of schema 1 ([`schema1`]),
+//! [`comparison`] compares several records, [`evaluation`] evaluates an experiment, [`threshold`] checks a record
+//! against limits, [`conclusion`] gives the overall result of a command.
 
 pub mod by_reason;
 pub mod capacity;

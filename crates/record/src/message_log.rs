@@ -3,10 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The table of what each client sent and received, in the folder of a run.
+/// Table of what each client sent and received, in the folder of a run.
 pub const BY_CLIENT_FILE: &str = "csv/by_client.csv";
 
-/// How a message log is written.
+/// File format of a message log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
@@ -14,15 +14,15 @@ pub enum LogFormat {
     Parquet,
     /// Comma-separated values (RFC 4180).
     Csv,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Ndjson,
 }
 
 impl LogFormat {
-    /// Every format.
+    /// All formats.
     pub const ALL: [LogFormat; 3] = [LogFormat::Parquet, LogFormat::Csv, LogFormat::Ndjson];
 
-    /// Its name on the command line.
+    /// Name on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
             LogFormat::Parquet => "parquet",
@@ -31,7 +31,7 @@ impl LogFormat {
         }
     }
 
-    /// The file in the folder of a run.
+    /// Name of the file in the folder of a run.
     pub fn file_name(self) -> &'static str {
         match self {
             LogFormat::Parquet => "messages.parquet",
@@ -42,26 +42,27 @@ impl LogFormat {
 }
 
 impl MessageLogInfo {
-    /// Does it lack rows?
+    /// Whether rows are missing.
     pub fn is_partial(&self) -> bool {
         self.missing > 0 || self.why.is_some()
     }
 }
 
-/// What a record says of its message log.
+/// Information about the message log of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MessageLogInfo {
-    /// Its file, relative to the record.
+    /// Path of the log, relative to the record.
     pub file: String,
-    /// Rows that could not be noted or written while the run went on: the log is partial if there are any.
+    /// Rows that could not be recorded or written during the run; the log is partial if this is not 0.
     pub missing: u64,
-    /// Why rows are missing, where it was not that they came faster than they were written.
+    /// Why rows are missing, unless they were produced faster than they could be written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-    /// The table of what each client sent and received; `null` with more than 100,000 clients.
+    /// Table of what each client sent and received; `null` with more than 100,000 clients.
     #[serde(default)]
     pub by_client: Option<String>,
-    /// That table has no percentiles: of a log of more than 16 million rows they would take more memory than pubmark allows itself.
+    /// The table has no percentiles: for a log of more than 16 million rows they would need more memory than pubmark's
+    /// limit.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_client_without_percentiles: bool,
 }

@@ -1,4 +1,4 @@
-//! Nodes of a run: the machines, or the processes that stand for them, that the fleet was dealt out over.
+//! Nodes of a run: the machines, or processes that represent machines, over which the fleet was distributed.
 
 use std::collections::BTreeMap;
 
@@ -7,60 +7,64 @@ use serde::{Deserialize, Serialize};
 
 use crate::cost::Usage;
 
-/// A node.
+/// One node.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct NodeRow {
-    /// Its name, as in the rows from node to node.
+    /// Name of the node, as in the rows by pair of nodes.
     pub name: String,
-    /// Where it joined from; `null` for a worker process of the machine that led the run.
+    /// Address from which it joined; `null` for a worker process on the coordinator's machine.
     pub address: Option<String>,
-    /// Where clients on other nodes reach its clients, in systems without a broker: the address that it named (`--address` of `pubmark node`),
-    /// otherwise that from which it joined; `null` for a worker process, and in records of older versions.
+    /// Address at which clients on other nodes reach its clients, in systems without a broker: the address given by
+    /// `--address` of `pubmark node`, otherwise the one from which it joined; `null` for a worker process, and in
+    /// records of older versions.
     #[serde(default)]
     pub clients_at: Option<String>,
     /// Its labels (`--label` of `pubmark node`), value by key.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// Its machine; `null` for a worker process.
+    /// Machine of the node; `null` for a worker process.
     pub machine: Option<NodeMachine>,
-    /// Devices on it.
+    /// Number of devices on the node.
     pub devices: u64,
-    /// Subscribers on it.
+    /// Number of subscribers on the node.
     pub subscribers: u64,
-    /// Why it was lost, in words; what it had measured is missing from every other figure.
+    /// Why the node was lost; its measurements are missing from all other figures.
     pub lost: Option<String>,
-    /// Its clock against the run's; `null` where there is one clock.
+    /// Its clock relative to the clock of the run; `null` if there is one clock.
     pub clock: Option<NodeClock>,
-    /// Bytes between it and the coordinator, headers of TCP and below left out; `null` for a worker process.
+    /// Bytes between the node and the coordinator, without headers of TCP and lower layers; `null` for a worker
+    /// process.
     pub control: Option<ControlBytes>,
-    /// Processor time and memory of pubmark on it in the measured window; `null` where it is part of the generator's own.
+    /// CPU time and memory of pubmark on the node in the measured window; `null` where it is included in the
+    /// generator's figures.
     pub generator: Option<Usage>,
-    /// First copies that its subscribers received in each full second of the measured window, without replies to its requesters; `null`
-    /// of a node that was lost or has no subscribers, and of a window below a second.
+    /// First copies that its subscribers received in each full second of the measured window, without replies to its
+    /// requesters; `null` for a node that was lost or has no subscribers, and for a window shorter than one second.
     #[serde(default)]
     pub received: Option<ReceivedPerSecond>,
-    /// What its whole machine took in the measured window; `null` for a worker process, and where its kernel does not say.
+    /// Use of the whole machine in the measured window; `null` for a worker process, and where the kernel does not
+    /// report it.
     #[serde(default)]
     pub machine_usage: Option<MachineUsage>,
 }
 
-/// Messages received a second, over the full seconds of a window.
+/// Messages received per second, over the full seconds of a window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ReceivedPerSecond {
-    /// Full seconds.
+    /// Number of full seconds.
     pub seconds: u64,
     /// Mean.
     pub mean_per_s: f64,
-    /// Variance of the seconds (divided by their number − 1), messages² per second²; `null` for one second.
+    /// Variance of the per-second counts (divided by their number − 1), messages² per second²; `null` for one second.
     pub variance: Option<f64>,
-    /// In the second with the fewest.
+    /// Count of the second with the fewest messages.
     pub min_per_s: u64,
-    /// In the second with the most.
+    /// Count of the second with the most messages.
     pub max_per_s: u64,
 }
 
 impl ReceivedPerSecond {
-    /// Of these seconds; `None` if there are none.
+    /// Statistics of the counts of these seconds; `None` without seconds.
     pub fn of(seconds: &[u64]) -> Option<ReceivedPerSecond> {
         let count = seconds.len();
         let (min_per_s, max_per_s) = (*seconds.iter().min()?, *seconds.iter().max()?);
@@ -71,80 +75,83 @@ impl ReceivedPerSecond {
     }
 }
 
-/// What all that ran on a machine took.
+/// Resources used by everything that ran on a machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MachineUsage {
     /// CPU time over the window's length: 1.0 is one core.
     pub cores: f64,
-    /// Memory in use, all but what is available, the larger of both edges of the window, bytes; `null` where its kernel does not say.
+    /// Memory in use (total minus available), the larger value of the start and the end of the window, bytes; `null`
+    /// where the kernel does not report it.
     pub used_bytes: Option<u64>,
-    /// Bytes received by the network interface that has the node's address ([`NodeRow::clients_at`]); others are left out, since a packet
-    /// passes a bridge and its ports, a bond, a VLAN or a tunnel more than once. `null` where that is the loopback, where no interface has
-    /// the address (it is translated on the way), and where the interface went away or began to count anew in the window.
+    /// Bytes received by the network interface that has the node's address ([`NodeRow::clients_at`]). Other interfaces
+    /// are left out, because a packet passes a bridge and its ports, a bond, a VLAN or a tunnel more than once. `null`
+    /// if that interface is the loopback, if no interface has the address (address translation), and if the interface
+    /// disappeared or its counters were reset in the window.
     pub received_bytes: Option<u64>,
-    /// Bytes sent by it; `null` as above.
+    /// Bytes sent by that interface; `null` as above.
     pub sent_bytes: Option<u64>,
 }
 
-/// A worker process that ended before it was told to, or froze: what it had measured is missing from every other figure.
+/// A worker process that ended early or froze: its measurements are missing from all other figures.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LostWorker {
-    /// Whose clients it ran: the group that has a process of its own, otherwise the names of its shards.
+    /// Clients that it ran: the group that has its own process, otherwise the names of its shards.
     pub worker: String,
-    /// Why it was lost, in words.
+    /// Why it was lost.
     pub why: String,
 }
 
-/// A node's machine.
+/// Machine of a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NodeMachine {
-    /// Its own name.
+    /// Host name.
     pub host: String,
-    /// Release of its kernel.
+    /// Kernel release.
     pub kernel: String,
     /// Cores that pubmark could use.
     pub cores: u32,
     /// Memory, bytes.
     pub memory_bytes: u64,
-    /// Its CPU idle states were disabled while the run measured.
+    /// CPU idle states were disabled during the measurement.
     #[serde(default)]
     pub cpu_idle_disabled: bool,
-    /// pubmark's version there.
+    /// Version of pubmark on the node.
     pub pubmark_version: String,
 }
 
-/// A node's clock (`CLOCK_MONOTONIC_RAW`) against the coordinator's.
+/// A node's clock (`CLOCK_MONOTONIC_RAW`) relative to the coordinator's.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct NodeClock {
-    /// The node is on the coordinator's machine: one clock, nothing was estimated.
+    /// The node is on the coordinator's machine: there is one clock, so nothing was estimated.
     pub is_the_same: bool,
     /// The coordinator's time − the node's, at the start of the measured window, µs.
     pub offset_us: f64,
-    /// How much faster the coordinator's clock runs, parts in a million.
+    /// How much faster the coordinator's clock runs, parts per million.
     pub drift_ppm: f64,
-    /// The node's stamps are the run's time within this, at worst over the run, µs; `null` if its clock jumped, so that nothing bounds it.
+    /// Largest error of the node's timestamps, converted to the time of the run, over the whole run, µs; `null` if its
+    /// clock jumped, so that the error has no bound.
     pub bound_us: Option<f64>,
-    /// Shortest way to the coordinator and back that was seen, µs.
+    /// Shortest observed round trip to the coordinator, µs.
     pub minimum_round_trip_us: Option<f64>,
-    /// Readings that the estimate rests on.
+    /// Number of readings used for the estimate.
     pub samples: u64,
-    /// How often no straight line fitted what was read, and the estimate began anew.
+    /// How often the readings did not fit a straight line, so that the estimate was restarted.
     pub restarts: u64,
-    /// Largest error that stamps had in truth, µs, where one was put into the clock of a node on the coordinator's machine to see whether
-    /// it lies inside the bound.
+    /// Largest actual error of the timestamps, µs, where a known error was added to the clock of a node on the
+    /// coordinator's machine to test the bound.
     pub true_error_us: Option<f64>,
-    /// What the kernel says of its time service (adjtimex(2)).
+    /// State of the kernel's time service (adjtimex(2)).
     pub discipline: String,
 }
 
 /// Bytes between a node and the coordinator.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ControlBytes {
-    /// To the node, over the whole run.
+    /// Bytes to the node, over the whole run.
     pub sent: u64,
-    /// From the node, over the whole run.
+    /// Bytes from the node, over the whole run.
     pub received: u64,
-    /// Of both, while the run measured.
+    /// Bytes in both directions during the measurement.
     pub while_measuring: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Limits that a run was asked to keep, and what became of them.
+//! Limits that a run was required to keep, and their outcomes.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,22 +6,22 @@ use serde::{Deserialize, Serialize};
 use crate::record::Record;
 use crate::threshold::{ClauseOutcome, Judged, Objectives};
 
-/// What became of a limit.
+/// Outcome of a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ObjectiveOutcome {
-    /// Kept: the upper bound of the figure keeps it, too.
+    /// Kept: the figure keeps the limit at both bounds.
     Passed,
-    /// Not kept: even the lower bound breaks it.
+    /// Missed: the figure misses the limit at both bounds.
     Missed,
-    /// It lies between both bounds.
+    /// The limit lies between both bounds of the figure.
     Undecided,
     /// The figure was not measured.
     NotMeasured,
 }
 
 impl ObjectiveOutcome {
-    /// In reports.
+    /// Word for reports.
     pub fn word(self) -> &'static str {
         match self {
             ObjectiveOutcome::Passed => "passed",
@@ -31,37 +31,37 @@ impl ObjectiveOutcome {
         }
     }
 
-    /// Does it break the promise? What was not measured was not kept.
+    /// Whether the limit counts as missed. A figure that was not measured does.
     pub fn is_failure(self) -> bool {
         matches!(self, ObjectiveOutcome::Missed | ObjectiveOutcome::NotMeasured)
     }
 }
 
-/// What a limit counts as that lies between both bounds of its figure, where somebody decides that.
+/// How to count a limit that lies between both bounds of its figure, if the user specifies it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Undecided {
-    /// Kept.
+    /// Counts as kept.
     Pass,
-    /// Missed.
+    /// Counts as missed.
     Fail,
 }
 
-/// A limit, and what became of it.
+/// A limit and its outcome.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Objective {
-    /// As it was written: `p99<50ms`.
+    /// The limit as written: `p99<50ms`.
     pub limit: String,
-    /// Name of the figure that is limited: `p99`.
+    /// Name of the limited figure: `p99`.
     pub metric: String,
-    /// What became of it.
+    /// Outcome of the limit.
     pub outcome: ObjectiveOutcome,
     /// Lower bound of the figure, in µs, bytes, cores, a share of 1, or as a number; `null` where it was not measured.
     pub lower: Option<f64>,
-    /// Its upper bound; the same where it is known exactly.
+    /// Upper bound of the figure; equal to the lower one where the figure is known exactly.
     pub upper: Option<f64>,
-    /// Both with their unit.
+    /// Both bounds with their unit, as text.
     pub measured: Option<String>,
-    /// What would decide it, where it is undecided.
+    /// What would decide the limit, if it is undecided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
 }
@@ -88,7 +88,7 @@ impl From<&Judged<'_>> for Objective {
     }
 }
 
-/// Holds a record against objectives, and notes in it what became of them.
+/// Checks a record against objectives, and stores the outcomes in it.
 pub fn assess(record: &mut Record, objectives: &Objectives) {
     record.objectives = objectives.judge(record).iter().map(Objective::from).collect();
 }
@@ -126,7 +126,7 @@ mod tests {
         assert_eq!(outcomes(&mut record), ["undecided", "undecided"]);
         let remedy = record.objectives[0].remedy.as_ref().unwrap();
         assert!(remedy.contains("whole message log"), "{remedy}");
-        // Nothing takes it for a figure of the run.
+        // The value does not count as a figure of the run.
         assert_eq!(crate::figures::Figure::custom("jitter", "ms").value(&record), None);
     }
 }

@@ -1,22 +1,22 @@
-//! Text of others as it may be shown: what a peer says, or a file holds, must not steer a terminal or turn a page around.
+//! Makes text from other programs safe to show: a message of a peer or content of a file must not control the terminal
+//! or reorder the text of a page.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// The text with every character that acts instead of being shown written as `\u001b`, which JSON reads as that character:
-/// C0 but for tab and line feed, DEL, C1 (ECMA-48), and the controls of bidirectional text (Unicode TR 9), behind which
-/// text can hide.
+/// The text with every control character replaced by its escape `\u001b`, which JSON reads as that character: C0 except
+/// tab and line feed, DEL, C1 (ECMA-48), and the controls of bidirectional text (Unicode TR 9), which can hide text.
 pub fn masked(text: &str) -> Cow<'_, str> {
     masked_but(text, |_| None)
 }
 
-/// The same, but for the colours of our own: sequences `ESC [ … m` (SGR) that set or reset a foreground colour, bold, dim, italic or
-/// underlined. What conceals, blinks, inverts or paints the background is masked.
+/// The same, except for pubmark's own colours: sequences `ESC [ … m` (SGR) that set or reset a foreground colour, bold,
+/// dim, italic or underlined are preserved. Sequences that conceal, blink, invert or set the background are masked.
 pub fn masked_but_colours(text: &str) -> Cow<'_, str> {
     masked_but(text, colour)
 }
 
-/// `kept` says how many bytes of what begins with a control character stay as they are.
+/// `kept` returns how many bytes of a text that begins with a control character are left unchanged.
 fn masked_but(text: &str, kept: fn(&str) -> Option<usize>) -> Cow<'_, str> {
     if !text.chars().any(acts) {
         return Cow::Borrowed(text);
@@ -26,7 +26,7 @@ fn masked_but(text: &str, kept: fn(&str) -> Option<usize>) -> Cow<'_, str> {
     while let Some(letter) = rest.chars().next() {
         let length = match (acts(letter), kept(rest)) {
             (true, None) => {
-                // Writing to a string cannot fail. All of them are below U+10000.
+                // Writing to a string cannot fail. All these characters are below U+10000.
                 let _ = write!(out, "\\u{:04x}", u32::from(letter));
                 rest = &rest[letter.len_utf8()..];
                 continue;
@@ -44,13 +44,13 @@ fn acts(letter: char) -> bool {
     match letter {
         '\n' | '\t' => false,
         '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => true,
-        // Lines end where we end them.
+        // Line and paragraph separators; only pubmark may end a line.
         '\u{2028}' | '\u{2029}' => true,
         other => other.is_control(),
     }
 }
 
-/// Length of the colour sequence that a text begins with.
+/// Length of the colour sequence at the start of a text.
 fn colour(text: &str) -> Option<usize> {
     let parameters = text.strip_prefix("\u{1b}[")?;
     let length = parameters.find(|c: char| !c.is_ascii_digit() && c != ';')?;

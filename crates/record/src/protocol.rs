@@ -1,4 +1,4 @@
-//! What clients spoke, and what `sent` means in it.
+//! Protocols of the clients, and the meaning of `sent` in them.
 
 use std::fmt;
 
@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 /// Protocols of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ProtocolInfo {
-    /// Protocol of devices, for instance `mqtt5`.
+    /// Protocol of the devices, for instance `mqtt5`.
     pub publish: String,
-    /// Protocol of subscribers; the same, unless the system hands messages on between two.
+    /// Protocol of the subscribers; the same, unless the system forwards messages between two protocols.
     pub subscribe: String,
-    /// What `sent` means.
+    /// Meaning of `sent`.
     pub sent_means: SentMeans,
 }
 
@@ -23,12 +23,12 @@ pub enum SentMeans {
     /// When the socket has accepted its last byte.
     #[default]
     Wire,
-    /// When a client library has accepted it, which queues messages and writes them later.
+    /// When a client library has accepted it; the library queues messages and writes them later.
     HandedOver,
 }
 
 impl SentMeans {
-    /// The word of records.
+    /// Name in records.
     pub fn as_str(self) -> &'static str {
         match self {
             SentMeans::Wire => "wire",
@@ -43,7 +43,7 @@ impl fmt::Display for SentMeans {
     }
 }
 
-/// One protocol, or the devices' and the subscribers'.
+/// One protocol if both sides use the same, otherwise that of the devices and that of the subscribers.
 impl fmt::Display for ProtocolInfo {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         f.write_str(&self.publish)?;

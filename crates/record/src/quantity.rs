@@ -1,6 +1,6 @@
-//! Figures inside sentences: three significant digits and a unit that fits.
+//! Figures in sentences: three significant digits and a suitable unit.
 
-/// A time of N µs.
+/// A time in µs.
 pub(crate) fn micros(value_us: f64) -> String {
     if value_us.abs() < 1_000.0 {
         format!("{} µs", digits(value_us))
@@ -11,7 +11,7 @@ pub(crate) fn micros(value_us: f64) -> String {
     }
 }
 
-/// Two times (µs) in the unit that fits the longer one: `0.41–1.2 ms`.
+/// Two times (µs) in the unit that suits the longer one: `0.41–1.2 ms`.
 pub(crate) fn micros_interval(lower_us: f64, upper_us: f64) -> String {
     let (size, symbol) = match upper_us.abs() {
         upper if upper < 1_000.0 => (1.0, "µs"),
@@ -21,7 +21,7 @@ pub(crate) fn micros_interval(lower_us: f64, upper_us: f64) -> String {
     format!("{}–{} {symbol}", digits(lower_us / size), digits(upper_us / size))
 }
 
-/// A share, 1.0 being 100 %.
+/// A share as a percentage; 1.0 is 100 %.
 pub(crate) fn percent(share: f64) -> String {
     format!("{} %", digits(share * 100.0))
 }
@@ -49,7 +49,7 @@ pub(crate) fn bytes(value: f64) -> String {
     format!("{} B", digits(value))
 }
 
-/// Three significant digits, trailing zeros of a fraction cut.
+/// Three significant digits; trailing zeros of a fraction are removed.
 pub(crate) fn digits(value: f64) -> String {
     if value == 0.0 || !value.is_finite() {
         return format!("{value}");

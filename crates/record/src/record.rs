@@ -1,4 +1,4 @@
-//! The record itself, version 2: one field a group, each group in a file of its own.
+//! The record, schema version 2: one field for each group of figures; each group has a file of its own.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use crate::message_log::MessageLogInfo;
 use crate::requests::RequestFigures;
 use crate::tables::Tables;
 
-// Words of the model that a record uses.
+// Types of the model that a record uses.
 pub use pubmark_model::fault::FaultKind;
 pub use pubmark_model::qos::Qos;
 pub use pubmark_model::topology::TopologyMode;
@@ -32,64 +32,65 @@ pub use crate::tables::Curve;
 pub use crate::throughput::{Throughput, Windows};
 pub use crate::workload_info::WorkloadInfo;
 
-/// Version of the record's schema: changes only when a field changes its meaning or goes away. [`crate::schema1`] converts records
-/// of version 1.
+/// Version of the record's schema. It changes only when a field changes its meaning or is removed. [`crate::schema1`]
+/// converts records of version 1.
 pub const SCHEMA_VERSION: u32 = 2;
 
-/// One run.
+/// Record of one run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Record {
     /// [`SCHEMA_VERSION`] of the writer.
     pub schema_version: u32,
-    /// Which run it was, and what made it.
+    /// Identity of the run, and what produced it.
     pub run: RunInfo,
-    /// How far it may be believed.
+    /// How far the figures can be trusted.
     pub verdict: Verdict,
-    /// Limits that were asked for, and whether they were kept; in the order written.
+    /// Limits that the run was required to keep, and whether it kept them; in the order written.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub objectives: Vec<Objective>,
-    /// What was sent by whom.
+    /// The workload: what was sent, and by which clients.
     pub workload: WorkloadInfo,
-    /// What was measured.
+    /// The system under test.
     pub system: SystemInfo,
-    /// What clients spoke.
+    /// Protocols that the clients used.
     pub protocol: ProtocolInfo,
-    /// Settings of the run, and what differs from what was asked.
+    /// Settings of the run, and deviations from what was requested.
     pub settings: Settings,
-    /// What happened to connections.
+    /// Connections: attempts, failures and their causes.
     pub connections: Connections,
-    /// What became of messages.
+    /// Outcomes of messages.
     pub delivery: DeliveryFigures,
     /// Latencies of all messages.
     pub latency: LatencyFigures,
     /// Rates.
     pub throughput: Throughput,
-    /// What the run cost, on the system's side and on ours.
+    /// Resources that the run used: the system's and pubmark's.
     pub cost: Cost,
-    /// What became of requests; `null` where there is no requester.
+    /// Outcomes of requests; `null` without requesters.
     #[serde(default)]
     pub requests: Option<RequestFigures>,
     /// Emulated links and faults.
     pub conditions: RunConditions,
-    /// The message log beside the record, in a run with one.
+    /// The message log beside the record; `null` if the run wrote none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message_log: Option<MessageLogInfo>,
-    /// Metrics of the user's own, in the order of their declaration.
+    /// User-defined metrics, in the order of their declaration.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub custom: Vec<CustomMetric>,
-    /// Rows by device type, by node, over time.
+    /// Rows by device type, by node and over time.
     pub tables: Tables,
-    /// The machine.
+    /// The machine that the run was executed on.
     pub environment: Environment,
 }
 
 impl Record {
-    /// Was a node or a worker lost?
+    /// Whether a node or a worker was lost.
     pub fn has_lost(&self) -> bool {
         self.tables.nodes.iter().any(|node| node.lost.is_some()) || !self.tables.lost_workers.is_empty()
     }
 
-    /// Did somebody stop the run? One that lost a node or a worker ended early, too, and nobody stopped it: its verdict says so.
+    /// Whether the run was stopped on request. A run that lost a node or a worker also ended early, but was not
+    /// stopped; its verdict states that loss.
     pub fn was_stopped(&self) -> bool {
         self.run.status == Status::Interrupted && !self.has_lost()
     }

@@ -1,112 +1,118 @@
-//! Requests and their answers in a record.
+//! Requests and their replies in a record.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::latency::{LatencyBounds, Summary};
 
-/// What became of requests. The messages that carry them are in the record's `delivery` like any other.
+/// Outcomes of requests. The messages that carry them are also counted in the record's `delivery`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RequestFigures {
-    /// Clients that ask.
+    /// Clients that send requests.
     pub requesters: u64,
-    /// Clients that answer.
+    /// Clients that reply to requests.
     pub responders: u64,
-    /// Requests sent, by what became of them.
+    /// Requests sent, by outcome.
     pub outcomes: RequestBooks,
-    /// The same at responders.
+    /// Requests received by responders, by outcome.
     pub responses: ResponseBooks,
-    /// First answers in time that arrived in the measured window, per second of it.
+    /// First replies that were in time and arrived in the measured window, per second of the window.
     pub answered_per_s: f64,
-    /// Requests that waited for answers at once, at most; a sum over threads, whose moments may differ.
+    /// Most requests that waited for replies at the same time; a sum over threads, whose maxima may be at different
+    /// times.
     pub peak_in_flight: u64,
-    /// Answer's arrival − request's due time, of requests answered in time.
+    /// Arrival of the reply − due time of the request, for requests answered in time.
     pub round_trip: Option<LatencyBounds>,
-    /// Answer's arrival − request's write start.
+    /// Arrival of the reply − write start of the request.
     pub service_round_trip: Option<LatencyBounds>,
-    /// Answers without such a time: a client library that writes on a thread of its own had not told yet when it began.
+    /// Replies without a service round trip: a client library that writes in a thread of its own had not yet reported
+    /// the write start of the request.
     #[serde(default)]
     pub without_write_start: u64,
-    /// The round trip from due without what the responder took: both ways through the system, and waiting for the window.
+    /// Round trip from the due time, without the time spent at the responder: both directions through the system, and
+    /// the wait for the in-flight window.
     pub travel: Option<LatencyBounds>,
-    /// Time that a request waited at its responder until that had a hand free.
+    /// Time that a request waited at its responder because the responder was busy.
     pub waiting: Option<Summary>,
-    /// Time from an answer being due at its responder until pubmark got to it: ours.
+    /// Time from a reply being due at its responder until pubmark processed it; caused by pubmark.
     pub responder_lag: Option<Summary>,
-    /// Upper bound of the time between an answer's arrival at our socket and our read.
+    /// Upper bound of the time between a reply's arrival at our socket and our read.
     pub receive_lateness: Option<Summary>,
-    /// By group of requesters.
+    /// The same by group of requesters.
     pub by_group: Vec<RequestGroup>,
 }
 
-/// Requests due in the measured window, by what became of them. `sent = answered + late + timed_out + unknown`.
+/// Requests due in the measured window, by outcome. `sent = answered + late + timed_out + unknown`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RequestBooks {
-    /// Handed to the system; the `sent` of their messages.
+    /// Requests sent; equal to the `sent` of their messages.
     pub sent: u64,
-    /// Answered in time.
+    /// Requests whose reply arrived in time.
     pub answered: u64,
-    /// Answered after they were given up.
+    /// Requests whose reply arrived after the timeout.
     pub late: u64,
-    /// Given up when their time was over, and never answered.
+    /// Requests whose timeout passed and that never got a reply.
     pub timed_out: u64,
-    /// Not answered, and nobody can know why: the requester's connection ended meanwhile, or the run did.
+    /// Requests without a reply whose outcome cannot be known: the requester's connection or the run ended before the
+    /// timeout.
     pub unknown: u64,
-    /// Further answers to a request that had one.
+    /// Further replies to a request that had already been answered.
     pub duplicated: u64,
-    /// Answers that say they belong to another request, or to none of the requester's.
+    /// Replies whose correlation names another request than the one that they belong to, or that belong to no request
+    /// of the requester.
     pub misdirected: u64,
-    /// Answers to requests that the system had refused.
+    /// Replies to requests that the system had refused.
     pub after_refusal: u64,
-    /// A cap was reached; late and duplicated answers may be taken for each other.
+    /// A cap was reached, so late and duplicate replies may be confused with each other.
     pub approximate: bool,
 }
 
-/// What responders did with requests due in the measured window.
-/// `received = answered + dropped + without_address + refused + broken + unsent`.
+/// Outcomes, at responders, of requests due in the measured window. `received = answered + dropped + without_address +
+/// refused + broken + unsent`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ResponseBooks {
-    /// Requests that arrived, once each.
+    /// Requests that arrived, without duplicates.
     pub received: u64,
-    /// Answers written.
+    /// Replies written.
     pub answered: u64,
-    /// Not answered: too many waited already.
+    /// Requests not answered because too many were already waiting.
     pub dropped: u64,
-    /// Not answered: they did not say where to, or with more words than a requester of ours needs.
+    /// Requests not answered because they have no reply address, or because their address or correlation is longer than
+    /// a requester of pubmark needs.
     pub without_address: u64,
-    /// Not answered: larger than the system takes.
+    /// Requests not answered because the reply is larger than the system accepts.
     pub refused: u64,
-    /// Answers whose connection ended before they were written.
+    /// Replies whose connection ended before they were written.
     pub broken: u64,
-    /// Still with the responder when the run ended.
+    /// Requests still at the responder when the run ended.
     pub unsent: u64,
-    /// Of the answered: the system refused the answer afterwards.
+    /// Of the answered, replies that the system refused afterwards.
     pub refused_later: u64,
 }
 
 /// One group of requesters.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RequestGroup {
-    /// Its name.
+    /// Name of the group.
     pub name: String,
-    /// What became of its requests.
+    /// Outcomes of the group's requests.
     pub outcomes: RequestBooks,
-    /// Answer's arrival − request's due time.
+    /// Arrival of the reply − due time of the request.
     pub round_trip: Option<LatencyBounds>,
 }
 
 impl RequestBooks {
-    /// Requests that had no answer in time.
+    /// Requests that got no reply in time.
     pub fn without_reply(&self) -> u64 {
         self.late + self.timed_out + self.unknown
     }
 
-    /// Do they close?
+    /// Whether the categories add up to `sent`.
     pub fn close(&self) -> bool {
         self.sent == self.answered + self.late + self.timed_out + self.unknown
     }
 
-    /// Adds another group's.
+    /// Adds the counts of another group.
     pub fn add(&mut self, other: &RequestBooks) {
         self.sent += other.sent;
         self.answered += other.answered;
@@ -121,12 +127,12 @@ impl RequestBooks {
 }
 
 impl ResponseBooks {
-    /// Do they close?
+    /// Whether the categories add up to `received`.
     pub fn close(&self) -> bool {
         self.received == self.answered + self.dropped + self.without_address + self.refused + self.broken + self.unsent
     }
 
-    /// Adds another thread's.
+    /// Adds the counts of another thread.
     pub fn add(&mut self, other: &ResponseBooks) {
         self.received += other.received;
         self.answered += other.answered;

@@ -1,45 +1,45 @@
-//! Which run a record is of.
+//! Identity of the run that a record belongs to.
 
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Which run it was, and what made it.
+/// Identity of a run, and what produced it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunInfo {
-    /// Its name: its folder's name.
+    /// Name of the run, which is also the name of its folder.
     pub name: String,
-    /// Its number, which marks its payloads.
+    /// Number of the run, which is in the header of its payloads.
     pub id: u32,
-    /// Repetition of this workload in the call, from 1.
+    /// Repetition of this workload within the command, from 1.
     pub repetition: u32,
-    /// Repetitions of the call.
+    /// Number of repetitions within the command.
     pub repetitions: u32,
     /// Start of the measured window, RFC 3339, UTC.
     pub started_at: String,
-    /// Whether the run came to its end.
+    /// Whether the run was completed.
     pub status: Status,
-    /// Version of pubmark that made it.
+    /// Version of pubmark that executed the run.
     pub pubmark_version: String,
     /// The exact command line.
     pub command: Vec<String>,
-    /// Files beside the record, by what they hold, relative to it.
+    /// Files beside the record: content to path, relative to the record.
     pub files: BTreeMap<String, String>,
 }
 
-/// Did the run come to its end?
+/// Whether a run was completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
-    /// Yes.
+    /// The run was completed.
     Complete,
-    /// It was stopped; the record holds what was measured until then.
+    /// The run was stopped; the record holds what was measured until then.
     Interrupted,
 }
 
 impl Status {
-    /// The word of records.
+    /// Name in records.
     pub fn as_str(self) -> &'static str {
         match self {
             Status::Complete => "complete",

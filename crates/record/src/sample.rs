@@ -1,4 +1,4 @@
-//! A made-up record for tests: consistent in itself, invented in every figure. Never part of a release.
+//! An invented record for tests: consistent, but with invented figures. Never part of a release.
 
 use std::collections::BTreeMap;
 
@@ -15,26 +15,26 @@ use crate::tables::{PairRow, SeriesLatency, SeriesQuantiles, SeriesRow, Tables, 
 use crate::transform::{StepUse, TransformRow};
 use crate::verdict::assess;
 
-/// A distribution whose value at fraction `q` is `median_us · (0.5 / (1 − q))^tail`: at the median `median_us`, with a
-/// power-law tail.
+/// A distribution whose value at fraction `q` is `median_us · (0.5 / (1 − q))^tail`: its median is `median_us`, and its
+/// tail follows a power law.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
     /// Median, µs.
     pub median_us: f64,
     /// Exponent of the tail, > 0.
     pub tail: f64,
-    /// Samples.
+    /// Number of samples.
     pub count: u64,
 }
 
 impl Shape {
-    /// The value at a fraction of the samples; the largest sample is taken at `1 − 0.5 / count`.
+    /// Value at a fraction of the samples; the largest sample is the value at `1 − 0.5 / count`.
     pub fn value_us(&self, fraction: f64) -> f64 {
         let beyond = f64::max(1.0 - fraction, 0.5 / self.count.max(1) as f64);
         self.median_us * (0.5 / beyond).powf(self.tail)
     }
 
-    /// Its summary, percentiles left out where fewer than 10 samples lie beyond them.
+    /// Summary of the distribution, without percentiles that have fewer than 10 samples beyond them.
     pub fn summary(&self) -> Summary {
         let at = |fraction: f64| {
             let beyond = (1.0 - fraction).min(fraction) * self.count as f64;
@@ -58,23 +58,23 @@ impl Shape {
         }
     }
 
-    /// The same as a latency, of which a fifth may be the generator's.
+    /// The distribution as a latency, of which up to a fifth may be caused by the generator.
     pub fn bounds(&self) -> LatencyBounds {
         LatencyBounds { upper: self.summary(), lower: Some(self.lower().summary()) }
     }
 
-    /// Its lower bound.
+    /// Distribution of the lower bounds.
     pub fn lower(&self) -> Shape {
         Shape { median_us: self.median_us * 0.8, ..*self }
     }
 
-    /// Its samples as a bin of one second.
+    /// The samples as a bin of one second.
     pub fn latency_bin(&self, t_s: f64) -> LatencyBin {
         let values = (0..self.count).map(|sample| (self.value_us((sample as f64 + 0.5) / self.count as f64), 1));
         LatencyBin::of(t_s, 1.0, values)
     }
 
-    /// Its percentile curve.
+    /// Percentile curve of the distribution.
     pub fn curve(&self, name: &str) -> Curve {
         let nines = (self.count.max(1) as f64).log10();
         let steps = 120;
@@ -87,7 +87,7 @@ impl Shape {
     }
 }
 
-/// Types of the sample: name, devices, share of the messages in a thousand.
+/// Device types of the sample: name, devices, messages per thousand.
 const TYPES: [(&str, u64, u64); 5] = [
     ("smart_home/temperature_sensor", 60, 300),
     ("smart_home/motion_sensor", 50, 250),
@@ -96,7 +96,7 @@ const TYPES: [(&str, u64, u64); 5] = [
     ("smart_home/door_lock", 20, 100),
 ];
 
-/// Ten seconds of a made-up smart home on the built-in broker: 10,000 messages, all delivered, valid.
+/// Ten seconds of an invented smart home on the built-in broker: 10,000 messages, all delivered, valid.
 pub fn record() -> Record {
     let latency = Shape { median_us: 310.0, tail: 0.255, count: 10_000 };
     let service = Shape { median_us: 298.0, tail: 0.250, count: 10_000 };
@@ -234,13 +234,13 @@ pub fn transform() -> TransformRow {
     }
 }
 
-/// Counts of messages that were all sent once and delivered once.
+/// Counts for messages that were all sent once and delivered once.
 pub fn all_delivered(messages: u64) -> Delivery {
     Delivery { offered: messages, sent: messages, expected: messages, delivered: messages, ..Delivery::default() }
 }
 
 fn type_row(name: &str, devices: u64, messages: u64, latency: Shape) -> TypeRow {
-    // The more devices a type has, the quicker it is: so that rows differ.
+    // Types with more devices get a lower latency, so that rows differ.
     let latency = Shape { count: messages, median_us: latency.median_us * (1.5 - devices as f64 / 100.0), ..latency };
     TypeRow {
         name: name.to_string(),
@@ -257,7 +257,7 @@ fn wobble_of(second: i32) -> f64 {
     f64::from((second * 7).rem_euclid(5)) / 5.0
 }
 
-/// The latencies of one second.
+/// Latencies of one second.
 fn bin_of(second: i32, latency: Shape) -> Shape {
     Shape { median_us: latency.median_us * (0.9 + 0.2 * wobble_of(second)), count: 1_000, ..latency }
 }
@@ -356,7 +356,7 @@ fn environment() -> Environment {
     }
 }
 
-/// What subscribers with a predicate did with 4,000 messages.
+/// Result of subscribers with a predicate for 4,000 messages.
 pub fn content() -> ContentRow {
     ContentRow {
         group: "alarms".to_owned(),
@@ -376,7 +376,7 @@ pub fn content() -> ContentRow {
     }
 }
 
-/// A metric of the user's own with this value.
+/// A user-defined metric with this value.
 pub fn custom(name: &str, unit: &str, [lower, upper]: [f64; 2]) -> CustomMetric {
     CustomMetric {
         name: name.to_owned(),

@@ -1,4 +1,4 @@
-//! Made-up experiments and searches for tests: consistent in themselves, invented in every figure. Never part of a release.
+//! Invented experiments and searches for tests: consistent, but with invented figures. Never part of a release.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::record::{
 };
 use crate::sample::{self, Shape};
 
-/// Figures of the sample: name in [`figures::FIGURES`], whether it is judged.
+/// Figures of the sample: name in [`figures::FIGURES`], and whether it is judged.
 const MEASURED: [(&str, bool); 9] = [
     ("delivered", true),
     ("lost", false),
@@ -27,21 +27,21 @@ const MEASURED: [(&str, bool); 9] = [
 ];
 /// Messages that each run of the sample expects at a scale of 1.
 const MESSAGES: u64 = 50_000;
-/// Share of a latency that is surely the system's.
+/// Share of a latency that is certainly caused by the system.
 const KNOWN: f64 = 0.95;
-/// Student's t for 95 % by repetitions, from two on.
+/// Student's t for 95 % by number of repetitions, from two.
 const STUDENT: [f64; 9] = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262];
 
-/// A grid to make up an experiment over.
+/// Grid of an invented experiment.
 #[derive(Clone, Debug)]
 pub struct Grid {
-    /// Systems, at most as many as there are invented ones.
+    /// Number of systems, at most the number of invented ones.
     pub systems: usize,
-    /// Levels of delivery.
+    /// QoS levels.
     pub qos: Vec<u8>,
-    /// Multipliers of device counts.
+    /// Factors applied to the device counts.
     pub scales: Vec<u32>,
-    /// Sizes of payloads as written; empty where they are not varied.
+    /// Payload sizes as written; empty if they are not varied.
     pub payloads: Vec<String>,
     /// Repetitions.
     pub repetitions: u32,
@@ -84,8 +84,8 @@ const INVENTED: [Invented; 12] = [
     invented("omicronmq", "0.3.7-rc1", [1_050.0, 0.350, 88.0, 33e6], 1e-3),
 ];
 
-/// Four systems at two levels of delivery, five repetitions each: one does not grant the higher level, one ran out of
-/// memory twice.
+/// Four systems at two QoS levels, five repetitions each: one does not grant the higher level, one ran out of memory
+/// twice.
 pub fn experiment() -> ExperimentRecord {
     let mut record = experiment_over(&Grid { qos: vec![0, 2], ..Grid::default() });
     let refuse = record.cells.len() - 2;
@@ -121,7 +121,7 @@ pub fn experiment() -> ExperimentRecord {
     record
 }
 
-/// The same system in every cell but its name: no winner.
+/// The same system in every cell under different names, so that there is no winner.
 pub fn no_winner() -> ExperimentRecord {
     let mut record = experiment_over(&Grid { systems: 2, repetitions: 3, ..Grid::default() });
     let first = record.cells[0].clone();
@@ -130,7 +130,7 @@ pub fn no_winner() -> ExperimentRecord {
     second.latency_curve = first.latency_curve;
     second.latency_curve_lower = first.latency_curve_lower;
     for (mine, other) in second.figures.iter_mut().zip(&first.figures) {
-        // Its repetitions in another order: the same noise.
+        // Its repetitions in another order, which have the same noise.
         mine.values = other.values.iter().rev().copied().collect();
         settle(mine);
     }
@@ -138,7 +138,7 @@ pub fn no_winner() -> ExperimentRecord {
     record
 }
 
-/// Every cell failed.
+/// An experiment in which every cell failed.
 pub fn all_failed() -> ExperimentRecord {
     let mut record = experiment_over(&Grid { systems: 2, repetitions: 3, ..Grid::default() });
     fail_whole(&mut record, 0, FailureKind::DidNotStart, "not ready within 20 s; its log ends: <b>address in use</b>");
@@ -231,7 +231,7 @@ fn cell(grid: &Grid, system: &Invented, qos: u8, scale: u32, payload: Option<&st
         .collect();
     let id = order.iter().filter_map(|name| settings.get(*name)).cloned().collect::<Vec<String>>().join("_");
     let load = f64::from(scale) * (1.0 + f64::from(qos) * 0.6);
-    // Queues grow with the load.
+    // Latency grows with the load.
     let shape = Shape {
         median_us: system.median_us
             * (1.0 + 0.05 * load.powf(1.1))
@@ -273,7 +273,7 @@ fn cell(grid: &Grid, system: &Invented, qos: u8, scale: u32, payload: Option<&st
     }
 }
 
-/// The lower bound of a latency.
+/// Lower bound of a latency.
 fn known(shape: Shape) -> Shape {
     Shape { median_us: shape.median_us * KNOWN, ..shape }
 }
@@ -295,7 +295,7 @@ fn system_info(system: &Invented) -> SystemInfo {
     }
 }
 
-/// Limits of the samples.
+/// Resource limits of the samples.
 pub fn limits() -> LimitInfo {
     LimitInfo {
         asked: "cpu=1,memory=256MB".to_string(),
@@ -327,7 +327,7 @@ fn run(id: &str, repetition: u32, offset: u32) -> CellRun {
     }
 }
 
-/// Between −1 and 1, the same for the same number.
+/// A value between −1 and 1 that depends only on `number`.
 fn noise(number: u32) -> f64 {
     (f64::from(number) * 12.9898).sin() * (f64::from(number) * 4.1414).cos()
 }
@@ -348,7 +348,7 @@ fn value(figure: &str, system: &Invented, shape: Shape, scale: u32, noise: f64) 
     }
 }
 
-/// Everything that follows from the values, of both bounds where it is a latency.
+/// Computes everything that follows from the values, for both bounds of a latency.
 fn settle(figure: &mut CellFigure) {
     let of = |values: &[Option<f64>]| settled(&figure.figure, values);
     let LowerBounds { mean, median, quartiles, interval, .. } = of(&figure.values);
@@ -357,7 +357,7 @@ fn settle(figure: &mut CellFigure) {
     (figure.mean, figure.median, figure.quartiles, figure.interval) = (mean, median, quartiles, interval);
 }
 
-/// Mean, median, quartiles and interval: on logarithms where all are above zero.
+/// Mean, median, quartiles and interval; on logarithms if all values are above zero.
 fn settled(figure: &str, measured: &[Option<f64>]) -> LowerBounds {
     let mut values: Vec<f64> = measured.iter().flatten().copied().collect();
     values.sort_by(f64::total_cmp);
@@ -384,7 +384,7 @@ fn settled(figure: &str, measured: &[Option<f64>]) -> LowerBounds {
     }
 }
 
-/// Onto a scale and back.
+/// A pair of functions: to a scale and back.
 type Scale = (fn(f64) -> f64, fn(f64) -> f64);
 
 fn scale(on_logarithms: bool) -> Scale {
@@ -412,7 +412,7 @@ fn fail_whole(record: &mut ExperimentRecord, position: usize, kind: FailureKind,
     cell.failures = vec![CellFailure { repetition, kind, text: text.to_string(), folder: None }];
 }
 
-/// Every contest of the systems.
+/// Contests between the systems.
 fn contests(record: &ExperimentRecord) -> Vec<Contest> {
     let mut groups: Vec<BTreeMap<String, String>> = Vec::new();
     for cell in &record.cells {
@@ -427,7 +427,7 @@ fn contests(record: &ExperimentRecord) -> Vec<Contest> {
     contests::decide(&matches)
 }
 
-/// Values of the axes with more than one, but the system's.
+/// Values of the axes with more than one value, except the system.
 fn among(record: &ExperimentRecord, cell: &Cell) -> BTreeMap<String, String> {
     let varied = record.axes.iter().filter(|axis| axis.values.len() > 1 && axis.name != "system");
     varied.filter_map(|axis| Some((axis.name.clone(), cell.settings.get(&axis.name)?.clone()))).collect()
@@ -446,7 +446,7 @@ fn contest(record: &ExperimentRecord, group: &BTreeMap<String, String>, name: &s
     (entrants.len() >= 2).then(|| Match { axis: "system".to_string(), among: group.clone(), figure, entrants })
 }
 
-/// A search over rates that ends at the system: holds at 11,500 messages/s, misses from 12,000 on.
+/// A search over rates that is limited by the system: it holds at 11,500 messages/s and misses from 12,000 on.
 pub fn capacity() -> CapacityRecord {
     let loads = [1.0, 2.0, 4.0, 8.0, 16.0, 16.0, 12.0, 12.0, 10.0, 11.0, 11.5];
     let mut trials: Vec<Trial> = Vec::new();
@@ -487,7 +487,7 @@ pub fn capacity() -> CapacityRecord {
     }
 }
 
-/// A search that ends at the generator.
+/// A search that is limited by the generator.
 pub fn generator_limited() -> CapacityRecord {
     let mut record = capacity();
     record.trials.retain(|trial| trial.factor <= 8.0);

@@ -1,4 +1,4 @@
-//! JSON Schemas of records, derived from their types, so that they cannot say anything else than the code does.
+//! JSON Schemas of records, derived from the types, so that they always agree with the code.
 
 use crate::capacity::CapacityRecord;
 use crate::experiment::ExperimentRecord;
@@ -10,17 +10,17 @@ pub fn record_schema() -> String {
     indented(&schemars::schema_for!(Record))
 }
 
-/// The same of `experiment.json`.
+/// The JSON Schema of `experiment.json`, in the same form.
 pub fn experiment_schema() -> String {
     indented(&schemars::schema_for!(ExperimentRecord))
 }
 
-/// The same of `capacity.json`.
+/// The JSON Schema of `capacity.json`, in the same form.
 pub fn capacity_schema() -> String {
     indented(&schemars::schema_for!(CapacityRecord))
 }
 
-/// The same of what `pubmark runs --json` prints.
+/// The JSON Schema of the output of `pubmark runs --json`, in the same form.
 pub fn run_list_schema() -> String {
     indented(&schemars::schema_for!(RunList))
 }

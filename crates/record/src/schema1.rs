@@ -1,37 +1,38 @@
-//! Records of schema 1: what of theirs stands where in schema 2.
+//! Records of schema 1: where their fields are in schema 2.
 //!
-//! The conversion works on the JSON alone and follows three tables: [`RUN`], [`EXPERIMENT`] and [`CAPACITY`]. What schema 1 did not
-//! have stays away.
+//! The conversion works on the JSON only and follows three tables: [`RUN`], [`EXPERIMENT`] and [`CAPACITY`]. Fields
+//! that schema 1 did not have remain absent.
 
 use serde_json::{Map, Value};
 
 /// One difference between the schemas.
 #[derive(Clone, Copy, Debug)]
 pub struct Step {
-    /// The objects that change, as a path from the record: `by_type[]` is every element of that list, the empty path the record.
+    /// Objects that change, as a path from the record: `by_type[]` is every element of that list; the empty path is the
+    /// record.
     of: &'static str,
     /// Path of the value in such an object.
     from: &'static str,
-    /// Its new path in the object.
+    /// Its new path in the same object.
     to: &'static str,
-    /// What becomes of the value on its way.
+    /// Conversion of the value.
     how: How,
 }
 
-/// What becomes of a value.
+/// Conversion of a value.
 #[derive(Clone, Copy, Debug)]
 enum How {
-    /// Nothing.
+    /// The value is unchanged.
     Moved,
-    /// Keys of a distribution get their unit.
+    /// The keys of a distribution get a unit.
     Distribution,
-    /// The same, and it becomes the upper bound of a latency.
+    /// The same, and the distribution becomes the upper bound of a latency.
     Bounds,
-    /// It stays where it was, and where `to` is missing it stands there, too.
+    /// The value remains at its path, and is copied to `to` if that is missing.
     Copied,
-    /// The side of a thread, from the thread's name, which stays.
+    /// The side of a thread is derived from the thread's name, which remains.
     SideOfThread,
-    /// Blanks in a word become hyphens.
+    /// Blanks in a word are replaced by hyphens.
     Word,
 }
 
@@ -47,9 +48,9 @@ const fn bounds(of: &'static str, from: &'static str, to: &'static str) -> Step 
     Step { of, from, to, how: How::Bounds }
 }
 
-/// Differences of `record.json`, in the order in which they are made: inside of groups first.
+/// Differences of `record.json`, in the order of conversion: inside of groups first.
 pub const RUN: &[Step] = &[
-    // Inside of what moves later.
+    // Inside of objects that are moved later.
     moved("verdict.checks[]", "finding", "text"),
     moved("settings", "awake", "cpu_idle_disabled"),
     moved("nodes[].machine", "awake", "cpu_idle_disabled"),
@@ -89,7 +90,7 @@ pub const RUN: &[Step] = &[
     moved("series[]", "max_us", "latency.upper.max_us"),
     moved("series[]", "max_lag_us", "max_scheduler_lag_us"),
     Step { of: "generator.shards[]", from: "name", to: "side", how: How::SideOfThread },
-    // Which run it was.
+    // Identity of the run.
     moved("", "run", "run.name"),
     moved("", "run_id", "run.id"),
     moved("", "settings.repetition", "run.repetition"),
@@ -99,7 +100,7 @@ pub const RUN: &[Step] = &[
     moved("", "pubmark_version", "run.pubmark_version"),
     moved("", "command", "run.command"),
     moved("", "files", "run.files"),
-    // What clients spoke.
+    // Protocols.
     moved("", "protocol", "protocol.publish"),
     moved("", "subscribe_protocol", "protocol.subscribe"),
     Step { of: "", from: "protocol.publish", to: "protocol.subscribe", how: How::Copied },
@@ -162,7 +163,7 @@ pub const CAPACITY: &[Step] = &[
 /// Keys of a distribution that had no unit in schema 1.
 const WITHOUT_UNIT: [&str; 11] = ["mean", "stddev", "min", "p25", "p50", "p75", "p90", "p95", "p99", "p999", "max"];
 
-/// The record as schema 2 has it, by one of the tables.
+/// Converts a record to schema 2 according to one of the tables.
 pub fn converted(steps: &[Step], mut record: Value) -> Value {
     for step in steps {
         for_each(&mut record, step.of, &|object| apply(step, object));
@@ -171,7 +172,7 @@ pub fn converted(steps: &[Step], mut record: Value) -> Value {
     record
 }
 
-/// Does something with every object at a path; what is not there, or `null`, is passed over.
+/// Calls `change` for every object at a path; missing objects and `null` are skipped.
 fn for_each(value: &mut Value, path: &str, change: &dyn Fn(&mut Value)) {
     if path.is_empty() {
         if value.is_object() {
@@ -243,7 +244,7 @@ fn take(object: &mut Value, path: &str) -> Option<Value> {
     }
 }
 
-/// Puts a value at a path; objects on the way are made where they are missing.
+/// Puts a value at a path; missing objects on the path are created.
 fn put(object: &mut Value, path: &str, value: Value) {
     let mut place = object;
     for key in path.split('.') {

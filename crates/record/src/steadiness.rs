@@ -1,40 +1,42 @@
-//! Whether latency was the same through the measured window. Where it was not, a percentile of the window says as much of when
-//! one looked as of the system: one that had not warmed up, or one that falls further behind the longer it runs.
+//! Checks whether latency was steady during the measured window. If it was not, a percentile of the window depends on
+//! when the window was as much as on the system: the system had not warmed up, or it falls further behind the longer it
+//! runs.
 
 use crate::record::Record;
 
-/// Parts of the window that are set beside each other.
+/// Number of parts of the window that are compared.
 const PARTS: usize = 4;
-/// Medians of parts that differ by less than this factor are steady ...
+/// Medians of parts that differ by less than this factor count as steady.
 const FACTOR: f64 = 2.0;
-/// ... and so are those that differ by less than this, in µs: below it the scheduler of a machine decides.
+/// Medians that differ by less than this, in µs, count as steady too: such differences come from the scheduler of the
+/// machine.
 const DIFFERENCE_US: f64 = 1_000.0;
 
-/// How latency went, where it was not steady.
+/// How latency changed, where it was not steady.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trend {
-    /// Most messages of the last part came after the window was over. Such latencies may well fall: once nothing more is sent, a
-    /// system that is behind catches up, and the messages sent last have waited the shortest.
+    /// Most messages of the last part arrived after the end of the window. Their latencies may decrease: once nothing
+    /// more is sent, a system with a queue catches up, and the messages sent last waited the shortest.
     Behind,
-    /// From the first part to the last.
+    /// Latency decreased from the first part to the last.
     Fell,
-    /// From the first part to the last.
+    /// Latency increased from the first part to the last.
     Grew,
-    /// There and back.
+    /// Latency changed in both directions.
     Varied,
 }
 
 /// A latency that was not steady.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Unsteady {
-    /// Where it went.
+    /// How latency changed.
     pub trend: Trend,
     /// The median of each quarter of the window, in µs.
     pub p50_us: [f64; PARTS],
 }
 
-/// What a record's series says of it; `None` where latency was steady, where nothing is known of it, and where it was meant to
-/// change: in a flood, with faults, and behind a link whose conditions change.
+/// Analyses the series of a record; `None` where latency was steady, where the series is not sufficient, and where
+/// latency was expected to change: in a flood, with faults, and behind a link whose conditions change.
 pub fn unsteady(record: &Record) -> Option<Unsteady> {
     let p50_us = if was_to_change(record) { None } else { quarters(record) }?;
     let [first, .., last] = p50_us;
@@ -42,7 +44,7 @@ pub fn unsteady(record: &Record) -> Option<Unsteady> {
     if most <= FACTOR * least || most - least <= DIFFERENCE_US {
         return None;
     }
-    // A message of the last part is due half of the part before the end, in the mean.
+    // On average, a message of the last part is due half a part before the end of the window.
     let until_the_end_us = record.settings.duration_s * 1e6 / PARTS as f64 / 2.0;
     let trend = if last > until_the_end_us {
         Trend::Behind
@@ -63,7 +65,7 @@ fn was_to_change(record: &Record) -> bool {
     record.settings.flood || record.conditions.faults.is_some() || record.conditions.links.as_ref().is_some_and(stepped)
 }
 
-/// The middle one of the medians of each quarter of the window's bins, of those with enough samples of their own.
+/// For each quarter of the window, the middle one of the medians of its bins; bins with too few samples are left out.
 fn quarters(record: &Record) -> Option<[f64; PARTS]> {
     let window = |start: f64, width: f64| start >= 0.0 && start + width <= record.settings.duration_s + 1e-9;
     let medians: Vec<f64> = record
@@ -89,7 +91,7 @@ mod tests {
     use super::*;
     use crate::sample;
 
-    /// The sample with these medians, one a second.
+    /// The sample record with these medians, one per second.
     fn with(medians_us: &[f64]) -> Record {
         let mut record = sample::record();
         let row = record.tables.series[2];

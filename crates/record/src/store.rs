@@ -1,5 +1,6 @@
-//! Run folders: `runs/<YYYYMMDD-HHMMSS>-<name>/record.json`, with a link `latest` beside them. Files appear whole or not
-//! at all: each is written under another name and then renamed. A run takes the space for its record beforehand ([`Reserve`]).
+//! Run folders: `runs/<YYYYMMDD-HHMMSS>-<name>/record.json`, with a link `latest` beside them. Files are written
+//! completely or not at all: each is written under a temporary name and then renamed. A run reserves the space for its
+//! record in advance ([`Reserve`]).
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -24,21 +25,21 @@ use crate::warnings::warnings;
 pub const RECORD_FILE: &str = "record.json";
 /// Name of the link to the newest run folder.
 pub const LATEST: &str = "latest";
-/// Runs started in the same second with the same name, at most.
+/// Most runs with the same name that may start in the same second.
 const SAME_SECOND_LIMIT: u32 = 1_000;
-/// Largest count, number of bytes or nanoseconds in a record: what all readers of JSON keep exactly (RFC 8259 §6), and small enough
-/// that sums over the rows of a table do not overflow.
+/// Largest count, number of bytes or nanoseconds in a record: all JSON readers represent it exactly (RFC 8259 §6), and
+/// it is small enough that sums over the rows of a table do not overflow.
 const LARGEST_COUNT: u64 = 1 << 53;
-/// Keys whose numbers are no counts.
+/// Keys whose numbers are not counts.
 const NO_COUNTS: [&str; 2] = ["seed", "order_seed"];
 
-/// What can go wrong with a run folder.
+/// Errors of run folders.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// There is nothing at that path.
+    /// There is no file or folder at the path.
     #[error("found no record at `{}`", path.display())]
     NotFound {
-        /// Where it was looked for.
+        /// The path.
         path: PathBuf,
     },
     /// The file is not JSON, or not a record.
@@ -46,34 +47,34 @@ pub enum StoreError {
     NotARecord {
         /// The file.
         path: PathBuf,
-        /// Where and why reading failed.
+        /// Position and cause of the error.
         #[source]
         source: serde_json::Error,
     },
-    /// The file says that another version of the schema wrote it.
+    /// The file was written with another version of the schema.
     #[error("`{}` has schema version {found}, this pubmark reads versions 1 to {newest}", path.display())]
     OtherVersion {
         /// The file.
         path: PathBuf,
-        /// Its version.
+        /// Version in the file.
         found: u64,
-        /// Ours.
+        /// Newest version that this program reads.
         newest: u32,
     },
-    /// The file has a number that nothing a run counts can reach.
+    /// The file has a number that no run can reach.
     #[error("`{}` has {value} as `{key}`: no count of a run is above {LARGEST_COUNT}", path.display())]
     Impossible {
         /// The file.
         path: PathBuf,
-        /// Where it stands.
+        /// Keys of the number.
         key: String,
         /// The number.
         value: u64,
     },
-    /// The record holds a value that JSON cannot.
+    /// The record has a value that JSON cannot represent.
     #[error("failed to write the record as JSON")]
     NotJson(#[source] serde_json::Error),
-    /// Something else than a link is named `latest`.
+    /// `latest` exists and is not a link.
     #[error("`{}` is not a link: left as it is", path.display())]
     LatestIsNotALink {
         /// The path.
@@ -82,24 +83,24 @@ pub enum StoreError {
     /// Too many runs of one name in one second.
     #[error("found no free name for a run like `{}`", path.display())]
     NoFreeName {
-        /// The first name tried.
+        /// The first name that was tried.
         path: PathBuf,
     },
-    /// The operating system refused.
+    /// An operation of the operating system failed.
     #[error("failed to {action} `{}`", path.display())]
     Io {
-        /// What was tried.
+        /// The operation.
         action: &'static str,
-        /// On what.
+        /// Its file or folder.
         path: PathBuf,
-        /// Its words.
+        /// The error of the operating system.
         #[source]
         source: io::Error,
     },
 }
 
 impl StoreError {
-    /// What to type instead, where a record was to be read.
+    /// What to type instead, if reading a record failed.
     pub fn reading_hint(&self) -> &'static str {
         match self {
             StoreError::NotFound { .. } => "give the folder of a run, for instance `runs/latest`",
@@ -117,8 +118,8 @@ pub struct RunFolder {
 }
 
 impl RunFolder {
-    /// Makes `<root>/<YYYYMMDD-HHMMSS>-<name>` (UTC), with `-2`, `-3`, … where that exists. Characters of `name` other
-    /// than ASCII letters, digits, `.`, `_` and `-` become `-`. Space that killed runs had reserved there is given back.
+    /// Creates `<root>/<YYYYMMDD-HHMMSS>-<name>` (UTC), with `-2`, `-3`, … if that exists. Characters of `name` other
+    /// than ASCII letters, digits, `.`, `_` and `-` become `-`. Space that killed runs had reserved in `root` is freed.
     pub fn create(root: &Path, name: &str, started: SystemTime) -> Result<RunFolder, StoreError> {
         fs::create_dir_all(root).map_err(|source| failure("create", root, source))?;
         reserve::remove_abandoned(root);
@@ -135,7 +136,7 @@ impl RunFolder {
         Err(StoreError::NoFreeName { path: root.join(base) })
     }
 
-    /// Makes the folder `path`, or takes it as it is; the run is called as it is.
+    /// Creates the folder `path` or uses the existing one; its name becomes the name of the run.
     pub fn at(path: &Path) -> Result<RunFolder, StoreError> {
         fs::create_dir_all(path).map_err(|source| failure("create", path, source))?;
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -147,15 +148,15 @@ impl RunFolder {
         &self.path
     }
 
-    /// The folder's name, which is the run's.
+    /// Name of the folder, which is also the name of the run.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Takes space for the record on the folder's disk, bytes. Where there is not so much, nothing is left behind.
+    /// Reserves space for the record on the folder's disk, bytes. If that fails, the file is removed.
     ///
     /// # Errors
-    /// The disk has less.
+    /// The disk has too little free space.
     pub fn reserve(&self, bytes: u64) -> Result<Reserve, StoreError> {
         Reserve::take(&self.path, bytes)
     }
@@ -165,14 +166,14 @@ impl RunFolder {
         self.write_file(RECORD_FILE, to_json(record)?.as_bytes())
     }
 
-    /// Writes a file of the folder, whole or not at all, and returns its path.
+    /// Writes a file of the folder, completely or not at all, and returns its path.
     pub fn write_file(&self, name: &str, content: &[u8]) -> Result<PathBuf, StoreError> {
         let path = self.path.join(name);
         write_whole(&path, content)?;
         Ok(path)
     }
 
-    /// Makes the link `latest` beside the folder point to it.
+    /// Makes the link `latest` beside the folder point to the folder.
     pub fn mark_latest(&self) -> Result<(), StoreError> {
         let root = self.path.parent().unwrap_or_else(|| Path::new("."));
         let link = root.join(LATEST);
@@ -202,10 +203,10 @@ pub trait Stored: Serialize + DeserializeOwned {
     const FILE: &'static str;
     /// Version of its schema.
     const VERSION: u32;
-    /// How schema 1 differed.
+    /// How its fields in schema 1 are converted.
     const FROM_SCHEMA_1: &'static [Step];
 
-    /// Adds what schema 1 did not store and what follows from the rest.
+    /// Adds what schema 1 did not store and what follows from other fields.
     fn completed(self) -> Self {
         self
     }
@@ -237,18 +238,18 @@ impl Stored for CapacityRecord {
 /// The record as indented JSON with a final newline.
 pub fn to_json<Kind: Stored>(record: &Kind) -> Result<String, StoreError> {
     let text = serde_json::to_string_pretty(record).map_err(StoreError::NotJson)?;
-    // JSON escapes C0 alone; the file is looked at in terminals, too.
+    // JSON escapes only C0 controls; the file may also be shown in a terminal.
     let mut text = plain::masked(&text).into_owned();
     text.push('\n');
     Ok(text)
 }
 
-/// Does `path` name a record of this kind: a folder that holds one, or its file?
+/// Whether `path` is a record of this kind: a folder that has one, or the file.
 pub fn is_a<Kind: Stored>(path: &Path) -> bool {
     path.join(Kind::FILE).is_file() || path.is_file() && path.file_name().is_some_and(|name| name == Kind::FILE)
 }
 
-/// The folder of the record that `path` names: the folder itself, or its file.
+/// The folder of the record at `path`: the folder itself, or that of the file.
 pub fn folder_of(path: &Path) -> PathBuf {
     if path.is_dir() {
         return path.to_owned();
@@ -256,8 +257,8 @@ pub fn folder_of(path: &Path) -> PathBuf {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned()
 }
 
-/// Folders with the records of the runs that `path` names: itself, or all that an experiment or a search saved. A run that failed early may
-/// have left logs and no record.
+/// Folders of the run records at `path`: the run's folder, or the folders of all runs of an experiment or a search. A
+/// run that failed early may have left logs but no record.
 ///
 /// # Errors
 /// The record of the experiment or the search cannot be read.
@@ -278,7 +279,7 @@ pub fn load(path: &Path) -> Result<Record, StoreError> {
     load_as(path)
 }
 
-/// The same of any kind of record.
+/// Reads a record of any kind at `path`.
 pub fn load_as<Kind: Stored>(path: &Path) -> Result<Kind, StoreError> {
     let file = if path.is_dir() { path.join(Kind::FILE) } else { path.to_path_buf() };
     let text = match fs::read_to_string(&file) {
@@ -289,16 +290,17 @@ pub fn load_as<Kind: Stored>(path: &Path) -> Result<Kind, StoreError> {
     read(&file, &text)
 }
 
-/// The record that the text of `file` holds.
+/// Parses `text`, the content of `file`, as a record.
 ///
 /// # Errors
-/// It is none of this kind, was written by a later pubmark, or has numbers that no run has.
+/// The text is not a record of this kind, was written by a newer pubmark, or has numbers that no run can reach.
 pub fn read<Kind: Stored>(file: &Path, text: &str) -> Result<Kind, StoreError> {
     let path = || file.to_path_buf();
     let not_a_record = |source| StoreError::NotARecord { path: path(), source };
-    // A map and its version first: a record of another version need not have our fields, and serde takes a list for a struct.
+    // First parsed as a map with a version: a record of another version may lack our fields, and serde accepts a list
+    // for a struct.
     let whole = Value::Object(serde_json::from_str(text).map_err(not_a_record)?);
-    // From the text again: errors then name a line.
+    // Parsed from the text again, so that errors have a line number.
     let found = serde_json::from_str::<Version>(text).map_err(not_a_record)?.schema_version;
     if found != 1 && found != u64::from(Kind::VERSION) {
         return Err(StoreError::OtherVersion { path: path(), found, newest: Kind::VERSION });
@@ -330,12 +332,12 @@ fn impossible(value: &Value) -> Option<(String, u64)> {
     }
 }
 
-/// Writes a file whole or not at all: under another name in the same folder, flushed to the disk, then renamed, the new name
-/// flushed too.
+/// Writes a file completely or not at all: to a temporary name in the same folder, flushed to the disk, then renamed,
+/// and the new name is flushed too.
 pub fn write_whole(path: &Path, content: &[u8]) -> Result<(), StoreError> {
     let mut temporary_name = std::ffi::OsString::from(".");
     temporary_name.push(path.file_name().unwrap_or_default());
-    // Threads of one process may write the same file at once: the last rename wins, and each file is whole.
+    // Threads of one process may write the same file at the same time: the last rename wins, and each file is complete.
     static WRITTEN: AtomicU64 = AtomicU64::new(0);
     temporary_name.push(format!(".{}.{}", std::process::id(), WRITTEN.fetch_add(1, Relaxed)));
     let temporary = path.with_file_name(temporary_name);
@@ -348,17 +350,17 @@ pub fn write_whole(path: &Path, content: &[u8]) -> Result<(), StoreError> {
         .and_then(|()| fs::rename(&temporary, path).map_err(|source| failure("write", path, source)))
         .and_then(|()| sync_folder_of(path));
     if outcome.is_err() {
-        // Best effort: the error that matters is the one returned.
+        // Best effort: the relevant error is the one returned.
         let _ = fs::remove_file(&temporary);
     }
     outcome
 }
 
-/// Flushes the names in a file's folder: a renamed file that a crash may take back was not written.
+/// Flushes the directory of a file, because a crash may undo a rename that was not flushed.
 pub(crate) fn sync_folder_of(path: &Path) -> Result<(), StoreError> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     match File::open(folder).and_then(|folder| folder.sync_all()) {
-        // Some file systems have nothing to flush a folder with.
+        // Some file systems do not support flushing a directory.
         Err(error) if !matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) => {
             Err(failure("flush", folder, error))
         }
@@ -366,7 +368,7 @@ pub(crate) fn sync_folder_of(path: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// Only what tells the versions apart.
+/// The field that identifies the version.
 #[derive(Deserialize)]
 struct Version {
     schema_version: u64,

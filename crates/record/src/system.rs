@@ -1,4 +1,4 @@
-//! What was measured: the system under test, how it was started, and how it ended if it did.
+//! The system under test, how it was started, and how it ended if it ended before the run.
 
 use std::fmt;
 
@@ -9,63 +9,63 @@ use serde::{Deserialize, Serialize};
 /// The system under test.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SystemInfo {
-    /// Name of its definition, or `external`.
+    /// Name of the system's definition, or `external`.
     pub name: String,
-    /// What its program says.
+    /// Version that its program reports.
     pub version: Option<String>,
-    /// What runs it.
+    /// Back end that runs the system.
     pub back_end: BackEndKind,
     /// `default` or `tuned`.
     pub profile: Option<String>,
-    /// Where clients connected, without password; of several brokers, the first.
+    /// Address that clients connected to, without password; the first one of several brokers.
     pub endpoint: String,
-    /// May it be ranked against others? The built-in broker may not.
+    /// Whether it may be ranked against other systems. The built-in broker may not.
     pub ranked: bool,
-    /// Its configuration file as used, where we wrote one; of several brokers, the first's.
+    /// Configuration file as used, if pubmark wrote it; the first one of several brokers.
     pub configuration: Option<String>,
-    /// Image of its container.
+    /// Container image.
     #[serde(default)]
     pub image: Option<String>,
-    /// Node that started it, of a run whose coordinator did not.
+    /// Node that started the system, if it was not the coordinator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
-    /// Brokers and how they are connected; `null` for a single one.
+    /// Brokers and how they are connected; `null` for a single broker.
     #[serde(default)]
     pub topology: Option<TopologyInfo>,
-    /// What it may use of the machine; `null` where it may use all.
+    /// Resource limits; `null` without limits.
     #[serde(default)]
     pub limits: Option<LimitInfo>,
-    /// Cores that it was pinned to, as the kernel writes them (`0-1,3`).
+    /// Cores that the system was pinned to, in the kernel's notation (`0-1,3`).
     #[serde(default)]
     pub pinned_cores: Option<String>,
     /// Versions that published measurements used.
     #[serde(default)]
     pub papers: Vec<PaperVersion>,
-    /// How it ended before the run did, unless a fault of the run ended it; `null` where it was there to the end, as far as that is
-    /// known.
+    /// How the system ended before the run did, unless a fault of the run ended it; `null` if it ran to the end, as far
+    /// as known.
     #[serde(default)]
     pub ended: Option<SystemEnd>,
 }
 
-/// What runs a system.
+/// Back end that runs a system.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum BackEndKind {
-    /// pubmark itself: its built-in broker.
+    /// pubmark: its built-in broker.
     Builtin,
-    /// A program of this machine that the run started.
+    /// A process on this machine that the run started.
     Process,
     /// A container that the run started.
     Container,
-    /// Somebody else: it ran before and runs on.
+    /// A system that was running before the run and continues after it.
     #[default]
     External,
-    /// Nobody: clients find each other by themselves.
+    /// No broker: clients discover each other.
     Brokerless,
 }
 
 impl BackEndKind {
-    /// The word of records.
+    /// Name in records.
     pub fn as_str(self) -> &'static str {
         match self {
             BackEndKind::Builtin => "builtin",
@@ -83,55 +83,56 @@ impl fmt::Display for BackEndKind {
     }
 }
 
-/// End of a system that no run asked for.
+/// Unexpected end of a system.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SystemEnd {
-    /// How, in words: its exit status or signal; of one that was not started here, what was seen of it.
+    /// How it ended, in words: exit status or signal; for a system that was not started here, what was observed.
     pub how: String,
-    /// When it was seen, seconds since the start of the measured window, negative before; `null` where that is not known.
+    /// Time at which the end was detected, seconds since the start of the measured window, negative before it; `null`
+    /// where it is not known.
     pub at_s: Option<f64>,
-    /// Exit status, of a program that was started here.
+    /// Exit status of a program that was started here.
     pub exit_status: Option<i32>,
-    /// Signal that ended it.
+    /// Signal that ended the program.
     pub signal: Option<i32>,
-    /// The kernel OOM-killed a process of it.
+    /// The kernel OOM-killed a process of the system.
     pub out_of_memory: bool,
 }
 
 /// Several brokers as one system.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TopologyInfo {
-    /// Brokers.
+    /// Number of brokers.
     pub brokers: u32,
-    /// How they act together.
+    /// How the brokers work together.
     pub mode: TopologyMode,
-    /// Where clients connected, by broker.
+    /// Address that clients connected to, by broker.
     pub endpoints: Vec<String>,
 }
 
-/// What a system may use of the machine.
+/// Resource limits of a system.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LimitInfo {
-    /// As it was asked for: `cpu=0.5,memory=256MB`, or the name of a set of limits.
+    /// The limits as requested: `cpu=0.5,memory=256MB`, or the name of a set of limits.
     pub asked: String,
-    /// CPU time over time: 0.5 is half a core.
+    /// CPU time over elapsed time: 0.5 is half a core.
     pub cpu: Option<f64>,
-    /// Period over which CPU time is rationed, ms.
+    /// Period of the CPU limit, ms.
     pub cpu_period_ms: Option<f64>,
     /// Memory, bytes; without swap.
     pub memory_bytes: Option<u64>,
-    /// Cores that it may run on.
+    /// Number of cores that the system may run on.
     pub cores: Option<u32>,
-    /// What holds it to them: `cgroup v1`, `cgroup v2`, `container`.
+    /// Mechanism that enforces the limits: `cgroup v1`, `cgroup v2`, `container`.
     pub held_by: String,
 }
 
-/// Which version a publication measured.
+/// Version of the system that a publication measured.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PaperVersion {
     /// The publication.
     pub paper: String,
-    /// The version it names.
+    /// The version that it states.
     pub version: String,
 }

@@ -6,15 +6,15 @@ use serde::{Deserialize, Serialize};
 /// Rates over the measured window.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Throughput {
-    /// Offered per second.
+    /// Messages offered per second.
     pub offered_per_s: f64,
-    /// Sent per second.
+    /// Messages sent per second.
     pub sent_per_s: f64,
-    /// Delivered per second of the window (arrivals inside it only).
+    /// Messages delivered per second of the window; only arrivals within the window count.
     pub delivered_per_s: f64,
     /// Payload bytes delivered per second of the window.
     pub payload_bytes_per_s: f64,
-    /// Deliveries in full seconds; `null` below one full second.
+    /// Deliveries in each full second; `null` if the window is shorter than one second.
     pub windows_1s: Option<Windows>,
 }
 

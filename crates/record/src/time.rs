@@ -1,8 +1,8 @@
-//! Calendar time in UTC, only as far as a record needs it: a stamp to the second in two spellings.
+//! Calendar time in UTC, limited to what a record needs: a timestamp with a resolution of one second, in two formats.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// A moment in UTC, to the second.
+/// A point in time in UTC, with a resolution of one second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct UtcTime {
     year: i64,
@@ -12,13 +12,13 @@ pub struct UtcTime {
 }
 
 impl UtcTime {
-    /// The moment that a system time stands for; times before 1970 are taken as 1970-01-01T00:00:00.
+    /// Converts a system time; times before 1970 become 1970-01-01T00:00:00.
     pub fn from_system_time(moment: SystemTime) -> UtcTime {
         let seconds = moment.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         UtcTime::from_unix_seconds(seconds)
     }
 
-    /// The moment N seconds after 1970-01-01T00:00:00Z.
+    /// Converts a number of seconds since 1970-01-01T00:00:00Z.
     pub fn from_unix_seconds(seconds: u64) -> UtcTime {
         const SECONDS_A_DAY: u64 = 86_400;
         let (year, month, day) = civil_from_days((seconds / SECONDS_A_DAY) as i64);
@@ -31,7 +31,7 @@ impl UtcTime {
         format!("{:04}-{:02}-{:02}T{hour:02}:{minute:02}:{second:02}Z", self.year, self.month, self.day)
     }
 
-    /// The form used in folder names, for instance `20260301-090507`; sorts by time.
+    /// Format of folder names, for instance `20260301-090507`; names sort by time.
     pub fn compact(self) -> String {
         let (hour, minute, second) = self.clock();
         format!("{:04}{:02}{:02}-{hour:02}{minute:02}{second:02}", self.year, self.month, self.day)
@@ -42,12 +42,12 @@ impl UtcTime {
     }
 }
 
-/// Year, month and day of a count of days since 1970-01-01.
+/// Year, month and day for a number of days since 1970-01-01.
 ///
 /// Source: `civil_from_days` in Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms",
 /// <https://howardhinnant.github.io/date_algorithms.html>.
 fn civil_from_days(days: i64) -> (i64, u32, u32) {
-    let shifted = days + 719_468; // days since 0000-03-01: years begin in March, so that a leap day is a year's last
+    let shifted = days + 719_468; // days since 0000-03-01: a year begins in March, so that a leap day is its last
     let era = shifted.div_euclid(146_097);
     let day_of_era = shifted.rem_euclid(146_097);
     let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
@@ -63,7 +63,7 @@ fn civil_from_days(days: i64) -> (i64, u32, u32) {
 mod tests {
     use super::*;
 
-    /// Expected values from `date -u -d @N +%FT%TZ`.
+    /// Expected values are from `date -u -d @N +%FT%TZ`.
     #[test]
     fn known_moments_are_spelled_right() {
         for (seconds, expected) in [

@@ -1,27 +1,27 @@
-//! What figures and limits count in.
+//! Units of figures and limits.
 
-/// What a figure counts in.
+/// Unit of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// Messages, connections.
+    /// Number of messages or connections.
     Count,
-    /// A share, 1.0 being 100 %.
+    /// Share; 1.0 is 100 %.
     Share,
-    /// µs.
+    /// Microseconds.
     Microseconds,
     /// Per second.
     PerSecond,
-    /// Cores, 1.0 being one.
+    /// Number of CPU cores.
     Cores,
     /// CPU seconds per million messages.
     CpuSecondsPerMillion,
     /// Bytes.
     Bytes,
-    /// What a metric of the user's own counts in, where that is none of the others.
+    /// Unit of a user-defined metric that is none of the others.
     Number,
 }
 
-/// Units by their symbols, as people write them: how they are written, and their worth in that of the record.
+/// Unit symbols as users write them: symbol, unit, and the factor that converts a value to the unit of the record.
 const UNITS: [(&str, Unit, f64); 19] = [
     ("ns", Unit::Microseconds, 1e-3),
     ("us", Unit::Microseconds, 1.0),
@@ -44,14 +44,14 @@ const UNITS: [(&str, Unit, f64); 19] = [
     ("", Unit::Number, 1.0),
 ];
 
-/// What a unit's symbol stands for: the unit that figures count in, and its worth there. One that is not known counts in itself.
+/// Unit for a symbol, and the factor that converts a value to it. An unknown symbol is a plain number with factor 1.
 pub fn of_symbol(symbol: &str) -> (Unit, f64) {
     let found = UNITS.iter().find(|(known, ..)| *known == symbol);
     found.map_or((Unit::Number, 1.0), |(_, unit, worth)| (*unit, *worth))
 }
 
-/// How much one of `symbol` is where values are `wanted`: in the unit of figures, or in their own for an empty `wanted`. `None` for
-/// units that have nothing to do with each other.
+/// Factor that converts a value in `symbol` to the unit of figures, if `wanted` is a unit of the same kind; 1 for an
+/// empty `wanted`, which leaves a value in its own unit. `None` if the units are incompatible.
 pub fn worth(symbol: &str, wanted: &str) -> Option<f64> {
     if wanted.is_empty() {
         return Some(1.0);

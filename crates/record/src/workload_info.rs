@@ -1,4 +1,4 @@
-//! The workload of a run: what was sent by whom.
+//! The workload of a run: what was sent, and by which clients.
 
 use pubmark_model::qos::Qos;
 use pubmark_model::workload::Variant;
@@ -8,47 +8,48 @@ use serde::{Deserialize, Serialize};
 /// The workload of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WorkloadInfo {
-    /// Its name.
+    /// Name of the workload.
     pub name: String,
-    /// The reading of a published workload that was run.
+    /// Which reading of a published workload was run.
     pub variant: Variant,
-    /// Does the workload have two readings?
+    /// Whether the workload has two readings.
     #[serde(default)]
     pub has_readings: bool,
-    /// Multiplier of device counts.
+    /// Factor applied to the device counts.
     pub scale: u32,
-    /// Seed of every random draw.
+    /// Seed of all random draws.
     pub seed: u64,
     /// Hash over (device, due, configured size, churn); `none` where the schedule is not fixed before the run (flood).
     pub schedule_hash: String,
-    /// Messages due in the measured window, counted from the schedule itself; `null` where it is not fixed before the run (flood).
+    /// Messages due in the measured window, counted from the schedule; `null` where it is not fixed before the run
+    /// (flood).
     #[serde(default)]
     pub scheduled: Option<u64>,
-    /// Devices.
+    /// Number of devices.
     pub devices: u64,
-    /// Subscribers.
+    /// Number of subscribers.
     pub subscribers: u64,
-    /// Topics published to.
+    /// Number of topics published to.
     pub topics: u64,
-    /// Where its figures come from.
+    /// Source of the workload's figures.
     pub source: Option<String>,
-    /// QoS levels of devices.
+    /// QoS levels of the devices.
     pub qos: Vec<Qos>,
 }
 
 impl WorkloadInfo {
-    /// The reading in brackets, where there are two or it is not the usual one; empty otherwise.
+    /// The reading for display in brackets, if there are two or it is not the usual one; otherwise `None`.
     pub fn reading(&self) -> Option<&'static str> {
         (self.has_readings || self.variant == Variant::Published).then(|| self.variant.as_str())
     }
 
-    /// QoS levels of devices as they are typed: `QoS 0`, `QoS 0, 1`; empty if there are none.
+    /// QoS levels of the devices as typed on the command line: `QoS 0`, `QoS 0, 1`; empty if there are none.
     pub fn typed_levels(&self) -> String {
         let levels: Vec<String> = self.qos.iter().map(|qos| qos.level().to_string()).collect();
         if levels.is_empty() { String::new() } else { format!("QoS {}", levels.join(", ")) }
     }
 
-    /// QoS levels of devices in words.
+    /// QoS levels of the devices in words.
     pub fn levels(&self) -> Vec<&'static str> {
         self.qos.iter().map(|level| level.as_str()).collect()
     }

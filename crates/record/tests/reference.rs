@@ -1,4 +1,5 @@
-//! The generated reference pages are those of the code. `UPDATE=1 cargo test -p pubmark-record --test reference` writes them.
+//! Checks that the generated reference pages agree with the code. `UPDATE=1 cargo test -p pubmark-record --test
+//! reference` writes them.
 #![allow(clippy::unwrap_used)]
 
 use std::fs;

@@ -1,4 +1,5 @@
-//! Real records of schema 1, as pubmark 0.1.0 wrote them (series and curves thinned out), are read with every figure in its place.
+//! Real records of schema 1, written by pubmark 0.1.0 (series and curves shortened), are read with every figure at its
+//! new path.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeSet;
@@ -26,7 +27,7 @@ fn read(name: &str) -> Record {
 
 const RUNS: [&str; 3] = ["smart-home.json", "linked.json", "nodes.json"];
 
-/// Every number of a value. Those of rows and points are among them.
+/// Every number in a value, including those in rows and points.
 fn numbers(value: &Value, into: &mut Vec<String>) {
     match value {
         Value::Number(number) => into.push(number.to_string()),
@@ -41,7 +42,7 @@ fn no_number_is_lost_and_none_is_made_up() {
     for name in RUNS {
         let (mut before, mut after) = (vec![], vec![]);
         numbers(&old(name), &mut before);
-        // What is written again is what was understood: a field of schema 2 with another name would be dropped here.
+        // Serialising the record again shows what was read: a field with another name would be missing.
         let mut again = serde_json::to_value(read(name)).unwrap();
         again["schema_version"] = Value::from(1);
         numbers(&again, &mut after);
@@ -50,7 +51,7 @@ fn no_number_is_lost_and_none_is_made_up() {
             assert!(place.is_some(), "{name}: {number} is lost");
             after.swap_remove(place.unwrap());
         }
-        // Counts that the writer did not know yet.
+        // Counts that the writer did not have yet.
         assert!(after.len() <= 1 + 2 * 20 && after.iter().all(|number| number == "0"), "{name}: {after:?}");
     }
 }
@@ -65,7 +66,7 @@ fn the_conversion_leaves_no_key_of_the_first_schema_at_the_top() {
     for name in RUNS {
         let converted = schema1::converted(schema1::RUN, old(name));
         let left: Vec<&String> = converted.as_object().unwrap().keys().filter(|key| !groups.contains(*key)).collect();
-        // Empty shells of what was moved out of them.
+        // Empty objects whose content was moved.
         assert_eq!(left, ["generator", "resources"], "{name}");
     }
 }

@@ -1,5 +1,4 @@
-//! The charts of a run, in the order in which the page shows them. A new chart is a file in `charts/` and a row in
-//! [`CHARTS`].
+//! The charts of a run, in the order of the page. A new chart is a file in `charts/` and a row in [`CHARTS`].
 
 pub mod capacity;
 mod cpu;
@@ -20,34 +19,34 @@ use pubmark_record::record::Record;
 
 use crate::plot::{Plot, bars::Bars, rows::Rows, stacks::Stacks};
 
-/// Where in the page a chart stands.
+/// Section of the page that has a chart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Section {
-    /// How late messages arrive.
+    /// Latency of messages.
     Latency,
-    /// Where the time of messages went.
+    /// Latency breakdown.
     LatencyBreakdown,
-    /// What became of the messages.
+    /// Outcomes of messages.
     Messages,
-    /// What happened over time; these charts share one x axis.
+    /// Charts over time, which share one x axis.
     OverTime,
-    /// How good the generator was.
+    /// Quality of the load generator.
     Generator,
 }
 
 /// A chart of the page.
 pub struct ChartRow {
-    /// Its anchor in the page.
+    /// Anchor in the page.
     pub id: &'static str,
-    /// Where it stands.
+    /// Section of the page.
     pub section: Section,
-    /// Is it shown where there is nothing to draw, too, with the reason?
+    /// Whether it is shown, with the reason, even if there is nothing to draw.
     pub is_expected: bool,
-    /// Draws it.
+    /// Draws the chart.
     pub draw: fn(&Record) -> Chart,
 }
 
-/// Every chart.
+/// All charts.
 pub const CHARTS: [ChartRow; 11] = [
     ChartRow { id: "percentiles", section: Section::Latency, is_expected: true, draw: curves::draw },
     ChartRow {
@@ -67,40 +66,40 @@ pub const CHARTS: [ChartRow; 11] = [
     ChartRow { id: "network", section: Section::OverTime, is_expected: false, draw: network::draw },
 ];
 
-/// A chart with its words.
+/// A chart with its texts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chart {
-    /// The question it answers.
+    /// The question that the chart answers.
     pub title: &'static str,
-    /// The answer in words; also what a reader hears who cannot see it.
+    /// The answer in words; also the description for screen readers.
     pub finding: String,
-    /// How many samples, which direction is better.
+    /// Notes: number of samples, and which direction is better.
     pub notes: Vec<String>,
-    /// The file with its figures, relative to the page.
+    /// File with the figures, relative to the page.
     pub csv: &'static str,
-    /// What is drawn.
+    /// Content of the chart.
     pub picture: Picture,
 }
 
-/// What a chart draws.
+/// Content of a chart.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Picture {
-    /// Nothing: why not.
+    /// No content; the text is the reason.
     Missing(String),
     /// Lines.
     Plot(Box<Plot>),
     /// Stacked bars.
     Bars(Bars),
-    /// Parts of an amount over one axis.
+    /// Stacked bars: parts of an amount over one axis.
     Stacks(Stacks),
     /// Rows over several axes.
     Rows(Rows),
-    /// Plots beside each other, each with its name.
+    /// Plots side by side, each with its name.
     Panels(Vec<(String, Plot)>),
 }
 
 impl Chart {
-    /// A chart of something that was not measured.
+    /// A chart of figures that were not measured.
     pub(crate) fn missing(title: &'static str, csv: &'static str, why: &str) -> Chart {
         Chart { title, finding: why.to_string(), notes: Vec::new(), csv, picture: Picture::Missing(why.to_string()) }
     }

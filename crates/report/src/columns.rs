@@ -1,23 +1,23 @@
-//! Columns of figures: one unit for a whole column, chosen by its largest value.
+//! Columns of figures: all values of a column have the same unit, chosen by the largest value.
 
 use pubmark_record::comparison::{FIGURES, Figure, Unit};
 
 use crate::numbers::{MISSING, TimeUnit, bounds, short, significant};
 
-/// How the values of a column are printed.
+/// Unit and format of the values of a column.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ColumnUnit {
     unit: Unit,
-    /// Its symbol; empty for counts.
+    /// Symbol of the unit; empty for counts.
     pub symbol: &'static str,
     divisor: f64,
 }
 
-/// In µs: the largest time that is told in ms where there is no other reason.
+/// Largest time that is printed in ms if nothing else determines the unit, µs.
 const MOST_MILLISECONDS: f64 = 999_000.0;
 
 impl ColumnUnit {
-    /// The unit of a column whose largest value is so large.
+    /// The unit of a column whose largest value is `largest`.
     pub fn of(unit: Unit, largest: f64) -> ColumnUnit {
         let (symbol, divisor) = match unit {
             Unit::Microseconds => match TimeUnit::for_value(largest) {
@@ -37,7 +37,8 @@ impl ColumnUnit {
         ColumnUnit { unit, symbol, divisor }
     }
 
-    /// The unit of a column with values between these: times of seconds beside some below 10 ms are told in ms.
+    /// The unit of a column with values between these: if some times are below 10 ms, times of seconds are printed in
+    /// ms, too.
     pub fn between(unit: Unit, smallest: f64, largest: f64) -> ColumnUnit {
         let is_wide = unit == Unit::Microseconds && smallest < 1e4;
         ColumnUnit::of(unit, if is_wide { largest.min(MOST_MILLISECONDS) } else { largest })
@@ -48,7 +49,7 @@ impl ColumnUnit {
         value / self.divisor
     }
 
-    /// A value without the symbol. A share is whole only when nothing is missing.
+    /// A value without the symbol. 100 % is printed only if nothing is missing.
     pub fn number(self, value: f64) -> String {
         match self.unit {
             Unit::Share if value >= 1.0 => "100".to_string(),
@@ -58,12 +59,12 @@ impl ColumnUnit {
         }
     }
 
-    /// A value without the symbol, `—` where it was not measured.
+    /// A value without the symbol, `—` if it was not measured.
     pub fn optional(self, value: Option<f64>) -> String {
         value.map_or_else(|| MISSING.to_string(), |value| self.number(value))
     }
 
-    /// Both bounds of a value without the symbol, the lower one first; the value alone where it has none.
+    /// Both bounds of a value without the symbol, the lower one first; only the value if it has no lower bound.
     pub fn bounds(self, [lower, value]: [Option<f64>; 2]) -> String {
         match lower {
             Some(_) => bounds([lower, value].map(|bound| bound.map(|value| self.scaled(value)))),
@@ -87,15 +88,15 @@ impl ColumnUnit {
     }
 }
 
-/// A figure of an experiment's tables.
+/// A figure in the tables of an experiment.
 pub struct ExperimentColumn {
-    /// Its name in [`FIGURES`].
+    /// Name in [`FIGURES`].
     pub figure: &'static str,
-    /// Head of its column on a page.
+    /// Head of the column on a page.
     pub head: &'static str,
-    /// What it is called in a sentence.
+    /// Noun for sentences.
     pub noun: &'static str,
-    /// Head of its column on a terminal; `None` where it is not shown there.
+    /// Head of the column on a terminal; `None` if it is not shown there.
     pub short_head: Option<&'static str>,
 }
 
@@ -108,7 +109,8 @@ const fn column(
     ExperimentColumn { figure, head, noun, short_head }
 }
 
-/// The figures in an experiment's tables, in order; those that no cell measured are left out. A new one is a row here.
+/// Figures in the tables of an experiment, in order; figures that no cell measured are left out. A new figure is a row
+/// here.
 pub const EXPERIMENT_COLUMNS: [ExperimentColumn; 14] = [
     column("delivered", "delivered", "share delivered", Some("deliv.")),
     column("delivered rate", "rate", "rate delivered", None),
@@ -131,12 +133,12 @@ pub const EXPERIMENT_COLUMNS: [ExperimentColumn; 14] = [
     column("memory per connection", "a connection", "memory a connection", None),
 ];
 
-/// What a figure is called in a sentence.
+/// Noun for a figure in sentences.
 pub fn noun(name: &str) -> &str {
     EXPERIMENT_COLUMNS.iter().find(|column| column.figure == name).map_or(name, |column| column.noun)
 }
 
-/// The figure of this name.
+/// Finds a figure by name.
 pub fn figure(name: &str) -> Option<&'static Figure<'static>> {
     FIGURES.iter().find(|figure| figure.name == name)
 }

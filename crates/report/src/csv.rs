@@ -1,5 +1,5 @@
-//! One CSV file for each table of a record: a header line, one observation a line, times in µs, an empty field for what
-//! was not measured.
+//! One CSV file for each table of a record: a header line, one observation per line, times in µs, an empty field for
+//! values that were not measured.
 
 mod content;
 mod custom;
@@ -24,15 +24,15 @@ pub use experiment::{cells, runs, trials};
 
 /// A table as a CSV file.
 pub struct CsvTable {
-    /// Its file's name.
+    /// Name of the file.
     pub file: &'static str,
-    /// What it holds.
+    /// Description of the content.
     pub holds: &'static str,
-    /// Its text.
+    /// Renders the file.
     pub render: fn(&Record) -> String,
 }
 
-/// Every table. A new one is a function and a row here.
+/// All tables. A new one is a function and a row here.
 pub const TABLES: [CsvTable; 14] = [
     CsvTable { file: "summary.csv", holds: "every single figure: figure, statistic, unit, value", render: summary },
     CsvTable { file: "by_type.csv", holds: "messages and latencies of each device type", render: by_type },
@@ -66,7 +66,7 @@ pub const TABLES: [CsvTable; 14] = [
     CsvTable { file: "custom.csv", holds: "metrics of your own, whole and by part", render: custom::custom },
 ];
 
-/// A count of the books with its name in the record.
+/// A count of the message accounting with its name in the record.
 type BookColumn = (&'static str, fn(&Delivery) -> u64);
 
 const BOOKS: [BookColumn; 22] = [
@@ -94,7 +94,7 @@ const BOOKS: [BookColumn; 22] = [
     ("unmatched", |books| books.unmatched),
 ];
 
-/// A cost of one side with its name and unit.
+/// A cost figure of one side with its name and unit.
 type CostColumn = (&'static str, &'static str, fn(&Usage) -> Option<u64>);
 
 const FURTHER_COSTS: [CostColumn; 9] = [
@@ -200,7 +200,7 @@ fn summary(record: &Record) -> String {
     table.text
 }
 
-/// Counts of requests with their names in the record; those of responders behind `responder_`.
+/// Counts of requests with their names in the record; those of responders have the prefix `responder_`.
 fn request_counts(requests: &RequestFigures) -> [(&'static str, u64); 19] {
     let (books, done) = (&requests.outcomes, &requests.responses);
     [
@@ -377,7 +377,7 @@ impl Table {
     }
 }
 
-/// A text field, quoted where RFC 4180 asks for it.
+/// A text field, quoted where RFC 4180 requires it.
 pub(crate) fn text(value: &str) -> String {
     if value.contains(['"', ',', '\n', '\r']) {
         return format!("\"{}\"", value.replace('"', "\"\""));
@@ -404,7 +404,7 @@ mod tests {
         for table in &TABLES {
             let text = (table.render)(&record);
             let fields = text.lines().next().unwrap().split(',').count();
-            // The sample crossed no link, which a run of the tests beside this crate did, and has no nodes, as in `nodes`.
+            // The sample crossed no link and has no nodes; other tests of this crate use a run that did.
             let is_empty =
                 ["efficiency.csv", "latency_breakdown.csv", "by_label.csv", "by_node.csv"].contains(&table.file);
             assert_eq!(text.lines().count() > 1, !is_empty, "{}", table.file);

@@ -1,7 +1,7 @@
-//! An experiment put in order for its reports: cells in groups that differ in the compared axis only, columns with one unit
-//! each, and what may be concluded, in sentences.
+//! An experiment arranged for its reports: cells in groups that differ only in the compared axis, columns with one unit
+//! each, and conclusions in sentences.
 //!
-//! Start with [`View::of`]. Every report of an experiment is drawn from a [`View`], so that they say the same.
+//! Start with [`View::of`]. Every report of an experiment is made from a [`View`], so all reports agree.
 
 mod conclusions;
 mod custom;
@@ -20,13 +20,13 @@ pub use conclusions::{Conclusion, grade_of, headline, probability, ratio};
 pub use custom::CustomTable;
 pub use papers::Beside;
 
-/// An experiment put in order.
+/// An experiment arranged for reports.
 pub struct View<'a> {
     /// The record.
     pub record: &'a ExperimentRecord,
-    /// Name of the axis whose values are set side by side.
+    /// Name of the axis whose values are compared.
     pub compared: &'a str,
-    /// Cells that differ in nothing else, in order of the other axes.
+    /// Groups of cells that differ only in the compared axis, in order of the other axes.
     pub groups: Vec<Group<'a>>,
     /// Figures that at least one cell has, with the unit of their column.
     pub columns: Vec<(&'static ExperimentColumn, ColumnUnit)>,
@@ -34,9 +34,9 @@ pub struct View<'a> {
 
 /// Cells that differ in the compared axis only.
 pub struct Group<'a> {
-    /// What they have in common and others have not; empty where there is one group.
+    /// Settings that distinguish the group from others; empty if there is one group.
     pub label: String,
-    /// The same by axis.
+    /// The same settings by axis.
     pub among: BTreeMap<&'a str, &'a str>,
     /// The cells in order of the compared axis.
     pub members: Vec<Member<'a>>,
@@ -47,14 +47,14 @@ pub struct Group<'a> {
 pub struct Member<'a> {
     /// The cell.
     pub cell: &'a Cell,
-    /// Its value on the compared axis.
+    /// Value on the compared axis.
     pub name: &'a str,
-    /// The colour, dashes and mark of that value everywhere, 1 to [`MOST_LINES`].
+    /// Number of the colour, dashes and mark of that value in all charts, 1 to [`MOST_LINES`].
     pub style: usize,
 }
 
 impl Member<'_> {
-    /// Its figure of this name.
+    /// Finds a figure of the cell by name.
     pub fn figure(&self, name: &str) -> Option<&CellFigure> {
         self.cell.figures.iter().find(|figure| figure.figure == name)
     }
@@ -64,7 +64,7 @@ impl Member<'_> {
         self.figure(name).and_then(|figure| figure.mean)
     }
 
-    /// Its name with the version that ran.
+    /// Name with the version of the system that ran.
     pub fn name_with_version(&self) -> String {
         let version = self.cell.system.as_ref().and_then(|system| system.version.as_ref());
         match version {
@@ -75,7 +75,7 @@ impl Member<'_> {
         }
     }
 
-    /// Why it has no figures, in a few words; `None` where it has some.
+    /// Why the cell has no figures, in a few words; `None` if it has some.
     pub fn failed(&self) -> Option<&'static str> {
         if !self.cell.runs.is_empty() {
             return None;
@@ -83,34 +83,34 @@ impl Member<'_> {
         Some(self.cell.failures.first().map_or("not run", |failure| failure.kind.words()))
     }
 
-    /// May it win a contest? The built-in broker may not.
+    /// Whether it may win a contest. The built-in broker may not.
     pub fn is_ranked(&self) -> bool {
         self.cell.system.as_ref().is_none_or(|system| system.ranked)
     }
 
-    /// How many of its runs count wholly.
+    /// Number of fully usable runs.
     pub fn whole_runs(&self) -> usize {
         self.cell.runs.len() - self.runs_without_times()
     }
 
-    /// How many of its runs count but for their times.
+    /// Number of runs that are usable except for their times.
     pub fn runs_without_times(&self) -> usize {
         self.cell.runs.iter().filter(|run| run.verdict == VerdictStatus::Invalid).count()
     }
 
-    /// How many runs were made for it, whatever came of them; a cell that was refused had none.
+    /// Number of runs executed, whatever their outcome; 0 for a cell that was refused.
     pub fn runs_made(&self) -> usize {
         self.cell.runs.len() + self.cell.failures.iter().filter(|failure| failure.folder.is_some()).count()
     }
 
-    /// How many of its runs are suspect.
+    /// Number of suspect runs.
     pub fn suspect_runs(&self) -> usize {
         self.cell.runs.iter().filter(|run| run.verdict == VerdictStatus::Suspect).count()
     }
 }
 
 impl<'a> View<'a> {
-    /// The experiment put in order.
+    /// Arranges an experiment.
     pub fn of(record: &'a ExperimentRecord) -> View<'a> {
         let compared = compared_axis(record);
         let mut groups: Vec<Group> = Vec::new();
@@ -128,19 +128,19 @@ impl<'a> View<'a> {
         let mut view = View { record, compared, groups, columns: Vec::new() };
         view.columns = EXPERIMENT_COLUMNS
             .iter()
-            // In an open loop the rate delivered follows from the load.
+            // In an open loop, the delivered rate follows from the load.
             .filter(|column| column.figure != "delivered rate" || view.contests("delivered rate").next().is_some())
             .filter_map(|column| Some((column, view.unit(column.figure)?)))
             .collect();
         view
     }
 
-    /// Every cell.
+    /// All cells.
     pub fn members(&self) -> impl Iterator<Item = &Member<'a>> {
         self.groups.iter().flat_map(|group| &group.members)
     }
 
-    /// The unit for a figure's column; `None` where no cell measured it.
+    /// Unit of a figure's column; `None` if no cell measured it.
     pub fn unit(&self, name: &str) -> Option<ColumnUnit> {
         let means = || self.members().filter_map(|member| member.mean(name));
         let (smallest, largest) = (means().reduce(f64::min)?, means().reduce(f64::max)?);
@@ -152,28 +152,28 @@ impl<'a> View<'a> {
         self.record.contests.iter().filter(move |contest| contest.figure == name)
     }
 
-    /// Is this cell the winner of a contest by this figure, along the compared axis?
+    /// Whether this cell is the winner of a contest by this figure, along the compared axis.
     pub fn wins(&self, cell: &Cell, name: &str) -> bool {
         let mut along = self.contests(name).filter(|contest| contest.axis == self.compared);
         along.any(|contest| contest.winner.as_deref() == Some(&cell.id))
     }
 
-    /// A cell's name in a sentence about one group.
+    /// Name of a cell in a sentence about one group.
     pub fn name_of(&self, id: &'a str) -> &'a str {
         self.members().find(|member| member.cell.id == id).map_or(id, |member| member.name)
     }
 
-    /// What is the same in all cells: axes with one value.
+    /// Settings that are the same in all cells: axes with one value.
     pub fn common(&self) -> Vec<String> {
         let single = self.record.axes.iter().filter(|axis| axis.values.len() == 1);
         single.filter_map(|axis| axis.values.first().map(|value| setting(&axis.name, value))).collect()
     }
 
-    /// What ran, in one line.
+    /// The experiment in one line.
     pub fn what_ran(&self) -> String {
         let record = self.record;
         let runs = self.members().map(Member::whole_runs).sum::<usize>();
-        // Those that do not count wholly are made again, so there may be more folders than runs that count.
+        // Runs that are not fully usable are repeated, so there may be more folders than usable runs.
         let made = self.members().map(Member::runs_made).sum::<usize>();
         let more = if made > runs { format!(", {made} made") } else { String::new() };
         let mut parts = vec![
@@ -192,7 +192,7 @@ impl<'a> View<'a> {
     }
 }
 
-/// The axis of the contests; otherwise the system's if several were measured, otherwise the first that was varied.
+/// The axis of the contests; otherwise the system if several were measured, otherwise the first axis that was varied.
 fn compared_axis(record: &ExperimentRecord) -> &str {
     let of_contests = record.contests.first().map(|contest| contest.axis.as_str());
     let system = || varied_axes(record).find(|axis| axis.name == "system").map(|axis| axis.name.as_str());
@@ -211,7 +211,7 @@ fn member<'a>(record: &'a ExperimentRecord, compared: &str, cell: &'a Cell) -> M
     Member { cell, name, style: place % MOST_LINES + 1 }
 }
 
-/// What a group's cells have in common, in order of the axes.
+/// Common settings of a group's cells, in order of the axes.
 fn group_label(record: &ExperimentRecord, among: &BTreeMap<&str, &str>) -> String {
     let settings = varied_axes(record).filter_map(|axis| among.get(axis.name.as_str()).map(|value| (axis, value)));
     settings.map(|(axis, value)| setting(&axis.name, value)).collect::<Vec<String>>().join(", ")

@@ -1,4 +1,5 @@
-//! The files made from a record, in one table for each kind of record. The record itself is written by whoever ran.
+//! Files made from a record, in one table for each kind of record. The record itself is written by the caller that
+//! executed the run.
 
 use pubmark_record::capacity::CapacityRecord;
 use pubmark_record::experiment::ExperimentRecord;
@@ -9,13 +10,13 @@ use crate::{csv, html, markdown};
 
 /// A file made from a record.
 pub struct Export<Source = Record> {
-    /// What it is called on the command line.
+    /// Name on the command line.
     pub name: &'static str,
-    /// Its files relative to the record's folder, with their text.
+    /// Paths of the files, relative to the record's folder, with their text.
     pub render: fn(&Source) -> Vec<(String, String)>,
 }
 
-/// Every export of a run. A new one is a row here.
+/// All exports of a run. A new one is a row here.
 pub const EXPORTS: [Export; 3] = [
     Export { name: "html", render: |record| vec![("report.html".to_string(), html::run(record))] },
     Export { name: "markdown", render: |record| vec![("summary.md".to_string(), markdown::run(record))] },
@@ -27,7 +28,7 @@ pub const EXPORTS: [Export; 3] = [
     },
 ];
 
-/// Every export of an experiment. A new one is a row here.
+/// All exports of an experiment. A new one is a row here.
 pub const EXPERIMENT_EXPORTS: [Export<ExperimentRecord>; 3] = [
     Export { name: "html", render: |record| vec![("experiment.html".to_string(), html::experiment(record))] },
     Export { name: "markdown", render: |record| vec![("experiment.md".to_string(), markdown::experiment(record))] },
@@ -39,30 +40,30 @@ pub const EXPERIMENT_EXPORTS: [Export<ExperimentRecord>; 3] = [
     },
 ];
 
-/// Every export of a search for capacity. A new one is a row here.
+/// All exports of a capacity search. A new one is a row here.
 pub const CAPACITY_EXPORTS: [Export<CapacityRecord>; 3] = [
     Export { name: "html", render: |record| vec![("capacity.html".to_string(), html::capacity(record))] },
     Export { name: "markdown", render: |record| vec![("capacity.md".to_string(), markdown::capacity(record))] },
     Export { name: "csv", render: |record| vec![("csv/trials.csv".to_string(), csv::trials(record))] },
 ];
 
-/// The files of every export of a run: (path relative to the run folder, text).
+/// Files of all exports of a run: (path relative to the run folder, text).
 pub fn all(record: &Record) -> Vec<(String, String)> {
     files(&EXPORTS, record)
 }
 
-/// The files of every export of an experiment: (path relative to its folder, text).
+/// Files of all exports of an experiment: (path relative to its folder, text).
 pub fn experiment(record: &ExperimentRecord) -> Vec<(String, String)> {
     files(&EXPERIMENT_EXPORTS, record)
 }
 
-/// The files of every export of a search for capacity: (path relative to its folder, text).
+/// Files of all exports of a capacity search: (path relative to its folder, text).
 pub fn capacity(record: &CapacityRecord) -> Vec<(String, String)> {
     files(&CAPACITY_EXPORTS, record)
 }
 
 fn files<Source>(exports: &[Export<Source>], record: &Source) -> Vec<(String, String)> {
     let files = exports.iter().flat_map(|export| (export.render)(record));
-    // What peers said is in them; no file of ours has control characters of its own but line ends and tabs.
+    // The texts include messages of peers; our own text has no control characters except line ends and tabs.
     files.map(|(name, text)| (name, plain::masked(&text).into_owned())).collect()
 }

@@ -1,7 +1,8 @@
-//! From a record to something to read: terminal summary, Markdown, CSV, one offline HTML page. Everything shown comes from
-//! the record, so any run can be rendered again; the engine plays no part here.
+//! From a record to something to read: terminal summary, Markdown, CSV, one offline HTML page. All content comes from
+//! the record, so any run can be rendered again without the engine.
 //!
-//! Start with [`terminal::summary`] and [`exports::EXPORTS`]. Values that were not measured are shown as `—`, never as 0.
+//! Start with [`terminal::summary`] and [`exports::EXPORTS`]. Values that were not measured are shown as `—`, never as
+//! 0.
 
 pub mod charts;
 pub mod check;

@@ -56,7 +56,7 @@ pub fn run(record: &Record) -> String {
     text
 }
 
-/// Metrics of the user's own.
+/// User-defined metrics.
 fn custom(text: &mut String, record: &Record) {
     if record.custom.is_empty() {
         return;
@@ -81,7 +81,7 @@ fn connecting(text: &mut String, record: &Record) {
     }
 }
 
-/// Runs side by side: a row a figure, a column a run, the best value in bold.
+/// A comparison of runs: one row per figure, one column per run, the best value in bold.
 pub fn comparison(comparison: &Comparison) -> String {
     let mut text = String::from("# Comparison\n\n");
     let mut header = vec!["figure".to_string()];
@@ -112,7 +112,7 @@ pub fn comparison(comparison: &Comparison) -> String {
     text
 }
 
-/// A run's value with its unit, of a latency both bounds.
+/// Value of a run with its unit; both bounds of a latency.
 fn bounded(row: &ComparedFigure, run: usize) -> String {
     let [lower, value] = row.bounds(run);
     match (lower, value) {
@@ -241,7 +241,7 @@ fn latency_breakdown(text: &mut String, record: &Record) {
     table(text, &header, &rows);
 }
 
-/// The unit of a record's tables of latencies.
+/// The unit for the latency tables of a record.
 pub(crate) fn unit_of(record: &Record) -> TimeUnit {
     let typical = upper(&record.latency.total).map_or(0.0, |latency| latency.p99.unwrap_or(latency.max));
     TimeUnit::for_value(typical)
@@ -332,12 +332,12 @@ fn notes(text: &mut String, record: &Record) {
     }
 }
 
-/// A table with its first column to the left and the others, which are figures, to the right.
+/// A table with a left-aligned first column; the other columns are figures and right-aligned.
 pub fn table(text: &mut String, header: &[String], rows: &[Vec<String>]) {
     aligned_table(text, header, rows, "---:|");
 }
 
-/// A table with every column to the left.
+/// A table with all columns left-aligned.
 fn table_of_words(text: &mut String, header: &[String], rows: &[Vec<String>]) {
     aligned_table(text, header, rows, "---|");
 }
@@ -351,7 +351,7 @@ fn aligned_table(text: &mut String, header: &[String], rows: &[Vec<String>], fur
     }
 }
 
-/// Text that is not ours: on one line, without what Markdown or HTML would read as its own.
+/// Text from other programs, on one line, with the special characters of Markdown and HTML escaped.
 pub fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for letter in text.chars() {

@@ -1,26 +1,26 @@
-//! Figures as text: three significant digits, thousands separated by commas, `—` for what was not measured.
+//! Figures as text: three significant digits, thousands separated by commas, `—` for values that were not measured.
 
 use pubmark_record::comparison::Unit;
 
-/// Stands for a value that was not measured.
+/// Text for a value that was not measured.
 pub const MISSING: &str = "—";
 
-/// Decimals of an interval, at most: its two numbers share a column.
+/// Most decimals of an interval, whose two numbers share a column.
 const MOST_DECIMALS: i32 = 3;
 
 /// Unit of a column of times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimeUnit {
-    /// µs.
+    /// Microseconds.
     Microseconds,
-    /// ms.
+    /// Milliseconds.
     Milliseconds,
-    /// s.
+    /// Seconds.
     Seconds,
 }
 
 impl TimeUnit {
-    /// The unit for a column whose typical large value, a p99, is N µs: µs below 0.1 ms, s from 10 s.
+    /// The unit for a column whose typical large value, a p99, is `value_us`: µs below 0.1 ms, s from 10 s.
     pub fn for_value(value_us: f64) -> TimeUnit {
         if value_us < 100.0 {
             TimeUnit::Microseconds
@@ -31,7 +31,7 @@ impl TimeUnit {
         }
     }
 
-    /// Its symbol.
+    /// Symbol of the unit.
     pub fn symbol(self) -> &'static str {
         match self {
             TimeUnit::Microseconds => "µs",
@@ -40,7 +40,7 @@ impl TimeUnit {
         }
     }
 
-    /// How many µs it is.
+    /// Number of µs in the unit.
     fn micros(self) -> f64 {
         match self {
             TimeUnit::Microseconds => 1.0,
@@ -54,7 +54,7 @@ impl TimeUnit {
         value_us.map_or_else(missing, |value| significant(value / self.micros()))
     }
 
-    /// Two bounds of a value in this unit, without the symbol; see [`bounds`].
+    /// Both bounds of a value in this unit, without the symbol; see [`bounds`].
     pub fn interval(self, bounds_us: [Option<f64>; 2]) -> String {
         bounds(bounds_us.map(|bound| bound.map(|value| value / self.micros())))
     }
@@ -68,7 +68,8 @@ impl TimeUnit {
     }
 }
 
-/// Both bounds of a time (µs), the lower one first, in the unit that fits the upper one; missing where that was not measured.
+/// Both bounds of a time (µs), the lower one first, in the unit that suits the upper one; missing if the upper one was
+/// not measured.
 pub fn interval(bounds_us: [Option<f64>; 2]) -> String {
     bounds_us[1].map_or_else(missing, |upper| {
         let unit = TimeUnit::for_value(upper);
@@ -76,12 +77,12 @@ pub fn interval(bounds_us: [Option<f64>; 2]) -> String {
     })
 }
 
-/// A time on its own, in the unit that fits it.
+/// A single time in the unit that suits it.
 pub fn time(value_us: Option<f64>) -> String {
     value_us.map_or_else(missing, |value| TimeUnit::for_value(value).with_symbol(Some(value)))
 }
 
-/// A time as an axis labels it: `200 µs`, `1 ms`, `5 s`.
+/// A time as a label of an axis: `200 µs`, `1 ms`, `5 s`.
 pub fn time_label(value_us: f64) -> String {
     if value_us < 1_000.0 {
         format!("{} µs", short(value_us))
@@ -111,8 +112,9 @@ pub fn significant(value: f64) -> String {
     format!("{rounded:.decimals$}").replace('-', "−")
 }
 
-/// Two bounds of a value, the lower one first: `0.018–0.106`. Both have the decimals of three digits of the upper one and are
-/// rounded away from each other; the upper one alone where there is no other, or where they are the same.
+/// Both bounds of a value, the lower one first: `0.018–0.106`. The upper one has three significant digits; the lower
+/// one has the same decimals. They are rounded away from each other. If there is no lower bound, or both are equal,
+/// only the upper one.
 pub fn bounds([lower, upper]: [Option<f64>; 2]) -> String {
     let (Some(lower), Some(upper)) = (lower, upper) else { return upper.map_or_else(missing, significant) };
     if !(lower.is_finite() && upper > 0.0 && upper.is_finite()) {
@@ -135,12 +137,12 @@ pub fn short(value: f64) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_string() } else { text }
 }
 
-/// A count, every digit.
+/// A count with all digits.
 pub fn count(value: u64) -> String {
     grouped(value)
 }
 
-/// Three significant digits of a load or a factor, without an exponent: `1,234`, `12.3`, `0.12`.
+/// A load or a factor with three significant digits and no exponent: `1,234`, `12.3`, `0.12`.
 pub fn three_digits(value: f64) -> String {
     if value.abs() >= 99.95 {
         return if value < 0.0 { format!("{value:.0}") } else { count(value.round() as u64) };
@@ -152,8 +154,8 @@ pub fn three_digits(value: f64) -> String {
     }
 }
 
-/// A share as a percentage, rounded down near 100 %: that is printed only when nothing is missing, as 0 % is only when
-/// nothing is there.
+/// A share as a percentage. Near 100 % it is rounded down: 100 % is printed only if nothing is missing, and 0 % only if
+/// the part is 0.
 pub fn share(part: u64, whole: u64) -> String {
     if whole == 0 {
         return missing();
@@ -167,7 +169,7 @@ pub fn share(part: u64, whole: u64) -> String {
     }
 }
 
-/// A number of cores as a percentage of one.
+/// A number of cores as a percentage of one core.
 pub fn cores(value: Option<f64>) -> String {
     value.map_or_else(missing, |cores| format!("{} %", short(cores * 100.0)))
 }
@@ -183,12 +185,12 @@ pub fn bytes(value: Option<f64>) -> String {
     format!("{} B", short(value))
 }
 
-/// Seconds of the run's own clock: `2 s`, `0.31 s`, `−2 s`.
+/// Seconds on the time axis of a run: `2 s`, `0.31 s`, `−2 s`.
 pub fn seconds(value: f64) -> String {
     format!("{} s", short(value))
 }
 
-/// How long something took: `84 s`, `41 min 10 s`, `2 h 5 min`.
+/// A duration: `84 s`, `41 min 10 s`, `2 h 5 min`.
 pub fn duration(seconds: f64) -> String {
     let whole = seconds.max(0.0).round() as u64;
     match whole {
@@ -209,7 +211,7 @@ pub fn figure(unit: Unit, value: Option<f64>) -> String {
     let Some(value) = value else { return missing() };
     match unit {
         Unit::Count => count(value as u64),
-        // A share is whole only when nothing is missing.
+        // 100 % is printed only if nothing is missing.
         Unit::Share if value >= 1.0 => "100 %".to_string(),
         Unit::Share => format!("{:.2} %", (value * 1e4 + 1e-6).floor() / 1e2),
         Unit::Microseconds => time(Some(value)),
@@ -221,7 +223,7 @@ pub fn figure(unit: Unit, value: Option<f64>) -> String {
     }
 }
 
-/// The text for what was not measured.
+/// Text for a value that was not measured.
 pub fn missing() -> String {
     MISSING.to_string()
 }

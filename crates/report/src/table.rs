@@ -1,7 +1,9 @@
-//! Runs as a tidy table: one row a run, one column a setting, count or figure, each with its unit in its name.
+//! Runs as a tidy table: one row per run, one column per setting, count or figure, with the unit in the name of the
+//! column.
 //!
-//! [`COLUMNS`] has what a run was and what became of its messages; a column for each of [`FIGURES`] follows, whatever the verdict says
-//! of its use: the verdict has a column of its own. Metrics of the user's own, of all runs, come last; of one with bounds, the upper one.
+//! [`COLUMNS`] has the settings of a run and the outcomes of its messages; one column for each of [`FIGURES`] follows,
+//! even if the verdict excludes the figure: the verdict is a column, too. User-defined metrics of all runs are last;
+//! for a metric with bounds, the upper bound.
 
 use pubmark_record::custom::PREFIX;
 use pubmark_record::figures::{FIGURES, Figure, Unit, custom_figures};
@@ -10,20 +12,20 @@ use serde_json::Value;
 
 use crate::words::verdict_word;
 
-/// How a table is written.
+/// Format of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// Comma-separated, with a header (RFC 4180); what was not measured is empty.
+    /// Comma-separated values with a header (RFC 4180); an empty field for values that were not measured.
     Csv,
-    /// A JSON object a line; what was not measured is `null`.
+    /// One JSON object per line; `null` for values that were not measured.
     Ndjson,
-    /// A table of Markdown; what was not measured is `—`.
+    /// A Markdown table; `—` for values that were not measured.
     Markdown,
 }
 
-/// A column of every table: its name, and its value for a run.
+/// A column of all tables: its name, and its value for a run.
 pub struct Column {
-    /// Its name, with the unit behind it.
+    /// Name, ending with the unit.
     pub name: &'static str,
     get: fn(&Record) -> Value,
 }
@@ -32,7 +34,7 @@ const fn column(name: &'static str, get: fn(&Record) -> Value) -> Column {
     Column { name, get }
 }
 
-/// What a run was, how far it may be believed, and its messages; the figures follow. A new column is a row here.
+/// Settings of a run, its verdict, and its messages; the figures follow. A new column is a row here.
 pub const COLUMNS: [Column; 41] = [
     column("run", |record| record.run.name.clone().into()),
     column("started_at", |record| record.run.started_at.clone().into()),
@@ -85,7 +87,7 @@ pub fn table(records: &[Record], format: Format) -> String {
     let rows = records.iter().map(|record| row(record, &figures));
     match format {
         Format::Csv => lines(names.join(","), rows.map(|row| row.iter().map(csv_field).collect::<Vec<_>>().join(","))),
-        // Keys in the order of the columns: a map of serde_json would sort them.
+        // Keys in the order of the columns; a map of serde_json would sort them.
         Format::Ndjson => rows
             .map(|row| {
                 let fields = names.iter().zip(row).map(|(name, value)| format!("\"{name}\":{value}"));
@@ -109,7 +111,7 @@ fn row(record: &Record, figures: &[Figure]) -> Vec<Value> {
     own.chain(figures.iter().map(|figure| figure_value(figure, record))).collect()
 }
 
-/// A figure's value; counts are whole numbers.
+/// Value of a figure; counts are integers.
 fn figure_value(figure: &Figure, record: &Record) -> Value {
     match (figure.value(record), figure.unit) {
         (Some(count), Unit::Count) => (count as u64).into(),
@@ -117,7 +119,7 @@ fn figure_value(figure: &Figure, record: &Record) -> Value {
     }
 }
 
-/// The name of a figure's column: `latency p99.9` becomes `latency_p999_us`, `custom.jitter` becomes `custom_jitter_us`.
+/// Column name of a figure: `latency p99.9` becomes `latency_p999_us`, `custom.jitter` becomes `custom_jitter_us`.
 fn figure_column(figure: &Figure) -> String {
     let label = if figure.is_custom() { format!("{PREFIX}{}", figure.name) } else { figure.name.to_owned() };
     let name = label.replace("p99.9", "p999").replace(['-', ' ', '.'], "_").to_lowercase();
@@ -136,12 +138,12 @@ fn messages(record: &Record) -> &Delivery {
     &record.delivery.messages
 }
 
-/// Codes, each once, with a blank between them.
+/// Codes without repetitions, separated by blanks.
 fn codes<'a>(codes: impl Iterator<Item = &'a str>) -> Value {
     codes.collect::<Vec<_>>().join(" ").into()
 }
 
-/// The number of the only level, or those of several with `+` between them.
+/// The number of a single QoS level, or several levels separated by `+`.
 fn qos(record: &Record) -> Value {
     match record.workload.qos[..] {
         [] => Value::Null,
@@ -150,7 +152,7 @@ fn qos(record: &Record) -> Value {
     }
 }
 
-/// Names of the links, each once.
+/// Names of the links, without repetitions.
 fn links(record: &Record) -> Value {
     let Some(links) = &record.conditions.links else { return Value::Null };
     let mut names: Vec<&str> = links.groups.iter().map(|group| group.link.as_str()).collect();
@@ -159,7 +161,7 @@ fn links(record: &Record) -> Value {
     names.join(" ").into()
 }
 
-/// Kinds of the faults in their order.
+/// Kinds of the faults, in order.
 fn faults(record: &Record) -> Value {
     let Some(faults) = &record.conditions.faults else { return Value::Null };
     codes(faults.faults.iter().map(|fault| fault.kind.as_str()))

@@ -1,4 +1,4 @@
-//! Sentences that several reports share, made from a record.
+//! Sentences about a record that several reports share.
 
 mod client;
 mod connecting;
@@ -42,12 +42,12 @@ pub use sites::*;
 pub use transform::*;
 pub use trust::*;
 
-/// The verdict in one word.
+/// The verdict as one word.
 pub fn verdict_word(status: VerdictStatus) -> &'static str {
     status.as_str()
 }
 
-/// What a valid verdict rests on, as a fragment of a sentence.
+/// The evidence for a valid verdict, as a fragment of a sentence.
 pub fn valid_because(record: &Record) -> String {
     let mut parts = vec![format!("{} checks passed", record.verdict.checks.len())];
     let p99 = |summary: &Option<Summary>| summary.as_ref().and_then(|summary| summary.p99);
@@ -60,7 +60,7 @@ pub fn valid_because(record: &Record) -> String {
     parts.join(", ")
 }
 
-/// What ran, in one line: devices, subscribers, topics, rate, delivery levels.
+/// The workload in one line: devices, subscribers, topics, rate, QoS levels.
 pub fn workload(record: &Record) -> String {
     let workload = &record.workload;
     let clients =
@@ -68,12 +68,12 @@ pub fn workload(record: &Record) -> String {
     load(record, &clients)
 }
 
-/// What ran, in a few words: devices, rate, delivery levels, how long.
+/// The workload in a few words: devices, rate, QoS levels, duration.
 pub fn short_workload(record: &Record) -> String {
     format!("{}, {}", load(record, &[]), crate::numbers::seconds(record.settings.duration_s))
 }
 
-/// Devices, what else there is to name, rate, delivery levels.
+/// Devices, the items in `besides`, rate, QoS levels.
 fn load(record: &Record, besides: &[String]) -> String {
     let workload = &record.workload;
     let scale = (workload.scale != 1).then(|| format!("scale {}", workload.scale));
@@ -87,7 +87,7 @@ fn load(record: &Record, besides: &[String]) -> String {
     format!("{}{which}: {}", workload.name, parts.join(", "))
 }
 
-/// What was measured, in one line.
+/// The system in one line.
 pub fn system(record: &Record) -> String {
     let system = &record.system;
     let name = system_name(system);
@@ -98,7 +98,7 @@ pub fn system(record: &Record) -> String {
     format!("{name}{profile}, {}{tls} at {}{node}{caution}", record.protocol, system.endpoint)
 }
 
-/// Phases with their lengths, seed and schedule.
+/// Phases with their lengths, seed and schedule hash.
 pub fn phases(record: &Record) -> String {
     let settings = &record.settings;
     let length = |seconds: f64| crate::numbers::seconds(seconds);
@@ -118,17 +118,17 @@ pub fn phases(record: &Record) -> String {
     text
 }
 
-/// A part of the books with its name.
+/// A category of the message accounting with its name.
 pub struct Outcome {
-    /// Its name as printed.
+    /// Name as printed.
     pub name: &'static str,
-    /// What it means.
+    /// Meaning of the category.
     pub meaning: &'static str,
-    /// Messages.
+    /// Number of messages.
     pub count: u64,
 }
 
-/// What became of the messages offered; adds up to `offered`.
+/// Outcomes of the messages offered; they add up to `offered`.
 pub fn sending_outcomes(books: &Delivery) -> Vec<Outcome> {
     vec![
         outcome("sent", "handed to the system", books.sent),
@@ -139,7 +139,7 @@ pub fn sending_outcomes(books: &Delivery) -> Vec<Outcome> {
     ]
 }
 
-/// What became of the messages expected; adds up to `expected`.
+/// Outcomes of the messages expected; they add up to `expected`.
 pub fn delivery_outcomes(books: &Delivery) -> Vec<Outcome> {
     vec![
         outcome("delivered", "arrived", books.delivered.saturating_sub(books.late)),
@@ -149,7 +149,7 @@ pub fn delivery_outcomes(books: &Delivery) -> Vec<Outcome> {
     ]
 }
 
-/// Counts beside the books.
+/// Counts that are not part of the message accounting.
 pub fn further_counts(books: &Delivery) -> Vec<Outcome> {
     vec![
         outcome("duplicated", "further copies", books.duplicated),
@@ -164,7 +164,7 @@ pub fn further_counts(books: &Delivery) -> Vec<Outcome> {
     ]
 }
 
-/// Counts that only some workloads or protocols have: wills, reactions, what clients filtered.
+/// Counts that only some workloads or protocols have: wills, reactions, messages filtered by clients.
 pub fn particular_counts(record: &Record) -> Vec<Outcome> {
     let mut counts = Vec::new();
     let books = &record.delivery.messages;
@@ -198,27 +198,27 @@ fn outcome(name: &'static str, meaning: &'static str, count: u64) -> Outcome {
 
 /// A distribution of the record with its name and meaning.
 pub struct Distribution<'a> {
-    /// Its name as printed.
+    /// Name as printed.
     pub name: &'static str,
-    /// Its name in the record, without unit.
+    /// Name in the record, without unit.
     pub key: &'static str,
-    /// From where to where it is measured, and whose time it is.
+    /// Start and end of the measured time, and whether the system or pubmark causes it.
     pub meaning: &'static str,
-    /// Its figures; of a latency those that were measured.
+    /// Figures; for a latency, the measured ones (upper bounds).
     pub summary: Option<&'a Summary>,
-    /// Of a latency, its lower bounds.
+    /// Lower bounds of a latency.
     pub lower: Option<&'a Summary>,
 }
 
 impl Distribution<'_> {
-    /// A statistic of it, without the unit's symbol: an interval where it has two bounds.
+    /// A statistic of the distribution, without the unit's symbol: an interval if it has two bounds.
     pub fn text(&self, statistic: &Statistic, unit: TimeUnit) -> String {
         let lower = self.lower.filter(|_| statistic.name != NO_BOUND).and_then(statistic.get);
         unit.interval([lower, self.summary.and_then(statistic.get)])
     }
 }
 
-/// The statistic that bounds of each sample do not bound.
+/// The statistic for which the bounds of the samples give no bounds.
 const NO_BOUND: &str = "stddev";
 
 /// The distributions of a record, in the order in which they are shown.
@@ -254,7 +254,7 @@ pub fn distributions(record: &Record) -> Vec<Distribution<'_>> {
     distributions
 }
 
-/// From where to where the latency of a chain of reactions is measured.
+/// Start and end of the latency of a chain of reactions.
 pub const CHAIN: &str = "root's due → delivery of a reaction";
 
 fn distribution<'a>(
@@ -278,9 +278,9 @@ fn interval<'a>(
 
 /// A statistic of a distribution.
 pub struct Statistic {
-    /// Its name as printed.
+    /// Name as printed.
     pub name: &'static str,
-    /// Its value, µs.
+    /// Value, µs.
     pub get: fn(&Summary) -> Option<f64>,
 }
 
@@ -299,7 +299,7 @@ pub const STATISTICS: [Statistic; 11] = [
     Statistic { name: "stddev", get: |summary| Some(summary.stddev) },
 ];
 
-/// What was learnt about latency, in one sentence.
+/// The main finding about latency, in one sentence.
 pub fn latency_finding(summary: Option<&Summary>) -> String {
     let Some(summary) = summary else { return "No latency was measured.".to_string() };
     let time = |value| crate::numbers::time(Some(value));
@@ -316,12 +316,12 @@ pub fn latency_finding(summary: Option<&Summary>) -> String {
     sentence(&text)
 }
 
-/// A first capital and a full stop.
+/// The text with a capital first letter and a full stop.
 pub fn sentence(text: &str) -> String {
     format!("{}.", capitalised(text))
 }
 
-/// A first capital.
+/// The text with a capital first letter.
 pub fn capitalised(text: &str) -> String {
     let mut letters = text.chars();
     let first: String = letters.next().map(|letter| letter.to_uppercase().collect()).unwrap_or_default();

@@ -1,6 +1,6 @@
-//! Text that stays within a terminal's width.
+//! Wraps text to the width of a terminal.
 
-/// Columns that text is made for where the terminal does not say.
+/// Width of text if the terminal does not report its width, columns.
 pub const COLUMNS: usize = 80;
 
 /// Breaks `words` at spaces: the first line begins with `first`, further ones with `indent` spaces. Ends with a line end.
@@ -8,7 +8,7 @@ pub fn wrap(first: &str, indent: usize, words: &str) -> String {
     wrap_parts(first, indent, words.split(' '))
 }
 
-/// The same for parts that are not broken inside.
+/// The same for parts that must not be broken.
 pub fn wrap_parts<'a>(first: &str, indent: usize, parts: impl IntoIterator<Item = &'a str>) -> String {
     let mut text = String::new();
     let mut line = first.to_owned();
@@ -31,7 +31,7 @@ pub fn wrap_parts<'a>(first: &str, indent: usize, parts: impl IntoIterator<Item 
     text
 }
 
-/// Wraps each line of a text that is too wide; its further lines are indented like it, and two more.
+/// Wraps each line that is too wide; continuation lines are indented by two more than the line.
 pub fn wrap_lines(text: &str) -> String {
     let wrapped = |line: &str| {
         if width(line) <= COLUMNS {
@@ -43,7 +43,7 @@ pub fn wrap_lines(text: &str) -> String {
     text.lines().map(wrapped).collect()
 }
 
-/// Columns of a line, colours not counted.
+/// Width of a line in columns, without colour sequences.
 fn width(line: &str) -> usize {
     let mut columns = 0;
     let mut in_escape = false;

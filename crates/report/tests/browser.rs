@@ -1,7 +1,7 @@
-//! The pages in a browser, Debian's Chromium without a window, on a telephone and a desk, light, dark and as they are printed:
-//! the script runs without a fault, charts show what is pointed at, lines are switched, tables are sorted, links of a page lead
-//! somewhere in it, texts stand out from their ground, nothing is wider than the window, and a table that is wider than its box
-//! says so.
+//! Tests of the pages in a browser, Debian's Chromium without a window, with the widths of a telephone and a desktop,
+//! light, dark and printed: the script runs without an error, charts show the value at the pointer, lines can be
+//! switched on and off, tables can be sorted, links within a page have a target, texts have sufficient contrast,
+//! nothing is wider than the window, and a table that is wider than its box shows it.
 #![allow(clippy::unwrap_used)]
 
 #[allow(dead_code, reason = "shared with the target `reports`")]
@@ -13,12 +13,12 @@ use std::process::Command;
 use pubmark_record::comparison::compare;
 use pubmark_report::html;
 
-/// How a page is looked at.
+/// Conditions under which a page is shown.
 struct View {
     name: &'static str,
     /// Width of the window, px.
     width: u32,
-    /// Media queries of the page's style, and what they become: a frame has the media of the window around it.
+    /// Media queries of the page's style, and their replacements: a frame has the media of the window around it.
     media: &'static [(&'static str, &'static str)],
 }
 
@@ -27,7 +27,7 @@ const PRINT: &str = "@media print";
 const SCREEN: &str = "@media screen and ";
 const NEVER: &str = "@media not all";
 
-/// A telephone, a desk, and the text width of a page of A4.
+/// A telephone, a desktop, and the text width of an A4 page.
 const VIEWS: [View; 5] = [
     View { name: "360 light", width: 360, media: &[(DARK, NEVER)] },
     View { name: "360 dark", width: 360, media: &[(DARK, "@media all")] },
@@ -39,9 +39,9 @@ const VIEWS: [View; 5] = [
         media: &[(DARK, NEVER), (PRINT, "@media all"), (SCREEN, "@media print and ")],
     },
 ];
-/// The browser is ended by then, s; it needs about 3.
+/// Time limit of the browser, s; it needs about 3.
 const LIMIT_S: &str = "120";
-/// How long the browser's own clock runs before the page is written out, ms: all frames have reported by then.
+/// Length of the browser's virtual time before the page is written, ms: all frames have reported by then.
 const BROWSER_TIME_MS: u32 = 20_000;
 
 fn pages() -> Vec<(String, String)> {
@@ -54,7 +54,7 @@ fn pages() -> Vec<(String, String)> {
     runs.chain(grids).chain(searches).chain([compared]).collect()
 }
 
-/// The page as it is, watched from its beginning and used at its end.
+/// The page with scripts that observe it from the start and operate it at the end.
 fn used(page: &str, view: &View) -> String {
     let mut page = page.to_owned();
     for (media, becomes) in view.media {
@@ -66,7 +66,7 @@ fn used(page: &str, view: &View) -> String {
     watched.replacen("</body>", &format!("<script>{then_use}</script></body>"), 1)
 }
 
-/// A page with all others in frames of each width, which writes down what they report.
+/// A page that has all other pages in frames of each width, and writes their reports.
 fn frames(names: &[String]) -> String {
     let frame = |name: &String| {
         VIEWS.map(|View { name: view, width, .. }| {
@@ -86,7 +86,7 @@ fn frames(names: &[String]) -> String {
     )
 }
 
-/// What the frames reported, a line each, and what the browser printed besides; `None` without a browser.
+/// Reports of the frames, one per line, and further output of the browser; `None` without a browser.
 fn reports(folder: &Path) -> Option<(Vec<String>, String)> {
     let profile = folder.join("profile");
     let mut command = Command::new("timeout");
@@ -105,7 +105,7 @@ fn reports(folder: &Path) -> Option<(Vec<String>, String)> {
     command.arg(format!("--virtual-time-budget={BROWSER_TIME_MS}")).arg("--dump-dom");
     let done = command.arg(format!("file://{}/frames.html", folder.display())).output().unwrap();
     let words = String::from_utf8_lossy(&done.stderr).into_owned();
-    // What `timeout` ends with if there is no such program.
+    // Exit status of `timeout` if there is no such program.
     if done.status.code() == Some(127) {
         pubmark_testing::skip("there is no chromium (`apt-get install chromium`)");
         return None;
@@ -139,7 +139,7 @@ fn pages_work_in_a_browser() {
             );
         }
     }
-    // Were there things to point at and to sort?
+    // Checks that there were elements to point at and to sort.
     let demo = reports.iter().find(|line| line.starts_with("run-demo at 360 light: ")).unwrap();
     let numbers: Vec<u32> = demo.rsplit(": ").next().unwrap().split(' ').filter_map(|word| word.parse().ok()).collect();
     assert!(numbers.len() == 2 && numbers[0] >= 5 && numbers[1] >= 1, "{demo}");

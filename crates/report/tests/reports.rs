@@ -1,4 +1,4 @@
-//! What readers see, from fixed records: snapshots to review as design, and limits that hold for any record.
+//! Reports of fixed records: snapshots that are reviewed as design, and properties that hold for any record.
 #![allow(clippy::unwrap_used)]
 
 mod custom;
@@ -107,7 +107,7 @@ fn the_summary_as_csv_looks_like_this() {
 #[test]
 fn every_chart_is_drawn_like_this() {
     for row in &CHARTS {
-        // What only a limited run shows is drawn from one, what only links show from a run behind them.
+        // Charts for limits are drawn for a limited run, charts for links for a run behind links.
         let is_drawn = |record: &_| !matches!((row.draw)(record).picture, Picture::Missing(_));
         let special = || [fixtures::limited(), fixtures::linked()].into_iter().find(is_drawn).unwrap();
         let record = if row.is_expected { fixtures::demo() } else { special() };
@@ -166,7 +166,7 @@ fn pages_are_well_formed_and_load_nothing() {
     for (name, page) in pages.chain([("comparison", comparison)]) {
         markup::check(&page).unwrap_or_else(|error| panic!("{name}: {error}"));
         for forbidden in ["http://", "https://", "src=", "@import", "url(", "NaN", "inf\""] {
-            // Texts of a hostile system are shown, escaped; nothing of ours may hold these.
+            // Texts of a hostile system are shown escaped; pubmark's own markup must not have these.
             let found = page.replace("&lt;img src=x", "").contains(forbidden);
             assert!(!found, "{name} contains {forbidden}");
         }
@@ -191,7 +191,7 @@ fn a_page_of_ten_minutes_and_541_devices_is_small_and_quick() {
     let page = html::run(&record);
     let took = start.elapsed();
     assert!(page.len() <= 1_500_000, "{} bytes", page.len());
-    // The bar is 1 s for a release build on a quiet machine; the test profile is optimised a little, too.
+    // The limit of 1 s is for a release build on an idle machine; the test profile is also optimised to some degree.
     assert!(took <= Duration::from_secs(1), "{took:?}");
 }
 

@@ -9,10 +9,10 @@ use crate::threshold::{Bound, Clause, ClauseOutcome, Conditions, MeasuredFigure,
 use super::subject::{CellFacts, Subject};
 use super::{Checked, Kind, Outcome, Row};
 
-/// Why a subject cannot be held against a baseline.
+/// Why a subject cannot be compared with a baseline.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotComparable {
-    /// A run and an experiment of several cells.
+    /// One is a run, the other an experiment with several cells.
     #[error("a run cannot be compared with an experiment of several cells (`{subject}` and `{baseline}`)")]
     Kinds {
         /// Name of the subject.
@@ -20,12 +20,12 @@ pub enum NotComparable {
         /// Name of the baseline.
         baseline: String,
     },
-    /// Another load.
+    /// The schedules differ.
     #[error("the baseline had another schedule ({baseline}, here {subject}): changes would be the load's")]
     Schedules {
-        /// Hash of the baseline's.
+        /// Hash of the baseline's schedule.
         baseline: String,
-        /// Hash of the subject's.
+        /// Hash of the subject's schedule.
         subject: String,
     },
 }
@@ -40,18 +40,18 @@ impl NotComparable {
     }
 }
 
-/// What a subject is held against.
+/// Requirements for a subject.
 #[derive(Default)]
 pub struct Demands {
-    /// Limits that must hold; those that a run was made with where there are none.
+    /// Limits that must hold; if `None`, the limits that the run was started with.
     pub require: Option<Objectives>,
-    /// Conditions that must not come true.
+    /// Conditions that must not be true.
     pub fail_on: Option<Conditions>,
-    /// Suspect runs fail.
+    /// Whether suspect runs fail.
     pub strict: bool,
 }
 
-/// Judges a subject, changes counted from `baseline`.
+/// Judges a subject; changes are relative to `baseline`.
 pub fn judge(subject: &Subject, demands: &Demands, baseline: Option<&Subject>) -> Result<Checked, NotComparable> {
     let mut rows: Vec<Row> = subject.cells.iter().flat_map(|cell| state(cell, demands.strict)).collect();
     if subject.is_interrupted {
@@ -77,12 +77,12 @@ pub fn judge(subject: &Subject, demands: &Demands, baseline: Option<&Subject>) -
         rows.extend(changes(subject, baseline, &clauses)?);
         notes.extend(few_repetitions(subject, baseline));
     }
-    // All checks of a cell together; the sort keeps their order.
+    // Groups the checks by cell; the sort is stable and preserves their order.
     rows.sort_by_key(|row| subject.cells.iter().position(|cell| cell.label == row.cell));
     Ok(Checked { subject: subject.name.clone(), baseline: baseline.map(|other| other.name.clone()), rows, notes })
 }
 
-/// May the runs of a cell be believed, and were all of them made?
+/// Checks the verdicts of a cell's runs, and whether all repetitions were executed.
 fn state(cell: &CellFacts, strict: bool) -> Vec<Row> {
     let mut rows = Vec::new();
     if let Some(worst) = cell.verdicts.iter().map(|(status, _)| *status).max() {
@@ -120,7 +120,7 @@ fn verdict_text(cell: &CellFacts, worst: VerdictStatus) -> String {
     }
 }
 
-/// Holds every run of a cell against a limit on values: the worst one decides.
+/// Checks every run of a cell against a limit on values; the worst run decides.
 fn limit(cell: &CellFacts, clause: &Clause, kind: Kind) -> Row {
     let runs = cell.measured(&clause.metric);
     let breaks = if kind == Kind::Required { ClauseOutcome::False } else { ClauseOutcome::True };
@@ -157,14 +157,14 @@ fn limit(cell: &CellFacts, clause: &Clause, kind: Kind) -> Row {
     row(Outcome::Passed, Some(worst), format!("{}{among}", text(&worst)))
 }
 
-/// The figure that is most likely to break a requirement, or to make a condition true.
+/// The figure that is most likely to violate a requirement, or to make a condition true.
 fn decisive(clause: &Clause, figures: &[MeasuredFigure], kind: Kind) -> Option<MeasuredFigure> {
     let Bound::Value(limit) = clause.bound else { return None };
     let is_required = kind == Kind::Required;
     let is_below = matches!(clause.operator, Operator::Below | Operator::AtMost);
     let farthest =
         |figure: &MeasuredFigure| figure.interval.map(|value| (value - limit).abs()).into_iter().fold(0.0, f64::max);
-    // Larger is worse.
+    // Larger means worse.
     let badness = |figure: &MeasuredFigure| match clause.operator {
         Operator::Equal if is_required => farthest(figure),
         Operator::Equal => -farthest(figure),
@@ -174,7 +174,7 @@ fn decisive(clause: &Clause, figures: &[MeasuredFigure], kind: Kind) -> Option<M
     figures.iter().copied().max_by(|one, other| badness(one).total_cmp(&badness(other)))
 }
 
-/// A change in one cell before it is judged together with the others.
+/// A change in one cell, before it is judged together with the others.
 struct Change<'a> {
     cell: &'a CellFacts,
     clause: &'a Clause,
@@ -199,7 +199,7 @@ fn changes(subject: &Subject, baseline: &Subject, clauses: &[&Clause]) -> Result
     Ok(rows.collect())
 }
 
-/// The cell of the baseline with the same settings; single ones on both sides belong together.
+/// The cell of the baseline with the same settings; if both sides have one cell, these correspond.
 fn counterpart<'a>(
     cell: &CellFacts,
     subject: &Subject,
@@ -221,7 +221,7 @@ fn change_of<'a>(
     clause: &'a Clause,
 ) -> Result<Change<'a>, NotComparable> {
     let figure = clause.metric.figure();
-    // Of too few samples there is no percentile that two runs could be compared by, and of a part of the messages no metric.
+    // A percentile of too few samples and a metric of a part of the messages cannot be compared between runs.
     let upper = |run: MeasuredFigure| (!run.few_samples && !run.partial).then_some(run.interval[1]);
     let values = |cell: &CellFacts| -> Vec<f64> {
         cell.measured(&clause.metric).into_iter().filter_map(|run| upper(run?)).collect()

@@ -1,4 +1,4 @@
-//! Holds a run or an experiment against limits and a baseline: [`Subject`] is what is judged, [`judge`] judges it.
+//! Checks a run or an experiment against limits and a baseline: [`Subject`] is what is judged, [`judge`] judges it.
 
 mod judging;
 mod subject;
@@ -8,23 +8,23 @@ use crate::objectives::Undecided;
 pub use judging::{Demands, NotComparable, judge};
 pub use subject::{CellFacts, Subject};
 
-/// What a check was about.
+/// Kind of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// The run may be believed.
+    /// The figures of the run can be trusted.
     Verdict,
-    /// Every repetition was made and gave figures.
+    /// All repetitions were executed and have figures.
     Repetitions,
     /// A limit that must hold.
     Required,
-    /// A condition on a value that must not come true.
+    /// A condition on a value that must not be true.
     FailOn,
-    /// A condition on a change from the baseline that must not come true.
+    /// A condition on a change from the baseline that must not be true.
     Regression,
 }
 
 impl Kind {
-    /// In JSON and JUnit.
+    /// Name in JSON and JUnit.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Verdict => "verdict",
@@ -36,23 +36,23 @@ impl Kind {
     }
 }
 
-/// How a check came out.
+/// Outcome of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// As it should.
+    /// The check passed.
     Passed,
-    /// It passed, and there is something to know about it.
+    /// The check passed with a remark.
     Warned,
-    /// It holds at one bound of the figure and not at the other.
+    /// The limit holds at one bound of the figure and not at the other.
     Undecided,
-    /// It failed.
+    /// The check failed.
     Failed,
-    /// The figure was not measured, so it failed.
+    /// The figure was not measured, so the check failed.
     NotMeasured,
 }
 
 impl Outcome {
-    /// In JSON and JUnit.
+    /// Name in JSON and JUnit.
     pub fn name(self) -> &'static str {
         match self {
             Outcome::Passed => "passed",
@@ -63,7 +63,7 @@ impl Outcome {
         }
     }
 
-    /// Did it fail?
+    /// Whether the check failed.
     pub fn is_failure(self) -> bool {
         matches!(self, Outcome::Failed | Outcome::NotMeasured)
     }
@@ -74,15 +74,15 @@ impl Outcome {
 pub struct Row {
     /// Label of the cell; empty for a single run.
     pub cell: String,
-    /// What was checked: a limit as it was written, or a few words.
+    /// What was checked: a limit as written, or a few words.
     pub name: String,
-    /// What it was about.
+    /// Kind of the check.
     pub kind: Kind,
-    /// How it came out.
+    /// Outcome of the check.
     pub outcome: Outcome,
-    /// Lower bound of the figure that decided, in its own unit; the value itself where it is known exactly.
+    /// Lower bound of the deciding figure, in the figure's unit; the value itself where it is known exactly.
     pub lower: Option<f64>,
-    /// Its upper bound.
+    /// Upper bound of the figure.
     pub value: Option<f64>,
     /// Mean of the baseline, for a change.
     pub baseline: Option<f64>,
@@ -95,7 +95,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// A row about something else than a figure.
+    /// A row without a figure.
     pub fn plain(cell: &str, name: &str, kind: Kind, outcome: Outcome, detail: String) -> Row {
         Row {
             cell: cell.to_owned(),
@@ -112,30 +112,30 @@ impl Row {
     }
 }
 
-/// Every check of a call.
+/// All checks of a command.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Checked {
-    /// Name of what was judged.
+    /// Name of the subject.
     pub subject: String,
     /// Name of the baseline.
     pub baseline: Option<String>,
     /// The checks, in order.
     pub rows: Vec<Row>,
-    /// What a reader should know besides, one sentence each.
+    /// What else a reader should know, one sentence each.
     pub notes: Vec<String>,
 }
 
-/// Kinds by how much a failure of theirs says: figures that cannot be believed make limits and changes meaningless.
+/// Kinds in order of precedence: if figures cannot be trusted, limits and changes are meaningless.
 const ORDER: [Kind; 5] = [Kind::Verdict, Kind::Repetitions, Kind::Required, Kind::FailOn, Kind::Regression];
 
 impl Checked {
-    /// The kind of the failure that says most; `None` if nothing failed.
+    /// The failed kind with the highest precedence; `None` if nothing failed.
     pub fn worst(&self) -> Option<Kind> {
         let has = |kind: &Kind| self.rows.iter().any(|row| row.outcome.is_failure() && row.kind == *kind);
         ORDER.into_iter().find(has)
     }
 
-    /// Turns what is undecided into what was asked for.
+    /// Counts undecided checks as `choice` specifies.
     pub fn decide(&mut self, choice: Undecided) {
         for row in self.rows.iter_mut().filter(|row| row.outcome == Outcome::Undecided) {
             row.outcome = match choice {
@@ -145,12 +145,12 @@ impl Checked {
         }
     }
 
-    /// Is a check undecided?
+    /// Whether a check is undecided.
     pub fn is_undecided(&self) -> bool {
         self.rows.iter().any(|row| row.outcome == Outcome::Undecided)
     }
 
-    /// Checks that failed.
+    /// Number of failed checks.
     pub fn failed(&self) -> usize {
         self.rows.iter().filter(|row| row.outcome.is_failure()).count()
     }

@@ -1,4 +1,4 @@
-//! What is judged: a run or an experiment, brought to one shape.
+//! The subject of a check: a run or an experiment, in one common form.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,13 +13,13 @@ use crate::unit;
 
 /// A run, or an experiment.
 pub struct Subject {
-    /// Its name.
+    /// Name of the run or experiment.
     pub name: String,
-    /// It was stopped before its end.
+    /// The run or experiment was stopped before its end.
     pub is_interrupted: bool,
-    /// Limits that it was run with, or why they cannot be read; they count where no others are given.
+    /// Limits that it was started with, or why they cannot be read; used if no others are given.
     pub own_limits: Option<Result<Objectives, ThresholdError>>,
-    /// Its cells; a run is one without a label.
+    /// Cells; a run is one cell without a label.
     pub cells: Vec<CellFacts>,
 }
 
@@ -27,34 +27,34 @@ pub struct Subject {
 pub struct CellFacts {
     /// Stable id.
     pub id: String,
-    /// For people; empty for a run.
+    /// Label for people; empty for a run.
     pub label: String,
-    /// Hash of its schedule.
+    /// Hash of the schedule.
     pub schedule_hash: Option<String>,
-    /// Verdict of each run, with its worst reason where it was read.
+    /// Verdict of each run, with its worst reason if it was read.
     pub verdicts: Vec<(VerdictStatus, Option<String>)>,
-    /// Repetitions that gave no figures.
+    /// Repetitions without figures.
     pub failures: Vec<CellFailure>,
-    /// What was measured in each run, by metric.
+    /// Values of each metric, by run.
     measured: BTreeMap<&'static str, Vec<Option<MeasuredFigure>>>,
-    /// Metrics of the user's own.
+    /// User-defined metrics.
     custom: Vec<OwnFacts>,
 }
 
-/// A metric of the user's own.
+/// A user-defined metric.
 struct OwnFacts {
-    /// Its name, without `custom.`.
+    /// Name without `custom.`.
     name: String,
-    /// Symbol of what it was declared to count in.
+    /// Symbol of the declared unit.
     symbol: String,
-    /// Its bounds in each run, in the unit of figures.
+    /// Bounds in each run, in the unit of figures.
     bounds: Vec<Option<Interval>>,
-    /// They are of a part of the messages.
+    /// The values cover only a part of the messages.
     partial: bool,
 }
 
 impl CellFacts {
-    /// A metric in each run.
+    /// Values of a metric in each run.
     pub fn measured(&self, metric: &Limited) -> Vec<Option<MeasuredFigure>> {
         let found = match metric {
             Limited::Known(metric) => self.measured.get(metric.name).cloned(),
@@ -68,7 +68,7 @@ impl CellFacts {
 }
 
 impl OwnFacts {
-    /// In the unit of a limit; `None` where that is of another kind.
+    /// Values in the unit of a limit; `None` if the units are incompatible.
     fn measured(&self, wanted: &str) -> Option<Vec<Option<MeasuredFigure>>> {
         let in_own = unit::worth(&self.symbol, &self.symbol)?;
         let factor = unit::worth(&self.symbol, wanted)? / in_own;
@@ -86,7 +86,7 @@ impl OwnFacts {
 
     fn of_cell(metric: &CellMetric) -> OwnFacts {
         let (name, symbol) = (metric.figure.figure.clone(), metric.unit.clone());
-        // An experiment takes no value of a part of the messages.
+        // An experiment contains no values of partial message logs.
         OwnFacts { name, symbol, bounds: bounds(&metric.figure), partial: false }
     }
 }
@@ -95,7 +95,7 @@ impl Subject {
     /// Loads a run or an experiment from its folder or file.
     ///
     /// # Errors
-    /// There is none, or it cannot be read.
+    /// It does not exist, or cannot be read.
     pub fn load(path: &Path) -> Result<Subject, StoreError> {
         if store::is_a::<ExperimentRecord>(path) {
             return store::load_as(path).map(of_experiment);
@@ -103,7 +103,8 @@ impl Subject {
         store::load(path).map(|record| of_run(&record))
     }
 
-    /// Loads the repetitions of one run as runs of one cell; of a single folder what is in it. `None` for no folder.
+    /// Loads the repetitions of one run as runs of one cell; a single folder is loaded as it is. `None` without
+    /// folders.
     ///
     /// # Errors
     /// One of them cannot be read.
@@ -142,7 +143,7 @@ impl CellFacts {
                 None => self.custom.push(OwnFacts { bounds: [vec![None; before], theirs.bounds].concat(), ..theirs }),
             }
         }
-        // A metric that one of them lacks was not measured there.
+        // A metric that a record lacks was not measured in its run.
         self.measured.values_mut().for_each(|runs| runs.resize(before + more, None));
         self.custom.iter_mut().for_each(|own| own.bounds.resize(before + more, None));
     }
@@ -185,13 +186,13 @@ fn of_experiment(record: ExperimentRecord) -> Subject {
     }
 }
 
-/// The limits of a run, as its record has them.
+/// The limits in the record of a run.
 fn own_limits(record: &Record) -> Option<Result<Objectives, ThresholdError>> {
     let limits: Vec<&str> = record.objectives.iter().map(|objective| objective.limit.as_str()).collect();
     (!limits.is_empty()).then(|| Objectives::parse(&limits.join(",")))
 }
 
-/// A metric in each run of a cell; `None` where the cell has no such figure.
+/// Values of a metric in each run of a cell; `None` if the cell lacks the figure.
 fn of_cell(metric: &Metric, figures: &[CellFigure]) -> Option<Vec<Option<MeasuredFigure>>> {
     let figure = figures.iter().find(|figure| figure.figure == metric.figure)?;
     let measured = |bounds: Option<Interval>| Some(MeasuredFigure::within(metric.from_bounds(bounds?)));

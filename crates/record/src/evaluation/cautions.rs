@@ -1,4 +1,4 @@
-//! What a reader of an experiment should know before quoting from it.
+//! Cautions: what a reader of an experiment should know before quoting from it.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::record::VerdictStatus;
 use crate::statistics::FEWEST_REPETITIONS;
 use crate::steadiness::unsteady;
 
-/// Every caution, the gravest first.
+/// All cautions, the most serious first.
 pub(super) fn all(cells: &[CellInput], contests: &[Contest]) -> Vec<String> {
     let mut found = Vec::new();
     found.extend(left_out(cells));
@@ -26,7 +26,7 @@ pub(super) fn all(cells: &[CellInput], contests: &[Contest]) -> Vec<String> {
     found
 }
 
-/// Cells that take no part, a sentence a reason.
+/// Cells that are left out of contests, one sentence per reason.
 fn left_out(cells: &[CellInput]) -> impl Iterator<Item = String> {
     let cells = cells.iter().filter_map(|cell| Some((cell.label.as_str(), why_left_out(cell)?)));
     by_reason(cells).into_iter().map(|(why, labels)| {
@@ -51,12 +51,12 @@ fn few_repetitions(cells: &[CellInput]) -> Option<String> {
     ))
 }
 
-/// Runs of a cell whose latencies may be used.
+/// Number of runs of a cell whose latencies may be used.
 fn with_times(cell: &CellInput) -> usize {
     cell.runs.iter().filter(|run| run.has_times()).count()
 }
 
-/// Runs of which everything but the times counts.
+/// Runs that are usable except for their times.
 fn without_times(cells: &[CellInput]) -> Option<String> {
     let late: Vec<_> = cells.iter().flat_map(|cell| &cell.runs).filter(|run| !run.has_times()).collect();
     let reasons = late.iter().flat_map(|run| &run.record.verdict.reasons);
@@ -86,7 +86,7 @@ fn lost_to_the_generator(cells: &[CellInput]) -> Option<String> {
 }
 
 fn suspect_runs(cells: &[CellInput]) -> Option<String> {
-    // Invalid among them are those whose times do not count: they have a caution of their own.
+    // Invalid runs are excluded: their times must not be used, and they have a caution of their own.
     let runs = cells.iter().flat_map(|cell| &cell.runs).filter(|run| run.run.verdict != VerdictStatus::Invalid);
     let (mut all, mut suspect, mut codes) = (0, 0, BTreeSet::new());
     for run in runs {
@@ -101,7 +101,7 @@ fn suspect_runs(cells: &[CellInput]) -> Option<String> {
         .then(|| format!("{suspect} of {} suspect, counted all the same: {codes}", counted(all, "run", "runs")))
 }
 
-/// Cells whose latency depends on when one looks.
+/// Cells whose latency was not steady during the window.
 fn not_steady(cells: &[CellInput]) -> Option<String> {
     let unsteady = |cell: &&CellInput| cell.runs.iter().any(|run| unsteady(&run.record).is_some());
     let labels: Vec<&str> = cells.iter().filter(unsteady).map(|cell| cell.label.as_str()).collect();
@@ -118,7 +118,7 @@ fn busy_machine(cells: &[CellInput]) -> Option<String> {
     (busy > 0).then(|| format!("{} on a machine that had not become quiet", counted(busy, "run began", "runs began")))
 }
 
-/// Cells that are missing from contests which they could have entered.
+/// Cells that are missing from contests in which they could have taken part.
 fn not_measured(cells: &[CellInput], contests: &[Contest]) -> Vec<String> {
     let mut found = Vec::new();
     for figure in &FIGURES {

@@ -1,16 +1,17 @@
-//! Who is better, and how sure that is.
+//! Decides which cell is better, and how certain that is.
 //!
-//! A winner is named where the best mean is better than every other beyond the noise. For each pair that takes all of:
+//! A winner is named if the best mean is better than every other beyond the noise. For each pair, this requires all of:
 //!
 //! 1. three repetitions on either side;
-//! 2. Welch's test, with a floor under the spread (`smallest_spread`), p < 0.01 after Holm's correction over every pair of
-//!    every judged figure of the experiment, not only over those that are shown;
-//! 3. a rank test that agrees (`ranks_agree`), whatever the noise looks like;
-//! 4. a difference of at least 1 %, and of more than the measurement's resolution.
+//! 2. Welch's test, with a lower limit for the spread (`smallest_spread`), p < 0.01 after Holm's correction over every
+//!    pair of every judged figure of the experiment, not only over those that are shown;
+//! 3. a rank test that agrees (`ranks_agree`), whatever the distribution of the noise;
+//! 4. a difference of at least 1 %, and above the measurement's resolution.
 //!
-//! Of latencies, of which both bounds are known, all of it is asked where the difference is least ([`Pair`]).
+//! For latencies, of which both bounds are known, all of this is required for the smallest difference that the bounds
+//! permit ([`Pair`]).
 //!
-//! How often that is wrong, and how large a difference it finds, was simulated: `docs/explanation/comparing.md`.
+//! How often this is wrong, and how large a difference it finds, was simulated: `docs/explanation/comparing.md`.
 
 use std::collections::BTreeMap;
 
@@ -26,14 +27,14 @@ use crate::statistics::{Scale, holm};
 pub struct Entrant {
     /// Id of the cell.
     pub cell: String,
-    /// One value a run, of a latency the upper bound; those not measured are left out.
+    /// One value per run; upper bounds of a latency; values not measured are left out.
     pub values: Vec<f64>,
-    /// Their lower bounds, in the same order; the values themselves where they have none.
+    /// Lower bounds in the same order; equal to the values where there are no bounds.
     pub lower: Vec<f64>,
 }
 
 impl Entrant {
-    /// One with values without bounds.
+    /// An entrant whose values have no bounds.
     pub fn exact(cell: &str, values: Vec<f64>) -> Entrant {
         Entrant { cell: cell.to_owned(), lower: values.clone(), values }
     }
@@ -43,16 +44,16 @@ impl Entrant {
     }
 }
 
-/// Cells that are to be judged by one figure.
+/// Cells that are compared by one figure.
 #[derive(Clone, Debug)]
 pub struct Match {
     /// The axis in which they differ.
     pub axis: String,
-    /// What they have in common.
+    /// Common settings of the cells.
     pub among: BTreeMap<String, String>,
     /// The figure.
     pub figure: &'static Figure<'static>,
-    /// The cells, two at least.
+    /// The cells, at least two.
     pub entrants: Vec<Entrant>,
 }
 
@@ -77,7 +78,7 @@ pub fn decide(matches: &[Match]) -> Vec<Contest> {
     judged.collect()
 }
 
-/// A pair with its corrected p value; entrants by their place in the match.
+/// A pair with its corrected p value; entrants are given by their index in the match.
 struct Judged {
     better: usize,
     worse: usize,
@@ -85,7 +86,7 @@ struct Judged {
     p_adjusted: Option<f64>,
 }
 
-/// Places of the entrants, best mean first; equal ones stay in order.
+/// Indices of the entrants, best mean first; equal means retain their order.
 fn ranking(one: &Match) -> Vec<usize> {
     let scale = one.figure.scale.for_values(one.entrants.iter().flat_map(|entrant| &entrant.values));
     let means: Vec<f64> =
@@ -98,7 +99,7 @@ fn ranking(one: &Match) -> Vec<usize> {
     order
 }
 
-/// Every pair of a match, the better one first: those of the best entrant come first, in order of the ranking.
+/// Every pair of a match, the better one first: pairs of the best entrant come first, in order of the ranking.
 fn pairs_of(one: &Match) -> Vec<(usize, usize, Pair)> {
     let order = ranking(one);
     let mut pairs = Vec::new();
@@ -203,7 +204,7 @@ mod tests {
         assert_eq!(contest.winner, None);
     }
 
-    /// Numbers from a seed, normally distributed with a standard deviation of 1 (Box and Muller).
+    /// Normally distributed random numbers with a standard deviation of 1, from a seed (Box and Muller).
     struct Noise(u64);
 
     impl Noise {
@@ -217,8 +218,8 @@ mod tests {
         }
     }
 
-    /// A/A: of 2,000 experiments that compare a system with itself by four figures, at most 1 % may name a winner, and by chance
-    /// a few more (three standard deviations of a binomial distribution).
+    /// A/A test: of 2,000 experiments that compare a system with itself by four figures, at most 1 % may name a winner,
+    /// plus a tolerance for chance (three standard deviations of a binomial distribution).
     #[test]
     fn a_system_seldom_wins_against_itself() {
         let (experiments, figures) = (2_000, ["latency p50", "latency p99", "system memory", "system CPU a million"]);

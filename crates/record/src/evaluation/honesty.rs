@@ -1,6 +1,6 @@
-//! How often is a winner named where there is none, and how large a difference is found? Simulated, because the conditions of
-//! the textbook (normal noise, independent runs) do not hold on a real machine. The tables stand in `docs/explanation/comparing.md`;
-//! the tests fail when these and that page part.
+//! Simulates how often a winner is named where there is none, and how large a difference is found. Simulation is needed
+//! because the conditions of the textbook (normal noise, independent runs) do not hold on a real machine. The tables
+//! are in `docs/explanation/comparing.md`; the tests fail if they differ from that page.
 
 #![allow(clippy::unwrap_used)]
 
@@ -14,13 +14,13 @@ use crate::figures::{FIGURES, Figure, ShownOf};
 
 /// Comparisons simulated for each entry of the table of false winners.
 const COMPARISONS: u64 = 2_000;
-/// Experiments simulated for each difference of the table of what is found.
+/// Experiments simulated for each difference of the table of detected differences.
 const EXPERIMENTS: u64 = 300;
 
-/// Noise of repetition `order` of `of` (in the order of the runs) around 1.
+/// Noise around 1 for repetition number `order` of `of` (in order of execution).
 type Noise = fn(draws: Stream, order: usize, of: usize) -> f64;
 
-/// Noise of runs, by what it is like.
+/// Kinds of noise, by name.
 const NOISES: [(&str, Noise); 8] = [
     ("normal on logarithms, 5 %", |draws, order, _| spread(draws, order, 0.05)),
     ("normal on logarithms, 50 %", |draws, order, _| spread(draws, order, 0.5)),
@@ -38,7 +38,7 @@ fn spread(draws: Stream, order: usize, deviation: f64) -> f64 {
     libm::exp(deviation * draws.normal(order as u64))
 }
 
-/// Student's t with two degrees of freedom, which has no variance at all.
+/// Student's t with two degrees of freedom, whose variance is infinite.
 fn heavy(draws: Stream, order: usize) -> f64 {
     let normal = draws.normal(order as u64);
     normal / libm::sqrt(draws.exponential(1_000 + order as u64))
@@ -54,8 +54,8 @@ fn spell(draws: Stream, order: usize) -> f64 {
     (0..=order).fold(0.0, |before, run| 0.5 * before + 0.866 * draws.normal(run as u64))
 }
 
-/// Judges an experiment of `cells` systems; `value` gives a figure of a run by figure, cell and place in the order of runs.
-/// Runs are made round by round, the cells of a round in random order.
+/// Judges an experiment with `cells` systems; `value` returns a figure of a run by figure, cell and position in the
+/// order of runs. Runs are executed in rounds, with the cells of a round in random order.
 fn contests(
     cells: usize,
     repetitions: usize,
@@ -87,12 +87,13 @@ fn contests(
     decide(&matches)
 }
 
-/// Is it judged in every comparison of open loops? One of client programs has a further figure.
+/// Whether a figure is judged in every open-loop comparison. Comparisons of client programs have one more figure.
 fn is_usual(figure: &Figure) -> bool {
     figure.judged.applies(false) && figure.shown_of == ShownOf::All
 }
 
-/// A figure's value for noise around 1: shares of delivered messages lose up to a hundredth, half of the runs nothing.
+/// Value of a figure for noise around 1: delivered shares are reduced by up to a hundredth, and by nothing in half of
+/// the runs.
 fn figure_value(figure: &Figure, noise: f64) -> f64 {
     if figure.name == "delivered" { 1.0 - ((noise - 1.0) * 0.01).clamp(0.0, 1.0) } else { 100.0 * noise }
 }
@@ -105,7 +106,7 @@ fn of_equals(noise: Noise, cells: usize, repetitions: usize, comparison: u64) ->
     })
 }
 
-/// Comparisons of equal systems, of [`COMPARISONS`], that name a winner by any figure.
+/// Number of comparisons of equal systems, of [`COMPARISONS`], that name a winner by any figure.
 fn false_winners(noise: Noise, cells: usize, repetitions: usize) -> u64 {
     let has_winner = |comparison: &u64| {
         of_equals(noise, cells, repetitions, *comparison).iter().any(|contest| contest.winner.is_some())
@@ -113,7 +114,7 @@ fn false_winners(noise: Noise, cells: usize, repetitions: usize) -> u64 {
     (0..COMPARISONS).filter(has_winner).count() as u64
 }
 
-/// Share of the figures of equal pairs of systems whose difference is graded *likely*.
+/// Share of the figures of pairs of equal systems whose difference is graded *likely*.
 fn falsely_likely(noise: Noise, repetitions: usize) -> f64 {
     let (mut all, mut likely) = (0, 0);
     for comparison in 0..COMPARISONS {
@@ -161,7 +162,7 @@ fn table_of_false_winners() -> (String, Vec<(String, u64)>) {
     (table, counts)
 }
 
-/// Differences tried: the second system's median latency over the first's.
+/// Simulated differences: the median latency of the second system over that of the first.
 const RATIOS: [f64; 14] = [1.02, 1.03, 1.05, 1.07, 1.1, 1.15, 1.2, 1.3, 1.5, 2.0, 3.0, 5.0, 10.0, 100.0];
 
 /// The smallest ratio for which the better of two systems is named by that figure in four of five experiments.
@@ -206,10 +207,10 @@ fn a_system_compared_with_itself_wins_against_itself_in_about_one_of_a_hundred_c
     let (table, counts) = table_of_false_winners();
     println!("{table}");
     for (what, count) in &counts {
-        // 1 % of 2,000, and three standard deviations of such a count.
+        // 1 % of 2,000, plus three standard deviations of such a count.
         assert!(*count <= 33, "{what}: {count} of {COMPARISONS} name a winner");
     }
-    // The bar of the project: of 40 comparisons with five repetitions, two name a winner at most.
+    // Target of the project: of 40 comparisons with five repetitions, at most two name a winner.
     for (what, count) in counts.iter().filter(|(what, _)| what.ends_with("2 systems, 5 repetitions")) {
         let chance = *count as f64 / COMPARISONS as f64;
         let exactly = |winners: i32, ways: f64| ways * chance.powi(winners) * (1.0 - chance).powi(40 - winners);
@@ -223,7 +224,7 @@ fn a_system_compared_with_itself_wins_against_itself_in_about_one_of_a_hundred_c
 fn a_difference_between_equal_systems_is_called_likely_as_often_as_the_page_says() {
     let (table, shares) = table_of_likely();
     println!("{table}");
-    // 5 % of 10,000 figures, and three standard deviations of such a share.
+    // 5 % of 10,000 figures, plus three standard deviations of such a share.
     assert!(shares.iter().all(|share| *share < 0.057), "{shares:?}");
     assert_page_has(&table);
 }

@@ -1,12 +1,12 @@
-//! One distribution out of the histograms of several runs.
+//! Merges the histograms of several runs into one distribution.
 
 use pubmark_metrics::distribution::{Distribution, NotAHistogram};
 
 use crate::distribution;
 use crate::record::{Curve, Summary};
 
-/// One bound of the latency over several runs: their histograms (HdrHistogram V2, ns) merged. The mean and the counts that a histogram does
-/// not keep come from the runs' own summaries. `None` without samples.
+/// One bound of the latency over several runs: the histograms (HdrHistogram V2, ns) are merged. The mean, and counts
+/// that a histogram does not store, come from the summaries of the runs. `None` without samples.
 pub fn merge(runs: &[(&[u8], &Summary)]) -> Result<Option<(Summary, Curve)>, NotAHistogram> {
     let mut merged: Option<Distribution> = None;
     for (bytes, _) in runs {

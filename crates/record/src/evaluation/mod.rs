@@ -1,6 +1,6 @@
-//! Judges an experiment: from the records of its runs to cells with figures, contests with winners, and cautions.
+//! Evaluates an experiment: from the records of its runs to cells with figures, contests with winners, and cautions.
 //!
-//! Start with [`evaluate`]. It reads no file and starts nothing: the same runs always get the same answer.
+//! Start with [`evaluate`]. It does no I/O and starts no process: the same runs always give the same result.
 
 mod cautions;
 pub mod contests;
@@ -24,72 +24,73 @@ use crate::statistics::description::{mean_on, median, quartiles};
 use crate::statistics::interval::interval;
 use contests::{Entrant, Match};
 
-/// Axes that leave the schedule as it is: cells that differ in nothing else must have been offered the same messages at the
-/// same times, and can be compared.
+/// Axes that do not change the schedule: cells that differ only in these must have been offered the same messages at
+/// the same times, and can be compared.
 pub const SAME_SCHEDULE_AXES: [&str; 9] =
     ["system", "protocol", "qos", "limit", "topology", "profile", "fault", "tls", "client"];
-/// The axis along which contests are held first.
+/// The preferred axis of contests.
 const SYSTEM: &str = "system";
 
-/// One combination of settings with what its runs left.
+/// One combination of settings with the results of its runs.
 #[derive(Clone, Debug)]
 pub struct CellInput {
     /// Stable id, as [`Cell::id`].
     pub id: String,
-    /// For people, as [`Cell::label`].
+    /// Label for people, as [`Cell::label`].
     pub label: String,
-    /// Its value on every axis.
+    /// Value of the cell on every axis.
     pub settings: BTreeMap<String, String>,
-    /// Runs that count, in order of repetition.
+    /// Usable runs, in order of repetition.
     pub runs: Vec<RunInput>,
-    /// Repetitions that gave no figures; invalid runs are among them.
+    /// Repetitions without figures, including invalid runs.
     pub failures: Vec<CellFailure>,
 }
 
-/// A run that counts, wholly or but for its times.
+/// A run that is usable, fully or except for its times.
 #[derive(Clone, Debug)]
 pub struct RunInput {
-    /// Its place in the experiment.
+    /// Entry of the run in the experiment's record.
     pub run: CellRun,
-    /// What it found.
+    /// Record of the run.
     pub record: Record,
-    /// Its latency histogram in HdrHistogram's V2 format, ns: the file `latency.hdr` of its folder. `None` where it has none.
+    /// Latency histogram in HdrHistogram's V2 format, ns: the file `latency.hdr` of the run's folder. `None` if it does
+    /// not exist.
     pub latency: Option<Vec<u8>>,
-    /// The same of the lower bounds: the file `latency_lower.hdr`.
+    /// The same for the lower bounds: the file `latency_lower.hdr`.
     pub latency_lower: Option<Vec<u8>>,
 }
 
 impl RunInput {
-    /// May its times be used? Of an invalid run that counts all the rest may.
+    /// Whether the times of the run may be used. All other figures of a usable invalid run may be.
     fn has_times(&self) -> bool {
         self.record.verdict.status != VerdictStatus::Invalid
     }
 }
 
-/// What the runs come to.
+/// Result of the evaluation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Evaluation {
     /// The cells, in the order given.
     pub cells: Vec<Cell>,
-    /// Who is better, by every figure that is judged.
+    /// Contests by every judged figure.
     pub contests: Vec<Contest>,
-    /// What a reader should know before quoting, one sentence each.
+    /// What a reader should know before quoting the results, one sentence each.
     pub cautions: Vec<String>,
 }
 
-/// Why an experiment cannot be judged.
+/// Why an experiment cannot be evaluated.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EvaluationError {
-    /// Runs that should have had the same schedule did not.
+    /// Runs that must have the same schedule have different ones.
     #[error("`{first}` and `{other}` had different schedules ({first_hash} and {other_hash}): they cannot be compared")]
     DifferentSchedules {
         /// Folder of a run.
         first: String,
-        /// Its hash.
+        /// Hash of its schedule.
         first_hash: String,
         /// Folder of the first run that differs from it.
         other: String,
-        /// Its hash.
+        /// Hash of its schedule.
         other_hash: String,
     },
     /// A histogram cannot be read.
@@ -103,7 +104,7 @@ pub enum EvaluationError {
     },
 }
 
-/// Judges an experiment. `seed` makes the draws of bootstrap intervals.
+/// Evaluates an experiment. `seed` determines the draws of bootstrap intervals.
 pub fn evaluate(axes: &[Axis], seed: u64, cells: &[CellInput]) -> Result<Evaluation, EvaluationError> {
     same_schedules(cells)?;
     let judged: Vec<Cell> = cells.iter().map(|cell| cell_of(cell, seed)).collect::<Result<_, _>>()?;
@@ -112,7 +113,8 @@ pub fn evaluate(axes: &[Axis], seed: u64, cells: &[CellInput]) -> Result<Evaluat
     Ok(Evaluation { cells: judged, contests, cautions })
 }
 
-/// The id of a cell: its values on all axes joined by `_`, in order; characters that a file name should not have become `-`.
+/// Id of a cell: its values on all axes joined by `_`, in order; characters that are not suitable for a file name
+/// become `-`.
 pub fn cell_id(axes: &[Axis], settings: &BTreeMap<String, String>) -> String {
     let kept =
         |letter: char| if letter.is_ascii_alphanumeric() || matches!(letter, '.' | '-' | '=') { letter } else { '-' };
@@ -120,11 +122,11 @@ pub fn cell_id(axes: &[Axis], settings: &BTreeMap<String, String>) -> String {
     values.map(|value| value.chars().map(kept).collect::<String>()).collect::<Vec<_>>().join("_")
 }
 
-/// The label of a cell: its values on the axes that have more than one, or on the first axis if none has.
+/// Label of a cell: its values on the axes that have more than one value, or on the first axis if none has.
 pub fn cell_label(axes: &[Axis], settings: &BTreeMap<String, String>) -> String {
     let value = |axis: &Axis| {
         let value = settings.get(&axis.name)?;
-        // A bare number says nothing without its axis.
+        // A bare number is not understandable without its axis.
         Some(if value.starts_with(|letter: char| letter.is_ascii_digit()) {
             format!("{} {value}", axis.name)
         } else {
@@ -138,7 +140,7 @@ pub fn cell_label(axes: &[Axis], settings: &BTreeMap<String, String>) -> String 
     varied.join(", ")
 }
 
-/// Refuses runs of different schedules among cells that differ only in [`SAME_SCHEDULE_AXES`].
+/// Returns an error for runs with different schedules in cells that differ only in [`SAME_SCHEDULE_AXES`].
 fn same_schedules(cells: &[CellInput]) -> Result<(), EvaluationError> {
     let mut first_of: BTreeMap<Vec<(&str, &str)>, (&str, &str)> = BTreeMap::new();
     for cell in cells {
@@ -195,7 +197,7 @@ fn cell_of(cell: &CellInput, seed: u64) -> Result<Cell, EvaluationError> {
     })
 }
 
-/// Metrics of the user's own over the runs of a cell.
+/// User-defined metrics over the runs of a cell.
 fn custom_metrics(cell: &CellInput, seed: u64) -> Vec<CellMetric> {
     let figures = custom_figures(cell.runs.iter().map(|run| &run.record));
     let of_cell = |figure: Figure| {
@@ -206,14 +208,15 @@ fn custom_metrics(cell: &CellInput, seed: u64) -> Vec<CellMetric> {
     figures.into_iter().map(of_cell).collect()
 }
 
-/// Runs whose times stand for a cell: those that may be used; all, to be shown, where none may.
+/// Runs whose times are used for a cell: those whose times are usable; if there are none, all runs, for information
+/// only.
 fn runs_with_times(cell: &CellInput) -> Vec<&RunInput> {
     let usable: Vec<&RunInput> = cell.runs.iter().filter(|run| run.has_times()).collect();
     if usable.is_empty() { cell.runs.iter().collect() } else { usable }
 }
 
-/// One bound of the latency over all runs of a cell; `None` where a run's histogram is missing, for the rest would stand for the
-/// whole.
+/// One bound of the latency over all runs of a cell; `None` if the histogram of a run is missing, because the other
+/// runs would not represent the cell.
 fn merged<'a>(
     cell: &'a CellInput,
     part: impl Fn(&'a RunInput) -> Option<(&'a [u8], &'a Summary)>,
@@ -249,12 +252,12 @@ fn cell_figure(figure: &Figure, cell: &CellInput, seed: u64) -> CellFigure {
     CellFigure { figure: figure.name.to_owned(), values, mean, median, quartiles, interval, lower, shown_only }
 }
 
-/// What is judged: for every axis of contests and every combination of the other axes, each figure that applies.
+/// All matches: for every axis of contests and every combination of the other axes, each figure that applies.
 fn matches(axes: &[Axis], cells: &[CellInput]) -> Vec<Match> {
     contest_axes(cells).into_iter().flat_map(|axis| matches_along(axis, axes, cells)).collect()
 }
 
-/// Axes along which contests are held: systems where there are several, otherwise whatever was varied at the same load.
+/// Axes of contests: systems if there are several, otherwise each axis that was varied at the same load.
 fn contest_axes(cells: &[CellInput]) -> Vec<&'static str> {
     let is_varied =
         |axis: &&str| cells.iter().filter_map(|cell| cell.settings.get(*axis)).collect::<BTreeSet<_>>().len() > 1;
@@ -313,7 +316,7 @@ fn match_of(
     (entrants.len() >= 2).then(|| Match { axis: axis.to_owned(), among: among.clone(), figure, entrants })
 }
 
-/// Why a cell takes no part in contests, if it doesn't.
+/// Why a cell is left out of contests; `None` if it is not.
 fn why_left_out(cell: &CellInput) -> Option<String> {
     let by_the_system = |failure: &&CellFailure| {
         matches!(
@@ -325,7 +328,7 @@ fn why_left_out(cell: &CellInput) -> Option<String> {
         let why = cell.failures.first().map_or("nothing was run", |failure| failure.kind.words());
         return Some(format!("no figures ({why})"));
     }
-    // The repetitions that a system survived would stand for those that it did not.
+    // The repetitions that the system completed do not represent those in which it failed.
     if let Some(failure) = cell.failures.iter().find(by_the_system) {
         let failed = cell.failures.iter().filter(by_the_system).count();
         let all = cell.runs.len() + cell.failures.len();

@@ -1,10 +1,10 @@
-//! Two samples of one figure: how far they are apart, how sure that is, and by how much the measurement alone could have
-//! made it.
+//! Compares two samples of one figure: their difference, its certainty, and how much of it the measurement alone could
+//! have caused.
 //!
-//! Each value of a latency is known as two bounds. The difference is therefore judged where it is least: the lower bounds of
-//! the one that looks larger against the upper bounds of the other. Its interval reaches from the lower limit of that
-//! difference to the upper limit of the opposite one, so that it covers the difference wherever the values lie between their
-//! bounds (Horowitz and Manski 2000; Imbens and Manski 2004).
+//! Each value of a latency is known as two bounds. The difference is therefore judged at its minimum: the lower bounds
+//! of the sample that looks larger against the upper bounds of the other. Its interval extends from the lower limit of
+//! that difference to the upper limit of the opposite one, so that it covers the difference wherever the values lie
+//! between their bounds (Horowitz and Manski 2000; Imbens and Manski 2004).
 
 use crate::experiment::Grade;
 use crate::figures::Figure;
@@ -12,20 +12,21 @@ use crate::statistics::description::mean_on;
 use crate::statistics::welch::{self, Tested};
 use crate::statistics::{Scale, rank};
 
-/// Chance of naming a winner where there is none, over all duels of an experiment.
+/// Probability of naming a winner where there is none, over all duels of an experiment.
 pub const CHANCE_OF_ERROR: f64 = 0.01;
-/// Smallest difference worth a winner, as a share: less than the ports, addresses and places in memory of two processes
-/// make, and less than anybody decides by.
+/// Smallest difference for which a winner is named, as a share: less than the effect of different ports, addresses and
+/// memory layouts of two processes, and less than matters for a decision.
 pub const SMALLEST_EFFECT: f64 = 0.01;
-/// Repetitions from which the spread seen may be as small as [`SMALLEST_EFFECT`]; with fewer, twice that.
+/// Fewest repetitions for which the assumed spread may be as small as [`SMALLEST_EFFECT`]; with fewer, it is at least
+/// twice that.
 const ENOUGH_FOR_SPREAD: usize = 5;
 
-/// Values of one figure, one a run, each with its bounds.
+/// Values of one figure, one per run, each with bounds.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample<'a> {
     /// Lower bounds.
     pub lower: &'a [f64],
-    /// Upper bounds, in the same order: what was measured.
+    /// Upper bounds, in the same order: the measured values.
     pub upper: &'a [f64],
 }
 
@@ -36,34 +37,34 @@ impl<'a> Sample<'a> {
     }
 }
 
-/// How two samples of one figure compare.
+/// Result of comparing two samples of one figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pair {
     /// Scale on which they were compared.
     pub scale: Scale,
-    /// Welch's test where the difference is least; `None` where repetitions are too few. Its p is 1 where the bounds leave no
+    /// Welch's test for the smallest difference; `None` with too few repetitions. Its p is 1 if the bounds permit no
     /// difference.
     pub tested: Option<Tested>,
-    /// Second's mean over the first's by ratio, their difference otherwise; of upper bounds.
+    /// Mean of the second sample over that of the first for ratios, otherwise their difference; of upper bounds.
     pub difference: f64,
-    /// The difference by the bounds alone, at its least and at its most.
+    /// Smallest and largest difference that the bounds permit.
     pub measured: (f64, f64),
-    /// 95 % interval of the difference, bounds and noise together; `None` where repetitions are too few.
+    /// 95 % interval of the difference, bounds and noise together; `None` with too few repetitions.
     pub interval: Option<(f64, f64)>,
-    /// The difference is large enough to matter wherever the values lie between their bounds.
+    /// The difference is large enough to matter, wherever the values lie between their bounds.
     is_large: bool,
-    /// It is large enough, the rank test agrees, and Welch's test alone would see it: what is left to ask is its p value
-    /// after correction.
+    /// The difference is large enough, the rank test agrees, and Welch's test alone is significant: only the p value
+    /// after correction remains to be checked.
     is_candidate: bool,
 }
 
 impl Pair {
-    /// Compares two samples of values without bounds, neither of them empty.
+    /// Compares two samples without bounds; neither may be empty.
     pub fn of(figure: &Figure, first: &[f64], second: &[f64]) -> Pair {
         Pair::between(figure, Sample::exact(first), Sample::exact(second))
     }
 
-    /// Compares two samples, neither of them empty.
+    /// Compares two samples; neither may be empty.
     pub fn between(figure: &Figure, first: Sample, second: Sample) -> Pair {
         let all = [first.lower, first.upper, second.lower, second.upper];
         let scale = figure.scale.for_values(all.into_iter().flatten());
@@ -71,7 +72,7 @@ impl Pair {
         let (least, most) = (gap(first.upper, second.lower), gap(first.lower, second.upper));
         let seen = gap(first.upper, second.upper).difference;
         let nearest = if seen < 0.0 { most } else { least };
-        // On the other side of nothing the bounds overlap.
+        // If the smallest difference has the opposite sign, the bounds overlap.
         let is_apart = nearest.difference * seen > 0.0;
         let tested = nearest.tested.map(|found| if is_apart { found } else { found.with_p(1.0) });
         let is_large = is_apart && nearest.difference.abs() > smallest_difference(figure, scale, nearest);
@@ -87,12 +88,12 @@ impl Pair {
         }
     }
 
-    /// Is it a difference beyond the noise, given its p value after correction?
+    /// Whether the difference exceeds the noise, given its p value after correction.
     pub fn is_significant(&self, p_adjusted: Option<f64>) -> bool {
         self.is_candidate && p_adjusted.is_some_and(|p| p < CHANCE_OF_ERROR)
     }
 
-    /// How sure the difference is, given its p value after correction.
+    /// Certainty of the difference, given its p value after correction.
     pub fn grade(&self, p_adjusted: Option<f64>) -> Grade {
         let nothing = if self.scale == Scale::Logarithm { 1.0 } else { 0.0 };
         let is_beside = |(low, high): (f64, f64)| low > nothing || high < nothing;
@@ -106,12 +107,12 @@ impl Pair {
     }
 }
 
-/// Values of one side against values of the other, on a scale.
+/// Values of one side and of the other, on a scale.
 #[derive(Clone, Copy)]
 struct Gap<'a> {
     from: &'a [f64],
     to: &'a [f64],
-    /// Mean of the second less that of the first.
+    /// Mean of the second minus mean of the first.
     difference: f64,
     tested: Option<Tested>,
 }
@@ -124,14 +125,14 @@ impl<'a> Gap<'a> {
     }
 }
 
-/// The smallest standard deviation that is believed: the figure's resolution, or 1 % of it, 2 % below five repetitions.
-/// Few values that agree by luck say little about the next ones.
+/// The smallest standard deviation that is assumed: the figure's resolution, or 1 % of the figure, 2 % below five
+/// repetitions. A few values that agree by chance do not predict the next ones.
 fn smallest_spread(figure: &Figure, scale: Scale, first: &[f64], second: &[f64]) -> f64 {
     let times = if first.len().min(second.len()) < ENOUGH_FOR_SPREAD { 2.0 } else { 1.0 };
     match (scale, figure.scale) {
         (Scale::Logarithm, _) => figure.resolution.max(times * SMALLEST_EFFECT),
         (Scale::Plain, Scale::Plain) => times * figure.resolution,
-        // A figure that should be positive and was 0 in some run: shares of the larger mean stand in.
+        // A figure that should be positive was 0 in some run: use shares of the larger mean instead.
         (Scale::Plain, Scale::Logarithm) => figure.resolution.max(times * SMALLEST_EFFECT) * larger_mean(first, second),
     }
 }
@@ -151,8 +152,9 @@ fn larger_mean(first: &[f64], second: &[f64]) -> f64 {
     mean(first).max(mean(second))
 }
 
-/// Would the order of the values be as clear in at most 1 % of all ways to deal them out? With fewer than five repetitions
-/// nothing is that clear; then each value of one side has to be beyond each of the other.
+/// Whether the order of the values would be this clear in at most 1 % of all assignments of the values to the samples.
+/// With fewer than five repetitions that is not possible; then each value of one side must be beyond each value of the
+/// other.
 fn ranks_agree(first: &[f64], second: &[f64]) -> bool {
     rank::are_apart(first, second) || rank::exact_p(first, second) <= CHANCE_OF_ERROR
 }
@@ -166,7 +168,7 @@ mod tests {
     use super::*;
     use crate::figures::figure;
 
-    /// Values around a median with a spread, and so much of each that may be ours.
+    /// Values around a median with a spread, and the share of each value that pubmark may have caused.
     fn sample(draws: Stream, median: f64, spread: f64, ours: f64, repetitions: u64) -> (Vec<f64>, Vec<f64>) {
         let upper = |run| median * libm::exp(spread * draws.normal(run));
         let uppers: Vec<f64> = (0..repetitions).map(upper).collect();
@@ -218,9 +220,9 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(2_000))]
 
-        /// No grade contradicts what was measured: where a difference is proven or likely, the intervals lie on its side, both
-        /// that of the bounds alone and that with the noise; where it is not shown, the interval holds "none", or the difference
-        /// may be too small to matter.
+        /// No grade contradicts the measurement: if a difference is proven or likely, both intervals, that of the
+        /// bounds alone and that with the noise, are on its side; if it is not shown, the interval includes "none", or
+        /// the difference may be too small to matter.
         #[test]
         fn no_grade_contradicts_an_interval(
             seed in any::<u64>(), ratio in 0.2f64..5.0, spread in 0.001f64..0.5, ours in 0.0f64..1.0,
@@ -247,7 +249,7 @@ mod tests {
             if pair.is_significant(p) {
                 prop_assert_eq!(pair.grade(p), Grade::Proven);
             }
-            // Wherever the values lie, the same question to exact values has an answer that does not contradict.
+            // Wherever the values lie between their bounds, the result for exact values does not contradict.
             let inside = |(lower, upper): &(Vec<f64>, Vec<f64>), share: f64| -> Vec<f64> {
                 lower.iter().zip(upper).map(|(low, high)| low + share * (high - low)).collect()
             };
@@ -261,7 +263,7 @@ mod tests {
         }
     }
 
-    /// A/A with bounds: a system against itself, of which a share of each latency may be ours.
+    /// A/A test with bounds: a system is compared with itself, and pubmark may have caused a share of each latency.
     #[test]
     fn a_system_is_seldom_proven_to_differ_from_itself() {
         let p99 = figure("latency p99").unwrap();
@@ -275,9 +277,10 @@ mod tests {
                 proven += u64::from(pair.grade(pair.tested.map(|found| found.p)) == Grade::Proven);
                 held += u64::from(pair.interval.is_some_and(|(low, high)| low <= 1.0 && 1.0 <= high));
             }
-            // One comparison without correction: 1 %, and three standard deviations of such a count. 5 % are the target.
+            // One comparison without correction: 1 %, plus three standard deviations of such a count. The target is
+            // 5 %.
             assert!(proven <= 33, "{repetitions} repetitions, {spread}, {ours}: {proven} of {comparisons} proven");
-            // 95 %, less three standard deviations.
+            // 95 %, minus three standard deviations.
             assert!(held >= 1_870, "{repetitions} repetitions, {spread}, {ours}: {held} of {comparisons} hold");
         }
     }

@@ -14,7 +14,7 @@ fn settings(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
     pairs.iter().map(|(axis, value)| ((*axis).to_owned(), (*value).to_owned())).collect()
 }
 
-/// A histogram of N samples, all of about one time.
+/// A histogram of N samples, all close to one time.
 fn histogram(time_us: f64, samples: u64) -> Vec<u8> {
     let mut times = Distribution::new(Precision::Total);
     (0..samples).for_each(|sample| times.record((time_us * 1e3) as i64 + sample as i64));
@@ -24,7 +24,7 @@ fn histogram(time_us: f64, samples: u64) -> Vec<u8> {
 fn run(folder: &str, repetition: u32, p50_us: f64) -> RunInput {
     let mut record = sample::record();
     record.system.ranked = true;
-    // A tenth of each latency may be ours.
+    // Pubmark may have caused a tenth of each latency.
     let bounds = record.latency.total.as_mut().unwrap();
     bounds.lower = Some(bounds.upper.clone());
     for (latency, p50_us) in [(&mut bounds.upper, p50_us), (bounds.lower.as_mut().unwrap(), 0.9 * p50_us)] {
@@ -248,7 +248,7 @@ fn ids_are_file_names_and_labels_are_words() {
     assert_eq!(cell_label(&axes[2..], &settings), "cpu=0.5,memory=256MB");
 }
 
-/// The same run, with clocks that have no bound: its times are not to be used.
+/// The same run with clocks that have no error bound: its times must not be used.
 fn without_times(mut run: RunInput) -> RunInput {
     run.run.verdict = VerdictStatus::Invalid;
     run.record.verdict.status = VerdictStatus::Invalid;

@@ -1,11 +1,11 @@
-//! Which entries of a list are wanted.
+//! Filter for entries of a list.
 
 use crate::headline::Headline;
 
-/// A key of `key=value`, and its values in an entry.
+/// A key of `key=value`, and the function that reads its values from an entry.
 type Key = (&'static str, fn(&Headline) -> Vec<String>);
 
-/// The keys. A new one is a row here, and a word in the help.
+/// All keys. A new key is a row here, and a word in the help.
 const KEYS: &[Key] = &[
     ("folder", |entry| vec![entry.folder.clone()]),
     ("kind", |entry| vec![entry.kind.as_str().to_owned()]),
@@ -19,13 +19,13 @@ const KEYS: &[Key] = &[
     ("reason", |entry| entry.reasons.clone()),
 ];
 
-/// A filter that cannot be meant.
+/// A filter that cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FilterError {
-    /// There is no such key.
+    /// The key is not known.
     #[error("there is no key `{0}` to filter by")]
     NoKey(String),
-    /// Nothing stands behind the sign.
+    /// There is no value after the sign.
     #[error("`{0}=` has no value")]
     NoValue(String),
 }
@@ -45,20 +45,20 @@ impl FilterError {
     }
 }
 
-/// What an entry has to meet, all of it.
+/// Conditions that an entry must all meet.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
     words: Vec<String>,
     values: Vec<(&'static Key, Vec<String>)>,
-    /// Earliest start, the beginning of RFC 3339.
+    /// Earliest start, as a prefix of RFC 3339.
     pub since: Option<String>,
 }
 
 impl Filter {
-    /// Reads words and `key=value`.
+    /// Parses words and `key=value`.
     ///
     /// # Errors
-    /// A key that there is not, or one without a value.
+    /// A key is not known, or has no value.
     pub fn read(arguments: &[String]) -> Result<Filter, FilterError> {
         let mut filter = Filter::default();
         for argument in arguments {
@@ -70,10 +70,10 @@ impl Filter {
         Ok(filter)
     }
 
-    /// Adds `key=value`; several values stand between commas.
+    /// Adds `key=value`; several values are separated by commas.
     ///
     /// # Errors
-    /// There is no such key, or no value.
+    /// The key is not known, or there is no value.
     pub fn require(&mut self, key: &str, values: &str) -> Result<(), FilterError> {
         let Some(known) = KEYS.iter().find(|(name, _)| *name == key) else {
             return Err(FilterError::NoKey(key.to_owned()));
@@ -86,12 +86,12 @@ impl Filter {
         Ok(())
     }
 
-    /// Is nothing asked for?
+    /// Whether the filter has no conditions.
     pub fn is_empty(&self) -> bool {
         self.words.is_empty() && self.values.is_empty() && self.since.is_none()
     }
 
-    /// What is asked for, as it would be typed.
+    /// The conditions, as a user would type them.
     pub fn words(&self) -> String {
         let values = self.values.iter().map(|((key, _), values)| format!("{key}={}", values.join(",")));
         let since = self.since.iter().map(|since| format!("--since {since}"));
@@ -99,12 +99,12 @@ impl Filter {
         all.map(|word| format!("`{word}`")).collect::<Vec<_>>().join(" and ")
     }
 
-    /// Does the entry meet all of it?
+    /// Whether the entry meets all conditions.
     pub fn matches(&self, entry: &Headline) -> bool {
         self.matches_with(entry, &[])
     }
 
-    /// The same, where a word may also be in one of these texts.
+    /// The same, but a word may also occur in one of these texts.
     pub fn matches_with(&self, entry: &Headline, texts: &[&str]) -> bool {
         let texts: Vec<String> = texts.iter().map(|text| text.to_lowercase()).collect();
         let has = |(key, wanted): &(&Key, Vec<String>)| {

@@ -1,4 +1,4 @@
-//! Past runs of a folder: [`search`] finds them, newest first, [`filter`] chooses.
+//! Past runs in a folder: [`search`] finds them, newest first, [`filter`] selects.
 
 pub mod filter;
 pub mod moment;
@@ -13,12 +13,12 @@ use crate::store::LATEST;
 use crate::time::UtcTime;
 use filter::Filter;
 
-/// Where runs are written unless another folder is asked for.
+/// Folder for runs, unless another one is given.
 pub const DEFAULT_FOLDER: &str = "runs";
-/// Length of the time in front of a folder's name, `20260301-090507`.
+/// Length of the timestamp at the start of a folder's name, `20260301-090507`.
 const STAMP: usize = 15;
 
-/// A folder whose folders cannot be listed.
+/// The content of a folder cannot be listed.
 #[derive(Debug, thiserror::Error)]
 #[error("failed to list `{}`", path.display())]
 pub struct NotListed {
@@ -29,10 +29,10 @@ pub struct NotListed {
     pub source: std::io::Error,
 }
 
-/// The newest `limit` entries of `root` that match. One record is in memory at a time.
+/// Reads the newest `limit` entries of `root` that match. Only one record is in memory at a time.
 ///
 /// # Errors
-/// The folder cannot be listed. Records that cannot be read are in the list.
+/// The folder cannot be listed. Records that cannot be read are reported in the list.
 pub fn search(root: &Path, filter: &Filter, limit: usize) -> Result<RunList, NotListed> {
     let names = newest_first(root)?;
     let mut list = RunList {
@@ -62,7 +62,7 @@ pub fn search(root: &Path, filter: &Filter, limit: usize) -> Result<RunList, Not
     Ok(list)
 }
 
-/// An error and what caused it, in a line.
+/// An error and its causes, on one line.
 fn with_causes(error: &dyn std::error::Error) -> String {
     match error.source() {
         Some(cause) => format!("{error}: {}", with_causes(cause)),
@@ -70,7 +70,8 @@ fn with_causes(error: &dyn std::error::Error) -> String {
     }
 }
 
-/// Names of the folders in `root`, by the time in front of the name; where there is none, by their last change.
+/// Names of the folders in `root`, newest first, by the timestamp at the start of the name, otherwise by their last
+/// modification.
 ///
 /// # Errors
 /// The folder cannot be listed.
@@ -78,7 +79,7 @@ pub fn newest_first(root: &Path) -> Result<Vec<OsString>, NotListed> {
     let failed = |source: std::io::Error| NotListed { path: root.to_path_buf(), source };
     let mut found: Vec<(String, OsString)> = vec![];
     let entries = match fs::read_dir(root) {
-        // Where nothing was run yet there is nothing to list, and no mistake.
+        // Without previous runs the default folder does not exist; that is not an error.
         Err(error) if error.kind() == ErrorKind::NotFound && root == Path::new(DEFAULT_FOLDER) => return Ok(vec![]),
         entries => entries.map_err(failed)?,
     };
@@ -86,7 +87,7 @@ pub fn newest_first(root: &Path) -> Result<Vec<OsString>, NotListed> {
         let entry = entry.map_err(failed)?;
         let name = entry.file_name();
         let shown = name.to_string_lossy();
-        // A link beside the folders would show one of them twice.
+        // A link beside the folders would list one of them twice.
         if shown == LATEST || shown.starts_with('.') || !entry.path().is_dir() {
             continue;
         }
@@ -97,14 +98,14 @@ pub fn newest_first(root: &Path) -> Result<Vec<OsString>, NotListed> {
     Ok(found.into_iter().map(|(_, name)| name).collect())
 }
 
-/// The time in front of a name, which sorts as text.
+/// Timestamp at the start of a name; as text it sorts by time.
 fn stamp(name: &str) -> Option<&str> {
     let stamp = name.get(..STAMP)?;
     let is_digit = |(index, letter): (usize, char)| if index == 8 { letter == '-' } else { letter.is_ascii_digit() };
     stamp.chars().enumerate().all(is_digit).then_some(stamp)
 }
 
-/// When a folder was changed last, in the same form; the oldest of all where that is not known.
+/// Last modification of a folder in the same format; the oldest possible one if it is not known.
 fn changed(entry: &fs::DirEntry) -> String {
     let time = entry.metadata().and_then(|metadata| metadata.modified());
     time.map_or_else(|_| String::new(), |time| UtcTime::from_system_time(time).compact())

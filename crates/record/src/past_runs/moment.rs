@@ -1,4 +1,4 @@
-//! Moments that a list begins with.
+//! Points in time at which a list begins.
 
 use std::time::SystemTime;
 
@@ -6,18 +6,18 @@ use pubmark_model::units;
 
 use crate::time::UtcTime;
 
-/// Places of digits in RFC 3339; the others are as they stand here.
+/// Pattern of RFC 3339: `0` stands for any digit, other characters for themselves.
 const FORM: &str = "0000-00-00T00:00:00Z";
-/// Lengths that a moment may have: a day, a minute, a second, and with its `Z`.
+/// Permitted lengths: a day, a minute, a second, and a second with `Z`.
 const LENGTHS: [usize; 4] = [10, 16, 19, 20];
-/// Seconds a day.
+/// Seconds per day.
 const DAY_S: u64 = 86_400;
 
-/// A moment as the beginning of RFC 3339, in UTC, which compares with a whole one as text: a time ago (`2h`, `3d`), a day, a minute, a
-/// second.
+/// Parses a point in time into a prefix of RFC 3339, in UTC, which can be compared with a complete timestamp as text:
+/// an age (`2h`, `3d`), a day, a minute, a second.
 ///
 /// # Errors
-/// A sentence for who wrote it.
+/// A sentence for the user who typed it.
 pub fn read(text: &str) -> Result<String, String> {
     let is_place = |(place, letter): (char, char)| if place == '0' { letter.is_ascii_digit() } else { letter == place };
     if LENGTHS.contains(&text.len()) && FORM.chars().zip(text.chars()).all(is_place) {

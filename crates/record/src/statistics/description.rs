@@ -7,7 +7,7 @@ pub fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// Mean on a scale: geometric on logarithms, arithmetic otherwise; `None` without values.
+/// Mean on a scale: geometric on a logarithmic scale, otherwise arithmetic; `None` without values.
 pub fn mean_on(scale: Scale, values: &[f64]) -> Option<f64> {
     mean(&scale.onto_all(values)).map(|mean| scale.back(mean))
 }
@@ -24,7 +24,7 @@ pub fn median(values: &[f64]) -> Option<f64> {
     quantile(values, 0.5)
 }
 
-/// Values below which quartiles are not told.
+/// Fewest values for which quartiles are reported.
 const FEWEST_FOR_QUARTILES: usize = 4;
 
 /// First and third quartile; `None` below four values.

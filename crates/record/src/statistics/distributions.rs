@@ -1,22 +1,22 @@
 //! Student's t and the normal distribution, as far as intervals and tests need them.
 //!
-//! Checked against published tables in the tests below. Written here because the functions are short and the libraries that
-//! have them bring linear algebra along.
+//! Checked against published tables in the tests below. Implemented here because the functions are short, and libraries
+//! that have them depend on linear algebra.
 
-/// Steps of a bisection, at most: 2^-100 of the bracket is below the spacing of floating-point numbers.
+/// Most steps of a bisection: 2^-100 of the bracket is below the spacing of floating-point numbers.
 const BISECTIONS: usize = 100;
-/// Terms of the continued fraction, at most. It converges in about √max(a, b) terms.
+/// Most terms of the continued fraction. It converges in about √max(a, b) terms.
 const TERMS: usize = 10_000;
 
-/// Probability that |T| exceeds |t|, T being Student's t with `freedom` > 0 degrees of freedom.
+/// Probability that |T| exceeds |t|, where T has Student's t distribution with `freedom` > 0 degrees of freedom.
 ///
-/// Exact in the tail too: it is not computed as a difference from 1.
+/// Exact in the tail too, because it is not computed as a difference from 1.
 pub fn t_two_sided(t: f64, freedom: f64) -> f64 {
     // Abramowitz and Stegun 1964, 26.7.1 with 26.5.27.
     incomplete_beta(freedom / 2.0, 0.5, freedom / (freedom + t * t))
 }
 
-/// The t that |T| exceeds with probability `beyond` in (0, 1).
+/// The value of t that |T| exceeds with probability `beyond` in (0, 1).
 pub fn t_critical(beyond: f64, freedom: f64) -> f64 {
     let mut high = 1.0;
     while t_two_sided(high, freedom) > beyond && high < 1e300 {
@@ -25,21 +25,21 @@ pub fn t_critical(beyond: f64, freedom: f64) -> f64 {
     bisect(0.0, high, |t| t_two_sided(t, freedom) > beyond)
 }
 
-/// Probability that a standard normal number is at most `z`.
+/// Probability that a standard normal variable is at most `z`.
 pub fn normal_at_most(z: f64) -> f64 {
     0.5 * libm::erfc(-z / std::f64::consts::SQRT_2)
 }
 
-/// The z that a standard normal number is at most with probability `fraction`, within ±40.
+/// The value z for which a standard normal variable is at most z with probability `fraction`, within ±40.
 pub fn normal_quantile(fraction: f64) -> f64 {
     bisect(-40.0, 40.0, |z| normal_at_most(z) < fraction)
 }
 
-/// The place between `low` and `high` where `is_below` turns false.
+/// The point between `low` and `high` at which `is_below` becomes false.
 fn bisect(mut low: f64, mut high: f64, is_below: impl Fn(f64) -> bool) -> f64 {
     for _ in 0..BISECTIONS {
         let middle = 0.5 * (low + high);
-        // No number lies between them: every further step would be this one.
+        // There is no floating-point number between them, so further steps would not change the result.
         let is_last = middle <= low || middle >= high;
         if is_below(middle) {
             low = middle;
@@ -128,7 +128,7 @@ mod tests {
             near(t_two_sided(t, 1.0), cauchy, 1e-12);
             near(t_two_sided(t, 2.0), 1.0 - t / libm::sqrt(2.0 + t * t), 1e-12);
         }
-        // Far out, where 1 − p would have lost every digit: p → 1 / t² for two degrees of freedom.
+        // Far in the tail, where 1 − p would have lost all digits: p → 1 / t² for two degrees of freedom.
         near(t_two_sided(1e6, 2.0) * 1e12, 1.0, 1e-9);
     }
 

@@ -1,7 +1,7 @@
-//! Many tests at once: one in a hundred succeeds by chance, so a hundred of them have to be stricter.
+//! Correction for many tests: one in a hundred succeeds by chance, so a hundred tests together need a stricter level.
 
-/// The p values after Holm's step-down correction (Holm 1979), in the order given. With `p < α` taken as a finding, the
-/// chance of a single false one among all is at most α, however the tests depend on each other.
+/// The p values after Holm's step-down correction (Holm 1979), in the order given. If `p < α` counts as significant,
+/// the probability of at least one false positive is at most α, whatever the dependence between the tests.
 pub fn adjust(p_values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p_values.len()).collect();
     order.sort_by(|a, b| p_values[*a].total_cmp(&p_values[*b]));

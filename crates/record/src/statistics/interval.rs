@@ -1,4 +1,4 @@
-//! How far the mean of a few repetitions may be off.
+//! Confidence interval for the mean of a few repetitions.
 
 use pubmark_model::random::Stream;
 
@@ -7,21 +7,22 @@ use super::distributions::{normal_at_most, normal_quantile, t_critical};
 use super::{FEWEST_REPETITIONS, Scale};
 use crate::experiment::Interval;
 
-/// Probability with which intervals cover.
+/// Coverage probability of the intervals.
 pub const LEVEL: f64 = 0.95;
-/// Repetitions from which the bootstrap replaces Student's t: with fewer, resampling repeats the same few values and its
-/// intervals are too short.
+/// Fewest repetitions for which the bootstrap replaces Student's t: with fewer, resampling repeats the same few values
+/// and its intervals are too short.
 pub const FEWEST_FOR_BOOTSTRAP: usize = 10;
-/// Resamples of the bootstrap: enough for ends at 2.5 % to be steady (Efron and Tibshirani 1993, §14.3: 1,000 and more).
+/// Resamples of the bootstrap: enough for stable ends at 2.5 % (Efron and Tibshirani 1993, §14.3: 1,000 and more).
 const RESAMPLES: usize = 4_000;
-/// Which random stream the bootstrap draws from.
+/// Number of the random stream that the bootstrap draws from.
 const PURPOSE: u64 = 0x6263_615f_626f_6f74;
 
-/// 95 % interval of the mean (geometric on logarithms) of repetitions of one figure; `None` below
+/// 95 % interval of the mean (geometric on a logarithmic scale) of repetitions of one figure; `None` below
 /// [`FEWEST_REPETITIONS`] values.
 ///
-/// Student's t; from [`FEWEST_FOR_BOOTSTRAP`] values on the BCa bootstrap, which follows a skewed figure better. `seed` makes
-/// its draws. Values that are all the same give an interval of no width: that is what was seen, at the figure's resolution.
+/// Student's t; from [`FEWEST_FOR_BOOTSTRAP`] values on the BCa bootstrap, which suits a skewed figure better. `seed`
+/// determines its draws. Equal values give an interval of zero width: no spread was observed at the figure's
+/// resolution.
 pub fn interval(values: &[f64], scale: Scale, seed: u64) -> Option<Interval> {
     if values.len() < FEWEST_REPETITIONS {
         return None;
@@ -52,7 +53,7 @@ fn bca(values: &[f64], seed: u64) -> Option<(f64, f64)> {
         return Some((middle, middle));
     }
     let means = resampled_means(values, seed);
-    // Ties count half, or discrete values would pass for bias.
+    // Ties count half; otherwise discrete values would look like bias.
     let below: f64 =
         means.iter().map(|other| if *other < middle { 1.0 } else { 0.5 * f64::from(*other == middle) }).sum();
     let share = (below / means.len() as f64).clamp(1.0 / means.len() as f64, 1.0 - 1.0 / means.len() as f64);
@@ -122,7 +123,7 @@ mod tests {
         assert_ne!(one, interval(&values, Scale::Plain, 4).unwrap());
     }
 
-    /// Share of simulated experiments whose interval holds the true mean of the logarithms.
+    /// Share of simulated experiments whose interval includes the true mean of the logarithms.
     fn coverage(repetitions: u64, experiments: u64, draw: impl Fn(Stream, u64) -> f64, truth: f64) -> f64 {
         let held = (0..experiments).filter(|experiment| {
             let stream = Stream::new(*experiment, 99);
@@ -143,7 +144,8 @@ mod tests {
 
     #[test]
     fn bootstrap_intervals_cover_nearly_as_often_as_they_say() {
-        // Known of the method: with 10 values it covers about 90 %, nearing 95 % with more (DiCiccio and Efron 1996).
+        // Known property of the method: with 10 values the coverage is about 90 %, and approaches 95 % with more
+        // (DiCiccio and Efron 1996).
         let normal = coverage(10, 400, |stream, index| stream.normal(index), 0.0);
         let skewed = coverage(20, 400, |stream, index| stream.exponential(index), 1.0);
         assert!(normal > 0.86 && normal < 0.97, "{normal}");

@@ -1,8 +1,8 @@
-//! Statistics of repeated runs: what a figure is on average, how far that may be off, and whether two systems differ.
+//! Statistics of repeated runs: the mean of a figure, its confidence interval, and whether two systems differ.
 //!
-//! Pure functions over slices, nothing else. [`interval::interval`] says how far a mean may be off, [`welch::test`] whether
-//! two samples differ, [`rank::exact_p`] the same without believing in any distribution, [`holm::adjust`] what many such
-//! tests together are worth. Why these: `docs/explanation/comparing.md`.
+//! Pure functions over slices. [`interval::interval`] computes the interval of a mean, [`welch::test`] tests whether
+//! two samples differ, [`rank::exact_p`] does the same without assuming a distribution, [`holm::adjust`] corrects the p
+//! values of many tests. Reasons for these methods: `docs/explanation/comparing.md`.
 
 pub mod description;
 pub mod distributions;
@@ -11,21 +11,21 @@ pub mod interval;
 pub mod rank;
 pub mod welch;
 
-/// Repetitions below which nothing is said about noise: two values always lie on some line.
+/// Fewest repetitions from which noise is estimated: any two values lie on a line.
 pub const FEWEST_REPETITIONS: usize = 3;
 
 /// Whether a figure is compared by ratios or by differences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
-    /// By ratios: everything is done on logarithms. For positive figures, whose noise grows with them.
+    /// By ratios: all computations use logarithms. For positive figures, whose noise is proportional to their value.
     Logarithm,
     /// By differences. For figures that can be 0.
     Plain,
 }
 
 impl Scale {
-    /// The scale on which values can be judged that ought to be judged on this one: one that is not positive has no
-    /// logarithm.
+    /// The scale for these values: [`Scale::Plain`] if a value is not positive and so has no logarithm, otherwise
+    /// `self`.
     pub fn for_values<'a>(self, values: impl IntoIterator<Item = &'a f64>) -> Scale {
         match self {
             Scale::Logarithm if values.into_iter().all(|value| *value > 0.0) => Scale::Logarithm,
@@ -33,7 +33,7 @@ impl Scale {
         }
     }
 
-    /// A value on this scale.
+    /// Converts a value to this scale.
     pub fn onto(self, value: f64) -> f64 {
         match self {
             Scale::Logarithm => libm::log(value),
@@ -41,7 +41,7 @@ impl Scale {
         }
     }
 
-    /// A value of this scale as the figure itself.
+    /// Converts a value on this scale back to the figure.
     pub fn back(self, value: f64) -> f64 {
         match self {
             Scale::Logarithm => libm::exp(value),
@@ -49,7 +49,7 @@ impl Scale {
         }
     }
 
-    /// All values on this scale.
+    /// Converts all values to this scale.
     pub fn onto_all(self, values: &[f64]) -> Vec<f64> {
         values.iter().map(|value| self.onto(*value)).collect()
     }

@@ -1,14 +1,14 @@
-//! Do two samples differ, whatever the noise looks like? The rank test of Wilcoxon (1945), Mann and Whitney (1947), exact
-//! for ties too.
+//! Tests whether two samples differ, without assuming a distribution of the noise: the rank test of Wilcoxon (1945),
+//! Mann and Whitney (1947), exact for ties too.
 
-/// Values of both samples together above which the exact distribution is replaced by the normal one.
+/// Number of values in both samples above which the exact distribution is replaced by the normal one.
 const EXACT_UP_TO: usize = 80;
 
-/// Two-sided probability of ranks as far apart as those of the two samples, if every assignment of the values to the samples
-/// were equally likely. 1 if a sample is empty.
+/// Two-sided probability of a rank difference at least as large as that of the two samples, if every assignment of the
+/// values to the samples is equally likely. 1 if a sample is empty.
 ///
-/// It believes in no distribution, only in the random order of the runs. Its smallest value is 2 / C(n + m, n): 0.1 with
-/// three values each, 0.008 with five.
+/// It assumes no distribution, only that the order of the runs is random. Its smallest value is 2 / C(n + m, n): 0.1
+/// with three values each, 0.008 with five.
 pub fn exact_p(first: &[f64], second: &[f64]) -> f64 {
     if first.is_empty() || second.is_empty() {
         return 1.0;
@@ -20,7 +20,7 @@ pub fn exact_p(first: &[f64], second: &[f64]) -> f64 {
     }
     let ways = ways_by_sum(&doubled, first.len());
     let total: f64 = ways.iter().sum();
-    // Mean of the doubled rank sum is n (N + 1).
+    // The mean of the doubled rank sum is n (N + 1).
     let middle = first.len() * (doubled.len() + 1);
     let distance = observed.abs_diff(middle);
     let as_far: f64 =
@@ -28,7 +28,7 @@ pub fn exact_p(first: &[f64], second: &[f64]) -> f64 {
     (as_far / total).min(1.0)
 }
 
-/// Is every value of one sample below every value of the other?
+/// Whether every value of one sample is below every value of the other.
 pub fn are_apart(first: &[f64], second: &[f64]) -> bool {
     let range = |values: &[f64]| {
         values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| (low.min(*v), high.max(*v)))
@@ -37,7 +37,8 @@ pub fn are_apart(first: &[f64], second: &[f64]) -> bool {
     first_high < second_low || second_high < first_low
 }
 
-/// Twice the rank of each value, first sample first; ties share the middle of their ranks, hence doubled.
+/// Twice the rank of each value, first sample first; ties share their mean rank, which may be half an integer, hence
+/// doubled.
 fn doubled_ranks(first: &[f64], second: &[f64]) -> Vec<usize> {
     let values: Vec<f64> = first.iter().chain(second).copied().collect();
     let rank = |value: &f64| {
@@ -48,7 +49,7 @@ fn doubled_ranks(first: &[f64], second: &[f64]) -> Vec<usize> {
     values.iter().map(rank).collect()
 }
 
-/// In how many ways `count` of the ranks sum up to each number.
+/// For each sum, the number of ways to choose `count` of the ranks with that sum.
 fn ways_by_sum(ranks: &[usize], count: usize) -> Vec<f64> {
     let largest: usize = ranks.iter().sum();
     let mut ways = vec![vec![0.0; largest + 1]; count + 1];
@@ -85,7 +86,8 @@ mod tests {
     fn samples_apart_have_the_smallest_probability_there_is() {
         assert!((exact_p(&[1.0, 2.0, 3.0], &[4.0, 5.0, 6.0]) - 0.1).abs() < 1e-12);
         assert!((exact_p(&[1.0, 2.0, 3.0, 4.0, 5.0], &[6.0, 7.0, 8.0, 9.0, 10.0]) - 2.0 / 252.0).abs() < 1e-12);
-        // By hand: ranks 1, 2, 4, 5 of 9; 1 + 1 + 2 of 126 choices have a sum of 12 or less, as many at the other end.
+        // Computed by hand: ranks 1, 2, 4, 5 of 9; 1 + 1 + 2 of 126 choices have a sum of 12 or less, and as many are
+        // at the other end.
         assert!((exact_p(&[1.1, 2.2, 3.3, 4.4], &[2.5, 5.5, 6.6, 7.7, 8.8]) - 8.0 / 126.0).abs() < 1e-12);
     }
 

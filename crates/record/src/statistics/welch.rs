@@ -1,14 +1,14 @@
-//! Do two systems differ in a figure? Welch's test, with a floor under the spread.
+//! Tests whether two systems differ in a figure: Welch's test, with a lower limit for the spread.
 
 use super::description::{mean, variance};
 use super::distributions::{t_critical, t_two_sided};
 use super::interval::LEVEL;
 use super::{FEWEST_REPETITIONS, Scale};
 
-/// What a test of two samples found.
+/// Result of a test of two samples.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tested {
-    /// Two-sided probability of a difference as large by chance alone.
+    /// Two-sided probability that a difference at least this large occurs by chance.
     pub p: f64,
     scale: Scale,
     difference: f64,
@@ -17,12 +17,12 @@ pub struct Tested {
 }
 
 impl Tested {
-    /// The same with another probability.
+    /// A copy with another probability.
     pub fn with_p(self, p: f64) -> Tested {
         Tested { p, ..self }
     }
 
-    /// Second's mean over the first's on logarithms, their difference otherwise.
+    /// Mean of the second sample over that of the first on a logarithmic scale, otherwise their difference.
     pub fn difference(&self) -> f64 {
         self.scale.back(self.difference)
     }
@@ -34,12 +34,12 @@ impl Tested {
     }
 }
 
-/// Tests whether two samples have different means (Welch 1947), on a scale that suits both; `None` where one has fewer than
-/// [`FEWEST_REPETITIONS`] values.
+/// Tests whether two samples have different means (Welch 1947), on a scale suitable for both; `None` where one has
+/// fewer than [`FEWEST_REPETITIONS`] values.
 ///
-/// `floor` is the smallest standard deviation that is believed: a share of the figure on logarithms, in the figure's unit
-/// otherwise. Three runs that agree by luck, or because the figure has few steps, would otherwise make any difference
-/// significant.
+/// `floor` is the smallest standard deviation that is assumed: a share of the figure on a logarithmic scale, otherwise
+/// in the figure's unit. Without it, three runs that agree by chance, or because the figure has few steps, would make
+/// any difference significant.
 pub fn test(first: &[f64], second: &[f64], scale: Scale, floor: f64) -> Option<Tested> {
     if first.len().min(second.len()) < FEWEST_REPETITIONS {
         return None;
@@ -53,7 +53,7 @@ pub fn test(first: &[f64], second: &[f64], scale: Scale, floor: f64) -> Option<T
     let difference = second_mean - first_mean;
     let error = libm::sqrt(first_part + second_part);
     if error == 0.0 {
-        // Without a floor, equal values on both sides: either no difference, or one without noise.
+        // Without a floor and with equal values on each side: either no difference, or a difference without noise.
         let p = if difference == 0.0 { 1.0 } else { 0.0 };
         return Some(Tested { p, scale, difference, error, freedom: 1.0 });
     }

@@ -1,4 +1,4 @@
-//! What a clause limits: one of [`METRICS`](super::metrics::METRICS), or a metric of the user's own.
+//! Object of a clause: one of [`METRICS`](super::metrics::METRICS), or a user-defined metric.
 
 use super::metrics::{Metric, is_held_up};
 use super::{Interval, MeasuredFigure};
@@ -8,22 +8,22 @@ use crate::quantity;
 use crate::record::Record;
 use crate::unit;
 
-/// What a clause limits.
+/// Object of a clause.
 #[derive(Clone, Debug)]
 pub enum Limited {
-    /// A metric that every run has.
+    /// A metric of pubmark.
     Known(&'static Metric),
-    /// A metric of the user's own.
+    /// A user-defined metric.
     Custom {
-        /// Its whole name, `custom.NAME`.
+        /// Full name, `custom.NAME`.
         name: String,
-        /// Symbol of the unit that the limit is written in; empty for the metric's own.
+        /// Symbol of the unit in which the limit is written; empty for the metric's own unit.
         symbol: String,
     },
 }
 
 impl Limited {
-    /// Its name, as it is written in a limit.
+    /// Name, as written in a limit.
     pub fn name(&self) -> &str {
         match self {
             Limited::Known(metric) => metric.name,
@@ -31,7 +31,7 @@ impl Limited {
         }
     }
 
-    /// Its name without `custom.`, for a metric of the user's own.
+    /// Name without `custom.`, for a user-defined metric.
     pub fn custom_name(&self) -> Option<&str> {
         match self {
             Limited::Known(_) => None,
@@ -39,7 +39,7 @@ impl Limited {
         }
     }
 
-    /// What values and limits count in.
+    /// Unit of values and limits.
     pub fn unit(&self) -> Unit {
         match self {
             Limited::Known(metric) => metric.unit(),
@@ -47,7 +47,7 @@ impl Limited {
         }
     }
 
-    /// Its figure.
+    /// The corresponding figure.
     pub fn figure(&self) -> Figure<'_> {
         match self {
             Limited::Known(metric) => *metric.of_figure(),
@@ -55,7 +55,7 @@ impl Limited {
         }
     }
 
-    /// What a record says of it; `None` where it was not measured, or in a unit of another kind.
+    /// Value in a record; `None` where it was not measured, or has an incompatible unit.
     pub fn measured(&self, record: &Record) -> Option<MeasuredFigure> {
         match self {
             Limited::Known(metric) => metric.measured(record),
@@ -63,14 +63,14 @@ impl Limited {
                 let metric = custom::find(&record.custom, own_name(name))?;
                 let [lower, upper] = metric.bounds(symbol)?;
                 let held_up = self.unit() == Unit::Microseconds && is_held_up(record);
-                // Rounding must not put them in the wrong order.
+                // Rounding must not reverse the order of the bounds.
                 let measured = MeasuredFigure::within([lower.min(upper), upper]);
                 Some(MeasuredFigure { held_up, partial: metric.partial, ..measured })
             }
         }
     }
 
-    /// Both bounds with their unit; one value where they look the same.
+    /// Both bounds with their unit; one value if both have the same text.
     pub fn interval(&self, [lower, upper]: Interval) -> String {
         match [lower, upper].map(|value| self.text(value)) {
             [one, other] if one == other => other,
@@ -79,7 +79,7 @@ impl Limited {
         }
     }
 
-    /// A value with its unit, three significant digits. A share is 0 % or 100 % only when it is that exactly.
+    /// A value with its unit, three significant digits. A share is shown as 0 % or 100 % only if it is exactly that.
     pub fn text(&self, value: f64) -> String {
         match self.unit() {
             Unit::Microseconds => quantity::micros(value),
@@ -100,7 +100,7 @@ impl Limited {
     }
 }
 
-/// The name of a metric of the user's own without `custom.`.
+/// Name of a user-defined metric without `custom.`.
 fn own_name(name: &str) -> &str {
     name.strip_prefix(PREFIX).unwrap_or(name)
 }

@@ -1,28 +1,28 @@
-//! What can be limited, by the names that people type.
+//! Metrics that can be limited, with the names that users type.
 
 use crate::figures::{Figure, Unit, figure};
 use crate::record::{LatencyBounds, Record};
 use crate::threshold::{Interval, MeasuredFigure};
 
-/// Something that can be limited.
+/// A metric that can be limited.
 #[derive(Debug)]
 pub struct Metric {
     /// Its name.
     pub name: &'static str,
-    /// Other spellings that are taken.
+    /// Other spellings that are accepted.
     pub also: &'static [&'static str],
-    /// What it is, for tables and messages.
+    /// Description, for tables and messages.
     pub meaning: &'static str,
-    /// Name of its figure in [`crate::figures::FIGURES`].
+    /// Name of the figure in [`crate::figures::FIGURES`].
     pub figure: &'static str,
-    /// It is what the figure lacks to 1: loss, where the figure is the delivered share.
+    /// Whether the metric is 1 minus the figure: loss, where the figure is the delivered share.
     pub is_complement: bool,
-    /// The distribution that a percentile is of: where it rests on too few samples to be printed, it still lies between a lower
-    /// percentile and the largest sample.
+    /// Distribution of a percentile: if it has too few samples for the percentile to be printed, the value still lies
+    /// between a lower percentile and the largest sample.
     pub percentile_of: Option<fn(&Record) -> &Option<LatencyBounds>>,
 }
 
-/// Everything that can be limited, in the order of help. A new one is a row here.
+/// All metrics that can be limited, in the order of the help. A new metric is a row here.
 pub static METRICS: [Metric; 22] = [
     of_latency("p50", &["median"], "median latency", "latency p50"),
     of_latency("p95", &[], "95th percentile of latency", "latency p95"),
@@ -87,23 +87,24 @@ fn round_trip(record: &Record) -> &Option<LatencyBounds> {
     record.requests.as_ref().map_or(&None, |requests| &requests.round_trip)
 }
 
-/// Where a percentile lies that rests on too few samples: between the highest one that does not, or the smallest sample, and the
-/// largest sample. No metric lies below the median.
+/// Bounds of a percentile with too few samples: the highest percentile that has enough samples, or the smallest sample,
+/// and the largest sample. No metric is below the median.
 fn between(bounds: &LatencyBounds) -> Interval {
     let low = bounds.lower.as_ref().unwrap_or(&bounds.upper);
     let lower = [low.p99, low.p95, low.p90].into_iter().flatten().next();
     [lower.or(low.p50).unwrap_or(low.min).min(bounds.upper.max), bounds.upper.max]
 }
 
-/// Rules of the verdict that say of a system that it could have been faster: bursts that no device sends, processors that others had.
+/// Rules of the verdict whose violation implies that the system could have been faster: bursts that no device sends, or
+/// CPUs used by other programs.
 const HELD_UP: [&str; 4] = ["V01", "V02", "V06", "V28"];
 
-/// Is a latency of the system longer than the system alone would make it?
+/// Whether latencies are longer than the system alone would cause.
 pub(super) fn is_held_up(record: &Record) -> bool {
     record.verdict.reasons.iter().any(|reason| HELD_UP.contains(&reason.code.as_str()))
 }
 
-/// The metric of a name or another spelling of it, whatever its case.
+/// Finds a metric by name or another spelling, case-insensitive.
 pub fn find(name: &str) -> Option<&'static Metric> {
     let is_named = |known: &str| known.eq_ignore_ascii_case(name);
     METRICS.iter().find(|metric| is_named(metric.name) || metric.also.iter().any(|other| is_named(other)))
@@ -115,23 +116,23 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 }
 
 impl Metric {
-    /// Its figure.
+    /// The corresponding figure.
     pub fn of_figure(&self) -> &'static Figure<'static> {
         figure(self.figure).expect("every row of the table names a figure, which a test checks")
     }
 
-    /// Its value from its figure's.
+    /// Converts a value of the figure to a value of the metric.
     pub fn from_figure(&self, value: f64) -> f64 {
         if self.is_complement { 1.0 - value } else { value }
     }
 
-    /// Both of its bounds from its figure's.
+    /// Converts both bounds of the figure to bounds of the metric.
     pub fn from_bounds(&self, bounds: Interval) -> Interval {
         let [lower, upper] = bounds.map(|value| self.from_figure(value));
         if self.is_complement { [upper, lower] } else { [lower, upper] }
     }
 
-    /// What a record says of it; `None` where it was not measured.
+    /// Value in a record; `None` where it was not measured.
     pub fn measured(&self, record: &Record) -> Option<MeasuredFigure> {
         let held_up = self.unit() == Unit::Microseconds && is_held_up(record);
         if let Some(bounds) = self.of_figure().bounds(record) {
@@ -141,7 +142,7 @@ impl Metric {
         Some(MeasuredFigure { few_samples: true, held_up, ..MeasuredFigure::within(between(bounds)) })
     }
 
-    /// What it counts in.
+    /// Unit of the metric.
     pub fn unit(&self) -> Unit {
         self.of_figure().unit
     }

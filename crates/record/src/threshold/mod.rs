@@ -1,7 +1,8 @@
-//! Limits on figures, as people write them: `p99<50ms,loss=0`.
+//! Limits on figures, as users write them: `p99<50ms,loss=0`.
 //!
-//! [`Objectives`] must hold (`--require`, `--slo`). [`Conditions`] must not (`--fail-on`), and may be about the change from a
-//! baseline: `p99>+10%`. Both are lists of [`Clause`]s; what can be limited stands in one table, [`metrics::METRICS`].
+//! [`Objectives`] must be true (`--require`, `--slo`). [`Conditions`] must not be true (`--fail-on`), and may refer to
+//! the change from a baseline: `p99>+10%`. Both are lists of [`Clause`]s; the metrics that can be limited are in one
+//! table, [`metrics::METRICS`].
 
 pub mod limited;
 pub mod metrics;
@@ -15,23 +16,24 @@ use crate::figures::Unit;
 use crate::record::Record;
 pub use limited::Limited;
 
-/// How a figure is held against a limit.
+/// How a figure is compared with a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operator {
-    /// `<`
+    /// `<`.
     Below,
-    /// `<=`, `≤`
+    /// `<=`, `≤`.
     AtMost,
-    /// `=`, `==`
+    /// `=`, `==`.
     Equal,
-    /// `>=`, `≥`
+    /// `>=`, `≥`.
     AtLeast,
-    /// `>`
+    /// `>`.
     Above,
 }
 
 impl Operator {
-    /// Is it true of a value and a limit? Numbers that differ by rounding alone (10⁻¹² of the limit) are equal.
+    /// Whether the comparison of a value with a limit is true. Numbers that differ only by rounding (10⁻¹² of the
+    /// limit) are equal.
     pub fn is_true(self, value: f64, limit: f64) -> bool {
         let is_equal = (value - limit).abs() <= 1e-12 * limit.abs().max(1e-3);
         match self {
@@ -44,10 +46,10 @@ impl Operator {
     }
 }
 
-/// What a figure is held against.
+/// Right-hand side of a limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Bound {
-    /// A value in the figure's own unit.
+    /// A value in the unit of the figure.
     Value(f64),
     /// A change from the baseline, as a share of the baseline's value: 0.1 is 10 % more.
     Change(f64),
@@ -56,45 +58,45 @@ pub enum Bound {
 /// One limit.
 #[derive(Clone, Debug)]
 pub struct Clause {
-    /// As it was written.
+    /// Text of the limit, as written.
     pub text: String,
-    /// What is limited.
+    /// The metric.
     pub metric: Limited,
-    /// How.
+    /// The operator.
     pub operator: Operator,
-    /// By what.
+    /// The value or change that the metric is compared with.
     pub bound: Bound,
 }
 
-/// Both bounds of a figure, the lower one first; the same twice where it is known exactly.
+/// Both bounds of a figure, the lower one first; two equal values where the figure is known exactly.
 pub type Interval = [f64; 2];
 
-/// A figure as limits are held against it.
+/// A figure prepared for comparison with limits.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MeasuredFigure {
-    /// Where it lies.
+    /// Bounds of the figure.
     pub interval: Interval,
-    /// It is a percentile of too few samples, known by those around it.
+    /// A percentile of too few samples; the bounds come from neighbouring percentiles.
     pub few_samples: bool,
-    /// It is a time of a run whose verdict says that the system was kept from running, or that the load was not what was scheduled:
-    /// the system alone could have been faster.
+    /// A time in a run whose verdict reports that the system was prevented from running, or that the load differed from
+    /// the schedule: the system alone could have been faster.
     pub held_up: bool,
-    /// It was computed from a message log that lacks rows: of all messages it may be anything.
+    /// Computed from a message log that lacks rows, so the value for all messages may be different.
     pub partial: bool,
 }
 
 impl MeasuredFigure {
-    /// Of a value that is known exactly.
+    /// A value that is known exactly.
     pub fn exactly(value: f64) -> MeasuredFigure {
         MeasuredFigure::within([value, value])
     }
 
-    /// Of a value that lies between these bounds.
+    /// A value that lies between these bounds.
     pub fn within(interval: Interval) -> MeasuredFigure {
         MeasuredFigure { interval, few_samples: false, held_up: false, partial: false }
     }
 
-    /// What would make its interval narrower.
+    /// What would make the interval narrower.
     pub fn remedy(&self) -> &'static str {
         if self.partial {
             "run again with a whole message log: this one lacks rows (see the warnings)"
@@ -108,21 +110,21 @@ impl MeasuredFigure {
     }
 }
 
-/// What a clause came to on one figure.
+/// Result of a clause for one figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClauseOutcome {
-    /// It is true, wherever in its interval the figure lies.
+    /// True at both bounds of the figure.
     True,
-    /// It is not, wherever it lies.
+    /// False at both bounds of the figure.
     False,
-    /// It is true of one bound and not of the other.
+    /// True at one bound and false at the other.
     Undecided,
     /// The figure was not measured.
     NotMeasured,
 }
 
 impl Clause {
-    /// Is it true of a figure? A change is not: see [`Clause::is_change`].
+    /// Whether the clause is true for a figure. For a change, use [`Clause::is_change`].
     pub fn answer(&self, figure: Option<MeasuredFigure>) -> ClauseOutcome {
         let (Bound::Value(limit), Some(figure)) = (self.bound, figure) else { return ClauseOutcome::NotMeasured };
         if figure.partial {
@@ -141,31 +143,31 @@ impl Clause {
         }
     }
 
-    /// Is it true of the change from `baseline` to a value?
+    /// Whether the clause is true for the change from `baseline` to a value.
     pub fn is_change(&self, baseline: f64, value: f64) -> bool {
         matches!(self.bound, Bound::Change(limit) if self.operator.is_true(change(baseline, value), limit))
     }
 }
 
-/// Change from `baseline` to `value` as a share of the baseline; infinite from 0 to anything else.
+/// Change from `baseline` to `value` as a share of the baseline; infinite if only the baseline is 0.
 pub fn change(baseline: f64, value: f64) -> f64 {
     if value == baseline { 0.0 } else { (value - baseline) / baseline.abs() }
 }
 
-/// A clause with what it came to on one record.
+/// A clause with its result for one record.
 #[derive(Clone, Debug)]
 pub struct Judged<'a> {
     /// The clause.
     pub clause: &'a Clause,
     /// The figure; `None` where it was not measured.
     pub figure: Option<MeasuredFigure>,
-    /// Is the clause true?
+    /// Result of the clause.
     pub answer: ClauseOutcome,
 }
 
 impl Judged<'_> {
-    /// What is wrong, in one sentence: `p99 is 61.2 ms, missing p99<50ms`, `p99 was not measured`; `None` where the clause is
-    /// true.
+    /// The problem in one sentence: `p99 is 61.2 ms, missing p99<50ms`, `p99 was not measured`; `None` where the clause
+    /// is true.
     pub fn complaint(&self) -> Option<String> {
         let (name, limit) = (self.clause.metric.name(), &self.clause.text);
         let text = |figure: MeasuredFigure| self.clause.metric.interval(figure.interval);
@@ -180,14 +182,15 @@ impl Judged<'_> {
     }
 }
 
-/// Limits that must hold: `p99<50ms,loss=0`. At least one.
+/// Limits that must be true: `p99<50ms,loss=0`. At least one.
 #[derive(Clone, Debug)]
 pub struct Objectives {
     clauses: Vec<Clause>,
 }
 
 impl Objectives {
-    /// Reads a list of limits, separated by commas. A change from a baseline is refused: it is no limit by itself.
+    /// Parses a list of limits, separated by commas. A change from a baseline is refused, because an objective has no
+    /// baseline.
     pub fn parse(text: &str) -> Result<Objectives, ThresholdError> {
         parse::list(text, false).map(|clauses| Objectives { clauses })
     }
@@ -197,7 +200,7 @@ impl Objectives {
         &self.clauses
     }
 
-    /// The smallest limit of a time, µs: how exact a run has to be.
+    /// The shortest limit on a time, µs, which determines the precision that a run needs.
     pub fn shortest_time_us(&self) -> Option<f64> {
         let limit_us = |clause: &Clause| match clause.bound {
             Bound::Value(limit) if clause.metric.unit() == Unit::Microseconds => Some(limit),
@@ -206,7 +209,7 @@ impl Objectives {
         self.clauses.iter().filter_map(limit_us).reduce(f64::min)
     }
 
-    /// Holds a record against every limit. One whose figure was not measured is not kept.
+    /// Checks a record against all limits. A limit whose figure was not measured is not kept.
     pub fn judge(&self, record: &Record) -> Vec<Judged<'_>> {
         self.clauses
             .iter()
@@ -217,20 +220,21 @@ impl Objectives {
             .collect()
     }
 
-    /// Are all limits kept?
+    /// Whether all limits are kept.
     pub fn hold(&self, record: &Record) -> bool {
         self.judge(record).iter().all(|judged| judged.answer == ClauseOutcome::True)
     }
 }
 
-/// Conditions that must not come true: `p99>+10%,loss>0.1%`. At least one.
+/// Conditions that must not be true: `p99>+10%,loss>0.1%`. At least one.
 #[derive(Clone, Debug)]
 pub struct Conditions {
     clauses: Vec<Clause>,
 }
 
 impl Conditions {
-    /// Reads a list of conditions, separated by commas. A bound with a sign (`+10%`, `-5%`) is a change from the baseline.
+    /// Parses a list of conditions, separated by commas. A bound with a sign (`+10%`, `-5%`) is a change from the
+    /// baseline.
     pub fn parse(text: &str) -> Result<Conditions, ThresholdError> {
         parse::list(text, true).map(|clauses| Conditions { clauses })
     }
@@ -240,7 +244,7 @@ impl Conditions {
         &self.clauses
     }
 
-    /// Does one of them need a baseline?
+    /// Whether a condition needs a baseline.
     pub fn need_baseline(&self) -> bool {
         self.clauses.iter().any(|clause| matches!(clause.bound, Bound::Change(_)))
     }

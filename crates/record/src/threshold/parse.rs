@@ -1,4 +1,4 @@
-//! Reads limits.
+//! Parser of limits.
 
 use pubmark_model::units::{self, UnitError};
 
@@ -7,31 +7,31 @@ use super::{Bound, Clause, Limited, Operator};
 use crate::custom::PREFIX;
 use crate::unit::{self, Unit};
 
-/// Clauses in one list, at most.
+/// Most clauses in one list.
 const MOST_CLAUSES: usize = 64;
 
-/// Why a text is not a list of limits, and where.
+/// Why a text is not a valid list of limits, and the position of the error.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ThresholdError {
-    /// What is wrong, value included.
+    /// What is wrong, including the value.
     pub message: String,
     /// What to write instead.
     pub hint: String,
-    /// The whole text that was read.
+    /// The complete text that was parsed.
     pub text: String,
-    /// First letter of the place, counted in characters from 0.
+    /// Start of the wrong part, in characters from 0.
     pub at: usize,
-    /// Letters of the place, 1 at least.
+    /// Length of the wrong part in characters, at least 1.
     pub length: usize,
-    /// The name that is not known, if that is what is wrong.
+    /// The unknown name, if that is the error.
     pub unknown_name: Option<String>,
 }
 
 impl ThresholdError {
-    /// The text with the place underlined: two lines, without a final line end.
+    /// The text with the wrong part underlined: two lines, without a final line end.
     pub fn drawing(&self) -> String {
-        // Far into a long list, what comes before is cut.
+        // The beginning of a long list is cut off.
         let skipped = (self.at + self.length).saturating_sub(60).min(self.at);
         let shown: String = self.text.chars().skip(skipped).take(70).collect();
         let carets = self.length.min(70 - (self.at - skipped).min(69));
@@ -51,7 +51,7 @@ const OPERATORS: [(&str, Operator); 8] = [
     ("=", Operator::Equal),
 ];
 
-/// A part of the text, with its place in bytes.
+/// A part of the text, with its byte position.
 #[derive(Clone, Copy)]
 struct Piece<'a> {
     whole: &'a str,
@@ -82,7 +82,7 @@ impl<'a> Piece<'a> {
     }
 }
 
-/// Reads clauses separated by commas; `with_changes` takes bounds with a sign.
+/// Parses clauses separated by commas; `with_changes` permits bounds with a sign.
 pub(super) fn list(text: &str, with_changes: bool) -> Result<Vec<Clause>, ThresholdError> {
     let whole = Piece { whole: text, start: 0, text };
     let example = if with_changes { "write it like `p99>+10%,loss>0.1%`" } else { "write it like `p99<50ms,loss=0`" };
@@ -143,7 +143,7 @@ fn clause(piece: Piece, with_changes: bool, example: &str) -> Result<Clause, Thr
     Ok(Clause { text: piece.text.to_owned(), metric, operator: *operator, bound })
 }
 
-/// Is it the name of a metric of the user's own?
+/// Whether this is the name of a user-defined metric.
 fn is_custom(name: Piece) -> Result<bool, ThresholdError> {
     let Some(own) = name.text.strip_prefix(PREFIX) else { return Ok(false) };
     let is_name = !own.is_empty() && own.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
@@ -156,7 +156,8 @@ fn is_custom(name: Piece) -> Result<bool, ThresholdError> {
     }
 }
 
-/// A bound of a metric of the user's own, with the symbol of its unit: `2ms`, `-0.5`, `20mJ`. Only the record says what the metric counts in.
+/// A bound of a user-defined metric, with the symbol of its unit: `2ms`, `-0.5`, `20mJ`. The unit of the metric is only
+/// known from the record.
 fn custom_value(bound: Piece<'_>) -> Result<(Bound, &str), ThresholdError> {
     let is_digit = |letter: char| letter.is_ascii_digit() || letter == '.';
     let (sign, digits) = match bound.text.strip_prefix(['-', '−']) {
@@ -245,7 +246,7 @@ fn value(metric: &Metric, bound: Piece) -> Result<f64, ThresholdError> {
     })
 }
 
-/// A limit on a metric that reads well.
+/// An example of a limit on a metric, for messages.
 fn example_of(metric: &Metric) -> String {
     let bound = match metric.unit() {
         Unit::Microseconds => "<50ms",

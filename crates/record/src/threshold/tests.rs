@@ -95,7 +95,7 @@ fn changes_are_read_where_there_is_a_baseline() {
     assert!(Objectives::parse("p99<+10%").unwrap_err().message.contains("nothing that it could start from"));
 }
 
-/// Text, the place as it is underlined, words of the message.
+/// Text, the position as underlined, words of the message.
 const WRONG: [(&str, &str, &str); 13] = [
     ("", "", "nothing is limited"),
     ("p99", "p99", "no `<`"),
@@ -152,7 +152,7 @@ fn a_record_is_held_against_each_limit() {
 fn a_limit_that_is_met_to_the_digit_is_met() {
     let mut record = sample::record();
     (record.delivery.messages.delivered, record.delivery.messages.lost) = (9_990, 10);
-    // 1 − 0.999 is 0.001 and a little in floating point.
+    // 1 − 0.999 is slightly more than 0.001 in floating point.
     assert!(Objectives::parse("loss<=0.1%,delivered>=99.9%,lost<=10").unwrap().hold(&record));
     assert!(!Objectives::parse("loss<0.1%").unwrap().hold(&record));
     assert!(!Objectives::parse("loss=0").unwrap().hold(&record));

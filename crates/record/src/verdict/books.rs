@@ -1,4 +1,4 @@
-//! Do the books close, and are they exact?
+//! Rules on the message accounting: the categories add up, and the counts are exact.
 
 use super::{Finding, Measure, VerdictInput};
 use crate::quantity::count;
@@ -6,10 +6,10 @@ use crate::record::{CheckUnit, Delivery, Status, VerdictStatus};
 
 const REPORT_IT: &str = "this is an error in pubmark: please report it with the record";
 
-/// Wait for processors during the drain, as a share of it, from which on a system may not have come to what it still held.
+/// Run-queue wait during the drain, as a share of it, above which a system may not have processed all its messages.
 const DRAIN_WAIT: f64 = 0.25;
 
-/// V07.
+/// Rule V07.
 pub(super) fn sending_closes(input: &VerdictInput) -> Option<Finding> {
     let books = input.delivery;
     let parts = [books.sent, books.skipped_planned, books.skipped_disconnected, books.refused, books.unsent];
@@ -17,7 +17,7 @@ pub(super) fn sending_closes(input: &VerdictInput) -> Option<Finding> {
     Some(identity("offered", books.offered, names, parts.iter().sum(), CheckUnit::Messages))
 }
 
-/// V27; says nothing where the schedule does not say how many messages there are.
+/// Rule V27; `None` where the number of messages is not known from the schedule.
 pub(super) fn offered_as_scheduled(input: &VerdictInput) -> Option<Finding> {
     let scheduled = input.workload.scheduled?;
     let has_lost_a_node = input.nodes.iter().any(|node| node.lost.is_some());
@@ -35,7 +35,7 @@ pub(super) fn offered_as_scheduled(input: &VerdictInput) -> Option<Finding> {
     Some(Finding::new(VerdictStatus::Invalid, text, REPORT_IT).of(difference))
 }
 
-/// V08.
+/// Rule V08.
 pub(super) fn delivery_closes(input: &VerdictInput) -> Option<Finding> {
     let books = input.delivery;
     let parts = [books.delivered, books.lost, books.unknown];
@@ -62,10 +62,10 @@ pub(super) fn identity(name: &str, whole: u64, parts_names: &str, parts: u64, un
     .of(difference)
 }
 
-/// A count of the books with its name.
+/// A count of the message accounting with its name.
 type Column = (&'static str, fn(&Delivery) -> u64);
 
-/// Counts that every message of a device type takes part in, so that types must add up to the whole.
+/// Counts that include every message of a device type, so that the types must add up to the total.
 const ADDITIVE: [Column; 12] = [
     ("offered", |books| books.offered),
     ("sent", |books| books.sent),
@@ -81,7 +81,7 @@ const ADDITIVE: [Column; 12] = [
     ("out_of_order", |books| books.out_of_order),
 ];
 
-/// V09; says nothing where there is no breakdown.
+/// Rule V09; `None` without rows by type.
 pub(super) fn types_add_up(input: &VerdictInput) -> Option<Finding> {
     if input.by_type.is_empty() {
         return None;
@@ -103,7 +103,7 @@ pub(super) fn types_add_up(input: &VerdictInput) -> Option<Finding> {
     Some(Finding::new(VerdictStatus::Invalid, wrong.join("; "), REPORT_IT).of(difference))
 }
 
-/// V10.
+/// Rule V10.
 pub(super) fn exact(input: &VerdictInput) -> Option<Finding> {
     if !input.delivery.approximate {
         return Some(Finding::valid("every message was accounted for one by one".to_string()));
@@ -116,7 +116,7 @@ pub(super) fn exact(input: &VerdictInput) -> Option<Finding> {
     ))
 }
 
-/// V19.
+/// Rule V19.
 pub(super) fn lost_not_late(input: &VerdictInput) -> Option<Finding> {
     let lost = input.delivery.lost;
     let at_end = input.at_end;

@@ -1,13 +1,13 @@
-//! Did the programs that were the clients do what they said?
+//! Rule on client programs: their reports must agree with what happened.
 
 use super::{Finding, Measure, VerdictInput};
 use crate::quantity::count;
 use crate::record::{CheckUnit, VerdictStatus};
 
-/// Messages for each misreport, at least.
+/// Fewest offered messages per misreport; with fewer, the run is invalid.
 const MESSAGES_A_MISREPORT: u64 = 1_000;
 
-/// V29.
+/// Rule V29.
 pub(super) fn reported_the_truth(input: &VerdictInput) -> Option<Finding> {
     let programs = input.connections.client_programs.as_ref()?;
     if let Some(ended) = &programs.ended {

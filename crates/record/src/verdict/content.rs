@@ -1,11 +1,11 @@
-//! Did clients and publishers find the same messages interesting?
+//! Rule on content filters: subscribers and publishers must agree on which messages match.
 
 use super::{Finding, Measure, VerdictInput};
 use crate::content::{ContentRow, FilterPlace};
 use crate::quantity::count;
 use crate::record::{CheckUnit, VerdictStatus};
 
-/// V30; says nothing where no subscriber has a predicate.
+/// Rule V30; `None` if no subscriber has a predicate.
 pub(super) fn matched_as_built(input: &VerdictInput) -> Option<Finding> {
     let rows = input.content;
     let matched: u64 = rows.first().map(|_| rows.iter().map(|row| row.matched).sum())?;
@@ -40,7 +40,7 @@ pub(super) fn matched_as_built(input: &VerdictInput) -> Option<Finding> {
     Some(Finding::new(VerdictStatus::Invalid, text, hint).of(measure))
 }
 
-/// A broker that was to filter by a predicate did not, or not by this one.
+/// The broker did not filter by the predicate, or filtered by another one.
 fn let_through(row: &ContentRow) -> Finding {
     let text = format!(
         "subscribers `{}`: {} messages arrived for which their predicate does not hold, and the system accepted the filter",
@@ -51,7 +51,8 @@ fn let_through(row: &ContentRow) -> Finding {
     Finding::new(VerdictStatus::Suspect, text, hint).of(Measure::none_allowed(row.filtered, CheckUnit::Messages))
 }
 
-/// Messages by which the two sides differ: of the group, or of its subscribers one by one, where one's surplus hides another's lack.
+/// Messages by which the two sides differ: for the group, or for each of its subscribers, where a surplus of one would
+/// hide a deficit of another.
 fn difference(row: &ContentRow) -> Option<u64> {
     let of_group = row.matched.abs_diff(row.should_match?).max((row.matched + row.filtered).abs_diff(row.arrived?));
     Some(of_group.max(row.differing_messages.unwrap_or(0)))
@@ -87,7 +88,7 @@ mod tests {
             assert_eq!(check.status, VerdictStatus::Invalid, "{}", check.text);
             assert!(check.text.contains("subscribers `alarms`"), "{}", check.text);
         }
-        // The sums agree, and two subscribers do not.
+        // The sums agree, but two subscribers do not.
         let single = check(|row| (row.differing_subscribers, row.differing_messages) = (Some(2), Some(6)));
         assert_eq!((single.status, single.value), (VerdictStatus::Invalid, Some(6.0)), "{}", single.text);
         assert!(single.text.ends_with("; 2 of these subscribers differ"), "{}", single.text);

@@ -1,17 +1,17 @@
-//! Faults: were they what was asked for? What they did to the system is a result, and never a reason.
+//! Rule on faults: they must be done as requested. Their effects on the system are results, never reasons.
 
 use super::{Finding, Measure, VerdictInput};
 use crate::faults::FaultRow;
 use crate::record::{CheckUnit, Status, VerdictStatus};
 
-/// A fault may be done so much later than asked, s: what follows is counted from when it was done.
+/// Largest delay of a fault, s. Effects are counted from the time at which it was done.
 const LATE_S: f64 = 0.5;
 
-/// V20.
+/// Rule V20.
 pub(super) fn done_as_asked(input: &VerdictInput) -> Option<Finding> {
     let figures = input.faults?;
     let faults = &figures.faults;
-    // What was cut short is told by another rule.
+    // Another rule reports that the run was interrupted.
     if input.status == Status::Interrupted {
         return None;
     }

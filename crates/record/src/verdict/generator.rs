@@ -1,26 +1,26 @@
-//! The generator on trial: was the load what was scheduled, and did our own threads have CPU to spare? That pubmark was late
-//! is no reason by itself: each latency is an interval, and lateness is its width.
+//! Rules on the generator: the load must be the scheduled one, and pubmark's threads must have spare CPU time. Lateness
+//! of pubmark alone is not a reason: each latency is an interval, and lateness is its width.
 
 use super::limits::Limits;
 use super::{Finding, Measure, VerdictInput};
 use crate::quantity::{count, micros, percent};
 use crate::record::{CheckLimits, CheckUnit, Summary, VerdictStatus};
 
-/// CPU of a shard thread, of one core: valid up to here.
+/// CPU use of a shard thread, as a share of one core: valid up to this value.
 const SHARD_VALID: f64 = 0.80;
-/// Suspect up to here in a flood, invalid beyond.
+/// In a flood, suspect up to this value and invalid above.
 const SHARD_SUSPECT: f64 = 0.95;
-/// With real-time scheduling on few cores the generator may take this much of a core before the system may starve.
+/// With real-time scheduling on few cores: cores that the generator may use before it may deprive the system of CPU.
 const REALTIME_CORES: f64 = 0.50;
-/// Few cores.
+/// Largest number of cores that counts as few.
 const FEW_CORES: u32 = 4;
-/// CPU time taken by the hypervisor: suspect above.
+/// CPU time stolen by the hypervisor: suspect above this share.
 const STEAL_SUSPECT: f64 = 0.05;
 
-/// One of our own delays.
+/// A delay that pubmark caused.
 type Own<'a> = (&'static str, Option<&'a Summary>);
 
-/// V01.
+/// Rule V01.
 pub(super) fn load_as_scheduled(input: &VerdictInput) -> Option<Finding> {
     let hint = if input.settings.realtime {
         "spread the senders over more threads with `--shards`, lower the rate, or use a machine with free cores"
@@ -31,7 +31,7 @@ pub(super) fn load_as_scheduled(input: &VerdictInput) -> Option<Finding> {
     own_part(input, [("scheduler lag", input.scheduler_lag), replies], input.delivery.sent, hint)
 }
 
-/// V02.
+/// Rule V02.
 pub(super) fn read_as_it_came(input: &VerdictInput) -> Option<Finding> {
     let hint = "give the receivers more threads with `--shards`, or a machine with free cores, and run again";
     let books = input.delivery;
@@ -43,7 +43,7 @@ pub(super) fn read_as_it_came(input: &VerdictInput) -> Option<Finding> {
         ("receive lateness of replies", input.requests.and_then(|requests| requests.receive_lateness.as_ref()));
     let own = [("receive lateness", input.receive_lateness), replies];
     let found = own_part(input, own, books.delivered, hint)?;
-    // What lies in our socket fills it, and a system drops what it has no room for.
+    // Data that waits in our socket fills it, and a system drops messages for which it has no buffer.
     let missing = books.lost + books.unknown;
     if missing > 0 && found.status == VerdictStatus::Suspect {
         let text = format!(
@@ -56,7 +56,8 @@ pub(super) fn read_as_it_came(input: &VerdictInput) -> Option<Finding> {
     Some(found)
 }
 
-/// The worst of our own delays against the limits; `samples_due` says whether the first should have samples at all.
+/// Compares the worst of pubmark's delays with the limits; `samples_due` is the number of messages for which the first
+/// one should have samples.
 fn own_part(input: &VerdictInput, own: [Own; 2], samples_due: u64, hint: &str) -> Option<Finding> {
     if input.settings.flood || samples_due == 0 {
         return None;
@@ -73,7 +74,7 @@ fn own_part(input: &VerdictInput, own: [Own; 2], samples_due: u64, hint: &str) -
     Some(Finding::new(limits.judge(value_us), text, hint).of(limits.measure(value_us)))
 }
 
-/// What all but a few samples stay below: the highest percentile that rests on enough of them, up to the 99th.
+/// The highest percentile with enough samples, up to the 99th, and its name.
 fn of_most(own: &Summary) -> (f64, &'static str) {
     let percentiles =
         [(own.p99, "p99"), (own.p95, "p95 (too few samples for p99)"), (own.p90, "p90 (too few samples for p99)")];
@@ -81,7 +82,7 @@ fn of_most(own: &Summary) -> (f64, &'static str) {
     found.unwrap_or((own.max, "max (too few samples for p99)"))
 }
 
-/// V04.
+/// Rule V04.
 pub(super) fn threads_have_time(input: &VerdictInput) -> Option<Finding> {
     let hint = "spread the load over more threads with `--shards`, or lower the rate";
     let measured = input.threads.iter().filter_map(|shard| Some((shard, shard.cores?)));
@@ -89,7 +90,7 @@ pub(super) fn threads_have_time(input: &VerdictInput) -> Option<Finding> {
         return Some(Finding::new(VerdictStatus::Suspect, "CPU of our threads was not measured".to_string(), hint));
     };
     let text = format!("busiest thread `{}` used {} of a core", busiest.name, percent(cores));
-    // How late a busy thread is, is measured where there is a schedule. In a flood it sends and reads as fast as it can.
+    // With a schedule, the lateness of a busy thread is measured. In a flood it sends and reads as fast as it can.
     if !input.settings.flood {
         let status = if cores <= SHARD_SUSPECT { VerdictStatus::Valid } else { VerdictStatus::Suspect };
         let text = format!("{text}: suspect above {}", percent(SHARD_SUSPECT));
@@ -111,7 +112,7 @@ pub(super) fn threads_have_time(input: &VerdictInput) -> Option<Finding> {
     Some(Finding::new(status, text, hint).of(Measure { value: cores, limits, unit: CheckUnit::Cores }))
 }
 
-/// V05.
+/// Rule V05.
 pub(super) fn realtime_leaves_room(input: &VerdictInput) -> Option<Finding> {
     if !input.settings.realtime {
         return None;
@@ -137,12 +138,12 @@ pub(super) fn realtime_leaves_room(input: &VerdictInput) -> Option<Finding> {
         percent(usage.cores),
         percent(REALTIME_CORES)
     );
-    // On more cores nothing is too much.
+    // With more cores any use is valid.
     let limit = if cores <= FEW_CORES { REALTIME_CORES } else { f64::from(cores) };
     Some(Finding::new(status, finding, hint).of(Measure::suspect_above(usage.cores, limit, CheckUnit::Cores)))
 }
 
-/// V06; nothing to say where the system does not tell.
+/// Rule V06; `None` where the kernel does not report steal time.
 pub(super) fn cpu_not_stolen(input: &VerdictInput) -> Option<Finding> {
     let steal = input.environment.steal?;
     let status = if steal > STEAL_SUSPECT { VerdictStatus::Suspect } else { VerdictStatus::Valid };

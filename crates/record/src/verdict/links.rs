@@ -1,14 +1,14 @@
-//! Emulated links: are they what was asked for, and did the emulator keep up?
+//! Rules on emulated links: they must be as requested, and the emulator must keep up.
 
 use super::limits::{Limits, p99_or_max};
 use super::{Finding, Measure, VerdictInput};
 use crate::quantity::micros;
 use crate::record::{CheckUnit, VerdictStatus};
 
-/// Conditions that are named in a verdict.
+/// Most conditions that a verdict names.
 const SHOWN: usize = 3;
 
-/// V17.
+/// Rule V17.
 pub(super) fn as_asked(input: &VerdictInput) -> Option<Finding> {
     let links = input.links?;
     let measured = links.checks().filter(|(_, _, check)| check.as_asked.is_some()).count();
@@ -42,7 +42,7 @@ pub(super) fn as_asked(input: &VerdictInput) -> Option<Finding> {
     )
 }
 
-/// V18.
+/// Rule V18.
 pub(super) fn kept_up(input: &VerdictInput) -> Option<Finding> {
     let links = input.links?;
     if let Some(why) = links.relay.as_ref().and_then(|relay| relay.gone.as_ref()) {

@@ -1,6 +1,7 @@
-//! May a run's figures be believed? [`judge`] answers from the figures alone: the same record always gets the same verdict.
+//! Judges whether a run's figures can be trusted. [`judge`] uses only the figures: the same record always gets the same
+//! verdict.
 //!
-//! The rules stand in one table, [`rules::RULES`]; each is a function from the figures to a [`Finding`].
+//! The rules are in one table, [`rules::RULES`]; each is a function from the figures to a [`Finding`].
 
 mod books;
 mod client_programs;
@@ -35,33 +36,33 @@ use crate::tables::{PairRow, TypeRow};
 use crate::warnings::warnings;
 use rules::Blame;
 
-/// What opens a reason that makes a run invalid because our side was too slow.
+/// Prefix of a reason that makes a run invalid because pubmark was too slow.
 pub const GENERATOR_LIMITED: &str = "generator-limited";
 
-/// The figures that a verdict rests on.
+/// The figures on which a verdict is based.
 #[derive(Clone, Copy, Debug)]
 pub struct VerdictInput<'a> {
-    /// Whether the run came to its end.
+    /// Whether the run was completed.
     pub status: Status,
     /// Settings of the run.
     pub settings: &'a Settings,
-    /// What was sent by whom.
+    /// The workload: what was sent, and by which clients.
     pub workload: &'a WorkloadInfo,
     /// Connections and subscriptions.
     pub connections: &'a Connections,
     /// Messages by what made them due.
     pub reactions: Option<&'a ReactionCounts>,
-    /// What was measured.
+    /// The system under test.
     pub system: &'a SystemInfo,
-    /// Its CPU and memory, where they are ours to see.
+    /// CPU and memory of the system, where pubmark can observe them.
     pub system_usage: Option<&'a Usage>,
-    /// What competed with it for processors.
+    /// Competition for CPU on the system's machine.
     pub contention: Option<&'a Contention>,
-    /// What its limits did.
+    /// Effects of the system's resource limits.
     pub limits: Option<&'a LimitEffect>,
     /// Message accounting.
     pub delivery: &'a Delivery,
-    /// What was still on its way when the run ended.
+    /// Data that was still in transit when the run ended.
     pub at_end: &'a LeftAtEnd,
     /// Messages by device type.
     pub by_type: &'a [TypeRow],
@@ -75,23 +76,23 @@ pub struct VerdictInput<'a> {
     pub receive_lateness: Option<&'a Summary>,
     /// A client library reads the sockets.
     pub reads_by_library: bool,
-    /// What became of requests.
+    /// Outcomes of requests.
     pub requests: Option<&'a RequestFigures>,
     /// Emulated links.
     pub links: Option<&'a LinkFigures>,
     /// Faults.
     pub faults: Option<&'a FaultFigures>,
-    /// Nodes of the run; none where there are none.
+    /// Nodes of the run; empty without nodes.
     pub nodes: &'a [NodeRow],
     /// Worker processes that were lost in a run without nodes.
     pub lost_workers: &'a [LostWorker],
-    /// Writer–reader pairs, where there is no broker.
+    /// Writer–reader pairs, in a system without a broker.
     pub pairs: Option<PairCounts>,
     /// What subscribers filtered by content.
     pub content: &'a [ContentRow],
-    /// From node to node.
+    /// Rows by pair of nodes.
     pub by_pair: &'a [PairRow],
-    /// Our threads.
+    /// Threads of pubmark.
     pub threads: &'a [ShardHealth],
     /// CPU and memory of pubmark.
     pub generator_usage: Option<&'a Usage>,
@@ -102,7 +103,7 @@ pub struct VerdictInput<'a> {
 }
 
 impl<'a> VerdictInput<'a> {
-    /// The figures of a record; its own `verdict` plays no part.
+    /// The figures of a record; its current `verdict` is not used.
     pub fn of(record: &'a Record) -> VerdictInput<'a> {
         let Record { workload, settings, connections, delivery, latency, cost, conditions, tables, .. } = record;
         VerdictInput {
@@ -139,14 +140,14 @@ impl<'a> VerdictInput<'a> {
     }
 }
 
-/// What a rule found.
+/// Result of a rule.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
-    /// What it comes to.
+    /// Status that results from the rule.
     pub status: VerdictStatus,
     /// One sentence with the figures.
     pub text: String,
-    /// What to do about it; empty where the rule is kept.
+    /// What to do; empty where the rule is kept.
     pub hint: String,
     /// The figure that was judged, where there is one.
     pub measure: Option<Measure>,
@@ -155,21 +156,21 @@ pub struct Finding {
 /// The figure that a rule judges.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Measure {
-    /// Its value.
+    /// Value of the figure.
     pub value: f64,
-    /// What it may be.
+    /// Limits of the value.
     pub limits: CheckLimits,
-    /// What it counts in.
+    /// Unit of the value.
     pub unit: CheckUnit,
 }
 
 impl Measure {
-    /// Of something of which there may be none: `value` above 0 makes a run invalid.
+    /// For a count that must be 0: `value` above 0 makes a run invalid.
     fn none_allowed(value: u64, unit: CheckUnit) -> Measure {
         Measure { value: value as f64, limits: CheckLimits { valid: 0.0, suspect: Some(0.0) }, unit }
     }
 
-    /// Of something that alone makes a run suspect at most.
+    /// For a figure that alone makes a run at most suspect.
     fn suspect_above(value: f64, valid: f64, unit: CheckUnit) -> Measure {
         Measure { value, limits: CheckLimits { valid, suspect: None }, unit }
     }
@@ -190,14 +191,14 @@ impl Finding {
     }
 }
 
-/// Sets the verdict of a record that is complete, and its warnings.
+/// Sets the verdict and the warnings of a complete record.
 pub fn assess(record: &mut Record) {
     record.verdict = judge(&VerdictInput::of(record));
     record.verdict.warnings = warnings(record);
 }
 
-/// Applies every rule that concerns the run. The status is the worst of the findings. Warnings are none of them: [`assess`] adds
-/// them.
+/// Applies every rule that concerns the run. The status is the worst of the findings. Warnings are not included:
+/// [`assess`] adds them.
 pub fn judge(input: &VerdictInput) -> Verdict {
     let mut verdict = Verdict::default();
     for rule in rules::RULES {
@@ -221,7 +222,7 @@ pub fn judge(input: &VerdictInput) -> Verdict {
             text: found.text,
         });
     }
-    // Worst first; equal ones stay in the table's order.
+    // Worst first; the sort is stable, so equal ones remain in the order of the table.
     verdict.reasons.sort_by_key(|reason| std::cmp::Reverse(reason.status));
     verdict
 }

@@ -1,10 +1,10 @@
-//! Nodes: were all there to the end, and has the error of their clocks a bound?
+//! Rules on nodes: all must be present until the end, and the error of their clocks must have a bound.
 
 use super::{Finding, Measure, VerdictInput};
 use crate::quantity::micros;
 use crate::record::{CheckUnit, VerdictStatus};
 
-/// V21.
+/// Rule V21.
 pub(super) fn all_there(input: &VerdictInput) -> Option<Finding> {
     if !input.lost_workers.is_empty() {
         let lost: Vec<String> =
@@ -37,7 +37,7 @@ pub(super) fn all_there(input: &VerdictInput) -> Option<Finding> {
     )
 }
 
-/// V22; the bounds themselves are in the latencies.
+/// Rule V22; the error bounds are included in the latencies.
 pub(super) fn clocks(input: &VerdictInput) -> Option<Finding> {
     if let Some(row) = input.by_pair.iter().find(|row| row.clock_bound_us.is_none()) {
         let (from, to) = (&row.publisher_node, &row.subscriber_node);

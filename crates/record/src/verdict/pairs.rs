@@ -1,21 +1,21 @@
-//! Where there is no broker: did every writer–reader pair meet?
+//! Rule on systems without a broker: every writer–reader pair must discover each other.
 
 use super::{Finding, Measure, VerdictInput};
 use crate::quantity::count;
 use crate::record::{CheckLimits, CheckUnit, ProbedPairs, Status, VerdictStatus};
 use crate::tables::PairRow;
 
-/// Pairs of nodes that are named, at most.
+/// Most pairs of nodes that are named.
 const NODES_SHOWN: usize = 3;
 
-/// V24.
+/// Rule V24.
 pub(super) fn met(input: &VerdictInput) -> Option<Finding> {
     let pairs = input.pairs?;
-    // What was cut short may have had its messages under way.
+    // In an interrupted run, messages may still have been in transit.
     if input.status == Status::Interrupted || pairs.all == 0 {
         return None;
     }
-    // A fault may keep two apart for the whole window, which is what it is for.
+    // A fault may separate two clients for the whole window as intended.
     let suspect = if input.faults.is_some() { None } else { Some(0.0) };
     let limits = CheckLimits { valid: 0.0, suspect };
     let measure = Measure { value: pairs.unmet as f64, limits, unit: CheckUnit::Pairs };
@@ -46,7 +46,7 @@ pub(super) fn met(input: &VerdictInput) -> Option<Finding> {
     )
 }
 
-/// Nodes between which the most pairs had nothing, in a run on several.
+/// The nodes with the most silent pairs, in a run over several nodes.
 fn between(input: &VerdictInput) -> String {
     let silent = |row: &&PairRow| row.silent_pairs.unwrap_or(0);
     let mut rows: Vec<&PairRow> = input.by_pair.iter().filter(|row| silent(row) > 0).collect();
@@ -60,7 +60,7 @@ fn between(input: &VerdictInput) -> String {
     format!(" (silent: {}{more})", shown.join(", "))
 }
 
-/// Pairs that had not met by a probe when the schedule began.
+/// Pairs that had not exchanged a probe when the schedule began.
 fn late(probed: Option<ProbedPairs>) -> String {
     match probed.filter(|probed| probed.met < probed.wanted) {
         Some(probed) => format!(

@@ -1,9 +1,9 @@
-//! Requests: do their books close?
+//! Rule on requests: their accounting must add up.
 
 use super::{Finding, VerdictInput, books};
 use crate::record::{CheckUnit, VerdictStatus};
 
-/// V16.
+/// Rule V16.
 pub(super) fn books_close(input: &VerdictInput) -> Option<Finding> {
     let requests = input.requests?;
     let asked = &requests.outcomes;
@@ -32,7 +32,7 @@ pub(super) fn books_close(input: &VerdictInput) -> Option<Finding> {
             "lower the rate until fewer requests stay without an answer",
         ));
     }
-    // Where both close, the differences of both are 0.
+    // If both add up, both differences are 0.
     Some(Finding { text: format!("{}; {}", asking.text, answering.text), ..asking })
 }
 
@@ -50,7 +50,7 @@ mod tests {
         Some(summary)
     }
 
-    /// The sample, in which requests were asked with these p99: the round trip's, the responder's lag.
+    /// Verdict of the sample with requests that have these p99 values: the round trip's, the responder lag's.
     fn judged(round_trip_us: f64, responder_lag_us: f64, change: impl FnOnce(&mut Record)) -> Verdict {
         let mut record = sample::record();
         record.latency.scheduler_lag = summary(20.0);

@@ -7,14 +7,14 @@ use super::{
 };
 use crate::codes::Page;
 
-/// What is to blame for a broken rule.
+/// Cause of a violated rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blame {
     /// pubmark was too slow: the run is generator-limited.
     Generator,
-    /// The machine had no CPU to spare: its limit was measured, not the system's.
+    /// The machine had no spare CPU: the result shows the limit of the machine, not of the system.
     Machine,
-    /// The system, the account, or a condition that was asked for.
+    /// The system, the accounting, or a requested condition.
     Run,
 }
 
@@ -22,17 +22,17 @@ pub enum Blame {
 pub struct Rule {
     /// Stable code.
     pub code: &'static str,
-    /// What is checked, in a few words that state it as kept.
+    /// What is checked, in a few words that describe a kept rule.
     pub name: &'static str,
-    /// What the rule is about and why it matters, with its limits.
+    /// What the rule checks and why it matters, with its limits.
     pub meaning: &'static str,
-    /// What to do when it is not kept.
+    /// What to do if it is violated.
     pub remedy: &'static str,
-    /// What is to blame when it is broken.
+    /// Cause of a violation.
     pub blames: Blame,
-    /// Which figures are not to be used where it makes a run invalid.
+    /// Which figures must not be used if the rule makes a run invalid.
     pub spoils: Spoils,
-    /// The rule itself; `None` where it does not concern the run.
+    /// The check; `None` where the rule does not concern the run.
     pub judge: fn(&VerdictInput) -> Option<Finding>,
 }
 
@@ -44,7 +44,7 @@ impl Rule {
     }
 }
 
-/// Every rule.
+/// All rules.
 pub const RULES: &[Rule] = &[
     Rule {
         code: "V01",
@@ -389,13 +389,13 @@ pub const RULES: &[Rule] = &[
     },
 ];
 
-/// A rule that is no more.
+/// A rule that no longer exists.
 pub struct Retired {
-    /// Its code, which no other rule gets.
+    /// Its code, which is not reused.
     pub code: &'static str,
     /// What it checked.
     pub name: &'static str,
-    /// What it did, and what does it now.
+    /// What it did, and what replaces it.
     pub history: &'static str,
 }
 
@@ -407,7 +407,7 @@ impl Retired {
     }
 }
 
-/// Rules that older records may name.
+/// Retired rules, which older records may name.
 pub const RETIRED: &[Retired] = &[
     Retired {
         code: "V03",

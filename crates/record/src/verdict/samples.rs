@@ -1,14 +1,14 @@
-//! Was there enough to measure, and did every sample fit?
+//! Rules on samples: there must be enough of them, and all must fit into the histograms.
 
 use super::{Finding, Measure, VerdictInput};
 use crate::latency::upper;
 use crate::quantity::count;
 use crate::record::{CheckLimits, CheckUnit, Status, Summary, VerdictStatus};
 
-/// Negative samples up to this share make a run suspect, more make it invalid.
+/// Up to this share, negative samples make a run suspect; above it, invalid.
 const NEGATIVE_SUSPECT: f64 = 0.01;
 
-/// V11.
+/// Rule V11.
 pub(super) fn clocks_agree(input: &VerdictInput) -> Option<Finding> {
     let measured: Vec<(&str, &Summary)> = latencies(input);
     if measured.is_empty() {
@@ -40,7 +40,7 @@ fn clock_name(input: &VerdictInput) -> String {
     }
 }
 
-/// V12.
+/// Rule V12.
 pub(super) fn samples_fit(input: &VerdictInput) -> Option<Finding> {
     let all = [
         ("latency", input.latency),
@@ -74,15 +74,15 @@ pub(super) fn samples_fit(input: &VerdictInput) -> Option<Finding> {
     )
 }
 
-/// V26; says nothing where deliveries are not counted exactly.
+/// Rule V26; `None` where deliveries are not counted exactly.
 pub(super) fn are_deliveries(input: &VerdictInput) -> Option<Finding> {
     let latency = input.latency?;
     let has_lost_a_node = input.nodes.iter().any(|node| node.lost.is_some());
     if input.delivery.approximate || has_lost_a_node || !input.lost_workers.is_empty() {
         return None;
     }
-    // A message that the system refused and delivered all the same was received, though nobody expected it; so was one that its
-    // content filter let through.
+    // Messages that the system refused and delivered nevertheless were received although they were not expected, and so
+    // were messages that its content filter should have filtered out.
     let books = input.delivery;
     let delivered = books.delivered + books.delivered_after_refusal + books.unmatched;
     let counts = format!("{} latencies of {} deliveries", count(latency.count), count(delivered));
@@ -100,7 +100,7 @@ pub(super) fn are_deliveries(input: &VerdictInput) -> Option<Finding> {
     )
 }
 
-/// V13.
+/// Rule V13.
 pub(super) fn enough_was_measured(input: &VerdictInput) -> Option<Finding> {
     let books = input.delivery;
     let invalid = |finding: &str, hint: &str| Some(Finding::new(VerdictStatus::Invalid, finding.to_string(), hint));
@@ -114,7 +114,7 @@ pub(super) fn enough_was_measured(input: &VerdictInput) -> Option<Finding> {
         if input.workload.subscribers == 0 {
             return Some(Finding::valid("no subscriber by design: delivery is not measured".to_string()));
         }
-        // V23 says so with the system's reason.
+        // V23 reports this, with the system's reason.
         if input.connections.subscriptions_refused > 0 {
             return None;
         }
@@ -143,7 +143,7 @@ pub(super) fn enough_was_measured(input: &VerdictInput) -> Option<Finding> {
     }
 }
 
-/// V14.
+/// Rule V14.
 pub(super) fn came_to_its_end(input: &VerdictInput) -> Option<Finding> {
     match input.status {
         Status::Complete => Some(Finding::valid("every phase came to its end".to_string())),

@@ -1,13 +1,13 @@
-//! Were the subscriptions granted?
+//! Rule on subscriptions: they must be granted.
 
 use super::{Finding, Measure, VerdictInput};
 use crate::quantity::count;
 use crate::record::{CheckUnit, VerdictStatus};
 
-/// How a refused subscription's cause begins in [`crate::record::Connections::causes`].
+/// Prefix of the cause of a refused subscription in [`crate::record::Connections::causes`].
 pub const REFUSED: &str = "subscription refused: ";
 
-/// V23.
+/// Rule V23.
 pub(super) fn granted(input: &VerdictInput) -> Option<Finding> {
     let refused = input.connections.subscriptions_refused;
     if input.workload.subscribers == 0 {

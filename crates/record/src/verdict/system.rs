@@ -1,25 +1,26 @@
-//! The system on trial as a subject: was it there to the end, and had it processors to run on? A system that fails either shows
-//! nothing of what it can do.
+//! Rules on the system: it must run to the end, and have CPUs to run on. A system that violates either does not show
+//! what it can do.
 
 use super::{Finding, Measure, VerdictInput};
 use crate::cost::Usage;
 use crate::quantity::{count, percent};
 use crate::record::{CheckUnit, VerdictStatus};
 
-/// Share of its runnable time that a system may wait for processors that others have.
+/// Share of its runnable time for which a system may wait for CPUs that others use.
 const WAIT_SHARE: f64 = 0.10;
-/// Share of the window that a system may wait without consequence: fewer than 1 % of the messages are due in these waits, so p99 does
-/// not change.
+/// Share of the window for which a system may wait without effect: fewer than 1 % of the messages are due in these
+/// waits, so p99 does not change.
 const WAIT_FLOOR: f64 = 0.01;
-/// So much of all cores is every core: the rest is the resolution of clock ticks.
+/// Share of all cores from which on all count as busy: the rest is the resolution of clock ticks.
 const FULL_SHARE: f64 = 0.95;
-/// Share of its runnable time that a system may wait in short waits, too, where every core is busy. Ordinary waits of an idle virtual
-/// machine are up to a third of a lightly loaded system's runnable time, but there cores are free.
+/// Share of its runnable time for which a system may wait, short waits included, where every core is busy. Ordinary
+/// waits on an idle virtual machine are up to a third of the runnable time of a lightly loaded system, but there cores
+/// are idle.
 const CROWDED_SHARE: f64 = 0.25;
-/// Share of the window that short waits may take there without consequence.
+/// Share of the window for which short waits are without effect where every core is busy.
 const CROWDED_FLOOR: f64 = 0.05;
 
-/// V25; says nothing where no end is known of.
+/// Rule V25; `None` if no end of the system is known.
 pub(super) fn there_to_the_end(input: &VerdictInput) -> Option<Finding> {
     let end = input.system.ended.as_ref()?;
     let when = match end.at_s {
@@ -37,12 +38,12 @@ pub(super) fn there_to_the_end(input: &VerdictInput) -> Option<Finding> {
     ))
 }
 
-/// What a system waited for processors that others had: not longer than they used them, and without what a limit that was asked for
-/// can explain.
+/// Time for which a system waited for CPUs that others used: not more than the CPU time of the others, and without what
+/// a requested resource limit can explain.
 struct Wait {
     /// In long waits, s.
     long_s: f64,
-    /// In all waits, short ones too, on a machine of which every core was busy, s; `None` on another one.
+    /// Time in all waits, short ones included, on a machine whose cores were all busy, s; `None` on other machines.
     crowded_s: Option<f64>,
     /// CPU time of the system, s.
     cpu_s: f64,
@@ -54,8 +55,9 @@ impl Wait {
         let seconds = |ns: u64| ns as f64 / 1e9;
         let long_s = seconds(usage.run_queue_long_wait_ns?);
         let window_s = input.settings.duration_s;
-        // A system that waits for itself alone would run no sooner without others: they can have kept it from as much as they used.
-        // The machine counts its busy time by clock ticks and misses short bursts; the time of pubmark and of client programs is exact.
+        // Threads of a system that wait only for each other would not run sooner without other programs, so others can
+        // have delayed it by at most their CPU time. The machine counts busy time in clock ticks and misses short
+        // activity; the CPU time of pubmark and of client programs is exact.
         let own_cores: f64 =
             [input.generator_usage, input.program_usage].into_iter().flatten().map(|usage| usage.cores).sum();
         let busy_cores = input.environment.busy_cores;
@@ -68,16 +70,16 @@ impl Wait {
         Some(Wait { long_s: by_others(long_s), crowded_s, cpu_s: usage.cpu_seconds })
     }
 
-    /// A wait over itself and the system's CPU time.
+    /// A wait as a share of itself plus the system's CPU time.
     fn share(&self, wait_s: f64) -> f64 {
         wait_s / (wait_s + self.cpu_s).max(f64::MIN_POSITIVE)
     }
 }
 
-/// What a user's program that is the client is called among those that had the processors.
+/// Name of a user's client program in the list of programs that used the CPUs.
 const CLIENT_PROGRAM: &str = "the client program";
 
-/// Who had the processors, most first, with cores where they are known.
+/// Programs that used the CPUs, most first, with cores where they are known.
 fn holders(input: &VerdictInput) -> String {
     let others = input.contention.and_then(|contention| contention.other_cores);
     let stolen = input.environment.steal.map(|steal| steal * f64::from(input.environment.cores));
@@ -97,15 +99,15 @@ fn holders(input: &VerdictInput) -> String {
     if words.is_empty() { "who had them is not known".to_string() } else { format!("{} had them", words.join(", ")) }
 }
 
-/// V28; says nothing where the wait was not measured.
+/// Rule V28; `None` where the wait was not measured.
 pub(super) fn had_processors(input: &VerdictInput) -> Option<Finding> {
     let wait = Wait::of(input)?;
     let (measure, mut text) = judged_wait(&wait, input.settings.duration_s.max(f64::MIN_POSITIVE));
     let is_starved = measure.value > measure.limits.valid;
     let books = input.delivery;
     let missing = books.lost + books.unknown + books.unsent;
-    // Where all arrived, no count is wrong, and latencies may be: those of a system that had the processors could be less. A flood
-    // asks for more than there is, so something is missing in any case.
+    // If all messages arrived, the counts are correct, but latencies may not be: with CPUs available they could be
+    // lower. A flood always requests more than is possible, so messages are missing in any case.
     let status = match (is_starved, missing > 0 && !input.settings.flood) {
         (false, _) => VerdictStatus::Valid,
         (true, false) => VerdictStatus::Suspect,
@@ -120,7 +122,7 @@ pub(super) fn had_processors(input: &VerdictInput) -> Option<Finding> {
     Some(Finding::new(status, text, &remedy(input)).of(measure))
 }
 
-/// What to do about whoever had most of the processors.
+/// What to do about the program that used most of the CPU time.
 fn remedy(input: &VerdictInput) -> String {
     let cores = |usage: Option<&Usage>| usage.map_or(0.0, |usage| usage.cores);
     let (own, program) = (cores(input.generator_usage), cores(input.program_usage));
@@ -138,7 +140,8 @@ fn remedy(input: &VerdictInput) -> String {
     words.to_owned()
 }
 
-/// What is held against the limits, and how it is said: long waits, or where these are few, all waits on a machine without a free core.
+/// The wait that is compared with the limits, and its text: long waits, or if these are few, all waits on a machine
+/// without an idle core.
 fn judged_wait(wait: &Wait, window_s: f64) -> (Measure, String) {
     let of = |value: f64, valid: f64| Measure::suspect_above(value, valid, CheckUnit::Share);
     let is_long = wait.long_s >= WAIT_FLOOR * window_s;
@@ -163,7 +166,7 @@ fn judged_wait(wait: &Wait, window_s: f64) -> (Measure, String) {
         percent(WAIT_SHARE),
         percent(WAIT_FLOOR)
     );
-    // Below the floor the share says nothing: a system with hardly anything to do may wait as long as it runs.
+    // Below the floor the share is not meaningful: a system with very little to do may wait as long as it runs.
     (of(if is_long { wait.share(wait.long_s) } else { 0.0 }, WAIT_SHARE), text)
 }
 
@@ -199,7 +202,7 @@ mod tests {
         }
     }
 
-    /// Ten seconds in which the system ran and waited so long, and the machine kept N cores busy.
+    /// Ten seconds in which the system ran and waited for these times, and the machine kept N cores busy.
     fn waited(run_s: f64, wait_s: f64, busy_cores: f64, change: impl FnOnce(&mut Record)) -> (VerdictStatus, String) {
         let found = found("V28", |record| {
             let usage = record.cost.system.as_mut().unwrap();
@@ -221,9 +224,10 @@ mod tests {
         assert_eq!(waited(4.0, 0.5, 2.0, lossy).0, Invalid, "and one did not");
         assert_eq!(waited(0.05, 0.09, 2.0, |_| {}).0, Valid, "0.9 % of the window");
         assert_eq!(waited(0.05, 0.11, 2.0, |_| {}).0, Suspect);
-        // Of 8 s of wait, others can have caused the 1 s that they ran: its own threads were in each other's way.
+        // Of 8 s of wait, others can have caused only the 1 s for which they ran; the system's own threads delayed each
+        // other.
         assert_eq!(waited(19.0, 8.0, 2.0, |_| {}).0, Valid);
-        // Ticks saw nothing of pubmark, whose own time is known: 0.91 s.
+        // The clock ticks missed pubmark, whose CPU time is known exactly: 0.91 s.
         assert_eq!(waited(0.5, 2.0, 0.0, |_| {}).0, Suspect);
         let throttled = |record: &mut Record| {
             record.cost.limits = Some(LimitEffect { throttled_seconds: Some(4.5), ..LimitEffect::default() });

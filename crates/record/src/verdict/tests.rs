@@ -14,7 +14,7 @@ fn codes(verdict: &Verdict) -> Vec<&str> {
     verdict.reasons.iter().map(|reason| reason.code.as_str()).collect()
 }
 
-/// A summary whose p99 is exactly N µs and whose tail ends there.
+/// A summary whose p99 is exactly N µs and is also the largest value.
 fn with_p99(p99_us: f64) -> Option<Summary> {
     let mut summary = Shape { median_us: 1.0, tail: 0.1, count: 10_000 }.summary();
     summary.p99 = Some(p99_us);
@@ -257,7 +257,7 @@ fn each_fault_is_found_by_its_own_rule() {
     }
 }
 
-/// A count that a message can end in.
+/// A category of the message accounting.
 type Part = fn(&mut Delivery) -> &mut u64;
 
 #[test]
@@ -304,7 +304,7 @@ fn what_is_lost_may_be_lost_where_nothing_is_on_its_way() {
         });
         assert_eq!(verdict.status, VerdictStatus::Valid, "{:?}", verdict.reasons);
     }
-    // Bytes of no message that is missing, such as acknowledgements.
+    // Bytes that belong to no missing message, such as acknowledgements.
     assert_eq!(verdict_of(|record| record.delivery.at_end.system_unsent_bytes = Some(9)).status, VerdictStatus::Valid);
 }
 

@@ -1,10 +1,10 @@
-//! Which figures of an invalid run may be used all the same: a message between clocks without a bound
-//! has no latency to quote, but it was delivered, and its bytes were sent.
+//! Which figures of an invalid run may still be used: a message between clocks without an error bound has no usable
+//! latency, but it was delivered, and its bytes were sent.
 
 use super::rules::RULES;
 use crate::record::{Record, VerdictStatus};
 
-/// Which figures a broken rule spoils.
+/// Figures that must not be used after a rule was violated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spoils {
     /// Latencies, round trips and other times.
@@ -14,7 +14,7 @@ pub enum Spoils {
 }
 
 impl Spoils {
-    /// For the rule's page; empty where nothing is left to use.
+    /// Text for the page of the rule; empty where no figure is usable.
     pub fn words(self) -> &'static str {
         match self {
             Spoils::Times => {
@@ -28,15 +28,15 @@ impl Spoils {
 /// Which figures of a run may be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Usable {
-    /// Every figure, with the reasons in mind where the run is suspect.
+    /// Every figure; if the run is suspect, consider its reasons.
     Everything,
-    /// Counts, bytes, CPU time and memory; no latency, no round trip.
+    /// Counts, bytes, CPU time and memory, but no latency and no round trip.
     AllButTimes,
-    /// None.
+    /// No figure.
     Nothing,
 }
 
-/// Which figures of a run may be used, by the reasons of its verdict.
+/// Which figures of a run may be used, according to the reasons of its verdict.
 pub fn usable(record: &Record) -> Usable {
     if record.verdict.status != VerdictStatus::Invalid {
         return Usable::Everything;
@@ -56,7 +56,7 @@ mod tests {
     use crate::record::Reason;
     use crate::sample;
 
-    /// A run that these rules made invalid.
+    /// What is usable of a run that these rules made invalid.
     fn of(codes: &[&str]) -> Usable {
         let mut record = sample::record();
         record.verdict.status = VerdictStatus::Invalid;

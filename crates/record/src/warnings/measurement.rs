@@ -8,9 +8,9 @@ use crate::steadiness::{Trend, unsteady};
 
 /// Samples that must lie beyond a printed percentile.
 const SAMPLES_BEYOND: u64 = 10;
-/// Share of the cores that other programs may keep busy.
+/// Share of the cores that other programs may use without a warning.
 const LOAD_PER_CORE: f64 = 0.5;
-/// Deviations named in the text; the rest are counted.
+/// Most deviations that the text names; the others are counted.
 const DEVIATIONS_NAMED: usize = 3;
 
 pub(super) fn too_few_samples(record: &Record) -> Option<TextAndHint> {
@@ -21,7 +21,8 @@ pub(super) fn too_few_samples(record: &Record) -> Option<TextAndHint> {
             .find(|(_, present, _)| present.is_none())?;
     let needed = SAMPLES_BEYOND * one_in;
     let text = format!("no {name}: it needs {} samples, this run has {}", count(needed), count(latency.count));
-    // A duration that would give the samples at this run's rate, a tenth more to be sure, rounded up to full seconds.
+    // The duration that gives enough samples at the rate of this run, plus a tenth as a margin, rounded up to full
+    // seconds.
     let hint = if latency.count > 0 && record.settings.duration_s > 0.0 {
         let seconds = record.settings.duration_s * needed as f64 / latency.count as f64 * 1.1;
         format!("`--duration {}s`", seconds.ceil())
@@ -94,7 +95,7 @@ pub(super) fn not_steady(record: &Record) -> Option<TextAndHint> {
     let (what, hint) = match found.trend {
         Trend::Behind => ("the system was behind when the window ended", lower),
         Trend::Grew => ("latency grew through the window", lower),
-        // The window itself showed how long it takes.
+        // The window itself shows how long the warm-up takes.
         Trend::Fell => {
             let seconds = (record.settings.warmup_s + record.settings.duration_s).ceil();
             let hint = format!("not warm yet, or still catching up with the start: `--warmup {seconds}s`");

@@ -1,5 +1,5 @@
-//! What a reader should know besides the verdict. A warning is computed from the record when it is shown, has a stable
-//! code, names the number that triggered it, and gives one thing to do. A new warning is a function and a row here.
+//! Warnings: what a reader should know besides the verdict. A warning is computed from the record, has a stable code,
+//! names the number that triggered it, and gives one thing to do. A new warning is a function and a row here.
 
 mod connections;
 mod measurement;
@@ -11,20 +11,20 @@ mod tests;
 use crate::codes::Page;
 use crate::record::{Record, Warning};
 
-/// What a warning found: its text and its hint.
+/// Text and hint of a warning.
 type TextAndHint = (String, String);
 
 /// A kind of warning.
 pub struct WarningKind {
     /// Stable code.
     pub code: &'static str,
-    /// What it is about, in a few words.
+    /// Topic of the warning, in a few words.
     pub title: &'static str,
-    /// What it means and why it matters.
+    /// Meaning and importance.
     pub meaning: &'static str,
-    /// What to do about it.
+    /// What to do.
     pub remedy: &'static str,
-    /// Looks for it; `None` where there is nothing to say.
+    /// Check for the warning; `None` if it does not apply.
     find: fn(&Record) -> Option<TextAndHint>,
 }
 
@@ -35,7 +35,7 @@ impl WarningKind {
     }
 }
 
-/// The warnings of a record, in the table's order.
+/// The warnings of a record, in the order of the table.
 pub fn warnings(record: &Record) -> Vec<Warning> {
     WARNINGS
         .iter()
@@ -46,7 +46,7 @@ pub fn warnings(record: &Record) -> Vec<Warning> {
         .collect()
 }
 
-/// Every kind of warning.
+/// All kinds of warnings.
 pub const WARNINGS: [WarningKind; 23] = [
     WarningKind {
         code: "W01",

@@ -1,10 +1,10 @@
-//! Warnings about requests and their answers.
+//! Warnings about requests and their replies.
 
 use super::TextAndHint;
 use crate::quantity::{count, percent};
 use crate::record::Record;
 
-/// The parts that are not 0, named.
+/// The counts that are not 0, with their names.
 fn named(parts: &[(&str, u64)]) -> Vec<String> {
     let there = parts.iter().filter(|(_, number)| *number > 0);
     there.map(|(name, number)| format!("{} {name}", count(*number))).collect()

@@ -126,7 +126,7 @@ fn a_flood_says_that_its_latencies_are_not_judged() {
     assert_eq!(found[0].code, "W14");
 }
 
-/// Of a message log that has everything.
+/// Information about a complete message log.
 fn whole_log() -> MessageLogInfo {
     MessageLogInfo { by_client: Some("csv/by_client.csv".to_owned()), ..MessageLogInfo::default() }
 }

@@ -1,5 +1,4 @@
-//! The charts of a search for capacity: what happened at each load. A new chart is a function and a row in
-//! [`CAPACITY_CHARTS`].
+//! Charts of a capacity search: results at each load. A new chart is a function and a row in [`CAPACITY_CHARTS`].
 
 use pubmark_record::capacity::{CapacityLimit, CapacityRecord, Trial, TrialOutcome};
 
@@ -13,15 +12,15 @@ const CSV: &str = "csv/trials.csv";
 const HEIGHT: f64 = 330.0;
 const SMALL: f64 = 240.0;
 
-/// A chart of a search's page.
+/// A chart on the page of a search.
 pub struct CapacityChartRow {
-    /// Its anchor in the page.
+    /// Anchor in the page.
     pub id: &'static str,
-    /// Draws it.
+    /// Draws the chart.
     pub draw: fn(&CapacityRecord) -> Chart,
 }
 
-/// Every chart.
+/// All charts.
 pub const CAPACITY_CHARTS: [CapacityChartRow; 4] = [
     CapacityChartRow { id: "latency", draw: latency },
     CapacityChartRow { id: "delivered", draw: delivered },
@@ -29,7 +28,7 @@ pub const CAPACITY_CHARTS: [CapacityChartRow; 4] = [
     CapacityChartRow { id: "cores", draw: cores },
 ];
 
-/// How a way of coming out is shown: word, shape, class of its colour.
+/// Representation of an outcome: word, shape, class of its colour.
 pub fn outcome(outcome: TrialOutcome) -> (&'static str, Shape, &'static str) {
     match outcome {
         TrialOutcome::Held => ("held", Shape::Disc, "held"),
@@ -39,7 +38,7 @@ pub fn outcome(outcome: TrialOutcome) -> (&'static str, Shape, &'static str) {
     }
 }
 
-/// Every way of coming out, in the order of a legend.
+/// All outcomes, in the order of a legend.
 pub const OUTCOMES: [TrialOutcome; 4] =
     [TrialOutcome::Held, TrialOutcome::Missed, TrialOutcome::GeneratorLimited, TrialOutcome::Failed];
 
@@ -91,7 +90,7 @@ fn delivered(record: &CapacityRecord) -> Chart {
         ("offered", 7, |trial: &Trial| Some(trial.offered_per_s)),
     ];
     let mut plot = plot(record, y, &shown, print, SMALL);
-    // What is offered is a line to compare with, not something measured.
+    // The offered load is a line for comparison and not a measurement.
     plot.marks.retain(|mark| !mark.title.starts_with("offered"));
     let finding = format!("at most {} were delivered", print(largest));
     chart(TITLE, finding, "with one subscriber a message, on the dotted line all of them arrive at once", plot)
@@ -139,7 +138,7 @@ fn chart(title: &'static str, finding: String, note: &str, plot: Plot) -> Chart 
     Chart { title, finding: sentence(&finding), notes, csv: CSV, picture: Picture::Plot(Box::new(plot)) }
 }
 
-/// Values over the load: every trial as a mark, a line through those that decided.
+/// Values over the load: a mark for every trial, and a line through the deciding trials.
 fn plot(
     record: &CapacityRecord,
     y: Axis,
@@ -176,7 +175,7 @@ fn plot(
     Plot { marks: marks.collect(), posts, ..Plot::of_lines(x, y, shown.iter().map(line).collect(), readings, height) }
 }
 
-/// The load of the workload as it is written, and the answer with the headroom between them.
+/// Vertical lines at the load of the workload as written and at the result, with the headroom between them.
 fn posts(record: &CapacityRecord) -> Vec<Post> {
     let written = load_as_written(record).map(|at| Post {
         at,
@@ -193,7 +192,7 @@ fn posts(record: &CapacityRecord) -> Vec<Post> {
     written.into_iter().chain(answer).collect()
 }
 
-/// The last trial at each load, by load: a miss is tried again before it is believed.
+/// The last trial at each load, by load: a miss is repeated to confirm it.
 fn decisive(record: &CapacityRecord) -> Vec<&Trial> {
     let mut last: Vec<&Trial> = Vec::new();
     for trial in &record.trials {
@@ -208,7 +207,7 @@ fn offered(record: &CapacityRecord) -> f64 {
     record.trials.iter().map(|trial| trial.offered_per_s).fold(0.0, f64::max)
 }
 
-/// The objective for a percentile as a number of µs with its text; `None` where there is none that can be drawn.
+/// The objective for a percentile in µs, with its text; `None` if there is none that can be drawn.
 fn limit_us<'a>(objectives: &'a str, name: &str) -> Option<(f64, &'a str)> {
     objectives.split(',').map(str::trim).find_map(|text| {
         let limit = text.strip_prefix(name)?.trim_start().strip_prefix('<')?.trim_start_matches('=').trim();

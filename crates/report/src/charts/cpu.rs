@@ -1,4 +1,4 @@
-//! What did it cost in CPU: the system's and pubmark's own, over time.
+//! CPU use of the system and of pubmark over time.
 
 use pubmark_record::record::Record;
 

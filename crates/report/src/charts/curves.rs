@@ -1,4 +1,4 @@
-//! How bad is the tail: percentile curves on a scale of nines, of one run or of several.
+//! Percentile curves on a scale of nines, of one run or of several: shows the tail.
 
 use pubmark_record::comparison::Comparison;
 use pubmark_record::latency::upper;
@@ -13,7 +13,7 @@ use crate::words::{latency_finding, sentence};
 const TITLE: &str = "How late do messages arrive?";
 const CSV: &str = "csv/curve.csv";
 const HEIGHT: f64 = 360.0;
-/// Places at which values can be read off, at most.
+/// Most points at which values can be read.
 const READINGS: usize = 200;
 
 /// Curves of a record that are drawn: name in the record, name in the legend.
@@ -51,7 +51,7 @@ pub(super) fn draw(record: &Record) -> Chart {
     }
 }
 
-/// The latencies of several runs over each other.
+/// Latency curves of several runs in one plot.
 pub fn compared(comparison: &Comparison) -> Chart {
     let shown = comparison.runs.iter().filter_map(|run| find(run.record, "latency").map(|curve| (run, curve)));
     let curves: Vec<NamedCurve> = shown
@@ -88,16 +88,16 @@ fn find<'a>(record: &'a Record, key: &str) -> Option<&'a Curve> {
     record.tables.curves.iter().find(|curve| curve.name == key && !curve.points.is_empty())
 }
 
-/// A curve with its name and its colour.
+/// A curve with its name and colour.
 pub(super) struct NamedCurve<'a> {
     pub(super) name: String,
     pub(super) style: usize,
     pub(super) curve: &'a Curve,
-    /// The lower bound, where `curve` is the upper one: a band is drawn between them.
+    /// The lower bound, if `curve` is the upper one: a band is drawn between them.
     pub(super) lower: Option<&'a Curve>,
 }
 
-/// Curves over each other, with values that can be read off at no more than N places.
+/// Several curves in one plot, with values that can be read at no more than `most_readings` points.
 pub(super) fn overlaid(curves: &[NamedCurve], most_readings: usize) -> Option<Plot> {
     let most = curves.iter().map(|shown| shown.curve.count).max()?;
     let readings = reading_fractions(curves, most_readings);
@@ -108,7 +108,7 @@ pub(super) fn overlaid(curves: &[NamedCurve], most_readings: usize) -> Option<Pl
     Some(Plot::of_lines(x, y, lines, readings, HEIGHT))
 }
 
-/// An axis that holds every value of these curves.
+/// An axis that includes every value of these curves.
 pub(super) fn time_axis(curves: &[NamedCurve]) -> Axis {
     let values = || curves.iter().flat_map(|shown| shown.curve.points.iter().map(|(_, value)| *value));
     let smallest = values().filter(|value| *value > 0.0).fold(f64::INFINITY, f64::min);
@@ -127,7 +127,7 @@ fn line(shown: &NamedCurve, readings: &[f64]) -> Line {
     line.with_lower(shown.lower.map(placed).unwrap_or_default())
 }
 
-/// Fractions of the curve with most samples, thinned.
+/// Fractions of the curve with most samples, thinned out.
 fn reading_fractions(curves: &[NamedCurve], most: usize) -> Vec<f64> {
     let Some(longest) = curves.iter().map(|shown| shown.curve).max_by_key(|curve| curve.count) else {
         return Vec::new();
@@ -138,12 +138,12 @@ fn reading_fractions(curves: &[NamedCurve], most: usize) -> Vec<f64> {
     kept.map(|(_, (fraction, _))| *fraction).collect()
 }
 
-/// The value within which that share of the samples lies.
+/// The value that this fraction of the samples does not exceed.
 fn value_at(curve: &Curve, fraction: f64) -> Option<f64> {
     curve.points.iter().find(|(at, _)| *at >= fraction - 1e-12).map(|(_, value)| *value)
 }
 
-/// A share with as many decimals as it has nines.
+/// A fraction as a percentage with as many decimals as needed to show its nines.
 fn percent(fraction: f64) -> String {
     if fraction >= 1.0 {
         return "all".to_string();

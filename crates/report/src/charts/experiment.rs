@@ -1,5 +1,5 @@
-//! The charts of an experiment, in the order in which the page shows them. A new chart is a file in `charts/experiment/`
-//! and a row in [`EXPERIMENT_CHARTS`].
+//! The charts of an experiment, in the order of the page. A new chart is a file in `charts/experiment/` and a row in
+//! [`EXPERIMENT_CHARTS`].
 
 mod boxes;
 mod cost;
@@ -16,18 +16,18 @@ use crate::experiment::{Member, View};
 use crate::plot::Axis;
 use crate::plot::rows::{Content, Row, RowGroup, RowPanel, Rows};
 
-/// The file with the figures of all cells, relative to the page.
+/// File with the figures of all cells, relative to the page.
 const CELLS: &str = "csv/cells.csv";
 
-/// A chart of an experiment's page.
+/// A chart on the page of an experiment.
 pub struct ExperimentChartRow {
-    /// Its anchor in the page.
+    /// Anchor in the page.
     pub id: &'static str,
-    /// Draws it; `None` where the experiment does not ask its question.
+    /// Draws the chart; `None` if it does not apply to the experiment.
     pub draw: fn(&View) -> Option<Chart>,
 }
 
-/// Every chart.
+/// All charts.
 pub const EXPERIMENT_CHARTS: [ExperimentChartRow; 6] = [
     ExperimentChartRow { id: "spread", draw: spread::draw },
     ExperimentChartRow { id: "load", draw: load::draw },
@@ -37,7 +37,7 @@ pub const EXPERIMENT_CHARTS: [ExperimentChartRow; 6] = [
     ExperimentChartRow { id: "cost", draw: cost::draw },
 ];
 
-/// A row for each cell, in its group; a cell without figures says why in every panel.
+/// One row for each cell, in its group; a cell without figures has the reason in every panel.
 fn rows(view: &View, contents: impl Fn(&Member) -> Vec<Content>, panels: usize) -> Vec<RowGroup> {
     let row = |member: &Member| {
         let contents = match member.failed() {
@@ -53,21 +53,21 @@ fn rows(view: &View, contents: impl Fn(&Member) -> Vec<Content>, panels: usize) 
     view.groups.iter().map(group).collect()
 }
 
-/// A figure in a panel of its own.
+/// A figure with a separate panel.
 struct Shown {
-    /// Its name in records.
+    /// Name in records.
     name: &'static str,
     /// Head of the panel.
     head: &'static str,
     unit: ColumnUnit,
 }
 
-/// Of these figures (name, head), those that the experiment has.
+/// Those of these figures (name, head) that the experiment has.
 fn shown(view: &View, figures: &[(&'static str, &'static str)]) -> Vec<Shown> {
     figures.iter().filter_map(|&(name, head)| Some(Shown { name, head, unit: view.unit(name)? })).collect()
 }
 
-/// A chart of panels side by side, a row for each cell; `None` without figures.
+/// A chart with panels side by side and a row for each cell; `None` without figures.
 fn panels(
     view: &View,
     shown: &[Shown],
@@ -80,13 +80,13 @@ fn panels(
     (!panels.is_empty()).then(|| Picture::Rows(Rows { groups: rows(view, contents, panels.len()), panels }))
 }
 
-/// Every value of a figure over all cells, in the unit of its column.
+/// All values of a figure over all cells, in the unit of its column.
 fn all_values(view: &View, name: &str, unit: ColumnUnit) -> Vec<f64> {
     let figures = view.members().filter_map(|member| member.figure(name));
     figures.flat_map(|figure| figure.values.iter().flatten()).map(|value| unit.scaled(*value)).collect()
 }
 
-/// A figure's mean as a bar with its interval.
+/// Mean of a figure as a bar with its interval.
 fn bar(figure: Option<&CellFigure>, unit: ColumnUnit) -> Content {
     let Some((figure, mean)) = figure.and_then(|figure| figure.mean.map(|mean| (figure, mean))) else {
         return Content::Words("not measured".to_string());

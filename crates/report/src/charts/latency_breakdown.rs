@@ -1,4 +1,4 @@
-//! Where the time of messages went: the median of each part of their way, by class of device.
+//! Latency breakdown: the median of each part of a message's way, by class of device.
 
 use pubmark_record::latency::upper;
 use pubmark_record::latency_breakdown::{BreakdownRow, PARTS};
@@ -13,10 +13,10 @@ use crate::words::{self, sentence};
 const TITLE: &str = "Where did the time go?";
 const CSV: &str = "csv/latency_breakdown.csv";
 
-/// Rows at most; the table has all.
+/// Most rows; the table has all.
 const MOST_ROWS: usize = 16;
 
-/// Classes of the colours of [`PARTS`], in their order.
+/// Colour classes of [`PARTS`], in order.
 const CLASSES: [&str; 6] = ["w-device", "w-up", "w-system", "w-down", "w-subscriber", "w-rest"];
 
 pub(super) fn draw(record: &Record) -> Chart {
@@ -31,7 +31,7 @@ pub(super) fn draw(record: &Record) -> Chart {
             "No message was seen wholly on its way: encrypted, masked or cut into pieces.",
         );
     }
-    // A class with too few messages for a median is in the table alone.
+    // A class with too few messages for a median is only in the table.
     let rows: Vec<Stack> = shown.iter().map(|row| stack(row)).filter(|row| !row.pieces.is_empty()).collect();
     if rows.is_empty() {
         return Chart::missing(TITLE, CSV, "No class has enough messages for a median.");
@@ -57,7 +57,7 @@ pub(super) fn draw(record: &Record) -> Chart {
 fn stack(row: &BreakdownRow) -> Stack {
     let parts = row.parts.in_order().into_iter().zip(PARTS).zip(CLASSES);
     let pieces = parts.filter_map(|((summary, name), class)| {
-        // Fewer samples than a median needs: their middle is not drawn.
+        // Parts with too few samples for a median are not drawn.
         let median = summary.and_then(|summary| summary.p50)?;
         let text = format!("{name}: p50 {}, p99 {}", time(Some(median)), time(summary.and_then(|summary| summary.p99)));
         Some(Piece { name, class, value: median.max(0.0), label: time(Some(median)), text })

@@ -1,4 +1,5 @@
-//! How are latencies distributed over time: a column a moment, a row a bucket of latency, shaded by the share of the column.
+//! Distribution of latencies over time: a column for each bin of time, a row for each bucket of latency, shaded by the
+//! share of the column's messages.
 
 use std::collections::BTreeSet;
 
@@ -16,9 +17,9 @@ use crate::words::sentence;
 const TITLE: &str = "How are latencies distributed over time?";
 const CSV: &str = "csv/latency_bins.csv";
 const HEIGHT: f64 = 280.0;
-/// Columns, at most: each is then 1.5 pixels wide on a telephone.
+/// Most columns: each is then 1.5 pixels wide on a telephone.
 const MOST_COLUMNS: usize = 180;
-/// Share of the messages that lie in the range which the finding names.
+/// Share of the messages that lie in the range that the finding names.
 const BULK: f64 = 0.9;
 
 pub(super) fn draw(record: &Record) -> Chart {
@@ -51,7 +52,7 @@ pub(super) fn draw(record: &Record) -> Chart {
     }
 }
 
-/// The bins, neighbours added up where there are too many to be told apart.
+/// The bins; adjacent bins are added if there are too many to distinguish.
 fn columns(bins: &[LatencyBin]) -> Vec<LatencyBin> {
     let every = bins.len().div_ceil(MOST_COLUMNS).max(1);
     let width_s = bins.iter().map(|bin| bin.width_s).fold(0.0, f64::max) * every as f64;
@@ -86,7 +87,7 @@ fn total(bin: &LatencyBin) -> u64 {
     bin.counts.iter().sum()
 }
 
-/// The cells of a bucket.
+/// Cells of a bucket.
 fn row(columns: &[LatencyBin], bucket: u32) -> Vec<Cell> {
     let (low, high) = bucket_edges_us(bucket);
     joined(columns.iter().filter_map(|bin| {
@@ -100,7 +101,7 @@ fn label(bin: &LatencyBin) -> String {
     format!("{} + {}", run_time_label(bin.t_s), run_time_label(bin.width_s))
 }
 
-/// Where most messages of a bin lie.
+/// Range of most messages of a bin.
 fn most(bin: &LatencyBin) -> String {
     let most = filled(bin).max_by_key(|(_, messages)| *messages);
     most.map_or_else(String::new, |(bucket, messages)| {
@@ -112,7 +113,7 @@ fn range(first: u32, last: u32) -> String {
     format!("{} to {}", time_label(bucket_edges_us(first).0), time_label(bucket_edges_us(last).1))
 }
 
-/// Where the bulk of the messages of the measured window lies, and how far the rest reaches.
+/// Range of most messages of the measured window, and of the others.
 fn finding(bins: &[LatencyBin]) -> String {
     let measured = bins.iter().filter(|bin| bin.t_s >= 0.0).flat_map(LatencyBin::buckets);
     let whole = LatencyBin::of(0.0, 1.0, measured.map(|(bucket, messages)| (middle_us(bucket), messages)));

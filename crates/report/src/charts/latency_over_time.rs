@@ -1,4 +1,4 @@
-//! Was latency steady: p50, p99 and max of the messages due in each bin.
+//! Latency over time: p50, p99 and max of the messages due in each bin.
 
 use pubmark_record::record::Record;
 use pubmark_record::tables::{SeriesQuantiles, SeriesRow};
@@ -43,7 +43,7 @@ pub(super) fn draw(record: &Record) -> Chart {
 }
 
 fn finding(rows: &[SeriesRow]) -> String {
-    // The warm-up is shown and not counted.
+    // The warm-up is shown but not counted.
     let highest = |get: fn(&SeriesRow) -> Option<f64>| {
         rows.iter()
             .filter(|row| row.t_s >= 0.0)

@@ -1,4 +1,4 @@
-//! What did it cost in memory: resident sets of the system and of pubmark, over time.
+//! Memory over time: resident sets of the system and of pubmark.
 
 use pubmark_record::cost::ResourceRow;
 use pubmark_record::record::Record;

@@ -1,4 +1,4 @@
-//! What went over the network: bytes that the system's sockets received and sent, over time.
+//! Network traffic over time: bytes that the system's sockets received and sent.
 
 use pubmark_record::cost::ResourceRow;
 use pubmark_record::record::Record;

@@ -1,4 +1,4 @@
-//! Do messages get lost: what became of those offered and of those expected.
+//! Outcomes of the messages offered and of the messages expected.
 
 use pubmark_record::record::Record;
 
@@ -10,9 +10,9 @@ use crate::words::{Outcome, delivery_outcomes, sending_outcomes, sentence};
 const TITLE: &str = "What became of the messages?";
 const CSV: &str = "csv/summary.csv";
 
-/// Classes of the colours of [`sending_outcomes`], in their order.
+/// Colour classes of [`sending_outcomes`], in order.
 pub const SENDING: [&str; 5] = ["p-good", "p-planned", "p-cut", "p-refused", "p-unsent"];
-/// Classes of the colours of [`delivery_outcomes`], in their order.
+/// Colour classes of [`delivery_outcomes`], in order.
 pub const DELIVERY: [&str; 4] = ["p-good", "p-late", "p-lost", "p-unknown"];
 
 pub(super) fn draw(record: &Record) -> Chart {

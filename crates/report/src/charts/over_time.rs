@@ -1,4 +1,4 @@
-//! What the charts over time share: one x axis for all of them, bins as lines, the shaded warm-up and drain.
+//! Common parts of the charts over time: one x axis for all, bins as lines, the shaded warm-up and drain.
 
 use pubmark_record::cost::ResourceRow;
 use pubmark_record::faults::FaultRow;
@@ -8,12 +8,12 @@ use pubmark_record::tables::SeriesRow;
 use crate::plot::axis::run_time_label;
 use crate::plot::{Axis, Band, Join, Line, Plot};
 
-/// Width of a fault that took no time, as a share of the axis.
+/// Width of a fault without duration, as a share of the axis.
 const NARROWEST: f64 = 0.004;
 /// Height of a panel, pixels.
 const HEIGHT: f64 = 200.0;
 
-/// From the first to the last moment that any of these charts shows; `None` where there is nothing over time.
+/// First and last time that any of these charts shows; `None` without data over time.
 pub(super) fn extent(record: &Record) -> Option<(f64, f64)> {
     let starts =
         record.tables.series.iter().map(|row| row.t_s).chain(record.tables.resource_series.iter().map(|row| row.t_s));
@@ -28,7 +28,7 @@ pub(super) fn extent(record: &Record) -> Option<(f64, f64)> {
     (from.is_finite() && to > from).then_some((from, to))
 }
 
-/// Faults, from when they were done to when they were put right; one that took no time is as wide as can be seen.
+/// Faults, from the time they were done until they ended; a fault without duration gets the smallest visible width.
 fn faults(record: &Record, narrowest_s: f64) -> Vec<Band> {
     let Some(figures) = &record.conditions.faults else { return Vec::new() };
     let band = |fault: &FaultRow| {
@@ -53,13 +53,13 @@ pub(super) fn panel(record: &Record, y: Axis, lines: Vec<Line>, readings: Vec<(f
     Some(Plot { bands, ..Plot::of_lines(Axis::run_time(from, to), y, lines, readings, HEIGHT) })
 }
 
-/// The moments at which bins can be read off: their middles.
+/// Times at which bins can be read: their middles.
 pub(super) fn bin_readings(rows: &[SeriesRow]) -> Vec<(f64, String)> {
     let label = |row: &SeriesRow| format!("{} + {}", run_time_label(row.t_s), run_time_label(row.width_s));
     rows.iter().map(|row| (row.t_s + row.width_s / 2.0, label(row))).collect()
 }
 
-/// A line over bins. A bin without a value is a gap, as is a stretch without bins.
+/// A line over bins. A bin without a value is a gap, and so is a period without bins.
 pub(super) fn bins(
     rows: &[SeriesRow],
     name: &str,
@@ -83,7 +83,7 @@ pub(super) fn bins(
     Line::plain(name, style, Join::StepAfter, points, readings)
 }
 
-/// The moments at which resources can be read off.
+/// Times at which resources can be read.
 pub(super) fn resource_readings(rows: &[ResourceRow]) -> Vec<(f64, String)> {
     rows.iter().map(|row| (row.t_s, run_time_label(row.t_s))).collect()
 }
@@ -102,12 +102,12 @@ pub(super) fn resources(
     Line::plain(name, style, join, points, readings)
 }
 
-/// Has the line any value? One without is not drawn, and the legend does not promise it.
+/// Whether the line has a value. A line without values is not drawn and not in the legend.
 pub(super) fn has_values(line: &Line) -> bool {
     line.points.iter().any(|(_, value)| value.is_some())
 }
 
-/// The largest value of the lines.
+/// Largest value of the lines.
 pub(super) fn largest(lines: &[Line]) -> f64 {
     lines.iter().flat_map(|line| line.points.iter().filter_map(|(_, value)| *value)).fold(0.0, f64::max)
 }

@@ -1,4 +1,4 @@
-//! Was the offered load carried: messages per second over time.
+//! Rates over time: messages per second, offered, sent and delivered.
 
 use pubmark_record::record::Record;
 use pubmark_record::tables::SeriesRow;

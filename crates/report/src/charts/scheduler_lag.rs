@@ -1,4 +1,4 @@
-//! Did we keep the schedule: the largest scheduler lag of each bin.
+//! Scheduler lag over time: the largest of each bin.
 
 use pubmark_record::record::Record;
 
@@ -24,7 +24,7 @@ pub(super) fn draw(record: &Record) -> Chart {
     } else {
         (TimeUnit::Seconds, 1e6)
     };
-    // The axis is laid out in its unit, so that its steps are round there.
+    // The axis is computed in its unit, so that its ticks are round numbers.
     let mut y = Axis::from_zero(top / divisor, &format!("due → ready, {}", unit.symbol()), short);
     if let crate::plot::Scale::Linear { to, .. } = &mut y.scale {
         *to *= divisor;

@@ -1,4 +1,4 @@
-//! Did a limit hold the system back: the share of time in which it wanted CPU and was given none.
+//! Throttling over time: share of the time in which the system's limit gave it no CPU although it was ready to run.
 
 use pubmark_record::record::Record;
 

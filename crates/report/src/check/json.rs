@@ -1,13 +1,13 @@
-//! Checks for programs.
+//! Checks as JSON for programs.
 
 use serde_json::{Value, json};
 
 use pubmark_record::check::{Checked, Row};
 
-/// Version of the layout: changes only when a field changes its meaning or goes away.
+/// Version of the layout. It changes only when a field changes its meaning or is removed.
 const SCHEMA_VERSION: u32 = 1;
 
-/// All checks as one JSON object, with the code that the command ends with.
+/// All checks as one JSON object, with the exit code of the command.
 pub fn value(checked: &Checked, exit_code: u8) -> Value {
     json!({
         "schema_version": SCHEMA_VERSION,
@@ -29,7 +29,7 @@ fn row(row: &Row) -> Value {
         "lower": row.lower,
         "value": row.value,
         "baseline": row.baseline,
-        // A change from nothing is infinite, which JSON does not have.
+        // A change from 0 is infinite, which JSON cannot represent.
         "change": row.change.filter(|change| change.is_finite()),
         "p": row.p,
         "detail": row.detail,

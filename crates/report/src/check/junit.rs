@@ -1,11 +1,11 @@
-//! Checks for continuous integration: JUnit XML, a test case each.
+//! Checks as JUnit XML for continuous integration, one test case per check.
 
 use quick_junit::{NonSuccessKind, Report, SerializeError, TestCase, TestCaseStatus, TestSuite};
 
 use pubmark_record::check::{Checked, Outcome, Row};
 
-/// All checks as one report with one suite. What was not measured is an error, not a failure: nobody knows how it would
-/// have come out. What is undecided is skipped, with the interval in its message.
+/// All checks as one report with one suite. A figure that was not measured is an error and not a failure, because its
+/// outcome is unknown. An undecided check is skipped, with the interval in its message.
 pub fn xml(checked: &Checked) -> Result<String, SerializeError> {
     let mut suite = TestSuite::new(checked.subject.clone());
     suite.add_test_cases(checked.rows.iter().map(case));

@@ -1,4 +1,5 @@
-//! Checks of a run or an experiment, to read: [`text`] for people, [`json`] for programs, [`junit`] for continuous integration.
+//! Results of the checks of a run or an experiment: [`text`] for people, [`json`] for programs, [`junit`] for
+//! continuous integration.
 
 pub mod json;
 pub mod junit;

@@ -1,11 +1,11 @@
-//! Checks for people: one line each.
+//! Checks as text for people, one line each.
 
 use pubmark_record::check::{Checked, Kind, Outcome, Row};
 use pubmark_record::conclusion::Conclusion;
 
 use crate::wrapping::wrap;
 
-/// Columns that the name of a check takes at least, so that details of short ones line up.
+/// Smallest width of the name of a check, columns, so that the details of short names are aligned.
 const NAME: usize = 18;
 
 /// All checks as text, with a final line end.

@@ -1,11 +1,11 @@
-//! What subscribers filtered by content.
+//! Messages that subscribers filtered by content.
 
 use pubmark_record::latency::upper;
 use pubmark_record::record::Record;
 
 use super::{Table, optional, text};
 
-/// A row a group of subscribers with `where`.
+/// One row per group of subscribers with `where`.
 pub fn content(record: &Record) -> String {
     let mut table = Table::new(&[
         "run",

@@ -1,10 +1,10 @@
-//! Metrics of the user's own.
+//! User-defined metrics.
 
 use pubmark_record::record::Record;
 
 use super::{Table, optional, text};
 
-/// A row a metric, and one for each of its parts; values in the metric's own unit.
+/// One row per metric, and one for each of its parts; values are in the metric's unit.
 pub fn custom(record: &Record) -> String {
     let mut table = Table::new(&["run", "metric", "part", "unit", "lower", "upper", "failure", "partial"]);
     let run = text(&record.run.name);

@@ -15,7 +15,7 @@ const PACKETS: [PacketColumn; 4] = [
     ("received_ip_bytes", |counts| counts.received_bytes),
 ];
 
-/// A line a group, and one for all.
+/// One line per group, and one for the total.
 pub(super) fn efficiency(record: &Record) -> String {
     let own = ["group", "source", "published", "published_bytes", "delivered", "delivered_bytes"].map(String::from);
     let ratios =

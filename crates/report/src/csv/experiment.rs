@@ -1,5 +1,5 @@
-//! The tables of an experiment and of a search: figures in base units (µs, bytes, shares of 1), an empty field for what was
-//! not measured.
+//! Tables of an experiment and of a capacity search: figures in base units (µs, bytes, shares of 1), an empty field for
+//! values that were not measured.
 
 use pubmark_record::capacity::{CapacityRecord, TrialOutcome};
 use pubmark_record::comparison::{FIGURES, Figure, Unit};
@@ -9,7 +9,7 @@ use pubmark_record::experiment::{Cell, CellFigure, CellMetric, ExperimentRecord,
 use super::{Table, optional, text};
 use crate::words::verdict_word;
 
-/// A row a cell and figure: mean, median, quartiles, interval.
+/// One row per cell and figure: mean, median, quartiles, interval.
 pub fn cells(record: &ExperimentRecord) -> String {
     let axes = axes(record);
     let mut names: Vec<String> = vec!["cell".to_string()];
@@ -78,7 +78,7 @@ pub fn cells(record: &ExperimentRecord) -> String {
     table.text
 }
 
-/// Mean, median, quartiles and interval of the lower bounds, empty where a figure has none.
+/// Mean, median, quartiles and interval of the lower bounds; empty if a figure has none.
 fn lower(bounds: Option<&LowerBounds>) -> [String; 6] {
     let of = |get: fn(&LowerBounds) -> Option<f64>| optional(bounds.and_then(get));
     [
@@ -91,7 +91,7 @@ fn lower(bounds: Option<&LowerBounds>) -> [String; 6] {
     ]
 }
 
-/// The first fields of a cell's rows: what it is and how it went.
+/// The first fields of a cell's rows: its settings and its runs.
 fn start(record: &ExperimentRecord, cell: &Cell) -> Vec<String> {
     let version = cell.system.as_ref().and_then(|system| system.version.as_deref());
     let mut fields = vec![text(&cell.id)];
@@ -106,14 +106,14 @@ fn start(record: &ExperimentRecord, cell: &Cell) -> Vec<String> {
     fields
 }
 
-/// A row a run, with every figure; a row a failure, without.
+/// One row per run, with all figures; one row per failure, without figures.
 pub fn runs(record: &ExperimentRecord) -> String {
     let axes = axes(record);
     let has = |name: &str, is_bounded: bool| {
         let mut figures = record.cells.iter().flat_map(|cell| &cell.figures);
         figures.any(|figure| figure.figure == name && (!is_bounded || figure.lower.is_some()))
     };
-    // Each figure, and beside it its lower bound where it has one.
+    // Each figure, followed by its lower bound if it has one.
     let shown: Vec<(&str, bool)> = FIGURES
         .iter()
         .flat_map(|figure| [(figure.name, false), (figure.name, true)])
@@ -172,7 +172,7 @@ pub fn runs(record: &ExperimentRecord) -> String {
     table.text
 }
 
-/// A figure, or its lower bound, of the run at this place.
+/// A figure, or its lower bound, of the run at this position.
 fn value(figure: &CellFigure, is_lower: bool, position: usize) -> Option<f64> {
     let values = if is_lower { &figure.lower.as_ref()?.values } else { &figure.values };
     values.get(position).copied().flatten()
@@ -182,7 +182,7 @@ fn axes(record: &ExperimentRecord) -> Vec<&str> {
     record.axes.iter().map(|axis| axis.name.as_str()).collect()
 }
 
-/// The metrics of the user's own that cells have, each once.
+/// User-defined metrics of the cells, each once.
 fn own_metrics(record: &ExperimentRecord) -> Vec<&CellMetric> {
     let mut found: Vec<&CellMetric> = vec![];
     for metric in record.cells.iter().flat_map(|cell| &cell.custom) {
@@ -193,7 +193,7 @@ fn own_metrics(record: &ExperimentRecord) -> Vec<&CellMetric> {
     found
 }
 
-/// The column of a metric of the user's own: `custom_jitter_us`, `custom_jitter_lower_us`.
+/// Column of a user-defined metric: `custom_jitter_us`, `custom_jitter_lower_us`.
 fn own_column(figure: &Figure, is_lower: bool) -> String {
     column_of(&format!("{PREFIX}{}", figure.name).replace('.', "_"), unit(figure.unit), is_lower)
 }
@@ -216,7 +216,7 @@ fn unit(unit: Unit) -> &'static str {
     }
 }
 
-/// A figure's name with its unit, as a column: `latency_p99_us`, `latency_p99_lower_us`.
+/// Name of a figure with its unit, as a column: `latency_p99_us`, `latency_p99_lower_us`.
 fn column_name(name: &str, is_lower: bool) -> String {
     column_of(&name.replace('.', ""), find(name).map_or("", |figure| unit(figure.unit)), is_lower)
 }
@@ -230,7 +230,7 @@ fn column_of(name: &str, unit: &str, is_lower: bool) -> String {
     }
 }
 
-/// A row a trial of a search.
+/// One row per trial of a search.
 pub fn trials(record: &CapacityRecord) -> String {
     let mut table = Table::new(&[
         "trial",
@@ -285,7 +285,7 @@ pub fn trials(record: &CapacityRecord) -> String {
     table.text
 }
 
-/// As in `capacity.json`.
+/// Name as in `capacity.json`.
 fn outcome(outcome: TrialOutcome) -> &'static str {
     crate::charts::capacity::outcome(outcome).0
 }
@@ -313,7 +313,7 @@ mod tests {
         let column = header.iter().position(|name| *name == "latency_p99_us").unwrap();
         let first: Vec<&str> = text.lines().nth(1).unwrap().split(',').collect();
         let expected = record.cells[0].figures.iter().find(|figure| figure.figure == "latency p99").unwrap().values[0];
-        // One field with a comma comes before: the limit.
+        // One earlier field has a comma: the limit.
         assert_eq!(first[column + 1].parse::<f64>().ok(), expected);
     }
 }

@@ -1,11 +1,11 @@
-//! How latencies are distributed over time.
+//! Distribution of latencies over time.
 
 use pubmark_record::latency_bin::bucket_edges_us;
 use pubmark_record::record::Record;
 
 use super::Table;
 
-/// A line a bin and bucket that holds a message.
+/// One line per bin and bucket that holds a message.
 pub(super) fn latency_bins(record: &Record) -> String {
     let mut table = Table::new(&["t_s", "width_s", "from_us", "to_us", "messages"].map(String::from));
     for bin in &record.tables.latency_bins {

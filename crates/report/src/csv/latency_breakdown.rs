@@ -1,4 +1,4 @@
-//! Where the time of messages went, by class and part.
+//! Latency breakdown by class and part.
 
 use pubmark_record::latency::upper;
 use pubmark_record::latency_breakdown::PARTS;
@@ -6,7 +6,7 @@ use pubmark_record::record::Record;
 
 use super::{Table, summary_fields, summary_names, text};
 
-/// A line a class and part.
+/// One line per class and part.
 pub(super) fn latency_breakdown(record: &Record) -> String {
     let mut names = ["class", "followed", "seen", "agreeing", "part"].map(String::from).to_vec();
     names.extend(summary_names("time_us"));

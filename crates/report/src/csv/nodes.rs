@@ -1,4 +1,4 @@
-//! What each node of a run received a second, and what it and its machine took.
+//! Messages received per second by each node, and resources used by the node and its machine.
 
 use pubmark_record::nodes::NodeRow;
 use pubmark_record::record::Record;
@@ -6,7 +6,7 @@ use pubmark_record::record::Record;
 use super::{Table, optional, text};
 use crate::words;
 
-/// A figure with its name; `None` is an empty field.
+/// A figure with its name; `None` becomes an empty field.
 type NodeColumn = (&'static str, fn(&NodeRow) -> Option<String>);
 
 const COLUMNS: [NodeColumn; 14] = [
@@ -26,7 +26,7 @@ const COLUMNS: [NodeColumn; 14] = [
     ("labels", |node| Some(words::labels(node)).filter(|labels| !labels.is_empty())),
 ];
 
-/// A line a node; none in a run without nodes.
+/// One line per node; no lines in a run without nodes.
 pub(super) fn by_node(record: &Record) -> String {
     let mut names = vec!["node", "lost"];
     names.extend(COLUMNS.map(|(name, _)| name));

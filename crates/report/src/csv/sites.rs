@@ -1,11 +1,11 @@
-//! What went from site to site, by the labels that the placement of groups looks at.
+//! Messages between sites, by the labels that the placement of groups uses.
 
 use pubmark_record::latency::upper;
 use pubmark_record::record::Record;
 
 use super::{Table, optional, summary_fields, summary_names, text};
 
-/// A line a pair of sites; none in a run without labels.
+/// One line per pair of sites; no lines in a run without labels.
 pub(super) fn by_label(record: &Record) -> String {
     let fixed = ["label", "publisher_site", "subscriber_site", "expected", "delivered", "lost", "clock_bound_us"]
         .map(String::from);

@@ -1,11 +1,11 @@
-//! What steps of `transform` did.
+//! Steps of `transform`.
 
 use pubmark_record::record::Record;
 use pubmark_record::transform::StepUse;
 
 use super::{Table, text};
 
-/// Two rows a step of a device group: what publishers did, and subscribers.
+/// Two rows per step of a device group: publishers and subscribers.
 pub fn transform(record: &Record) -> String {
     let mut table =
         Table::new(&["run", "group", "step", "side", "messages", "cpu_s", "bytes_before", "bytes_after", "failed"]);

@@ -1,4 +1,4 @@
-//! What may be concluded from an experiment, in sentences: who is better, by what, how sure that is.
+//! Conclusions of an experiment, in sentences: which cell is better, by which figure, and how certain that is.
 
 use std::collections::BTreeMap;
 
@@ -11,24 +11,24 @@ use crate::columns::{EXPERIMENT_COLUMNS, figure, noun};
 use crate::numbers::{counted, significant};
 use crate::words::sentence;
 
-/// Cells that a sentence names, at most.
+/// Most cells that a sentence names.
 const MOST_NAMED: usize = 4;
 
-/// What one figure says.
+/// Conclusion from one figure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Conclusion {
-    /// Its name in the table of figures.
+    /// Name in the table of figures.
     pub figure: &'static str,
-    /// Who is better by it, by how much, and how sure that is.
+    /// Which cell is better by the figure, by how much, and how certain that is.
     pub text: String,
-    /// The surest of its contests: of the best against every other.
+    /// The highest grade of its contests, for the best cell against every other.
     pub grade: Grade,
-    /// Is there a winner in at least one contest?
+    /// Whether at least one contest has a winner.
     pub has_winner: bool,
 }
 
 impl Conclusion {
-    /// Its text as a sentence; the name of a system keeps its first letter.
+    /// The text as a sentence; the name of a system keeps its first letter unchanged.
     pub fn sentence(&self) -> String {
         let begins_with_a_name =
             !["no difference", "lowest", "highest"].iter().any(|start| self.text.starts_with(start));
@@ -36,7 +36,7 @@ impl Conclusion {
     }
 }
 
-/// How sure it is that the best of a contest is better than every other.
+/// The grade of the statement that the best cell of a contest is better than every other.
 pub fn grade_of(contest: &Contest) -> Grade {
     let is_judged = figure(&contest.figure).is_none_or(|figure| figure.better != Better::Neither);
     let least = contest.duels.iter().map(Duel::grade).min();
@@ -61,7 +61,8 @@ impl View<'_> {
         judged.collect()
     }
 
-    /// One contest: who is best, by how much against whom it is least sure, and how sure that is.
+    /// One contest: the best cell, its difference from the cell for which the difference is least certain, and the
+    /// grade.
     pub fn one(&self, contest: &Contest) -> String {
         let grade = grade_of(contest);
         let Some((best, duel)) = contest.ranking.first().zip(nearest(contest)).filter(|_| grade > Grade::NotShown)
@@ -79,7 +80,7 @@ impl View<'_> {
         )
     }
 
-    /// Why no difference is shown, and between whom.
+    /// Why no difference is shown, and between which cells.
     fn nothing_shown(&self, contest: &Contest) -> String {
         let values: Vec<Option<f64>> = contest.ranking.iter().map(|id| self.mean_of(id, &contest.figure)).collect();
         if values.iter().all(|value| value.is_some() && *value == values[0]) {
@@ -106,7 +107,7 @@ impl View<'_> {
         format!("no difference shown in {} between {between}: {why}", noun(&contest.figure))
     }
 
-    /// Several contests by one figure: how often each wins.
+    /// Several contests by one figure: how often each cell wins.
     fn several(&self, contests: &[&Contest]) -> String {
         let best_of = |grade: Grade| contests.iter().filter(move |contest| grade_of(contest) == grade);
         let count = |grade: Grade| {
@@ -141,7 +142,7 @@ impl View<'_> {
         format!("{} {}: {}", superlative(&contests[0].figure), noun(&contests[0].figure), parts.join("; "))
     }
 
-    /// How far the winners of these contests are ahead of the next, from the closest contest to the clearest.
+    /// Differences between the winners of these contests and the next best, from the smallest to the largest.
     fn lead(&self, contests: &[&Contest]) -> String {
         let next: Vec<&Duel> = contests.iter().filter_map(|contest| nearest(contest)).collect();
         let ratios: Vec<f64> = next.iter().map(|duel| oriented(duel.difference)).collect();
@@ -172,7 +173,7 @@ impl View<'_> {
         self.members().find(|member| member.cell.id == id)?.mean(name)
     }
 
-    /// How far the better of a duel is ahead, with the interval: `2.80 × less than nats (2.40–3.30)`.
+    /// Difference of a duel with the interval: `2.80 × less than nats (2.40–3.30)`.
     pub fn apart(&self, duel: &Duel, name: &str) -> String {
         let [far, range] = self.parts(duel, name);
         format!("{far} {} than {}{range}", comparative(name), self.name(&duel.worse))
@@ -183,7 +184,7 @@ impl View<'_> {
         self.parts(duel, name).concat()
     }
 
-    /// How far the better of a duel is ahead, and the interval.
+    /// Difference of a duel, and the interval.
     fn parts(&self, duel: &Duel, name: &str) -> [String; 2] {
         if duel.is_ratio {
             let range = duel.interval.map_or_else(String::new, |(low, high)| {
@@ -192,7 +193,7 @@ impl View<'_> {
             });
             return [format!("{} ×", ratio(oriented(duel.difference))), range];
         }
-        // The side is said in words, so the ends of an interval on that side need no sign.
+        // The direction is stated in words, so the ends of an interval on that side need no sign.
         let sign = if duel.difference < 0.0 { -1.0 } else { 1.0 };
         let print = |value: f64| self.plain_difference(name, value);
         let range = duel.interval.map_or_else(String::new, |(low, high)| {
@@ -201,7 +202,7 @@ impl View<'_> {
         [print(duel.difference.abs()), range]
     }
 
-    /// A difference of two values of a figure; of two shares in percentage points.
+    /// Difference of two values of a figure; percentage points for shares.
     pub fn plain_difference(&self, name: &str, value: f64) -> String {
         match figure(name).map(|figure| figure.unit) {
             Some(Unit::Share) => format!("{} points", significant(value * 100.0)),
@@ -211,23 +212,23 @@ impl View<'_> {
     }
 }
 
-/// The duel of the best that is least sure, the closest in rank of several.
+/// The duel of the best cell with the lowest grade; of several, the closest in rank.
 fn nearest(contest: &Contest) -> Option<&Duel> {
     let place = |duel: &&Duel| contest.ranking.iter().position(|id| *id == duel.worse);
     contest.duels.iter().min_by_key(|duel| (duel.grade(), place(duel)))
 }
 
-/// A ratio as a number of times, whichever of the two is larger.
+/// A ratio as a factor of at least 1, whichever value is larger.
 fn oriented(ratio: f64) -> f64 {
     if ratio < 1.0 && ratio > 0.0 { 1.0 / ratio } else { ratio }
 }
 
-/// An end of the interval of a ratio, turned round where the ratio is.
+/// An end of the interval of a ratio, inverted if the ratio is.
 fn oriented_as(duel: &Duel, end: f64) -> f64 {
     if duel.difference < 1.0 && end > 0.0 { 1.0 / end } else { end }
 }
 
-/// A ratio with three digits; with more where it would look like "the same" and is not.
+/// A ratio with three digits; with more digits if it would otherwise look like exactly 1.
 pub fn ratio(value: f64) -> String {
     let text = significant(value);
     if value == 1.0 || significant(1.0) != text {
@@ -236,7 +237,7 @@ pub fn ratio(value: f64) -> String {
     format!("{value:.4}")
 }
 
-/// Do the bounds of the measurement alone leave the order of a pair open that would otherwise decide?
+/// Whether the bounds of the measurement alone leave the order of the nearest pair undecided.
 fn bounds_overlap(contest: &Contest) -> bool {
     let nothing = |duel: &Duel| if duel.is_ratio { 1.0 } else { 0.0 };
     let is_open = |duel: &Duel| {
@@ -245,13 +246,13 @@ fn bounds_overlap(contest: &Contest) -> bool {
     nearest(contest).is_some_and(is_open)
 }
 
-/// The best and those against which no difference is shown.
+/// The best cell and those for which no difference from it is shown.
 fn tied(contest: &Contest) -> Vec<&String> {
     let is_shown = |id: &String| contest.duels.iter().any(|duel| duel.worse == *id && duel.grade() > Grade::NotShown);
     contest.ranking.iter().filter(|id| !is_shown(id)).collect()
 }
 
-/// What a better value of a figure is.
+/// Comparative for a better value of a figure.
 fn comparative(name: &str) -> &'static str {
     match figure(name).map(|figure| figure.better) {
         Some(Better::Higher) => "more",
@@ -259,7 +260,7 @@ fn comparative(name: &str) -> &'static str {
     }
 }
 
-/// What the best value of a figure is.
+/// Superlative for the best value of a figure.
 fn superlative(name: &str) -> &'static str {
     match figure(name).map(|figure| figure.better) {
         Some(Better::Higher) => "highest",
@@ -267,7 +268,7 @@ fn superlative(name: &str) -> &'static str {
     }
 }
 
-/// A p value as it is printed.
+/// A p value as printed.
 pub fn probability(p: Option<f64>) -> String {
     match p {
         None => "p —".to_string(),
@@ -277,13 +278,13 @@ pub fn probability(p: Option<f64>) -> String {
     }
 }
 
-/// What keeps a contest from having a winner besides noise.
+/// What prevents a contest from having a winner, apart from noise.
 enum Lacking<'a> {
-    /// Nobody has enough repetitions.
+    /// No cell has enough repetitions.
     Everything,
-    /// The best is better than every other that can be told; these (ids) cannot.
+    /// The best cell is better than every other that can be judged; these (ids) cannot.
     Some(Vec<&'a String>),
-    /// All that can be told is told, and it is not enough.
+    /// All cells can be judged, but the differences are not sufficient.
     Nothing,
 }
 
@@ -299,7 +300,7 @@ fn lacking(contest: &Contest) -> Lacking<'_> {
     Lacking::Some(untold)
 }
 
-/// The whole experiment in one line: who wins by which figures, or that nobody does.
+/// The whole experiment in one line: which cell wins by which figures, or that none does.
 pub fn headline(view: &View) -> String {
     let counting = view.members().filter(|member| member.failed().is_none()).count();
     if counting == 0 {
@@ -328,7 +329,7 @@ pub fn headline(view: &View) -> String {
     if view.record.status == Status::Interrupted { format!("{line} (interrupted: so far)") } else { line }
 }
 
-/// The best of contests of a grade with what they are best by, the most frequent first.
+/// The best cells of the contests of a grade with the figures in which they are best, most frequent first.
 fn winners(view: &View, contests: &[&Contest], grade: Grade, are_best: &str) -> String {
     let mut won: Vec<(&str, Vec<(&str, usize)>)> = Vec::new();
     for column in &EXPERIMENT_COLUMNS {

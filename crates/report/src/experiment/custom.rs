@@ -1,4 +1,4 @@
-//! Metrics of the user's own in an experiment: a row a cell, a column a metric.
+//! User-defined metrics in an experiment: one row per cell, one column per metric.
 
 use pubmark_record::comparison::Unit;
 use pubmark_record::custom::PREFIX;
@@ -8,11 +8,11 @@ use pubmark_record::unit;
 use crate::columns::ColumnUnit;
 use crate::numbers::MISSING;
 
-/// A table that every report of an experiment shows.
+/// A table in every report of an experiment.
 pub struct CustomTable {
-    /// Heads: the metrics with their units.
+    /// Heads of the columns: the metrics with their units.
     pub heads: Vec<String>,
-    /// The label of a cell and its values: means over the repetitions, both bounds.
+    /// Label of a cell and its values: means over the repetitions, both bounds.
     pub rows: Vec<(String, Vec<String>)>,
 }
 
@@ -24,7 +24,7 @@ struct Column<'a> {
 }
 
 impl CustomTable {
-    /// Of an experiment; `None` where no cell has such a metric.
+    /// The table of an experiment; `None` if no cell has a user-defined metric.
     pub fn of(record: &ExperimentRecord) -> Option<CustomTable> {
         let all = || record.cells.iter().flat_map(|cell| &cell.custom);
         let mut columns: Vec<Column> = vec![];

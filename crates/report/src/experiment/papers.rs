@@ -1,4 +1,4 @@
-//! What publications print, beside what was found.
+//! Figures of publications compared with the results of the experiment.
 
 use pubmark_record::experiment::{CellFigure, PaperFigures};
 
@@ -6,34 +6,34 @@ use super::{Member, View};
 use crate::columns::{ColumnUnit, figure};
 use crate::numbers::{MISSING, short};
 
-/// A figure of a publication beside ours, in one unit.
+/// A figure of a publication and of the experiment, in the same unit.
 pub struct Beside<'a> {
-    /// Of both.
+    /// Unit of both.
     pub unit: ColumnUnit,
-    /// A row a value of the publication, of cells that were planned.
+    /// One row per value of the publication, for cells that were planned.
     pub rows: Vec<Row<'a>>,
-    /// Systems and versions that ran here, in the order of the rows; empty where none did.
+    /// Systems and versions that the experiment measured, in the order of the rows; empty without any.
     pub versions_here: String,
 }
 
 /// One value.
 pub struct Row<'a> {
-    /// Its cell.
+    /// Label of the cell.
     pub label: &'a str,
-    /// The publication's.
+    /// Value of the publication.
     pub printed: f64,
-    /// Our mean; `None` where it was not measured.
+    /// Mean of the experiment; `None` if it was not measured.
     pub here: Option<f64>,
-    /// Its lower bound, where it has one.
+    /// Lower bound of the mean, if it has one.
     pub here_lower: Option<f64>,
-    /// Its interval, with that of the lower bound.
+    /// Interval of the mean, lower bound included.
     pub interval: Option<(f64, f64)>,
-    /// Why there is none.
+    /// Why there is no mean.
     pub failed: Option<&'static str>,
 }
 
 impl<'a> Beside<'a> {
-    /// Puts them side by side. A name that no figure has is shown without a unit.
+    /// Compares both. A name that is not a figure is shown without a unit.
     pub fn of(view: &View<'a>, paper: &'a PaperFigures) -> Beside<'a> {
         let rows: Vec<Row> = paper
             .values
@@ -50,7 +50,7 @@ impl<'a> Beside<'a> {
     }
 }
 
-/// Each system of the publication's cells once, with its version as far as it says one.
+/// Each system of the publication's cells once, with its version if known.
 fn versions(view: &View<'_>, paper: &PaperFigures) -> String {
     let mut found: Vec<String> = vec![];
     for value in &paper.values {
@@ -80,7 +80,7 @@ fn row<'a>(member: &Member<'a>, printed: f64, name: &str) -> Row<'a> {
 }
 
 impl Row<'_> {
-    /// Ours as a multiple of the publication's; `—` where one of them is missing or zero.
+    /// The experiment's value as a multiple of the publication's; `—` if one of them is missing or zero.
     pub fn times(&self) -> String {
         match self.here {
             Some(here) if self.printed != 0.0 => format!("{} ×", short(here / self.printed)),

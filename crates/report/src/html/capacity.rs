@@ -1,4 +1,4 @@
-//! The page of a search for capacity: the answer, then what happened at each load, then every trial.
+//! The page of a capacity search: the result, results at each load, every trial.
 
 use maud::{Markup, html};
 use pubmark_record::capacity::{CapacityLimit, CapacityRecord, Knob, Trial};
@@ -38,10 +38,11 @@ pub fn capacity(record: &CapacityRecord) -> String {
     page(&format!("{} on {}: capacity", record.workload, record.system.name), &body)
 }
 
-/// The sections of the page.
+/// Sections of the page.
 const CONTENTS: [(&str, &str); 3] = [("charts", "At each load"), ("trials", "Every trial"), ("reproduce", "Repeat it")];
 
-/// The load that is carried, the load of the workload, the headroom between them, and how it is at the answer.
+/// Tiles: the highest load that held, the load of the workload, the headroom between them, and figures at the highest
+/// load.
 fn tiles(record: &CapacityRecord) -> Markup {
     let at_answer = words::trial_at_the_answer(record);
     let rate = |load: Option<f64>| (load.map_or_else(|| MISSING.to_string(), significant), "messages/s");

@@ -1,4 +1,4 @@
-//! The page of a comparison of single runs: scorecard, latencies over each other, every figure, verdicts.
+//! The page of a comparison of single runs: scorecard, latency curves, all figures, verdicts.
 
 mod scorecard;
 
@@ -11,7 +11,7 @@ use crate::charts::curves;
 use crate::numbers::{figure as text_of, interval};
 use crate::words::{self, verdict_word};
 
-/// The sections of the page.
+/// Sections of the page.
 const CONTENTS: [(&str, &str); 5] = [
     ("scorecard", "Scorecard"),
     ("latency", "Latency"),

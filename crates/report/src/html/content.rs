@@ -1,4 +1,4 @@
-//! What subscribers filtered by content.
+//! Messages that subscribers filtered by content.
 
 use maud::{Markup, html};
 use pubmark_record::content::ContentRow;
@@ -7,7 +7,7 @@ use pubmark_record::record::Record;
 
 use crate::numbers::{MISSING, bytes, count, interval};
 
-/// Of a record whose subscribers have predicates.
+/// Section of a record whose subscribers have predicates.
 pub(super) fn section(record: &Record) -> Markup {
     html! {
         div.scroll { table {

@@ -1,4 +1,4 @@
-//! What a run cost: both sides beside each other, what the limits did, the machine as a whole.
+//! Resources of a run: both sides, effects of limits, the whole machine.
 
 use maud::{Markup, html};
 use pubmark_record::cost::Usage;
@@ -7,7 +7,7 @@ use pubmark_record::record::Record;
 use crate::numbers::{MISSING, bytes, cores, count, significant};
 use crate::words::{self, limit_effect, sentence};
 
-/// A kind of cost.
+/// A kind of resource use.
 struct CostRow {
     name: &'static str,
     meaning: &'static str,
@@ -18,7 +18,7 @@ fn size(value: Option<u64>) -> Option<String> {
     value.map(|value| bytes(Some(value as f64)))
 }
 
-/// Every kind of cost; those that neither side measured are left out. A new one is a row here.
+/// All kinds of resource use; those that neither side measured are left out. A new one is a row here.
 const ROWS: [CostRow; 14] = [
     row("CPU time", "in the measured window", |usage| Some(format!("{} s", significant(usage.cpu_seconds)))),
     row("of a core", "over the window's length", |usage| Some(cores(Some(usage.cores)))),

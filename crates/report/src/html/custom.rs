@@ -1,4 +1,4 @@
-//! Metrics of the user's own: their values, what they come to by part, and what computed them.
+//! User-defined metrics: their values, their values by category, and the programs that computed them.
 
 use maud::{Markup, html};
 use pubmark_record::custom::CustomMetric;
@@ -7,12 +7,12 @@ use pubmark_record::record::Record;
 use crate::numbers::{MISSING, count, seconds};
 use crate::words::{self, CustomUnit, PARTIAL, custom_value};
 
-/// Parts of a metric that are shown; csv/custom.csv has all.
+/// Most categories of a metric that are shown; csv/custom.csv has all.
 const PARTS: usize = 20;
 /// Digits of a hash that are shown; the record has all.
 const HASH_DIGITS: usize = 12;
 
-/// Of a record with metrics of the user's own.
+/// Section of a record with user-defined metrics.
 pub(super) fn section(record: &Record) -> Markup {
     html! {
         div.scroll { table {

@@ -1,4 +1,4 @@
-//! Protocol efficiency: payload over what was carried for it, by group.
+//! Protocol efficiency: payload over bytes transferred, by group.
 
 use maud::{Markup, html};
 use pubmark_record::efficiency::{GroupEfficiency, PacketCounts};
@@ -7,7 +7,7 @@ use pubmark_record::record::Record;
 use crate::numbers::{MISSING, bytes, count};
 use crate::words;
 
-/// Of a record that has it.
+/// Section of a record with efficiency figures.
 pub(super) fn section(record: &Record) -> Markup {
     let Some(figures) = &record.cost.efficiency else { return html! {} };
     html! {

@@ -1,6 +1,7 @@
-//! The page of an experiment, in the order of a reader's questions: who is better and how sure is that, the scorecard, how much
-//! do repetitions differ, how does it grow with the load, how bad is the tail, what gets lost, what does it cost, every figure,
-//! what do publications say, what exactly was compared, which runs is it made of, can I repeat it.
+//! The page of an experiment, in the order of a reader's questions: which system is better and how certain is that, the
+//! scorecard, how much do repetitions differ, how does latency grow with the load, how bad is the tail, what is lost,
+//! what does it cost, all figures, what do publications report, what exactly was compared, which runs does it consist
+//! of, how can it be repeated.
 
 mod duels;
 mod papers;
@@ -21,7 +22,7 @@ use crate::experiment::{CustomTable, View, headline};
 use crate::numbers::{duration, seconds};
 use crate::words;
 
-/// The sections of the page.
+/// Sections of the page.
 const CONTENTS: [(&str, &str); 7] = [
     ("scorecard", "Scorecard"),
     ("charts", "Charts"),
@@ -62,11 +63,11 @@ pub fn experiment(record: &ExperimentRecord) -> String {
     page(&format!("{}: {}", record.title, headline(&view)), &body)
 }
 
-/// Who wins, by what, how sure that is, and what to know before quoting it.
+/// The winners, by which figures, how certain that is, and cautions for quoting.
 fn verdict(view: &View) -> Markup {
     let conclusions = view.conclusions();
     let has_winner = conclusions.iter().any(|conclusion| conclusion.has_winner);
-    // The colour follows how well it is known, not who won.
+    // The colour shows the certainty and not the winner.
     let surest = conclusions.iter().map(|conclusion| conclusion.grade).max();
     let status = match view.record.status {
         Status::Interrupted => "suspect",
@@ -93,7 +94,7 @@ fn verdict(view: &View) -> Markup {
     }
 }
 
-/// Metrics of the user's own.
+/// User-defined metrics.
 fn custom(record: &ExperimentRecord) -> Markup {
     let Some(table) = CustomTable::of(record) else { return html! {} };
     html! {

@@ -1,4 +1,4 @@
-//! Faults: what was done, what followed, which promises were kept.
+//! Faults: what was done, the effects, which guarantees were kept.
 
 use maud::{Markup, html};
 use pubmark_record::faults::{FaultRow, LevelBooks};
@@ -7,10 +7,10 @@ use pubmark_record::record::Record;
 use crate::numbers::{MISSING, count, seconds, share};
 use crate::words::{self, after, sentence};
 
-/// Faults whose messages are told one by one; more are summed up by the promises.
+/// Most faults whose messages are listed individually; with more, only the guarantees summarise them.
 const MOST_DETAILED: usize = 50;
 
-/// Columns of the faults.
+/// Columns of the table of faults.
 const TIMES: [&str; 9] = [
     "done at",
     "over at",
@@ -23,7 +23,7 @@ const TIMES: [&str; 9] = [
     "most a second",
 ];
 
-/// Of a record with faults.
+/// Section of a record with faults.
 pub(super) fn section(record: &Record) -> Markup {
     let Some(figures) = &record.conditions.faults else { return html! {} };
     html! {
@@ -98,7 +98,7 @@ fn messages(since: &str, level: &LevelBooks) -> Markup {
     } }
 }
 
-/// A time in the measured window, to the millisecond.
+/// A time in the measured window, with a resolution of 1 ms.
 fn at(time_s: Option<f64>) -> String {
     time_s.map_or_else(|| MISSING.to_owned(), |time_s| format!("{time_s:.3} s"))
 }

@@ -1,4 +1,5 @@
-//! A chart in the page: question, answer, legend, picture in two widths, what the script needs to read values off.
+//! A chart in the page: question, answer, legend, picture in two widths, and the data with which the script shows
+//! values.
 
 use maud::{Markup, html};
 
@@ -12,19 +13,20 @@ pub(super) fn figure(id: &str, chart: &Chart) -> Markup {
     drawn(id, chart, id, Width::ALL)
 }
 
-/// The figure of a chart over time or load, with a cursor that the others on its page share: they show the same moment when one
-/// of them is pointed at.
+/// The figure of a chart over time or load. Its cursor is shared with the other such charts of the page: pointing at
+/// one of them shows the same position in all.
 pub(super) fn shared(id: &str, chart: &Chart) -> Markup {
     drawn(id, chart, SHARED, Width::ALL)
 }
 
-/// The figure of a small chart, with a shared cursor, too. A heat map is too fine to be small: it goes across.
+/// The figure of a small chart, with a shared cursor, too. A heat map has too many columns for a small chart and uses
+/// the full width.
 pub(super) fn small(id: &str, chart: &Chart) -> Markup {
     let is_heat_map = matches!(&chart.picture, Picture::Plot(plot) if !plot.cells.is_empty());
     if is_heat_map { shared(id, chart) } else { drawn(id, chart, SHARED, Width::SMALL) }
 }
 
-/// The group of those that share a cursor.
+/// Group of the charts that share a cursor.
 const SHARED: &str = "time";
 
 fn drawn(id: &str, chart: &Chart, group: &str, widths: [Width; 2]) -> Markup {
@@ -34,7 +36,7 @@ fn drawn(id: &str, chart: &Chart, group: &str, widths: [Width; 2]) -> Markup {
         figure id=(id) data-group=(group) data-at=[plot.map(|plot| places(plot))] data-labels=[plot.map(|plot| labels(plot))] {
             figcaption {
                 h3 { a href={ "#" (id) } { (chart.title) } }
-                // What is missing is said in its place.
+                // If the chart is missing, the reason replaces it.
                 @if !matches!(chart.picture, Picture::Missing(_)) { p.finding { (chart.finding) } }
                 p.notes {
                     @for note in &chart.notes { span { (note) } }
@@ -64,7 +66,7 @@ fn drawn(id: &str, chart: &Chart, group: &str, widths: [Width; 2]) -> Markup {
     }
 }
 
-/// One of several plots, with a legend and a cursor of its own.
+/// One of several plots, with a separate legend and cursor.
 fn panel(id: &str, name: &str, plot: &Plot, description: &str) -> Markup {
     let description = format!("{name}: {description}");
     html! {
@@ -76,7 +78,8 @@ fn panel(id: &str, name: &str, plot: &Plot, description: &str) -> Markup {
     }
 }
 
-/// The lines' names with their strokes; the script turns them into switches and writes the value pointed at beside them.
+/// Names of the lines with line samples; the script turns them into switches and writes the value at the cursor beside
+/// them.
 fn legend(plot: &Plot) -> Markup {
     html! {
         ul.legend {
@@ -98,7 +101,7 @@ fn legend(plot: &Plot) -> Markup {
     }
 }
 
-/// Where values can be read off, in ten-thousandths of the x axis.
+/// Positions at which values can be read, in ten-thousandths of the x axis.
 fn places(plot: &Plot) -> String {
     let place = |value: f64| format!("{:.0}", plot.x.scale.place(value) * 10_000.0);
     plot.readings.iter().map(|(at, _)| place(*at)).collect::<Vec<String>>().join(" ")

@@ -1,4 +1,4 @@
-//! How good the generator was: every check, and the delays that were pubmark's own.
+//! Quality of the load generator: all checks, and the delays that pubmark caused.
 
 use maud::{Markup, html};
 use pubmark_record::record::{Record, VerdictStatus};

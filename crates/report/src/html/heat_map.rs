@@ -1,10 +1,10 @@
-//! A square of pairs, the deeper coloured the longer its p50; what was lost stands below.
+//! A square of pairs; a longer p50 has a deeper colour. Losses are stated in the cell.
 
 use maud::{Markup, html};
 
 use crate::numbers::{MISSING, TimeUnit, share};
 
-/// A pair.
+/// A pair of nodes or sites.
 pub(super) struct HeatCell {
     /// p50 of its latency, µs.
     pub p50: Option<f64>,
@@ -14,7 +14,8 @@ pub(super) struct HeatCell {
     pub lost: u64,
 }
 
-/// The square: senders (`whose`, of a node or a site) at the left, receivers above; `cell` by their places in `names`.
+/// The square: senders (`whose` says whether nodes or sites) at the left, receivers at the top; `cell` returns a pair
+/// by indices into `names`.
 pub(super) fn heat_map(
     title: &str,
     whose: &str,

@@ -1,4 +1,4 @@
-//! The history of one configuration: latencies of run after run as intervals, with what changed between them, and regressions.
+//! The history of one configuration: latency intervals of consecutive runs, changes between the runs, and regressions.
 
 use maud::{Markup, html};
 use pubmark_record::record::VerdictStatus;
@@ -12,30 +12,30 @@ use crate::words::verdict_word;
 
 /// Height of the chart, pixels.
 const HEIGHT: f64 = 300.0;
-/// Changes of a version that are written into the chart at most: more of them would cover each other.
+/// Most version changes that are labelled in the chart: more labels would cover each other.
 const MOST_POSTS: usize = 6;
 
 /// The runs of one configuration.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HistoryView {
-    /// Conditions that make a regression, as written.
+    /// Conditions that define a regression, as written.
     pub fail_on: String,
-    /// The runs, the oldest first.
+    /// The runs, oldest first.
     pub runs: Vec<HistoryRun>,
 }
 
 /// A run of a history.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HistoryRun {
-    /// Its folder.
+    /// Folder of the run.
     pub folder: String,
     /// Start, RFC 3339, UTC.
     pub started_at: String,
-    /// Version of the system; `None` where it is not known.
+    /// Version of the system; `None` if it is not known.
     pub system_version: Option<String>,
     /// Version of pubmark.
     pub pubmark_version: String,
-    /// How far it may be believed.
+    /// Verdict of the run.
     pub verdict: VerdictStatus,
     /// Messages delivered of those expected, as printed.
     pub delivered: String,
@@ -43,11 +43,11 @@ pub struct HistoryRun {
     pub p50_us: [Option<f64>; 2],
     /// 99th percentile, µs: lower and upper bound.
     pub p99_us: [Option<f64>; 2],
-    /// Run that changes count from.
+    /// Run to which changes are relative.
     pub baseline: Option<String>,
-    /// Conditions that came true, with their figures: a regression if there are any.
+    /// Conditions that were true, with their figures; any of them is a regression.
     pub regressions: Vec<String>,
-    /// What else a reader should know of the judgement, such as why there is none.
+    /// Remark on the judgement, such as why there is none.
     pub remark: Option<String>,
 }
 
@@ -61,14 +61,14 @@ impl HistoryRun {
         self.started_at.get(..16).unwrap_or(&self.started_at).replace('T', " ")
     }
 
-    /// The same without the year, as an axis has room for.
+    /// The same without the year, as space on an axis is limited.
     fn short_moment(&self) -> String {
         let moment = self.moment();
         moment.get(5..).unwrap_or(&moment).to_owned()
     }
 }
 
-/// Chart and table.
+/// The chart and the table.
 pub fn history_view(view: &HistoryView) -> String {
     html! {
         (figure::figure("history", &chart(view)))
@@ -156,7 +156,7 @@ fn marks(runs: &[HistoryRun]) -> Vec<Mark> {
     runs.iter().enumerate().filter_map(mark).collect()
 }
 
-/// Where a version begins, the newest changes.
+/// Versions at the runs where they begin; the newest changes if there are too many.
 fn posts(runs: &[HistoryRun]) -> Vec<Post> {
     let changed = |(place, pair): (usize, &[HistoryRun])| {
         let label = match (pair[0].system_version != pair[1].system_version, &pair[1].system_version) {

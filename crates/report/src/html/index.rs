@@ -1,4 +1,4 @@
-//! The index of exported results: a table whose rows lead to reports beside it.
+//! The index of exported results: a table whose rows link to the reports.
 
 use maud::{Markup, html};
 use pubmark_record::record::VerdictStatus;
@@ -7,16 +7,16 @@ use super::page;
 use crate::numbers::counted;
 use crate::words::verdict_word;
 
-/// A result in a list, as it is printed.
+/// A result in a list, as printed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct IndexRow {
-    /// Name of its folder.
+    /// Name of the folder.
     pub name: String,
-    /// Its report, relative to the index; `None` if it has none.
+    /// Path of the report, relative to the index; `None` without a report.
     pub report: Option<String>,
-    /// When it began, UTC.
+    /// Start, UTC.
     pub when: String,
-    /// Workload or experiment, and what kind of result it is.
+    /// Workload or experiment, and the kind of result.
     pub what: String,
     /// System and protocol.
     pub system: String,
@@ -30,9 +30,9 @@ pub struct IndexRow {
     pub p99: String,
     /// Verdict; `None` where there is none.
     pub verdict: Option<VerdictStatus>,
-    /// Text of its note.
+    /// Text of the note.
     pub note: String,
-    /// Tags of its note.
+    /// Tags of the note.
     pub tags: Vec<String>,
 }
 
@@ -77,7 +77,7 @@ fn row(row: &IndexRow) -> Markup {
     }
 }
 
-/// A verdict as a word; nothing where there is none.
+/// A verdict as a word; empty without a verdict.
 fn verdict(status: Option<VerdictStatus>) -> &'static str {
     status.map_or("", verdict_word)
 }

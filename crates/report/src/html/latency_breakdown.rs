@@ -1,4 +1,4 @@
-//! Where the time of messages went: the parts of their way, by class of device.
+//! Latency breakdown: the parts of a message's way, by class of device.
 
 use maud::{Markup, html};
 use pubmark_record::latency::upper;
@@ -7,7 +7,7 @@ use pubmark_record::record::{Record, Summary};
 use crate::numbers::{count, share};
 use crate::words::{breakdown_columns, breakdown_unit};
 
-/// The table; the picture stands above it.
+/// The table; the chart is above it.
 pub(super) fn section(record: &Record) -> Markup {
     let Some(figures) = &record.latency.breakdown else { return html! {} };
     let (unit, columns) = (breakdown_unit(figures), breakdown_columns(figures));

@@ -1,4 +1,4 @@
-//! Emulated links: what was asked, what probes found, what went through.
+//! Emulated links: requested conditions, results of probes, traffic.
 
 use maud::{Markup, html};
 use pubmark_record::links::{LinkCheck, LinkDirection, LinkGroup};
@@ -7,7 +7,7 @@ use pubmark_record::record::Record;
 use crate::numbers::{MISSING, bytes, count, share};
 use crate::words::{self, sentence};
 
-/// Of a record with links.
+/// Section of a record with links.
 pub(super) fn section(record: &Record) -> Markup {
     let Some(links) = &record.conditions.links else { return html! {} };
     html! {
@@ -47,7 +47,7 @@ pub(super) fn section(record: &Record) -> Markup {
     }
 }
 
-/// A count, if the back end tells it.
+/// A count, if the back end provides it.
 fn known(number: Option<u64>) -> String {
     number.map_or_else(|| MISSING.to_string(), count)
 }

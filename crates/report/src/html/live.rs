@@ -1,4 +1,4 @@
-//! A run as it happens: tiles, charts and a log that are swapped once a second.
+//! The view of a running run: tiles, charts and a log that are replaced once per second.
 
 use maud::{Markup, html};
 
@@ -8,77 +8,77 @@ use crate::numbers::{MISSING, TimeUnit, bytes, cores, count, interval, short, si
 use crate::plot::axis::run_time_label;
 use crate::plot::{Axis, Band, Join, Line, Plot};
 
-/// The style of what is drawn here, beside that of all pages.
+/// Style of this view, in addition to the style of all pages.
 pub const LIVE_STYLE: &str = include_str!("live.css");
 /// Height of a chart, pixels.
 const HEIGHT: f64 = 180.0;
-/// Width of a fault that took no time, as a share of the axis.
+/// Width of a fault without duration, as a share of the axis.
 const NARROWEST: f64 = 0.006;
 
-/// What is known of a run under way.
+/// State of a running run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LiveView {
     /// Workload on system.
     pub title: String,
-    /// How far it is, in a sentence.
+    /// Progress, in a sentence.
     pub state: String,
-    /// Which run of an experiment or a search it is; `None` for a single run.
+    /// Position among the runs of an experiment or a search; `None` for a single run.
     pub among: Option<LiveRun>,
-    /// Share of the measured window that is over, 0 to 1; `None` where it is not known.
+    /// Elapsed share of the measured window, 0 to 1; `None` if it is not known.
     pub share: Option<f64>,
     /// Length of the measured window, seconds.
     pub duration_s: Option<f64>,
-    /// Moments, the oldest first.
+    /// Data points, oldest first.
     pub points: Vec<LivePoint>,
-    /// Faults: their words, when they began and ended, in seconds of the window.
+    /// Faults: text, begin and end, in seconds of the window.
     pub faults: Vec<(String, f64, Option<f64>)>,
-    /// What happened: when, in seconds since the beginning, and what; the newest first.
+    /// Events: time in seconds since the start, and text; newest first.
     pub log: Vec<(f64, String)>,
 }
 
-/// A run among the others of an experiment or a search for capacity.
+/// Position of a run in an experiment or a capacity search.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LiveRun {
     /// `run 3 of 12`, `trial 4`.
     pub place: String,
-    /// Its cell, or its load.
+    /// Cell of the run, or its load.
     pub what: String,
-    /// Runs before it, of how many; `None` where the number is not known before.
+    /// Number of completed runs, and of all runs; `None` if the total is not known in advance.
     pub done: Option<(u64, u64)>,
-    /// How long the rest may take, in words.
+    /// Estimated remaining time, in words.
     pub left: String,
 }
 
-/// A moment of a run; counts since its beginning.
+/// State of a run at one time; counts are since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LivePoint {
     /// Time in the measured window, seconds; negative in the warm-up.
     pub at_s: f64,
-    /// Messages sent a second.
+    /// Messages sent per second.
     pub sent_per_s: Option<f64>,
-    /// Deliveries a second.
+    /// Deliveries per second.
     pub delivered_per_s: Option<f64>,
     /// Median, µs: lower and upper bound.
     pub p50_us: Option<[f64; 2]>,
     /// 99th percentile, µs: lower and upper bound.
     pub p99_us: Option<[f64; 2]>,
-    /// Deliveries that are expected.
+    /// Deliveries expected.
     pub expected: u64,
-    /// Deliveries that came.
+    /// Messages delivered.
     pub delivered: u64,
-    /// Deliveries that are lost as far as it is known; `None` where nothing is said of it.
+    /// Deliveries known to be lost; `None` if it is not known.
     pub lost: Option<u64>,
-    /// Messages that are due and not handed over.
+    /// Messages that are due and not yet sent.
     pub backlog: u64,
-    /// Messages that are handed over and not settled.
+    /// Messages that are sent and not settled.
     pub in_flight: u64,
-    /// The system's cores and memory.
+    /// Cores and memory used by the system.
     pub system: Option<(f64, u64)>,
-    /// pubmark's cores and memory.
+    /// Cores and memory used by pubmark.
     pub generator: Option<(f64, u64)>,
 }
 
-/// Tiles, charts and log.
+/// The tiles, charts and log.
 pub fn live_view(view: &LiveView) -> String {
     html! {
         @if let Some(run) = &view.among { (among(run)) }
@@ -97,7 +97,7 @@ pub fn live_view(view: &LiveView) -> String {
     .into_string()
 }
 
-/// Which run of how many, and how long the rest may take.
+/// Position of the run, and estimated remaining time.
 fn among(run: &LiveRun) -> Markup {
     html! {
         section.among aria-label="All runs" {
@@ -108,7 +108,7 @@ fn among(run: &LiveRun) -> Markup {
     }
 }
 
-/// Moments that a rate may be old: the first one of a phase has none.
+/// Number of newest points in which a rate is looked for: the first point of a phase has none.
 const RECENT: usize = 3;
 
 fn newest_of(points: &[LivePoint], get: fn(&LivePoint) -> Option<f64>) -> Option<f64> {
@@ -226,7 +226,7 @@ fn largest(lines: &[Line]) -> f64 {
     lines.iter().flat_map(|line| line.points.iter().filter_map(|(_, value)| *value)).fold(0.0, f64::max)
 }
 
-/// A chart over time; lines without any value are left out.
+/// A chart over time; lines without values are left out.
 fn drawn(view: &LiveView, title: &'static str, mut lines: Vec<Line>, y: Axis) -> Chart {
     lines.retain(|line| line.points.iter().any(|(_, value)| value.is_some()));
     let finding = lines.iter().filter_map(latest).collect::<Vec<_>>().join("; ");
@@ -243,13 +243,13 @@ fn drawn(view: &LiveView, title: &'static str, mut lines: Vec<Line>, y: Axis) ->
     Chart { title, finding, notes: vec![], csv: "", picture }
 }
 
-/// The newest value of a line, in words.
+/// The newest value of a line, as text.
 fn latest(line: &Line) -> Option<String> {
     let value = line.readings.iter().rev().find(|reading| !reading.is_empty())?;
     Some(format!("{} {value}", line.name))
 }
 
-/// The warm-up, and faults; one that goes on reaches to the newest moment.
+/// The warm-up and the faults; a fault that has not ended extends to the newest point.
 fn bands(view: &LiveView, from: f64, to: f64) -> Vec<Band> {
     let now = view.points.last().map_or(to, |point| point.at_s);
     let mut bands = Vec::new();

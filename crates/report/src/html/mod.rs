@@ -1,4 +1,5 @@
-//! Pages: each one offline file, complete without JavaScript, with what decides on its first screen. Start with [`run()`].
+//! HTML pages: each is one offline file, complete without JavaScript, with the most important results on its first
+//! screen. Start with [`run()`].
 
 mod capacity;
 mod comparison;
@@ -39,12 +40,12 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 /// The style of all pages.
 pub const STYLE: &str = include_str!("style.css");
-/// The script of all pages, which are complete without it.
+/// The script of all pages; the pages are complete without it.
 pub const SCRIPT: &str = include_str!("script.js");
-/// Nothing may be loaded; the page's own style and script are inline.
+/// Nothing may be loaded; style and script of the page are inline.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
 
-/// A list of the sections of a page, for a reader who looks for one of them.
+/// Table of contents of a page.
 fn contents<'a>(sections: impl Iterator<Item = (&'a str, &'a str)>) -> Markup {
     html! {
         nav.contents aria-label="Contents" {
@@ -53,7 +54,7 @@ fn contents<'a>(sections: impl Iterator<Item = (&'a str, &'a str)>) -> Markup {
     }
 }
 
-/// A text with its parts between backticks set as code.
+/// A text in which parts between backticks are set as code.
 pub fn with_code(text: &str) -> Markup {
     html! {
         @for (position, part) in text.split('`').enumerate() {
@@ -62,7 +63,7 @@ pub fn with_code(text: &str) -> Markup {
     }
 }
 
-/// A whole page around its body.
+/// A complete page with this body.
 pub fn page(title: &str, body: &Markup) -> String {
     html! {
         (DOCTYPE)

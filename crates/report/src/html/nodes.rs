@@ -1,4 +1,4 @@
-//! The nodes of a run: what each carried, how well its clock is known, and what went from node to node.
+//! The nodes of a run: load, error bound of the clocks, and messages between nodes.
 
 use maud::{Markup, html};
 use pubmark_record::latency::upper;
@@ -11,7 +11,7 @@ use crate::markdown::unit_of;
 use crate::numbers::{MISSING, bytes, cores, count, short};
 use crate::words;
 
-/// Most nodes that are shown as a map: more would have no room for their figures.
+/// Most nodes that are shown as a map: with more, the figures would not fit.
 const MAP_NODES: usize = 24;
 
 /// The section.
@@ -19,7 +19,7 @@ pub(super) fn section(record: &Record) -> Markup {
     html! { (table(&record.tables.nodes)) (sites::section(record)) (map(record)) (tables::pairs(record)) }
 }
 
-/// A column: its name, and what it says of a node.
+/// A column: its name, and its value for a node.
 type Column = (&'static str, fn(&NodeRow) -> Option<String>);
 
 const COLUMNS: [Column; 16] = [
@@ -47,12 +47,12 @@ const COLUMNS: [Column; 16] = [
     }),
 ];
 
-/// A node's clock, where it is not the run's.
+/// Clock of a node, if it is not the clock of the run.
 fn other_clock(node: &NodeRow) -> Option<&NodeClock> {
     node.clock.as_ref().filter(|clock| !clock.is_the_same)
 }
 
-/// A table of those columns that say something of a node.
+/// A table of the columns that have a value for at least one node.
 fn table(nodes: &[NodeRow]) -> Markup {
     let shown: Vec<&Column> =
         COLUMNS.iter().filter(|(_, value)| nodes.iter().any(|node| value(node).is_some())).collect();

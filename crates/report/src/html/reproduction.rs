@@ -1,4 +1,4 @@
-//! What it takes to run it again: command, seed, versions, machine, configuration.
+//! What is needed to repeat the run: command, seed, versions, machine, configuration.
 
 use maud::{Markup, html};
 use pubmark_record::record::{Environment, Record, SystemInfo};
@@ -15,7 +15,7 @@ pub(super) fn section(record: &Record) -> Markup {
     }
 }
 
-/// The command, what else it takes, and the system's configuration.
+/// The command, further requirements, and the system's configuration.
 pub(super) fn facts(command: &[String], rows: &[(&'static str, String)], system: &SystemInfo) -> Markup {
     html! {
         p { "The exact command:" }

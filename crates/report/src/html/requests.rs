@@ -1,4 +1,4 @@
-//! Requests and their answers: the books of both sides, and the round trip of each group of requesters.
+//! Requests and their replies: the accounting of both sides, and the round trip of each group of requesters.
 
 use maud::{Markup, html};
 use pubmark_record::latency::upper;
@@ -9,7 +9,7 @@ use crate::markdown::unit_of;
 use crate::numbers::{count, share};
 use crate::words::{self, sentence};
 
-/// Of a record with requests.
+/// Section of a record with requests.
 pub(super) fn section(record: &Record) -> Markup {
     let Some(requests) = &record.requests else { return html! {} };
     let (asked, done) = (&requests.outcomes, &requests.responses);

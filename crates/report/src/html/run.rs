@@ -1,5 +1,5 @@
-//! The page of a run, made for a decision: what came out, how well that is known, then what it rests on.
-//! [`SECTIONS`] is its order.
+//! The page of a run, arranged for a decision: the results, how well they are known, then the evidence. [`SECTIONS`]
+//! has the order.
 
 use maud::{Markup, html};
 use pubmark_record::record::{Record, VerdictStatus};
@@ -14,15 +14,15 @@ use crate::words;
 
 /// A section of the page.
 struct PageSection {
-    /// Its anchor.
+    /// Anchor in the page.
     id: &'static str,
-    /// Its heading.
+    /// Heading of the section.
     title: &'static str,
-    /// Does it show figures of the system, which an invalid run must not be quoted for?
+    /// Whether it shows figures of the system, which must not be quoted from an invalid run.
     is_result: bool,
-    /// Does the run have something to show there?
+    /// Whether the run has data for the section.
     is_there: fn(&Record) -> bool,
-    /// Its content.
+    /// Draws the content.
     draw: fn(&Record) -> Markup,
 }
 
@@ -83,7 +83,7 @@ pub fn run(record: &Record) -> String {
     let section = |section: &PageSection| {
         html! { section id=(section.id) { h2 { a href={ "#" (section.id) } { (section.title) } } ((section.draw)(record)) } }
     };
-    // Figures of an invalid run are read after the reason why they must not be used.
+    // For an invalid run, the reason why its figures must not be used comes first.
     let reasons_first = record.verdict.status == VerdictStatus::Invalid;
     let body = html! {
         (head(record))
@@ -110,7 +110,7 @@ fn head(record: &Record) -> Markup {
             p { (words::workload(record)) }
             p { (words::system(record)) }
             @if let Some(client) = words::client(record) { p { "client: " (client) } }
-            // What publications measured is a matter of the last section.
+            // Versions in publications are shown in the last section.
             @for fact in words::system_facts(&record.system).iter().filter(|fact| fact.name != "papers") { p { (fact.name) ": " (fact.text) } }
             p { (words::phases(record)) "; started " (record.run.started_at) }
         }
@@ -126,7 +126,7 @@ fn charts(record: &Record, section: Section) -> Markup {
     }
 }
 
-/// The charts over time: small, beside each other, with one cursor.
+/// The charts over time: small, side by side, with a shared cursor.
 fn small_charts(record: &Record) -> Markup {
     html! {
         div.small-charts {

@@ -1,5 +1,5 @@
-//! The scorecard of a comparison: a row a system, a column a figure that decides, a bar for each value. The colour of a bar says
-//! how well its distance from the best is known, not who is ahead.
+//! The scorecard of a comparison: one row per system, one column per figure, a bar for each value. The colour of a bar
+//! shows how certain the difference from the best is, and not which system is better.
 
 use maud::{Markup, html};
 use pubmark_record::experiment::Grade;
@@ -7,8 +7,8 @@ use pubmark_record::experiment::Grade;
 use crate::columns::ColumnUnit;
 use crate::numbers::MISSING;
 
-/// The figures of a scorecard by their names in the table of figures, with the heads of their columns. Where the first is not
-/// judged, a later one that is takes its place.
+/// Figures of a scorecard by their names in the table of figures, with the heads of their columns. If the first name is
+/// not judged, the next one that is judged replaces it.
 pub(super) const SCORED: [(&[&str], &str); 5] = [
     (&["delivered"], "delivered"),
     (&["latency p50"], "p50"),
@@ -19,16 +19,16 @@ pub(super) const SCORED: [(&[&str], &str); 5] = [
 
 /// A column.
 pub(super) struct ScoreColumn {
-    /// What it shows.
+    /// Head of the column.
     pub(super) head: &'static str,
-    /// Its unit, with what a value refers to.
+    /// Unit, and what a value refers to.
     pub(super) unit: String,
-    /// How sure it is that the best is better than every other; `None` where nothing judges that.
+    /// Certainty that the best is better than every other; `None` if it is not judged.
     pub(super) grade: Option<Grade>,
 }
 
 impl ScoreColumn {
-    /// The unit of a figure, as a column's head names it.
+    /// Unit of a figure for the head of a column.
     pub(super) fn unit_of(figure: &str, unit: ColumnUnit) -> String {
         if figure == "system CPU a million" { format!("{} a million", unit.symbol) } else { unit.symbol.to_string() }
     }
@@ -37,25 +37,25 @@ impl ScoreColumn {
 /// A value of a system.
 #[derive(Default)]
 pub(super) struct Score {
-    /// As it is printed, without its unit; empty where it was not measured.
+    /// Value as printed, without its unit; empty if it was not measured.
     pub(super) text: String,
     /// Both bounds as shares of the longest bar of the column.
     pub(super) bar: Option<(f64, f64)>,
-    /// How far it is from the best.
+    /// Difference from the best.
     pub(super) note: String,
-    /// How sure that distance is; `None` where nothing judges it.
+    /// Certainty of that difference; `None` if it is not judged.
     pub(super) grade: Option<Grade>,
-    /// It must not be used.
+    /// The value must not be used and is struck through.
     pub(super) is_struck: bool,
 }
 
 /// A system.
 pub(super) struct ScoreRow {
-    /// Its name.
+    /// Name of the system.
     pub(super) name: Markup,
-    /// What else to know of it, for instance that it is not ranked.
+    /// Further remark, for instance that the system is not ranked.
     pub(super) remark: Option<String>,
-    /// A value a column, or why there is none at all.
+    /// One value per column, or why there are none.
     pub(super) scores: Result<Vec<Score>, String>,
 }
 

@@ -1,4 +1,5 @@
-//! What went from site to site, where labels of nodes decide where groups run: the nodes with one value of a label are a site.
+//! Messages between sites, if labels of nodes determine where groups run: a site is all nodes with the same value of a
+//! label.
 
 use maud::{Markup, html};
 use pubmark_record::latency::upper;
@@ -13,7 +14,7 @@ use crate::words::{by_label, site};
 /// Most sites that are shown as a map.
 const MAP_SITES: usize = 24;
 
-/// A map and a table for each label; nothing of a run without.
+/// A map and a table for each label; empty for a run without labels.
 pub(super) fn section(record: &Record) -> Markup {
     html! {
         @for (label, rows) in by_label(record) { (map(record, label, &rows)) (tables::sites(record, label, &rows)) }

@@ -1,4 +1,4 @@
-//! The page's tables.
+//! Tables of the page of a run.
 
 use maud::{Markup, html};
 use pubmark_record::connections::TlsFigures;
@@ -11,21 +11,21 @@ use crate::markdown::unit_of;
 use crate::numbers::{MISSING, TimeUnit, bytes, count, share, short, significant, time};
 use crate::words::{self, Outcome, STATISTICS, distributions};
 
-/// Statistics of the first table; the others are in the CSV and Markdown files.
+/// Statistics of the first table; the CSV and Markdown files have the others, too.
 const HEADLINE: [&str; 6] = ["min", "p50", "p95", "p99", "p99.9", "max"];
 
-/// The times of a type and of a pair of nodes.
+/// Statistics of latency for a device type and a pair of nodes.
 const TIMES: [fn(&Summary) -> Option<f64>; 3] = [|times| times.p50, |times| times.p99, |times| Some(times.max)];
 
-/// Distributions of delays that are pubmark's own; the others are the system's.
+/// Distributions of delays that pubmark caused; the others are the system's.
 const OURS: [&str; 3] = ["scheduler_lag", "receive_lateness", "kernel_receive_lateness"];
 
-/// Latencies and waits, one a row, all in one unit.
+/// Latencies and waits, one per row, all in one unit.
 pub(super) fn latencies(record: &Record) -> Markup {
     distributions_of(record, unit_of(record), |key| !OURS.contains(&key))
 }
 
-/// Delays of pubmark's own: what the intervals of the latencies are wide by.
+/// Delays that pubmark caused, which determine the width of the latency intervals.
 pub(super) fn delays(record: &Record) -> Markup {
     let largest = |row: &words::Distribution| row.summary.map_or(0.0, |summary| summary.p99.unwrap_or(summary.max));
     let ours = distributions(record).iter().filter(|row| OURS.contains(&row.key)).map(largest).fold(0.0, f64::max);
@@ -78,7 +78,7 @@ fn pair(name: &str, value: &str) -> Markup {
     html! { tr { th scope="row" { (name) } td.number { (value) } } }
 }
 
-/// The books with what each part means.
+/// The message accounting with the meaning of each category.
 pub(super) fn books(record: &Record) -> Markup {
     let books = &record.delivery.messages;
     let none: [&str; 0] = [];
@@ -120,7 +120,7 @@ pub(super) fn outcome_rows(rows: &[Outcome], classes: &[&str], of: u64) -> Marku
     }
 }
 
-/// A count of a type that has a column only where some type has one.
+/// A count of a type that has a column only if it is not 0 for some type.
 type TypeCount = (&'static str, fn(&Delivery) -> u64);
 
 const FURTHER: [TypeCount; 3] = [
@@ -129,7 +129,7 @@ const FURTHER: [TypeCount; 3] = [
     ("out of order", |books| books.out_of_order),
 ];
 
-/// Device types, the worst first: by share lost, then by p99.
+/// Device types, worst first: by share lost, then by p99.
 pub(super) fn types(record: &Record) -> Markup {
     if record.tables.by_type.is_empty() {
         return html! { p.missing { "No breakdown by type was recorded." } };
@@ -202,7 +202,7 @@ fn badness(row: &TypeRow) -> (f64, f64) {
     (missing, latency)
 }
 
-/// From node to node, where there is more than one pair.
+/// Messages between nodes, if there is more than one pair.
 pub(super) fn pairs(record: &Record) -> Markup {
     if record.tables.by_pair.len() < 2 {
         return html! {};
@@ -230,7 +230,7 @@ pub(super) fn pairs(record: &Record) -> Markup {
     }
 }
 
-/// From site to site, by the values of a label.
+/// Messages between sites, by the values of a label.
 pub(super) fn sites(record: &Record, label: &str, rows: &[&LabelRow]) -> Markup {
     let unit = unit_of(record);
     html! {
@@ -260,7 +260,7 @@ fn latencies_of(row: &SeriesRow) -> [[Option<f64>; 2]; 3] {
     [[lower.p50_us, upper.p50_us], [lower.p99_us, upper.p99_us], [lower.max_us, upper.max_us]]
 }
 
-/// The figures behind the charts over time.
+/// Data of the charts over time.
 pub(super) fn series(record: &Record) -> Markup {
     if record.tables.series.is_empty() {
         return html! {};
@@ -291,7 +291,7 @@ pub(super) fn series(record: &Record) -> Markup {
     }
 }
 
-/// What happened to connections, and why.
+/// Connections: counts, and causes of failures.
 pub(super) fn connections(record: &Record) -> Markup {
     let connections = &record.connections;
     let rows = [
@@ -331,7 +331,7 @@ pub(super) fn connections(record: &Record) -> Markup {
     }
 }
 
-/// What TLS took of connecting.
+/// TLS handshakes.
 fn tls(figures: &TlsFigures) -> Markup {
     let parts = [
         ("full handshake", figures.full, &figures.full_handshake),

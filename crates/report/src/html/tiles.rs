@@ -1,4 +1,4 @@
-//! The first screen of a run: five figures, each a tile, against its objective where there is one.
+//! The first screen of a run: five figures, one tile each, with their objectives.
 
 use maud::{Markup, html};
 use pubmark_record::latency::{LatencyBounds, Summary, both, upper};
@@ -10,15 +10,15 @@ use crate::words;
 
 /// A figure on a tile.
 struct Tile {
-    /// Its anchor, and the name by which objectives of it are found.
+    /// Anchor in the page, and the name by which its objectives are found.
     id: &'static str,
-    /// What it is.
+    /// Name of the figure.
     name: &'static str,
-    /// Values with what stands behind them, smaller: a unit.
+    /// Values with a smaller text after each: the unit.
     values: Vec<(String, String)>,
-    /// What is to be known beside it.
+    /// Text beside the values.
     beside: String,
-    /// Is it a time, which a run may give no right to quote though its counts may be quoted?
+    /// Whether it is a time: the times of a run may be unusable although its counts are usable.
     is_time: bool,
 }
 
@@ -41,7 +41,7 @@ fn tile(tile: &Tile, objectives: &[&Objective]) -> Markup {
     }
 }
 
-/// The class of an outcome's colour.
+/// Class of an outcome's colour.
 fn class(outcome: ObjectiveOutcome) -> &'static str {
     match outcome {
         ObjectiveOutcome::Passed => "passed",
@@ -50,7 +50,7 @@ fn class(outcome: ObjectiveOutcome) -> &'static str {
     }
 }
 
-/// Metrics whose limits stand on a tile, by the tile's name.
+/// Metrics whose limits are shown on a tile, by the name of the tile.
 const METRICS: [(&str, &[&str]); 5] = [
     ("delivered", &["delivered", "loss", "lost", "duplicated"]),
     ("p50", &["p50"]),
@@ -91,7 +91,7 @@ fn delivered(record: &Record) -> Tile {
     }
 }
 
-/// A percentile that has a tile.
+/// A percentile with a tile.
 struct Percentile {
     id: &'static str,
     name: &'static str,
@@ -132,7 +132,8 @@ fn latency(record: &Record, percentile: &Percentile) -> Tile {
     Tile { id: percentile.id, name: percentile.name, values, beside, is_time: true }
 }
 
-/// What is known where too few samples lie beyond a percentile: the highest one that has enough, otherwise the largest.
+/// Text for a percentile with too few samples beyond it: the highest percentile that has enough samples, otherwise the
+/// largest sample.
 fn too_few(bounds: &Option<LatencyBounds>, summary: &Summary) -> String {
     let known = words::instead_of_p99(bounds);
     let instead = known.map_or_else(
@@ -176,7 +177,7 @@ fn cost(record: &Record) -> Tile {
     Tile { id: "cost", name, values, beside, is_time: false }
 }
 
-/// A text of a number and its unit in two.
+/// Splits a text into a number and its unit.
 fn split(text: &str) -> (String, String) {
     let (value, unit) = text.split_once(' ').unwrap_or((text, ""));
     (value.to_string(), unit.to_string())

@@ -1,4 +1,4 @@
-//! What steps of `transform` did.
+//! Steps of `transform`.
 
 use maud::{Markup, html};
 use pubmark_record::record::Record;
@@ -7,7 +7,7 @@ use pubmark_record::transform::TransformRow;
 use crate::numbers::{count, time};
 use crate::words;
 
-/// Of a record whose device groups have steps.
+/// Section of a record whose device groups have steps.
 pub(super) fn section(record: &Record) -> Markup {
     html! {
         div.scroll { table {

@@ -1,4 +1,4 @@
-//! The banner that says how well the figures are known, and what was wrong; warnings and deviations.
+//! The banner that states how well the figures are known, with the reasons; warnings and deviations.
 
 use maud::{Markup, html};
 use pubmark_record::record::{Record, Status, VerdictStatus};
@@ -34,14 +34,14 @@ pub(super) fn section(record: &Record) -> Markup {
     }
 }
 
-/// How many checks passed.
+/// Number of checks that passed.
 fn checks(record: &Record) -> String {
     let checks = &record.verdict.checks;
     let passed = checks.iter().filter(|check| check.status == VerdictStatus::Valid).count();
     format!("{passed} of {} checks passed", checks.len())
 }
 
-/// What else was unusual, with a link to it.
+/// Links to other unusual facts.
 fn unusual(record: &Record) -> Markup {
     let numbers = [
         (warnings(record).len(), "warning", "warnings"),
@@ -87,7 +87,7 @@ fn headline(record: &Record) -> &'static str {
     }
 }
 
-/// The sign beside a verdict.
+/// Symbol beside a verdict.
 pub(super) fn sign(status: VerdictStatus) -> &'static str {
     match status {
         VerdictStatus::Valid => "✓",

@@ -1,4 +1,4 @@
-//! An experiment and a search for capacity as Markdown.
+//! An experiment and a capacity search as Markdown.
 
 use pubmark_record::capacity::CapacityRecord;
 use pubmark_record::experiment::{CellFigure, ExperimentRecord, PaperFigures};
@@ -9,7 +9,7 @@ use crate::experiment::{Beside, CustomTable, Group, Member, View, headline};
 use crate::numbers::{TimeUnit, duration};
 use crate::words;
 
-/// An experiment: who wins, then a table for each setting.
+/// An experiment: the winners, then a table for each setting.
 pub fn experiment(record: &ExperimentRecord) -> String {
     let view = View::of(record);
     let mut text = format!("# {}\n\n**{}**\n\n", escaped(&record.title), escaped(&headline(&view)));
@@ -42,7 +42,7 @@ pub fn experiment(record: &ExperimentRecord) -> String {
     text
 }
 
-/// What a publication prints, beside what was found.
+/// Figures of a publication beside the results.
 fn beside(text: &mut String, view: &View, paper: &PaperFigures) {
     let Beside { unit, rows, versions_here } = Beside::of(view, paper);
     text.push_str(&format!("\n## {}: {}\n\n", escaped(&paper.source), escaped(&paper.figure)));
@@ -89,7 +89,7 @@ fn row(view: &View, member: &Member) -> Vec<String> {
     let mut fields = vec![escaped(&member.name_with_version())];
     match member.failed() {
         Some(why) => {
-            // A failed cell holds no number: its reason stands in the first of its columns.
+            // A failed cell has no numbers; the reason is in its first column of figures.
             let reason = member.cell.failures.first().map_or_else(String::new, |failure| format!(": {}", failure.text));
             fields.push(escaped(&format!("{why}{reason}")));
             fields.extend(vec![String::new(); view.columns.len().saturating_sub(1)]);
@@ -108,7 +108,7 @@ fn row(view: &View, member: &Member) -> Vec<String> {
     fields
 }
 
-/// A search: the answer, then every trial.
+/// A capacity search: the result, then every trial.
 pub fn capacity(record: &CapacityRecord) -> String {
     let mut text = format!(
         "# Capacity of {} on {}\n\n**{}**\n\n{}\n\n",

@@ -5,7 +5,7 @@ use pubmark_record::record::Record;
 use super::{escaped, table_of_words};
 use crate::words;
 
-/// Of a record with faults; nothing without.
+/// Section of a record with faults; empty without faults.
 pub(super) fn section(text: &mut String, record: &Record) {
     let Some(figures) = &record.conditions.faults else { return };
     text.push_str("\n## Faults\n\n");

@@ -1,18 +1,18 @@
-//! Scales and their ticks.
+//! Scales of axes, and their ticks.
 
 use crate::numbers::{count, short, time_label};
 
-/// How a value becomes a place on an axis.
+/// How a value is converted to a position on an axis.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Scale {
-    /// Evenly from one value to another.
+    /// Linear from one value to another.
     Linear {
         /// Value at the start.
         from: f64,
         /// Value at the end.
         to: f64,
     },
-    /// Evenly in the logarithm; both ends above 0.
+    /// Logarithmic; both ends are above 0.
     Log {
         /// Value at the start.
         from: f64,
@@ -22,7 +22,7 @@ pub enum Scale {
 }
 
 impl Scale {
-    /// The place of a value, 0 at the start of the axis, 1 at its end, never outside.
+    /// Position of a value: 0 at the start of the axis, 1 at its end; clamped to this range.
     pub fn place(self, value: f64) -> f64 {
         let place = match self {
             Scale::Linear { from, to } => (value - from) / (to - from),
@@ -32,12 +32,12 @@ impl Scale {
     }
 }
 
-/// A mark of an axis with its label.
+/// A tick of an axis with its label.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tick {
-    /// Where it is, in the axis's unit.
+    /// Value of the tick, in the unit of the axis.
     pub value: f64,
-    /// Its label.
+    /// Label of the tick.
     pub label: String,
     /// A second line below the label.
     pub note: String,
@@ -52,18 +52,18 @@ impl Tick {
 /// An axis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
-    /// How values become places.
+    /// Scale of the axis.
     pub scale: Scale,
-    /// Its ticks.
+    /// Ticks of the axis.
     pub ticks: Vec<Tick>,
-    /// What it shows, with its unit, and its scale where that is not linear.
+    /// What the axis shows, with its unit, and its scale if that is not linear.
     pub title: String,
-    /// Its ticks are evenly spaced, and stay so where there is no room for all of their labels.
+    /// Whether the ticks are evenly spaced, and must remain so if not all labels fit.
     pub even: bool,
 }
 
 impl Axis {
-    /// A linear axis from 0 to at least `largest`, labels as `label` prints them.
+    /// A linear axis from 0 to at least `largest`, with labels formatted by `label`.
     pub fn from_zero(largest: f64, title: &str, label: impl Fn(f64) -> String) -> Axis {
         let largest = if largest > 0.0 { largest } else { 1.0 };
         let step = nice_step(largest / 4.0);
@@ -72,13 +72,13 @@ impl Axis {
         Axis { scale: Scale::Linear { from: 0.0, to: steps * step }, ticks, title: title.to_string(), even: false }
     }
 
-    /// A logarithmic axis of times in µs that holds `smallest` to `largest`.
+    /// A logarithmic axis of times in µs that includes `smallest` to `largest`.
     pub fn log_time(smallest: f64, largest: f64, title: &str) -> Axis {
-        // Below 1 µs there is nothing to see.
+        // Values below 1 µs are not relevant.
         Axis::log(smallest.max(1.0), largest.max(1.0), title, time_label)
     }
 
-    /// A logarithmic axis that holds `smallest` to `largest`, both above 0, labels as `label` prints them.
+    /// A logarithmic axis that includes `smallest` to `largest`, both above 0, with labels formatted by `label`.
     pub fn log(smallest: f64, largest: f64, title: &str, label: impl Fn(f64) -> String) -> Axis {
         let from = round_log(smallest, f64::floor, |candidate, value| candidate <= value * (1.0 + 1e-9));
         let mut to = round_log(largest, f64::ceil, |candidate, value| candidate >= value * (1.0 - 1e-9));
@@ -101,7 +101,7 @@ impl Axis {
         Axis { scale: Scale::Log { from, to }, ticks, title: title.to_string(), even: false }
     }
 
-    /// An axis for the values: linear from 0, or logarithmic where the largest is more than 20 times the smallest.
+    /// An axis for these values: linear from 0, or logarithmic if the largest is more than 20 times the smallest.
     pub fn fitting(values: &[f64], title: &str, label: impl Fn(f64) -> String) -> Axis {
         let smallest = values.iter().copied().filter(|value| *value > 0.0).fold(f64::INFINITY, f64::min);
         let largest = values.iter().copied().fold(0.0, f64::max);
@@ -111,17 +111,17 @@ impl Axis {
         Axis { even: true, ..Axis::from_zero(largest, title, label) }
     }
 
-    /// Named places, evenly spaced: the first at 0, the next at 1 and so on.
+    /// Named positions, evenly spaced: the first at 0, the next at 1 and so on.
     pub fn named(names: &[String], title: &str) -> Axis {
         let last = names.len().saturating_sub(1) as f64;
-        // Half a place on both sides, so that marks don't stand on the frame.
+        // Half a step on both sides, so that marks are not drawn on the frame.
         let scale = Scale::Linear { from: -0.5, to: last + 0.5 };
         let ticks = names.iter().enumerate().map(|(place, name)| Tick::new(place as f64, name.clone())).collect();
         Axis { scale, ticks, title: title.to_string(), even: true }
     }
 
-    /// Percentiles on a scale of nines (0 %, 90 %, 99 %, …), up to what `samples` can carry. Positions are those of
-    /// [`nines`]; below each label stands how many samples lie beyond it.
+    /// Percentiles on a scale of nines (0 %, 90 %, 99 %, …), up to the highest that `samples` supports. Positions are
+    /// those of [`nines`]; the number of samples beyond is below each label.
     pub fn log_nines(samples: u64, title: &str) -> Axis {
         let to = nines(1.0, samples).max(1.0);
         let mut ticks = vec![Tick { value: 0.0, label: "0 %".to_string(), note: count(samples) }];
@@ -165,7 +165,7 @@ impl Axis {
     }
 }
 
-/// A moment of a run: `12 s`, `2 min`, `2 min 30 s`.
+/// A time of a run: `12 s`, `2 min`, `2 min 30 s`.
 pub fn run_time_label(seconds: f64) -> String {
     if seconds.abs() < 60.0 {
         return format!("{} s", short((seconds * 10.0).round() / 10.0));
@@ -178,14 +178,14 @@ pub fn run_time_label(seconds: f64) -> String {
     }
 }
 
-/// The place of a fraction on the scale of nines: 0 at 0 %, 1 at 90 %, 2 at 99 %. The largest of `samples` samples stands
-/// where one sample is left, since 100 % has no place.
+/// Position of a fraction on the scale of nines: 0 at 0 %, 1 at 90 %, 2 at 99 %. The largest of `samples` samples is at
+/// the position where one sample remains, because 100 % has no finite position.
 pub fn nines(fraction: f64, samples: u64) -> f64 {
     let least = 1.0 / samples.max(1) as f64;
     -(1.0 - fraction).max(least).log10()
 }
 
-/// 1, 2 or 5 times a power of ten, not below `value`.
+/// The smallest number that is 1, 2 or 5 times a power of ten and not below `value`.
 fn nice_step(value: f64) -> f64 {
     let power = 10f64.powf(value.log10().floor());
     [1.0, 2.0, 5.0, 10.0]
@@ -195,7 +195,7 @@ fn nice_step(value: f64) -> f64 {
         .unwrap_or(power * 10.0)
 }
 
-/// The nearest 1, 2 or 5 times a power of ten on the side that `fits` says.
+/// The nearest 1, 2 or 5 times a power of ten for which `fits` is true.
 fn round_log(value: f64, towards: fn(f64) -> f64, fits: fn(f64, f64) -> bool) -> f64 {
     let decade = towards(value.log10());
     let candidates = [0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0].map(|factor| factor * 10f64.powf(decade));

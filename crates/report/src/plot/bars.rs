@@ -9,33 +9,33 @@ use crate::numbers::{count, share};
 /// A part of a bar.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Part {
-    /// Its name.
+    /// Name of the part.
     pub name: &'static str,
     /// Class of its colour in the page's style sheet.
     pub class: &'static str,
-    /// How much.
+    /// Size of the part.
     pub count: u64,
 }
 
 /// A bar: the whole and its parts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bar {
-    /// What the whole is.
+    /// Name of the whole.
     pub label: String,
     /// The parts, which add up to the whole.
     pub parts: Vec<Part>,
 }
 
-/// Bars above each other, each over the full width: 100 % of its whole.
+/// Bars one above the other, each over the full width: 100 % of its whole.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bars {
-    /// The bars, from above.
+    /// The bars, from top to bottom.
     pub bars: Vec<Bar>,
 }
 
 /// Height of a bar with its label, pixels.
 const ROW: f64 = 56.0;
-/// A part that is there is at least this wide, so that it can be seen, pixels.
+/// Smallest width of a part that is not 0, so that it is visible, pixels.
 const LEAST: f64 = 3.0;
 
 impl Bars {
@@ -76,7 +76,7 @@ fn draw(bar: &Bar, top: f64, width: f64) -> Markup {
     }
 }
 
-/// The parts' widths in proportion, none that is there below [`LEAST`], together the whole width.
+/// Widths of the parts: proportional, at least [`LEAST`] for parts that are not 0, and the whole width in total.
 fn widths(parts: &[Part], width: f64) -> Vec<f64> {
     let whole: u64 = parts.iter().map(|part| part.count).sum();
     if whole == 0 {

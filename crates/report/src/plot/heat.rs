@@ -1,21 +1,21 @@
-//! Cells of a heat map: how large a share of a column lies in each, in a few levels that can be told apart.
+//! Cells of a heat map: the share of a column's samples in each cell, in a few levels that can be distinguished.
 
-/// The levels, the faintest first: the least share of a column's samples, and what the legend says.
+/// The levels, faintest first: smallest share of a column's samples, and text of the legend.
 pub const LEVELS: [(f64, &str); 6] =
     [(0.0, "below 0.1 %"), (0.001, "0.1 %"), (0.01, "1 %"), (0.03, "3 %"), (0.1, "10 %"), (0.3, "30 % and more")];
 
 /// A shaded rectangle.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cell {
-    /// Where it begins on the x axis.
+    /// Start on the x axis.
     pub from: f64,
-    /// Where it ends on the x axis.
+    /// End on the x axis.
     pub to: f64,
-    /// Its lower edge on the y axis.
+    /// Lower edge on the y axis.
     pub low: f64,
-    /// Its upper edge on the y axis.
+    /// Upper edge on the y axis.
     pub high: f64,
-    /// Its shade: a place in [`LEVELS`].
+    /// Shade: index into [`LEVELS`].
     pub level: usize,
 }
 
@@ -24,7 +24,7 @@ pub fn level_of(share: f64) -> usize {
     LEVELS.iter().rposition(|(least, _)| share >= *least).unwrap_or(0)
 }
 
-/// Neighbours of one row and one level become one cell. `cells` are those of one row, by where they begin.
+/// Joins adjacent cells of the same level. `cells` are those of one row, ordered by their start.
 pub fn joined(cells: impl Iterator<Item = Cell>) -> Vec<Cell> {
     let mut whole: Vec<Cell> = Vec::new();
     for cell in cells {

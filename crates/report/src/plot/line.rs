@@ -3,32 +3,32 @@
 /// How two points are joined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Join {
-    /// A value holds until the next point: bins by their start.
+    /// A value applies until the next point: bins by their start.
     StepAfter,
-    /// A value holds since the point before: intervals by their end, percentiles.
+    /// A value applies since the previous point: intervals by their end, percentiles.
     StepBefore,
-    /// A straight line: samples of a state.
+    /// A straight line between points: samples of a state.
     Straight,
 }
 
 /// A line of a plot.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {
-    /// Its name in the legend.
+    /// Name in the legend.
     pub name: String,
-    /// Its colour and dashes, 1 to [`super::MOST_LINES`].
+    /// Number of its colour and dashes, 1 to [`super::MOST_LINES`].
     pub style: usize,
-    /// How its points are joined.
+    /// How the points are joined.
     pub join: Join,
     /// Points by ascending x; `None` is a gap.
     pub points: Vec<(f64, Option<f64>)>,
-    /// The texts read off at the plot's readings, empty where there is no value.
+    /// Texts for the readings of the plot; empty where there is no value.
     pub readings: Vec<String>,
-    /// The lower edge of a band below it, joined as the line is; empty if there is none.
+    /// Lower edge of a band below the line, joined in the same way as the line; empty without a band.
     pub lower: Vec<(f64, Option<f64>)>,
     /// Intervals around points: x, lower end, upper end.
     pub intervals: Vec<(f64, f64, f64)>,
-    /// Has each point a mark? For few points, which are read one by one.
+    /// Whether each point has a mark. For lines with few points, which are read individually.
     pub is_marked: bool,
 }
 
@@ -47,13 +47,13 @@ impl Line {
         }
     }
 
-    /// The line with a band below it, down to these points.
+    /// Adds a band below the line, down to these points.
     pub fn with_lower(self, lower: Vec<(f64, Option<f64>)>) -> Line {
         Line { lower, ..self }
     }
 }
 
-/// Keeps of every pixel column its first, lowest, highest and last point and each gap. `points` are in pixels.
+/// For each column of pixels, keeps the first, lowest, highest and last point, and each gap. `points` are in pixels.
 pub fn thinned(points: &[(f64, Option<f64>)]) -> Vec<(f64, Option<f64>)> {
     let mut kept = Vec::new();
     let mut start = 0;
@@ -88,7 +88,7 @@ pub fn path(points: &[(f64, Option<f64>)], join: Join) -> String {
     let mut before: Option<(f64, f64)> = None;
     for (x, y) in points {
         let Some(y) = y else {
-            // A value that holds until here ends here, and the line breaks.
+            // A gap ends the last value at its position.
             if let (Some((last_x, _)), Join::StepAfter) = (before, join)
                 && last_x != *x
             {
@@ -110,7 +110,7 @@ pub fn path(points: &[(f64, Option<f64>)], join: Join) -> String {
     text
 }
 
-/// The `d` attribute of the area between two lines of pixels that are joined in the same way; gaps are left out.
+/// The `d` attribute of the area between two lines in pixels that are joined in the same way; gaps are left out.
 pub fn area(upper: &[(f64, Option<f64>)], lower: &[(f64, Option<f64>)], join: Join) -> String {
     let known = |points: &[(f64, Option<f64>)]| points.iter().copied().filter(|(_, y)| y.is_some()).collect::<Vec<_>>();
     let (upper, mut lower) = (known(upper), known(lower));
@@ -118,7 +118,7 @@ pub fn area(upper: &[(f64, Option<f64>)], lower: &[(f64, Option<f64>)], join: Jo
         return String::new();
     }
     lower.reverse();
-    // Read backwards, a value that held since a point holds until it.
+    // In reverse order, a value that applies since the previous point applies until the next one.
     let back = match join {
         Join::StepAfter => Join::StepBefore,
         Join::StepBefore => Join::StepAfter,
@@ -127,7 +127,7 @@ pub fn area(upper: &[(f64, Option<f64>)], lower: &[(f64, Option<f64>)], join: Jo
     format!("{}{}Z", path(&upper, join), path(&lower, back).replacen('M', "L", 1))
 }
 
-/// Horizontal and vertical moves, left out where they lead nowhere.
+/// Horizontal and vertical moves; moves of length 0 are left out.
 fn steps(moves: &[(char, f64, f64)]) -> String {
     let mut text = String::new();
     for (letter, to, from) in moves {

@@ -1,4 +1,4 @@
-//! Shapes of single points: told apart without their colour.
+//! Shapes of single points, which can be distinguished without colour.
 
 use maud::{Markup, html};
 
@@ -7,15 +7,15 @@ use super::line::pixel;
 /// A single point.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mark {
-    /// Place on the x axis, in its unit.
+    /// Position on the x axis, in its unit.
     pub x: f64,
-    /// Place on the y axis, in its unit.
+    /// Position on the y axis, in its unit.
     pub y: f64,
-    /// Its shape.
+    /// Shape of the point.
     pub shape: Shape,
     /// Class of its colour in the page's style sheet.
     pub class: &'static str,
-    /// What it is, shown when it is pointed at.
+    /// Description, shown when the pointer is over it.
     pub title: String,
 }
 
@@ -26,23 +26,23 @@ pub enum Shape {
     Disc,
     /// A square.
     Square,
-    /// A triangle on its base.
+    /// A triangle with its base at the bottom.
     Triangle,
-    /// A square on its corner.
+    /// A square rotated by 45°.
     Diamond,
-    /// A triangle on its tip.
+    /// A triangle with its base at the top.
     Tip,
-    /// Two strokes that cross.
+    /// Two crossing strokes.
     Cross,
 }
 
 impl Shape {
-    /// The shape of a line's style, 1 to [`super::MOST_LINES`]: colours and dashes repeat at other places.
+    /// The shape for a line's style, 1 to [`super::MOST_LINES`]: colours and dashes repeat at other intervals.
     pub fn of_style(style: usize) -> Shape {
         [Shape::Disc, Shape::Square, Shape::Triangle, Shape::Diamond, Shape::Tip][(style + 4) % 5]
     }
 
-    /// Its outline around a place in pixels, as the `d` attribute of an SVG path.
+    /// Outline around a position in pixels, as the `d` attribute of an SVG path.
     pub fn path(self, x: f64, y: f64, size: f64) -> String {
         let at = |dx: f64, dy: f64| format!("{} {}", pixel(x + dx * size), pixel(y + dy * size));
         match self {
@@ -60,7 +60,7 @@ impl Shape {
     }
 }
 
-/// The shape on its own, for a legend.
+/// The shape alone, for a legend.
 pub fn sample(shape: Shape, class: &str) -> Markup {
     html! { svg viewBox="0 0 14 10" aria-hidden="true" { path class={ "mark " (class) } d=(shape.path(7.0, 5.0, 4.0)) {} } }
 }

@@ -1,4 +1,4 @@
-//! Rows beside each other over a few axes: box plots and bars of many cells, each row with its name once.
+//! Rows over several axes side by side: box plots and bars of many cells; the name of each row is written once.
 
 use maud::{Markup, html};
 
@@ -10,26 +10,26 @@ use super::{Axis, Width};
 const ROW: f64 = 22.0;
 /// Height of a group's name, pixels.
 const GROUP: f64 = 26.0;
-/// Room above the rows for a panel's name, and below for its axis, pixels.
+/// Space above the rows for a panel's name, and below for its axis, pixels.
 const HEAD: f64 = 24.0;
 const FOOT: f64 = 40.0;
-/// Between panels, pixels.
+/// Space between panels, pixels.
 const GAP: f64 = 22.0;
-/// Pixels that a letter takes, roughly.
+/// Approximate width of a letter, pixels.
 const LETTER: f64 = 6.8;
 
-/// What a row shows in a panel.
+/// Content of a row in a panel.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Content {
-    /// Nothing was measured: why not.
+    /// Nothing was measured; the text is the reason.
     Words(String),
-    /// Values with their middle.
+    /// A box plot with every value as a point.
     Spread(Spread),
-    /// Where many values lie.
+    /// A box plot of many values.
     Boxed(Boxed),
-    /// A bar from the axis's start.
+    /// A bar from the start of the axis.
     Bar {
-        /// Its value, in the axis's unit.
+        /// Value, in the axis's unit.
         value: f64,
         /// Interval around it.
         interval: Option<(f64, f64)>,
@@ -41,68 +41,68 @@ pub enum Content {
 /// A box plot: every value as a point, the quartiles as a box, the median as a stroke.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spread {
-    /// Every value, in the axis's unit.
+    /// All values, in the axis's unit.
     pub values: Vec<f64>,
-    /// Their median.
+    /// Median of the values.
     pub median: f64,
-    /// First and third quartile, where there are enough values.
+    /// First and third quartile, if there are enough values.
     pub quartiles: Option<(f64, f64)>,
-    /// In words, shown when it is pointed at.
+    /// Text shown when the pointer is over it.
     pub text: String,
 }
 
-/// A box plot of more values than can be points.
+/// A box plot of too many values to draw as points.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Boxed {
-    /// From where to where whiskers go, in the axis's unit.
+    /// Ends of the whiskers, in the axis's unit.
     pub whiskers: (f64, f64),
     /// First and third quartile.
     pub quartiles: (f64, f64),
     /// The median.
     pub median: f64,
-    /// In words, shown when it is pointed at.
+    /// Text shown when the pointer is over it.
     pub text: String,
 }
 
 /// A row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// Its name.
+    /// Name of the row.
     pub name: String,
-    /// Its colour, 1 to [`super::MOST_LINES`].
+    /// Number of its colour, 1 to [`super::MOST_LINES`].
     pub style: usize,
-    /// What it shows, one for each panel.
+    /// Content for each panel.
     pub contents: Vec<Content>,
 }
 
 /// Rows that belong together.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RowGroup {
-    /// Its name; empty where it is the only one.
+    /// Name of the group; empty if it is the only one.
     pub name: String,
-    /// Its rows, from above.
+    /// Rows of the group, from top to bottom.
     pub rows: Vec<Row>,
 }
 
 /// An axis with its name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RowPanel {
-    /// What it shows.
+    /// What the panel shows.
     pub name: String,
-    /// Its axis.
+    /// Axis of the panel.
     pub axis: Axis,
 }
 
 /// Rows over several axes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rows {
-    /// The axes, from the left.
+    /// The panels, from left to right.
     pub panels: Vec<RowPanel>,
     /// The rows, in groups.
     pub groups: Vec<RowGroup>,
 }
 
-/// A panel's frame: from left to right, from top to bottom.
+/// Frame of a panel: left and right, top and bottom.
 struct Frame {
     panel: usize,
     left: f64,
@@ -111,7 +111,7 @@ struct Frame {
 }
 
 impl Rows {
-    /// The rows as an SVG: panels beside each other, on a narrow page below each other.
+    /// The rows as an SVG: panels side by side, on a narrow page one below the other.
     pub fn svg(&self, width: Width, description: &str) -> Markup {
         let names = self.name_width(width);
         let body = self.body_height();
@@ -148,7 +148,7 @@ impl Rows {
         self.groups.iter().map(|group| group_head(group) + group.rows.len() as f64 * ROW).sum()
     }
 
-    /// Every row with its middle, from the top of the rows.
+    /// Every row with the position of its middle, from the top of the rows.
     fn placed(&self) -> Vec<(f64, &Row)> {
         let mut placed = Vec::new();
         let mut top = 0.0;
@@ -218,7 +218,7 @@ fn draw(content: &Content, style: usize, middle: f64, frame: &Frame, place: &dyn
         Content::Bar { value, interval, text } => {
             let (end, room) = (place(*value), text.chars().count() as f64 * LETTER + 10.0);
             let after = interval.map_or(end, |(_, high)| place(high)).max(end);
-            // A long bar has its figure inside, where it would not fit behind.
+            // The figure of a long bar is written inside if it does not fit after the bar.
             let is_inside = after + room > frame.right;
             let (x, class) = if is_inside {
                 (end.min(interval.map_or(end, |(low, _)| place(low))) - 5.0, "bar-value in")
@@ -264,7 +264,7 @@ fn whisker(low: f64, high: f64, middle: f64, style: usize) -> Markup {
     html! { path class={ "whisker c" (style) } d=(path) {} }
 }
 
-/// The axis's ticks whose labels don't overlap: every one, every second, every third, …
+/// Ticks whose labels do not overlap: every one, every second, every third, …
 fn ticks_that_fit(axis: &Axis, width: f64) -> Vec<&Tick> {
     let half = |tick: &Tick| tick.label.chars().count() as f64 * LETTER / 2.0 + 5.0;
     for stride in 1..=axis.ticks.len().max(1) {
@@ -282,7 +282,7 @@ fn anchor(frame: &Frame, x: f64, tick: &Tick) -> &'static str {
     if x + half > frame.right + 10.0 { "end" } else { "middle" }
 }
 
-/// At most N letters, with `…` where something was cut.
+/// At most `letters` characters, with `…` if something was cut.
 fn shortened(text: &str, letters: usize) -> String {
     if text.chars().count() <= letters {
         return text.to_string();

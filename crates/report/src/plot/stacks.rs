@@ -1,4 +1,4 @@
-//! Stacked horizontal bars over one axis: parts of an amount, row by row, each with a text behind it.
+//! Stacked horizontal bars over one axis: parts of an amount, row by row, each with a text after it.
 
 use maud::{Markup, html};
 
@@ -7,36 +7,36 @@ use super::{Axis, Width};
 
 /// Height of a row with its name above the bar, pixels.
 const ROW: f64 = 48.0;
-/// Room for the axis, pixels.
+/// Space for the axis, pixels.
 const FOOT: f64 = 36.0;
 /// Height of a line of the legend, pixels.
 const LEGEND: f64 = 20.0;
-/// Pixels that a letter takes, roughly.
+/// Approximate width of a letter, pixels.
 const LETTER: f64 = 6.8;
 
 /// A part of a row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Piece {
-    /// Its name.
+    /// Name of the part.
     pub name: &'static str,
     /// Class of its colour in the page's style sheet.
     pub class: &'static str,
     /// Its value, in the axis's unit.
     pub value: f64,
-    /// The value with its unit, shown inside where there is room.
+    /// The value with its unit, written inside if it fits.
     pub label: String,
-    /// More about it, shown when it is pointed at.
+    /// Details, shown when the pointer is over it.
     pub text: String,
 }
 
 /// A row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stack {
-    /// What it is of.
+    /// Name of the row.
     pub name: String,
-    /// Beside the name.
+    /// Note beside the name.
     pub note: String,
-    /// Its parts, from the left.
+    /// Parts, from left to right.
     pub pieces: Vec<Piece>,
 }
 
@@ -45,7 +45,7 @@ pub struct Stack {
 pub struct Stacks {
     /// The axis, from 0.
     pub axis: Axis,
-    /// The rows, from above.
+    /// The rows, from top to bottom.
     pub rows: Vec<Stack>,
 }
 
@@ -79,7 +79,7 @@ impl Stacks {
         }
     }
 
-    /// Names of the parts with their places: left, top, name, class.
+    /// Names of the parts with their positions: left, top, name, class.
     fn legend(&self, width: Width) -> Vec<(f64, f64, &'static str, &'static str)> {
         let mut named: Vec<(f64, f64, &'static str, &'static str)> = Vec::new();
         let (mut left, mut top) = (0.0, 0.0);

@@ -1,4 +1,5 @@
-//! A plot as an SVG of a given width. Colours, dashes and fonts are classes; the page's style sheet gives them.
+//! Renders a plot as an SVG of a given width. Colours, dashes and fonts are CSS classes, which the page's style sheet
+//! defines.
 
 use maud::{Markup, html};
 
@@ -6,14 +7,15 @@ use super::line::{area, path, pixel, thinned};
 use super::mark::Shape;
 use super::{Line, Plot, Tick, Width, heat};
 
-/// Pixels a letter of an axis label takes, roughly.
+/// Approximate width of a letter of an axis label, pixels.
 const LETTER: f64 = 6.6;
-/// Left edge of the frame unless labels need more: the same for all, so that charts above each other line up.
+/// Left edge of the frame unless labels need more space: the same for all charts, so that charts one above the other
+/// are aligned.
 const LEFT: f64 = 58.0;
 
-/// Height of a line's name at its end.
+/// Height of a line's name at its end, pixels.
 const NAME: f64 = 14.0;
-/// Half the width of the strokes at the ends of an interval.
+/// Half the width of the strokes at the ends of an interval, pixels.
 const SERIF: f64 = 3.5;
 
 /// The frame inside which lines are drawn.
@@ -46,7 +48,7 @@ impl Frame {
 }
 
 impl Plot {
-    /// The plot as an SVG; `description` is what a reader hears who cannot see it.
+    /// The plot as an SVG; `description` is the text for screen readers.
     pub fn svg(&self, width: Width, description: &str) -> Markup {
         let frame = Frame::of(self, width);
         let size = format!("0 0 {} {}", pixel(width.pixels()), pixel(self.height));
@@ -71,7 +73,7 @@ impl Plot {
         }
     }
 
-    /// The cells, one path a level. They belong to the first line of the legend.
+    /// The cells, one path per level. They belong to the first line of the legend.
     fn cells(&self, frame: &Frame) -> Markup {
         let path = |level: usize| -> String {
             let cells = self.cells.iter().filter(|cell| cell.level == level);
@@ -124,7 +126,7 @@ impl Plot {
 
     fn rule(&self, frame: &Frame, rule: &super::Rule) -> Markup {
         let y = frame.y(self, rule.at);
-        // At the upper edge the name stands below its line, so that it does not meet the axis's title.
+        // At the upper edge the name is below its line, so that it does not overlap the axis's title.
         let label_y = if y < frame.top + NAME { y + NAME } else { y - 5.0 };
         html! {
             line class="rule" x1=(pixel(frame.left)) x2=(pixel(frame.right)) y1=(pixel(y)) y2=(pixel(y)) {}
@@ -132,13 +134,13 @@ impl Plot {
         }
     }
 
-    /// A vertical line; the names of several stand below each other, on the side that has room.
+    /// A vertical line. The names of several are one below the other, on the side that has space.
     fn post(&self, frame: &Frame, post: &super::Post, number: usize) -> Markup {
         let x = frame.x(self, post.at);
         let needed = post.label.chars().count() as f64 * LETTER + 5.0;
         let (fits_left, fits_right) = (x - needed >= frame.left, x + needed <= frame.right);
         let is_late = x > (frame.left + frame.right) / 2.0;
-        // Where neither side has room the name stands across its line, as far to the right as it can.
+        // If neither side has space, the name crosses its line, as far to the right as possible.
         let (side, label_x) = match (fits_left, fits_right) {
             (true, true) if is_late => ("end", x - 5.0),
             (true, false) => ("end", x - 5.0),
@@ -152,19 +154,19 @@ impl Plot {
         }
     }
 
-    /// The upper edge of the frame, or below the names of limits that stand there.
+    /// The upper edge of the frame, or the lower edge of the names of limits there.
     fn below_rules(&self, frame: &Frame) -> f64 {
         let heights = self.rules.iter().map(|rule| frame.y(self, rule.at)).filter(|y| *y < frame.top + 2.0 * NAME);
         heights.map(|y| if y < frame.top + NAME { y + NAME + 4.0 } else { y + 4.0 }).fold(frame.top, f64::max)
     }
 
-    /// Pixels between the frame and the right edge.
+    /// Space between the frame and the right edge, pixels.
     fn room_for_names(&self, width: Width) -> f64 {
         let longest = self.lines.iter().map(|line| line.name.chars().count()).max().unwrap_or(0);
         if self.is_labelled && width == Width::Wide { (longest as f64 * LETTER + 20.0).min(190.0) } else { 14.0 }
     }
 
-    /// The lines' names at their ends, moved apart where they would overlap.
+    /// Names of the lines at their ends, moved apart if they would overlap.
     fn names(&self, frame: &Frame) -> Markup {
         let end = |line: &Line| {
             let last = line.points.iter().rev().find_map(|(x, y)| y.map(|y| (*x, y)))?;
@@ -222,8 +224,8 @@ impl Plot {
         }
     }
 
-    /// The ticks whose labels don't overlap. Of even ticks every second, third, … is kept. On a scale of nines the last
-    /// ones win, since they are the ones that matter.
+    /// Ticks whose labels do not overlap. Of even ticks, every second, third, … is used. On a scale of nines the last
+    /// ones have priority, because they are the most important.
     fn x_ticks(&self, frame: &Frame) -> Vec<&Tick> {
         if !self.x.even {
             return self.fitting(frame, self.x.ticks.iter().collect());
@@ -238,7 +240,7 @@ impl Plot {
         Vec::new()
     }
 
-    /// Of these ticks, from the last one on, those whose labels don't overlap the ones kept already.
+    /// Those of these ticks, from the last one on, whose labels do not overlap labels already placed.
     fn fitting<'a>(&self, frame: &Frame, ticks: Vec<&'a Tick>) -> Vec<&'a Tick> {
         let mut kept: Vec<&Tick> = Vec::new();
         let mut free_until = f64::INFINITY;
@@ -260,7 +262,7 @@ impl Plot {
     }
 }
 
-/// Ascending places, moved apart until each has room for a name, and kept between two ends if all fit there.
+/// Ascending positions, moved apart until each has space for a name, and limited to two ends if all fit between them.
 fn apart(wanted: &[f64], top: f64, bottom: f64) -> Vec<f64> {
     let mut places: Vec<f64> = Vec::with_capacity(wanted.len());
     for place in wanted {
@@ -275,7 +277,7 @@ fn apart(wanted: &[f64], top: f64, bottom: f64) -> Vec<f64> {
     places
 }
 
-/// Labels at the ends of the axis stay inside the drawing.
+/// Text anchor that keeps labels at the ends of the axis inside the drawing.
 fn anchor(frame: &Frame, x: f64, tick: &Tick) -> &'static str {
     let half = tick.label.chars().count().max(tick.note.chars().count()) as f64 * LETTER / 2.0;
     if x + half > frame.right + 14.0 {

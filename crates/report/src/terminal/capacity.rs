@@ -1,4 +1,4 @@
-//! A search for capacity on a terminal: the answer, then every load that was tried.
+//! A capacity search on a terminal: the result, then every trial.
 
 use pubmark_record::capacity::{CapacityLimit, CapacityRecord, Trial, TrialOutcome};
 use pubmark_record::record::Status;
@@ -9,7 +9,7 @@ use crate::charts::capacity::outcome;
 use crate::numbers::{MISSING, TimeUnit, count, duration};
 use crate::words;
 
-/// Columns of the values.
+/// Widths of the value columns.
 const WIDTHS: [usize; 6] = [9, 8, 9, 13, 8, 8];
 
 /// The search as text, with a final newline.
@@ -66,7 +66,7 @@ fn table(page: &mut Page, record: &CapacityRecord) {
             TrialOutcome::GeneratorLimited => Tone::Caution,
             TrialOutcome::Missed | TrialOutcome::Failed => Tone::Bad,
         };
-        // The median is in the report: with both bounds of each, a line would be too long.
+        // The median is only in the report: with both bounds of each percentile, a line would be too long.
         let [offered, delivered, lost, _, p99, system, pubmark] = words::trial_numbers(trial, unit);
         page.line(&line(&[offered, delivered, lost, p99, system, pubmark], outcome(trial.outcome).0), tone);
     }
@@ -80,7 +80,7 @@ fn p99(trial: &Trial) -> String {
     format!("p99 {} {}", unit.interval(bounds), unit.symbol())
 }
 
-/// A trial of a search for capacity in a line, while the search goes on.
+/// A trial of a capacity search in one line, for the progress of the search.
 pub fn trial_line(number: usize, trial: &Trial) -> String {
     let outcome = match trial.outcome {
         TrialOutcome::Held => "held",

@@ -1,4 +1,4 @@
-//! Runs side by side on a terminal: a row a run, a column a figure.
+//! A comparison of runs on a terminal: one row per run, one column per figure.
 
 use pubmark_record::comparison::{ComparedFigure, Comparison, Unit};
 use pubmark_record::record::VerdictStatus;
@@ -9,7 +9,7 @@ use crate::columns::ColumnUnit;
 use crate::numbers::{MISSING, TimeUnit, short, significant};
 use crate::words::verdict_word;
 
-/// Figures that fit into 80 columns, by their name in the comparison, with the head of their column.
+/// Figures that fit into 80 columns: name in the comparison, head of the column.
 const COLUMNS_SHOWN: [(&str, &str); 6] = [
     ("delivered", "deliv."),
     ("latency p50", "p50"),
@@ -18,9 +18,9 @@ const COLUMNS_SHOWN: [(&str, &str); 6] = [
     ("system CPU", "CPU"),
     ("system memory", "memory"),
 ];
-/// Columns of a value, with the mark of the best.
+/// Width of a value and the mark of the best, columns.
 const VALUE: usize = 8;
-/// Columns of a latency with both bounds, and the mark.
+/// Width of a latency with both bounds and the mark, columns.
 const BOUNDS: usize = 13;
 
 /// The comparison as text, with a final newline.
@@ -40,7 +40,7 @@ pub fn comparison(comparison: &Comparison, options: &TerminalOptions) -> String 
         }
         line
     };
-    // One column of each value is the mark's.
+    // One column of each value is reserved for the mark.
     page.line(&row("run", &mut columns.iter().map(|column| format!("{} ", column.head))), Tone::Plain);
     page.line(&row("", &mut columns.iter().map(|column| format!("{} ", column.unit))), Tone::Plain);
     for (position, run) in comparison.runs.iter().enumerate() {
@@ -89,7 +89,7 @@ impl Column {
         let typical = row.values.iter().flatten().copied().fold(0.0, f64::max);
         let (unit, print): (String, Box<dyn Fn(f64) -> String>) = match row.figure.unit {
             Unit::Microseconds => return Column::of_times(head, row, TimeUnit::for_value(typical)),
-            // A share is whole only when nothing is missing.
+            // 100 % is printed only if nothing is missing.
             Unit::Share => (
                 "%".to_string(),
                 Box::new(|value| {
@@ -106,14 +106,14 @@ impl Column {
         Column { head, width: VALUE, unit, values: marked(row, text) }
     }
 
-    /// Of a latency, with both bounds.
+    /// A column of a latency, with both bounds.
     fn of_times(head: &'static str, row: &ComparedFigure, unit: TimeUnit) -> Column {
         let values = marked(row, |position| unit.interval(row.bounds(position)));
         Column { head, width: BOUNDS, unit: unit.symbol().to_string(), values }
     }
 }
 
-/// The text of each run, the best with a mark.
+/// Text for each run; the best one has a mark.
 fn marked(row: &ComparedFigure, text: impl Fn(usize) -> String) -> Vec<String> {
     let mark = |position| if row.best == Some(position) { '*' } else { ' ' };
     (0..row.values.len()).map(|position| format!("{}{}", text(position), mark(position))).collect()

@@ -1,4 +1,4 @@
-//! An experiment on a terminal: a row a cell, then who wins in plain sentences, then what to know before quoting that.
+//! An experiment on a terminal: one row per cell, then the winners in sentences, then cautions for quoting.
 
 use pubmark_record::by_reason::{by_reason, named};
 use pubmark_record::experiment::CellFigure;
@@ -10,15 +10,15 @@ use crate::columns::{ColumnUnit, ExperimentColumn, figure};
 use crate::experiment::{CustomTable, Member, View, headline};
 use crate::numbers::duration;
 
-/// Columns of a value, with the mark of the winner.
+/// Width of a value and the mark of the winner, columns.
 const VALUE: usize = 9;
-/// Columns of a latency, with both bounds.
+/// Width of a latency with both bounds, columns.
 const BOUNDS: usize = 13;
-/// Columns of a name at most.
+/// Largest width of a name, columns.
 const MOST_NAME: usize = 28;
-/// Columns of the runs that count.
+/// Width of the number of usable runs, columns.
 const RUNS: usize = 6;
-/// Cells with suspect runs that have a line of their own.
+/// Most cells with suspect runs that get a line each.
 const MOST_SUSPECTS: usize = 6;
 
 /// The experiment as text, with a final newline.
@@ -75,7 +75,7 @@ impl Column<'_> {
         if figure(self.column.figure).is_some_and(|figure| figure.is_latency) { BOUNDS } else { VALUE }
     }
 
-    /// The mean, of a latency both its bounds, with the mark of a winner.
+    /// The mean, for a latency both bounds, with the mark of a winner.
     fn value(&self, view: &View, member: &Member) -> String {
         let mark = if view.wins(member.cell, self.column.figure) { '*' } else { ' ' };
         let figure = member.figure(self.column.figure);
@@ -84,7 +84,7 @@ impl Column<'_> {
 }
 
 fn name_width(columns: &[Column]) -> usize {
-    // Where no cell has figures, the reasons take their place.
+    // If no cell has figures, the reasons use their columns.
     (COLUMNS - 2 - RUNS - columns.iter().map(Column::width).sum::<usize>()).min(MOST_NAME)
 }
 
@@ -93,7 +93,7 @@ fn heads(page: &mut Page, view: &View, columns: &[Column]) {
     let line = |first: &str, text: &dyn Fn(&Column) -> String, last: &str| {
         let mut line = format!("  {:<width$}", cut(first, width - 1));
         for column in columns {
-            // One column of each value is the mark's.
+            // One column of each value is reserved for the mark.
             line.push_str(&format!("{:>width$}", format!("{} ", text(column)), width = column.width()));
         }
         at_the_right(&line, last)
@@ -121,13 +121,13 @@ fn row(page: &mut Page, view: &View, columns: &[Column], indent: &str, member: &
     page.line(&line, if doubted > 0 { Tone::Caution } else { Tone::Plain });
 }
 
-/// A line with its last value at the last column.
+/// A line with its last value right-aligned.
 fn at_the_right(line: &str, last: &str) -> String {
     let rest = COLUMNS.saturating_sub(line.chars().count());
     format!("{line}{last:>rest$}")
 }
 
-/// Columns for the reason of a cell without figures.
+/// Columns available for the reason of a cell without figures.
 fn room_for_reason(columns: &[Column]) -> usize {
     COLUMNS - name_width(columns) - 2 - RUNS
 }
@@ -136,7 +136,7 @@ fn room_for_reason(columns: &[Column]) -> usize {
 fn why_failed(member: &Member) -> Option<String> {
     let why = member.failed()?;
     let text = member.cell.failures.first().map_or_else(String::new, |failure| format!(": {}", failure.text));
-    // What another program printed may have several lines.
+    // Output of another program may have several lines.
     Some(format!("{why}{text}").replace('\n', " "))
 }
 
@@ -149,7 +149,7 @@ fn conclusions(page: &mut Page, view: &View, columns: &[Column]) {
         page.paragraph(start, &conclusion.text, 3, Tone::Plain);
     }
     suspects(page, view);
-    // Reasons that were cut in the table stand here in full.
+    // Reasons that were cut in the table are printed here in full.
     let is_cut = |why: &String| why.chars().count() + 2 > room_for_reason(columns);
     let failed = view.members().filter_map(|member| Some((member.cell.label.as_str(), why_failed(member)?)));
     for (why, labels) in by_reason(failed.filter(|(_, why)| is_cut(why))) {
@@ -162,7 +162,7 @@ fn conclusions(page: &mut Page, view: &View, columns: &[Column]) {
     }
 }
 
-/// Cells with suspect runs: a line each, or one for all where they are many.
+/// Cells with suspect runs: one line each, or one line for all if there are many.
 fn suspects(page: &mut Page, view: &View) {
     let members: Vec<&Member> = view.members().filter(|member| member.suspect_runs() > 0).collect();
     if members.len() > MOST_SUSPECTS {

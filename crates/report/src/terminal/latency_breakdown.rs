@@ -1,4 +1,4 @@
-//! Where the time of messages went, as a table.
+//! The latency breakdown as a table.
 
 use pubmark_record::latency::upper;
 use pubmark_record::latency_breakdown::BreakdownRow;
@@ -9,13 +9,13 @@ use super::layout::{Page, Tone, cut};
 use crate::numbers::{TimeUnit, count};
 use crate::words;
 
-/// Columns of a name and of a value.
+/// Widths of a name and of a value, columns.
 const NAME: usize = 15;
 const VALUE: usize = 10;
-/// Heads of the parts' columns, in their order.
+/// Heads of the columns of the parts, in order.
 const HEADS: [&str; 6] = ["device", "up", "system", "down", "subscriber", "undivided"];
 
-/// Of `most` classes, those with most messages.
+/// The breakdown for the `most` classes that have most messages.
 pub(super) fn latency_breakdown(page: &mut Page, record: &Record, most: usize) {
     let Some(figures) = &record.latency.breakdown else { return };
     let unit = words::breakdown_unit(figures);

@@ -1,33 +1,33 @@
-//! Lines no wider than the terminal: fields with a label, wrapped paragraphs, small tables. Colours are added when the lines are done,
-//! so they take no part in the widths.
+//! Layout of lines that are no wider than the terminal: fields with a label, wrapped paragraphs, small tables. Colours
+//! are added to complete lines, so they do not affect the widths.
 
 use pubmark_record::record::Summary;
 
 use super::{COLUMNS, MOST_COLUMNS};
 use crate::numbers::TimeUnit;
 
-/// Columns before a field's text.
+/// Width of the label before a field's text, columns.
 const INDENT: usize = 12;
-/// Columns of a value in a table.
+/// Width of a value in a table, columns.
 const VALUE: usize = 13;
 
-/// What a line says, for its colour.
+/// Meaning of a line, which determines its colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tone {
-    /// Nothing besides its words.
+    /// No particular meaning.
     Plain,
-    /// What is as it should be.
+    /// A good result.
     Good,
     /// A warning.
     Caution,
-    /// What failed.
+    /// A failure.
     Bad,
     /// Something to type.
     Hint,
 }
 
 impl Tone {
-    /// The ANSI sequence that starts the colour.
+    /// ANSI sequence that starts the colour.
     fn start(self) -> &'static str {
         match self {
             Tone::Plain => "",
@@ -39,11 +39,11 @@ impl Tone {
     }
 }
 
-/// Lines in the making.
+/// Lines of a page.
 pub struct Page {
     lines: Vec<(String, Tone)>,
     columns: usize,
-    /// Texts longer than their lines are cut; otherwise they take as many lines as they need.
+    /// Whether texts longer than their lines are cut; otherwise they are wrapped completely.
     cuts: bool,
 }
 
@@ -54,28 +54,28 @@ impl Default for Page {
 }
 
 impl Page {
-    /// For a terminal so wide, or for a file, in which nothing is cut.
+    /// A page for a terminal of this width, or for a file, in which nothing is cut.
     pub fn new(columns: Option<usize>) -> Page {
         let width = columns.unwrap_or(COLUMNS).clamp(COLUMNS, MOST_COLUMNS);
         Page { lines: Vec::new(), columns: width, cuts: columns.is_some() }
     }
 
-    /// Lines so far.
+    /// Number of lines.
     pub fn lines(&self) -> usize {
         self.lines.len()
     }
 
-    /// An empty line.
+    /// Adds an empty line.
     pub fn blank(&mut self) {
         self.lines.push((String::new(), Tone::Plain));
     }
 
-    /// A line of its own, cut at the last column.
+    /// Adds a line, cut at the last column.
     pub fn line(&mut self, text: &str, tone: Tone) {
         self.lines.push((cut(&printable(text), self.columns), tone));
     }
 
-    /// A label and its text, wrapped to at most N lines.
+    /// Adds a label and its text, wrapped to at most `most_lines` lines.
     pub fn field(&mut self, label: &str, text: &str, most_lines: usize) {
         self.toned_field(label, text, most_lines, Tone::Plain);
     }
@@ -85,10 +85,10 @@ impl Page {
         self.paragraph(&format!("  {label:<width$}", width = INDENT - 2), text, most_lines, tone);
     }
 
-    /// A text after a start, its further lines under its first word.
+    /// Adds a text after `start`; continuation lines are aligned with its first word.
     pub(super) fn paragraph(&mut self, start: &str, text: &str, most_lines: usize, tone: Tone) {
         let words: Vec<String> = printable(text).split_whitespace().map(String::from).collect();
-        // Spaces inside a text are kept where they set parts apart: only wrapped texts lose them.
+        // Spaces that separate parts of a text are preserved unless the text is wrapped.
         let whole = format!("{start}{}", printable(text));
         if whole.chars().count() <= self.columns {
             self.lines.push((whole, tone));
@@ -97,7 +97,7 @@ impl Page {
         self.wrapped(start, &words, " ", most_lines, tone);
     }
 
-    /// Parts that are not broken inside, two spaces apart.
+    /// Adds parts that must not be broken, separated by two spaces.
     pub(super) fn items(&mut self, label: &str, items: &[String], most_lines: usize) {
         let start = format!("  {label:<width$}", width = INDENT - 2);
         self.wrapped(&start, items, "  ", most_lines, Tone::Plain);
@@ -130,7 +130,7 @@ impl Page {
         self.lines.extend(lines.into_iter().map(|line| (line, tone)));
     }
 
-    /// A row of a table with its values right-aligned at the last column.
+    /// Adds a row of a table with its values right-aligned at the last column.
     pub(super) fn table_row(&mut self, label: &str, name: &str, values: &[String]) {
         let name_width = self.columns - INDENT - VALUE * values.len();
         let mut line =
@@ -141,7 +141,7 @@ impl Page {
         self.lines.push((line, Tone::Plain));
     }
 
-    /// Something to type and what for; the purpose only where there is room. Never cut: it is there to be copied.
+    /// Adds a command and its purpose; the purpose only if it fits. A command is never cut, so that it can be copied.
     pub(super) fn command(&mut self, label: &str, command: &str, purpose: &str) {
         let start = format!("  {label:<width$}{}", printable(command), width = INDENT - 2);
         let with_purpose = format!("{start:<50}   {purpose}");
@@ -149,8 +149,8 @@ impl Page {
         self.lines.push((line, Tone::Plain));
     }
 
-    /// A path and what stands beside it, on the next line if there is no room. A path is never cut, on a terminal either: it
-    /// is there to be opened and copied, and a script reads it from redirected output.
+    /// Adds a path and the text beside it, which is on the next line if it does not fit. A path is never cut, not even
+    /// on a terminal, so that it can be copied, and that a script can read it from redirected output.
     pub fn path(&mut self, label: &str, path: &str, beside: &str) {
         let start = format!("  {label:<width$}{}", printable(path), width = INDENT - 2);
         let with_beside = if beside.is_empty() { start.clone() } else { format!("{start}   {beside}") };
@@ -181,21 +181,21 @@ impl Page {
     }
 }
 
-/// The unit for a table of these distributions, by their largest p99 (or median, or largest sample).
+/// Unit for a table of these distributions, by their largest p99 (or median, or largest sample).
 pub(super) fn unit_of<'a>(summaries: impl Iterator<Item = &'a Summary>) -> TimeUnit {
     TimeUnit::for_value(summaries.map(typical).fold(0.0, f64::max))
 }
 
-/// The figure that a summary's unit is chosen by.
+/// The figure of a summary that determines the unit.
 ///
-/// Not inlined: at `opt-level = 1` the optimiser of rustc 1.95 moves this read of a summary's fields in front of the check
-/// whether there is a summary, and reads from a wild address (a crash for runs that measured nothing).
+/// Not inlined: at `opt-level = 1` the optimiser of rustc 1.95 moves this read of a summary's fields before the check
+/// whether there is a summary, and reads from an invalid address (a crash for runs that measured nothing).
 #[inline(never)]
 fn typical(summary: &Summary) -> f64 {
     summary.p99.or(summary.p50).unwrap_or(summary.max)
 }
 
-/// A line whose text goes on elsewhere: whole words and `…`.
+/// Shortens a line whose text continues: whole words and `…`.
 fn shortened(line: &str, columns: usize) -> String {
     let mut kept = line.trim_end();
     while kept.chars().count() > columns - 2 {
@@ -207,7 +207,7 @@ fn shortened(line: &str, columns: usize) -> String {
     format!("{} …", kept.trim_end_matches([',', ';', ':']))
 }
 
-/// At most N columns, with `…` where something was cut.
+/// Cuts a text to at most `columns` columns, with `…` if something was cut.
 pub fn cut(text: &str, columns: usize) -> String {
     if text.chars().count() <= columns {
         return text.to_string();
@@ -217,7 +217,7 @@ pub fn cut(text: &str, columns: usize) -> String {
     kept
 }
 
-/// Without control characters: some texts come from the system under test, and must not steer the reader's terminal.
+/// Removes control characters: some texts come from the system under test, and must not control the reader's terminal.
 pub(super) fn printable(text: &str) -> String {
     text.chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect()
 }

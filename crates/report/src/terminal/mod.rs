@@ -1,4 +1,4 @@
-//! What runs, comparisons, experiments and searches come to on a terminal.
+//! Results of runs, comparisons, experiments and searches on a terminal.
 
 mod capacity;
 mod comparison;
@@ -13,22 +13,23 @@ pub use comparison::comparison;
 pub use experiment::experiment;
 pub use run::summary;
 
-/// Columns of the terminal that everything fits into where its width is not known.
+/// Assumed width of a terminal whose width is not known, columns.
 pub const COLUMNS: usize = 80;
-/// Widest lines, however wide the terminal is: longer ones are hard to read.
+/// Largest width of lines, columns, however wide the terminal is: longer lines are hard to read.
 pub const MOST_COLUMNS: usize = 160;
-/// Lines of a summary at most.
+/// Most lines of a summary.
 pub const LINES: usize = 30;
 
 /// How a summary is printed.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TerminalOptions<'a> {
-    /// Colours, in addition to the words; the caller honours `NO_COLOR` and asks whether this is a terminal.
+    /// Use colours in addition to the words; the caller handles `NO_COLOR` and checks whether the output is a terminal.
     pub colour: bool,
-    /// The run's folder as the reader would type it, if the run was kept.
+    /// Folder of the run as the user would type it, if the run was saved.
     pub folder: Option<&'a str>,
-    /// Columns, between [`COLUMNS`] and [`MOST_COLUMNS`]; `None` where this is no terminal, and nothing is cut.
+    /// Width in columns, between [`COLUMNS`] and [`MOST_COLUMNS`]; `None` if the output is not a terminal, and nothing
+    /// is cut.
     pub columns: Option<usize>,
-    /// Everything that there is to say, not the first screen alone.
+    /// Print everything and not only the first screen.
     pub verbose: bool,
 }

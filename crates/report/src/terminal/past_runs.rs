@@ -1,4 +1,4 @@
-//! A list of past runs for a terminal: two lines each, the folder as it is typed and what came of it.
+//! A list of past runs on a terminal: two lines per entry, the folder as it is typed and the result.
 
 use std::path::Path;
 
@@ -11,11 +11,11 @@ use pubmark_record::record::Status;
 
 use crate::wrapping::{COLUMNS, wrap, wrap_lines};
 
-/// Columns of what an entry was.
+/// Width of the description of an entry, columns.
 const WHAT: usize = 36;
-/// Columns of the figures behind it.
+/// Widths of the figures after it, columns.
 const FIGURES: [usize; 3] = [9, 13, 13];
-/// Unreadable folders that are named; the others are counted.
+/// Most unreadable folders that are named; the others are counted.
 const NAMED: usize = 10;
 
 /// The list, newest first.
@@ -23,7 +23,7 @@ pub fn list(list: &RunList, folder: &Path) -> String {
     let heads = ["delivered", "p50 ms", "p99 ms"].map(str::to_owned);
     let mut text = line("newest first", &heads, "verdict");
     for entry in &list.runs {
-        // Long names stay whole: they are there to be typed.
+        // Long names are not cut, so that they can be copied.
         text.push_str(&format!("{}\n", folder.join(&entry.folder).display()));
         text.push_str(&match entry.kind {
             Kind::Run => of_run(entry),
@@ -37,7 +37,7 @@ pub fn list(list: &RunList, folder: &Path) -> String {
 fn line(what: &str, figures: &[String; 3], verdict: &str) -> String {
     let figures: String = figures.iter().zip(FIGURES).map(|(figure, columns)| format!("{figure:>columns$}")).collect();
     let line = if what.chars().count() > WHAT {
-        // What does not fit has a line of its own, so that figures stay below each other.
+        // A description that does not fit gets its own line, so that figures remain aligned.
         format!("{}{:WHAT$}{figures}  {verdict}", wrap("", 2, what), "")
     } else {
         format!("{what:WHAT$}{figures}  {verdict}")
@@ -107,8 +107,8 @@ fn latency(latency: Option<&TrialLatency>) -> [String; 2] {
     })
 }
 
-/// What the list of a folder does not show: records that cannot be read, folders without one, and what was not looked at because the list
-/// is full.
+/// What the list of a folder does not show: records that cannot be read, folders without a record, and folders that
+/// were not read because the list is full.
 pub fn notes(list: &RunList, folder: &Path, filter: &Filter) -> Vec<String> {
     let folder = folder.display();
     let mut notes = unreadable(list);
@@ -137,7 +137,7 @@ pub fn notes(list: &RunList, folder: &Path, filter: &Filter) -> Vec<String> {
     notes
 }
 
-/// The records that cannot be read: a line each, and a count of those that are not named.
+/// Records that cannot be read: one line each, and the number of those that are not named.
 fn unreadable(list: &RunList) -> Vec<String> {
     let named = list.unreadable.iter().take(NAMED);
     let mut lines: Vec<String> = named

@@ -1,5 +1,5 @@
-//! A run on a terminal: at most 14 lines where nothing was unusual, in the order of the questions a reader has: did messages arrive,
-//! how late, at what rate, at what cost; how well is that known; what was unusual; where is the rest.
+//! A run on a terminal: at most 14 lines if nothing was unusual, in the order of a reader's questions: did messages
+//! arrive, how late, at what rate, at what cost; how well is that known; what was unusual; where are the details.
 
 use pubmark_record::cost::Usage;
 use pubmark_record::latency::{LatencyBounds, Summary, both, upper};
@@ -17,7 +17,7 @@ pub fn summary(record: &Record, options: &TerminalOptions) -> String {
     if options.verbose {
         return draw(record, options, &Detail::ALL).text(options.colour);
     }
-    // Reasons and single links give way until everything fits; what is left out is counted.
+    // Show fewer reasons and links until everything fits; omitted ones are counted.
     let limits = [(4, 3), (3, 2), (2, 2), (2, 1), (1, 1), (1, 0)];
     let mut page = Page::new(options.columns);
     for (reasons, parts) in limits {
@@ -29,10 +29,10 @@ pub fn summary(record: &Record, options: &TerminalOptions) -> String {
     page.text(options.colour)
 }
 
-/// How much of what varies in length is shown.
+/// Number of items to show in parts of variable length.
 struct Detail {
     reasons: usize,
-    /// Links, faults, and classes of messages whose time is divided.
+    /// Links, faults, and classes of the latency breakdown.
     parts: usize,
 }
 
@@ -40,7 +40,7 @@ impl Detail {
     const ALL: Detail = Detail { reasons: usize::MAX, parts: usize::MAX };
 }
 
-/// A warning that the first screen shows by what it leaves out: a percentile of too few samples is not printed.
+/// A warning that the first screen shows implicitly: a percentile of too few samples is not printed.
 const SHOWN_BY_ITSELF: &str = "W01";
 
 fn draw(record: &Record, options: &TerminalOptions, room: &Detail) -> Page {
@@ -78,7 +78,7 @@ fn draw(record: &Record, options: &TerminalOptions, room: &Detail) -> Page {
     page
 }
 
-/// What ran.
+/// The workload and the system.
 fn what(page: &mut Page, record: &Record, verbose: bool) {
     let workload = if verbose { words::workload(record) } else { words::short_workload(record) };
     page.field("workload", &workload, 2);
@@ -87,7 +87,7 @@ fn what(page: &mut Page, record: &Record, verbose: bool) {
         page.field("client", &client, 2);
     }
     let facts = words::system_facts(&record.system);
-    // Versions in papers are for those who compare with them.
+    // Versions in papers are only relevant for a comparison with the papers.
     for fact in facts.iter().filter(|fact| verbose || fact.name != "papers") {
         page.field(fact.name, &fact.text, 1);
     }
@@ -97,7 +97,7 @@ fn what(page: &mut Page, record: &Record, verbose: bool) {
     }
 }
 
-/// What the run was asked for besides, and what else it cost.
+/// Requested conditions, and further costs.
 fn conditions(page: &mut Page, record: &Record, room: &Detail, verbose: bool) {
     requests(page, record);
     links(page, record, room.parts);
@@ -111,7 +111,7 @@ fn conditions(page: &mut Page, record: &Record, room: &Detail, verbose: bool) {
             page.field(if number == 0 { "sites" } else { "" }, &words, 3);
         }
     }
-    // Whoever breaks something wants to know what came of it.
+    // A run with faults always shows their effects.
     faults(page, record, if verbose { room.parts } else { room.parts.min(FAULTS) });
     latency_breakdown::latency_breakdown(page, record, if verbose { room.parts } else { room.parts.min(CLASSES) });
     if let Some(figures) = record.cost.efficiency.as_ref().filter(|_| verbose) {
@@ -129,7 +129,7 @@ fn conditions(page: &mut Page, record: &Record, room: &Detail, verbose: bool) {
     }
 }
 
-/// One line for each distribution: its median and its highest percentile that rests on enough samples.
+/// One line for each distribution: its median and its highest percentile with enough samples.
 fn latency(page: &mut Page, record: &Record) {
     let mut rows: Vec<(&str, &Option<LatencyBounds>)> = vec![("latency", &record.latency.total)];
     if let Some(reactions) = &record.delivery.reactions {
@@ -160,7 +160,7 @@ fn percentiles(bounds: &Option<LatencyBounds>) -> Vec<String> {
     parts
 }
 
-/// Limits, and what became of them: one that is undecided, with what would decide it.
+/// Limits and their outcomes; for an undecided one, what would decide it.
 fn objectives(page: &mut Page, objectives: &[Objective]) {
     for (number, objective) in objectives.iter().enumerate() {
         let tone = match objective.outcome {
@@ -253,7 +253,7 @@ fn delivery(page: &mut Page, record: &Record, verbose: bool) {
         words::delivery_outcomes(books).iter().skip(1).filter(|part| part.name != "lost" && part.count > 0).map(named),
     );
     for (position, part) in words::further_counts(books).iter().enumerate() {
-        // Duplicates and order are promises: they are printed when they are 0, too.
+        // Duplicates and order are delivery guarantees, so they are printed even if they are 0.
         if position < 2 || part.count > 0 {
             items.push(named(part));
         }
@@ -306,12 +306,12 @@ fn links(page: &mut Page, record: &Record, most: usize) {
     }
 }
 
-/// Faults shown at most; the report has all.
+/// Most faults shown; the report has all.
 const FAULTS: usize = 2;
-/// Classes of messages shown at most, those with most messages; the report has all.
+/// Most classes of messages shown, those with most messages; the report has all.
 const CLASSES: usize = 2;
 
-/// One fault at least, in two lines where there is no room.
+/// At least one fault, in two lines if one is not enough.
 fn faults(page: &mut Page, record: &Record, room: usize) {
     let Some(figures) = &record.conditions.faults else { return };
     let (most, lines) = if room == 0 { (1, 2) } else { (room, 3) };
@@ -365,7 +365,7 @@ fn cost(record: &Record, verbose: bool) -> Vec<String> {
     };
     let costs = words::costs(record, "pubmark");
     let mut items: Vec<String> = costs.iter().map(|(name, usage)| side(name, *usage)).collect();
-    // There is room for a few only: the sides, what a message takes, then groups.
+    // Only a few fit: the sides, the cost per message, then groups.
     let groups = items.split_off(words::sides(record));
     if verbose {
         items.extend(words::unit_costs(record));
@@ -389,7 +389,7 @@ fn next(page: &mut Page, record: &Record, options: &TerminalOptions) {
     }
 }
 
-/// The workload as the reader typed it: a name or a path.
+/// The workload as the user typed it: a name or a path.
 fn typed_workload(record: &Record) -> &str {
     let after_run = record.run.command.iter().skip_while(|word| *word != "run").nth(1);
     after_run.filter(|word| !word.starts_with('-')).unwrap_or(&record.workload.name)

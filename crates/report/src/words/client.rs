@@ -1,10 +1,10 @@
-//! The program that was the client, where it was none of pubmark's.
+//! The client program, if pubmark's own clients were not used.
 
 use pubmark_record::record::Record;
 
 use crate::numbers::{significant, time};
 
-/// Its library, and what speaking with it takes; `None` for pubmark's own client.
+/// Library of the program, and the cost of the exchange with it; `None` for pubmark's own client.
 pub fn client(record: &Record) -> Option<String> {
     let programs = record.connections.client_programs.as_ref()?;
     let round_trip = programs.round_trip.as_ref();

@@ -1,11 +1,11 @@
-//! How connections were made, in words.
+//! Connection establishment in words.
 
 use pubmark_record::connections::{AgreedOn, RampUp, TlsFigures};
 use pubmark_record::record::{Connections, Side, Summary};
 
 use crate::numbers::{counted, significant, time};
 
-/// How one side came up: `1,000 devices in 0.512 s (1,950/s)`.
+/// Session establishment of one side: `1,000 devices in 0.512 s (1,950/s)`.
 pub fn ramp_up(ramp: &RampUp) -> String {
     let rate = ramp.per_s.map_or_else(String::new, |rate| format!(" ({}/s)", significant(rate)));
     let (one, many) = match ramp.side {
@@ -15,13 +15,13 @@ pub fn ramp_up(ramp: &RampUp) -> String {
     format!("{} in {}{rate}", counted(ramp.accepted, one, many), time(Some(ramp.seconds * 1e6)))
 }
 
-/// How both sides came up; `None` where nobody did.
+/// Session establishment of both sides; `None` without sessions.
 pub fn ramp_ups(connections: &Connections) -> Option<String> {
     let sides: Vec<String> = connections.ramp_up.iter().map(ramp_up).collect();
     (!sides.is_empty()).then(|| sides.join(", "))
 }
 
-/// What TLS took, in one line.
+/// TLS handshakes in one line.
 pub fn tls(figures: &TlsFigures) -> String {
     let mut parts = vec![handshakes(figures.full, "full", figures.full_handshake.as_ref())];
     parts.push(match (figures.resumed, figures.resumption) {
@@ -38,7 +38,7 @@ fn handshakes(number: u64, kind: &str, times: Option<&Summary>) -> String {
     times.map_or_else(|| told.clone(), |times| format!("{told}, {}", middle_and_largest(times)))
 }
 
-/// `p50 1.21 ms, largest 9.33 ms`; without a median where there are too few samples for one.
+/// `p50 1.21 ms, largest 9.33 ms`; without a median if there are too few samples.
 pub fn middle_and_largest(times: &Summary) -> String {
     let largest = format!("largest {}", time(Some(times.max)));
     times.p50.map_or_else(|| largest.clone(), |median| format!("p50 {}, {largest}", time(Some(median))))

@@ -1,4 +1,4 @@
-//! What subscribers filtered by content.
+//! Messages that subscribers filtered by content.
 
 use pubmark_record::content::{ContentRow, FilterPlace};
 

@@ -1,4 +1,4 @@
-//! Metrics of the user's own.
+//! User-defined metrics.
 
 use pubmark_record::custom::{CustomBounds, CustomMetric};
 use pubmark_record::unit::{self, Unit};
@@ -6,24 +6,24 @@ use pubmark_record::unit::{self, Unit};
 use crate::columns::ColumnUnit;
 use crate::numbers::{MISSING, bounds, significant};
 
-/// How the values of one metric are printed: all in one unit.
+/// Unit in which all values of one metric are printed.
 #[derive(Clone, Copy)]
 pub struct CustomUnit<'a> {
-    /// The symbol behind a value; empty for a plain number.
+    /// Symbol after a value; empty for a plain number.
     pub symbol: &'a str,
     column: ColumnUnit,
     worth: f64,
 }
 
 impl<'a> CustomUnit<'a> {
-    /// For a unit as it was declared, and the largest value in it.
+    /// The unit for a declared unit, and the largest value in it.
     pub fn of(declared: &'a str, largest: f64) -> CustomUnit<'a> {
         let (of_figure, worth) = unit::of_symbol(declared);
         let column = ColumnUnit::of(of_figure, largest.abs() * worth);
         CustomUnit { symbol: if of_figure == Unit::Number { declared } else { column.symbol }, column, worth }
     }
 
-    /// Both bounds without the symbol, the lower one first; one value where they look the same.
+    /// Both bounds without the symbol, the lower one first; one value if both have the same text.
     pub fn number(self, CustomBounds { lower, upper }: CustomBounds) -> String {
         let [lower, upper] = [lower, upper].map(|value| self.column.scaled(value * self.worth));
         if lower < 0.0 && lower < upper {
@@ -44,10 +44,10 @@ impl<'a> CustomUnit<'a> {
     }
 }
 
-/// Stands behind a value that was computed from a message log without some of its rows.
+/// Remark on a value that was computed from a message log with missing rows.
 pub const PARTIAL: &str = "partial: the message log lacks rows";
 
-/// The value of a metric, or why there is none.
+/// Value of a metric, or why there is none.
 pub fn custom_value(metric: &CustomMetric) -> String {
     match (&metric.failure, metric.lower, metric.upper) {
         (Some(why), ..) => format!("no value: {why}"),
@@ -60,10 +60,10 @@ pub fn custom_value(metric: &CustomMetric) -> String {
     }
 }
 
-/// Parts of a metric that are shown where it has no value of the whole; the rest is counted.
+/// Most parts of a metric that are shown if it has no total value; the others are counted.
 const PARTS: usize = 3;
 
-/// The values that a program tells apart, the first of them: `door 0.12 ms, lamp 0.30 ms, 4 more`.
+/// The first values of a metric by category: `door 0.12 ms, lamp 0.30 ms, 4 more`.
 fn custom_parts(metric: &CustomMetric) -> String {
     let largest = metric.by.values().map(|part| part.lower.abs().max(part.upper.abs())).fold(0.0, f64::max);
     let unit = CustomUnit::of(&metric.unit, largest);

@@ -4,12 +4,12 @@ use pubmark_record::efficiency::{EfficiencyFigures, GroupEfficiency, Ratios, Sou
 
 use crate::numbers::{MISSING, share};
 
-/// A ratio with three places, as the papers print it.
+/// A ratio with three decimals, as in the papers.
 pub fn ratio(value: Option<f64>) -> String {
     value.map_or_else(|| MISSING.to_owned(), |value| format!("{value:.3}"))
 }
 
-/// Where a group's counts come from.
+/// Source of a group's counts.
 pub fn source(group: &GroupEfficiency) -> &'static str {
     match group.source {
         Source::Counted => "counted by its link",
@@ -39,7 +39,7 @@ pub fn efficiency(figures: &EfficiencyFigures) -> String {
     )
 }
 
-/// How the figures are made, and how far the two ways of counting agree.
+/// How the figures are computed, and how well the two methods of counting agree.
 pub fn how_efficiency_is_counted(figures: &EfficiencyFigures) -> String {
     let headers = "Payload of messages over the bytes that a group's interfaces sent for them, and delivered over received. \
                    On Ethernet counts 14 B of header a packet, as an interface's counters do and as ComBench printed it; checksum, \

@@ -1,4 +1,4 @@
-//! What a system was and what held it back, in words: version, topology, limits, image, cores, versions in publications.
+//! Facts about a system in words: version, topology, limits, image, cores, versions in publications.
 
 use pubmark_record::capacity::{CapacityLimit, CapacityRecord, Knob};
 use pubmark_record::cost::{HostUsage, LimitEffect, Usage};
@@ -17,13 +17,13 @@ pub fn system_name(system: &SystemInfo) -> String {
 /// A fact with its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fact {
-    /// Its name, short enough for a label on a terminal.
+    /// Name, short enough for a label on a terminal.
     pub name: &'static str,
-    /// What there is to say.
+    /// Text of the fact.
     pub text: String,
 }
 
-/// What else there is to say of a system; nothing for a single broker without limits.
+/// Further facts about a system; empty for a single broker without limits.
 pub fn system_facts(system: &SystemInfo) -> Vec<Fact> {
     let mut facts = Vec::new();
     let mut add = |name, text| facts.push(Fact { name, text });
@@ -46,14 +46,14 @@ pub fn system_facts(system: &SystemInfo) -> Vec<Fact> {
     facts
 }
 
-/// Versions that publications measured, `None` where none is known.
+/// Versions that publications measured; `None` if none is known.
 pub fn papers(system: &SystemInfo) -> Option<String> {
     let versions: Vec<String> =
         system.papers.iter().map(|paper| format!("{} ({})", paper.version, paper.paper)).collect();
     (!versions.is_empty()).then(|| versions.join(", "))
 }
 
-/// A limit as asked for and as it is held.
+/// A limit as requested and as enforced.
 pub fn limit(limits: &LimitInfo) -> String {
     let mut parts = Vec::new();
     if let Some(cpu) = limits.cpu {
@@ -70,14 +70,14 @@ pub fn limit(limits: &LimitInfo) -> String {
     }
 }
 
-/// Whether a run's limits held the system back, in words; `None` where it had none.
+/// Whether a run's limits restricted the system, in words; `None` without limits.
 pub fn limit_effect(record: &Record) -> Option<String> {
     let effect = record.cost.limits.as_ref()?;
     let start = if effect.was_binding() { "binding" } else { "not binding" };
     Some(format!("{start}: {}", effect_parts(effect).join("; ")))
 }
 
-/// What limits did, each in a few words.
+/// Effects of limits, each in a few words.
 pub fn effect_parts(effect: &LimitEffect) -> Vec<String> {
     let mut parts = Vec::new();
     if let (Some(periods), Some(throttled)) = (effect.periods, effect.throttled_periods) {
@@ -103,8 +103,8 @@ pub fn effect_parts(effect: &LimitEffect) -> Vec<String> {
     parts
 }
 
-/// What the system used and what pubmark did, under the name given, and what client programs did if there were some; then the part
-/// of each group that had processes of its own.
+/// Resources used by the system, by pubmark under the name given, and by client programs if there were any; then the
+/// share of each group that had processes of its own.
 pub fn costs(record: &Record, own_name: &str) -> Vec<(String, Option<Usage>)> {
     let resources = &record.cost;
     let sides = [("system".to_owned(), resources.system), (own_name.to_owned(), resources.generator)];
@@ -114,7 +114,7 @@ pub fn costs(record: &Record, own_name: &str) -> Vec<(String, Option<Usage>)> {
     sides.chain(groups).collect()
 }
 
-/// How many of [`costs`] are sides, and no groups.
+/// Number of sides in [`costs`]; the other entries are groups.
 pub fn sides(record: &Record) -> usize {
     2 + usize::from(record.cost.client_programs.is_some())
 }
@@ -128,7 +128,7 @@ pub fn unit_costs(record: &Record) -> Vec<String> {
     parts
 }
 
-/// What the system's machine was used, where it was read.
+/// Use of the system's machine, if it was read.
 pub fn host(host: &HostUsage) -> String {
     let of_all = host.cores_total.map_or_else(String::new, |total| format!(" of {total}"));
     let busy = host.cores.map_or_else(|| MISSING.to_string(), significant);
@@ -145,7 +145,7 @@ pub fn host(host: &HostUsage) -> String {
     )
 }
 
-/// What competed for the processors of this machine, where that is known: shares of the window, and cores.
+/// Competition for the CPUs of this machine, if known: shares of the window, and cores.
 pub fn contention(record: &Record) -> Option<String> {
     let contention = record.cost.contention?;
     let others = contention.other_cores.map_or_else(|| MISSING.to_string(), |cores| format!("{cores:.2} cores"));
@@ -160,7 +160,7 @@ pub fn contention(record: &Record) -> Option<String> {
     ))
 }
 
-/// What a search varies, in a word.
+/// What a search varies, in one word.
 pub fn knob(knob: Knob) -> &'static str {
     match knob {
         Knob::Rate => "rate of each device",
@@ -168,7 +168,7 @@ pub fn knob(knob: Knob) -> &'static str {
     }
 }
 
-/// What set the limit of a search.
+/// What limited a search.
 pub fn capacity_limit(limit: CapacityLimit) -> &'static str {
     match limit {
         CapacityLimit::System => "the system; above, the objectives are missed",
@@ -198,12 +198,12 @@ pub fn capacity_headline(record: &CapacityRecord) -> String {
     format!("carries {least}{} messages/s{of}", significant(holds))
 }
 
-/// How many trials a search made.
+/// Number of trials of a search.
 pub fn counted_trials(record: &CapacityRecord) -> String {
     counted(record.trials.len() as u64, "trial", "trials")
 }
 
-/// A share of messages that were lost.
+/// Share of messages that were lost.
 pub fn loss_share(loss: f64) -> String {
     match loss {
         loss if loss <= 0.0 => "0".to_string(),

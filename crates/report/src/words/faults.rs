@@ -6,17 +6,17 @@ use pubmark_record::faults::{
 
 use crate::numbers::{MISSING, count, counted, seconds, significant, time};
 
-/// Of what had not come back when its time was over.
+/// Text for connections that were not restored in time.
 const NOT_BACK: &str = "not back by the next fault or the end";
 
-/// What was done, and when: `kill of the system at 30 s for 5 s`.
+/// The fault and its time: `kill of the system at 30 s for 5 s`.
 pub fn fault(fault: &FaultRow) -> String {
     let length = fault.asked_for_s.map_or_else(String::new, |length_s| format!(" for {}", seconds(length_s)));
     let failure = fault.failure.as_ref().map_or_else(String::new, |failure| format!(" (failed: {failure})"));
     format!("{} of {} at {}{length}{failure}", fault.kind, fault.target, seconds(fault.asked_at_s))
 }
 
-/// What clients went through.
+/// Effects on the clients.
 pub fn fault_connections(fault: &FaultRow) -> String {
     let found = &fault.connections;
     if found.lost == 0 {
@@ -37,7 +37,7 @@ pub fn fault_connections(fault: &FaultRow) -> String {
     parts.join(", ")
 }
 
-/// Clients that come back from which on the peak of their storm is told.
+/// Fewest reconnecting clients for which the peak reconnect rate is reported.
 const STORM: u64 = 10;
 
 fn storm(found: &FaultConnections) -> String {
@@ -45,7 +45,7 @@ fn storm(found: &FaultConnections) -> String {
     peak.map_or_else(String::new, |peak| format!(" (at most {} in a second)", count(peak)))
 }
 
-/// What became of the latency.
+/// Effects on latency.
 pub fn fault_latency(latency: Option<&FaultLatency>) -> String {
     let Some(found) = latency else { return format!("latency {MISSING} (too few messages to tell)") };
     let (name, worst) = (&found.quantile, time(found.worst_us));
@@ -59,7 +59,7 @@ pub fn fault_latency(latency: Option<&FaultLatency>) -> String {
     }
 }
 
-/// What became of the messages of one level.
+/// Outcomes of the messages of one QoS level.
 pub fn fault_messages(level: &LevelBooks) -> String {
     let mut parts = vec![format!("QoS {}: {} of {} lost", level.qos, count(level.lost), count(level.expected))];
     for (number, name) in [
@@ -76,12 +76,12 @@ pub fn fault_messages(level: &LevelBooks) -> String {
     parts.join(", ")
 }
 
-/// A promise and what became of it.
+/// A guarantee and whether it was kept.
 pub fn promise(promise: &Promise) -> String {
     format!("QoS {} {}: {}", promise.qos, promise_word(promise.verdict), promise.observed)
 }
 
-/// The verdict on a promise.
+/// The verdict on a guarantee.
 pub fn promise_word(verdict: PromiseVerdict) -> &'static str {
     match verdict {
         PromiseVerdict::Kept => "kept",
@@ -91,7 +91,7 @@ pub fn promise_word(verdict: PromiseVerdict) -> &'static str {
     }
 }
 
-/// How clients come back.
+/// How clients reconnect.
 pub fn reconnect(reconnect: &Reconnect) -> String {
     let keep_alive = match reconnect.keep_alive_s {
         0 => "without keep-alive".to_owned(),

@@ -1,24 +1,24 @@
-//! How far the load of a workload is from what a system carries.
+//! Headroom: how far the load of a workload is from the highest load that a system carries.
 
 use pubmark_record::capacity::{CapacityLimit, CapacityRecord, Trial, TrialOutcome};
 
 use crate::numbers::significant;
 
-/// The load of the workload as it is written, messages offered per second; `None` where no load was tried.
+/// Load of the workload as written, messages offered per second; `None` if no load was tried.
 pub fn load_as_written(record: &CapacityRecord) -> Option<f64> {
-    // Loads are proportional to their factor; the trial nearest to 1 tells best what 1 is.
+    // Loads are proportional to their factor; the trial nearest to factor 1 gives the best estimate of the load at 1.
     let distance = |trial: &&Trial| trial.factor.ln().abs();
     let nearest =
         record.trials.iter().filter(|trial| trial.factor > 0.0).min_by(|a, b| distance(a).total_cmp(&distance(b)))?;
     Some(nearest.offered_per_s / nearest.factor)
 }
 
-/// How many times its load the system carries; `None` where nothing held.
+/// Highest load that held as a multiple of the workload's load; `None` if nothing held.
 pub fn headroom(record: &CapacityRecord) -> Option<f64> {
     Some(record.answer.holds_per_s? / load_as_written(record).filter(|load| *load > 0.0)?)
 }
 
-/// The headroom as a number of times: `11.5 ×`, `≥ 4.00 ×` where the end was not found.
+/// The headroom as a factor: `11.5 ×`, `≥ 4.00 ×` if the limit of the system was not found.
 pub fn headroom_text(record: &CapacityRecord) -> Option<String> {
     let least = if record.answer.limit == CapacityLimit::System { "" } else { "≥ " };
     headroom(record).map(|times| format!("{least}{} ×", significant(times)))

@@ -1,16 +1,16 @@
-//! Where the time went, in words.
+//! The latency breakdown in words.
 
 use pubmark_record::latency::upper;
 use pubmark_record::latency_breakdown::{BreakdownRow, LatencyBreakdown, PARTS};
 
 use crate::numbers::{TimeUnit, count, share};
 
-/// The row with most messages: the one to say something about first.
+/// The row with most messages, which is described first.
 pub fn first_breakdown(figures: &LatencyBreakdown) -> Option<&BreakdownRow> {
     figures.rows.iter().filter(|row| row.seen > 0).max_by_key(|row| row.seen)
 }
 
-/// What was followed and seen, in one line.
+/// Number of deliveries followed and seen, in one line.
 pub fn latency_breakdown(figures: &LatencyBreakdown) -> String {
     let [followed, seen, agreeing] = figures.totals();
     let one_in = if figures.one_in > 1 { format!(", one message in {}", count(figures.one_in)) } else { String::new() };
@@ -25,13 +25,13 @@ pub fn latency_breakdown(figures: &LatencyBreakdown) -> String {
     )
 }
 
-/// A row's parts with their names: median and p99, and the same of the whole at the end; parts that no row has are left out.
+/// Parts that at least one row has: index in [`PARTS`] and name.
 pub fn breakdown_columns(figures: &LatencyBreakdown) -> Vec<(usize, &'static str)> {
     let has = |place: usize| figures.rows.iter().any(|row| row.parts.in_order()[place].is_some());
     PARTS.into_iter().enumerate().filter(|(place, _)| has(*place)).collect()
 }
 
-/// A unit for the parts of all rows.
+/// The common unit for the parts of all rows.
 pub fn breakdown_unit(figures: &LatencyBreakdown) -> TimeUnit {
     let whole = first_breakdown(figures).and_then(|row| upper(&row.parts.whole));
     TimeUnit::for_value(whole.map_or(0.0, |whole| whole.p99.unwrap_or(whole.max)))

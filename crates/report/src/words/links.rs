@@ -4,7 +4,7 @@ use pubmark_record::links::{LinkDirection, LinkFigures, LinkGroup, LinkTraffic, 
 
 use crate::numbers::{count, counted, share, time};
 
-/// Links in one line each: what they are, what went through. Groups behind equal links share one.
+/// One line per link: description and traffic. Groups behind equal links share a line.
 pub fn links(links: &LinkFigures) -> Vec<String> {
     let mut alike: Vec<(LinkGroup, usize)> = vec![];
     for group in &links.groups {
@@ -28,7 +28,7 @@ pub fn links(links: &LinkFigures) -> Vec<String> {
     alike.into_iter().map(named).collect()
 }
 
-/// Adds what one line says of a direction.
+/// Adds a direction to the sum that one line shows.
 fn add(sum: &mut LinkDirection, other: &LinkDirection) {
     sum.checks.extend(other.checks.iter().cloned());
     sum.traffic = LinkTraffic {
@@ -66,7 +66,7 @@ fn link(group: &LinkGroup) -> String {
     format!("{} over {}: {}; {down}", group.group, group.link, side("up", &group.up))
 }
 
-/// What led them to a system that runs already, in one line.
+/// The relay to a system that was already running, in one line.
 pub fn relay(relay: &RelayFigures) -> String {
     if let Some(why) = &relay.gone {
         return format!("relay to the system: lost ({why})");
@@ -88,7 +88,7 @@ pub fn relay(relay: &RelayFigures) -> String {
     )
 }
 
-/// What emulated them, in one line.
+/// The emulator of the links, in one line.
 pub fn emulator(links: &LinkFigures) -> String {
     let unasked = counted(links.unasked_drops(), "packet", "packets");
     let differs: String = links.differences.iter().map(|how| format!("; {how}")).collect();

@@ -7,13 +7,13 @@ use pubmark_record::tables::PairRow;
 
 use crate::numbers::{MISSING, bytes, cores, count, share, short, time};
 
-/// Labels of a node as they are written, with spaces between them; empty if it has none.
+/// Labels of a node as written, separated by spaces; empty if it has none.
 pub fn labels(node: &NodeRow) -> String {
     let words: Vec<String> = node.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
     words.join(" ")
 }
 
-/// What a node received a second, and what it and its machine took, in one line.
+/// Messages received per second by a node, and resources used by the node and its machine, in one line.
 pub fn node(node: &NodeRow) -> String {
     let mut parts: Vec<String> = vec![];
     if !node.labels.is_empty() {
@@ -53,7 +53,7 @@ pub fn node(node: &NodeRow) -> String {
     }
 }
 
-/// What the nodes of a run were and how far apart, in one line.
+/// Number of nodes, lost nodes, and the range of latency and loss between pairs of nodes, in one line.
 pub fn nodes(record: &Record) -> String {
     let nodes = &record.tables.nodes;
     let lost: Vec<&str> = nodes.iter().filter(|node| node.lost.is_some()).map(|node| node.name.as_str()).collect();

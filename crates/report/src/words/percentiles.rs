@@ -1,15 +1,16 @@
-//! Which percentile can be quoted where there are few samples.
+//! Selects the percentile that can be quoted if there are few samples.
 
 use pubmark_record::latency::{LatencyBounds, Summary, both, upper};
 
 /// A percentile with its name.
 type Percentile = (&'static str, fn(&Summary) -> Option<f64>);
 
-/// Percentiles below the 99th that stand in for it, the best one first.
+/// Percentiles below the 99th that replace it, in order of preference.
 const INSTEAD: [Percentile; 3] =
     [("p95", |summary| summary.p95), ("p90", |summary| summary.p90), ("p50", |summary| summary.p50)];
 
-/// Where the 99th percentile has too few samples beyond it: the highest percentile below it that has enough, with both bounds.
+/// If the 99th percentile has too few samples beyond it: the highest lower percentile that has enough, with both
+/// bounds.
 pub fn instead_of_p99(bounds: &Option<LatencyBounds>) -> Option<(&'static str, [Option<f64>; 2])> {
     if upper(bounds)?.p99.is_some() {
         return None;

@@ -1,11 +1,11 @@
-//! Requests and their answers, in words.
+//! Requests and their replies in words.
 
 use pubmark_record::record::Record;
 use pubmark_record::requests::{RequestBooks, ResponseBooks};
 
 use super::{Distribution, Outcome, distribution, interval, outcome};
 
-/// What became of the requests sent; adds up to `sent`.
+/// Outcomes of the requests sent; they add up to `sent`.
 pub fn request_outcomes(books: &RequestBooks) -> Vec<Outcome> {
     vec![
         outcome("answered", "in time", books.answered),
@@ -15,7 +15,7 @@ pub fn request_outcomes(books: &RequestBooks) -> Vec<Outcome> {
     ]
 }
 
-/// Counts beside the books of requests.
+/// Counts that are not part of the accounting of requests.
 pub fn further_answers(books: &RequestBooks) -> Vec<Outcome> {
     vec![
         outcome("further answers", "to a request that had one", books.duplicated),
@@ -24,7 +24,7 @@ pub fn further_answers(books: &RequestBooks) -> Vec<Outcome> {
     ]
 }
 
-/// What responders did with the requests received; adds up to `received`.
+/// Outcomes of requests at responders; they add up to `received`.
 pub fn response_outcomes(books: &ResponseBooks) -> Vec<Outcome> {
     vec![
         outcome("answered", "their answers were written", books.answered),
@@ -36,7 +36,7 @@ pub fn response_outcomes(books: &ResponseBooks) -> Vec<Outcome> {
     ]
 }
 
-/// The distributions of requests, in the order in which they are shown; none where nobody asks.
+/// Distributions of requests, in the order in which they are shown; empty without requesters.
 pub fn request_distributions(record: &Record) -> Vec<Distribution<'_>> {
     let Some(requests) = &record.requests else { return vec![] };
     vec![
@@ -59,7 +59,7 @@ pub fn request_distributions(record: &Record) -> Vec<Distribution<'_>> {
     ]
 }
 
-/// Who asks and who answers, in one line; `None` where nobody asks.
+/// Requesters and responders in one line; `None` without requesters.
 pub fn parties(record: &Record) -> Option<String> {
     let requests = record.requests.as_ref()?;
     let counted = crate::numbers::counted;

@@ -1,11 +1,11 @@
-//! The words of the command line, and of a search's trials.
+//! Text of the command line, and of the trials of a search.
 
 use pubmark_record::capacity::Trial;
 
 use super::loss_share;
 use crate::numbers::{MISSING, TimeUnit, significant};
 
-/// A trial's numbers: offered and delivered per second, lost, p50, p99, cores of the system and of pubmark.
+/// Figures of a trial: offered and delivered per second, lost, p50, p99, cores of the system and of pubmark.
 pub fn trial_numbers(trial: &Trial, unit: TimeUnit) -> [String; 7] {
     let optional = |value: Option<f64>| value.map_or_else(|| MISSING.to_string(), significant);
     [
@@ -19,7 +19,7 @@ pub fn trial_numbers(trial: &Trial, unit: TimeUnit) -> [String; 7] {
     ]
 }
 
-/// The words of a command as a shell reads them.
+/// The arguments of a command, quoted for a shell.
 pub fn command_line(words: &[String]) -> String {
     let plain =
         |word: &str| !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c));

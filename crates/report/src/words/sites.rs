@@ -1,4 +1,4 @@
-//! Sites in words: the nodes with one value of a label.
+//! Sites in words: a site is all nodes with the same value of a label.
 
 use pubmark_record::latency;
 use pubmark_record::record::{Record, Summary};
@@ -6,12 +6,12 @@ use pubmark_record::tables::LabelRow;
 
 use crate::numbers::{MISSING, TimeUnit, count};
 
-/// Name of a site; of nodes without the label, too.
+/// Name of a site, or of the nodes without the label.
 pub fn site(value: &Option<String>) -> &str {
     value.as_deref().unwrap_or("(no label)")
 }
 
-/// What went from a site to a site, in one line.
+/// Messages from one site to another, in one line.
 pub fn site_to_site(row: &LabelRow) -> String {
     let both = |figure: fn(&Summary) -> Option<f64>| latency::both(&row.latency, figure);
     let (p50, p99) = (both(|times| times.p50), both(|times| times.p99));
@@ -32,7 +32,7 @@ pub fn site_to_site(row: &LabelRow) -> String {
     )
 }
 
-/// Labels for which there are rows, each with its rows.
+/// Labels with their rows; labels without rows are left out.
 pub fn by_label(record: &Record) -> Vec<(&str, Vec<&LabelRow>)> {
     let mut found: Vec<(&str, Vec<&LabelRow>)> = vec![];
     for row in &record.tables.by_label {

@@ -1,4 +1,4 @@
-//! What steps of `transform` did.
+//! Steps of `transform` in words.
 
 use pubmark_record::transform::{StepUse, TransformRow};
 
@@ -21,7 +21,7 @@ pub fn transform(row: &TransformRow) -> String {
     text
 }
 
-/// The size behind a step: `46% of the size`, or `+28 B` where it is larger.
+/// Size after a step: `46% of the size`, or `+28 B` if it is larger.
 pub fn step_size(used: &StepUse) -> String {
     match used.size_ratio() {
         None => MISSING.to_owned(),

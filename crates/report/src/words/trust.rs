@@ -1,4 +1,4 @@
-//! How well a run's latency is known, in a sentence.
+//! Precision of a run's latency, in a sentence.
 
 use pubmark_record::latency::{Summary, both, upper};
 use pubmark_record::record::Record;
@@ -8,7 +8,8 @@ use crate::numbers::{TimeUnit, time};
 /// A percentile by its name.
 type Percentile = (&'static str, fn(&Summary) -> Option<f64>);
 
-/// What the width of the interval means: `latency p99 is known to ± 65 µs: limits below 0.210 ms or above 0.340 ms are decided`.
+/// Meaning of the width of the interval: `latency p99 is known to ± 65 µs: limits below 0.210 ms or above 0.340 ms are
+/// decided`.
 pub fn trust(record: &Record) -> String {
     let bounds = &record.latency.total;
     if record.settings.flood {

@@ -1,4 +1,4 @@
-//! What readers see of metrics of their own, and nothing of them where there is none.
+//! Reports of user-defined metrics, and their absence in reports of a run without any.
 
 use pubmark_record::comparison::compare;
 use pubmark_record::experiment::CellMetric;
@@ -9,7 +9,8 @@ use pubmark_report::{csv, html, markdown, terminal};
 
 use crate::{PLAIN, fixtures};
 
-/// A run with a metric in a unit of pubmark's, one in another, and one without a value. One has the name of a figure of pubmark's.
+/// A run with a metric in one of pubmark's units, one in another unit, and one without a value. One has the same name
+/// as a figure of pubmark.
 fn computed() -> Record {
     let mut record = fixtures::factory();
     record.custom = vec![

@@ -1,4 +1,4 @@
-//! What readers see of experiments and searches for capacity.
+//! Reports of experiments and capacity searches.
 
 use pubmark_record::experiment::Grade;
 use pubmark_record::record::VerdictStatus;
@@ -9,14 +9,14 @@ use pubmark_report::{csv, exports, html, markdown};
 
 use crate::{PLAIN, fixtures, markup, without_colours};
 
-/// Every page of an experiment or a search, with its name.
+/// All pages of experiments and searches, with their names.
 fn pages() -> Vec<(&'static str, String)> {
     let experiments = fixtures::experiments().into_iter().map(|(name, record)| (name, html::experiment(&record)));
     let searches = fixtures::searches().into_iter().map(|(name, record)| (name, html::capacity(&record)));
     experiments.chain(searches).collect()
 }
 
-/// Every text for a terminal, with its name.
+/// All texts for a terminal, with their names.
 fn texts(options: &TerminalOptions) -> Vec<(&'static str, String)> {
     let experiments =
         fixtures::experiments().into_iter().map(|(name, record)| (name, terminal::experiment(&record, options)));
@@ -26,7 +26,7 @@ fn texts(options: &TerminalOptions) -> Vec<(&'static str, String)> {
 
 #[test]
 fn terminal_texts_look_like_this() {
-    // The grids of 20 and 60 cells say nothing that the others don't.
+    // The grids of 20 and 60 cells add nothing to the others.
     for (name, text) in texts(&PLAIN).into_iter().filter(|(name, _)| !["loads", "sixty"].contains(name)) {
         insta::assert_snapshot!(format!("terminal_{name}"), text);
     }
@@ -118,7 +118,7 @@ fn a_failed_cell_says_why_and_holds_no_number() {
     assert!(line.ends_with("0/5"), "{line}");
 }
 
-/// A line for each of thirty cells would push the table off the screen.
+/// One line for each of thirty cells would move the table off the screen.
 #[test]
 fn many_suspect_cells_share_a_line() {
     let lines = |cells: usize| {
@@ -204,7 +204,7 @@ fn a_conclusion_names_the_next_the_ratio_its_interval_and_how_sure_it_is() {
     }
 }
 
-/// A grade and the interval beside it are never at odds, as they are printed.
+/// A printed grade and the printed interval beside it never contradict each other.
 #[test]
 fn no_printed_grade_contradicts_its_printed_interval() {
     for (name, record) in fixtures::experiments() {
@@ -257,7 +257,7 @@ fn a_capacity_s_answer_stands_first_and_its_marks_say_how_each_trial_came_out() 
     assert!(page.contains("objective: p99&lt;50ms"));
     let wide = page.split("<svg class=\"wide\"").nth(1).unwrap().split("</svg>").next().unwrap();
     let marks = |class: &str| wide.matches(&format!("<path class=\"mark {class}\"")).count();
-    // p50 and p99 of each trial.
+    // Marks of p50 and p99 of each trial.
     assert_eq!((marks("held"), marks("missed"), marks("limited")), (14, 8, 0));
     let limited = html::capacity(&sample_experiment::generator_limited());
     assert!(limited.contains("Carries at least 4,000 messages/s") && limited.contains("<path class=\"mark limited\""));

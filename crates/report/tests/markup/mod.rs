@@ -1,11 +1,11 @@
-//! Is a page well formed: every element closed in order, every attribute quoted, no stray `<` or `&`.
+//! Checks that a page is well formed: every element closed in order, every attribute quoted, no stray `<` or `&`.
 
 /// Elements without content, HTML standard §13.1.2.
 const VOID: [&str; 3] = ["meta", "br", "link"];
-/// Elements whose content is no markup.
+/// Elements whose content is not markup.
 const RAW: [&str; 2] = ["script", "style"];
 
-/// The first fault, with what stands there.
+/// The first error, with the text at its position.
 pub fn check(page: &str) -> Result<(), String> {
     let mut open: Vec<String> = Vec::new();
     let mut rest = page.strip_prefix("<!DOCTYPE html>").ok_or("no doctype")?;
@@ -57,7 +57,7 @@ fn attributes(mut rest: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Every `&` begins a reference.
+/// Checks that every `&` begins a character reference.
 fn text(text: &str) -> Result<(), String> {
     for after in text.split('&').skip(1) {
         let name = after.split(';').next().unwrap_or("");

@@ -1,4 +1,4 @@
-//! What readers see of requests, from a fixed record; and nothing of them where nobody asks.
+//! Reports of requests from a fixed record, and their absence in reports of a run without requesters.
 
 use pubmark_record::record::{LatencyBounds, Record};
 use pubmark_record::requests::{RequestBooks, RequestFigures, RequestGroup, ResponseBooks};
@@ -8,7 +8,7 @@ use pubmark_report::{csv, html, markdown, terminal};
 
 use crate::{PLAIN, fixtures};
 
-/// A run in which everything that can become of a request did.
+/// A run with every possible outcome of a request.
 fn asked() -> Record {
     let shape = |median_us: f64| Some(Shape { median_us, tail: 0.5, count: 9_000 }.summary());
     let bounds = |median_us: f64| shape(median_us).map(LatencyBounds::measured);

@@ -1,4 +1,4 @@
-//! First screens of comparisons, experiments and searches: colours say how well a difference is known.
+//! First screens of comparisons, experiments and searches: colours show the certainty of a difference.
 
 use pubmark_record::comparison::compare;
 use pubmark_record::experiment::{ExperimentRecord, Grade};
@@ -14,7 +14,8 @@ fn section<'a>(page: &'a str, id: &str) -> &'a str {
     rest.split("</section>").next().unwrap()
 }
 
-/// Cells of the scorecard by the grade of their difference from the best: the best has the least of its duels.
+/// Number of cells of the scorecard by the grade of their difference from the best; the best cell has the lowest grade
+/// of its duels.
 fn grades(record: &ExperimentRecord, wanted: Grade) -> usize {
     let contests = record.contests.iter().filter(|contest| SCORED.contains(&contest.figure.as_str()));
     contests
@@ -59,7 +60,7 @@ fn single_runs_prove_nothing_and_the_built_in_broker_is_no_yardstick() {
     let row = |name: &str| {
         scorecard.split("<tr>").find(|row| row.contains(&format!("<th scope=\"row\">{name}"))).unwrap().to_string()
     };
-    // By p50 the second is the best that is ranked; the built-in one is quicker.
+    // By p50 the second system is the best that is ranked; the built-in one is faster.
     assert!(row("betamq").contains("lowest"), "{}", row("betamq"));
     assert!(row("builtin").contains("not ranked") && !row("builtin").contains("lowest"), "{}", row("builtin"));
 }

@@ -1,4 +1,5 @@
-//! Where the messages lie: a box plot of each cell over all messages of all its runs, as the edge testbed's paper draws them.
+//! Box plots of the latencies of all messages, one for each cell over all its runs, as in the paper on the edge
+//! testbed.
 
 use super::{CELLS, Member, View, rows};
 use crate::charts::{Chart, Picture};
@@ -50,7 +51,7 @@ fn boxed(member: &Member) -> Option<Boxed> {
     })
 }
 
-/// The cell whose middle half of messages is spread most.
+/// The cell with the largest ratio of the upper to the lower quartile.
 fn finding(view: &View) -> String {
     let spread = |member: &Member| {
         let latency = upper(&member.cell.latency)?;

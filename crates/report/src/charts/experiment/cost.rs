@@ -1,4 +1,4 @@
-//! What does it cost: CPU for a million messages, memory at its peak and for each connection.
+//! Resources of the system: CPU per million messages, peak memory, memory per connection.
 
 use super::{CELLS, Shown, View, bar, panels, shown};
 use crate::charts::Chart;

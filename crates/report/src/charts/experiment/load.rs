@@ -1,4 +1,4 @@
-//! How much load does it carry: latency against the load offered, where the experiment varied that.
+//! Latency over the offered load, if the experiment varied the load.
 
 use std::collections::BTreeMap;
 
@@ -11,9 +11,9 @@ use crate::numbers::{significant, time};
 use crate::plot::{Axis, Join, Line, Plot};
 use crate::words::sentence;
 
-/// Axes that are loads, the one to draw over first.
+/// Axes that are loads, in order of preference.
 const LOADS: [&str; 3] = ["rate", "scale", "payload"];
-/// Figures drawn, a panel each.
+/// Figures drawn, one panel each.
 const SHOWN: [(&str, &str); 2] = [("latency p50", "p50"), ("latency p99", "p99")];
 const HEIGHT: f64 = 290.0;
 
@@ -50,12 +50,13 @@ pub(super) fn draw(view: &View) -> Option<Chart> {
     })
 }
 
-/// The load that was varied.
+/// The load axis that was varied.
 fn swept<'a>(view: &View<'a>) -> Option<&'a Varied> {
     let is_varied = |axis: &&Varied| axis.values.len() > 1 && axis.name != view.compared;
     let loads =
         LOADS.iter().rev().filter_map(|name| view.record.axes.iter().filter(is_varied).find(|axis| axis.name == *name));
-    // Of several, the one with most values; of equal ones the first of `LOADS`, since the last of the largest is taken.
+    // The axis with most values; if several have as many, the first of `LOADS`, because `max_by_key` returns the last
+    // maximum.
     loads.max_by_key(|axis| axis.values.len())
 }
 
@@ -77,7 +78,7 @@ fn plot(view: &View, swept: &Varied, others: &BTreeMap<&str, &str>, figure: &str
             lines.extend(line(&same, figure, &places, &place));
         }
     }
-    // One scale for all panels of a figure, so that they can be compared.
+    // The same scale in all panels of a figure, so that they can be compared.
     let figures = || view.members().filter_map(|member| member.figure(figure));
     let ends = || figures().filter_map(|figure| figure.interval.as_ref()).flat_map(|ends| [ends.low, ends.high]);
     let values = || figures().filter_map(|figure| figure.mean).chain(ends());
@@ -96,7 +97,7 @@ fn plot(view: &View, swept: &Varied, others: &BTreeMap<&str, &str>, figure: &str
     Some(Plot::of_lines(x, Axis::log_time(smallest, largest, "latency, log scale"), lines, readings, HEIGHT))
 }
 
-/// Where a cell stands on the x axis: by messages offered, payloads in the order written.
+/// Position of a cell on the x axis: by messages offered; payloads in the order written.
 fn place(swept: &Varied, member: &Member) -> Option<f64> {
     if swept.name == "payload" {
         let value = member.cell.settings.get(&swept.name)?;
@@ -135,7 +136,7 @@ fn line(members: &[&Member], figure: &str, places: &[f64], place: &dyn Fn(&Membe
     })
 }
 
-/// Whose p99 grows most from the smallest to the largest load.
+/// The system whose p99 grows most from the smallest to the largest load.
 fn finding(view: &View, swept: &Varied) -> String {
     let mut growths: Vec<(f64, String)> = Vec::new();
     let (Some(least), Some(most)) = (swept.values.first(), swept.values.last()) else { return String::new() };

@@ -1,4 +1,4 @@
-//! Do messages get lost: the share that did not arrive, of each cell.
+//! Share of messages that did not arrive, for each cell.
 
 use super::{CELLS, Member, View, rows};
 use crate::charts::{Chart, Picture};
@@ -39,14 +39,14 @@ pub(super) fn draw(view: &View) -> Option<Chart> {
     })
 }
 
-/// The share of expected messages that did not arrive, in percent.
+/// Share of expected messages that did not arrive, in percent.
 fn missing_percent(member: &Member) -> Option<f64> {
     member.mean("delivered").map(|delivered| (1.0 - delivered).max(0.0) * 100.0)
 }
 
 fn interval(member: &Member) -> Option<(f64, f64)> {
     let interval = member.figure("delivered")?.interval.as_ref()?;
-    // A share cannot be above 1, whatever the interval says.
+    // A share cannot be above 1, even if the interval extends beyond it.
     Some(((1.0 - interval.high).max(0.0) * 100.0, (1.0 - interval.low).max(0.0) * 100.0))
 }
 

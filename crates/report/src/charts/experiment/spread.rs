@@ -1,4 +1,4 @@
-//! How much did repetitions differ: a box plot of each cell for the figures by which it is judged most.
+//! Spread of repetitions: a box plot of each cell for the most important figures.
 
 use super::{CELLS, Member, Shown, View, all_values, panels, shown};
 use crate::charts::Chart;
@@ -54,7 +54,7 @@ fn spread(member: &Member, name: &str, unit: ColumnUnit) -> Content {
     })
 }
 
-/// The cell whose p99 differs most from run to run.
+/// The cell whose p99 varies most between runs.
 fn finding(view: &View) -> String {
     let ratio = |member: &Member| {
         let values: Vec<f64> = member.figure("latency p99")?.values.iter().flatten().copied().collect();

@@ -1,4 +1,4 @@
-//! How bad is the tail: the percentile curves of all systems over each other, one panel a setting.
+//! Percentile curves of all systems, one panel per setting: shows the tail.
 
 use super::View;
 use crate::charts::curves::{NamedCurve, overlaid, time_axis};
@@ -9,12 +9,13 @@ use crate::plot::Plot;
 use crate::words::sentence;
 use pubmark_record::latency::upper;
 
-/// Places at which values can be read off, at most: with one panel, with several.
+/// Most points at which values can be read: with one panel, with several panels.
 const READINGS: (usize, usize) = (120, 40);
 /// Height of one of several panels, pixels.
 const HEIGHT: f64 = 300.0;
 
-/// Lines of the whole chart, at most, that have a band down to the lower bound: more make a page heavy and hide each other.
+/// Most lines of the whole chart that have a band down to the lower bound: more bands make a page large and cover each
+/// other.
 const MOST_BANDS: usize = 24;
 
 pub(super) fn draw(view: &View) -> Option<Chart> {
@@ -33,7 +34,7 @@ pub(super) fn draw(view: &View) -> Option<Chart> {
             Picture::Plot(Box::new(Plot { is_labelled: true, ..plot }))
         }
         _ => {
-            // One scale for all panels, so that they can be compared.
+            // The same scale in all panels, so that they can be compared.
             let y = time_axis(&all);
             let panel = |(name, plot)| (name, Plot { height: HEIGHT, y: y.clone(), ..plot });
             Picture::Panels(panels.into_iter().map(panel).collect())

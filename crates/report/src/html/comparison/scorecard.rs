@@ -1,5 +1,5 @@
-//! The scorecard of single runs. Nothing is proven by one run each, so no value has a grade; what the bounds of the measurement
-//! leave open is said.
+//! The scorecard of single runs. One run of each system proves nothing, so no value has a grade; the card states what
+//! the bounds of the measurement leave undecided.
 
 use maud::{Markup, html};
 use pubmark_record::comparison::{Better, ComparedFigure, Comparison, Unit};
@@ -10,7 +10,7 @@ use crate::numbers::significant;
 
 pub(super) fn section(comparison: &Comparison) -> Markup {
     let find = |names: &[&str]| {
-        // Nothing is judged here, so that the last name serves as well as the first.
+        // Nothing is judged here, so the last name is as suitable as the first.
         names.last().and_then(|name| comparison.figures.iter().find(|row| row.figure.name == *name))
     };
     let scored: Vec<(&str, &ComparedFigure, Option<ColumnUnit>)> = SCORED
@@ -65,7 +65,7 @@ fn score(comparison: &Comparison, run: usize, row: &ComparedFigure, unit: Option
     }
 }
 
-/// How far a run is from the best that may be used; a ranked one, if there is any.
+/// Difference of a run from the best usable run; from the best ranked run, if there is one.
 fn distance(comparison: &Comparison, run: usize, row: &ComparedFigure) -> String {
     let higher = row.figure.better == Better::Higher;
     let value = |other: usize| row.values[other].unwrap_or_default();

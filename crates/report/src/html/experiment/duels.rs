@@ -1,4 +1,4 @@
-//! Every duel: the best by a figure against each other cell.
+//! All duels: the best cell by a figure compared with each other cell.
 
 use maud::{Markup, html};
 use pubmark_record::experiment::{Contest, Duel, Grade};
@@ -8,13 +8,13 @@ use crate::experiment::{View, probability, setting};
 use crate::html::scorecard::badge;
 use crate::numbers::{MISSING, significant};
 
-/// Duels that are shown unfolded.
+/// Most duels that are shown unfolded.
 const UNFOLDED: usize = 24;
 
 pub(super) fn section(view: &View) -> Markup {
     let mut contests: Vec<&Contest> = view.record.contests.iter().filter(|contest| !contest.duels.is_empty()).collect();
     let place = |contest: &Contest| EXPERIMENT_COLUMNS.iter().position(|column| column.figure == contest.figure);
-    // By figure first, in the order of the columns: one figure over all settings reads as a block.
+    // Sorted by figure first, in the order of the columns, so that all settings of a figure are together.
     contests.sort_by_key(|contest| place(contest).unwrap_or(usize::MAX));
     let count: usize = contests.iter().map(|contest| contest.duels.len()).sum();
     if count == 0 {

@@ -1,4 +1,4 @@
-//! What publications print of the same cells: their value, ours, and how many times theirs that is.
+//! Figures of publications for the same cells: their value, ours, and the ratio.
 
 use maud::{Markup, html};
 use pubmark_record::experiment::PaperFigures;
@@ -6,7 +6,7 @@ use pubmark_record::experiment::PaperFigures;
 use super::super::with_code;
 use crate::experiment::{Beside, View};
 
-/// The section; nothing where the experiment names no publication.
+/// The section; empty if the experiment names no publication.
 pub(super) fn section(view: &View) -> Markup {
     html! {
         @if !view.record.papers.is_empty() {

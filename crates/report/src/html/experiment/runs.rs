@@ -1,4 +1,4 @@
-//! Every run in the order in which it was made, with the way to its own report.
+//! All runs in the order of execution, with links to their reports.
 
 use maud::{Markup, html};
 use pubmark_record::experiment::{Cell, CellFailure, CellRun};
@@ -10,7 +10,7 @@ use crate::html::with_code;
 use crate::numbers::MISSING;
 use crate::words::verdict_word;
 
-/// Rows that are shown unfolded.
+/// Most rows that are shown unfolded.
 const UNFOLDED: usize = 30;
 /// Figures of a run that are shown.
 const SHOWN: [(&str, &str); 3] =
@@ -83,7 +83,7 @@ fn failed(failures: &[(&Cell, &CellFailure)]) -> Markup {
     }
 }
 
-/// The last part of a folder's path.
+/// Last component of a folder's path.
 fn leaf(folder: &str) -> &str {
     folder.rsplit('/').next().unwrap_or(folder)
 }

@@ -1,4 +1,4 @@
-//! The scorecards of an experiment: one a setting, with the grade of each difference.
+//! The scorecards of an experiment: one per setting, with the grade of each difference.
 
 use maud::{Markup, html};
 use pubmark_record::comparison::Better;
@@ -10,7 +10,7 @@ use crate::columns::{ColumnUnit, figure};
 use crate::experiment::{Group, Member, View, grade_of, ratio};
 use crate::html::scorecard::{SCORED, Score, ScoreColumn, ScoreRow, scorecard};
 
-/// Settings, at most, that have a scorecard each; more are for the table.
+/// Most settings that have a scorecard each; with more, only the table is shown.
 const MOST_SETTINGS: usize = 6;
 
 pub(super) fn section(view: &View) -> Markup {
@@ -43,7 +43,7 @@ fn of_group(view: &View, group: &Group) -> Markup {
     for (names, head) in SCORED {
         let judged = names.iter().find(|name| contest(view, group, name).is_some());
         let Some(name) = judged.or(names.last()).copied() else { continue };
-        // A figure that nobody has keeps its column: that it is missing is to be seen.
+        // A figure that no cell has keeps its column, to show that it is missing.
         let unit = view.unit(name);
         let contest = contest(view, group, name);
         let grade = contest.filter(|contest| !contest.duels.is_empty()).map(grade_of);
@@ -88,7 +88,7 @@ fn nothing(duel: &Duel) -> f64 {
     if duel.is_ratio { 1.0 } else { 0.0 }
 }
 
-/// How far a cell is from the best of its contest, and how sure that is.
+/// Difference of a cell from the best of its contest, and its certainty.
 fn distance(view: &View, member: &Member, scored: &Scored) -> (String, Option<Grade>) {
     let Some(contest) = scored.contest else { return (String::new(), None) };
     if contest.ranking.first() == Some(&member.cell.id) {

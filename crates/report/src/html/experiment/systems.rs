@@ -1,4 +1,4 @@
-//! The table that decides: a row a cell, grouped by what the cells have in common.
+//! The main table: one row per cell, grouped by common settings.
 
 use maud::{Markup, html};
 use pubmark_record::experiment::CellFigure;
@@ -9,7 +9,7 @@ use crate::experiment::{Member, View};
 use crate::html::with_code;
 use crate::numbers::{MISSING, count};
 
-/// Cells beyond which a row is one line, without intervals.
+/// Number of cells above which a row is one line, without intervals.
 const DENSE: usize = 16;
 
 pub(super) fn section(view: &View) -> Markup {
@@ -65,7 +65,7 @@ fn row(view: &View, member: &Member) -> Markup {
     }
 }
 
-/// The line of the system in the charts.
+/// Line sample of the system in the charts.
 pub(super) fn key(style: usize) -> Markup {
     html! { svg viewBox="0 0 20 10" aria-hidden="true" { path class={ "line c" (style) } d="M1 5H19" {} } }
 }
@@ -87,7 +87,7 @@ fn value(figure: Option<&CellFigure>, unit: ColumnUnit, is_best: bool, is_dense:
     }
 }
 
-/// Messages lost and unknown over all runs of a cell; `—` where one run did not count them.
+/// Messages lost and unknown over all runs of a cell; `—` if one run did not count them.
 fn lost(member: &Member) -> Markup {
     let total = |name: &str| -> Option<f64> { member.figure(name)?.values.iter().copied().sum() };
     html! {
@@ -96,7 +96,7 @@ fn lost(member: &Member) -> Markup {
     }
 }
 
-/// How many runs count, how many are suspect, and why others failed.
+/// Number of usable and suspect runs, and why others failed.
 fn counted_runs(view: &View, member: &Member) -> Markup {
     let cell = member.cell;
     let (suspect, late) = (member.suspect_runs(), member.runs_without_times());
@@ -110,7 +110,7 @@ fn counted_runs(view: &View, member: &Member) -> Markup {
     }
 }
 
-/// The versions run beside those that publications measured.
+/// Versions that were run, and versions that publications measured.
 fn versions(view: &View) -> Markup {
     let mut seen: Vec<(&SystemInfo, String)> = Vec::new();
     for system in view.members().filter_map(|member| member.cell.system.as_ref()) {

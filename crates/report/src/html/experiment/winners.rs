@@ -1,4 +1,5 @@
-//! Who wins where: a row a setting, a column a figure, for experiments with more settings than a sentence can hold.
+//! Table of winners: one row per setting, one column per figure, for experiments with more settings than a sentence can
+//! name.
 
 use maud::{Markup, html};
 use pubmark_record::experiment::Contest;
@@ -7,7 +8,7 @@ use super::systems::key;
 use crate::columns::{EXPERIMENT_COLUMNS, ExperimentColumn};
 use crate::experiment::{Group, View};
 
-/// Settings from which on the table is shown.
+/// Fewest settings for which the table is shown.
 const SETTINGS: usize = 3;
 
 pub(super) fn section(view: &View) -> Markup {
