@@ -44,9 +44,9 @@ pub struct Counts {
     pub outstanding: Option<u64>,
     /// Number of these that are known to be lost; a node does not know those of other nodes' messages.
     pub known_lost: Option<u64>,
-    /// Messages that are due and not yet passed to the client.
+    /// Messages that are due and not yet passed to their clients.
     pub backlog: u64,
-    /// Messages that are passed to the client and not acknowledged.
+    /// Messages that are passed to their clients and not yet written or not yet acknowledged.
     pub in_flight: u64,
     /// Connected sessions.
     pub online: u64,
