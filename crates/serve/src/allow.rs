@@ -218,8 +218,8 @@ impl Allow {
         Ok(())
     }
 
-    /// A name that is neither built in nor a file reads nothing: it is refused where the specification is checked, which knows what it is
-    /// near to.
+    /// A name that is neither built in nor a file reads nothing: the validation of the specification refuses it, because it
+    /// can suggest similar names.
     fn workload(&self, name: &str) -> Result<(), NotAllowed> {
         let path = Path::new(name);
         let is_file = name.contains(['/', '\\']) || path.extension().is_some() || path.is_file();
@@ -237,7 +237,7 @@ impl Allow {
         if is_shipped {
             return self.need(Right::Systems, || format!("the system `{name}`"));
         }
-        // As with workloads.
+        // As for workloads.
         let is_file = name.contains('/') || name.ends_with(".yaml");
         if !is_file {
             return Ok(());

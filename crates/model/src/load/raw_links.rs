@@ -14,7 +14,7 @@ text_kinds! {
         r"^([0-9]*\.?[0-9]+%?|.*\$\{.+\}.*)$", &["string", "number"];
 }
 
-/// Declares a struct with the fields that say what happens to packets, behind the fields of its own; so they are written once.
+/// Declares a struct with the fields for conditions of packets after its own fields, so that they are written only once.
 macro_rules! with_conditions {
     ($(#[$about:meta])* $name:ident { $($(#[$own_about:meta])* $own:ident: $own_type:ty,)* }) => {
         $(#[$about])*
@@ -43,7 +43,7 @@ macro_rules! with_conditions {
         }
 
         impl $name {
-            /// The fields that say what happens to packets.
+            /// The fields for conditions of packets.
             pub(crate) fn conditions(&self) -> Keys<'_> {
                 Keys {
                     delay: self.delay.as_ref(),
@@ -120,7 +120,7 @@ pub(crate) enum DistributionWord {
     Normal,
 }
 
-/// What one mapping says of conditions; `None` for what it does not say.
+/// The values that one mapping gives; `None` for those it does not give.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Keys<'a> {
     pub delay: Option<&'a Text<DurationText>>,
@@ -136,7 +136,7 @@ pub(crate) struct Keys<'a> {
 }
 
 impl Keys<'_> {
-    /// Does it say nothing at all?
+    /// Whether it gives no value at all.
     pub(crate) fn is_empty(&self) -> bool {
         let words = [self.jitter_reorders.is_some(), self.distribution.is_some(), self.down.is_some()];
         let times = [self.delay.is_some(), self.jitter.is_some()];
