@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 /// How a device leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Leave {
-    /// With the protocol's goodbye.
+    /// With the protocol's disconnect packet.
     Graceful,
-    /// The connection is closed without a word.
+    /// The connection is closed without a disconnect packet.
     Cut,
 }
 
