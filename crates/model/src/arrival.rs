@@ -127,7 +127,7 @@ impl Arrival {
         }
     }
 
-    /// Messages per second at a device's busiest time: while it is on, in its busiest state, at the peak of its day.
+    /// Messages per second at a device's busiest time: while it is on, in its busiest state, at the peak of its profile.
     pub fn highest_rate_per_s(&self) -> Option<f64> {
         match self {
             Arrival::OnOff { interval, .. } => Some(1.0 / interval.as_secs_f64()),
