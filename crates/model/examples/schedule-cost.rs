@@ -103,8 +103,8 @@ fn group(arrival: Arrival, size: SizeDistribution, churn: Option<Churn>) -> Devi
     }
 }
 
-/// ns a message: drawing it, and drawing and hashing it. The median of chunks that are shorter than a time slice, because
-/// the machine is shared.
+/// ns per message: for drawing it, and for drawing and hashing it. The median of chunks that are shorter than a time slice,
+/// because the machine is shared.
 fn take_cost(name: &str, group: DeviceGroup) {
     let timeline = Timeline { warmup_ns: 0, duration_ns: 1_000_000_000_000 };
     let rules = Rules::new(&group, 1, &timeline);

@@ -1,4 +1,4 @@
-//! Changes to a whole workload that experiments make: other sizes, other rates. Each is named in the workload's deviations.
+//! Changes of a whole workload for experiments: other sizes, other rates. Each is listed in the workload's deviations.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,25 +7,25 @@ use crate::arrival::Arrival;
 use crate::payload::SizeDistribution;
 use crate::workload::{Deviation, Workload};
 
-/// Largest factor of rates, and its inverse the smallest: beyond, intervals of nanoseconds or years come out.
+/// Largest factor for rates; the smallest is its inverse. Beyond these, intervals would be nanoseconds or years.
 pub const LARGEST_RATE_FACTOR: f64 = 1e6;
 
-/// Why a workload cannot be changed so.
+/// Reason why a workload cannot be changed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum AdjustError {
-    /// The factor makes no schedule.
+    /// The factor is not usable.
     #[error("a rate of {factor} times the workload's is not between 1/{LARGEST_RATE_FACTOR} and {LARGEST_RATE_FACTOR}")]
     Factor {
         /// The factor.
         factor: f64,
     },
-    /// A device group sends as fast as it can.
+    /// The device group sends as fast as the system accepts, so it has no rate.
     #[error("device group `{group}` sends as fast as it can, so its rate cannot be multiplied")]
     Flood {
         /// The group.
         group: String,
     },
-    /// More messages than a device sends.
+    /// A device would send more messages per second than the maximum.
     #[error(
         "{factor} times the workload's rate is more than a million messages per second for a device of group `{group}`: use more devices, or a smaller factor"
     )]
@@ -37,7 +37,7 @@ pub enum AdjustError {
     },
 }
 
-/// Makes all devices send payloads of one size, bytes with the header.
+/// Sets the payload of all devices to one size, in bytes with the header.
 pub fn set_payload(workload: &mut Workload, bytes: u32) {
     for group in &mut workload.devices {
         group.size = SizeDistribution::Fixed(bytes);
@@ -48,8 +48,9 @@ pub fn set_payload(workload: &mut Workload, bytes: u32) {
     });
 }
 
-/// Multiplies the rate of every device: its intervals, recorded send times and jitter become shorter by `factor`. Times on
-/// and off, lengths of states, days and churn stay. A factor of 1 asks nothing of the workload, not even that it has a rate.
+/// Multiplies the rate of every device: intervals, recorded send times and jitter become shorter by `factor`. On and off
+/// times, lengths of states, profiles and churn are unchanged. A factor of 1 is allowed for every workload, even one
+/// without a rate.
 pub fn multiply_rate(workload: &mut Workload, factor: f64) -> Result<(), AdjustError> {
     if factor == 1.0 {
         return Ok(());
@@ -74,7 +75,7 @@ pub fn multiply_rate(workload: &mut Workload, factor: f64) -> Result<(), AdjustE
 }
 
 fn faster(arrival: &Arrival, factor: f64) -> Arrival {
-    // At least a nanosecond: an interval of zero would have no schedule.
+    // At least 1 ns: an interval of zero has no schedule.
     let shorter = |time: Duration| Duration::from_nanos(((time.as_nanos() as f64 / factor).round() as u64).max(1));
     match arrival {
         Arrival::Periodic { interval, phase, jitter } => Arrival::Periodic {
@@ -97,7 +98,7 @@ fn faster(arrival: &Arrival, factor: f64) -> Arrival {
                 .collect::<Arc<[u64]>>(),
             period: period.map(shorter),
         },
-        // What follows from more messages is more by itself; nobody thinks faster.
+        // Reactions increase with their triggers; the think time does not change.
         Arrival::Flood | Arrival::Reaction(_) => arrival.clone(),
     }
 }

@@ -1,4 +1,4 @@
-//! When a device sends: the processes that due times follow.
+//! Arrival processes: when a device sends.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use crate::profile::Profile;
 use crate::reaction::Reaction;
 use crate::states::States;
 
-/// Where a periodic device's first send falls within its interval.
+/// Position of a periodic device's first message within its interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Phase {
     /// At a seeded random point of the interval, so that a fleet's load is even.
@@ -18,16 +18,16 @@ pub enum Phase {
     Aligned,
 }
 
-/// The process that makes a device's due times. Open loop: nothing a system does changes it.
+/// The process that generates a device's due times. Open loop: the system cannot change it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Arrival {
-    /// Every `interval`; each due time moved by up to ± `jitter` (uniform, below half an interval).
+    /// Every `interval`; each due time is moved by up to ± `jitter` (uniform, below half an interval).
     Periodic {
         /// Time between two sends, above zero.
         interval: Duration,
-        /// Where the first send falls.
+        /// Position of the first message.
         phase: Phase,
-        /// Largest move of one due time either way.
+        /// Maximum change of a due time in either direction.
         jitter: Duration,
     },
     /// Independent exponential gaps.
@@ -51,7 +51,7 @@ pub enum Arrival {
         /// The multipliers.
         profile: Profile,
     },
-    /// Periodic in each of several states, between which the device changes.
+    /// Periodic in each of several states; the device changes between the states.
     States(States),
     /// Recorded send times, relative to the start; repeated every `period` if given.
     Trace {
@@ -60,20 +60,21 @@ pub enum Arrival {
         /// The trace starts again after this time.
         period: Option<Duration>,
     },
-    /// As fast as the system takes them: due = ready, no latency verdict, no schedule hash.
+    /// As fast as the system accepts messages: due = ready, no latency verdict, no schedule hash.
     Flood,
-    /// When another message was received, and a time after that.
+    /// After another message was received, and a think time.
     Reaction(Reaction),
 }
 
-/// Most messages per second of one device, while it is on.
+/// Maximum rate of one device while it is on, messages per second.
 pub const FASTEST_PER_S: f64 = 1e6;
 
 impl Arrival {
-    /// Does a device send more than [`FASTEST_PER_S`] for as long as it is on? A trace that is not repeated ends by itself.
+    /// Whether a device sends more than [`FASTEST_PER_S`] while it is on. A trace that is not repeated is not checked,
+    /// because it ends.
     pub fn is_too_fast(&self) -> bool {
         let shortest = 1.0 / FASTEST_PER_S;
-        // Half a nanosecond of rounding is no matter.
+        // Allows for rounding of half a nanosecond.
         let is_short = |time: Duration, messages: f64| time.as_secs_f64() < messages * shortest - 0.5e-9;
         match self {
             Arrival::Periodic { interval, .. } | Arrival::OnOff { interval, .. } => is_short(*interval, 1.0),
@@ -86,8 +87,8 @@ impl Arrival {
         }
     }
 
-    /// Mean messages per second while online; `None` for a flood, which has no rate of its own, and for reactions, whose rate is
-    /// that of their triggers ([`crate::fleet::Fleet::links`]).
+    /// Mean messages per second while online; `None` for a flood, which has no rate, and for reactions, whose rate is that
+    /// of their triggers ([`crate::fleet::Fleet::links`]).
     pub fn mean_rate_per_s(&self) -> Option<f64> {
         match self {
             Arrival::Periodic { interval, .. } => Some(1.0 / interval.as_secs_f64()),
@@ -109,7 +110,7 @@ impl Arrival {
         }
     }
 
-    /// The same in a measured window of this length, which may be but a part of a day.
+    /// Mean messages per second in a measured window of this length, which may be only a part of a day.
     pub fn mean_rate_within(&self, window: Duration) -> Option<f64> {
         match self {
             Arrival::Profiled { base, profile } => Some(base.mean_rate_per_s()? * profile.mean_over(window)),
@@ -117,8 +118,8 @@ impl Arrival {
         }
     }
 
-    /// Messages per second of a device while its group is busiest: at the peak of its day. On and off periods and states differ from device
-    /// to device, so a group of them has its mean.
+    /// Messages per second of a device at the peak of its group's profile. On and off periods and states differ between
+    /// devices, so their mean counts.
     pub fn peak_rate_per_s(&self) -> Option<f64> {
         match self {
             Arrival::Profiled { .. } => self.highest_rate_per_s(),
@@ -126,7 +127,7 @@ impl Arrival {
         }
     }
 
-    /// Messages per second at a device's busiest time: while it is on, in its busiest state, at the peak of its day.
+    /// Messages per second at a device's busiest time: while it is on, in its busiest state, at the peak of its profile.
     pub fn highest_rate_per_s(&self) -> Option<f64> {
         match self {
             Arrival::OnOff { interval, .. } => Some(1.0 / interval.as_secs_f64()),

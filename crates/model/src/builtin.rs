@@ -17,7 +17,7 @@ const FILES: &[(&str, &str)] = &[
     ("hello", include_str!("../../../workloads/hello.yaml")),
 ];
 
-/// A built-in workload: its name, its file, the scale that is part of the name, and other names that are taken for it.
+/// A built-in workload: its name, its file, the scale that is part of the name, and its aliases.
 struct Row {
     name: &'static str,
     file: &'static str,
@@ -87,7 +87,7 @@ pub fn names() -> Vec<&'static str> {
     ROWS.iter().map(|row| row.name).collect()
 }
 
-/// The built-in workload of that name or alias, whatever its case.
+/// The built-in workload with this name or alias, ignoring case.
 pub fn find(name: &str) -> Option<Builtin> {
     let name = name.to_ascii_lowercase();
     let row = ROWS.iter().find(|row| row.name == name || row.aliases.contains(&name.as_str()))?;
@@ -99,8 +99,8 @@ pub fn find(name: &str) -> Option<Builtin> {
 pub struct Parameter {
     /// Its name.
     pub name: String,
-    /// Its value where none is set, as written.
+    /// Default value, as written.
     pub default: String,
-    /// What it is.
+    /// Description of the parameter.
     pub about: String,
 }

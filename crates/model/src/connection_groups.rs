@@ -1,22 +1,22 @@
-//! Groups whose traffic can only be told together: those that share the connections of a client are one.
+//! Groups whose traffic can only be measured together: groups that share the connections of a client count as one.
 
 use crate::workload::Workload;
 
-/// A workload's groups, those of one client taken together.
+/// The groups of a workload, with the groups of one client combined.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConnectionGroups {
-    /// Of each: the client's name, or the group's; devices first, in the workload's order.
+    /// For each: the name of the client, or of the group; devices first, in the workload's order.
     pub names: Vec<String>,
-    /// Of each device group, by its place in the workload: its place in `names`.
+    /// For each device group, in the workload's order: its index in `names`.
     pub devices: Vec<u16>,
-    /// Of each subscriber group, likewise.
+    /// For each subscriber group, in the workload's order: its index in `names`.
     pub subscribers: Vec<u16>,
-    /// By place in `names`: a group of it asks for a process of its own.
+    /// By index in `names`: whether one of the groups requires a separate process.
     pub isolated: Vec<bool>,
 }
 
 impl ConnectionGroups {
-    /// Those of a workload.
+    /// The connection groups of a workload.
     pub fn of(workload: &Workload) -> ConnectionGroups {
         let mut groups = ConnectionGroups::default();
         for group in &workload.devices {
@@ -30,17 +30,17 @@ impl ConnectionGroups {
         groups
     }
 
-    /// Does any of them have a process of its own?
+    /// Whether any of them has a separate process.
     pub fn has_isolated(&self) -> bool {
         self.isolated.contains(&true)
     }
 
-    /// Number of the process of a device group, where it has one of its own: its place in `names`.
+    /// Process number of a device group that has a separate process: its index in `names`.
     pub fn process_of_devices(&self, group: u16) -> Option<u16> {
         self.process(self.devices.get(usize::from(group)))
     }
 
-    /// The same of a subscriber group.
+    /// Process number of a subscriber group that has a separate process.
     pub fn process_of_subscribers(&self, group: u16) -> Option<u16> {
         self.process(self.subscribers.get(usize::from(group)))
     }
@@ -50,7 +50,7 @@ impl ConnectionGroups {
     }
 
     fn place(&mut self, name: &str, isolated: bool) -> u16 {
-        // Names of groups and of clients are one set.
+        // Groups and clients share one set of names.
         let place = self.names.iter().position(|known| known == name).unwrap_or_else(|| {
             self.names.push(name.to_owned());
             self.isolated.push(false);
@@ -75,7 +75,7 @@ mod tests {
         let groups = ConnectionGroups::of(&workload);
         assert_eq!(groups.names, ["a/b", "house", "hub"]);
         assert_eq!((&*groups.devices, &*groups.subscribers), (&[0, 1][..], &[2, 1][..]));
-        // One of those that share connections asks, and they go together.
+        // One of the groups that share connections requires isolation, so all of them are isolated together.
         assert_eq!([0, 1].map(|group| groups.process_of_devices(group)), [None, Some(1)]);
         assert_eq!([0, 1, 2].map(|group| groups.process_of_subscribers(group)), [None, Some(1), None]);
     }

@@ -1,4 +1,4 @@
-//! Faults: what is broken during a run, when, and for how long. Pure data; who carries them out is not known here.
+//! Faults: what is broken during a run, when, and for how long. Plain data; other crates inject the faults.
 
 pub mod choice;
 pub mod occurrence;
@@ -19,18 +19,19 @@ pub enum FaultKind {
     /// The system is killed (SIGKILL), and started again when the fault ends.
     #[default]
     Kill,
-    /// The system is asked to stop, and started again: when it has stopped, or when the fault ends if that is later.
+    /// The system is stopped in an orderly way and started again: when it has stopped, or when the fault ends if that is
+    /// later.
     Restart,
-    /// The system stands still (SIGSTOP) until the fault ends (SIGCONT).
+    /// The system is paused (SIGSTOP) until the fault ends (SIGCONT).
     Pause,
-    /// Connections end with a reset (RST); until the fault ends their clients are not let through.
+    /// Connections end with a reset (RST); their clients cannot reconnect until the fault ends.
     Reset,
-    /// Connections die without a word: nothing is sent or received on them any more. When the fault ends, their clients give them
-    /// up and connect anew; one without an end is left to the clients to find out.
+    /// Connections fail silently: nothing is sent or received on them any more. When the fault ends, their clients close
+    /// them and reconnect; if the fault has no end, the clients have to detect the failure.
     Cut,
-    /// A group's link carries nothing either way until the fault ends.
+    /// A group's link carries no packets in either direction until the fault ends.
     Partition,
-    /// A link carries nothing either way, for all groups behind it, until the fault ends.
+    /// A link carries no packets in either direction, for all groups that use it, until the fault ends.
     LinkDown,
 }
 
@@ -40,7 +41,7 @@ impl fmt::Display for FaultKind {
     }
 }
 
-/// What a fault is done to.
+/// What a fault affects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// The system's processes.
@@ -52,7 +53,7 @@ pub enum Scope {
 }
 
 impl FaultKind {
-    /// Its name in files and on the command line.
+    /// The name in files and on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
             FaultKind::Kill => "kill",
@@ -65,7 +66,7 @@ impl FaultKind {
         }
     }
 
-    /// What it is done to.
+    /// What the fault affects.
     pub fn scope(self) -> Scope {
         match self {
             FaultKind::Kill | FaultKind::Restart | FaultKind::Pause => Scope::System,
@@ -74,44 +75,44 @@ impl FaultKind {
         }
     }
 
-    /// Is a fault of this kind nothing without a length?
+    /// Whether a fault of this kind needs a length.
     pub fn needs_length(self) -> bool {
         matches!(self, FaultKind::Pause | FaultKind::Partition | FaultKind::LinkDown)
     }
 }
 
-/// When a fault happens.
+/// Time of a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Timing {
     /// Once.
     Once {
-        /// Since the start of the measured window.
+        /// Time since the start of the measured window.
         at: Duration,
-        /// How long, where that is said.
+        /// Length, if given.
         length: Option<Duration>,
     },
-    /// Again and again, by chance: both times are exponential.
+    /// Repeated at random: both times are exponentially distributed.
     Random {
-        /// Mean time from the window's start, or from the end of the fault before, to the next.
+        /// Mean time from the window's start, or from the end of the previous fault, to the next fault.
         mttf: Duration,
-        /// Mean length.
+        /// Mean length of a fault.
         mttr: Duration,
     },
 }
 
-/// A fault, checked.
+/// A validated fault.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Fault {
-    /// What is broken.
+    /// Kind of the fault.
     pub kind: FaultKind,
-    /// When.
+    /// Time of the fault.
     pub timing: Timing,
-    /// Of connections: which part of them, above 0, at most 1.
+    /// For connections: the share that is affected, above 0, at most 1.
     pub share: f64,
-    /// Of connections: of this group alone. Of a partition: this group. A group, or the clients that groups share.
+    /// For connections: only this group. For a partition: this group. A group, or the clients that groups share.
     pub group: Option<String>,
-    /// Of a link: its name.
+    /// For a link: its name.
     pub link: Option<String>,
-    /// Of the system: this of its servers, from 1; all if `None`.
+    /// For the system: the number of the affected server, from 1; all servers if `None`.
     pub server: Option<u32>,
 }

@@ -1,11 +1,11 @@
-//! Names that become file names, checked where they are read: of systems, of their listeners and profiles, of nodes.
+//! Names that become file names, validated where they are read: of systems, of their listeners and profiles, of nodes.
 
 /// The rule, for messages.
 pub const RULE: &str = "a name has 1 to 64 letters, digits, `.`, `_` and `-`, and begins with a letter or digit";
 /// Longest name, bytes.
 const LONGEST: usize = 64;
 
-/// Is this a name that stays in the folder in which a file of that name is made, on any machine? ASCII alone.
+/// Whether this is a safe name for a file: it cannot lead out of its folder on any operating system. Only ASCII.
 pub fn is_one(name: &str) -> bool {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
     name.len() <= LONGEST

@@ -1,7 +1,8 @@
-//! The fleet counted out: every device and subscriber of a workload, what it is called and who hears whom.
+//! The fleet as a list: every device and subscriber of a workload, their names, and which subscriber receives from which
+//! publisher.
 //!
-//! A device is the same device (same schedule, same topic) wherever it runs: its identity is (copy, group, index).
-//! Its `publisher` number is only its place in this fleet. Start with [`Fleet::new`].
+//! A device is the same device (same schedule, same topic) on every node: its identity is (copy, group, index). Its
+//! `publisher` number is only its position in this fleet. Start with [`Fleet::new`].
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -21,17 +22,17 @@ use crate::workload::{DeviceGroup, Workload};
 /// One emulated publisher.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Device {
-    /// Number in the fleet, dense from 0; goes into every header.
+    /// Number in the fleet, dense from 0; part of every header.
     pub publisher: u32,
     /// Index into [`Workload::devices`].
     pub group: u16,
-    /// Copy of the workload it belongs to, from 0.
+    /// Copy of the workload that the device belongs to, from 0.
     pub copy: u32,
     /// Number within its group and copy, from 0.
     pub index: u32,
-    /// Of a reaction: `index` of the device that triggers it, where its topic names that; otherwise 0.
+    /// For a reaction: `index` of the device that triggers it, if the topic contains `{trigger}`; otherwise 0.
     pub trigger: u32,
-    /// Of a reaction: it publishes what follows from the warm-up.
+    /// For a reaction: this publisher sends the reactions to messages of the warm-up.
     pub warm_up: bool,
 }
 
@@ -41,27 +42,27 @@ impl Device {
         format!("{}-{}", self.copy, self.index)
     }
 
-    /// Bytes of its name.
+    /// Length of the device's name in bytes.
     pub fn name_bytes(&self) -> u8 {
         let digits = |number: u32| number.checked_ilog10().unwrap_or(0) as u8 + 1;
         digits(self.copy) + 1 + digits(self.index)
     }
 }
 
-/// One subscriber, with a connection of its own.
+/// One subscriber with its own connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Subscriber {
     /// Number in the fleet, dense from 0.
     pub number: u32,
     /// Index into [`Workload::subscribers`].
     pub group: u16,
-    /// Copy of the workload it belongs to, from 0.
+    /// Copy of the workload that the subscriber belongs to, from 0.
     pub copy: u32,
     /// Number within its group and copy, from 0.
     pub index: u32,
 }
 
-/// A publisher that a subscriber hears.
+/// A publisher whose messages a subscriber receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamSource {
     /// The publisher's number.
@@ -80,8 +81,8 @@ pub struct Fleet {
 }
 
 impl Fleet {
-    /// Counts out `copies` copies of the workload, by copy, group and index. Subscribers are there once a copy if the
-    /// workload wants them on every node, once in all otherwise.
+    /// Lists `copies` copies of the workload by copy, group and index. Subscribers exist once in each copy if the workload
+    /// places them on every node, otherwise once in total.
     pub fn new(workload: &Workload, copies: u32) -> Fleet {
         Fleet::of_copies(workload, &Copies::of_all(&workload.placements(), copies))
     }
@@ -91,7 +92,7 @@ impl Fleet {
         Fleet::of_copies(workload, &GroupNodes::of(&workload.placements(), nodes).copies())
     }
 
-    /// Copies of each group.
+    /// Number of copies of each group.
     pub fn copies(&self) -> &Copies {
         &self.copies
     }
@@ -132,17 +133,17 @@ impl Fleet {
         fleet
     }
 
-    /// Who reacts to whom, the beginnings of chains first.
+    /// Pairs of triggering and reacting publisher, in the order of the chains from their beginnings.
     pub fn links(&self) -> &[Link] {
         &self.chains.links
     }
 
-    /// A group that reacts to itself in the end; a checked workload has none.
+    /// A group that reacts to itself through a chain of reactions; a validated workload has none.
     pub(crate) fn circle(&self) -> Option<u16> {
         self.chains.circle
     }
 
-    /// Emulated devices: publishers, where a device that reacts to many counts once.
+    /// Number of emulated devices: a device that is several publishers because it reacts counts once.
     pub fn device_count(&self) -> usize {
         (0..self.devices.len() as u32).filter(|publisher| self.leads(*publisher)).count()
     }
@@ -157,7 +158,7 @@ impl Fleet {
         place == 0 || identity(place - 1) != identity(place)
     }
 
-    /// A text with the placeholders of a device filled in.
+    /// The text with the placeholders of a device replaced.
     fn fill_for(&self, template: &str, workload: &Workload, device: &Device) -> String {
         let group = &workload.devices[usize::from(device.group)];
         fill(template, |name| device_word(name, workload, group, device))
@@ -173,23 +174,23 @@ impl Fleet {
         &self.subscribers
     }
 
-    /// Topic of a device: its group's template with `{workload}`, `{group}`, `{domain}` and `{type}` (the two halves of
-    /// the group's name; a name without `/` is the type, the workload its domain), `{qos}` (0 to 2), `{copy}`,
-    /// `{index}`, `{trigger}` and `{device}` (`copy-index`, unique in its group) filled in; `{index%NAME}` is the index modulo the
-    /// number of devices, subscribers or clients called NAME.
+    /// Topic of a device: the template of its group with these placeholders replaced: `{workload}`, `{group}`, `{domain}`
+    /// and `{type}` (the two halves of the group's name; a name without `/` is the type, and the workload is its domain),
+    /// `{qos}` (0 to 2), `{copy}`, `{index}`, `{trigger}` and `{device}` (`copy-index`, unique in its group).
+    /// `{index%NAME}` is the index modulo the number of devices, subscribers or clients with the name NAME.
     pub fn topic(&self, workload: &Workload, device: &Device) -> String {
         self.fill_for(&workload.devices[usize::from(device.group)].topic.0, workload, device)
     }
 
-    /// Topic of a device's will, filled in like its own; `None` if it leaves none.
+    /// Topic of a device's will, with the same placeholders as its topic; `None` if it has no will.
     pub fn will_topic(&self, workload: &Workload, device: &Device) -> Option<String> {
         let group = &workload.devices[usize::from(device.group)];
         let will = group.will.as_ref()?;
         Some(self.fill_for(&will.topic.0, workload, device))
     }
 
-    /// Filters of a subscriber, `{index}`, `{copy}` and `{workload}` filled in, repeated ones left out (a system keeps one
-    /// subscription a filter).
+    /// Filters of a subscriber with `{index}`, `{copy}` and `{workload}` replaced, without repetitions (a system has one
+    /// subscription for each filter).
     pub fn filters(&self, workload: &Workload, subscriber: &Subscriber) -> Vec<String> {
         let group = &workload.subscribers[usize::from(subscriber.group)];
         let mut filters: Vec<String> = Vec::with_capacity(group.filters.len());
@@ -207,18 +208,19 @@ impl Fleet {
         filters
     }
 
-    /// Client identifier of a device in run number `run`: at most 19 letters and digits, which every MQTT server must take
-    /// (MQTT 5.0 §3.1.3.1).
+    /// Client identifier of a device in run number `run`: at most 19 letters and digits, which every MQTT server must
+    /// accept (MQTT 5.0 §3.1.3.1).
     pub fn client_id(&self, run: u32, device: &Device) -> String {
         format!("pm{:06x}p{}", run & 0x00ff_ffff, device.publisher)
     }
 
-    /// Client identifier of a subscriber in run number `run`; likewise.
+    /// Client identifier of a subscriber in run number `run`, in the same format.
     pub fn subscriber_client_id(&self, run: u32, subscriber: &Subscriber) -> String {
         format!("pm{:06x}s{}", run & 0x00ff_ffff, subscriber.number)
     }
 
-    /// Whom each subscriber hears, by subscriber number; publishers ascending. Subscribers with the same filters share a list.
+    /// Sources of each subscriber by subscriber number, publishers ascending. Subscribers with the same filters share a
+    /// list.
     pub fn streams(&self, workload: &Workload) -> Vec<Arc<[StreamSource]>> {
         let topics = Topics::new(self, workload);
         let mut known: HashMap<Vec<String>, Arc<[StreamSource]>> = HashMap::new();
@@ -232,8 +234,9 @@ impl Fleet {
             .collect()
     }
 
-    /// By subscriber number: its audience, which is itself or, with a shared subscription, all members of its group. A message
-    /// is for an audience once. Audiences are numbered densely from 0, in the order of their first subscribers.
+    /// Audience of each subscriber by subscriber number: the subscriber alone or, with a shared subscription, all members
+    /// of the shared group. An audience receives a message once. Audiences are numbered densely from 0, in the order of
+    /// their first subscribers.
     pub fn audiences(&self, workload: &Workload) -> Vec<u32> {
         let mut shared: HashMap<(u16, Vec<String>), u32> = HashMap::new();
         let mut next = 0;
@@ -272,7 +275,7 @@ fn device_word(name: &str, workload: &Workload, group: &DeviceGroup, device: &De
     }
 }
 
-/// `index%NAME` and `trigger%NAME`: modulo how many there are of NAME.
+/// `index%NAME` and `trigger%NAME`: the number modulo the count of NAME.
 fn modulo(word: &str, workload: &Workload, index: u32, trigger: u32) -> Option<String> {
     let (number, name) = word.split_once('%')?;
     let number = match number {
@@ -283,7 +286,7 @@ fn modulo(word: &str, workload: &Workload, index: u32, trigger: u32) -> Option<S
     number.checked_rem(workload.count_of(name)?).map(|rest| rest.to_string())
 }
 
-/// Replaces each `{name}` that `word` knows; everything else stays as it is.
+/// Replaces each `{name}` for which `word` returns a value; everything else stays unchanged.
 fn fill(template: &str, word: impl Fn(&str) -> Option<String>) -> String {
     let mut out = String::with_capacity(template.len() + 16);
     let mut rest = template;
@@ -306,7 +309,7 @@ fn fill(template: &str, word: impl Fn(&str) -> Option<String>) -> String {
     out
 }
 
-/// The fleet's topics in byte order, so that a filter needs to look only at those that start as it does.
+/// The fleet's topics in byte order, so that only topics with the same beginning are compared with a filter.
 struct Topics {
     entries: Vec<(String, Vec<u32>)>,
 }
@@ -339,8 +342,8 @@ impl Topics {
             .collect()
     }
 
-    /// The topics that start with the filter's levels before its first wildcard; `a/#` also matches `a`, so the last
-    /// `/` is not asked for.
+    /// The topics that start with the filter's levels before its first wildcard; `a/#` also matches `a`, so the last `/` is
+    /// not required.
     fn candidates(&self, filter: &str) -> Range<usize> {
         let literal = match filter.find(['+', '#']) {
             Some(wildcard) => filter[..wildcard].trim_end_matches('/'),

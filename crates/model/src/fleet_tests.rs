@@ -1,4 +1,4 @@
-//! Tests of the fleet: numbers, names, who hears whom.
+//! Tests of the fleet: numbers, names, and which subscriber receives from which publisher.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::HashSet;
@@ -16,7 +16,7 @@ fn devices(name: &str, count: u32, topic: &str) -> DeviceGroup {
     group
 }
 
-/// Whom each subscriber hears, by trying every filter on every device.
+/// Sources of each subscriber, found by comparing every filter with every device.
 fn tried_out(fleet: &Fleet, workload: &Workload) -> Vec<Vec<StreamSource>> {
     let topics: Vec<String> = fleet.devices().iter().map(|device| fleet.topic(workload, device)).collect();
     let hears = |subscriber: &Subscriber| {
@@ -108,7 +108,7 @@ fn members_of_a_shared_group_are_one_audience() {
     groups[2].shared = Some("v".to_owned());
     let mut workload = workload(vec![devices("a/x", 1, "t")], groups);
     assert_eq!(Fleet::new(&workload, 1).audiences(&workload), [0, 1, 2, 2, 2, 3, 3]);
-    // Copies share where their filters are the same.
+    // Copies share a list where their filters are equal.
     workload.placement.subscribers = Placement::Replicate;
     assert_eq!(Fleet::new(&workload, 2).audiences(&workload), [0, 1, 2, 2, 2, 3, 3, 4, 5, 2, 2, 2, 6, 6]);
 }

@@ -8,7 +8,7 @@ pub fn workload_schema() -> String {
     indented(&schemars::schema_for!(RawWorkload))
 }
 
-/// The schema of an experiment's file, likewise.
+/// The schema of an experiment file, in the same form.
 pub fn experiment_schema() -> String {
     indented(&schemars::schema_for!(RawExperiment))
 }

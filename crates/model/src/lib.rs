@@ -1,4 +1,4 @@
-//! What a run is made of: devices, subscribers, schedules. Pure data; the only input is a workload's file.
+//! What a run is made of: devices, subscribers, schedules. Plain data; the only input is the file of a workload.
 //!
 //! Start with [`load::load`], which makes a [`workload::Workload`], the validated description of a fleet, from a name or
 //! a file; [`fleet::Fleet`] is that fleet counted out device by device; [`schedule`] says when each device sends.

@@ -1,4 +1,5 @@
-//! Emulated links: what the network between a group and the system does to packets. Pure data; `pubmark-links` carries it out.
+//! Emulated links: what the network between a group and the system does to packets. Plain data; `pubmark-links` emulates
+//! them.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,23 +7,23 @@ pub mod choice;
 pub mod presets;
 mod words;
 
-/// In place of a link's name: none, the group is on the machine's own network.
+/// Name that stands for no link: the group uses the machine's network directly.
 pub const NO_LINK: &str = "none";
 
-/// Bytes that may wait for a rate where nothing is said.
+/// Default size of the queue of a rate limit, bytes.
 pub const DEFAULT_QUEUE_BYTES: u64 = 64_000;
 
 /// How a packet's delay differs from its mean.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Distribution {
-    /// Evenly within mean ± jitter.
+    /// Uniform within mean ± jitter.
     #[default]
     Uniform,
     /// Normal with the jitter as standard deviation, never below zero.
     Normal,
 }
 
-/// Time a packet is under way apart from waiting for the rate.
+/// Delay of a packet, without the time in the queue of the rate limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Delay {
     /// Mean, ns.
@@ -31,17 +32,18 @@ pub struct Delay {
     pub jitter_ns: u64,
     /// Shape of the jitter.
     pub distribution: Distribution,
-    /// May a packet overtake another by its jitter? Without it the delays of packets denser than the jitter drift to its upper end.
+    /// Whether jitter may reorder packets. If not, the delays of packets that are closer together than the jitter drift to
+    /// its upper end.
     pub jitter_reorders: bool,
 }
 
-/// Which packets are lost on the way.
+/// Which packets are lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub enum Loss {
     /// None.
     #[default]
     None,
-    /// Each by itself with this chance, 0 to 1.
+    /// Independent loss of each packet with this chance, 0 to 1.
     Random(f64),
     /// Two states, changed before each packet (Gilbert 1960, Elliott 1963).
     GilbertElliott {
@@ -56,21 +58,21 @@ pub enum Loss {
     },
 }
 
-/// A bottleneck: a queue and how fast it empties.
+/// A bottleneck: a queue and the rate at which it empties.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rate {
-    /// Bits of IP packets a second, at least 1.
+    /// Rate in bits of IP packets per second, at least 1.
     pub bits_per_second: u64,
-    /// Bytes that may wait; a packet that does not fit is dropped.
+    /// Size of the queue in bytes; a packet that does not fit is dropped.
     pub queue_bytes: u64,
 }
 
-/// What happens to packets in one direction at one time, in this order: down or lost, duplicated, queued for the rate, delayed.
+/// Effects on packets in one direction at one time, in this order: down or lost, duplicated, queued for the rate, delayed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Conditions {
-    /// Time under way.
+    /// Delay of packets.
     pub delay: Delay,
-    /// What is lost.
+    /// Loss of packets.
     pub loss: Loss,
     /// Bottleneck, if there is one.
     pub rate: Option<Rate>,
@@ -78,34 +80,34 @@ pub struct Conditions {
     pub duplicate: f64,
     /// Chance that a packet is sent ahead, without its delay, 0 to 1.
     pub reorder: f64,
-    /// Nothing gets through.
+    /// Whether the link is down: no packet passes.
     pub down: bool,
 }
 
-/// Conditions from a time on.
+/// Conditions from a given time on.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Step {
-    /// Since the start of the measured window, ns; the first step, at 0, holds before it too.
+    /// Time since the start of the measured window, ns; the first step, at 0, also applies before it.
     pub at_ns: u64,
-    /// What holds from then on, until the next step.
+    /// Conditions from then on, until the next step.
     pub conditions: Conditions,
 }
 
-/// A link of a group: each of its members has the same conditions and, together, one bottleneck a direction.
+/// A link of a group: all members have the same conditions, and share one bottleneck for each direction.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Link {
     /// Name in the workload.
     pub name: String,
-    /// From the group to the system; the first step is at 0, times rise.
+    /// From the group to the system; the first step is at 0, and times increase.
     pub up: Vec<Step>,
-    /// From the system to the group, likewise.
+    /// From the system to the group, in the same form.
     pub down: Vec<Step>,
-    /// Where its figures come from (paper, section), if anywhere.
+    /// Source of the figures (paper, section), if there is one.
     pub source: Option<String>,
 }
 
 impl Link {
-    /// The same in both directions, for the whole run.
+    /// A link with the same conditions in both directions for the whole run.
     pub fn symmetric(name: &str, conditions: Conditions) -> Link {
         let steps = vec![Step { at_ns: 0, conditions }];
         Link { name: name.to_owned(), up: steps.clone(), down: steps, source: None }

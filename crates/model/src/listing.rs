@@ -1,4 +1,4 @@
-//! The built-in workloads with what they offer, as `pubmark list workloads` shows them.
+//! The built-in workloads with their load, as `pubmark list workloads` shows them.
 
 use crate::builtin::{self, Parameter};
 use crate::load::{self, LoadOptions};
@@ -8,7 +8,7 @@ use crate::workload::{Variant, Workload};
 /// A row of `pubmark list workloads`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Listed {
-    /// Its name.
+    /// Name of the workload.
     pub name: &'static str,
     /// Devices of one copy.
     pub devices: u64,
@@ -18,15 +18,15 @@ pub struct Listed {
     pub messages_per_s: Option<f64>,
     /// Payload bytes per second sent while all devices are online, by mean sizes; `None` for a flood.
     pub bytes_per_s: Option<f64>,
-    /// Readings that differ.
+    /// Variants that differ.
     pub variants: Vec<Variant>,
-    /// One sentence.
+    /// Description in one sentence.
     pub description: String,
-    /// What `--set NAME=VALUE` changes.
+    /// Parameters that `--set NAME=VALUE` changes.
     pub parameters: Vec<Parameter>,
 }
 
-/// The rows of `pubmark list workloads`, counted in the corrected reading.
+/// The rows of `pubmark list workloads`, computed for the corrected variant.
 pub fn list() -> Result<Vec<Listed>, load::LoadError> {
     builtin::all()
         .map(|builtin| {
@@ -49,7 +49,7 @@ pub fn list() -> Result<Vec<Listed>, load::LoadError> {
         .collect()
 }
 
-/// What one copy sends with all that follows from it.
+/// Traffic of one copy, including reactions and replies.
 fn whole(workload: &Workload) -> Option<Traffic> {
     Plan::new(workload, &PlanOptions::default()).incoming
 }
@@ -62,7 +62,7 @@ pub fn messages_per_s(workload: &Workload) -> Option<f64> {
     workload.devices.iter().map(|group| Some(f64::from(group.count) * group.arrival.mean_rate_per_s()?)).sum()
 }
 
-/// Payload bytes per second likewise, by the distributions' means.
+/// Payload bytes per second of one copy, from the means of the distributions; `None` with a flood in it.
 pub fn bytes_per_s(workload: &Workload) -> Option<f64> {
     if workload.has_reactions() {
         return whole(workload).map(|flow| flow.bytes_per_s);

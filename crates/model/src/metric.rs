@@ -7,29 +7,29 @@ use serde::{Deserialize, Serialize};
 
 use crate::units::UnitError;
 
-/// Metrics of one run, at most.
+/// Maximum number of metrics of one run.
 pub const MOST_METRICS: usize = 32;
-/// How long a program may run where its declaration says nothing.
+/// Default time limit of a program.
 pub const USUAL_LIMIT: Duration = Duration::from_secs(60);
-/// Longest name, letters.
+/// Maximum length of a name, characters.
 const LONGEST_NAME: usize = 48;
-/// Longest unit, letters.
+/// Maximum length of a unit, characters.
 const LONGEST_UNIT: usize = 16;
-/// Longest time that a program may be given.
+/// Maximum time limit of a program.
 const LONGEST_LIMIT: Duration = Duration::from_secs(24 * 3600);
 
 /// A program that computes a metric.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a mapping")]
 pub struct MetricProgram {
-    /// Name of the metric: small letters, digits and `_`. Limits call it `custom.NAME`.
+    /// Name of the metric: lower-case letters, digits and `_`. Limits refer to it as `custom.NAME`.
     pub name: String,
-    /// The program and its arguments, which no shell reads.
+    /// The program and its arguments; they are not passed to a shell.
     pub command: Vec<String>,
-    /// What the values count in, such as `ms`, `B`, `%`; a plain number if left out.
+    /// Unit of the values, such as `ms`, `B`, `%`; a plain number if left out.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub unit: String,
-    /// How long the program may run, such as `60s`; it is stopped then.
+    /// Time limit of the program, such as `60s`; it is stopped after this time.
     #[serde(default = "usual_limit", with = "written")]
     #[schemars(with = "String")]
     pub within: Duration,
@@ -39,7 +39,7 @@ fn usual_limit() -> Duration {
     USUAL_LIMIT
 }
 
-/// Durations as people write them.
+/// Durations in the form that people write.
 mod written {
     use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! How exactly devices send at their due times: the word of `--pace`.
+//! How exactly devices send at their due times: the value of `--pace`.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::units;
 
-/// Shortest quantum: below, a thread sleeps about as long as it works.
+/// Minimum quantum: below it, a thread sleeps about as long as it works.
 const SHORTEST: Duration = Duration::from_micros(10);
-/// Longest quantum: load tools that pace with coarse timers send every 10 ms.
+/// Maximum quantum: load tools with coarse timers send every 10 ms.
 const LONGEST: Duration = Duration::from_millis(10);
 
 /// How exactly devices send at their due times.
@@ -18,17 +18,17 @@ pub enum Pace {
     /// Each message at its due time.
     #[default]
     Exact,
-    /// In quanta that follow from the latencies of the warm-up and from the limits that are asked for.
+    /// In quanta that are chosen from the latencies of the warm-up and the required limits.
     Auto,
     /// Messages that become due within this time are sent together, at its end.
     Quantum(Duration),
 }
 
 impl Pace {
-    /// Reads `exact`, `auto` or a time.
+    /// Parses `exact`, `auto` or a time.
     ///
     /// # Errors
-    /// A sentence for the user: it is neither, or the time is below 10 µs or above 10 ms.
+    /// The text is none of these, or the time is below 10 µs or above 10 ms. The error is a sentence for the user.
     pub fn parse(text: &str) -> Result<Pace, String> {
         match text {
             "exact" => return Ok(Pace::Exact),

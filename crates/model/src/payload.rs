@@ -1,4 +1,4 @@
-//! How large a device's messages are and what fills them.
+//! Sizes and contents of a device's messages.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::template::Template;
 /// A distribution of payload sizes in bytes, header included.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum SizeDistribution {
-    /// Always the same.
+    /// Always the same size.
     Fixed(u32),
     /// Normal, cut below at `floor`.
     Normal {
@@ -34,9 +34,9 @@ pub enum SizeDistribution {
         /// Largest size.
         max: u32,
     },
-    /// Drawn from a list of observed sizes.
+    /// Drawn from a list of observed sizes, each equally likely.
     Empirical(Arc<[u32]>),
-    /// What a template becomes.
+    /// The size of the rendered template.
     Rendered {
         /// The template, which is the body.
         template: Arc<Template>,
@@ -45,31 +45,31 @@ pub enum SizeDistribution {
     },
 }
 
-/// What fills a payload behind its header.
+/// Content of a payload after its header.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Body {
-    /// Bytes from a seeded generator: they do not compress.
+    /// Bytes from a seeded generator: they cannot be compressed.
     Random,
     /// Printable English-like text.
     Text,
-    /// A JSON document cut or padded to the size.
+    /// A JSON document, truncated or padded to the size.
     Json(Arc<str>),
     /// A JSON document with fields that are drawn for each message, padded to the size with spaces.
     Template(Arc<Template>),
 }
 
-/// Most user properties of the workload's own.
+/// Maximum number of user properties that the workload defines.
 pub const MOST_PROPERTIES: usize = 8;
-/// Name of the user property that a header is in.
+/// Name of the user property that contains the header.
 pub const HEADER_PROPERTY: &str = "pubmark";
 
-/// Where the header of a message is.
+/// Position of a message's header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum HeaderPlace {
     /// At the front of the payload.
     #[default]
     Payload,
-    /// In a property of the message, beside the payload.
+    /// In a user property of the message, outside the payload.
     UserProperty,
 }
 
@@ -107,7 +107,8 @@ impl SizeDistribution {
                 if variance == 0.0 {
                     return mean.max(header);
                 }
-                // Of a lognormal, the part of the mean above h is mean·Φ(s − z), z being h in deviations of the logarithm.
+                // For a lognormal, the part of the mean above h is mean·Φ(s − z), where z is h in standard deviations of
+                // the logarithm.
                 let deviation = libm::sqrt(variance);
                 let z = (libm::log(header / mean) + variance / 2.0) / deviation;
                 header * below(z) + mean * below(deviation - z)
@@ -127,7 +128,7 @@ impl SizeDistribution {
         }
     }
 
-    /// The smallest size that can be drawn, before it is raised to the header's.
+    /// The smallest size that can be drawn, before it is raised to the size of the header.
     pub fn lower_bound(&self) -> u32 {
         match self {
             SizeDistribution::Fixed(size) => *size,
@@ -155,7 +156,7 @@ impl SizeDistribution {
     }
 }
 
-/// Share of a standard normal distribution below `z`.
+/// Probability that a standard normal variable is below `z`.
 pub(crate) fn below(z: f64) -> f64 {
     0.5 * libm::erfc(-z / std::f64::consts::SQRT_2)
 }

@@ -1,7 +1,8 @@
 //! Placement: on which nodes of a run the clients of a group run.
 //!
-//! A node has labels, such as `site=edge-1`. A group is dealt out over all nodes or over those with a label, or there is a copy of it on
-//! each node or at each site, which is the nodes with one value of a label. Where a client runs changes nothing about what it does.
+//! A node has labels, such as `site=edge-1`. A group is distributed over all nodes or over those with a label, or there is
+//! a copy of it on each node or at each site; a site is the nodes with one value of a label. Placement does not change what
+//! a client does.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,30 +19,30 @@ pub use check::{Misplaced, check};
 pub use choice::{PlacementChoice, apply};
 pub use group_nodes::{Copies, Dealer, GroupNodes, GroupPlacements, NodeLabels};
 
-/// Most labels of a node.
+/// Maximum number of labels of a node.
 pub const MOST_LABELS: usize = 16;
-/// Longest key or value of a label, characters.
+/// Maximum length of a label's key or value, characters.
 pub const LONGEST_WORD: usize = 63;
-/// What a key or a value is made of, in words.
+/// The characters allowed in a key or a value, in words.
 pub const WORD_RULE: &str = "1 to 63 letters, digits, `-`, `_` and `.`, the first a letter or a digit";
 
 /// Labels of a node: value by key.
 pub type Labels = BTreeMap<String, String>;
 
-/// A label, as a node has it and as a placement asks for it.
+/// A label of a node, and the form in which a placement requires it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Label {
-    /// What it says something about: `site`.
+    /// The key, such as `site`.
     pub key: String,
-    /// What it says: `edge-1`.
+    /// The value, such as `edge-1`.
     pub value: String,
 }
 
 impl Label {
-    /// Reads `KEY=VALUE`.
+    /// Parses `KEY=VALUE`.
     ///
     /// # Errors
-    /// It is none, in a sentence of bounded length, whatever it was.
+    /// The text is not a label. The error is a sentence of bounded length, whatever the text.
     pub fn parse(text: &str) -> Result<Label, String> {
         match text.split_once('=').map(|(key, value)| (key.trim(), value.trim())) {
             Some((key, value)) if is_word(key) && is_word(value) => {
@@ -54,7 +55,7 @@ impl Label {
         }
     }
 
-    /// Does a node with these labels have it?
+    /// Whether a node with these labels has this label.
     pub fn is_among(&self, labels: &Labels) -> bool {
         labels.get(&self.key) == Some(&self.value)
     }
@@ -66,10 +67,10 @@ impl fmt::Display for Label {
     }
 }
 
-/// Reads the labels of a node.
+/// Parses the labels of a node.
 ///
 /// # Errors
-/// There are too many, a key twice, or one is none; in a sentence.
+/// There are too many labels, a key occurs twice, or a text is not a label. The error is a sentence.
 pub fn labels<T: AsRef<str>>(texts: &[T]) -> Result<Labels, String> {
     if texts.len() > MOST_LABELS {
         return Err(format!("{} labels are more than the {MOST_LABELS} that a node may have", texts.len()));
@@ -84,7 +85,7 @@ pub fn labels<T: AsRef<str>>(texts: &[T]) -> Result<Labels, String> {
     Ok(labels)
 }
 
-/// Labels as they are written, with spaces between them; empty if there are none.
+/// Labels as they are written, separated by spaces; empty if there are none.
 pub fn written(labels: &Labels) -> String {
     let words: Vec<String> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
     words.join(" ")
@@ -96,12 +97,12 @@ fn is_word(text: &str) -> bool {
         && text.chars().all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_' | '.'))
 }
 
-/// So much of a text from anywhere as fits a line, without what a terminal would obey.
+/// The beginning of an untrusted text that fits on a line, without terminal control characters.
 fn shown(text: &str) -> String {
     text.chars().take(LONGEST_WORD).flat_map(char::escape_debug).collect()
 }
 
-/// Values of a label that worker processes have in turn: `site=edge-1,edge-2,cloud`.
+/// Values of a label that worker processes get in turn: `site=edge-1,edge-2,cloud`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LabelsInTurn {
     /// The key.
@@ -111,10 +112,10 @@ pub struct LabelsInTurn {
 }
 
 impl LabelsInTurn {
-    /// Reads `KEY=VALUE,VALUE…`.
+    /// Parses `KEY=VALUE,VALUE…`.
     ///
     /// # Errors
-    /// A part of it is no label, in a sentence.
+    /// A part of the text is not a label. The error is a sentence.
     pub fn parse(text: &str) -> Result<LabelsInTurn, String> {
         let (key, values) = text.split_once('=').unwrap_or((text, ""));
         let labels = values.split(',').map(|value| Label::parse(&format!("{key}={value}")));
@@ -122,7 +123,7 @@ impl LabelsInTurn {
         Ok(LabelsInTurn { key: key.trim().to_owned(), values: labels.into_iter().map(|label| label.value).collect() })
     }
 
-    /// The label of a worker process, by its number from 0.
+    /// The label of the worker process with this number, from 0.
     pub fn of(&self, number: usize) -> (String, String) {
         (self.key.clone(), self.values[number % self.values.len()].clone())
     }
@@ -137,13 +138,13 @@ impl fmt::Display for LabelsInTurn {
 /// Where a group runs.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Placement {
-    /// Each client is there once; they are dealt out over all nodes.
+    /// Each client exists once; the clients are distributed over all nodes.
     Split,
     /// Every node has a copy of the group (PSMark).
     Replicate,
-    /// Each client is there once; they are dealt out over the nodes with this label.
+    /// Each client exists once; the clients are distributed over the nodes with this label.
     On(Label),
-    /// Each value of this key has a copy of the group, which is dealt out over the nodes with that value.
+    /// Each value of this key has a copy of the group, which is distributed over the nodes with that value.
     Each(String),
 }
 
@@ -152,10 +153,10 @@ const FORMS: &str = "`split` (or `once`), `replicate` (or `every-node`), a label
                      subscribers, `each` with a key such as `each site`";
 
 impl Placement {
-    /// Reads `split` or `once`, `replicate` or `every-node`, `KEY=VALUE`, `each KEY`.
+    /// Parses `split` or `once`, `replicate` or `every-node`, `KEY=VALUE`, `each KEY`.
     ///
     /// # Errors
-    /// It is none of these, in a sentence.
+    /// The text is none of these. The error is a sentence.
     pub fn parse(text: &str) -> Result<Placement, String> {
         let text = text.trim();
         let none = || format!("`{}` is no placement: there are {FORMS}", shown(text));
@@ -171,7 +172,7 @@ impl Placement {
         }
     }
 
-    /// The key of the labels that it looks at.
+    /// The key of the labels that decide this placement, if labels do.
     pub fn key(&self) -> Option<&str> {
         match self {
             Placement::Split | Placement::Replicate => None,
@@ -192,21 +193,21 @@ impl fmt::Display for Placement {
     }
 }
 
-/// Stands for all groups that are not named, and have no placement by their side.
+/// Name for all groups that are not named and have no placement for devices or subscribers.
 pub const DEFAULT: &str = "default";
-/// Stands for the groups of devices that are not named.
+/// Name for all device groups that are not named.
 pub const DEVICES: &str = "devices";
-/// Stands for the groups of subscribers that are not named.
+/// Name for all subscriber groups that are not named.
 pub const SUBSCRIBERS: &str = "subscribers";
 
-/// Where the groups of a workload run.
+/// Placement of the groups of a workload.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Placements {
-    /// Groups of devices that are not named.
+    /// Placement of device groups that are not named.
     pub devices: Placement,
-    /// Groups of subscribers that are not named.
+    /// Placement of subscriber groups that are not named.
     pub subscribers: Placement,
-    /// By the name of a group, or of the clients that groups share.
+    /// Placements by the name of a group, or of the clients that groups share.
     pub groups: BTreeMap<String, Placement>,
 }
 
@@ -217,7 +218,7 @@ impl Default for Placements {
 }
 
 impl Placements {
-    /// Puts a placement in place of another: of a group, of [`DEVICES`], of [`SUBSCRIBERS`], or of both ([`DEFAULT`]).
+    /// Replaces a placement: of a group, of [`DEVICES`], of [`SUBSCRIBERS`], or of both ([`DEFAULT`]).
     pub fn put(&mut self, who: &str, placement: Placement) {
         match who {
             DEFAULT => (self.devices, self.subscribers) = (placement.clone(), placement),
@@ -227,12 +228,12 @@ impl Placements {
         }
     }
 
-    /// Where a group of devices runs, by its name and that of its clients, if it shares some.
+    /// Placement of a device group, by its name and the name of its clients, if it shares some.
     pub fn of_devices(&self, name: &str, client: Option<&str>) -> &Placement {
         self.named(name, client).unwrap_or(&self.devices)
     }
 
-    /// Where a group of subscribers runs, likewise.
+    /// Placement of a subscriber group, by the same names.
     pub fn of_subscribers(&self, name: &str, client: Option<&str>) -> &Placement {
         self.named(name, client).unwrap_or(&self.subscribers)
     }

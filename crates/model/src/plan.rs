@@ -1,7 +1,7 @@
-//! What a run needs, worked out before anything starts: clients, traffic, memory, and whether a machine can do it.
+//! What a run needs, computed before anything starts: clients, traffic, memory, and whether a machine is sufficient.
 //!
-//! Traffic counts payloads; what a protocol adds is not in it. Rates are those of a fleet that is wholly online, beside
-//! the mean with its planned churn. Start with [`Plan::new`], then [`Plan::verdicts`].
+//! Traffic counts payloads without the overhead of a protocol. Rates are those of a fleet with all devices online; mean
+//! rates include planned churn. Start with [`Plan::new`], then [`Plan::verdicts`].
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -21,9 +21,9 @@ use largest::Largest;
 pub use requests::RequestPlan;
 pub use verdicts::{Machine, Unit, Verdict};
 
-/// Bytes of the books for one stream.
+/// Bytes of the message accounting of one stream.
 pub const BOOK_BYTES_PER_STREAM: u64 = 192;
-/// Bytes of the generator before any client: code, histograms, body pool, buffers shared by a shard.
+/// Bytes of the generator without clients: code, histograms, body pool, buffers of a shard.
 pub const BASE_BYTES: u64 = 32 << 20;
 /// Bytes of one connection with its session and schedule.
 pub const CONNECTION_BYTES: u64 = 2_560;
@@ -32,22 +32,22 @@ pub const TLS_BYTES: u64 = 30 * 1024;
 /// Descriptors of the generator besides its connections.
 pub const OTHER_DESCRIPTORS: u64 = 64;
 
-/// How a workload is to be run, as far as it matters here.
+/// Settings of a run that affect the plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlanOptions {
     /// Nodes that run the fleet, at least 1.
     pub nodes: u16,
-    /// Labels of each; empty where they are not known.
+    /// Labels of each node; empty if they are not known.
     pub labels: Vec<Labels>,
     /// Length of the measured window.
     pub duration: Duration,
-    /// Connections are encrypted.
+    /// Whether connections are encrypted.
     pub tls: bool,
-    /// Largest packet that the system takes, in bytes, where it is known.
+    /// Largest packet that the system accepts, in bytes, if known.
     pub packet_limit_bytes: Option<u32>,
-    /// Addresses that connections come from in turn, at least 1.
+    /// Source addresses that connections use in turn, at least 1.
     pub source_addresses: u32,
-    /// Endpoints that connections are dealt out over, at least 1.
+    /// Endpoints that connections are distributed over, at least 1.
     pub endpoints: u32,
 }
 
@@ -65,16 +65,17 @@ impl Default for PlanOptions {
     }
 }
 
-/// A flow of messages, on average over the measured window but for its peak.
+/// A flow of messages; averages over the measured window, except for the peaks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Traffic {
     /// Messages per second while all devices are online.
     pub messages_per_s: f64,
     /// Payload bytes per second while all devices are online.
     pub bytes_per_s: f64,
-    /// Messages per second while all devices are online, at the busiest time of day of each: the same without profiles.
+    /// Messages per second with all devices online, each at the peak of its profile; equal to `messages_per_s` without
+    /// profiles.
     pub peak_messages_per_s: f64,
-    /// Payload bytes per second likewise.
+    /// Payload bytes per second at the same peak.
     pub peak_bytes_per_s: f64,
     /// Mean messages per second with planned churn.
     pub mean_messages_per_s: f64,
@@ -106,24 +107,24 @@ impl Traffic {
     }
 }
 
-/// What one node carries; where labels do not decide, nodes differ by one device at most, and the largest is told.
+/// Load of one node. Where labels do not decide, nodes differ by at most one device, and the largest share is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct NodeShare {
     /// Devices.
     pub devices: u64,
     /// Subscribers.
     pub subscribers: u64,
-    /// Connections, one a client.
+    /// Connections, one for each client.
     pub connections: u64,
-    /// Descriptors.
+    /// File descriptors.
     pub descriptors: u64,
-    /// Memory of the books, bytes.
+    /// Memory of the message accounting, bytes.
     pub book_bytes: u64,
-    /// Memory of the whole generator, books included, bytes; an estimate.
+    /// Memory of the whole generator with the message accounting, bytes; an estimate.
     pub generator_bytes: u64,
     /// Messages sent and received per second, all devices online and at their peak; `None` with a flood.
     pub messages_per_s: Option<f64>,
-    /// Payload bytes sent and received per second likewise.
+    /// Payload bytes sent and received per second, under the same conditions.
     pub bytes_per_s: Option<f64>,
 }
 
@@ -138,15 +139,15 @@ pub struct Plan {
     pub devices: u64,
     /// Subscribers on all nodes.
     pub subscribers: u64,
-    /// Connections to the system, one a client.
+    /// Connections to the system, one for each client.
     pub connections: u64,
     /// Topics published to.
     pub topics: u64,
-    /// Into the system; `None` with a flood, which has no rate of its own.
+    /// Traffic into the system; `None` with a flood, which has no rate.
     pub incoming: Option<Traffic>,
-    /// Out of the system, after fan-out: once for each subscriber that a message is for.
+    /// Traffic out of the system after fan-out: a message counts once for each subscriber that receives it.
     pub outgoing: Option<Traffic>,
-    /// Mean share of due times at which their device is online; `None` with a flood.
+    /// Mean share of due times at which the device is online; `None` with a flood.
     pub availability: Option<f64>,
     /// (publisher, topic) × subscription.
     pub streams: u64,
@@ -154,42 +155,43 @@ pub struct Plan {
     pub overlapping_streams: u64,
     /// Largest payload, with negligible chance of a larger one, bytes.
     pub largest_payload_bytes: u32,
-    /// That payload with its topic and a protocol's header, bytes.
+    /// That payload with its topic and the protocol's header, bytes.
     pub largest_packet_bytes: u64,
-    /// The limit that packets are judged by, where the system has one.
+    /// The packet size limit of the system, if it has one.
     pub packet_limit_bytes: Option<u32>,
     /// Messages due in the measured window; `None` with a flood.
     pub messages_due: Option<f64>,
-    /// Of these, due while their device is planned online.
+    /// Messages due while their device is planned to be online.
     pub messages_sent: Option<f64>,
-    /// Deliveries expected of them.
+    /// Deliveries expected of these messages.
     pub deliveries: Option<f64>,
-    /// Subscriber groups that hear no device: probably a filter that is not meant so.
+    /// Subscriber groups that receive from no device; probably the filter is wrong.
     pub deaf_subscribers: Vec<String>,
-    /// Share of a second that a subscriber spends on the messages of one second, where its processing takes time: the busiest group.
+    /// Seconds per second that a subscriber processes messages, for the busiest group; `None` if no group has a processing
+    /// time.
     pub processing: Option<Processing>,
-    /// Who asks and who answers; `None` where nobody asks.
+    /// Requesters and responders; `None` without requests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requests: Option<RequestPlan>,
-    /// Addresses that a node's connections come from.
+    /// Source addresses of a node's connections.
     pub source_addresses: u32,
-    /// Endpoints that they go to.
+    /// Endpoints of the connections.
     pub endpoints: u32,
-    /// The largest node's share.
+    /// Share of the largest node.
     pub node: NodeShare,
 }
 
-/// Time that a group's subscribers spend on messages.
+/// Time that a group's subscribers process messages.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Processing {
-    /// The group.
+    /// Name of the group.
     pub group: String,
     /// Seconds of processing per second, for one subscriber.
     pub share: f64,
 }
 
 impl Plan {
-    /// Works out what `workload` needs.
+    /// Computes what `workload` needs.
     pub fn new(workload: &Workload, options: &PlanOptions) -> Plan {
         let nodes = NodeLabels { nodes: options.nodes.max(1), labels: &options.labels };
         let groups = GroupNodes::of(&workload.placements(), nodes);
@@ -242,7 +244,8 @@ impl Plan {
         plan
     }
 
-    /// The largest node. Subscribers that exist once are counted on it, if it is one of theirs, and so are their streams.
+    /// Share of the largest node. Subscribers that exist once are counted on this node if they may run on it, and so are
+    /// their streams.
     fn share_of_a_node(&self, workload: &Workload, largest: &Largest, tls: bool) -> NodeShare {
         let nodes = u64::from(self.nodes);
         let (devices, subscribers) = (largest.devices, largest.subscribers);
@@ -254,12 +257,12 @@ impl Plan {
             false => devices as f64 / self.devices.max(1) as f64,
         };
         let spread = |whole: u64| whole.div_ceil(nodes);
-        // Clients that several groups share are spread as the devices are.
+        // Clients shared by several groups are distributed in the same way as devices.
         let shared = (self.devices + self.subscribers) - self.connections;
         let connections = devices + subscribers - spread(shared).min(devices + subscribers);
         let book_bytes = streams * BOOK_BYTES_PER_STREAM;
         let connection_bytes = CONNECTION_BYTES + if tls { TLS_BYTES } else { 0 };
-        // One message waiting at each device, one half read at each subscriber.
+        // Memory for one waiting message at each device and one partly read message at each subscriber.
         let waiting: f64 = workload
             .devices
             .iter()
@@ -267,7 +270,7 @@ impl Plan {
             .map(|(group, part)| f64::from(group.count) * part * group.mean_payload_bytes())
             .sum();
         let half_read = subscribers * u64::from(self.largest_payload_bytes);
-        // An answer is sent by who listens and received by who sends.
+        // A reply is sent by the responder and received by the requester.
         let answers =
             |part: fn(&Traffic) -> f64| self.requests.as_ref().and_then(|plan| plan.answers.as_ref()).map_or(0.0, part);
         let both = |offered: Option<f64>, taken: Option<f64>, answered: f64| {
@@ -294,7 +297,7 @@ impl Plan {
     }
 }
 
-/// Connections: one for each device and subscriber but those that share a client.
+/// Number of connections: one for each device and subscriber, except for those that share a client.
 fn connections(workload: &Workload, fleet: &Fleet) -> u64 {
     let mut shared = HashSet::new();
     let mut alone = 0;
@@ -316,7 +319,7 @@ fn connections(workload: &Workload, fleet: &Fleet) -> u64 {
     alone + shared.len() as u64
 }
 
-/// What each publisher sends: as scheduled, or for each message that triggers it one. `None` where nobody can know.
+/// Traffic of each publisher: scheduled messages, or one message for each trigger. `None` where the rate is not known.
 fn flows(workload: &Workload, fleet: &Fleet, window: Duration) -> Vec<Option<Traffic>> {
     let of_groups: Vec<Option<Traffic>> = workload.devices.iter().map(|group| of_one_device(group, window)).collect();
     let reacts = |device: &Device| workload.devices[usize::from(device.group)].reaction().is_some();
@@ -355,7 +358,7 @@ fn sum(mut total: Traffic, flow: Option<Traffic>) -> Option<Traffic> {
     Some(total)
 }
 
-/// Who hears what, summed up.
+/// Deliveries of all subscribers, summed.
 struct DeliveryPlan {
     total: Option<Traffic>,
     streams: u64,
@@ -367,7 +370,7 @@ struct DeliveryPlan {
 impl DeliveryPlan {
     fn new(workload: &Workload, fleet: &Fleet, flows: &[Option<Traffic>]) -> DeliveryPlan {
         let lists = fleet.streams(workload);
-        // Subscribers with the same filters share a list, which is summed up once.
+        // Subscribers with the same filters share a list, which is summed once.
         let mut known: HashMap<*const StreamSource, (Option<Traffic>, u64)> = HashMap::new();
         let mut hearing = DeliveryPlan {
             total: Some(Traffic::default()),
@@ -377,7 +380,7 @@ impl DeliveryPlan {
             processing: None,
         };
         let mut heard_by_group = vec![0_u64; workload.subscribers.len()];
-        // A shared group is one audience, of which each member gets its part.
+        // A shared group is one audience, and each member receives a part.
         let audiences = fleet.audiences(workload);
         let mut members = vec![0_u32; fleet.subscribers().len()];
         audiences.iter().for_each(|audience| members[*audience as usize] += 1);

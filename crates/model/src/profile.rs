@@ -1,29 +1,29 @@
-//! Rate by time of day: a curve of multipliers over a day, which may last a minute of a run.
+//! Rate by time of day: a curve of multipliers over a day, whose length in the run can be chosen, such as a minute.
 //!
-//! The curve stretches and shortens the time of a device's process: where it is 2, twice as many messages are due. With a periodic
-//! device the intervals change, a Poisson process becomes one with a rate that varies. Start with [`Profile::new`].
+//! The curve stretches and shortens the time of a device's process: where it is 2, twice as many messages are due. For a
+//! periodic device the intervals change; a Poisson process becomes one with a variable rate. Start with [`Profile::new`].
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// Minutes of a day, by which the points of a curve are named.
+/// Minutes of a day, the unit of a curve's points.
 pub const MINUTES: u32 = 24 * 60;
 
-/// A curve of multipliers, linear between its points and the same every day.
+/// A curve of multipliers, linear between its points and equal every day.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Profile {
-    /// Length of a day of the run, above zero.
+    /// Length of a day in the run, above zero.
     pub day: Duration,
-    /// (ns since the beginning of a day that begins with the measured window, multiplier): the first at 0, the last at the end of the
-    /// day with the same multiplier.
+    /// (ns since the beginning of the day, where the day begins with the measured window; multiplier). The first point is
+    /// at 0, the last one at the end of the day with the same multiplier.
     points: Arc<[(u64, f64)]>,
 }
 
 impl Profile {
-    /// Of points (minute of the day below [`MINUTES`], multiplier from 0 on) in ascending order, at least one. The measured window begins
-    /// at the minute `start`.
+    /// Creates a profile from points (minute of the day below [`MINUTES`], multiplier from 0) in ascending order, at least
+    /// one. The measured window begins at the minute `start`.
     pub fn new(day: Duration, start: u32, points: &[(u32, f64)]) -> Profile {
         let day_ns = day.as_nanos() as u64;
         let place = |minute: u32| {
@@ -61,22 +61,22 @@ impl Profile {
     }
 }
 
-/// The time of a device's process against that of the run: it passes as fast as the curve is high. Both are 0 where the measured window
-/// begins, and in ns.
+/// Converts between the time of a device's process and the time of the run: the process advances in proportion to the
+/// curve. Both times are in ns and 0 where the measured window begins.
 #[derive(Clone, Debug)]
 pub(crate) struct DeviceTime {
     day_ns: i64,
-    /// Device time of a day, at least 1.
+    /// Device time per day, at least 1.
     of_a_day_ns: i64,
     pieces: Arc<[Piece]>,
 }
 
-/// A stretch of the day on which the curve is linear.
+/// A part of the day in which the curve is linear.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
     from_ns: f64,
     length_ns: f64,
-    /// Device time from the beginning of the day to that of the piece.
+    /// Device time from the beginning of the day to the beginning of the piece.
     before_ns: f64,
     multiplier: f64,
     /// Change of the multiplier per ns.
@@ -84,12 +84,13 @@ struct Piece {
 }
 
 impl Piece {
-    /// Device time of its first `into_ns`.
+    /// Device time of the first `into_ns` of the piece.
     fn area(&self, into_ns: f64) -> f64 {
         into_ns * (self.multiplier + self.slope * into_ns / 2.0)
     }
 
-    /// How far into it that much device time has passed: the root of [`Piece::area`], in the form that loses no digits.
+    /// Time within the piece at which this device time has passed: the root of [`Piece::area`], in a numerically stable
+    /// form.
     fn inverse(&self, area_ns: f64) -> f64 {
         if area_ns <= 0.0 {
             return 0.0;
@@ -122,7 +123,7 @@ impl DeviceTime {
         days.saturating_mul(self.of_a_day_ns).saturating_add(passed_ns)
     }
 
-    /// Time of the run at a device time; the last one where the curve is 0 for a while.
+    /// Time of the run at a device time; the latest one where the curve is 0 for some time.
     pub fn run_ns(&self, device_ns: i64) -> i64 {
         let (days, of_day) = (device_ns.div_euclid(self.of_a_day_ns), device_ns.rem_euclid(self.of_a_day_ns) as f64);
         let piece = self.pieces[self.pieces.partition_point(|piece| piece.before_ns <= of_day) - 1];
@@ -167,7 +168,7 @@ mod tests {
 
     #[test]
     fn nothing_is_due_while_the_curve_is_zero() {
-        // Nothing from 06:00 to 18:00.
+        // No messages from 06:00 to 18:00.
         let profile = Profile::new(DAY, 0, &[(359, 1.0), (360, 0.0), (1_080, 0.0), (1_081, 1.0)]);
         let time = DeviceTime::new(&profile);
         let silence = time.at(6 * SECOND);
@@ -177,7 +178,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against sums of a million narrow strips, and there and back.
+        /// Compares with sums of a million narrow strips, and converts in both directions.
         #[test]
         fn device_time_is_the_integral_of_the_curve(
             minutes in proptest::collection::btree_map(0u32..MINUTES, 0.0..5.0f64, 1..8), start in 0u32..MINUTES, at in 0i64..60_000,

@@ -1,11 +1,11 @@
-//! Delivery levels, in words that fit every protocol.
+//! QoS, in terms that fit every protocol.
 
 use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A delivery level; each protocol maps it to its own term.
+/// A QoS; each protocol maps it to its own term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Qos {
@@ -26,7 +26,7 @@ impl Qos {
         self as u8
     }
 
-    /// The word of files and records.
+    /// The name in files and records.
     pub fn as_str(self) -> &'static str {
         match self {
             Qos::BestEffort => "best-effort",

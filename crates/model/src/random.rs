@@ -1,5 +1,5 @@
-//! Random numbers by counting: value `n` of a stream is a pure function of (key, n), so any draw can be made
-//! again at any time, in any order, on any shard. SplitMix64 (Steele, Lea, Flood, OOPSLA 2014) is such a function.
+//! Counter-based random numbers: value `n` of a stream is a pure function of (key, n), so any draw can be repeated at any
+//! time, in any order, on any shard. SplitMix64 (Steele, Lea, Flood, OOPSLA 2014) is such a function.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// The stream of `purpose` (a constant of the caller's) under `key`.
+    /// The stream for `purpose` (a constant chosen by the caller) under `key`.
     pub fn new(key: u64, purpose: u64) -> Stream {
         Stream { key: mix(key ^ mix(purpose.wrapping_mul(GOLDEN))) }
     }
@@ -54,7 +54,7 @@ impl Stream {
     }
 }
 
-/// A time that is always the same, or drawn: how long a device thinks before it reacts, or stays in a state.
+/// A constant or random time: think time of a reaction, or time in a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RandomTime {
     /// Always the same; zero for none.
@@ -64,7 +64,7 @@ pub enum RandomTime {
 }
 
 impl RandomTime {
-    /// The time for a draw, ns.
+    /// The time for a draw, in ns.
     pub fn draw_ns(&self, stream: Stream, index: u64) -> u64 {
         let nanoseconds = |time: &Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         match self {
@@ -73,7 +73,7 @@ impl RandomTime {
         }
     }
 
-    /// Its mean.
+    /// Mean of the time.
     pub fn mean(&self) -> Duration {
         match self {
             RandomTime::Fixed(time) | RandomTime::Exponential(time) => *time,
@@ -81,7 +81,7 @@ impl RandomTime {
     }
 }
 
-/// Folds bytes into a key, eight at a time; for names, not for hostile input.
+/// Folds bytes into a key, eight at a time; for names, not for untrusted input.
 pub fn fold(mut key: u64, bytes: &[u8]) -> u64 {
     for chunk in bytes.chunks(8) {
         let mut word = [0; 8];

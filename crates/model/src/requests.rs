@@ -1,7 +1,7 @@
-//! Requests and answers: what requesters and responders of a workload do, and who answers whom.
+//! Requests and replies: what requesters and responders of a workload do, and which responder replies to which requester.
 //!
-//! A group of requesters is a device group whose messages wait for an answer; a group of responders is a subscriber group that
-//! sends one. So a request is scheduled, sent and heard like any message, and only the way back is new.
+//! A group of requesters is a device group whose messages wait for a reply; a group of responders is a subscriber group
+//! that sends one. So a request is scheduled, sent and received like any message; only the reply is handled separately.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,32 +14,33 @@ use crate::random::{Stream, mix};
 use crate::topic::TopicFilter;
 use crate::workload::Workload;
 
-/// Bytes of the smallest answer: its header.
+/// Size of the smallest reply in bytes: its header.
 pub const SMALLEST_ANSWER_BYTES: u32 = 24;
 
-/// What makes a device group one of requesters.
+/// Settings that make a device group a group of requesters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Requests {
-    /// Time from handing a request to the system to giving it up.
+    /// Time from passing a request to the system until the requester gives up.
     pub timeout: Duration,
-    /// Requests of one requester that wait for their answers at once, at most; a request due beyond that waits.
+    /// In-flight window: requests of one requester that wait for their replies at the same time, at most; a request due
+    /// beyond that waits.
     pub in_flight: u16,
 }
 
-/// What makes a subscriber group one of responders.
+/// Settings that make a subscriber group a group of responders.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Responds {
-    /// Whole payload of an answer, bytes; at least [`SMALLEST_ANSWER_BYTES`].
+    /// Size of the whole payload of a reply in bytes; at least [`SMALLEST_ANSWER_BYTES`].
     pub reply_bytes: u32,
-    /// Time spent on a request.
+    /// Processing time of a request.
     pub processing: ProcessingTime,
-    /// Requests that a responder works on at once.
+    /// Requests that a responder processes at the same time.
     pub concurrency: u16,
-    /// Requests that wait at a responder for that, at most; one beyond is dropped.
+    /// Maximum number of requests that wait at a responder to be processed; further requests are dropped.
     pub queue: u32,
 }
 
-/// How long a responder works on a request.
+/// How long a responder processes a request.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum ProcessingTime {
     /// Always the same; zero for none.
@@ -65,11 +66,11 @@ pub enum ProcessingTime {
     },
 }
 
-/// Draws for processing times; a purpose of its own beside those of schedules.
+/// Purpose of draws for processing times, different from the purposes of schedules.
 const PROCESSING: u64 = 0x0a45;
 
 impl ProcessingTime {
-    /// Its mean.
+    /// Mean of the distribution.
     pub fn mean(&self) -> Duration {
         match self {
             ProcessingTime::Fixed(mean)
@@ -79,7 +80,7 @@ impl ProcessingTime {
         }
     }
 
-    /// Time for one request, ns: a function of the seed and of which request it is, whoever answers it and when.
+    /// Processing time of one request, ns: a function of the seed and the request, whichever responder replies and when.
     pub fn draw_ns(&self, seed: u64, publisher: u32, sequence: u32) -> u64 {
         let draws = || Stream::new(mix(seed).wrapping_add(u64::from(publisher)), PROCESSING);
         let index = u64::from(sequence);
@@ -98,35 +99,35 @@ impl ProcessingTime {
 }
 
 impl Workload {
-    /// Does anybody ask?
+    /// Whether the workload has requesters.
     pub fn has_requests(&self) -> bool {
         self.devices.iter().any(|group| group.requests.is_some())
     }
 
-    /// The longest time that a request waits for its answer; `None` if nobody asks.
+    /// The longest time that a request waits for its reply; `None` without requesters.
     pub fn longest_timeout(&self) -> Option<Duration> {
         self.devices.iter().filter_map(|group| group.requests).map(|requests| requests.timeout).max()
     }
 
-    /// The largest answer, bytes; 0 if nobody answers.
+    /// The largest reply, bytes; 0 without responders.
     pub fn largest_reply_bytes(&self) -> u32 {
         let answers = self.subscribers.iter().filter_map(|group| group.responds);
         answers.map(|responds| responds.reply_bytes).max().unwrap_or(0)
     }
 }
 
-/// A group of requesters whose requests do not have exactly one responder, or shared group of them.
+/// A group of requesters whose requests do not reach exactly one responder, or one shared group of responders.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Misdirected {
     /// The group, as an index into [`Workload::devices`].
     pub group: u16,
     /// Topic of one of its requests.
     pub topic: String,
-    /// Who would answer it: groups of responders, a name for each responder that is on its own.
+    /// Who would reply: groups of responders; the name is repeated for each responder that is not in a shared group.
     pub responders: Vec<String>,
 }
 
-/// The first group of requesters whose requests nobody would answer, or more than one would.
+/// The first group of requesters whose requests no responder, or more than one, would reply to.
 pub fn misdirected(workload: &Workload, fleet: &Fleet) -> Option<Misdirected> {
     if !workload.has_requests() {
         return None;
@@ -146,16 +147,16 @@ pub fn misdirected(workload: &Workload, fleet: &Fleet) -> Option<Misdirected> {
     })
 }
 
-/// Who answers a publisher's requests.
+/// The responder of a publisher's requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResponderRef {
-    /// The filter by which it hears them.
+    /// The filter by which the responder receives the requests.
     pub filter: Arc<str>,
-    /// Its number in the fleet; of a shared group, that of the first.
+    /// The responder's number in the fleet; for a shared group, the number of its first member.
     pub subscriber: u32,
 }
 
-/// By publisher that asks: who answers it. `streams` is what [`Fleet::streams`] gives.
+/// Responder of each requesting publisher. `streams` is the result of [`Fleet::streams`].
 pub fn responders(workload: &Workload, fleet: &Fleet, streams: &[Arc<[StreamSource]>]) -> HashMap<u32, ResponderRef> {
     let mut found = HashMap::new();
     for (subscriber, _) in audience_heads(workload, fleet).filter(|_| workload.has_requests()) {
@@ -178,7 +179,7 @@ pub fn responders(workload: &Workload, fleet: &Fleet, streams: &[Arc<[StreamSour
     found
 }
 
-/// A request that somebody hears who does not answer it: the group of who does, and the request's topic.
+/// A request that a subscriber receives that does not reply to it: the group of the responder, and the request's topic.
 pub fn overheard(workload: &Workload, fleet: &Fleet) -> Option<(String, String)> {
     if !workload.has_requests() {
         return None;
@@ -195,7 +196,7 @@ pub fn overheard(workload: &Workload, fleet: &Fleet) -> Option<(String, String)>
     })
 }
 
-/// By publisher: audiences of responders that hear it.
+/// By publisher: number of responder audiences that receive its messages.
 fn answers(workload: &Workload, fleet: &Fleet) -> Vec<u32> {
     let streams = fleet.streams(workload);
     let mut answers = vec![0; fleet.devices().len()];
@@ -210,7 +211,7 @@ fn audience_heads<'a>(workload: &'a Workload, fleet: &'a Fleet) -> impl Iterator
     let audiences = fleet.audiences(workload);
     let mut next = 0;
     fleet.subscribers().iter().zip(audiences).filter_map(move |(subscriber, audience)| {
-        // They are numbered in the order of their first members.
+        // Audiences are numbered in the order of their first members.
         let first = audience == next;
         next += u32::from(first);
         let group = usize::from(subscriber.group);

@@ -1,14 +1,15 @@
-//! The schedule: when every device sends how much, and when it is planned offline. A pure function of (seed, workload).
+//! The schedule: when every device sends how many bytes, and when it is planned offline. A pure function of (seed,
+//! workload).
 //!
-//! Every draw is counted, never kept: it depends on the seed, the copy, the group's *name*, the device's index in its
+//! Random draws are numbered, not stored: each depends on the seed, the copy, the group's *name*, the device's index in its
 //! group, the draw's purpose and its number. So another device, group, shard or node changes no other device's schedule.
 //! Transcendental functions come from `libm`, so that all machines agree to the bit.
 //!
-//! Times are ns relative to the start of the measured window; the schedule covers [−warm-up, duration).
-//! Start with [`Rules`] (one a device group), [`Cursor`] (one a device: its due times) and [`ChurnCursor`] (its planned
-//! leaving and coming back). [`hash()`] names a schedule, [`dump()`] writes it out.
+//! Times are ns relative to the start of the measured window; the schedule covers [−warm-up, duration). Start with
+//! [`Rules`] (one for each device group), [`Cursor`] (one for each device: its due times) and [`ChurnCursor`] (its planned
+//! disconnects and reconnects). [`hash()`] identifies a schedule, [`dump()`] writes it as text.
 //!
-//! On one instant, a device's messages come first, then its leaving, then its coming back.
+//! At the same instant, a device's messages come first, then a disconnect, then a reconnect.
 
 use std::time::Duration;
 
@@ -33,14 +34,14 @@ pub use cursor::{Cursor, Due};
 pub use dump::dump;
 pub use hash::{DeviceHash, Summary, combine, hash, summary, summary_unless};
 
-/// Bytes of the smallest payload there is: the compact header. Smaller sizes are raised to it and counted.
+/// Size of the smallest payload in bytes: the compact header. Smaller sizes are raised to it and counted.
 pub const SMALLEST_PAYLOAD_BYTES: u32 = 16;
-/// Bytes of the full header, which payloads of this size and larger ones have.
+/// Size of the full header in bytes; payloads of at least this size have it.
 pub const FULL_HEADER_BYTES: u32 = 24;
-/// Smallest payload of a reaction: its header also says when the root of its chain was due.
+/// Smallest payload of a reaction in bytes: its header also contains the due time of its root.
 pub const SMALLEST_ANSWER_BYTES: u32 = 32;
 
-/// What draws are for: each purpose of a device has a stream of its own.
+/// Purposes of draws: each purpose has a separate random stream for each device.
 mod purpose {
     pub const PHASE: u64 = 1;
     pub const JITTER: u64 = 2;
@@ -60,7 +61,7 @@ mod purpose {
     pub const NEXT_STATE: u64 = 16;
 }
 
-/// The stretch of time that a schedule covers: [−warm-up, duration).
+/// The time range of a schedule: [−warm-up, duration).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Timeline {
     /// Length of the warm-up, ns.
@@ -70,50 +71,50 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// First instant covered, at or below 0.
+    /// First instant of the schedule, at or below 0.
     pub fn start_ns(&self) -> i64 {
         -i64::try_from(self.warmup_ns).unwrap_or(i64::MAX)
     }
 
-    /// First instant no longer covered. [`i64::MAX`] means *never* in a cursor, so the end lies below it.
+    /// First instant after the schedule. [`i64::MAX`] means *never* in a cursor, so the end is below it.
     pub fn end_ns(&self) -> i64 {
         i64::try_from(self.duration_ns).unwrap_or(i64::MAX).min(NEVER - 1)
     }
 }
 
-/// A time that does not come.
+/// A time that is never reached.
 const NEVER: i64 = i64::MAX;
 
-/// What a device group's schedules have in common, worked out once.
+/// What the schedules of a device group have in common, computed once.
 #[derive(Clone, Debug)]
 pub struct Rules {
     start_ns: i64,
     end_ns: i64,
-    /// Of (seed, group name).
+    /// Key derived from (seed, group name).
     key: u64,
-    /// Of the group name alone.
+    /// Key derived from the group name only.
     name_key: u64,
     arrival: arrivals::ArrivalRule,
     size: sizes::SizeRule,
-    /// Smaller sizes are raised to this.
+    /// Smaller sizes are raised to this size.
     smallest_bytes: u32,
     churn: Option<churn::ChurnRule>,
     think: Option<RandomTime>,
     burst: Burst,
 }
 
-/// What a reaction is to be: a function of (seed, stream of the trigger, its sequence number).
+/// Properties of a reaction: a function of (seed, stream of the trigger, its sequence number).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReactionDraw {
     /// Time between the trigger's receipt and the due time, ns.
     pub think_ns: u64,
-    /// Whole payload, with the header if that is in it.
+    /// Size of the whole payload, including the header if the payload contains it.
     pub payload_bytes: u32,
-    /// The configured size was below the header's.
+    /// Whether the configured size was smaller than the header and was raised.
     pub size_raised: bool,
-    /// What the fields of its body depend on.
+    /// The draw that determines the fields of the body.
     pub draw: BodyDraw,
-    /// Messages that follow it in its burst.
+    /// Number of messages that follow in the same burst.
     pub left: u32,
 }
 
@@ -134,22 +135,24 @@ impl Rules {
         }
     }
 
-    /// Rules of every group of a workload; [`Device::group`] is the index.
+    /// Rules of all groups of a workload, indexed by [`Device::group`].
     pub fn all(workload: &Workload, seed: u64, timeline: &Timeline) -> Vec<Rules> {
         workload.devices.iter().map(|group| Rules::new(group, seed, timeline)).collect()
     }
 
-    /// Does the group flood? Its cursors then stay at the start for ever.
+    /// Whether the group floods. Its cursors then always return the start.
     pub fn is_flood(&self) -> bool {
         matches!(self.arrival, arrivals::ArrivalRule::Flood)
     }
 
-    /// Key of the draws of `device`, of the group with these rules, in answer to `trigger`, of the group with those.
+    /// Key of the draws for reactions of `device`, whose group has these rules, to messages of `trigger`, whose group has
+    /// `trigger_rules`.
     pub fn answer_key(&self, device: &Device, trigger_rules: &Rules, trigger: &Device) -> u64 {
         mix(self.device_key(device) ^ trigger_rules.device_key(trigger).rotate_left(32))
     }
 
-    /// The reaction to a trigger's message; `None` if the group does not react. The name of the device has `device_bytes` bytes.
+    /// The reaction to a trigger's message; `None` if the group does not react. The device's name is `device_bytes` bytes
+    /// long.
     pub fn reaction(&self, key: u64, sequence: u32, device_bytes: u8) -> Option<ReactionDraw> {
         let think_ns = self.think?.draw_ns(Stream::new(key, purpose::THINK), u64::from(sequence));
         let number = sequence.wrapping_mul(self.burst.messages);
@@ -157,8 +160,8 @@ impl Rules {
         Some(ReactionDraw { think_ns, left, ..self.reaction_of(BodyDraw { key, number }, device_bytes) })
     }
 
-    /// The message of a burst behind the one with this draw and N left behind it, and the time between the two in place of the
-    /// time to think; `None` behind the last one.
+    /// The next message of a burst after the one with this draw, with `left` messages left, and the time between the two
+    /// instead of the think time; `None` after the last one.
     pub fn next_reaction(&self, draw: BodyDraw, left: u32, device_bytes: u8) -> Option<ReactionDraw> {
         let left = left.checked_sub(1)?;
         let think_ns = u64::try_from(self.burst.interval.as_nanos()).unwrap_or(u64::MAX);
@@ -166,8 +169,9 @@ impl Rules {
         Some(ReactionDraw { think_ns, left, ..self.reaction_of(next, device_bytes) })
     }
 
-    /// Numbers that describe the bursts of a group: how many messages a burst has, the time between two of them, ns, and this many draws of
-    /// the time before the first, ns, and of a size, bytes. `None` if the group does not react, or with one message.
+    /// Numbers that describe the bursts of a group: messages of a burst, the time between two of them in ns, and `draws`
+    /// draws of the think time in ns and of a size in bytes. `None` if the group does not react, or reacts with one
+    /// message.
     fn burst_draws(&self, draws: u32) -> Option<Vec<u64>> {
         let think = self.think.filter(|_| self.burst != Burst::ONE)?;
         let interval_ns = u64::try_from(self.burst.interval.as_nanos()).unwrap_or(u64::MAX);
@@ -189,7 +193,7 @@ impl Rules {
         }
     }
 
-    /// Key of everything that is drawn for a device.
+    /// Key of all draws for a device.
     fn device_key(&self, device: &Device) -> u64 {
         identity_key(self.key, device)
     }
@@ -200,7 +204,7 @@ fn identity_key(group_key: u64, device: &Device) -> u64 {
     mix(mix(group_key ^ u64::from(device.copy)).wrapping_add(u64::from(device.index)))
 }
 
-/// Whole ns of a duration, as far as they can be counted.
+/// Whole ns of a duration, limited to the range of the type.
 fn nanoseconds(duration: Duration) -> i64 {
     i64::try_from(duration.as_nanos()).unwrap_or(NEVER)
 }

@@ -1,4 +1,4 @@
-//! Passwords, as a type that cannot be printed, and the words of a command line or a file that hold one.
+//! Passwords, as a type that cannot be printed, and functions that mask them in command lines and files.
 
 use std::fmt;
 
@@ -6,21 +6,21 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Deserialize, Deserializer, Error, Unexpected, Visitor};
 use serde::{Serialize, Serializer};
 
-/// What is shown in place of a secret.
+/// Text that replaces a secret in output.
 pub const MASK: &str = "…";
 
-/// A text that is never shown: `Debug`, `Display` and every text format of serde (JSON, YAML) give [`MASK`]. Only a binary
-/// format, by which processes of one run hand it on, holds the text itself.
+/// A text that is never printed: `Debug`, `Display` and every text format of serde (JSON, YAML) write [`MASK`]. Only a
+/// binary format, with which processes of one run exchange it, contains the text itself.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Secret(String);
 
 impl Secret {
-    /// Takes the text in.
+    /// Creates a secret from a text.
     pub fn new(text: impl Into<String>) -> Secret {
         Secret(text.into())
     }
 
-    /// The text itself, for the system that asks for it.
+    /// The text itself, for authentication with the system.
     pub fn expose(&self) -> &str {
         &self.0
     }
@@ -63,7 +63,7 @@ impl<'de> Deserialize<'de> for Secret {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Secret, D::Error> {
         struct Text;
         impl Text {
-            /// The usual message of serde would show the value.
+            /// The usual error message of serde would contain the value.
             fn refused<T, E: Error>() -> Result<T, E> {
                 Err(E::invalid_type(Unexpected::Other("a value that is not text"), &Text))
             }
@@ -95,7 +95,7 @@ impl<'de> Deserialize<'de> for Secret {
                 Text::refused()
             }
         }
-        // A text format that is asked for a text says itself what it found in its place, and shows it.
+        // If a text format expects a text and finds something else, its error message would contain the value.
         if deserializer.is_human_readable() {
             deserializer.deserialize_any(Text)
         } else {
@@ -118,24 +118,24 @@ impl JsonSchema for Secret {
     }
 }
 
-/// Does a key or an option of this name hold a secret? Names that are nearly right count, since they are mistyped ones.
+/// Whether a key or an option with this name holds a secret. Similar names count as well, because they may be misspellings.
 pub fn is_named(key: &str) -> bool {
     let key = key.to_ascii_lowercase();
     let is_a_place = key.ends_with("_env") || key.ends_with("-env") || key.ends_with("_file") || key.ends_with("-file");
     !is_a_place && ["passw", "passphrase", "secret"].iter().any(|word| key.contains(word))
 }
 
-/// A text with [`MASK`] in place of each of these secrets. Of two of which one is a part of the other, the longer one comes first.
+/// A text in which [`MASK`] replaces each of these secrets. If one is part of another, the longer one is replaced first.
 pub fn without(text: &str, secrets: &[&str]) -> String {
     let hide = |text: String, secret: &&str| if text.contains(secret) { text.replace(secret, MASK) } else { text };
     secrets.iter().filter(|secret| !secret.is_empty()).fold(text.to_owned(), hide)
 }
 
-/// A URL, or any text with one in it, without the password of its log-in. What may be a password in a malformed URL is left
-/// out, too: all behind the user's name up to the last `@`, or behind a `:` that no port follows.
+/// A URL, or any text that contains one, without its password. In a malformed URL, what may be a password is removed as
+/// well: everything after the user name up to the last `@`, or after a `:` that is not followed by a port.
 pub fn without_password(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else {
-        // `ann:word@host`, or `mqtt:ann:word@host` with its slashes forgotten.
+        // `ann:word@host`, or `mqtt:ann:word@host` without the slashes.
         return match url.rsplit_once('@') {
             Some((login, place)) if login.contains(':') => {
                 format!("{}:{MASK}@{place}", login.split(':').next().unwrap_or_default())
@@ -161,11 +161,11 @@ pub fn without_password(url: &str) -> String {
     }
 }
 
-/// A text of YAML, or of one setting of it, with `*` in place of each byte of what stands under a key that [`is_named`] a
-/// secret, and of the passwords in URLs. Places keep their numbers, so that what is underlined stays so.
+/// YAML text, or one setting of it, in which `*` replaces each byte of values whose key [`is_named`] like a secret, and of
+/// passwords in URLs. Positions do not change, so that labels of diagnostics stay correct.
 pub fn masked_yaml(text: &str) -> String {
     let mut masked = String::with_capacity(text.len());
-    // Indentation of a key whose value stands on the lines below it.
+    // Indentation of a key whose value is on the following lines.
     let mut block: Option<usize> = None;
     for line in text.split_inclusive('\n') {
         let indentation = line.len() - line.trim_start().len();
@@ -189,7 +189,7 @@ pub fn masked_yaml(text: &str) -> String {
     masked
 }
 
-/// A text with `*` in place of each byte from `start` on.
+/// A text in which `*` replaces each byte from `start` on.
 pub fn masked_at(text: &str, start: usize, bytes: usize) -> String {
     let end = start.saturating_add(bytes).min(text.len());
     let (Some(before), Some(hidden), Some(behind)) = (text.get(..start), text.get(start..end), text.get(end..)) else {
@@ -201,13 +201,13 @@ pub fn masked_at(text: &str, start: usize, bytes: usize) -> String {
     masked
 }
 
-/// Is a token written where the rules of tokens, a mapping, belong?
+/// Whether the value is a token where the mapping with the rules of tokens is expected.
 fn is_token(key: &str, value: &str) -> bool {
     let is_scalar = !value.trim_end().is_empty() && !value.starts_with(['{', '&', '*', '#', '$']);
     key.rsplit('.').next() == Some("token") && is_scalar
 }
 
-/// A text, the passwords of its URLs (`mqtt://ann:word@host`) masked and nothing moved.
+/// Appends a text in which passwords of URLs (`mqtt://ann:word@host`) are masked; positions do not change.
 fn push_without_passwords_of_urls(text: &str, out: &mut String) {
     let mut rest = text;
     while let Some((before, behind)) = rest.split_once("://") {
@@ -234,7 +234,7 @@ fn push_masked(text: &str, out: &mut String) {
     out.extend(text.bytes().map(|byte| if byte == b'\n' || byte == b'\r' { char::from(byte) } else { '*' }));
 }
 
-/// The first value of a line that stands under a key of a secret: what is before it, the value, what is behind it.
+/// The first value of a line whose key is that of a secret: the text before it, the value, the text after it.
 fn secret_value(line: &str) -> Option<(&str, &str, &str)> {
     let is_of_key = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '"' | '\'');
     for (colon, _) in line.match_indices([':', '=']) {

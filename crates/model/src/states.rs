@@ -1,4 +1,4 @@
-//! State machines: devices that change between states, each with a rate and a time that it lasts.
+//! State machines: devices that change between states, each with a rate and a length.
 //!
 //! Start with [`States::new`].
 
@@ -9,48 +9,48 @@ use serde::{Deserialize, Serialize};
 
 use crate::random::RandomTime;
 
-/// Most states of a device.
+/// Maximum number of states of a device.
 pub const MOST_STATES: usize = 16;
 
 /// A state of a device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct State {
-    /// Its name, unique in the group.
+    /// Name of the state, unique in the group.
     pub name: String,
-    /// Time between two sends in it; `None` if it is silent.
+    /// Time between two messages in this state; `None` if the device sends none.
     pub interval: Option<Duration>,
-    /// How long it lasts, at least a millisecond on average.
+    /// Length of a visit to this state, at least a millisecond on average.
     pub length: RandomTime,
-    /// Chance of each state, by its place, to be the next one; they add up to 1.
+    /// Chance of each state to be the next one, by index; the chances add up to 1.
     pub next: Vec<f64>,
 }
 
 impl State {
-    /// Messages per second in it.
+    /// Messages per second in this state.
     pub fn rate_per_s(&self) -> f64 {
         self.interval.map_or(0.0, |interval| 1.0 / interval.as_secs_f64())
     }
 }
 
-/// The states of a device, and the share of the time that each takes in the long run (a semi-Markov process: Ross, Stochastic
-/// Processes, 1996, section 4.8).
+/// The states of a device, and the long-run share of time in each (a semi-Markov process: Ross, Stochastic Processes, 1996,
+/// section 4.8).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct States {
     states: Arc<[State]>,
     shares: Arc<[f64]>,
 }
 
-/// A state that cannot be reached from another, by their places.
+/// A state that cannot be reached from another, by index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unreachable {
-    /// The state.
+    /// The state that cannot be reached.
     pub state: usize,
-    /// From this one.
+    /// The state from which it cannot be reached.
     pub from: usize,
 }
 
 impl States {
-    /// Of at least two states, at most [`MOST_STATES`], each of which leads to each other in the end.
+    /// Creates states, at least two and at most [`MOST_STATES`]; each must be reachable from each other.
     pub fn new(states: Vec<State>) -> Result<States, Unreachable> {
         for from in 0..states.len() {
             let reached = reached(&states, from);
@@ -70,7 +70,7 @@ impl States {
         &self.states
     }
 
-    /// Share of the time in each state, in the long run.
+    /// Long-run share of time in each state.
     pub fn shares(&self) -> &[f64] {
         &self.shares
     }
@@ -92,7 +92,7 @@ impl States {
     }
 }
 
-/// Which states follow one in the end; itself too.
+/// The states that can be reached from one, including itself.
 fn reached(states: &[State], from: usize) -> Vec<bool> {
     let mut reached = vec![false; states.len()];
     let mut open = vec![from];
@@ -104,10 +104,10 @@ fn reached(states: &[State], from: usize) -> Vec<bool> {
     reached
 }
 
-/// How often each state is entered, relative to the others: π = πP with Σπ = 1, by elimination with the largest pivot.
+/// Relative frequency of visits to each state: π = πP with Σπ = 1, by Gaussian elimination with partial pivoting.
 fn visits(states: &[State]) -> Vec<f64> {
     let size = states.len();
-    // A row an equation: Σᵢ πᵢ·(Pᵢⱼ − δᵢⱼ) = 0 for all j but the last, in whose place Σπ = 1 stands.
+    // Each row is an equation: Σᵢ πᵢ·(Pᵢⱼ − δᵢⱼ) = 0 for all j but the last, which is replaced by Σπ = 1.
     let mut rows: Vec<Vec<f64>> = (0..size)
         .map(|to| {
             let coefficient = |from: usize| match to + 1 == size {

@@ -1,4 +1,4 @@
-//! JSON Web Tokens that clients log in with (RFC 7519): what is in them, and how they are signed.
+//! JSON Web Tokens with which clients authenticate (RFC 7519): their claims, and how they are signed.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,13 +6,13 @@ use serde_json::Value;
 
 use crate::secret::Secret;
 
-/// Shortest secret of [`TokenAlgorithm::Hs256`], bytes (RFC 7518 §3.2: no shorter than the hash).
+/// Minimum length of the secret of [`TokenAlgorithm::Hs256`], bytes (RFC 7518 §3.2: at least as long as the hash).
 pub const SHORTEST_SECRET_BYTES: usize = 32;
 
 /// How a token is signed (RFC 7518 §3.1, RFC 8037 §3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum TokenAlgorithm {
-    /// HMAC with SHA-256: the system knows the same secret.
+    /// HMAC with SHA-256: the system has the same secret.
     #[serde(rename = "HS256")]
     Hs256,
     /// RSA, PKCS #1 v1.5, with SHA-256.
@@ -27,7 +27,7 @@ pub enum TokenAlgorithm {
 }
 
 impl TokenAlgorithm {
-    /// Its name in a token's header.
+    /// Name of the algorithm in a token's header.
     pub fn name(self) -> &'static str {
         match self {
             TokenAlgorithm::Hs256 => "HS256",
@@ -38,51 +38,53 @@ impl TokenAlgorithm {
     }
 }
 
-/// How the clients of a group sign tokens: a new one each time that they connect.
+/// How the clients of a group sign tokens: a new one for each connection.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TokenRules {
-    /// How they are signed.
+    /// Signature algorithm.
     pub algorithm: TokenAlgorithm,
     /// The secret of HS256; a private key as PEM (PKCS #8) for the others.
     pub key: Secret,
-    /// Identifier of the key in a token's header (`kid`), if the system tells keys by it.
+    /// Identifier of the key in a token's header (`kid`), if the system selects keys by it.
     pub key_id: Option<String>,
-    /// From when a token is signed until it expires, s; 1 or more.
+    /// Lifetime from when a token is signed until it expires, s; 1 or more.
     pub lifetime_s: u32,
-    /// The claims, a JSON object, with placeholders in its texts. `iat` and `exp` are not among them: they are of the moment.
+    /// The claims, a JSON object with placeholders in its texts. `iat` and `exp` are not included: they are added when a
+    /// token is signed.
     pub claims: String,
-    /// A client proves on its open connection with a new token who it is, before the old one expires; only when it connects if `None`.
+    /// Re-authentication with a new token on an open connection before the old one expires; `None` if clients authenticate
+    /// only when they connect.
     pub reauthentication: Option<Reauthentication>,
 }
 
 /// How a client renews its token on an open connection (MQTT 5.0 §4.12.1).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reauthentication {
-    /// Name of the authentication method, which its CONNECT names too.
+    /// Name of the authentication method, which is also in the client's CONNECT.
     pub method: String,
-    /// From when a token is signed until the next one is sent, s; above 0 and below the lifetime.
+    /// Time from when a token is signed until the next one is sent, s; above 0 and below the lifetime.
     pub after_s: u32,
 }
 
-/// What a client's tokens say.
+/// Contents of a client's tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientToken {
-    /// User name beside the token; empty if none.
+    /// User name that is sent with the token; empty if none.
     pub user: String,
     /// The claims, a JSON object.
     pub claims: String,
-    /// How it is renewed on an open connection.
+    /// How the token is renewed on an open connection.
     pub reauthentication: Option<Reauthentication>,
 }
 
-/// The JSON of `claims` with `fill` done to each text in it, keys left as they are.
+/// The JSON of `claims` with `fill` applied to each text in it; keys are unchanged.
 pub(crate) fn filled(claims: &str, fill: &impl Fn(&str) -> String) -> String {
     let Ok(mut root) = serde_json::from_str::<Value>(claims) else { return claims.to_owned() };
     for_each_text(&mut root, &mut |text| *text = fill(text));
     root.to_string()
 }
 
-/// Does something to every text in a value; not to keys.
+/// Applies `each` to every text in a value, but not to keys.
 pub(crate) fn for_each_text(value: &mut Value, each: &mut impl FnMut(&mut String)) {
     match value {
         Value::String(text) => each(text),

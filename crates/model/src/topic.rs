@@ -1,8 +1,8 @@
-//! Topic templates and filters, in MQTT's syntax; protocols translate.
+//! Topic templates and filters, in MQTT's syntax; adapters of other protocols translate them.
 
 use serde::{Deserialize, Serialize};
 
-/// A device's topic with `{workload} {group} {domain} {type} {qos} {device} {copy}` to be filled in per device.
+/// A device's topic, in which `{workload} {group} {domain} {type} {qos} {device} {copy}` are replaced for each device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TopicTemplate(pub String);
 
@@ -11,7 +11,7 @@ pub struct TopicTemplate(pub String);
 pub struct TopicFilter(pub String);
 
 impl TopicFilter {
-    /// Does this filter match `topic`? Topics starting with `$` are not matched by a leading wildcard (MQTT 5.0 §4.7.2).
+    /// Whether this filter matches `topic`. A leading wildcard does not match topics that start with `$` (MQTT 5.0 §4.7.2).
     pub fn matches(&self, topic: &str) -> bool {
         matches(&self.0, topic)
     }

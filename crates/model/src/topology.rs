@@ -1,43 +1,44 @@
-//! Brokers of a system and how they know each other, as written `3:bridge` in experiments, on the command line, in records.
+//! The brokers of a system and how they are connected, written as `3:bridge` in experiments, on the command line and in
+//! records.
 
 use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Most brokers of one system: each is a process tree with ports of its own on one machine.
+/// Maximum number of brokers of one system: each is a separate process tree with its own ports on one machine.
 pub const MOST_BROKERS: u32 = 64;
 
-/// How a topology is written: the end of every message about one that is not.
+/// The form of a topology, which ends every error message about an invalid one.
 const WANTED: &str = "a topology is written N:MODE with the mode bridge, cluster or shard, for instance `3:bridge`";
 
-/// Brokers and how they know each other.
+/// Number of brokers and how they are connected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Topology {
-    /// Brokers, from 1 to [`MOST_BROKERS`].
+    /// Number of brokers, from 1 to [`MOST_BROKERS`].
     pub brokers: u32,
-    /// How they act together; of a single one `shard`, which says nothing.
+    /// How the brokers work together; `shard` for a single broker, where it has no meaning.
     pub mode: TopologyMode,
 }
 
-/// How several brokers act together.
+/// How several brokers work together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TopologyMode {
-    /// Each forwards to the first, and the first to each.
+    /// Each broker forwards messages to the first, and the first to each.
     Bridge,
-    /// As the system's own cluster.
+    /// With the clustering of the system.
     Cluster,
-    /// They know nothing of each other: devices are dealt out over them, subscribers listen on all.
+    /// They are independent: devices are distributed over them, and subscribers subscribe at all of them.
     Shard,
 }
 
 impl TopologyMode {
-    /// The modes with their words.
+    /// The modes with their names.
     pub const ALL: [(TopologyMode, &'static str); 3] =
         [(TopologyMode::Bridge, "bridge"), (TopologyMode::Cluster, "cluster"), (TopologyMode::Shard, "shard")];
 
-    /// The word for it.
+    /// Name of the mode.
     pub fn as_str(self) -> &'static str {
         match self {
             TopologyMode::Bridge => "bridge",
@@ -57,8 +58,7 @@ impl Topology {
     /// One broker.
     pub const ONE: Topology = Topology { brokers: 1, mode: TopologyMode::Shard };
 
-    /// Reads `1`, `3:bridge`, `3:cluster`, `5:shard`; a space does as well as the colon. The error is a clause for the
-    /// user.
+    /// Parses `1`, `3:bridge`, `3:cluster`, `5:shard`; a space may replace the colon. The error is a clause for the user.
     pub fn parse(text: &str) -> Result<Topology, String> {
         let (number, mode) = match text.split_once([':', ' ']) {
             Some((number, mode)) => (number.trim(), mode.trim()),

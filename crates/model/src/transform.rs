@@ -1,19 +1,19 @@
-//! Steps between a message's body and what is sent: compression, encryption, a signature. Publishers do them in order,
-//! subscribers undo them in the reverse order. The header of a message goes through none of them.
+//! Steps between a message's body and what is sent: compression, encryption, a signature. Publishers apply them in order,
+//! subscribers reverse them in the opposite order. They do not change the header of a message.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Most steps of a group: one of each kind.
+/// Maximum number of steps of a group: one of each kind.
 pub const MOST_STEPS: usize = 3;
-/// Bytes that a cipher adds: a nonce of 12 B before the text, a tag of 16 B behind it (RFC 5116 §5.1, RFC 8439 §2.8).
+/// Bytes that a cipher adds: a nonce of 12 B before the text, a tag of 16 B after it (RFC 5116 §5.1, RFC 8439 §2.8).
 pub const CIPHER_BYTES: u32 = 28;
-/// Level of zstd where none is given: that of its own tools.
+/// Default level of zstd: that of its own tools.
 pub const USUAL_ZSTD_LEVEL: u8 = 3;
-/// Highest level of zstd; those above it are for memory that devices do not have.
+/// Highest level of zstd; the levels above it need more memory than devices have.
 pub const HIGHEST_ZSTD_LEVEL: u8 = 19;
-/// Level of zlib where none is given: its own default.
+/// Default level of zlib: that of zlib itself.
 pub const USUAL_ZLIB_LEVEL: u8 = 6;
 /// Highest level of zlib.
 pub const HIGHEST_ZLIB_LEVEL: u8 = 9;
@@ -27,14 +27,14 @@ pub enum Compression {
     Zstd(u8),
 }
 
-/// A cipher that also authenticates.
+/// A cipher with authentication (AEAD).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Cipher {
     /// AES-GCM with keys of 128 bits.
     Aes128Gcm,
     /// AES-GCM with keys of 256 bits.
     Aes256Gcm,
-    /// ChaCha20-Poly1305 (RFC 8439), for devices without instructions for AES.
+    /// ChaCha20-Poly1305 (RFC 8439), for devices without AES instructions.
     ChaCha20Poly1305,
 }
 
@@ -50,16 +50,16 @@ pub enum Signature {
 /// One step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Step {
-    /// Makes the body smaller, if its content allows that.
+    /// Compresses the body, if its content allows this.
     Compress(Compression),
-    /// Encrypts it with the device's key.
+    /// Encrypts the body with the device's key.
     Encrypt(Cipher),
-    /// Puts a signature with the device's key behind it.
+    /// Appends a signature with the device's key.
     Sign(Signature),
 }
 
 impl Step {
-    /// Its key in a workload.
+    /// Key of the step in a workload.
     pub fn kind(self) -> &'static str {
         match self {
             Step::Compress(_) => "compress",
@@ -68,7 +68,7 @@ impl Step {
         }
     }
 
-    /// Bytes that it adds to every body; `None` where that depends on the content.
+    /// Bytes that the step adds to every body; `None` if this depends on the content.
     pub fn added_bytes(self) -> Option<u32> {
         match self {
             Step::Compress(_) => None,
@@ -79,7 +79,7 @@ impl Step {
     }
 }
 
-/// As in a workload: `compress zstd 3`, `encrypt aes-256-gcm`, `sign ed25519`.
+/// Formats the step as `compress zstd 3`, `encrypt aes-256-gcm`, `sign ed25519`.
 impl fmt::Display for Step {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{} ", self.kind())?;
@@ -95,17 +95,18 @@ impl fmt::Display for Step {
     }
 }
 
-/// All steps in a line, in order.
+/// Describes all steps in a line, in order.
 pub fn words(steps: &[Step]) -> String {
     steps.iter().map(Step::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// Bytes that steps add to a body at most, without what a compression adds to a body that does not compress: a few bytes.
+/// Maximum number of bytes that steps add to a body, without the few bytes that a compression adds to a body that cannot be
+/// compressed.
 pub fn added_bytes(steps: &[Step]) -> u32 {
     steps.iter().filter_map(|step| step.added_bytes()).sum()
 }
 
-/// Does the size behind the steps depend on the content?
+/// Whether the size after the steps depends on the content.
 pub fn compresses(steps: &[Step]) -> bool {
     steps.iter().any(|step| matches!(step, Step::Compress(_)))
 }

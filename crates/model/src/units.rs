@@ -1,23 +1,24 @@
 //! Durations, sizes, rates and chances as people write them: `10ms`, `1.5KB`, `5/s`, `1Mbit/s`, `20%`.
 //!
-//! A value with a unit has no space in it. Every error says what was read and, where it can be guessed, what to write instead.
+//! A value with a unit contains no space. Every error contains the text that was read and, if it can be guessed, what to
+//! write instead.
 
 use std::time::Duration;
 
-/// Why a text is not the quantity it should be.
+/// Reason why a text is not a valid quantity.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct UnitError {
-    /// What is wrong, value included.
+    /// What is wrong, including the value.
     pub message: String,
     /// What to write instead.
     pub hint: Option<String>,
 }
 
-/// Longest duration that is taken: ten years.
+/// Maximum duration: ten years.
 const LONGEST: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
-/// A unit: how it is written, other spellings that people try, and its worth.
+/// A unit: its symbol, other spellings that people try, and its value.
 struct Unit {
     symbol: &'static str,
     also: &'static [&'static str],
@@ -28,7 +29,7 @@ const fn unit(symbol: &'static str, worth: f64, also: &'static [&'static str]) -
     Unit { symbol, also, worth }
 }
 
-/// Worth in nanoseconds.
+/// Values in nanoseconds.
 const DURATIONS: [Unit; 6] = [
     unit("ns", 1.0, &["nanosecond", "nanoseconds", "nsec"]),
     unit("us", 1e3, &["µs", "μs", "usec", "microsecond", "microseconds"]),
@@ -38,7 +39,7 @@ const DURATIONS: [Unit; 6] = [
     unit("h", 3600e9, &["hr", "hrs", "hour", "hours"]),
 ];
 
-/// Worth in bytes.
+/// Values in bytes.
 const SIZES: [Unit; 7] = [
     unit("B", 1.0, &["b", "byte", "bytes"]),
     unit("KB", 1e3, &["kb", "k", "kilobyte", "kilobytes"]),
@@ -49,14 +50,14 @@ const SIZES: [Unit; 7] = [
     unit("GiB", 1_073_741_824.0, &["gib"]),
 ];
 
-/// Worth in messages per second.
+/// Values in messages per second.
 const RATES: [Unit; 3] = [
     unit("/s", 1.0, &["/sec", "/second", "per second", "per s", "hz", "msg/s", "msgs/s", "messages/s"]),
     unit("/min", 1.0 / 60.0, &["/m", "/minute", "per minute", "per min", "msg/min"]),
     unit("/h", 1.0 / 3600.0, &["/hour", "/hr", "per hour", "msg/h"]),
 ];
 
-/// Worth in bits per second. Bits are written `bit`, bytes `B`: `b` alone has been taken for both.
+/// Values in bits per second. Bits are written `bit`, bytes `B`: `b` alone is ambiguous.
 const BIT_RATES: [Unit; 8] = [
     unit("bit/s", 1.0, &["bits/s", "bit/sec", "bits/sec", "bit", "bits"]),
     unit("kbit/s", 1e3, &["kbits/s", "kbit/sec", "kbits/sec", "kbit", "kbits", "kilobit/s", "kilobits/s"]),
@@ -68,7 +69,7 @@ const BIT_RATES: [Unit; 8] = [
     unit("GB/s", 8e9, &["gigabyte/s", "gigabytes/s"]),
 ];
 
-/// Reads a duration such as `10ms`, `1.5s`, `2m`, `1h`.
+/// Parses a duration such as `10ms`, `1.5s`, `2m`, `1h`.
 pub fn duration(text: &str) -> Result<Duration, UnitError> {
     let nanoseconds = quantity(text, "duration", &DURATIONS, "`10s`, `500ms`")?;
     if nanoseconds > LONGEST.as_nanos() as f64 {
@@ -77,7 +78,7 @@ pub fn duration(text: &str) -> Result<Duration, UnitError> {
     Ok(Duration::from_nanos(nanoseconds.round() as u64))
 }
 
-/// A duration as [`duration`] reads it: in the largest unit that leaves a whole number.
+/// Formats a duration so that [`duration`] parses it: in the largest unit that gives a whole number.
 pub fn written(length: Duration) -> String {
     let ns = length.as_nanos();
     match ns {
@@ -88,7 +89,7 @@ pub fn written(length: Duration) -> String {
     }
 }
 
-/// Reads a size in bytes such as `16B`, `1KB` (1,000), `1KiB` (1,024), `1.2MB`; a bare number counts bytes.
+/// Parses a size in bytes such as `16B`, `1KB` (1,000), `1KiB` (1,024), `1.2MB`; a number without a unit is in bytes.
 pub fn size(text: &str) -> Result<f64, UnitError> {
     if let Some(bytes) = plain_number(text) {
         return Ok(bytes);
@@ -96,18 +97,18 @@ pub fn size(text: &str) -> Result<f64, UnitError> {
     quantity(text, "size", &SIZES, "`100B`, `1KB`")
 }
 
-/// Reads a rate in messages per second such as `5/s`, `10/min`, `1/h`.
+/// Parses a rate in messages per second such as `5/s`, `10/min`, `1/h`.
 pub fn rate(text: &str) -> Result<f64, UnitError> {
     quantity(text, "rate", &RATES, "`5/s`, `10/min`")
 }
 
-/// Reads how fast a link is, in bits per second: `250kbit/s`, `1.5Mbit/s`, or in bytes `12kB/s`.
+/// Parses the rate of a link, in bits per second: `250kbit/s`, `1.5Mbit/s`, or in bytes `12kB/s`.
 ///
-/// `kbps`, `kb/s` and their like are refused: `tc` of iproute2 takes kbps for kilobytes, most others for kilobits.
+/// `kbps`, `kb/s` and similar units are refused: for `tc` of iproute2 kbps means kilobytes, for most others kilobits.
 pub fn bit_rate(text: &str) -> Result<f64, UnitError> {
     let end = text.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b'.').count();
     let (number, symbol) = text.split_at(end);
-    // Sizes are written with a large K; here it means the same.
+    // Sizes are written with an upper-case K, which is accepted here as well.
     let symbol = if symbol == "KB/s" { "kB/s" } else { symbol };
     if plain_number(number).is_some()
         && let Some(prefix) = ambiguous_prefix(symbol)
@@ -120,7 +121,7 @@ pub fn bit_rate(text: &str) -> Result<f64, UnitError> {
     quantity(&format!("{number}{symbol}"), "rate of a link", &BIT_RATES, "`1Mbit/s`, `12kB/s`")
 }
 
-/// The prefix of a unit that some read as bits and some as bytes, in the case that says no more than a factor.
+/// The prefix of a unit that is ambiguous between bits and bytes, in the case that means only a factor.
 fn ambiguous_prefix(symbol: &str) -> Option<&'static str> {
     if BIT_RATES.iter().any(|unit| unit.symbol == symbol) {
         return None;
@@ -133,7 +134,7 @@ fn ambiguous_prefix(symbol: &str) -> Option<&'static str> {
         .map(|(_, prefix)| prefix)
 }
 
-/// Reads a chance or share, `20%` or `0.2`, as a number; the caller checks its range.
+/// Parses a chance or share, `20%` or `0.2`, as a number; the caller checks the range.
 pub fn chance(text: &str) -> Result<f64, UnitError> {
     if let Some(value) = plain_number(text) {
         return Ok(value);

@@ -1,4 +1,5 @@
-//! The validated workload: who sends what, who listens. Made only by parsing and checking (`parse`) or by the built-in tables.
+//! The validated workload: who publishes what, and who subscribes. It comes only from parsing and validation (`load`) or
+//! from the built-in tables.
 
 use std::fmt;
 use std::time::Duration;
@@ -23,11 +24,11 @@ use crate::secret::Secret;
 use crate::topic::{TopicFilter, TopicTemplate};
 use crate::transform::{self, Step};
 
-/// Which reading of a published workload: as the paper's numbers were made, or as its text means it.
+/// Which variant of a published workload: with the errors behind the paper's figures, or as its text means it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Variant {
-    /// With the errors the paper's numbers were made with.
+    /// With the errors that are in the paper's figures.
     Published,
     /// As the text means it; the default.
     #[default]
@@ -35,7 +36,7 @@ pub enum Variant {
 }
 
 impl Variant {
-    /// The word used in files, on the command line, in records.
+    /// The name used in files, on the command line and in records.
     pub fn as_str(self) -> &'static str {
         match self {
             Variant::Published => "published",
@@ -50,10 +51,10 @@ impl fmt::Display for Variant {
     }
 }
 
-/// What a session keeps when its connection ends.
+/// What the system retains of a session when its connection ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SessionKind {
-    /// Nothing: subscriptions and queued messages are gone.
+    /// Nothing: subscriptions and queued messages are deleted.
     #[default]
     Clean,
     /// Subscriptions and messages not yet acknowledged.
@@ -69,99 +70,102 @@ pub struct Credentials {
     pub password: Secret,
 }
 
-/// Bytes at the front of a will's payload that say whose it is.
+/// Bytes at the front of a will's payload that identify the device.
 pub const WILL_HEADER_BYTES: u32 = 8;
 
-/// A message that the system publishes in a device's name when its connection ends without a goodbye.
+/// A message that the system publishes for a device when its connection ends without a DISCONNECT.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Will {
-    /// Where to.
+    /// Topic that the will is published to.
     pub topic: TopicTemplate,
     /// Whole payload, [`WILL_HEADER_BYTES`] to 65,535.
     pub payload_bytes: u32,
-    /// Delivery level.
+    /// QoS of the will.
     pub qos: Qos,
-    /// Kept as a retained message.
+    /// Published with the retain flag.
     pub retain: bool,
-    /// Whole seconds in which a device that comes back keeps it from being published.
+    /// Will delay in whole seconds: the will is not published if the device reconnects within this time.
     pub delay: Duration,
 }
 
-/// Settings of MQTT alone.
+/// Settings that only MQTT has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MqttSettings {
     /// The system drops a message that it could not deliver within this time; whole seconds, at least one.
     pub message_expiry: Option<Duration>,
-    /// A number stands for the topic from the second message on a connection on.
+    /// From the second message of a topic on a connection, a number (topic alias) is sent instead of the topic.
     pub topic_alias: bool,
 }
 
-/// A group of like devices.
+/// A group of devices with the same settings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DeviceGroup {
     /// `domain/type`, unique in the workload; the key of a breakdown by type.
     pub name: String,
     /// Devices in one copy of the workload, already multiplied by the scale.
     pub count: u32,
-    /// When they send.
+    /// Arrival process: when the devices send.
     pub arrival: Arrival,
-    /// How much they send.
+    /// Distribution of payload sizes.
     pub size: SizeDistribution,
-    /// What fills a payload.
+    /// Content of a payload.
     pub body: Body,
-    /// Where the header of its messages is.
+    /// Where the header of the group's messages is.
     pub header: HeaderPlace,
-    /// User properties of its messages: keys and values.
+    /// User properties of the group's messages: keys and values.
     pub properties: Vec<(String, String)>,
-    /// What is done with the body of each message before it is sent, in this order; subscribers undo it.
+    /// Steps that transform the body of each message before it is sent, in this order; subscribers reverse them.
     pub transform: Vec<Step>,
-    /// Where they send.
+    /// Topic that the devices publish to.
     pub topic: TopicTemplate,
-    /// Delivery level asked of the system.
+    /// QoS requested.
     pub qos: Qos,
     /// Sent with the retain flag.
     pub retain: bool,
-    /// What a session keeps.
+    /// What the system retains of a device's session.
     pub session: SessionKind,
-    /// Planned leaving and coming back; `None` is always online.
+    /// Planned disconnects and reconnects; `None` means always online.
     pub churn: Option<Churn>,
-    /// Published for a device whose connection ends without a goodbye.
+    /// Will of each device, published when its connection ends without a DISCONNECT.
     pub will: Option<Will>,
-    /// Settings of MQTT alone.
+    /// Settings that only MQTT has.
     pub mqtt: MqttSettings,
-    /// Messages sent and not yet acknowledged at most (QoS 1, 2); the server may allow less.
+    /// In-flight window: messages sent and not acknowledged, at most (QoS 1, 2); the server may allow fewer.
     pub in_flight_window: u16,
-    /// Who its clients are.
+    /// Client identifiers and credentials of the devices.
     pub identity: GroupIdentity,
-    /// Name of the clients that carry it: all groups that name them share their connections, device 0 on client 0 and so on.
-    /// `None`: each device has a connection of its own.
+    /// Name of the clients that carry the group. All groups with the same name share their connections: device 0 uses
+    /// client 0, and so on. `None`: each device has its own connection.
     pub client: Option<String>,
-    /// Name of its link, one of the workload's; `None`: the machine's own network. Groups on shared clients have the same.
+    /// Name of the group's link, one of the workload's links; `None`: the machine's network, without emulation. Groups on
+    /// shared clients have the same link.
     pub link: Option<String>,
-    /// Its clients run in a process of their own, so that what they cost is told apart. Groups on shared clients go together.
+    /// The clients run in a separate process, so that their cost is measured separately. Groups on shared clients are
+    /// isolated together.
     pub isolate: bool,
-    /// Its messages are requests: the group is one of requesters.
+    /// The messages are requests: this is a group of requesters.
     pub requests: Option<Requests>,
 }
 
 impl DeviceGroup {
-    /// Smallest payload of its messages, bytes; smaller sizes are raised to it and counted.
+    /// Smallest payload of the group's messages in bytes; smaller sizes are raised to it, which is counted.
     pub fn smallest_payload_bytes(&self) -> u32 {
         match self.header {
             HeaderPlace::UserProperty => 1,
             HeaderPlace::Payload if self.reaction().is_some() => SMALLEST_ANSWER_BYTES,
-            // A payload behind the steps may have any size: the form of its header cannot depend on it.
+            // The transform steps may produce any size, so the form of the header cannot depend on the size.
             HeaderPlace::Payload if !self.transform.is_empty() => FULL_HEADER_BYTES,
             HeaderPlace::Payload => SMALLEST_PAYLOAD_BYTES,
         }
     }
 
-    /// Smallest payload that is sent, bytes; 0 where steps make it depend on the content.
+    /// Smallest payload that is sent, in bytes; 0 where transform steps make the size depend on the content.
     pub fn smallest_sent_bytes(&self) -> u32 {
         if self.transform.is_empty() { self.size.lower_bound() } else { 0 }
     }
 
-    /// Largest payload that is sent, with negligible chance of a larger one, bytes: what its steps add is in it, what they save is not.
+    /// Largest payload that is sent, in bytes, with a negligible chance of a larger one. It includes what transform steps
+    /// add, but not what they save.
     pub fn largest_payload_bytes(&self) -> u32 {
         self.size
             .upper_bound()
@@ -169,7 +173,7 @@ impl DeviceGroup {
             .saturating_add(transform::added_bytes(&self.transform))
     }
 
-    /// Bytes of the full header in its payloads; 0 if it is beside them.
+    /// Bytes of the full header in the payload; 0 if the header is outside the payload.
     pub fn header_bytes(&self) -> u32 {
         match self.header {
             HeaderPlace::UserProperty => 0,
@@ -178,8 +182,8 @@ impl DeviceGroup {
         }
     }
 
-    /// Size that holds whatever its template becomes, header included, or its document if that is the whole payload, bytes; `None` if
-    /// its body has no such size.
+    /// Bytes that hold the expanded template with the header, or the document alone if it is the whole payload; `None` if
+    /// the body has no such size.
     pub fn template_needs(&self) -> Option<u32> {
         match &self.body {
             Body::Template(template) => Some(self.header_bytes() + template.most_bytes() as u32),
@@ -188,13 +192,14 @@ impl DeviceGroup {
         }
     }
 
-    /// Do all its sizes hold what its template becomes?
+    /// Whether the expanded template fits into every payload size of the group.
     pub fn template_fits(&self) -> bool {
         let fits = |needed| matches!(self.size, SizeDistribution::Rendered { .. }) || self.size.lower_bound() >= needed;
         self.template_needs().is_none_or(fits)
     }
 
-    /// Bytes of a payload that holds its JSON document behind the header; `None` if its body is none, or a template, which is never cut.
+    /// Bytes of a payload that holds the header and the JSON document after it; `None` if the body is not JSON, or is a
+    /// template, which is never truncated.
     pub fn json_document_needs(&self) -> Option<u32> {
         match &self.body {
             Body::Json(document) => Some(self.header_bytes() + document.len() as u32),
@@ -202,7 +207,7 @@ impl DeviceGroup {
         }
     }
 
-    /// Bodies of its first messages, at most N; `None` if they are no JSON documents, or parts of one.
+    /// Bodies of the group's first messages, at most `count`; `None` if they are not complete JSON documents.
     pub fn json_examples(&self, count: u32) -> Option<Vec<Vec<u8>>> {
         match &self.body {
             Body::Template(template) => Some(template.examples(count)),
@@ -214,12 +219,12 @@ impl DeviceGroup {
         }
     }
 
-    /// Mean size of its payloads as sent, bytes.
+    /// Mean size of the payloads as sent, in bytes.
     pub fn mean_payload_bytes(&self) -> f64 {
         self.size.mean_raised(self.smallest_payload_bytes())
     }
 
-    /// What it reacts to, if it does.
+    /// The reaction that triggers the group's messages, if there is one.
     pub fn reaction(&self) -> Option<&Reaction> {
         match &self.arrival {
             Arrival::Reaction(reaction) => Some(reaction),
@@ -228,19 +233,19 @@ impl DeviceGroup {
     }
 }
 
-/// Who filters messages by their content for a group of subscribers.
+/// Where messages are filtered by content for a group of subscribers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FilterPlace {
-    /// Each subscriber, of what it received.
+    /// Each subscriber filters the messages that it received.
     #[default]
     Client,
-    /// The broker, of what it has for the subscription.
+    /// The broker filters the messages of the subscription.
     Broker,
 }
 
 impl FilterPlace {
-    /// The word used in files and records.
+    /// The name used in files and records.
     pub fn as_str(self) -> &'static str {
         match self {
             FilterPlace::Client => "client",
@@ -249,47 +254,48 @@ impl FilterPlace {
     }
 }
 
-/// A group of like subscribers.
+/// A group of subscribers with the same settings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SubscriberGroup {
     /// Unique in the workload.
     pub name: String,
-    /// Subscribers, each with a connection of its own (already multiplied by the scale where the workload says so).
+    /// Number of subscribers, each with its own connection (already multiplied by the scale where the workload says so).
     pub count: u32,
-    /// What each subscribes to; `{index}` becomes the subscriber's number in its group, so that pairs can be made.
+    /// Topic filters of each subscriber; `{index}` becomes the subscriber's number in its group, so that publishers and
+    /// subscribers can form pairs.
     pub filters: Vec<TopicFilter>,
-    /// Delivery level asked for.
+    /// QoS requested.
     pub qos: Qos,
-    /// What a session keeps.
+    /// What the system retains of a subscriber's session.
     pub session: SessionKind,
-    /// Who its clients are.
+    /// Client identifiers and credentials of the subscribers.
     pub identity: GroupIdentity,
-    /// Name of the shared group that its subscribers are: each message goes to one of them.
+    /// Name of the shared subscription that its subscribers form: each message is delivered to one of them.
     pub shared: Option<String>,
-    /// Time a subscriber spends on a message before it takes the next; zero for none.
+    /// Time that a subscriber processes a message before it reads the next; zero for none.
     pub processing: Duration,
-    /// Name of the clients that carry it, as [`DeviceGroup::client`].
+    /// Name of the clients that carry the group, as [`DeviceGroup::client`].
     pub client: Option<String>,
-    /// Name of its link, as [`DeviceGroup::link`].
+    /// Name of the group's link, as [`DeviceGroup::link`].
     pub link: Option<String>,
-    /// Its clients run in a process of their own, as [`DeviceGroup::isolate`].
+    /// The clients run in a separate process, as [`DeviceGroup::isolate`].
     pub isolate: bool,
-    /// It answers requests: the group is one of responders.
+    /// The subscribers reply to requests: this is a group of responders.
     pub responds: Option<Responds>,
-    /// Messages that it is interested in, by their content; all if `None`.
+    /// Predicate on the content that selects messages; all messages if `None`.
     pub predicate: Option<Predicate>,
-    /// Who filters them.
+    /// Where messages are filtered.
     pub filtered_at: FilterPlace,
 }
 
 impl SubscriberGroup {
-    /// What the broker is to filter its messages by, if it is to.
+    /// The predicate by which the broker filters the group's messages, if the broker filters.
     pub fn broker_filter(&self) -> Option<&Predicate> {
         self.predicate.as_ref().filter(|_| self.filtered_at == FilterPlace::Broker)
     }
 }
 
-/// A named change that was made to a workload so that it can run, or differs from what was asked.
+/// A named change to a workload: made so that it can run, or a difference from what was requested.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deviation {
     /// Short stable name, for instance `payload-raised-to-header`.
@@ -317,7 +323,7 @@ impl Workload {
         }
     }
 
-    /// How many there are of what is called so: a device group, a subscriber group, or clients.
+    /// Number of members of a device group, a subscriber group or a set of clients with this name.
     pub fn count_of(&self, name: &str) -> Option<u32> {
         let devices = self.devices.iter().map(|group| (&group.name, &group.client, group.count));
         let subscribers = self.subscribers.iter().map(|group| (&group.name, &group.client, group.count));
@@ -327,7 +333,7 @@ impl Workload {
             .map(|(_, _, count)| count)
     }
 
-    /// The links that groups are behind, each with the names of those groups, in the order of [`Workload::links`].
+    /// The links that groups use, each with the names of these groups, in the order of [`Workload::links`].
     pub fn links_in_use(&self) -> Vec<(&Link, Vec<&str>)> {
         let devices = self.devices.iter().map(|group| (group.name.as_str(), group.link.as_deref()));
         let subscribers = self.subscribers.iter().map(|group| (group.name.as_str(), group.link.as_deref()));
@@ -339,7 +345,7 @@ impl Workload {
         all.filter(|(_, groups): &(_, Vec<&str>)| !groups.is_empty()).collect()
     }
 
-    /// Does any device react to messages?
+    /// Whether any device reacts to messages.
     pub fn has_reactions(&self) -> bool {
         self.devices.iter().any(|group| group.reaction().is_some())
     }
@@ -352,31 +358,31 @@ pub struct Workload {
     pub name: String,
     /// One sentence for `pubmark list workloads`.
     pub description: String,
-    /// Where the figures come from (paper, data set), if anywhere.
+    /// Source of the figures (paper, data set), if there is one.
     pub source: Option<String>,
-    /// Which reading.
+    /// Variant of the workload.
     pub variant: Variant,
-    /// Does it have two readings?
+    /// Whether the workload has two variants.
     pub has_readings: bool,
     /// Multiplier of the device counts, ≥ 1.
     pub scale: u32,
-    /// Who sends.
+    /// Device groups.
     pub devices: Vec<DeviceGroup>,
-    /// Who listens.
+    /// Subscriber groups.
     pub subscribers: Vec<SubscriberGroup>,
-    /// Links by name: those that the file defines and the presets that groups are behind. Each group behind one has it to
-    /// itself, groups on shared clients together.
+    /// Links by name: those that the file defines, and the presets that groups use. Each group has a link for itself;
+    /// groups on shared clients share one.
     pub links: Vec<Link>,
-    /// What is broken during a run.
+    /// Faults injected during a run.
     pub faults: Vec<Fault>,
-    /// Limits that a run has to keep, as written; whoever knows the figures reads them.
+    /// Limits that a run has to meet, as written; the crate that has the figures parses them.
     pub objectives: Vec<String>,
     /// Programs that compute figures from the message log.
     pub metrics: Vec<MetricProgram>,
-    /// On which nodes groups run when there are several.
+    /// Placement of groups on nodes, for runs with several nodes.
     pub placement: Placements,
-    /// Changes made while loading.
+    /// Changes made while the workload was loaded.
     pub deviations: Vec<Deviation>,
-    /// Parameters of the file that passwords are made of. What `--set` gives them is shown nowhere.
+    /// Parameters of the file that are used in passwords. Their values from `--set` are never printed.
     pub secret_parameters: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! What a submission may make this machine do: by default only what is built in.
+//! What a submission is allowed to do on this machine: by default it may use only built-in definitions.
 
 use std::path::Path;
 
@@ -9,38 +9,38 @@ use pubmark_runner::spec::{BackEnd, TargetSpec};
 use pubmark_runner::{RunSpec, WorkloadSource};
 use pubmark_systems::Definition;
 
-/// The system that is part of pubmark.
+/// The system that is built into pubmark.
 const BUILT_IN: &str = "builtin";
-/// Keys by which a workload names files and variables of the server.
+/// Keys of a workload that name files and variables of the server.
 const OF_SERVER: [&str; 3] = ["file", "password_env", "key_env"];
 
-/// Kinds of things that have to be allowed.
+/// Kinds of permissions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Right {
     /// Start systems that `pubmark list systems` names: programs and containers of this machine.
     Systems,
     /// Connect to, or listen for, other machines.
     Endpoints,
-    /// Use definitions, images, files and variables that a submission names: they hold commands.
+    /// Use definitions, images, files and variables that a submission names: they contain commands.
     Commands,
 }
 
 impl Right {
-    /// All, with what is written behind `--allow`.
+    /// All permissions, each with its name for `--allow`.
     pub const ALL: [(Right, &'static str); 3] =
         [(Right::Systems, "systems"), (Right::Endpoints, "endpoints"), (Right::Commands, "commands")];
 
-    /// Its word.
+    /// Name of the permission.
     pub fn word(self) -> &'static str {
         Right::ALL.iter().find(|(right, _)| *right == self).map_or("", |(_, word)| word)
     }
 }
 
-/// What is allowed.
+/// The granted permissions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Allow(pub Vec<Right>);
 
-/// What was asked for and is not allowed.
+/// What was requested and is not allowed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{what} is not allowed here")]
 pub struct NotAllowed {
@@ -49,12 +49,12 @@ pub struct NotAllowed {
 }
 
 impl NotAllowed {
-    /// What it needs.
+    /// The permission that is missing.
     pub fn right(&self) -> Right {
         self.right
     }
 
-    /// What whoever started the server can do.
+    /// What the user who started the server can do.
     pub fn hint(&self) -> String {
         format!("whoever starts the server allows it with `pubmark serve --allow {}`", self.right.word())
     }
@@ -65,10 +65,10 @@ impl Allow {
         if self.0.contains(&right) { Ok(()) } else { Err(NotAllowed { what: what(), right }) }
     }
 
-    /// May this run be made?
+    /// Checks whether this run is allowed.
     ///
     /// # Errors
-    /// The first thing of it that may not.
+    /// The first part of it that is not allowed.
     pub fn run(&self, spec: &RunSpec) -> Result<(), NotAllowed> {
         if let WorkloadSource::Named(name) = &spec.workload {
             self.workload(name)?;
@@ -106,7 +106,8 @@ impl Allow {
         }
     }
 
-    /// Files and variables that its workload names, in its text or by a setting: nothing of them may be read before that is allowed.
+    /// Files and variables that the workload names, in its text or in a setting: none is read before the permission is
+    /// checked.
     fn files(&self, spec: &RunSpec) -> Result<(), NotAllowed> {
         let text = match &spec.workload {
             WorkloadSource::Inline { text, .. } => text,
@@ -126,8 +127,8 @@ impl Allow {
         }
     }
 
-    /// Programs of metrics, in the specification or in the text of its workload. A text that cannot be loaded starts none: it is refused
-    /// where the specification is checked.
+    /// Programs of metrics, in the specification or in the text of its workload. A text that cannot be loaded starts no
+    /// program: the validation of the specification refuses it.
     fn metrics(&self, spec: &RunSpec) -> Result<(), NotAllowed> {
         let has_text = matches!(spec.workload, WorkloadSource::Inline { .. });
         let in_text = has_text && spec.load().is_ok_and(|workload| !workload.metrics.is_empty());
@@ -151,17 +152,17 @@ impl Allow {
         if target.back_end == Some(BackEnd::Container) {
             self.need(Right::Systems, || "a container".to_owned())?;
         }
-        // With an endpoint it says what that is, and nothing is started.
+        // With an endpoint, the system is only a description, and nothing is started.
         match &target.system {
             Some(system) => self.system(system),
             None => Ok(()),
         }
     }
 
-    /// May this search for capacity be made? Only what starts something matters.
+    /// Checks whether this capacity search is allowed. Only what starts something matters.
     ///
     /// # Errors
-    /// The first thing of it that may not.
+    /// The first part of it that is not allowed.
     pub fn names(&self, workload: &str, system: Option<&str>, endpoint: Option<&str>) -> Result<(), NotAllowed> {
         self.workload(workload)?;
         if endpoint.is_some() {
@@ -170,10 +171,10 @@ impl Allow {
         system.map_or(Ok(()), |system| self.system(system))
     }
 
-    /// May this experiment be made?
+    /// Checks whether this experiment is allowed.
     ///
     /// # Errors
-    /// The first thing of it that may not.
+    /// The first part of it that is not allowed.
     pub fn experiment(&self, experiment: &Experiment) -> Result<(), NotAllowed> {
         let axes = &experiment.axes;
         for workload in axes.workload.iter().chain([&experiment.workload]).filter(|name| !name.is_empty()) {
@@ -200,7 +201,7 @@ impl Allow {
         Ok(())
     }
 
-    /// An endpoint of an experiment, and what of the server it names.
+    /// An endpoint of an experiment, and the server's files and variables that it names.
     fn endpoint(&self, endpoint: &EndpointChoice) -> Result<(), NotAllowed> {
         self.need(Right::Endpoints, || format!("the endpoint `{}`", endpoint.url))?;
         for (field, given) in [
@@ -217,8 +218,8 @@ impl Allow {
         Ok(())
     }
 
-    /// A name that is neither built in nor a file reads nothing: it is refused where the specification is checked, which knows what it is
-    /// near to.
+    /// A name that is neither built in nor a file reads nothing: the validation of the specification refuses it, because it
+    /// can suggest similar names.
     fn workload(&self, name: &str) -> Result<(), NotAllowed> {
         let path = Path::new(name);
         let is_file = name.contains(['/', '\\']) || path.extension().is_some() || path.is_file();
@@ -236,7 +237,7 @@ impl Allow {
         if is_shipped {
             return self.need(Right::Systems, || format!("the system `{name}`"));
         }
-        // As with workloads.
+        // As for workloads.
         let is_file = name.contains('/') || name.ends_with(".yaml");
         if !is_file {
             return Ok(());

@@ -1,4 +1,4 @@
-//! What the interface says of a submission, or of a folder of results that was there before.
+//! The representation of a submission, or of a results folder that existed before, in the interface.
 
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::Path;
@@ -13,54 +13,55 @@ use crate::library::Listed;
 use crate::library::note::Note;
 use crate::store::{Entry, Failure, State};
 
-/// Bytes at the end of a file of events in which the newest progress is looked for.
+/// Number of bytes at the end of an event file in which the newest progress is searched.
 const TAIL_BYTES: u64 = 16 << 10;
 
-/// A submission, or a folder of results that was made without the server.
+/// A submission, or a results folder that was created without the server.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct RunEntry {
-    /// Its name in this interface: of a submission, or of the folder.
+    /// Identifier of a submission, or name of a results folder.
     pub id: String,
-    /// What it is.
+    /// Kind of the entry.
     pub kind: Kind,
-    /// How far it is.
+    /// State of the entry.
     pub state: State,
-    /// Submissions in front of it; `null` unless it waits.
+    /// Number of submissions before it in the queue; `null` unless it is queued.
     pub position: Option<usize>,
-    /// What it waits for besides those in front of it: a run of another server on this machine; `null` otherwise.
+    /// What it waits for besides earlier submissions: a run of another server on this machine; `null` otherwise.
     pub waits_for: Option<String>,
-    /// Workload, or experiment.
+    /// Name of the workload or experiment.
     pub name: String,
     /// Systems.
     pub systems: Vec<String>,
-    /// When it was submitted, RFC 3339; `null` for a folder that was made without the server.
+    /// Time of the submission, RFC 3339; `null` for a folder that was created without the server.
     pub submitted_at: Option<String>,
-    /// When it began.
+    /// Time of the start.
     pub started_at: Option<String>,
-    /// When it ended; `null` where that is not known.
+    /// Time of the end; `null` if it is not known.
     pub ended_at: Option<String>,
-    /// What the process ended with (docs/reference/exit-codes.md); `null` where that is not known, or a signal ended it.
+    /// Exit code of the process (docs/reference/exit-codes.md); `null` if it is not known, or if a signal ended the
+    /// process.
     pub exit_code: Option<i32>,
-    /// Folders of its results in the folder of results; one for each repetition of a run.
+    /// Results folders within the server's folder of results; one for each repetition of a run.
     pub folders: Vec<String>,
-    /// Why it failed.
+    /// Reason of the failure.
     pub error: Option<Failure>,
-    /// What came of it: of its last folder.
+    /// Summary of the result in its last folder.
     pub headline: Option<Headline>,
-    /// Messages offered per second, of a run; `null` where that is not known.
+    /// Messages offered per second by a run; `null` if it is not known.
     pub offered_per_s: Option<f64>,
-    /// Devices of a run; `null` where that is not known.
+    /// Number of devices of a run; `null` if it is not known.
     pub devices: Option<u64>,
-    /// Note and tags, of its last folder; `null` without a result.
+    /// Note and tags of its last folder; `null` without a result.
     pub note: Option<Note>,
     /// Why the note cannot be read; `null` if it can.
     pub note_problem: Option<String>,
-    /// How a run that is under way goes; `null` in a list.
+    /// Progress of the current run; `null` in a list.
     pub progress: Option<Progress>,
 }
 
 impl RunEntry {
-    /// Of a submission.
+    /// The entry for a submission.
     pub fn of_submission(entry: Entry, position: Option<usize>, result: Option<&Listed>) -> RunEntry {
         let Entry { submitted, status } = entry;
         let facts = result.and_then(|one| one.facts.as_ref());
@@ -87,7 +88,7 @@ impl RunEntry {
         }
     }
 
-    /// Of a folder.
+    /// The entry for a results folder.
     pub fn of_folder(result: &Listed) -> RunEntry {
         let headline = result.headline.clone();
         let facts = result.facts.as_ref();
@@ -117,7 +118,7 @@ impl RunEntry {
         }
     }
 
-    /// When it began, or was submitted: lists are in this order.
+    /// Time of the start, or else of the submission: lists are in this order.
     pub fn at(&self) -> &str {
         self.started_at.as_deref().or(self.submitted_at.as_deref()).unwrap_or("")
     }

@@ -1,4 +1,4 @@
-//! What the events of a submission come to, for who asks now and then: each line is read once.
+//! State computed from the events of a submission for occasional requests: each line is read once.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -7,7 +7,7 @@ use pubmark_runner::stream::StreamEvent;
 use crate::store::{EVENTS_FILE, Store};
 use crate::tail::Tail;
 
-/// Something that is gathered of the events of one submission at a time, the one that was asked for last.
+/// State that is gathered from the events of one submission at a time, the one that was requested last.
 #[derive(Default)]
 pub struct Following<Gathered> {
     followed: Mutex<Option<Followed<Gathered>>>,
@@ -20,7 +20,7 @@ struct Followed<Gathered> {
 }
 
 impl<Gathered: Clone + Default> Following<Gathered> {
-    /// What was gathered until now of a submission. Reads a file: no work for a thread that others wait for.
+    /// The state gathered so far for a submission. Reads a file, so it must not run on a thread that others wait for.
     pub fn now(&self, store: &Store, id: &str, add: impl Fn(&mut Gathered, StreamEvent)) -> Gathered {
         let mut followed = self.followed.lock().unwrap_or_else(PoisonError::into_inner);
         let is_it = |followed: &Followed<Gathered>| followed.id == id;
@@ -29,7 +29,7 @@ impl<Gathered: Clone + Default> Following<Gathered> {
             tail: Tail::of(store.folder(id).join(EVENTS_FILE)),
             gathered: Gathered::default(),
         });
-        // A file that cannot be read now is read with the next call.
+        // A file that cannot be read now is read by the next call.
         let _ = one.tail.each_event(|event| add(&mut one.gathered, event));
         followed.insert(one).gathered.clone()
     }

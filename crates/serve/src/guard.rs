@@ -1,5 +1,5 @@
-//! Who may ask: whoever shows the token, and calls the server by its own name, from no other site's page. There are no cookies, so
-//! that a browser sends nothing of its own accord.
+//! Access control: a request must have the token and a known host name, and must not come from another site's page. There
+//! are no cookies, so a browser sends no credentials by itself.
 
 use std::net::SocketAddr;
 
@@ -8,29 +8,29 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use crate::problem::Problem;
 use crate::token::Token;
 
-/// Names of this machine for itself.
+/// Host names of loopback.
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
-/// What is looked at before any route.
+/// Checks before any route.
 pub struct Guard {
     token: Token,
-    /// Values of `Host`, in lower case.
+    /// Accepted values of `Host`, in lower case.
     hosts: Vec<String>,
     scheme: &'static str,
     of: Of,
 }
 
-/// Whose guard it is: what can be done about a refusal differs.
+/// The kind of server: hints for a refused request differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Of {
     /// `pubmark serve`.
     Server,
-    /// One command that shows its own run.
+    /// A command that shows its own run.
     Command,
 }
 
 impl Guard {
-    /// For a server at this address, with further names.
+    /// A guard for a server at this address, with further host names.
     pub fn new(of: Of, token: Token, address: SocketAddr, names: &[String], is_encrypted: bool) -> Guard {
         let scheme = if is_encrypted { "https" } else { "http" };
         let default_port = if is_encrypted { 443 } else { 80 };
@@ -45,10 +45,10 @@ impl Guard {
         Guard { token, hosts: all.flat_map(with_ports).collect(), scheme, of }
     }
 
-    /// Is the server called by its own name? Otherwise a name of another site may lead here.
+    /// Checks the host name. Otherwise another site's domain name may point to this server (DNS rebinding).
     ///
     /// # Errors
-    /// It is not.
+    /// The host name is not accepted.
     pub fn name(&self, headers: &HeaderMap) -> Result<String, Problem> {
         let host = only(headers, header::HOST).map(str::to_lowercase);
         let Some(host) = host.filter(|host| self.hosts.contains(host)) else {
@@ -61,10 +61,10 @@ impl Guard {
         Ok(host)
     }
 
-    /// Is it called by its own name, from its own pages or from none?
+    /// Checks that the host name is accepted, and that the request comes from the server's own pages or from no page.
     ///
     /// # Errors
-    /// It is not.
+    /// It comes from elsewhere.
     pub fn site(&self, headers: &HeaderMap) -> Result<(), Problem> {
         let host = self.name(headers)?;
         let origin = headers.get_all(header::ORIGIN).iter().collect::<Vec<_>>();
@@ -77,10 +77,10 @@ impl Guard {
         Ok(())
     }
 
-    /// Is the token shown?
+    /// Checks the token.
     ///
     /// # Errors
-    /// It is not.
+    /// The token is missing or wrong.
     pub fn token(&self, headers: &HeaderMap) -> Result<(), Problem> {
         let shown = only_bytes(headers, header::AUTHORIZATION).unwrap_or_default();
         let (scheme, rest) = shown.split_at(shown.len().min(7));
@@ -95,7 +95,7 @@ impl Guard {
     }
 }
 
-/// The value of a header that is there once, as text.
+/// The value of a header that occurs exactly once, as text.
 fn only(headers: &HeaderMap, name: header::HeaderName) -> Option<&str> {
     std::str::from_utf8(only_bytes(headers, name)?).ok()
 }

@@ -1,10 +1,10 @@
 //! A controller for runs: a REST interface over HTTP, a queue that survives a restart, a page that shows a run as it happens.
 //!
-//! [`Server::open`] takes the folder of results, [`Server::serve`] answers until it is stopped. Runs are made by child processes, one
-//! at a time ([`queue`]); what is known of them is files ([`store`]). Who may is in `guard` and [`allow`], what can be asked in
-//! `routes`.
+//! [`Server::open`] opens the results folder, [`Server::serve`] serves requests until it is stopped. Child processes
+//! execute the runs, one at a time ([`queue`]); the state of submissions is stored in files ([`store`]). Authorisation is
+//! in `guard` and [`allow`], the HTTP routes are in `routes`.
 //!
-//! Threads that answer have the lowest priority: they must not disturb the run whose progress they show.
+//! Threads that serve requests have the lowest priority: they must not disturb the run whose progress they show.
 
 pub mod allow;
 pub mod beside;

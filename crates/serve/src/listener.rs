@@ -1,4 +1,4 @@
-//! Connections: their number is limited, and each has limits of time and size.
+//! Accepts connections: their number is limited, and each has limits of time and size.
 
 use std::io;
 use std::pin::Pin;
@@ -16,22 +16,22 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Sleep;
 use tokio_rustls::TlsAcceptor;
 
-/// Connections of `pubmark serve` at once; further ones wait in the kernel's queue until one ends.
+/// Maximum number of connections of `pubmark serve`; further ones wait in the kernel's queue until one ends.
 pub const MOST_CONNECTIONS: usize = 256;
-/// Longest time for the head of a request, and between two requests of a connection.
+/// Maximum time for the head of a request, and between two requests of a connection.
 pub const HEAD_LIMIT: Duration = Duration::from_secs(5);
-/// Longest TLS handshake.
+/// Maximum time of a TLS handshake.
 const HANDSHAKE_LIMIT: Duration = Duration::from_secs(5);
-/// Longest time in which a client that is sent something takes nothing.
+/// Maximum time in which a client reads nothing of what it is sent.
 pub const WRITE_LIMIT: Duration = Duration::from_secs(20);
-/// Largest head of a request, bytes.
+/// Maximum size of a request's head, bytes.
 const HEAD_BYTES: usize = 16 << 10;
-/// Lines of a head, at most.
+/// Maximum number of lines of a head.
 const HEAD_LINES: usize = 64;
-/// Wait after a failure to accept: without descriptors, the next attempt fails, too.
+/// Wait after a failed accept: without free file descriptors, the next attempt fails, too.
 const AFTER_FAILURE: Duration = Duration::from_millis(100);
 
-/// Accepts connections, N at once, and answers on them, for ever.
+/// Accepts connections, at most `most` at the same time, and serves requests on them. Never returns.
 pub async fn accept(listener: TcpListener, tls: Option<TlsAcceptor>, router: Router, most: usize) {
     let room = Arc::new(Semaphore::new(most));
     loop {
@@ -40,14 +40,14 @@ pub async fn accept(listener: TcpListener, tls: Option<TlsAcceptor>, router: Rou
             Ok((stream, _)) => {
                 tokio::spawn(connection(stream, tls.clone(), router.clone(), permit));
             }
-            // The client is gone already, or there are no descriptors.
+            // The client has already disconnected, or there are no file descriptors.
             Err(_) => tokio::time::sleep(AFTER_FAILURE).await,
         }
     }
 }
 
 async fn connection(stream: TcpStream, tls: Option<TlsAcceptor>, router: Router, _permit: OwnedSemaphorePermit) {
-    // Small responses should not wait for each other; a socket that refuses is slower, not wrong.
+    // Small responses should not wait for each other; if the socket refuses the option, responses are only slower.
     let _ = stream.set_nodelay(true);
     let stream = Impatient::new(stream, WRITE_LIMIT);
     match tls {
@@ -61,7 +61,7 @@ async fn connection(stream: TcpStream, tls: Option<TlsAcceptor>, router: Router,
 }
 
 async fn answer(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, router: Router) {
-    // What goes wrong on a connection is the client's matter: it is closed.
+    // An error on a connection is caused by the client: the connection is closed.
     let _ = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_LIMIT)
@@ -71,12 +71,12 @@ async fn answer(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, ro
         .await;
 }
 
-/// A stream whose writes fail once the other side has taken nothing for a while: a client that does not read holds a connection no
-/// longer than one that does not write. One that waits for events has nothing to be written.
+/// A stream whose writes fail if the peer reads nothing for some time: a client that does not read holds a connection no
+/// longer than one that does not write. While a client waits for events, nothing has to be written.
 struct Impatient<Stream> {
     stream: Stream,
     limit: Duration,
-    /// Runs while a write waits.
+    /// Timer that runs while a write is blocked.
     waits: Option<Pin<Box<Sleep>>>,
 }
 
@@ -85,7 +85,7 @@ impl<Stream> Impatient<Stream> {
         Impatient { stream, limit, waits: None }
     }
 
-    /// What a write came to, or that it has waited too long.
+    /// Result of a write, or a timeout error if it was blocked too long.
     fn judged<Value>(
         &mut self,
         written: Poll<io::Result<Value>>,

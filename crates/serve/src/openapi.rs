@@ -1,4 +1,4 @@
-//! The OpenAPI 3.1 document, made from the types of the routes.
+//! The OpenAPI 3.1 document, generated from the types of the routes.
 
 use aide::openapi::{Info, OpenApi, ReferenceOr, SecurityScheme};
 use aide::transform::TransformOpenApi;
@@ -7,7 +7,7 @@ use crate::routes;
 
 /// The document as indented JSON, ending with a line feed.
 pub fn document() -> String {
-    // The types of our records describe themselves; nothing is inferred that is not said there.
+    // Schemas come only from the descriptions of our types; nothing else is inferred.
     aide::generate::extract_schemas(true);
     let mut document = OpenApi {
         info: Info {
@@ -20,7 +20,7 @@ pub fn document() -> String {
     };
     let _: axum::Router<_> = routes::api().finish_api_with(&mut document, described);
     if let Some(paths) = &mut document.paths {
-        // The router's sign for a parameter that may have slashes.
+        // The router's syntax for a parameter that may contain slashes.
         paths.paths =
             std::mem::take(&mut paths.paths).into_iter().map(|(path, item)| (path.replace("{*", "{"), item)).collect();
     }

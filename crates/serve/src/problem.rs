@@ -1,4 +1,4 @@
-//! What a request is answered that cannot be met: the words of the command line as JSON.
+//! The response to a request that was refused or failed: the error messages of the command line as JSON.
 
 use aide::OperationOutput;
 use aide::generate::GenContext;
@@ -11,7 +11,7 @@ use pubmark_runner::{ErrorKind, RunError};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// What to do about a body that cannot be read.
+/// Hint for a body that cannot be parsed.
 pub const DESCRIBED: &str =
     "send the fields of an object as JSON or YAML; `GET /openapi.json` describes those of each path";
 
@@ -20,15 +20,15 @@ pub const DESCRIBED: &str =
 pub struct ProblemBody {
     /// What was tried and why it failed, in one line.
     pub error: String,
-    /// The same in its parts, outermost first.
+    /// The same error in its parts, outermost first.
     pub chain: Vec<String>,
-    /// What to do.
+    /// Hint: what to do.
     pub hint: Option<String>,
-    /// Where in the text that was sent, or in a file that it names, if it lies there.
+    /// Position of the error in the text that was sent or in a file that it names, if known.
     pub place: Option<Place>,
 }
 
-/// A place in a text.
+/// A position in a text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Place {
     /// The file; `null` for the text that was sent.
@@ -39,17 +39,17 @@ pub struct Place {
     pub column: u64,
 }
 
-/// A refusal with its status.
+/// A refusal or failure with its status code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// Status of the response.
+    /// Status code of the response.
     pub status: StatusCode,
-    /// Its body.
+    /// Body of the response.
     pub body: ProblemBody,
 }
 
 impl Problem {
-    /// A message of ours.
+    /// A problem with this message.
     pub fn new(status: StatusCode, message: impl Into<String>) -> Problem {
         Problem::of_chain(status, vec![message.into()])
     }
@@ -58,18 +58,18 @@ impl Problem {
         Problem { status, body: ProblemBody { error: chain.join(": "), chain, hint: None, place: None } }
     }
 
-    /// Adds what to do.
+    /// Adds a hint.
     pub fn hint(mut self, hint: impl Into<String>) -> Problem {
         self.body.hint = Some(hint.into());
         self
     }
 
-    /// There is nothing of that name.
+    /// Nothing with this name exists.
     pub fn not_found(what: &str, name: &str) -> Problem {
         Problem::new(StatusCode::NOT_FOUND, format!("there is no {what} `{name}`"))
     }
 
-    /// A fault of the server or its machine.
+    /// An error of the server or its machine.
     pub fn internal(error: &(dyn std::error::Error + 'static)) -> Problem {
         let RunError { chain, .. } = RunError::from_error(ErrorKind::Internal, error);
         Problem::of_chain(StatusCode::INTERNAL_SERVER_ERROR, chain)
@@ -100,7 +100,7 @@ impl From<DocumentError> for Problem {
     }
 }
 
-/// Where a finding in a file lies.
+/// Position in a file that a diagnostic points to.
 fn place(diagnostic: &dyn miette::Diagnostic) -> Option<Place> {
     let label = diagnostic.labels()?.next()?;
     let contents = diagnostic.source_code()?.read_span(label.inner(), 0, 0).ok()?;

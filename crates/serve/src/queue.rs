@@ -1,5 +1,6 @@
-//! Carries submissions out, one after the other: measurements do not share a machine. Each is a child process, the same program as
-//! on the command line, so that a run that crashes takes nothing with it and shares no thread with the server.
+//! Executes submissions one after the other, because measurements must not share a machine. Each is a child process, the
+//! same program as on the command line, so that a run that crashes does not affect the server, and a run shares no thread
+//! with it.
 
 mod child;
 pub mod machine;
@@ -23,37 +24,37 @@ use crate::tail::{Line, Tail};
 use child::Running;
 use machine::Machine;
 
-/// Time between two looks at a child.
+/// Interval between two checks of a child process.
 const LOOK: Duration = Duration::from_millis(50);
-/// Longest time from the request to end to the second one, which ends a child at once.
+/// Maximum time from the request to end to the second request, which ends a child at once.
 const ORDERLY: Duration = Duration::from_secs(30);
-/// Longest time from the second request to the kill.
+/// Maximum time from the second request to SIGKILL.
 const AT_ONCE: Duration = Duration::from_secs(5);
-/// Exit code of a run whose results were not, or not all, written.
+/// Exit code of a run whose results were not written, or not completely.
 const NOT_WRITTEN: i32 = 7;
-/// What the next submission waits for while another server measures.
+/// What the next submission waits for while another server executes a run.
 const WAITS_FOR_OTHERS: &str = "the end of a run of another `pubmark serve` on this machine";
-/// Last bytes of a child's messages that explain a failure without words.
+/// Number of last bytes of a child's messages that explain a failure without an error event.
 const TAIL_BYTES: usize = 2_000;
 
-/// The queue, shared by the thread that carries it out and those that answer.
+/// The queue, shared by the thread that executes submissions and the threads that serve requests.
 pub struct Queue {
     store: Arc<Store>,
     program: PathBuf,
-    /// Notified when there may be something to do.
+    /// Notified when there may be work.
     wake: Condvar,
     idle: Mutex<()>,
     stop: AtomicBool,
-    /// Locked while the machine is measured with by this server: by a run, or for a plan.
+    /// Locked while this server uses the machine for a measurement: for a run, or for a plan.
     ours: Mutex<()>,
-    /// The lock of all servers.
+    /// The lock that all servers share.
     machine: Machine,
-    /// Does the next one wait for the run of another server?
+    /// Whether the next submission waits for the run of another server.
     waits_for_others: AtomicBool,
 }
 
 impl Queue {
-    /// A queue over a store; `program` is the `pubmark` that makes runs on `machine`.
+    /// A queue for a store; `program` is the `pubmark` that executes runs on `machine`.
     pub fn new(store: Arc<Store>, program: PathBuf, machine: Machine) -> Queue {
         Queue {
             store,
@@ -67,12 +68,13 @@ impl Queue {
         }
     }
 
-    /// There is something to do.
+    /// Wakes the executing thread because there is work.
     pub fn wake(&self) {
         self.wake.notify_all();
     }
 
-    /// Asks for an end: the run under way is stopped in order, the others wait for the next server.
+    /// Requests a stop: the current run is stopped in an orderly way, the other submissions wait for the next start of the
+    /// server.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
         self.wake();
@@ -82,10 +84,10 @@ impl Queue {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Cancels a submission: one that waits will not begin, one that runs is asked to end.
+    /// Cancels a submission: a queued one does not start, a running one is requested to end.
     ///
     /// # Errors
-    /// There is none, or it is over.
+    /// There is no such submission, or it is over.
     pub fn cancel(&self, id: &str) -> Result<Entry, Problem> {
         let changed = self.store.change(id, |status| match status.state {
             State::Queued => {
@@ -100,7 +102,8 @@ impl Queue {
         Ok(entry)
     }
 
-    /// What a submission waits for besides those before it: the next one, for the run of another server on this machine.
+    /// What a submission waits for besides earlier submissions: for the next one, the run of another server on this
+    /// machine.
     pub fn waits_for(&self, entry: &Entry) -> Option<String> {
         let is_next = || {
             let next = self.store.all().into_iter().find(|other| !other.status.state.is_over());
@@ -110,7 +113,8 @@ impl Queue {
         waits.then(|| WAITS_FOR_OTHERS.to_owned())
     }
 
-    /// Does something that no run may go on beside; the next one waits for its end. `None` while a run goes on, of this server or another.
+    /// Does work that must not overlap with a run; the next run waits for its end. `None` while this server or another
+    /// executes a run.
     pub fn between_runs<Value>(&self, work: impl FnOnce() -> Value) -> Option<Value> {
         let _held = match self.ours.try_lock() {
             Ok(held) => held,
@@ -121,7 +125,7 @@ impl Queue {
         Some(work())
     }
 
-    /// Carries out what waits, until [`Queue::stop`]. First what a server before left under way is brought to an end.
+    /// Executes queued submissions until [`Queue::stop`]. First ends the submissions that a previous server left running.
     pub fn carry_out(&self) {
         self.end_orphans();
         while !self.is_stopping() {
@@ -136,7 +140,7 @@ impl Queue {
         }
     }
 
-    /// Carries one out as soon as no other server measures on this machine.
+    /// Executes a submission as soon as no other server measures on this machine.
     fn carry_out_next(&self, entry: &Entry) {
         let machine = self.machine.try_take();
         self.waits_for_others.store(matches!(machine, Ok(None)), Ordering::Relaxed);
@@ -149,15 +153,16 @@ impl Queue {
 
     fn rest(&self) {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        // It wakes by itself as well: a call between the look and the wait would be missed.
+        // The timeout is needed: a notification between the check and the wait would be missed.
         drop(self.wake.wait_timeout(idle, Duration::from_millis(200)));
     }
 
-    /// The kernel asked children of a server that died to end; what they recorded is theirs.
+    /// Ends children of a server that died. The kernel has already requested them to end; results that they recorded are
+    /// added to their submissions.
     fn end_orphans(&self) {
         let under_way = |entry: &Entry| matches!(entry.status.state, State::Running | State::Cancelling);
         for entry in self.store.all().into_iter().filter(under_way) {
-            // One that cannot be ended disturbs what is measured beside it: nothing begins meanwhile.
+            // A child that cannot be ended would disturb the next measurement, so nothing starts meanwhile.
             while let Err(error) = child::end_orphan(&self.store.folder(&entry.submitted.id), ORDERLY) {
                 self.note_orphan(&entry.submitted.id, &error);
                 if self.is_stopping() {
@@ -169,7 +174,7 @@ impl Queue {
         }
     }
 
-    /// Says why nothing begins; if that cannot be written, with the next look.
+    /// Reports why nothing starts; if that cannot be written, it is written after the next check.
     fn note_orphan(&self, id: &str, error: &io::Error) {
         let chain = vec!["failed to end the run of a server that was killed".to_owned(), error.to_string()];
         let hint = Some("end its processes, or restart the machine".to_owned());
@@ -187,9 +192,9 @@ impl Queue {
         });
         let entry = match begun {
             Ok(Some(entry)) if entry.status.state == State::Running => entry,
-            // Cancelled meanwhile.
+            // Cancelled in the meantime.
             Ok(_) => return,
-            // On a disk that is full nothing is begun whose beginning is not written: it waits for space.
+            // On a full disk no run starts unless its start is recorded: it waits for space.
             Err(_) => return self.rest(),
         };
         let folder = self.store.folder(id);
@@ -207,7 +212,7 @@ impl Queue {
         let state = match exit {
             _ if asked => State::Cancelled,
             _ if self.is_stopping() => State::Interrupted,
-            // Codes of a run that was made: its record says the rest.
+            // Exit codes of a run that was executed: its record has the details.
             Some(0 | 3 | 4 | 5 | NOT_WRITTEN | 8) => State::Complete,
             Some(130) => State::Interrupted,
             _ => State::Failed,
@@ -215,7 +220,8 @@ impl Queue {
         self.close(id, exit, state);
     }
 
-    /// Waits for the end of a child, and asks for it where that is wanted. `None` if a signal ended it.
+    /// Waits for the end of a child, and requests it if the submission is cancelled or the server stops. `None` if a signal
+    /// ended the child.
     fn wait(&self, id: &str, running: &mut Running) -> Option<i32> {
         let mut asked: Option<(Instant, u32)> = None;
         let mut events = Tail::of(self.store.folder(id).join(EVENTS_FILE));
@@ -226,7 +232,7 @@ impl Queue {
             match running.ended() {
                 Ok(None) => {}
                 Ok(Some(exit)) => return exit,
-                // It is no child of ours any more: it has ended.
+                // Waiting is no longer possible, so the process has ended.
                 Err(_) => return None,
             }
             let is_cancelled = self.store.get(id).is_some_and(|entry| entry.status.state == State::Cancelling);
@@ -244,7 +250,7 @@ impl Queue {
         });
     }
 
-    /// Writes how a submission ended, by what its child wrote.
+    /// Records how a submission ended, from the events of its child.
     fn close(&self, id: &str, exit: Option<i32>, state: State) {
         let folder = self.store.folder(id);
         let found = Reported::read(&folder.join(EVENTS_FILE));
@@ -253,11 +259,11 @@ impl Queue {
         let error = error.or(found.failure);
         let is_there = |name: &String| self.store.runs().join(name).is_dir();
         let folders: Vec<String> = found.folders.into_iter().filter(is_there).collect();
-        // Its results were not written, or not all: without a record it came to no outcome.
+        // Its results were not written, or not completely: without a record it has no outcome.
         let has_record = folders.iter().any(|name| holds_results(&self.store.runs().join(name)));
         let state = match state {
             _ if exit == Some(NOT_WRITTEN) && !has_record => State::Failed,
-            // It was over before the request to end reached it.
+            // It completed before it received the request to end.
             State::Cancelled | State::Interrupted if found.is_complete && has_record => State::Complete,
             state => state,
         };
@@ -269,7 +275,7 @@ impl Queue {
         });
     }
 
-    /// Writes it, again and again while the disk is full.
+    /// Writes the final status; repeats this while the disk is full.
     fn finish(&self, id: &str, change: impl Fn(&mut Status)) {
         let ended = time();
         while self
@@ -288,14 +294,16 @@ impl Queue {
     }
 }
 
-/// Folders that a child under way began and that are not written yet. They are: nobody may delete them meanwhile.
+/// Folders that a running child created and that are not yet in the status. They are added to it, because nobody may delete
+/// them during the run.
 #[derive(Default)]
 struct Noted {
     folders: Vec<String>,
 }
 
 impl Noted {
-    /// Reads which it began. Events that cannot be read now are read later, at the latest when it has ended.
+    /// Reads which folders the child created. Events that cannot be read now are read later, at the latest when the child
+    /// has ended.
     fn read(&mut self, events: &mut Tail) {
         let begun = |line: Line| match serde_json::from_str(&line.text) {
             Ok(StreamEvent::Begins(begins)) => folder_name(&begins.folder),
@@ -304,7 +312,7 @@ impl Noted {
         self.folders.extend(events.lines().unwrap_or_default().into_iter().filter_map(begun));
     }
 
-    /// Writes it; on a disk that is full again with the next call.
+    /// Writes the folders to the status; if the disk is full, the next call tries again.
     fn write(&mut self, store: &Store, id: &str) {
         if self.folders.is_empty() {
             return;
@@ -318,7 +326,7 @@ impl Noted {
     }
 }
 
-/// Asks a child to end: once, again after a while, and then the kernel.
+/// Requests a child to end: once, again after a time, and then with SIGKILL.
 fn ask(running: &Running, asked: Option<(Instant, u32)>) -> (Instant, u32) {
     match asked {
         None => running.signal(libc::SIGINT),
@@ -329,13 +337,14 @@ fn ask(running: &Running, asked: Option<(Instant, u32)>) -> (Instant, u32) {
     (Instant::now(), asked.map_or(1, |(_, times)| times + 1))
 }
 
-/// Is the child's working directory the submission's folder? The record of a search names its workload as it was given: the name of the
+/// Whether the child's working directory is the submission's folder. The record of a search contains the workload name as
+/// given, and only the name of the file is useful to a reader.
 /// file alone is what a reader can use.
 fn in_its_folder(entry: &Entry) -> bool {
     entry.submitted.kind == Kind::Capacity && entry.submitted.file.is_some()
 }
 
-/// The words behind the program's name.
+/// The arguments after the program's name.
 fn words(entry: &Entry, folder: &Path, runs: &Path) -> Vec<std::ffi::OsString> {
     let submitted = &entry.submitted;
     let mut words = vec![submitted.verb.clone().into()];
@@ -346,7 +355,7 @@ fn words(entry: &Entry, folder: &Path, runs: &Path) -> Vec<std::ffi::OsString> {
     words.extend(submitted.options.iter().map(Into::into));
     words.extend(["--out".into(), runs.as_os_str().to_owned()]);
     words.extend(["--events", "-"].map(Into::into));
-    // What a reader of the record can type: these words lead to files of the server.
+    // A command that a reader of the record can type: the actual arguments contain files of the server.
     if !submitted.command.is_empty() {
         let command = serde_json::to_string(&submitted.command).expect("words are plain JSON");
         words.push(format!("--recorded-command={command}").into());
@@ -354,22 +363,22 @@ fn words(entry: &Entry, folder: &Path, runs: &Path) -> Vec<std::ffi::OsString> {
     words
 }
 
-/// What a child wrote of folders, failures and its end.
+/// What a child's events report: folders, failures and completion.
 #[derive(Default)]
 struct Reported {
     folders: Vec<String>,
     failure: Option<Failure>,
-    /// Is the repetition that began last the last one?
+    /// Whether the repetition that began last is the last one.
     is_last: bool,
-    /// Did it come to its end, with nothing left out?
+    /// Whether the child completed and left nothing out.
     is_complete: bool,
 }
 
 impl Reported {
-    /// Reads it piece by piece: an experiment of days writes more than memory should hold.
+    /// Reads the events in pieces: an experiment of several days writes more than should be in memory.
     fn read(path: &Path) -> Reported {
         let mut reported = Reported::default();
-        // The last line of a child that was killed may be cut: it counts for nothing.
+        // The last line of a child that was killed may be truncated: it is ignored.
         let read = Tail::of(path.to_owned()).each_event(|event| reported.add(event));
         if let Err(error) = read {
             let chain = vec!["failed to read the events of the run".to_owned(), error.to_string()];
@@ -394,12 +403,12 @@ impl Reported {
     }
 }
 
-/// Name of a folder of results.
+/// Name of a results folder.
 fn folder_name(path: &str) -> Option<String> {
     Path::new(path).file_name().map(|name| name.to_string_lossy().into_owned())
 }
 
-/// The end of a child that did not say why.
+/// The failure of a child that reported no reason.
 fn unexplained(folder: &Path, exit: Option<i32>) -> Failure {
     let how = match exit {
         Some(code) => format!("the process ended with {code}"),
@@ -428,7 +437,7 @@ mod tests {
     use crate::allow::Allow;
     use crate::submission::Submission;
 
-    /// A machine of its own.
+    /// A machine lock for one test.
     fn machine(place: &Path) -> Machine {
         let folder = place.join("session");
         std::fs::create_dir_all(&folder).unwrap();
@@ -457,7 +466,7 @@ mod tests {
         assert!(queue.between_runs(|| ()).is_some());
     }
 
-    /// How a submission ends whose program writes these events and ends with this code.
+    /// Final state of a submission whose program writes these events and exits with this code.
     fn ends(events: &str, code: i32, has_record: bool) -> State {
         let place = tempfile::tempdir().unwrap();
         let store = Arc::new(Store::open(&place.path().join("runs")).unwrap());
@@ -473,17 +482,17 @@ mod tests {
         queue.carry_out_next(&entry);
         let ended = store.get(&id).unwrap().status;
         assert_eq!(ended.folders, ["one"], "{ended:?}");
-        // A submission that is over is not begun again.
+        // A submission that is over is not started again.
         queue.carry_out_next(&entry);
         assert_eq!(store.get(&id).unwrap().status, ended);
         ended.state
     }
 
-    /// How a submission ends that is cancelled when its program has written these events.
+    /// Final state of a submission that is cancelled after its program has written these events.
     fn ends_cancelled(events: &str, then: &str) -> State {
         let place = tempfile::tempdir().unwrap();
         let store = Arc::new(Store::open(&place.path().join("runs")).unwrap());
-        // The signal comes when the last event is written, so that all of them are read.
+        // The signal is sent after the last event is written, so that all events are read.
         let text = format!("trap '{then}' INT\nprintf '%s\\n' '{events}'\nwhile :; do sleep 0.02; done");
         let program = program(place.path(), &text);
         RunFolder::at(&store.runs().join("one")).unwrap().write_record(&sample::record()).unwrap();
@@ -502,7 +511,7 @@ mod tests {
         store.get(&id).unwrap().status.state
     }
 
-    /// Writes a program that is called like `pubmark`.
+    /// Writes a program that is named like `pubmark`.
     fn program(place: &Path, text: &str) -> PathBuf {
         let program = place.join("program");
         std::fs::write(&program, format!("#!/bin/sh\n{text}\n")).unwrap();
@@ -515,7 +524,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let store = Arc::new(Store::open(&place.path().join("runs")).unwrap());
         let log = place.path().join("log");
-        // The first one takes a second to end when it is asked to; the kernel asks when the thread that started it is gone.
+        // The first program takes a second to end; the kernel signals it when the thread that started it has ended.
         let written = |words: &str| format!("echo {words} >> {}", log.display());
         let text = format!(
             "{}\nif [ ! -e {2} ]; then\n  trap 'sleep 1; {1}; exit 130' TERM\n  touch {2}\n  while :; do sleep 0.02; done\nfi\n{1}",

@@ -1,4 +1,4 @@
-//! The server: its parts put together, its threads.
+//! The server: creates its parts and threads.
 
 use std::io;
 use std::net::SocketAddr;
@@ -28,86 +28,86 @@ use crate::store::{Store, StoreError};
 use crate::tls::{self, TlsChoice};
 use crate::token::Token;
 
-/// Threads that answer. Few: they are to leave the machine to the run.
+/// Number of threads that serve requests. Few, so that they do not disturb the run.
 const THREADS: usize = 2;
-/// Threads for work that takes long: reading records, checking submissions.
+/// Number of threads for long work: reading records, validating submissions.
 const SLOW_THREADS: usize = 2;
-/// Threads for looks at files that take a moment.
+/// Number of threads for short reads of files.
 const BRIEF_THREADS: usize = 2;
-/// Niceness of all kinds, the largest.
+/// Niceness of all these threads, the maximum.
 const NICENESS: libc::c_int = 19;
-/// Time between two looks at the request to stop.
+/// Interval between two checks of the request to stop.
 const LOOK: Duration = Duration::from_millis(100);
 /// File of the token in the server's folder.
 const TOKEN_FILE: &str = "token";
 
-/// File of what was read of results, in the server's folder.
+/// File of the index of results, in the server's folder.
 const INDEX_FILE: &str = "headlines.jsonl";
 
-/// What a server is started with.
+/// Settings of a server.
 pub struct Options {
-    /// Where it listens.
+    /// Address to listen on.
     pub listen: SocketAddr,
-    /// The folder of results.
+    /// The results folder.
     pub runs: PathBuf,
-    /// What submissions may do.
+    /// What submissions are allowed to do.
     pub allow: Allow,
-    /// Whether connections are encrypted, and by what.
+    /// Encryption of connections, and the certificate for it.
     pub tls: TlsChoice,
-    /// Names besides those of loopback and the address by which it may be called.
+    /// Accepted host names besides those of loopback and the address.
     pub hosts: Vec<String>,
-    /// The `pubmark` that makes runs.
+    /// The `pubmark` that executes runs.
     pub program: PathBuf,
 }
 
-/// What whoever starts a server has to know.
+/// What the user who starts the server needs to know.
 pub struct Ready {
-    /// Its address, with the port that was chosen.
+    /// URL of the server, with the port that was chosen.
     pub url: String,
     /// The file of the token.
     pub token_file: PathBuf,
     /// The token, if it is new.
     pub new_token: Option<String>,
-    /// SHA-256 of the certificate, if it was made for this start.
+    /// SHA-256 fingerprint of the certificate, if it was created at this start.
     pub fingerprint: Option<String>,
-    /// The certificate's file, for clients to trust, if it was made for this start.
+    /// File of the certificate for clients to trust, if it was created at this start.
     pub certificate_file: Option<PathBuf>,
 }
 
-/// Why a server does not start or go on.
+/// Reason why a server does not start or continue.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// Others could listen in, or send.
+    /// Without encryption, others could read the connection or send on it.
     #[error("`{0}` can be reached from other machines, and connections are not encrypted")]
     NotEncrypted(SocketAddr),
-    /// Its files.
+    /// An operation on the store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The lock of all servers.
+    /// The lock that all servers share failed.
     #[error(transparent)]
     Machine(#[from] NoPlace),
-    /// The token's file.
+    /// An operation on the token file failed.
     #[error("failed to use the token in `{}`", path.display())]
     Token {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Cause of the failure.
         #[source]
         source: io::Error,
     },
-    /// Certificate and key.
+    /// Loading the certificate and key failed.
     #[error(transparent)]
     Tls(#[from] tls::TlsError),
-    /// The address.
+    /// Listening failed.
     #[error("failed to listen on `{address}`")]
     Listen {
-        /// It.
+        /// The address.
         address: SocketAddr,
-        /// Why.
+        /// Cause of the failure.
         #[source]
         source: io::Error,
     },
-    /// Threads.
+    /// Starting threads failed.
     #[error("failed to start the threads that answer")]
     Threads(#[source] io::Error),
 }
@@ -130,7 +130,7 @@ impl ServeError {
     }
 }
 
-/// A server that listens already.
+/// A server that already listens.
 pub struct Server {
     shared: Arc<Shared>,
     listener: std::net::TcpListener,
@@ -139,7 +139,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Takes the folder of results and listens.
+    /// Opens the results folder and listens.
     ///
     /// # Errors
     /// See [`ServeError`].
@@ -148,7 +148,7 @@ impl Server {
             return Err(ServeError::NotEncrypted(options.listen));
         }
         let machine = Machine::this();
-        // Whether it can be had is known before anything waits for it.
+        // Tests that the lock is usable before a submission waits for it.
         drop(machine.try_take()?);
         let store = Arc::new(Store::open(&options.runs)?);
         let removed = store.serve_folder().join(REMOVED_FOLDER);
@@ -157,7 +157,7 @@ impl Server {
             path: removed.clone(),
             source,
         })?;
-        // Before the token: one that is made is shown once, and by a server that listens.
+        // Listens before the token is created: a new token is shown once, so the server must be able to start.
         let failed = |source| ServeError::Listen { address: options.listen, source };
         let listener = std::net::TcpListener::bind(options.listen).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
@@ -195,26 +195,26 @@ impl Server {
         Ok(Server { shared, listener, tls: tls.map(|tls| tls.acceptor), ready })
     }
 
-    /// What to tell whoever started it.
+    /// What to print for the user who started the server.
     pub fn ready(&self) -> &Ready {
         &self.ready
     }
 
-    /// Answers and carries out, until `stop` is set.
+    /// Serves requests and executes submissions until `stop` is set.
     ///
     /// # Errors
-    /// No thread can be started.
+    /// A thread cannot be started.
     pub fn serve(self, stop: &AtomicBool) -> Result<(), ServeError> {
         let Server { shared, listener, tls, .. } = self;
         let queue = Arc::clone(&shared.queue);
-        // Runs are started by this thread, whose priority they inherit: that of the call.
+        // This thread starts the runs; they inherit its priority, which is that of the caller.
         let carried = std::thread::Builder::new()
             .name("queue".to_owned())
             .spawn(move || queue.carry_out())
             .map_err(ServeError::Threads)?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(THREADS)
-            // One export goes on beside all others.
+            // One more for an export, which runs beside all others.
             .max_blocking_threads(SLOW_THREADS + BRIEF_THREADS + 1)
             .thread_name("serve")
             .on_thread_start(be_nice)
@@ -233,14 +233,14 @@ impl Server {
             Ok(())
         });
         shared.queue.stop();
-        // A run under way is ended in order first.
+        // First waits for the orderly end of the current run.
         let _ = carried.join();
         runtime.shutdown_timeout(Duration::from_secs(1));
         listening.map_err(ServeError::Threads)
     }
 }
 
-/// Gives the thread that calls it the lowest priority: on Linux niceness is a thread's (`setpriority(2)`).
+/// Gives the calling thread the lowest priority: on Linux, niceness is a property of a thread (`setpriority(2)`).
 pub(crate) fn be_nice() {
     // SAFETY: setpriority has no memory to be unsafe with. A refusal would leave the priority as it is.
     unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, NICENESS) };

@@ -1,4 +1,4 @@
-//! What all requests share.
+//! State that all requests share.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,30 +15,30 @@ use crate::metrics::Latest;
 use crate::queue::Queue;
 use crate::store::Store;
 
-/// What all requests share.
+/// State that all requests share.
 pub struct Shared {
-    /// Submissions.
+    /// The submissions.
     pub store: Arc<Store>,
-    /// Results.
+    /// The results.
     pub library: Library,
-    /// Carries them out.
+    /// The queue that executes submissions.
     pub queue: Arc<Queue>,
-    /// What submissions may do.
+    /// What submissions are allowed to do.
     pub allow: Allow,
-    /// This machine, for checks.
+    /// Properties of this machine, for validation.
     pub host: Host,
-    /// What pages show.
+    /// Live views of submissions.
     pub views: Views,
-    /// What is exposed of the run under way.
+    /// Metrics of the current run.
     pub latest: Latest,
-    /// Nodes of the run under way, with their addresses.
+    /// Nodes of the current run with their addresses.
     pub nodes: Following<BTreeMap<String, Option<String>>>,
-    /// Who may ask.
+    /// Access control.
     pub guard: Guard,
-    /// One export goes on at once.
+    /// Limits exports to one at a time.
     pub exports: Arc<Semaphore>,
-    /// Limits how many requests do slow work at once.
+    /// Limits how many requests do slow work at the same time.
     pub slow: Arc<Semaphore>,
-    /// One list is made at once: the first one may read thousands of records, and other requests do not wait for it.
+    /// Limits lists to one at a time: the first one may read thousands of records, and other requests must not wait for it.
     pub lists: Semaphore,
 }

@@ -1,5 +1,5 @@
-//! What is known of submissions, as files: a folder each in `<runs>/.serve/queue`, which appears whole or not at all, and whose files
-//! are replaced whole. Nothing else is kept, so that a server that was killed finds all of it again.
+//! Submissions as files: a folder for each in `<runs>/.serve/queue`, which is created atomically, and whose files are
+//! replaced atomically. Nothing else is stored, so that a server that was killed finds everything again.
 
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
@@ -21,43 +21,43 @@ use crate::problem::Problem;
 use crate::submission::Submission;
 use crate::token::random_hex;
 
-/// Folder of the server in the folder of results.
+/// Folder of the server within the results folder.
 pub const SERVE_FOLDER: &str = ".serve";
-/// What was submitted.
+/// File of what was submitted.
 const SUBMISSION_FILE: &str = "submission.json";
-/// How far it is.
+/// File of the status.
 const STATUS_FILE: &str = "status.json";
-/// What it logs in with.
+/// File of the password that the run authenticates with.
 pub const PASSWORD_FILE: &str = "password";
-/// What the child wrote of its progress.
+/// File of the child's progress events.
 pub const EVENTS_FILE: &str = "events.jsonl";
-/// What the child wrote for people.
+/// File of the child's messages for people.
 pub const MESSAGES_FILE: &str = "messages.txt";
-/// Submissions that wait, at most.
+/// Maximum number of queued submissions.
 pub const MOST_WAITING: usize = 1_000;
 
-/// How far a submission is.
+/// State of a submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
-    /// It waits for those before it.
+    /// It waits for earlier submissions.
     Queued,
-    /// It is carried out.
+    /// It is being executed.
     Running,
-    /// It is asked to end.
+    /// It was requested to end.
     Cancelling,
-    /// It came to its end.
+    /// It completed.
     Complete,
-    /// It came to no outcome.
+    /// It ended without an outcome.
     Failed,
-    /// It was cancelled; what was measured until then is recorded.
+    /// It was cancelled; results up to then are recorded.
     Cancelled,
-    /// The server ended meanwhile; what was measured until then is recorded.
+    /// The server ended during the run; results up to then are recorded.
     Interrupted,
 }
 
 impl State {
-    /// All of them.
+    /// All states.
     pub const ALL: [State; 7] = [
         State::Queued,
         State::Running,
@@ -68,12 +68,12 @@ impl State {
         State::Interrupted,
     ];
 
-    /// Will it change no more?
+    /// Whether the state is final.
     pub fn is_over(self) -> bool {
         !matches!(self, State::Queued | State::Running | State::Cancelling)
     }
 
-    /// Its word.
+    /// Name of the state.
     pub fn word(self) -> &'static str {
         match self {
             State::Queued => "queued",
@@ -87,53 +87,53 @@ impl State {
     }
 }
 
-/// What was submitted; never changes.
+/// What was submitted; it never changes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Submitted {
-    /// Its name, and that of its folder.
+    /// Identifier, and name of the folder.
     pub id: String,
-    /// Place in the order, ns since 1970.
+    /// Position in the order, ns since 1970.
     pub order: u128,
-    /// When, RFC 3339.
+    /// Time of the submission, RFC 3339.
     pub submitted_at: String,
-    /// What it is.
+    /// Kind of the submission.
     pub kind: Kind,
-    /// Workload or experiment.
+    /// Name of the workload or experiment.
     pub name: String,
-    /// Systems.
+    /// Systems of the run.
     pub systems: Vec<String>,
     /// The verb of the child.
     pub verb: String,
-    /// Name of the file that it gets first, if it gets one.
+    /// Name of the file that is the first argument, if there is one.
     pub file: Option<String>,
-    /// Its options.
+    /// Command-line options.
     pub options: Vec<String>,
-    /// The command line that makes the same elsewhere, which records have; empty in files of before.
+    /// The command line that repeats this run elsewhere, which is in records; empty in files of earlier versions.
     #[serde(default)]
     pub command: Vec<String>,
 }
 
-/// How far it is.
+/// Status of a submission.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Status {
-    /// In a word.
+    /// State of the submission.
     pub state: State,
-    /// When it began, RFC 3339.
+    /// Time of the start, RFC 3339.
     pub started_at: Option<String>,
-    /// When it ended, RFC 3339.
+    /// Time of the end, RFC 3339.
     pub ended_at: Option<String>,
-    /// What the child ended with.
+    /// Exit code of the child.
     pub exit_code: Option<i32>,
-    /// Folders of its results, by name.
+    /// Names of the results folders.
     pub folders: Vec<String>,
-    /// Why it failed.
+    /// Reason of the failure.
     pub error: Option<Failure>,
 }
 
-/// Why a submission failed.
+/// Reason why a submission failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Failure {
-    /// What was tried, then why, outermost first.
+    /// What was tried, then the causes, outermost first.
     pub chain: Vec<String>,
     /// What to do.
     pub hint: Option<String>,
@@ -145,12 +145,12 @@ impl Status {
     }
 }
 
-/// A submission.
+/// A submission and its status.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// What it is.
+    /// What was submitted.
     pub submitted: Submitted,
-    /// How far it is.
+    /// Its status.
     pub status: Status,
 }
 
@@ -158,34 +158,34 @@ pub struct Entry {
 pub struct Store {
     runs: PathBuf,
     entries: Mutex<BTreeMap<String, Entry>>,
-    /// Locked while this server lives.
+    /// Locked while this server runs.
     _lock: File,
 }
 
 /// The store cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// Another server has it.
+    /// Another server uses the store.
     #[error("another `pubmark serve` uses `{}`", .0.display())]
     InUse(PathBuf),
-    /// A file.
+    /// An operation on a file failed.
     #[error("failed to {action} `{}`", path.display())]
     File {
         /// What was tried.
         action: &'static str,
-        /// On what.
+        /// Path of the file.
         path: PathBuf,
-        /// Why not.
+        /// Cause of the failure.
         #[source]
         source: io::Error,
     },
 }
 
 impl Store {
-    /// The store in the folder of results; makes what is missing.
+    /// Opens the store in the results folder; creates what is missing.
     ///
     /// # Errors
-    /// Another server has it, or it cannot be read or made.
+    /// Another server uses it, or it cannot be read or created.
     pub fn open(runs: &Path) -> Result<Store, StoreError> {
         let failed = |action, path: &Path, source| StoreError::File { action, path: path.to_owned(), source };
         let runs = std::path::absolute(runs).map_err(|source| failed("find", runs, source))?;
@@ -208,36 +208,36 @@ impl Store {
         Ok(Store { runs, entries: Mutex::new(entries), _lock: held })
     }
 
-    /// The folder of results.
+    /// The results folder.
     pub fn runs(&self) -> &Path {
         &self.runs
     }
 
-    /// Submissions that cannot be read now: they are not carried out before the next start, and stay as they are. One that the server has
-    /// read is none: what is in memory counts, and is written with its next change.
+    /// Submissions that cannot be read now: they are not executed before the next start, and their files stay unchanged. A
+    /// submission that the server has read is not among them: its state in memory is valid, and the next change writes it.
     ///
     /// # Errors
     /// The queue cannot be read.
     pub fn unreadable(&self) -> io::Result<Vec<Unreadable>> {
-        // Before what is known: a submission that comes meanwhile is in the folder first.
+        // Listed before the submissions in memory: a submission that arrives meanwhile is in the folder first.
         let names = submissions(&self.serve_folder().join("queue"))?;
         let known = self.entries();
         let unknown = names.into_iter().filter(|name| !known.contains_key(name)).collect::<Vec<_>>();
         drop(known);
         let reason = |name: String| {
             let reason = match read_one(&self.folder(&name)) {
-                // Mended by hand, or brought from elsewhere.
+                // Repaired by hand, or copied from elsewhere.
                 Ok(_) => "it can be read again: the next start of the server takes it in".to_owned(),
                 Err(error) => error.to_string(),
             };
             Unreadable { folder: format!("{SERVE_FOLDER}/queue/{name}"), reason }
         };
-        // One that was removed meanwhile is none.
+        // A submission that was removed meanwhile is not reported.
         let is_there = |name: &String| self.folder(name).is_dir() && !self.entries().contains_key(name);
         Ok(unknown.into_iter().filter(is_there).map(reason).collect())
     }
 
-    /// The server's folder in it.
+    /// The server's folder within the results folder.
     pub fn serve_folder(&self) -> PathBuf {
         self.runs.join(SERVE_FOLDER)
     }
@@ -251,27 +251,27 @@ impl Store {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// All, the first submitted first.
+    /// All submissions, in the order of submission.
     pub fn all(&self) -> Vec<Entry> {
         let mut all: Vec<Entry> = self.entries().values().cloned().collect();
         all.sort_by_key(|entry| entry.submitted.order);
         all
     }
 
-    /// One.
+    /// The submission with this identifier.
     pub fn get(&self, id: &str) -> Option<Entry> {
         self.entries().get(id).cloned()
     }
 
-    /// The submission whose results are in a folder.
+    /// The submission that has this results folder.
     pub fn of_folder(&self, folder: &str) -> Option<Entry> {
         self.entries().values().find(|entry| entry.status.folders.iter().any(|name| name == folder)).cloned()
     }
 
-    /// Takes a submission in: it is on the disk when this returns.
+    /// Adds a submission: it is on the disk when this function returns.
     ///
     /// # Errors
-    /// Too many wait, or it cannot be written.
+    /// Too many submissions are queued, or it cannot be written.
     pub fn add(&self, submission: Submission) -> Result<Entry, Problem> {
         let internal = |error: io::Error| Problem::internal(&error);
         let mut entries = self.entries();
@@ -283,7 +283,7 @@ impl Store {
             .hint("cancel some of them, or wait"));
         }
         let id = format!("{}-{}", UtcTime::from_system_time(now()).compact(), random_hex(4).map_err(internal)?);
-        // Later than all others, whatever the clock says.
+        // Later than all others, even if the clock was set back.
         let newest = entries.values().map(|entry| entry.submitted.order).max().unwrap_or(0);
         let order = since_1970_ns().max(newest + 1);
         let folder = self.folder(&id);
@@ -312,10 +312,10 @@ impl Store {
         Ok(entry)
     }
 
-    /// Changes how far a submission is, on the disk first. Returns what it is now; `None` if there is none.
+    /// Changes the status of a submission, on the disk first. Returns the new entry; `None` if there is none.
     ///
     /// # Errors
-    /// It cannot be written: then nothing changed.
+    /// The status cannot be written: then nothing changed.
     pub fn change(&self, id: &str, change: impl FnOnce(&mut Status)) -> Result<Option<Entry>, Problem> {
         let mut entries = self.entries();
         let Some(entry) = entries.get_mut(id) else { return Ok(None) };
@@ -326,14 +326,14 @@ impl Store {
             write_whole(&path, &json(&status)).map_err(|error| Problem::internal(&error))?;
             entry.status = status;
         }
-        // Also where nothing changed: whoever repeats a change that failed repeats this, too.
+        // Also if nothing changed, so that a repetition of a failed change repeats this step too.
         if entry.status.state.is_over() {
             remove_secrets(&self.folder(id), &entry.submitted).map_err(|error| Problem::internal(&error))?;
         }
         Ok(Some(entry.clone()))
     }
 
-    /// Removes a submission that is over, on the disk first; its results stay.
+    /// Removes a submission that is over, on the disk first; its results remain.
     ///
     /// # Errors
     /// It is not over, or cannot be removed.
@@ -344,7 +344,7 @@ impl Store {
             let state = entry.status.state.word();
             return Err(Problem::new(axum::http::StatusCode::CONFLICT, format!("`{id}` is {state}")));
         }
-        // Under a name that the next server removes, if this one is killed meanwhile.
+        // Renamed first, so that the next server completes the removal if this one is killed.
         let (folder, hidden) = (self.folder(id), self.folder(&format!(".{id}")));
         let removed = fs::rename(&folder, &hidden).and_then(|()| fs::remove_dir_all(&hidden));
         removed.map_err(|error| Problem::internal(&error))?;
@@ -352,17 +352,17 @@ impl Store {
         Ok(())
     }
 
-    /// Removes a folder of results that is gone from the submission that made it, if one did.
+    /// Removes a deleted results folder from the submission that created it, if there is one.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The status cannot be written.
     pub fn forget_folder(&self, folder: &str) -> Result<(), Problem> {
         let Some(entry) = self.of_folder(folder) else { return Ok(()) };
         self.change(&entry.submitted.id, |status| status.folders.retain(|name| name != folder)).map(drop)
     }
 }
 
-/// As indented JSON.
+/// Serialises as indented JSON.
 fn json<Value: Serialize>(value: &Value) -> Vec<u8> {
     let mut text = serde_json::to_vec_pretty(value).expect("plain JSON");
     text.push(b'\n');
@@ -374,7 +374,7 @@ fn since_1970_ns() -> u128 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos())
 }
 
-/// Makes a folder with its files, whole or not at all: under another name, flushed, then renamed.
+/// Creates a folder with its files atomically: under another name, flushed, then renamed.
 fn create_whole(folder: &Path, files: &[(&str, Vec<u8>)]) -> io::Result<()> {
     let parent = folder.parent().unwrap_or(Path::new("."));
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
@@ -398,13 +398,13 @@ fn create_whole(folder: &Path, files: &[(&str, Vec<u8>)]) -> io::Result<()> {
     written
 }
 
-/// Names of the folders of submissions, sorted. A stray file is none, nor is what was never finished or is being removed.
+/// Names of the submissions' folders, sorted. Other files, and folders that are incomplete or being removed, are left out.
 fn submissions(queue: &Path) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(queue)? {
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();
-        // One that was removed since it was listed is none either.
+        // A folder that was removed after it was listed is left out as well.
         if !name.starts_with('.') && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             names.push(name);
         }
@@ -413,7 +413,8 @@ fn submissions(queue: &Path) -> io::Result<Vec<String>> {
     Ok(names)
 }
 
-/// All that are whole and can be read; the others stay as they are ([`Store::unreadable`]). What was never finished is removed.
+/// All submissions that are complete and can be read; the others stay unchanged ([`Store::unreadable`]). Incomplete folders
+/// are removed.
 fn read_all(queue: &Path) -> io::Result<BTreeMap<String, Entry>> {
     for entry in fs::read_dir(queue)? {
         let entry = entry?;
@@ -433,8 +434,8 @@ fn read_all(queue: &Path) -> io::Result<BTreeMap<String, Entry>> {
     Ok(found)
 }
 
-/// Removes what nobody needs once a submission is over, and what may hold passwords: the file of its own, and the text that was
-/// submitted. The folder of results has the specification without them.
+/// Removes what is not needed after the end and may contain passwords: the password file and the submitted text. The
+/// results folder has the specification without passwords.
 fn remove_secrets(folder: &Path, submitted: &Submitted) -> io::Result<()> {
     for name in submitted.file.as_deref().into_iter().chain([PASSWORD_FILE]) {
         match fs::remove_file(folder.join(name)) {
@@ -468,7 +469,8 @@ mod tests {
         Submission::read(text, &Allow::default(), &Host::this()).unwrap()
     }
 
-    /// The store of a folder that was let go of. A process that another test starts meanwhile has its lock until it is another program.
+    /// Opens a folder again after its store was dropped. A process that another test starts meanwhile holds its lock until
+    /// exec.
     fn open_again(folder: &Path) -> Store {
         let began = std::time::Instant::now();
         loop {
@@ -485,7 +487,7 @@ mod tests {
         let ids: Vec<String> = {
             let store = Store::open(folder.path()).unwrap();
             let ids = (0..5).map(|_| store.add(submission()).unwrap().submitted.id).collect();
-            // One that was never finished.
+            // An incomplete submission.
             fs::create_dir(store.folder(".20260101-000000-x")).unwrap();
             ids
         };
@@ -508,7 +510,7 @@ mod tests {
         };
         let queue = folder.path().join(SERVE_FOLDER).join("queue");
         fs::write(queue.join(&ids[1]).join(STATUS_FILE), "{").unwrap();
-        // Neither a file of a file system nor one of an editor keeps the server from starting.
+        // Files of a file system or an editor do not prevent the server from starting.
         fs::write(queue.join(".nfs0001"), "").unwrap();
         let store = open_again(folder.path());
         let read: Vec<String> = store.all().into_iter().map(|entry| entry.submitted.id).collect();
@@ -517,7 +519,7 @@ mod tests {
         let [one] = &unreadable()[..] else { panic!("{:?}", unreadable()) };
         assert_eq!(one.folder, format!(".serve/queue/{}", ids[1]));
         assert!(one.reason.contains(STATUS_FILE), "{one:?}");
-        // What happens to the folder while the server goes on is seen, too.
+        // Changes to the folder while the server runs are detected as well.
         fs::create_dir(queue.join("20260101-000000-copied")).unwrap();
         fs::copy(queue.join(&ids[0]).join(STATUS_FILE), queue.join(&ids[1]).join(STATUS_FILE)).unwrap();
         let found = unreadable();
@@ -569,7 +571,7 @@ mod tests {
                 assert!(before.contains("geheim-1") && before.contains("geheim-2"), "the child needs them: {before}");
                 store.change(&id, |status| status.state = state).unwrap();
                 assert!(!files(&store, &id).contains("geheim"), "{state:?}");
-                // A server that was killed in between.
+                // Simulates a server that was killed between the two steps.
                 fs::write(store.folder(&id).join(PASSWORD_FILE), "geheim-1").unwrap();
                 id
             })

@@ -6,41 +6,42 @@ use std::path::{Path, PathBuf};
 
 use pubmark_runner::stream::StreamEvent;
 
-/// Bytes that are read at once, at most.
+/// Maximum number of bytes read at once.
 const PIECE: u64 = 64 << 10;
 
-/// New lines of a file that grows.
+/// Reads the new lines of a growing file.
 pub struct Tail {
     path: PathBuf,
     read: u64,
-    /// The beginning of a line whose end is not there yet.
+    /// The beginning of a line whose end is not written yet.
     rest: Vec<u8>,
 }
 
-/// A line, and where it ends.
+/// A line and the position of its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// Bytes of the file up to the end of the line: its name in the file.
+    /// Position of the end of the line in the file, bytes: it identifies the line.
     pub end: u64,
-    /// Its text without its end.
+    /// Text of the line without the line feed.
     pub text: String,
 }
 
 impl Tail {
-    /// From its beginning.
+    /// Starts at the beginning of the file.
     pub fn of(path: PathBuf) -> Tail {
         Tail { path, read: 0, rest: Vec::new() }
     }
 
-    /// From behind the line that ends there.
+    /// Starts after the line that ends at `end`.
     pub fn behind(path: PathBuf, end: u64) -> Tail {
         Tail { path, read: end, rest: Vec::new() }
     }
 
-    /// Whole lines that were not given before; an empty list if there is none. A file that is not there yet has none.
+    /// Complete lines that were not returned before; an empty list if there are none. A file that does not exist yet has no
+    /// lines.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The file cannot be read.
     pub fn lines(&mut self) -> io::Result<Vec<Line>> {
         let mut file = match File::open(&self.path) {
             Ok(file) => file,
@@ -49,7 +50,7 @@ impl Tail {
         };
         let mut end = self.read - self.rest.len() as u64;
         file.seek(SeekFrom::Start(self.read))?;
-        // Until there is a whole line: one may be longer than a piece.
+        // Repeated until there is a complete line: a line may be longer than a piece.
         loop {
             let read = file.by_ref().take(PIECE).read_to_end(&mut self.rest)?;
             self.read += read as u64;
@@ -68,10 +69,11 @@ impl Tail {
 }
 
 impl Tail {
-    /// Takes all events that are there and were not given before. Lines of another version, which cannot be read, change nothing.
+    /// Passes on all events that were not passed on before. Lines that cannot be parsed, because another version wrote
+    /// them, are ignored.
     ///
     /// # Errors
-    /// The file cannot be read: what came before counts.
+    /// The file cannot be read: events before the error were passed on.
     pub fn each_event(&mut self, mut take: impl FnMut(StreamEvent)) -> io::Result<()> {
         loop {
             let lines = self.lines()?;
@@ -83,10 +85,10 @@ impl Tail {
     }
 }
 
-/// Where a file of lines ends now, with whole lines alone; and whether one of them ends at `end`, or it is the beginning.
+/// The end of the last complete line of a file; and whether a line ends at `end`, or `end` is 0.
 ///
 /// # Errors
-/// It cannot be read.
+/// The file cannot be read.
 pub fn whole_lines(path: &Path, end: u64) -> io::Result<(u64, bool)> {
     let mut file = match File::open(path) {
         Ok(file) => file,

@@ -1,4 +1,4 @@
-//! Encrypted connections: by a certificate of the user's, or one that is made here.
+//! TLS for the server, with a certificate of the user or a self-made one.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
@@ -15,59 +15,60 @@ use tokio_rustls::TlsAcceptor;
 /// Whether connections are encrypted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TlsChoice {
-    /// They are not.
+    /// No encryption.
     Off,
-    /// By a certificate that is made at the first start, saved in the server's folder, and made again when its names change.
+    /// With a certificate that is created at the first start, stored in the server's folder, and created again when its
+    /// host names change.
     OwnMade,
-    /// By these files (PEM).
+    /// With the certificate and key in these files (PEM).
     Files {
-        /// The certificate, its chain behind it.
+        /// The certificate, followed by its chain.
         certificate: PathBuf,
-        /// Its key.
+        /// The private key.
         key: PathBuf,
     },
 }
 
-/// Certificate or key cannot be used.
+/// The certificate or the key cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// A file.
+    /// A file cannot be read.
     #[error("failed to read `{}`", path.display())]
     File {
-        /// It.
+        /// Path of the file.
         path: PathBuf,
-        /// Why not.
+        /// Cause of the failure.
         #[source]
         source: pem::Error,
     },
-    /// What is made here cannot be written.
+    /// The created certificate or key cannot be written.
     #[error("failed to write `{}`", path.display())]
     Write {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why not.
+        /// Cause of the failure.
         #[source]
         source: io::Error,
     },
-    /// A certificate cannot be made of the names.
+    /// A certificate cannot be created for the host names.
     #[error("failed to make a certificate")]
     Make(#[from] rcgen::Error),
-    /// Both do not fit.
+    /// Certificate and key do not match, or cannot be used.
     #[error("failed to use the certificate and its key")]
     Unfit(#[from] rustls::Error),
 }
 
-/// What accepts encrypted connections.
+/// Acceptor of encrypted connections.
 pub struct Tls {
-    /// It.
+    /// The acceptor.
     pub acceptor: TlsAcceptor,
-    /// SHA-256 of a certificate that was made here.
+    /// SHA-256 fingerprint of a certificate that was created here.
     pub fingerprint: Option<String>,
-    /// Its file.
+    /// File of that certificate.
     pub file: Option<PathBuf>,
 }
 
-/// Reads or makes what is wanted.
+/// Reads or creates the certificate and key of the choice.
 ///
 /// # Errors
 /// See [`TlsError`].
@@ -106,7 +107,7 @@ pub fn acceptor(choice: &TlsChoice, names: &[String], address: IpAddr, folder: &
     Ok(Some(Tls { acceptor, fingerprint: hex.filter(|_| is_ours), file: is_ours.then_some(certificate) }))
 }
 
-/// What a certificate that is made here is for: these names, the address and loopback.
+/// Names in a certificate that is created here: these names, the address and loopback.
 fn own_names(names: &[String], address: IpAddr) -> Vec<String> {
     let own = ["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned(), address.to_string()];
     own.into_iter().chain(names.iter().cloned()).collect()
@@ -118,7 +119,7 @@ fn make(names: Vec<String>, certificate: &Path, key: &Path) -> Result<(), TlsErr
     write(certificate, &made.cert.pem(), 0o644)
 }
 
-/// Writes a file again, with this mode from its beginning.
+/// Replaces a file; the new one has this mode from its creation.
 fn write(path: &Path, text: &str, mode: u32) -> Result<(), TlsError> {
     let write = || {
         match fs::remove_file(path) {

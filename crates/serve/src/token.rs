@@ -1,4 +1,4 @@
-//! The bearer token: made at the first start, in a file that its owner alone may read.
+//! The bearer token: created at the first start, in a file that only its owner can read.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
@@ -11,26 +11,26 @@ use subtle::ConstantTimeEq as _;
 
 /// Random bytes of a token.
 const BYTES: usize = 32;
-/// Longest token that is read.
+/// Maximum length of a token that is read, bytes.
 const LONGEST: usize = 4096;
 
-/// What a request has to show.
+/// The token that a request has to contain.
 #[derive(Clone, Debug)]
 pub struct Token(Secret);
 
-/// A token, and whether it is new: then it is shown, once.
+/// A token, and whether it is new: a new token is printed once.
 pub struct Found {
-    /// It.
+    /// The token.
     pub token: Token,
-    /// Was it made now?
+    /// Whether it was created now.
     pub is_new: bool,
 }
 
 impl Token {
-    /// Reads the file, or makes one.
+    /// Reads the token from the file, or creates the file.
     ///
     /// # Errors
-    /// It cannot be read or written, is empty, or others may read it.
+    /// The file cannot be read or written, is empty, or other users can read it.
     pub fn of_file(path: &Path) -> io::Result<Found> {
         match fs::read_to_string(path) {
             Ok(text) => Token::read(path, &text).map(|token| Found { token, is_new: false }),
@@ -46,10 +46,10 @@ impl Token {
         }
     }
 
-    /// One that is in no file.
+    /// A new random token that is not in a file.
     ///
     /// # Errors
-    /// The kernel gives no random bytes.
+    /// The kernel returns no random bytes.
     pub fn random() -> io::Result<Token> {
         random_hex(BYTES).map(|text| Token(Secret::new(text)))
     }
@@ -69,18 +69,18 @@ impl Token {
         }
     }
 
-    /// The text, to be shown once.
+    /// The text of the token, to be printed once.
     pub fn expose(&self) -> &str {
         self.0.expose()
     }
 
-    /// Is it this one? Takes as long for each text of its length.
+    /// Whether the text is this token. The comparison takes the same time for all texts of the same length.
     pub fn is(&self, shown: &[u8]) -> bool {
         self.expose().as_bytes().ct_eq(shown).into()
     }
 }
 
-/// So many random bytes in hexadecimal digits.
+/// This number of random bytes as hexadecimal digits.
 pub fn random_hex(bytes: usize) -> io::Result<String> {
     let mut random = vec![0; bytes];
     SystemRandom::new().fill(&mut random).map_err(|_| io::Error::other("the kernel gives no random bytes"))?;

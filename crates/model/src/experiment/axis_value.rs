@@ -1,4 +1,4 @@
-//! Values of axes, each read by itself.
+//! Parses single values of axes.
 
 use super::raw::{BytesText, FactorText, LevelText, LimitText, SwitchText, TopologyText};
 use super::{Judge, Word};
@@ -10,24 +10,24 @@ use crate::load::value::{impossible, unit};
 use crate::topology::Topology;
 use crate::units;
 
-/// Limits that are not asked for.
+/// Text for no limits; the judge is not called for it.
 pub(super) const NO_LIMIT: &str = "none";
 
-/// Asks whoever knows names.
+/// Calls the judge for a name.
 pub(super) fn judged(judge: Judge<'_>, word: Word<'_>, text: &str, span: Span) -> Result<(), Problem> {
     judge(word, text).map_err(|objection| {
         Problem::new(ProblemKind::UnknownName, objection.message).at(span, "here").maybe_help(objection.hint)
     })
 }
 
-/// An axis without values.
+/// The problem of an axis without values.
 pub(super) fn nothing(span: Span) -> Problem {
     Problem::new(ProblemKind::Empty, "an axis without values leaves nothing to run")
         .at(span, "empty")
         .help("give a value, or leave the axis out")
 }
 
-/// A delivery level.
+/// Parses a QoS.
 pub(super) fn level(text: &Text<LevelText>) -> Result<u8, Problem> {
     text.text.parse().ok().filter(|level| *level <= 2).ok_or_else(|| {
         impossible(format!("there is no QoS {}", text.text))
@@ -36,12 +36,12 @@ pub(super) fn level(text: &Text<LevelText>) -> Result<u8, Problem> {
     })
 }
 
-/// Brokers.
+/// Parses a topology.
 pub(super) fn topology(text: &Text<TopologyText>) -> Result<Topology, Problem> {
     Topology::parse(&text.text).map_err(|message| impossible(message).at(text.span, "here"))
 }
 
-/// Limits as written; whether they can be read is the judge's to say.
+/// Limits as written; the judge validates them.
 pub(super) fn limit(text: &Text<LimitText>, judge: Judge<'_>) -> Result<String, Problem> {
     if text.text != NO_LIMIT {
         judged(judge, Word::Limit, &text.text, text.span)?;
@@ -49,7 +49,7 @@ pub(super) fn limit(text: &Text<LimitText>, judge: Judge<'_>) -> Result<String, 
     Ok(text.text.clone())
 }
 
-/// A multiplier of rates.
+/// Parses a multiplier of rates.
 pub(super) fn factor(text: &Text<FactorText>) -> Result<f64, Problem> {
     match text.text.parse::<f64>() {
         Ok(factor) if factor.is_finite() && factor > 0.0 => Ok(factor),
@@ -62,7 +62,7 @@ pub(super) fn factor(text: &Text<FactorText>) -> Result<f64, Problem> {
     }
 }
 
-/// Yes or no.
+/// Parses a Boolean.
 pub(super) fn switch(text: &Text<SwitchText>) -> Result<bool, Problem> {
     text.text.parse::<bool>().map_err(|_| {
         Problem::new(ProblemKind::WrongKind, format!("`{}` is neither `true` nor `false`", text.text))
@@ -71,19 +71,19 @@ pub(super) fn switch(text: &Text<SwitchText>) -> Result<bool, Problem> {
     })
 }
 
-/// A link.
+/// Parses a link.
 pub(super) fn link(text: &Text<AnyText>) -> Result<LinkChoice, Problem> {
-    // Whether there is such a link and such a group is the workload's to tell.
+    // Whether the link and the group exist is checked with the workload.
     LinkChoice::parse(&text.text).map_err(|message| impossible(message).at(text.span, "here"))
 }
 
-/// A fault.
+/// Parses a fault.
 pub(super) fn fault(text: &Text<AnyText>) -> Result<FaultChoice, Problem> {
-    // What its keys may say is the workload's to tell, too.
+    // The values of its keys are checked with the workload.
     FaultChoice::parse(&text.text).map_err(|message| impossible(message).at(text.span, "here"))
 }
 
-/// A size, as written.
+/// A size, as written; it is validated.
 pub(super) fn payload(text: &Text<BytesText>) -> Result<String, Problem> {
     let bytes = unit(text, units::size)?;
     match bytes {

@@ -12,11 +12,11 @@ const EMBEDDED: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/experiment
 pub struct Listed {
     /// Its name.
     pub name: &'static str,
-    /// What it says.
+    /// The experiment.
     pub experiment: Experiment,
-    /// Its combinations.
+    /// Number of combinations.
     pub cells: usize,
-    /// Names of what is varied: axes with more than one value.
+    /// Names of the axes with more than one value.
     pub varied: Vec<String>,
 }
 
@@ -25,7 +25,7 @@ pub fn names() -> Vec<&'static str> {
     EMBEDDED.iter().map(|(name, _)| *name).collect()
 }
 
-/// The built-in experiment of that name: its name and text.
+/// The built-in experiment with this name: its name and text.
 pub(super) fn find(name: &str) -> Option<(&'static str, &'static str)> {
     EMBEDDED.iter().find(|(known, _)| *known == name).copied()
 }

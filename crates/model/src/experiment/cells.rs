@@ -1,4 +1,4 @@
-//! Combinations: every value of every axis with every value of the others.
+//! Combinations: every value of every axis with every value of the other axes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use crate::link::choice::LinkChoice;
 use crate::topology::Topology;
 use crate::units;
 
-/// Values of an axis as they are shown, in order.
+/// Values of an axis as they are displayed, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AxisValues {
     /// `system`, `qos`, …, or `set.KEY`.
@@ -19,28 +19,28 @@ pub struct AxisValues {
     pub values: Vec<String>,
 }
 
-/// What a cell asks of its runs.
+/// Settings of a cell for its runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     /// A built-in workload or the path of a file.
     pub workload: String,
-    /// A built-in system or the path of a definition; `None` for an endpoint that nobody says the system of.
+    /// A built-in system or the path of a definition; `None` for an endpoint of an unknown system.
     pub system: Option<String>,
-    /// Where it runs already; `None` for a system that is started.
+    /// Endpoint of a system that already runs; `None` for a system that pubmark starts.
     pub endpoint: Option<EndpointChoice>,
-    /// Its protocol; to be chosen if `None`.
+    /// Protocol; chosen automatically if `None`.
     pub protocol: Option<String>,
-    /// Its profile; `default` if `None`.
+    /// Profile of the system; `default` if `None`.
     pub profile: Option<String>,
-    /// Delivery level of all; the workload's if `None`.
+    /// QoS of all devices and subscribers; the workload's if `None`.
     pub qos: Option<u8>,
-    /// Brokers.
+    /// Number of brokers and how they are connected.
     pub topology: Topology,
-    /// Limits as written; none if `None`.
+    /// Resource limits as written; none if `None`.
     pub limit: Option<String>,
-    /// `process` or `container`; the definition's first if `None`.
+    /// `process` or `container`; the first one of the definition if `None`.
     pub back_end: Option<String>,
-    /// Node that starts it; the machine of the coordinator, or that of all systems, if `None`.
+    /// Node that starts the system; the machine of the coordinator, or that of all systems, if `None`.
     pub node: Option<String>,
     /// Image of the container; the definition's if `None`.
     pub image: Option<String>,
@@ -48,36 +48,36 @@ pub struct Settings {
     pub scale: u32,
     /// Multiplier of rates.
     pub rate: f64,
-    /// Nodes; `None` if no axis says how many.
+    /// Number of nodes; `None` if no axis sets it.
     pub nodes: Option<u16>,
     /// Size of every payload, bytes; the workload's if `None`.
     pub payload_bytes: Option<u32>,
-    /// Link in place of the workload's; its own if `None`.
+    /// Link that replaces those of the workload; unchanged if `None`.
     pub link: Option<LinkChoice>,
-    /// Fault in place of the workload's; its own if `None`.
+    /// Fault that replaces those of the workload; unchanged if `None`.
     pub fault: Option<FaultChoice>,
-    /// Are connections encrypted?
+    /// Whether connections are encrypted.
     pub tls: bool,
-    /// Client library or program; pubmark's own if `None`.
+    /// Client library or program; pubmark's client if `None`.
     pub client: Option<String>,
-    /// Settings of the workload, those of all cells first.
+    /// Settings of the workload; those of all cells come first.
     pub set: Vec<(String, String)>,
 }
 
 /// One combination.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlannedCell {
-    /// Unique, safe as a file name; the same as long as its values are.
+    /// Unique identifier, safe as a file name; unchanged as long as the cell's values are.
     pub id: String,
-    /// What tells it from the others, for people.
+    /// Text that distinguishes the cell from the others, for people.
     pub label: String,
-    /// Its value on every axis that was given.
+    /// Value of the cell on every given axis.
     pub values: BTreeMap<String, String>,
-    /// What it asks of its runs.
+    /// Settings for the runs of the cell.
     pub settings: Settings,
 }
 
-/// The axes that were given, in order; `system` always.
+/// The given axes, in order; `system` is always among them.
 pub fn axes(experiment: &Experiment) -> Vec<AxisValues> {
     dimensions(experiment)
         .into_iter()
@@ -116,7 +116,7 @@ impl Dimension {
     }
 }
 
-/// All axes with values, the ones that vary slowest first.
+/// All axes with values; the ones that vary slowest come first.
 fn dimensions(experiment: &Experiment) -> Vec<Dimension> {
     let given = &experiment.axes;
     let text = |text: &String| text.clone();
@@ -131,7 +131,7 @@ fn dimensions(experiment: &Experiment) -> Vec<Dimension> {
         Dimension::new("scale", &given.scale, u32::to_string, |to, scale| to.scale = *scale),
         Dimension::new("rate", &given.rate, f64::to_string, |to, rate| to.rate = *rate),
         Dimension::new("nodes", &given.nodes, u16::to_string, |to, nodes| to.nodes = Some(*nodes)),
-        // The check has read the size.
+        // The size was validated before.
         Dimension::new("payload", &given.payload, text, |to, size| {
             to.payload_bytes = units::size(size).ok().map(|bytes| bytes.round() as u32);
         }),
@@ -175,7 +175,7 @@ fn choose(settings: &mut Settings, choice: &SystemChoice) {
     settings.image.clone_from(&choice.image);
 }
 
-/// Combinations of all axes.
+/// Number of combinations of all axes.
 pub(super) fn combinations(experiment: &Experiment) -> u64 {
     axes(experiment).iter().fold(1, |cells, axis| cells.saturating_mul(axis.values.len() as u64))
 }
@@ -228,7 +228,7 @@ pub fn cells(experiment: &Experiment) -> Vec<PlannedCell> {
         .collect()
 }
 
-/// The system always, and every other axis that has more than one value, named where the value alone says nothing.
+/// The system, and every other axis with more than one value; with the axis name where the value alone is not clear.
 fn telling<'a>(chosen: &'a [(&'a Dimension, &'a Value)]) -> impl Iterator<Item = (&'a str, &'a str)> {
     chosen
         .iter()
@@ -237,7 +237,7 @@ fn telling<'a>(chosen: &'a [(&'a Dimension, &'a Value)]) -> impl Iterator<Item =
         .map(|(_, (axis, value))| (axis.name.as_str(), value.shown.as_str()))
 }
 
-/// Longest id: with the number of a repetition it must still be a file name.
+/// Maximum length of an id: with the number of a repetition it must still be a valid file name.
 const LONGEST_ID: usize = 120;
 
 fn id(chosen: &[(&Dimension, &Value)]) -> String {

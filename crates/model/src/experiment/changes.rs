@@ -1,10 +1,10 @@
-//! Changes of an experiment's definition for one call.
+//! Changes to an experiment's definition from the command line.
 
 use std::time::Duration;
 
 use super::definition::Experiment;
 
-/// What stands in place of the definition's values; what is not given stays.
+/// Values that replace those of the definition; values that are not given stay unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
     /// Short runs and few repetitions, as `quick` of the definition has them.
@@ -13,9 +13,9 @@ pub struct Changes {
     pub repeat: Option<u32>,
     /// Length of each measured window.
     pub duration: Option<Duration>,
-    /// Load before the window that is not measured.
+    /// Length of the warm-up, which is not measured.
     pub warmup: Option<Duration>,
-    /// Longest wait for a quiet machine before each run.
+    /// Maximum wait for a quiet machine before each run.
     pub wait: Option<Duration>,
     /// Real-time priority of the generator's threads, whatever the definition says.
     pub realtime: bool,

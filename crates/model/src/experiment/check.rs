@@ -1,4 +1,4 @@
-//! From the shape of a file to a checked [`Experiment`].
+//! Validates the shape of a file and converts it to an [`Experiment`].
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -18,14 +18,14 @@ use crate::load::value::{impossible, too_many, unit};
 use crate::units;
 use crate::workload::Variant;
 
-/// Repetitions where the file says nothing: enough for an interval.
+/// Default number of repetitions: enough for a confidence interval.
 const REPETITIONS: u32 = 5;
-/// Most threads on each side of the generator.
+/// Maximum number of threads on each side of the generator.
 const MOST_SHARDS: u32 = 256;
-/// Most nodes that can join; fewer processes of one machine stand for them.
+/// Maximum number of nodes that can join; worker processes on one machine have a lower limit.
 const LARGEST_NODES: u32 = 1_000;
 
-/// Checks every value.
+/// Validates every value.
 pub(super) fn checked(raw: &RawExperiment, judge: Judge<'_>) -> Result<Experiment, Problem> {
     check_name(&raw.name)?;
     let axes = all_axes(&raw.axes.value, judge)?;
@@ -110,7 +110,7 @@ fn above_zero(text: Option<&Text<TimeText>>, default: Duration) -> Result<Durati
 }
 
 fn seed(text: &Text<WholeText>) -> Result<u64, Problem> {
-    // YAML readers turn larger numbers into others without a word.
+    // YAML parsers silently change larger numbers.
     text.text.parse().ok().filter(|seed| *seed <= LARGEST_SEED).ok_or_else(|| {
         Problem::new(ProblemKind::WrongKind, format!("`{}` is not a seed", text.text))
             .at(text.span, "here")
@@ -210,7 +210,7 @@ fn all_axes(raw: &RawAxes, judge: Judge<'_>) -> Result<Axes, Problem> {
     }
 }
 
-/// The values of the axis `client`: each under a name of its own, as results are shown by it.
+/// The values of the axis `client`: each needs a unique name for the results.
 fn clients(values: Vec<(String, Span)>) -> Result<Vec<String>, Problem> {
     let mut labels = BTreeSet::new();
     match values.iter().find(|(text, _)| !labels.insert(client_parts(text).0)) {
@@ -225,7 +225,7 @@ fn texts(values: Vec<(String, Span)>) -> Vec<String> {
     values.into_iter().map(|(text, _)| text).collect()
 }
 
-/// The values of an axis that may be missing, each once.
+/// The values of an optional axis, without repetitions.
 fn values<K>(
     raw: &Option<OneOrMany<Text<K>>>,
     name: impl Fn(&Text<K>) -> (String, Span),
@@ -245,7 +245,7 @@ fn distinct<K>(
     }
 }
 
-/// The values of an axis, read and each once.
+/// Parses the values of an axis and refuses repetitions.
 fn read<K, T: PartialEq>(
     raw: &Option<OneOrMany<Text<K>>>,
     read: impl Fn(&Text<K>) -> Result<T, Problem>,

@@ -1,4 +1,4 @@
-//! A checked experiment.
+//! A validated experiment.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ pub struct Experiment {
     pub description: String,
     /// A built-in workload or the path of a file; the first of several.
     pub workload: String,
-    /// Which reading of it.
+    /// Variant of the workload.
     pub variant: Variant,
     /// `--set KEY=VALUE` for all cells, in order.
     pub set: Vec<(String, String)>,
@@ -30,50 +30,50 @@ pub struct Experiment {
     pub order_seed: u64,
     /// Measured window of each run, above zero.
     pub duration: Duration,
-    /// Cut from the front of each run.
+    /// Length of the warm-up of each run.
     pub warmup: Duration,
-    /// Longest wait for late messages.
+    /// Maximum wait for late messages.
     pub drain: Duration,
     /// Repetitions of each cell, from 1.
     pub repeat: u32,
-    /// When the machine is quiet enough for a run.
+    /// Condition for a quiet machine before a run.
     pub quiet_machine: QuietMachine,
-    /// Which cores who may use.
+    /// Cores that the system and the generator may use.
     pub pin: Pins,
-    /// How the load is made.
+    /// How the load is generated.
     pub generator: Generator,
-    /// Leave limits of the systems as they are, even if messages are too large for them.
+    /// Do not raise limits of the systems, even if messages are too large for them.
     pub strict_defaults: bool,
     /// What `--quick` changes.
     pub quick: Quick,
-    /// What is varied.
+    /// Settings that vary.
     pub axes: Axes,
-    /// Figures of publications to be set beside.
+    /// Figures of publications that are shown beside the results.
     pub papers: Vec<PaperFigures>,
 }
 
-/// When a run may begin.
+/// Condition for the start of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct QuietMachine {
-    /// Largest share of the machine's CPU time that others may use, 0 to 1.
+    /// Maximum share of the machine's CPU time that other programs may use, 0 to 1.
     pub below: f64,
-    /// Longest wait; then the run is made all the same, and marked.
+    /// Maximum wait; after it the run is executed anyway, and marked.
     pub within: Duration,
 }
 
 impl Default for QuietMachine {
-    /// A tenth of the machine, half a minute.
+    /// 10 % of the machine, 30 s.
     fn default() -> QuietMachine {
         QuietMachine { below: 0.1, within: Duration::from_secs(30) }
     }
 }
 
-/// Cores as the kernel writes them (`0-1,3`).
+/// Cores in the kernel's format (`0-1,3`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pins {
-    /// Of the system.
+    /// Cores of the system.
     pub system: Option<String>,
-    /// Of pubmark's own threads.
+    /// Cores of pubmark's threads.
     pub generator: Option<String>,
 }
 
@@ -85,32 +85,32 @@ impl Pins {
     }
 }
 
-/// How the load is made.
+/// How the load is generated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Generator {
     /// Threads for publishers, and as many for subscribers, 1 to 256.
     pub shards: u16,
-    /// SCHED_FIFO asked for.
+    /// Whether SCHED_FIFO is requested.
     pub realtime: bool,
-    /// The machine's cores are to be kept from sleeping.
+    /// Whether CPU idle states are disabled.
     pub awake: bool,
-    /// Links are emulated by the kernel's netem, not by pubmark.
+    /// Whether the kernel's netem emulates links instead of pubmark.
     pub kernel_netem: bool,
 }
 
 impl Default for Generator {
-    /// One thread on each side, scheduled like any other.
+    /// One thread on each side, with normal scheduling.
     fn default() -> Generator {
         Generator { shards: 1, realtime: false, awake: false, kernel_netem: false }
     }
 }
 
-/// Lengths for a first look.
+/// Lengths for a quick first result.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Quick {
     /// Measured window.
     pub duration: Duration,
-    /// Cut from the front.
+    /// Length of the warm-up.
     pub warmup: Duration,
     /// Repetitions.
     pub repeat: u32,
@@ -123,10 +123,10 @@ impl Default for Quick {
     }
 }
 
-/// What is varied. An empty axis leaves things as they are.
+/// Settings that vary. An empty axis changes nothing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Axes {
-    /// Workloads; empty where there is but one.
+    /// Workloads; empty if there is only one.
     pub workload: Vec<String>,
     /// Systems; at least one.
     pub system: Vec<SystemChoice>,
@@ -134,41 +134,42 @@ pub struct Axes {
     pub protocol: Vec<String>,
     /// Profiles of the systems.
     pub profile: Vec<String>,
-    /// Delivery levels of all devices and subscribers, 0 to 2.
+    /// QoS of all devices and subscribers, 0 to 2.
     pub qos: Vec<u8>,
-    /// Brokers and how they know each other.
+    /// Numbers of brokers and how they are connected.
     pub topology: Vec<Topology>,
-    /// Limits of each broker, as written; `none` for none.
+    /// Resource limits of each broker, as written; `none` for none.
     pub limit: Vec<String>,
     /// Multipliers of device counts, from 1.
     pub scale: Vec<u32>,
     /// Multipliers of every device's rate, above 0.
     pub rate: Vec<f64>,
-    /// Nodes that the fleet is dealt out over: worker processes, or some of the machines that joined.
+    /// Numbers of nodes that the fleet is distributed over: worker processes, or some of the machines that joined.
     pub nodes: Vec<u16>,
     /// Sizes of every payload, as written.
     pub payload: Vec<String>,
-    /// Links in place of the workload's: `none`, `lte`, `sensors=lte`.
+    /// Links that replace those of the workload: `none`, `lte`, `sensors=lte`.
     pub link: Vec<LinkChoice>,
-    /// What is broken, in place of the workload's faults: `none`, `reset:mttf=30s,mttr=5s`.
+    /// Faults that replace those of the workload: `none`, `reset:mttf=30s,mttr=5s`.
     pub fault: Vec<FaultChoice>,
     /// Whether connections are encrypted.
     pub tls: Vec<bool>,
-    /// Clients: `pubmark` for its own, a client library, or the command of a client program; `label=command` names it.
+    /// Clients: `pubmark` for its own client, a client library, or the command of a client program; `label=command` gives
+    /// it a name.
     pub client: Vec<String>,
     /// Settings of the workload: key, values.
     pub set: Vec<(String, Vec<String>)>,
 }
 
-/// A system with settings that belong to it. Those it does not give come from the axes. It is started, or it runs already at an
-/// endpoint.
+/// A system with its own settings. Settings that it does not give come from the axes. pubmark starts it, or it already runs
+/// at an endpoint.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SystemChoice {
-    /// What it is called in the report, unique.
+    /// Name in the report, unique.
     pub label: String,
-    /// A built-in system or the path of a definition; of an endpoint, what it is said to be, if that is said.
+    /// A built-in system or the path of a definition; for an endpoint, the system that is assumed to run there, if given.
     pub system: Option<String>,
-    /// Where it runs already; `None` for a system that is started.
+    /// Endpoint of a system that already runs; `None` for a system that pubmark starts.
     pub endpoint: Option<EndpointChoice>,
     /// Its protocol.
     pub protocol: Option<String>,
@@ -190,10 +191,10 @@ pub struct SystemChoice {
     pub image: Option<String>,
 }
 
-/// pubmark's own client, among the values of the axis `client`.
+/// Name of pubmark's own client among the values of the axis `client`.
 pub const OWN_CLIENT: &str = "pubmark";
 
-/// A value of the axis `client`: what it is called, and what it is; `None` for pubmark's own.
+/// Label and program of a value of the axis `client`; the program is `None` for pubmark's own client.
 pub fn client_parts(text: &str) -> (&str, Option<&str>) {
     let is_label = |label: &str| {
         !label.is_empty() && label.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_.".contains(letter))
@@ -207,7 +208,7 @@ pub fn client_parts(text: &str) -> (&str, Option<&str>) {
 }
 
 impl SystemChoice {
-    /// The system as it comes: its label is its name, or the name of its file.
+    /// A system without settings: its label is its name, or the name of its file.
     pub fn named(system: &str) -> SystemChoice {
         let file = system.rsplit('/').next().unwrap_or(system);
         let label = file.strip_suffix(".yaml").unwrap_or(file);
@@ -222,14 +223,15 @@ impl SystemChoice {
 }
 
 impl Experiment {
-    /// The same in the lengths of `--quick`.
+    /// The experiment with the lengths of `--quick`.
     pub fn quickly(mut self) -> Experiment {
         (self.duration, self.warmup, self.repeat) = (self.quick.duration, self.quick.warmup, self.quick.repeat);
         self
     }
 
-    /// Puts an endpoint into the axis `system`. In place of a value of the same label it keeps that one's protocol and delivery level, and
-    /// its log-in and certificates if it was an endpoint; if it was a system to be started, the endpoint is said to be that system.
+    /// Adds an endpoint to the axis `system`. If it replaces a value with the same label, it keeps the protocol and QoS,
+    /// and also the credentials and certificates if that was an endpoint; if that was a system to be started, the endpoint
+    /// is assumed to be that system.
     #[must_use]
     pub fn with_endpoint(mut self, label: &str, url: &str) -> Experiment {
         let Some(known) = self.axes.system.iter_mut().find(|choice| choice.label == label) else {
@@ -239,7 +241,7 @@ impl Experiment {
         let was = std::mem::take(known);
         let endpoint = EndpointChoice {
             url: url.to_owned(),
-            // Both were places of the other one.
+            // Both were addresses of the previous endpoint.
             subscribe_endpoint: None,
             node_exporter: None,
             ..was.endpoint.unwrap_or_default()

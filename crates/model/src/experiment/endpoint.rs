@@ -1,42 +1,42 @@
-//! A value of the axis `system` that runs already: where it is, and how clients log in there.
+//! A value of the axis `system` that already runs: its address, and the credentials of clients.
 
-/// A system that runs already. A password is never in it: it is named by where it is read from.
+/// A system that already runs. It never contains a password, only the source of the password.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EndpointChoice {
-    /// Where clients connect, without a password.
+    /// URL that clients connect to, without a password.
     pub url: String,
-    /// Where subscribers connect, if that is another place.
+    /// URL that subscribers connect to, if it is different.
     pub subscribe_endpoint: Option<String>,
-    /// The node_exporter of its machine.
+    /// URL of the node_exporter of its machine.
     pub node_exporter: Option<String>,
-    /// User name of all clients that have none of their own.
+    /// User name of all clients that have none in the workload.
     pub user: Option<String>,
-    /// Environment variable that holds the password.
+    /// Environment variable with the password.
     pub password_env: Option<String>,
-    /// File that holds the password in its first line.
+    /// File with the password in its first line.
     pub password_file: Option<String>,
-    /// Authorities (PEM) that its certificate is checked against; the machine's if `None`.
+    /// Certificate authorities (PEM) for its certificate; the machine's if `None`.
     pub tls_ca: Option<String>,
-    /// Any certificate is accepted.
+    /// Whether any certificate is accepted.
     pub tls_insecure: bool,
-    /// Certificate (PEM) that clients show.
+    /// Client certificate (PEM).
     pub tls_cert: Option<String>,
-    /// Its key (PEM).
+    /// Private key (PEM) of the client certificate.
     pub tls_key: Option<String>,
 }
 
 impl EndpointChoice {
-    /// A place without a log-in.
+    /// An endpoint without credentials.
     pub fn at(url: &str) -> EndpointChoice {
         EndpointChoice { url: url.to_owned(), ..EndpointChoice::default() }
     }
 
-    /// Paths that it names.
+    /// Paths in the endpoint.
     pub fn files_mut(&mut self) -> impl Iterator<Item = &mut String> {
         [&mut self.password_file, &mut self.tls_ca, &mut self.tls_cert, &mut self.tls_key].into_iter().flatten()
     }
 
-    /// URLs that it names.
+    /// URLs in the endpoint.
     pub fn urls(&self) -> impl Iterator<Item = &String> {
         [Some(&self.url), self.subscribe_endpoint.as_ref(), self.node_exporter.as_ref()].into_iter().flatten()
     }

@@ -1,4 +1,4 @@
-//! Finding and reading an experiment.
+//! Finds and reads an experiment.
 
 use std::path::{Path, PathBuf};
 
@@ -11,25 +11,25 @@ use crate::load::diagnostic::{Diagnostic, Sources};
 use crate::load::reader::Reader;
 use crate::load::{suggest, yaml};
 
-/// Why there is no experiment.
+/// Reason why an experiment cannot be loaded.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum LoadError {
     /// Neither a built-in experiment nor a file.
     #[error("there is no experiment `{name}`")]
     #[diagnostic(code(experiment::not_found), help("{hint}"))]
     NotFound {
-        /// The name asked for.
+        /// The requested name.
         name: String,
-        /// The nearest names, or all of them.
+        /// Similar names, or all names.
         hint: String,
     },
     /// The file cannot be read.
     #[error("failed to read the experiment `{}`", path.display())]
     #[diagnostic(code(experiment::unreadable))]
     Unreadable {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Cause of the failure.
         #[source]
         source: std::io::Error,
     },
@@ -39,18 +39,18 @@ pub enum LoadError {
     Wrong(#[from] Box<Diagnostic>),
 }
 
-/// An experiment and where it came from.
+/// An experiment and its origin.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Loaded {
-    /// What it says.
+    /// The experiment.
     pub experiment: Experiment,
-    /// The folder from which its paths count: that of its file; `None` for a built-in one, which has none.
+    /// The folder that its paths are relative to, which is that of its file; `None` for a built-in experiment.
     pub folder: Option<PathBuf>,
 }
 
 /// Loads a built-in experiment by its name, or a file by its path. A name that is both is the built-in one.
 ///
-/// `judge` makes the judge of names from the folder from which paths count.
+/// `judge` creates the judge of names for the folder that paths are relative to.
 pub fn load(
     name_or_path: &str,
     judge: impl Fn(&Path, super::Word<'_>, &str) -> Result<(), super::Objection>,
@@ -75,7 +75,7 @@ pub fn load(
     Ok(Loaded { experiment, folder: Some(folder) })
 }
 
-/// Reads an experiment from the text of a file; `file_name` is shown in diagnostics.
+/// Parses an experiment from the text of a file; `file_name` is shown in diagnostics.
 pub fn parse(file_name: &str, text: &str, judge: Judge<'_>) -> Result<Experiment, LoadError> {
     let mut sources = Sources::of("experiment");
     sources.add(file_name, text);

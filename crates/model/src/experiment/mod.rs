@@ -1,9 +1,9 @@
-//! Experiments: what is varied, how often each combination is repeated, and in which order. Pure data, like workloads.
+//! Experiments: settings that vary, repetitions of each combination, and the order of runs. Plain data, like workloads.
 //!
-//! The way of a file: [`load()`] finds it, [`parse`] reads it into the shape of `raw` and checks every value (`check`);
-//! [`Experiment::only`] leaves some values out, [`cells()`] makes the combinations, [`order()`] the order of their runs, [`Experiment::to_yaml`] a file again.
-//! Names that only the rest of the program knows (systems, protocols, limits) are judged by the caller's [`Judge`], so
-//! that a wrong one is underlined like any other mistake.
+//! The steps: [`load()`] finds the file, [`parse`] reads it into the shape of `raw` and validates every value (`check`);
+//! [`Experiment::only`] selects values, [`cells()`] creates the combinations, [`order()`] the order of their runs,
+//! [`Experiment::to_yaml`] the text of a file. Names that only other crates know (systems, protocols, limits) are validated
+//! by the caller's [`Judge`], so that a wrong one is underlined like any other error.
 
 mod axis_value;
 mod builtin;
@@ -32,18 +32,18 @@ pub use order::{Turn, order};
 pub use papers::{PaperFigures, PaperRow};
 pub use values::ValueError;
 
-/// What a name in an experiment stands for.
+/// Kind of a name in an experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Word<'a> {
     /// A workload: a built-in one, or the path of a file.
     Workload,
     /// A system: a built-in one, or the path of a definition.
     System,
-    /// URL of a system that runs already.
+    /// URL of a system that already runs.
     Endpoint,
     /// A protocol.
     Protocol,
-    /// Limits of a system, such as `cpu=0.5,memory=256MB`; `none` is not asked for.
+    /// Limits of a system, such as `cpu=0.5,memory=256MB`; not called for `none`.
     Limit,
     /// A figure of a record, such as `latency p50`.
     Figure,
@@ -53,23 +53,23 @@ pub enum Word<'a> {
     Cores,
 }
 
-/// Why a name cannot be used.
+/// Reason why a name cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Objection {
-    /// What is wrong, value included.
+    /// What is wrong, including the value.
     pub message: String,
-    /// What to type instead.
+    /// What to write instead.
     pub hint: Option<String>,
 }
 
-/// Judges a name.
+/// Validates a name.
 pub type Judge<'a> = &'a dyn Fn(Word<'_>, &str) -> Result<(), Objection>;
 
-/// Most cells of an experiment.
+/// Maximum number of cells of an experiment.
 pub const MOST_CELLS: usize = 500;
 /// Largest multiplier of devices.
 pub const LARGEST_SCALE: u32 = 1_000_000;
-/// Most repetitions of a cell.
+/// Maximum number of repetitions of a cell.
 pub const MOST_REPETITIONS: u32 = 1_000;
-/// Largest seed of an experiment: what YAML holds as a whole number everywhere.
+/// Largest seed of an experiment: the largest integer that all YAML parsers support.
 pub const LARGEST_SEED: u64 = i64::MAX as u64;

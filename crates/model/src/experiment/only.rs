@@ -1,33 +1,33 @@
-//! A part of an experiment: some values of an axis instead of all, for those who ask about one system or one size.
+//! A part of an experiment: some values of an axis instead of all, for instance only one system or one size.
 
 use super::cells::axes;
 use super::definition::{Axes, Experiment, client_parts};
 
-/// Why nothing can be left out like that.
+/// Reason why the values cannot be selected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OnlyError {
     /// The experiment does not vary this.
     NoAxis {
-        /// What was asked for.
+        /// The requested axis.
         wrong: String,
-        /// Its axes.
+        /// The axes of the experiment.
         axes: Vec<String>,
     },
     /// The axis has no such value.
     NoValue {
         /// The axis.
         axis: String,
-        /// What was asked for.
+        /// The requested value.
         wrong: String,
-        /// Its values.
+        /// The values of the axis.
         values: Vec<String>,
     },
 }
 
 impl Experiment {
-    /// The same with these values of an axis alone, and of the publications' figures those that belong to them. `values` is one
-    /// value or several with commas between; a value that has a comma itself (`cpu=0.5,memory=256MB`) stands alone. A setting of the
-    /// workload is found with or without its `set.`; capital letters make no difference.
+    /// The experiment with only these values of an axis, and with the publications' figures that belong to them. `values`
+    /// is one value, or several separated by commas; a value that contains a comma (`cpu=0.5,memory=256MB`) must be the
+    /// only one. A setting of the workload is found with or without its `set.`; case is ignored.
     pub fn only(mut self, axis: &str, values: &str) -> Result<Experiment, OnlyError> {
         let given = axes(&self);
         let set_axis = format!("set.{axis}");
@@ -37,7 +37,7 @@ impl Experiment {
             return Err(OnlyError::NoAxis { wrong: axis.to_owned(), axes });
         };
         let values = values.trim();
-        // Systems are called `Mosquitto` in one experiment and `mosquitto` in another.
+        // Case is ignored: a system is `Mosquitto` in one experiment and `mosquitto` in another.
         let asked: Vec<&str> = match found.values.iter().any(|known| known.eq_ignore_ascii_case(values)) {
             true => vec![values],
             false => values.split(',').map(str::trim).collect(),
@@ -60,7 +60,7 @@ impl Experiment {
     }
 }
 
-/// Keeps the values of one axis that are shown like those kept. The names are those of [`axes`].
+/// Keeps the values of one axis for whose displayed text `kept` is true. The names are those of [`axes`].
 fn keep(axes: &mut Axes, axis: &str, kept: &dyn Fn(&str) -> bool) {
     match axis {
         "system" => axes.system.retain(|choice| kept(&choice.label)),

@@ -1,5 +1,5 @@
-//! The order of runs: randomised complete blocks. Each repetition is a block in which every cell is run once, in an order
-//! of its own, so that what changes slowly on the machine (heat, other work) meets all cells alike instead of the last.
+//! The order of runs: randomised complete blocks. Each repetition is a block in which every cell is run once, in a
+//! different order, so that slow changes of the machine (heat, other work) affect all cells equally.
 
 use super::cells::PlannedCell;
 use crate::random::{self, Stream};
@@ -10,11 +10,11 @@ const ORDER: u64 = 1;
 /// One run of the plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turn {
-    /// Place in the order, from 1.
+    /// Position in the order, from 1.
     pub order: u32,
     /// Repetition, from 1: the block.
     pub repetition: u32,
-    /// Position of its cell.
+    /// Index of its cell.
     pub cell: usize,
 }
 
@@ -65,7 +65,7 @@ mod tests {
         assert_ne!(turns, order(&cells, 10, 8));
         let block = |number: usize| turns[number * 4..][..4].iter().map(|turn| turn.cell).collect::<Vec<_>>();
         assert!((1..10).any(|number| block(number) != block(0)));
-        // More repetitions go on where fewer ended.
+        // The first turns are the same for a larger number of repetitions.
         assert_eq!(order(&cells, 12, 7)[..40], turns);
     }
 

@@ -1,4 +1,4 @@
-//! Figures that publications print, set beside what an experiment finds: `papers` in its file.
+//! Figures from publications, shown beside the results of an experiment: `papers` in its file.
 
 use std::fmt::Write as _;
 
@@ -12,20 +12,20 @@ use crate::load::shape::{AnyText, Text};
 use crate::load::suggest;
 use crate::units;
 
-/// One figure as a publication prints it, in some cells.
+/// One figure as a publication prints it, for some cells.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PaperFigures {
     /// The publication, with its table or section.
     pub source: String,
     /// Systems and versions that it measured.
     pub versions: String,
-    /// What of ours it is set beside: a name such as `latency p50`.
+    /// The figure of the experiment that it is compared with: a name such as `latency p50`.
     pub figure: String,
-    /// Why ours differ, where that is known.
+    /// Why the results of the experiment differ, if known.
     pub differs: String,
-    /// Axes whose values say which cell.
+    /// Axes whose values identify the cell.
     pub columns: Vec<String>,
-    /// Its values.
+    /// Values of the publication.
     pub rows: Vec<PaperRow>,
 }
 
@@ -36,11 +36,11 @@ pub struct PaperRow {
     pub at: Vec<String>,
     /// The figure as written, with its unit: `3.94ms`, `98%`, `474`.
     pub written: String,
-    /// The same in µs, as a share of 1, or as it is.
+    /// The same figure in µs, as a share of 1, or as a plain number.
     pub value: f64,
 }
 
-/// Checks them against the axes of their experiment.
+/// Validates the figures against the axes of their experiment.
 pub(super) fn checked(
     raw: &[RawPaper],
     experiment: &Experiment,
@@ -102,7 +102,7 @@ fn figures(raw: &RawPaper, experiment: &Experiment, judge: Judge<'_>) -> Result<
 
 /// A time in µs, a share of 1, or a plain number.
 fn value(text: &Text<AnyText>) -> Result<f64, Problem> {
-    // What a publication gives as a limit is set beside as that.
+    // A figure that a publication gives as a limit is compared with the limit.
     let written = text.text.trim_start_matches(['<', '>']);
     let read = match written.strip_suffix('%') {
         Some(share) => share.trim().parse::<f64>().ok().map(|share| share / 100.0),
@@ -118,14 +118,14 @@ fn value(text: &Text<AnyText>) -> Result<f64, Problem> {
     })
 }
 
-/// As a file has them.
+/// Writes the figures in the format of a file.
 pub(super) fn write(text: &mut String, papers: &[PaperFigures]) {
     if papers.is_empty() {
         return;
     }
     text.push_str("papers:\n");
     for paper in papers {
-        // A string takes whatever is written.
+        // Writing to a string cannot fail.
         let _ = writeln!(text, "  - source: {}", quoted(&paper.source));
         for (key, value) in [("versions", &paper.versions), ("figure", &paper.figure), ("differs", &paper.differs)] {
             if !value.is_empty() {

@@ -1,12 +1,11 @@
-//! The shape of an experiment's file. What the values mean is checked later; the comments here are the descriptions in
-//! its JSON Schema.
+//! The shape of an experiment file. Values are validated later; the comments here are the descriptions in its JSON Schema.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::load::shape::{AnyText, Form, Named, OneOrMany, Spanned, Text, TextKind, text_kinds};
 
-// Files of experiments have no parameters: the texts are all that is taken.
+// Experiment files have no parameters: only these texts are valid.
 text_kinds! {
     /// `10ms`, `1.5s`, `2m`, `1h`.
     TimeText = "Time", "a duration such as `60s`", r"^[0-9]*\.?[0-9]+(ns|us|ms|s|m|h)$", &["string"];
@@ -29,7 +28,7 @@ text_kinds! {
     LimitText = "Limit", "limits such as `cpu=0.5,memory=256MB`, or `none`", "", &["string"];
 }
 
-/// A pubmark experiment: one workload, what is varied, how often it is repeated.
+/// A pubmark experiment: one workload, the settings that vary, the number of repetitions.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a mapping with `name`, `workload`, `axes`")]
 #[schemars(title = "pubmark experiment")]
@@ -41,9 +40,10 @@ pub(crate) struct RawExperiment {
     /// One sentence for `pubmark list experiments`.
     #[serde(default)]
     pub description: String,
-    /// A built-in workload (`pubmark list workloads`), or the path of a file, from this file's folder; left out where `axes` has several.
+    /// A built-in workload (`pubmark list workloads`), or the path of a file, relative to this file's folder; left out if
+    /// `axes` has several.
     pub workload: Option<Spanned<String>>,
-    /// Reading of a published workload: `corrected` (default) or `published`.
+    /// Variant of a published workload: `corrected` (default) or `published`.
     pub variant: Option<VariantWord>,
     /// Settings of the workload that all cells share: a parameter, or a dotted path, each with its value.
     #[serde(default)]
@@ -54,26 +54,26 @@ pub(crate) struct RawExperiment {
     pub order_seed: Option<Text<WholeText>>,
     /// Measured window of each run, 60s by default.
     pub duration: Option<Text<TimeText>>,
-    /// Load before the window that is not measured, 5s by default.
+    /// Length of the warm-up before the window, which is not measured, 5s by default.
     pub warmup: Option<Text<TimeText>>,
-    /// Longest wait for late messages after the window, 10s by default.
+    /// Maximum wait for late messages after the window, 10s by default.
     pub drain: Option<Text<TimeText>>,
     /// Repetitions of each cell, 5 by default.
     pub repeat: Option<Text<WholeText>>,
     /// When the machine is quiet enough for a run.
     pub quiet_machine: Option<RawQuietMachine>,
-    /// Cores that who may use.
+    /// Cores that the system and the generator may use.
     pub pin: Option<RawPins>,
-    /// How the load is made.
+    /// How the load is generated.
     pub generator: Option<RawGenerator>,
-    /// Leave limits of the systems as they are, even if messages are too large for them; `false` by default.
+    /// Do not raise limits of the systems, even if messages are too large for them; `false` by default.
     #[serde(default)]
     pub strict_defaults: bool,
     /// Lengths of `pubmark experiment --quick`.
     pub quick: Option<RawQuick>,
-    /// What is varied: every combination is a cell.
+    /// Settings that vary: every combination is a cell.
     pub axes: Spanned<RawAxes>,
-    /// Figures of publications, set beside what is found.
+    /// Figures of publications, shown beside the results.
     #[serde(default)]
     pub papers: Vec<RawPaper>,
 }
@@ -87,24 +87,24 @@ pub(crate) struct RawPaper {
     /// Systems and versions that it measured.
     #[serde(default)]
     pub versions: String,
-    /// What of ours it is set beside, such as `latency p50`.
+    /// The figure of the experiment that it is compared with, such as `latency p50`.
     pub figure: Spanned<String>,
-    /// Why ours differ, where that is known.
+    /// Why the results of the experiment differ, if known.
     #[serde(default)]
     pub differs: String,
-    /// Axes whose values say which cell.
+    /// Axes whose values identify the cell.
     pub columns: Vec<Spanned<String>>,
     /// Rows: a value of each column, then the figure with its unit (`3.94ms`, `98%`, `474`).
     pub values: Vec<Vec<Text<AnyText>>>,
 }
 
-/// Which reading.
+/// Variant of a workload.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum VariantWord {
     /// As the paper's text means it.
     Corrected,
-    /// With the errors the paper's figures were made with.
+    /// With the errors that are in the paper's figures.
     Published,
 }
 
@@ -112,9 +112,9 @@ pub(crate) enum VariantWord {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a mapping with `below`, `within`")]
 pub(crate) struct RawQuietMachine {
-    /// Largest share of the machine's CPU time that others may use, 10% by default.
+    /// Maximum share of the machine's CPU time that other programs may use, 10% by default.
     pub below: Option<Text<ShareText>>,
-    /// Longest wait for that, 30s by default; then the run is made all the same, and marked.
+    /// Maximum wait for that, 30s by default; after it the run is executed anyway, and marked.
     pub within: Option<Text<TimeText>>,
 }
 
@@ -128,7 +128,7 @@ pub(crate) struct RawPins {
     pub generator: Option<Text<AnyText>>,
 }
 
-/// How the load is made.
+/// How the load is generated.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a mapping with `shards`, `realtime`, `awake`, `netem`")]
 pub(crate) struct RawGenerator {
@@ -137,14 +137,14 @@ pub(crate) struct RawGenerator {
     /// Run them under SCHED_FIFO, where the machine allows it; `false` by default.
     #[serde(default)]
     pub realtime: bool,
-    /// Keep the machine's cores from sleeping, where it may be asked for; `false` by default.
+    /// Disable the machine's CPU idle states, where this is possible; `false` by default.
     #[serde(default)]
     pub awake: bool,
-    /// What emulates links: `user` (pubmark itself, the default), or `kernel`, where the kernel has netem.
+    /// Emulator of links: `user` (pubmark itself, the default), or `kernel`, if the kernel has netem.
     pub netem: Option<NetemWord>,
 }
 
-/// What emulates links.
+/// Emulator of links.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum NetemWord {
@@ -154,51 +154,52 @@ pub(crate) enum NetemWord {
     Kernel,
 }
 
-/// Lengths for a first look.
+/// Lengths for a quick first result.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a mapping with `duration`, `warmup`, `repeat`")]
 pub(crate) struct RawQuick {
     /// Measured window, 10s by default.
     pub duration: Option<Text<TimeText>>,
-    /// Load before it, 2s by default.
+    /// Length of the warm-up, 2s by default.
     pub warmup: Option<Text<TimeText>>,
     /// Repetitions, 3 by default.
     pub repeat: Option<Text<WholeText>>,
 }
 
-/// What is varied. Each axis takes one value or a list.
+/// Settings that vary. Each axis has one value or a list.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a mapping with `system` and other axes")]
 pub(crate) struct RawAxes {
-    /// Workloads: built-in ones, or paths of files; in place of the one above.
+    /// Workloads: built-in ones, or paths of files; instead of `workload` above.
     pub workload: Option<OneOrMany<Text<AnyText>>>,
-    /// Systems: names (`pubmark list systems`), paths of definitions, or mappings with settings of their own; those that run already,
-    /// by their `endpoint`.
+    /// Systems: names (`pubmark list systems`), paths of definitions, or mappings with their own settings; systems that
+    /// already run, by their `endpoint`.
     pub system: Spanned<OneOrMany<Form<Text<AnyText>, Spanned<RawSystem>>>>,
-    /// Protocols that clients speak; the first that all systems offer if not given.
+    /// Protocols of the clients; the first one that all systems offer if not given.
     pub protocol: Option<OneOrMany<Text<AnyText>>>,
     /// Profiles: `default`, `tuned`.
     pub profile: Option<OneOrMany<Text<AnyText>>>,
-    /// Delivery levels of all devices and subscribers; the workload's if not given.
+    /// QoS of all devices and subscribers; the workload's if not given.
     pub qos: Option<OneOrMany<Text<LevelText>>>,
-    /// Brokers and how they know each other: `1`, `3:bridge`, `3:cluster`, `5:shard`.
+    /// Number of brokers and how they are connected: `1`, `3:bridge`, `3:cluster`, `5:shard`.
     pub topology: Option<OneOrMany<Text<TopologyText>>>,
-    /// What each broker may use: `none`, or limits such as `cpu=0.5,memory=256MB` (in quotes inside `[…]`).
+    /// Resource limits of each broker: `none`, or limits such as `cpu=0.5,memory=256MB` (in quotes inside `[…]`).
     pub limit: Option<OneOrMany<Text<LimitText>>>,
     /// Multipliers of the number of devices.
     pub scale: Option<OneOrMany<Text<WholeText>>>,
     /// Multipliers of every device's rate.
     pub rate: Option<OneOrMany<Text<FactorText>>>,
-    /// Number of nodes among which the fleet is divided: worker processes on this machine, or with `--nodes` machines that have joined.
+    /// Number of nodes that the fleet is distributed over: worker processes on this machine, or with `--nodes` machines
+    /// that have joined.
     pub nodes: Option<OneOrMany<Text<WholeText>>>,
     /// Sizes of every payload.
     pub payload: Option<OneOrMany<Text<BytesText>>>,
     /// Emulated networks of all groups, or of one: `none`, `lte`, `sensors=lte`; the workload's if not given.
     pub link: Option<OneOrMany<Text<AnyText>>>,
-    /// What is broken in each run, in place of the workload's faults: `none`, or a fault (in quotes) such as
-    /// `reset:mttf=30s,mttr=5s`; the workload's if not given.
+    /// Faults of each run, instead of the workload's: `none`, or a fault (in quotes) such as `reset:mttf=30s,mttr=5s`; the
+    /// workload's if not given.
     pub fault: Option<OneOrMany<Text<AnyText>>>,
-    /// Whether connections are encrypted, with certificates made for each run: `true`, `false`.
+    /// Whether connections are encrypted, with certificates created for each run: `true`, `false`.
     pub tls: Option<OneOrMany<Text<SwitchText>>>,
     /// Clients: `pubmark` for its own, a client library, or the command of a client program, `label=command` (in quotes).
     pub client: Option<OneOrMany<Text<AnyText>>>,
@@ -207,24 +208,24 @@ pub(crate) struct RawAxes {
     pub set: Named<OneOrMany<Text<AnyText>>>,
 }
 
-/// A system with settings of its own: one that is started, or one that runs already at an `endpoint`.
+/// A system with its own settings: one that pubmark starts, or one that already runs at an `endpoint`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a mapping with `system` or `endpoint`")]
 #[schemars(extend("anyOf" = [{"required": ["system"]}, {"required": ["endpoint"]}]))]
 pub(crate) struct RawSystem {
-    /// Its name, or the path of its definition; beside `endpoint`, what that is said to be.
+    /// Its name, or the path of its definition; beside `endpoint`, the system that is assumed to run there.
     pub system: Option<Text<AnyText>>,
-    /// URL of a system that runs already, without a password: `mqtts://broker.example:8883`.
+    /// URL of a system that already runs, without a password: `mqtts://broker.example:8883`.
     pub endpoint: Option<Text<AnyText>>,
-    /// What it is called in the report; its name if not given. An endpoint has no other name.
+    /// Name in the report; the system's name if not given. Required for an endpoint.
     pub label: Option<Spanned<String>>,
     /// Its protocol.
     pub protocol: Option<Text<AnyText>>,
     /// Its profile.
     pub profile: Option<Text<AnyText>>,
-    /// Delivery level of all devices and subscribers of its runs.
+    /// QoS of all devices and subscribers of its runs.
     pub qos: Option<Text<LevelText>>,
-    /// What each of its brokers may use.
+    /// Resource limits of each of its brokers.
     pub limit: Option<Text<LimitText>>,
     /// Its brokers.
     pub topology: Option<Text<TopologyText>>,
@@ -236,22 +237,23 @@ pub(crate) struct RawSystem {
     pub node: Option<Text<AnyText>>,
     /// Image of its container.
     pub image: Option<Text<AnyText>>,
-    /// Of an endpoint: where subscribers connect, if that is another place.
+    /// For an endpoint: address for subscribers, if it is different.
     pub subscribe_endpoint: Option<Text<AnyText>>,
-    /// Of an endpoint: the node_exporter of its machine, for what the whole machine used: `http://host:9100`.
+    /// For an endpoint: the node_exporter of its machine, which provides the resource use of the whole machine:
+    /// `http://host:9100`.
     pub node_exporter: Option<Text<AnyText>>,
-    /// Of an endpoint: user name of all clients that have none of their own.
+    /// For an endpoint: user name of all clients that have none in the workload.
     pub user: Option<Text<AnyText>>,
-    /// Of an endpoint: environment variable that holds the password.
+    /// For an endpoint: environment variable with the password.
     pub password_env: Option<Text<AnyText>>,
-    /// Of an endpoint: file that holds the password in its first line.
+    /// For an endpoint: file with the password in its first line.
     pub password_file: Option<Text<AnyText>>,
-    /// Of an endpoint: authorities (PEM) that its certificate is checked against; the machine's if not given.
+    /// For an endpoint: certificate authorities (PEM) for its certificate; the machine's if not given.
     pub tls_ca: Option<Text<AnyText>>,
-    /// Of an endpoint: accept any certificate; `false` by default.
+    /// For an endpoint: accept any certificate; `false` by default.
     pub tls_insecure: Option<Text<SwitchText>>,
-    /// Of an endpoint: certificate (PEM) that clients show.
+    /// For an endpoint: client certificate (PEM).
     pub tls_cert: Option<Text<AnyText>>,
-    /// Of an endpoint: key (PEM) of the certificate.
+    /// For an endpoint: private key (PEM) of the client certificate.
     pub tls_key: Option<Text<AnyText>>,
 }

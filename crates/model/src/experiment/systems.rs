@@ -1,4 +1,4 @@
-//! The axis `system` of a file: systems that are started, and endpoints of those that run already.
+//! The axis `system` of a file: systems that pubmark starts, and endpoints of systems that already run.
 
 use super::axis_value::{judged, level, limit, nothing, switch, topology};
 use super::definition::SystemChoice;
@@ -10,10 +10,10 @@ use crate::load::shape::{AnyText, Form, OneOrMany, Spanned, Text};
 use crate::load::value::impossible;
 use crate::secret::without_password;
 
-/// Back ends by their words.
+/// Names of the back ends.
 const BACK_ENDS: [&str; 2] = ["process", "container"];
 
-/// The values of the axis, each under a name of its own.
+/// The values of the axis; each needs a unique name.
 pub(super) fn systems(
     raw: &Spanned<OneOrMany<Form<Text<AnyText>, Spanned<RawSystem>>>>,
     axes: &RawAxes,
@@ -41,14 +41,14 @@ pub(super) fn systems(
     Ok(found)
 }
 
-/// A key of a system, and where its value stands if it is given.
+/// A key of a system, and the position of its value if it is given.
 type Given = (&'static str, Option<Span>);
 
 fn span<K>(text: &Option<Text<K>>) -> Option<Span> {
     text.as_ref().map(|text| text.span)
 }
 
-/// What only a system that is started has.
+/// Keys that only a system that pubmark starts may have.
 fn of_started(raw: &RawSystem) -> [Given; 7] {
     [
         ("profile", span(&raw.profile)),
@@ -61,7 +61,7 @@ fn of_started(raw: &RawSystem) -> [Given; 7] {
     ]
 }
 
-/// What only a system that runs already has.
+/// Keys that only a system that already runs may have.
 fn of_running(raw: &RawSystem) -> [Given; 9] {
     [
         ("subscribe_endpoint", span(&raw.subscribe_endpoint)),
@@ -124,7 +124,7 @@ fn system(full: &Spanned<RawSystem>, axes: &RawAxes, judge: Judge<'_>) -> Result
     })
 }
 
-/// Its own label, or its system's name. An endpoint has no name that a report could show.
+/// The label, or else the system's name. An endpoint needs a label, because it has no name for the report.
 fn label(full: &Spanned<RawSystem>) -> Result<String, Problem> {
     let raw = &full.value;
     if raw.system.is_none() && raw.endpoint.is_none() {
@@ -195,7 +195,7 @@ fn endpoint(raw: &RawSystem, url: &Text<AnyText>, judge: Judge<'_>) -> Result<En
     })
 }
 
-/// Refuses parts of a log-in that exclude each other, or that need another.
+/// Refuses credentials that exclude each other, or that require another key.
 fn check_log_in(raw: &RawSystem) -> Result<(), Problem> {
     let [user, env, file] = [
         ("user", span(&raw.user)),

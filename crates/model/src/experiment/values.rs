@@ -1,14 +1,14 @@
-//! Checks of an experiment that was made of values: what a file is checked for while it is read, and a value can still be.
+//! Validates an experiment that was built from values, not read from a file.
 
 use std::collections::BTreeSet;
 
 use super::cells::combinations;
 use super::{Experiment, LARGEST_SCALE, MOST_CELLS, axes};
 
-/// Why values make no experiment.
+/// Reason why values are not a valid experiment.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ValueError {
-    /// An axis has a value twice: two cells would be the same.
+    /// An axis has a value twice, so two cells would be equal.
     #[error("`{value}` is given twice as a value of `{axis}`")]
     Twice {
         /// The axis.
@@ -16,22 +16,22 @@ pub enum ValueError {
         /// The value.
         value: String,
     },
-    /// Nothing can be run.
+    /// An axis has no values.
     #[error("the axis `{axis}` has no value")]
     Nothing {
         /// The axis.
         axis: String,
     },
-    /// A multiplier of devices beyond what can be.
+    /// A multiplier of devices is not possible.
     #[error("a scale of {scale} cannot be: the largest is {LARGEST_SCALE}")]
     Scale {
-        /// It.
+        /// The multiplier.
         scale: u32,
     },
-    /// More combinations than an experiment may have.
+    /// There are more combinations than the maximum.
     #[error("{cells} combinations are too many: an experiment has {MOST_CELLS} at most")]
     TooMany {
-        /// How many they would be.
+        /// Number of combinations.
         cells: u64,
     },
 }
@@ -50,10 +50,10 @@ impl ValueError {
 }
 
 impl Experiment {
-    /// Checks the values of its axes.
+    /// Validates the values of the axes.
     ///
     /// # Errors
-    /// One is given twice or cannot be, or there are too many combinations.
+    /// A value occurs twice or is not possible, or there are too many combinations.
     pub fn check_values(&self) -> Result<(), ValueError> {
         let empty = self.axes.set.iter().find(|(_, values)| values.is_empty()).map(|(key, _)| format!("set.{key}"));
         let no_system = self.axes.system.is_empty().then(|| "system".to_owned());

@@ -1,4 +1,4 @@
-//! An experiment as the text of a file, so that one made of flags can be run again.
+//! Writes an experiment as the text of a file, so that one built from flags can be run again.
 
 use std::fmt::Write as _;
 
@@ -7,11 +7,11 @@ use super::papers;
 use crate::units::written;
 
 impl Experiment {
-    /// The YAML of a file that [`super::parse`] reads as this experiment.
+    /// The YAML text that [`super::parse`] reads as this experiment.
     pub fn to_yaml(&self) -> String {
         let mut text = String::new();
         let mut line = |key: &str, value: String| {
-            // A string takes whatever is written.
+            // Writing to a string cannot fail.
             let _ = writeln!(text, "{key}: {value}");
         };
         line("name", quoted(&self.name));
@@ -129,8 +129,8 @@ fn system(choice: &SystemChoice) -> String {
     format!("{{{}}}", fields.join(", "))
 }
 
-/// A text that YAML reads as itself: plain where nothing in it could be taken for something else, otherwise as JSON has
-/// it, which YAML reads too.
+/// A text that YAML reads as the same string: plain if it cannot be anything else, otherwise as JSON, which YAML also
+/// reads.
 pub(super) fn quoted(text: &str) -> String {
     let plain = text.starts_with(|first: char| first.is_ascii_alphabetic())
         && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/'))

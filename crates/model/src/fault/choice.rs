@@ -1,11 +1,11 @@
-//! Faults chosen for a run: `kill:at=30s,for=5s`. Read as a mapping of a workload's `faults` is, with the same checks.
+//! Faults chosen for a run: `kill:at=30s,for=5s`. Parsed and validated like the mappings of a workload's `faults`.
 
 use std::fmt;
 
 use crate::load::{LoadError, faults};
 use crate::workload::{Deviation, Workload};
 
-/// In place of a fault: none, whatever the workload has.
+/// Text that removes all faults of the workload.
 pub const NO_FAULT: &str = "none";
 
 /// A fault as it was written on the command line.
@@ -15,10 +15,10 @@ pub struct FaultChoice {
 }
 
 impl FaultChoice {
-    /// Reads `KIND:KEY=VALUE,…`; what the keys may say is checked with the workload.
+    /// Parses `KIND:KEY=VALUE,…`; the values of the keys are validated with the workload.
     ///
     /// # Errors
-    /// A sentence about what cannot be read.
+    /// The text cannot be parsed. The error is a sentence.
     pub fn parse(text: &str) -> Result<FaultChoice, String> {
         let text = text.trim();
         let (kind, keys) = text.split_once(':').unwrap_or((text, ""));
@@ -38,10 +38,10 @@ impl fmt::Display for FaultChoice {
     }
 }
 
-/// Puts the faults chosen in place of the workload's, and names that in its deviations if it had some.
+/// Replaces the workload's faults by the chosen ones, and adds a deviation if the workload had some.
 ///
 /// # Errors
-/// What is wrong with one of them.
+/// One of the faults is not valid.
 pub fn apply(workload: &mut Workload, choices: &[FaultChoice]) -> Result<(), LoadError> {
     if choices.is_empty() {
         return Ok(());

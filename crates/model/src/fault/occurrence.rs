@@ -1,33 +1,34 @@
-//! Faults counted out for a run: each with its time. The times depend on the seed and the faults alone, never on the system.
+//! The occurrences of faults in a run, each with its time. The times depend only on the seed and the faults, never on the
+//! system.
 
 use std::time::Duration;
 
 use super::{Fault, FaultKind, Timing};
 use crate::random::Stream;
 
-/// Draws of the times of faults.
+/// Purpose of the draws for times of faults.
 const PURPOSE: u64 = 0xfa17;
-/// Most faults of one run: more are a load, not faults.
+/// Maximum number of fault occurrences in one run: more are a load, not faults.
 pub const MOST_OCCURRENCES: usize = 1_000;
 
-/// Seeds that are looked at for one that draws a fault.
+/// Number of seeds that are tried to find one that draws a fault.
 const SEEDS_TRIED: u64 = 100;
 
-/// A fault with its time.
+/// A fault at a time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Occurrence {
-    /// Which of the workload's faults, from 0.
+    /// Index of the fault in the workload.
     pub fault: usize,
     /// What is broken.
     pub kind: FaultKind,
-    /// Since the start of the measured window, ns.
+    /// Time since the start of the measured window, ns.
     pub at_ns: u64,
-    /// Length, ns; `None` where the fault has no end of its own.
+    /// Length, ns; `None` if the fault has no end.
     pub length_ns: Option<u64>,
 }
 
 impl Occurrence {
-    /// When it ends, ns; its beginning where it has no end of its own.
+    /// Time of the end, ns; the start if the fault has no end.
     pub fn end_ns(&self) -> u64 {
         self.at_ns.saturating_add(self.length_ns.unwrap_or(0))
     }
@@ -36,7 +37,7 @@ impl Occurrence {
 /// All faults of a run in order of time.
 ///
 /// # Errors
-/// A sentence about faults that overlap, do not fit into the window of this length, are too many, or of which none is drawn.
+/// Faults overlap, do not fit into a window of this length, are too many, or none is drawn. The error is a sentence.
 pub fn occurrences(faults: &[Fault], seed: u64, window: Duration) -> Result<Vec<Occurrence>, String> {
     let window_ns = nanoseconds(window);
     let mut found = Vec::new();
@@ -66,7 +67,8 @@ pub fn occurrences(faults: &[Fault], seed: u64, window: Duration) -> Result<Vec<
     Ok(found)
 }
 
-/// Failures and repairs in turns, as long as they end within the window; one more than allowed if they are too many.
+/// Alternating failures and repairs, as long as they end within the window; one more than the maximum if there are too
+/// many.
 fn drawn(
     fault: usize,
     kind: FaultKind,
@@ -90,7 +92,7 @@ fn drawn(
     found
 }
 
-/// A run that was to have faults and has none would be taken for one that bore them.
+/// Error for a run in which no fault is drawn: its result would look as if the system had tolerated faults.
 fn none_drawn(kind: FaultKind, seed: u64, means: (Duration, Duration), window_ns: u64) -> String {
     let first = drawn(0, kind, seed, means, u64::MAX).first().map_or(window_ns, Occurrence::end_ns);
     let has_some = |other: &u64| !drawn(0, kind, *other, means, window_ns).is_empty();
@@ -182,7 +184,7 @@ mod tests {
         let found = occurrences(&faults, 7, long).unwrap();
         assert_eq!(found, occurrences(&faults, 7, long).unwrap());
         assert_ne!(found, occurrences(&faults, 8, long).unwrap());
-        // A shorter window has the same faults, as far as they end within it.
+        // A shorter window has the same faults, except those that end after it.
         let short = occurrences(&faults, 7, Duration::from_secs(300)).unwrap();
         assert_eq!(found[..short.len()], short[..]);
         assert!(found.windows(2).all(|pair| pair[0].end_ns() <= pair[1].at_ns));
@@ -192,7 +194,7 @@ mod tests {
         assert!((4.1..=5.9).contains(&mean_s), "{mean_s}");
     }
 
-    /// Of this seed the first fault is over after 74.758 s, and a minute of it would look like one that bore its faults.
+    /// With this seed the first fault ends after 74.758 s, so a run of one minute would have no fault.
     #[test]
     fn a_window_without_a_drawn_fault_is_refused_with_a_seed_that_has_some() {
         let why = occurrences(&[random(30, 5)], 1, MINUTE).unwrap_err();

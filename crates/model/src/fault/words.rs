@@ -1,10 +1,11 @@
-//! Faults in words.
+//! Descriptions of faults for people.
 
 use super::occurrence::seconds;
 use super::{Fault, FaultKind, Occurrence, Scope, Timing};
 
 impl Fault {
-    /// What it is done to: `all connections`, `20 % of the connections of sensors`, `link far`, `the system`, `server 2`.
+    /// What the fault affects: `all connections`, `20 % of the connections of sensors`, `link far`, `the system`, `server
+    /// 2`.
     pub fn target(&self) -> String {
         match self.kind.scope() {
             Scope::System => match self.server {
@@ -29,7 +30,7 @@ impl Fault {
         }
     }
 
-    /// When, where that is by chance: `mean time to failure 30 s, to repair 5 s`.
+    /// The mean times of a random fault: `mean time to failure 30 s, to repair 5 s`.
     pub fn chance(&self) -> Option<String> {
         let ns = |time: std::time::Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         match self.timing {
@@ -44,7 +45,7 @@ impl Fault {
 }
 
 impl Occurrence {
-    /// Its time in words: `at 30 s for 5 s`.
+    /// The time of the fault in words: `at 30 s for 5 s`.
     pub fn time(&self) -> String {
         let at = seconds(self.at_ns);
         match (self.length_ns, self.kind) {

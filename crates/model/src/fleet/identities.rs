@@ -1,4 +1,4 @@
-//! Who the clients of a fleet are to a system.
+//! Client identifiers and credentials with which the clients of a fleet connect.
 
 use std::collections::HashMap;
 
@@ -7,14 +7,14 @@ use crate::identity::{ClientIdentity, GroupIdentity};
 use crate::workload::Workload;
 
 impl Fleet {
-    /// Who a device is in run number `run`.
+    /// Identity of a device in run number `run`.
     pub fn device_identity(&self, workload: &Workload, run: u32, device: &Device) -> ClientIdentity {
         let group = &workload.devices[usize::from(device.group)];
         let number = device.copy as usize * group.count as usize + device.index as usize;
         group.identity.of_client(number, |text| self.fill_for(text, workload, device), self.client_id(run, device))
     }
 
-    /// Who a subscriber is in run number `run`.
+    /// Identity of a subscriber in run number `run`.
     pub fn subscriber_identity(&self, workload: &Workload, run: u32, subscriber: &Subscriber) -> ClientIdentity {
         let group = &workload.subscribers[usize::from(subscriber.group)];
         let number = subscriber.copy as usize * group.count as usize + subscriber.index as usize;
@@ -27,8 +27,8 @@ impl Fleet {
         group.identity.of_client(number, |text| fill(text, word), self.subscriber_client_id(run, subscriber))
     }
 
-    /// Why its clients cannot have the identities that the workload gives them, if so: a file has too few rows, or two clients
-    /// have one identifier, of which a system ends one.
+    /// Checks that the clients can have the identities that the workload gives them. Fails if a file has too few rows, or
+    /// if two clients have the same identifier, because the system would disconnect one of them.
     pub fn check_identities(&self, workload: &Workload) -> Result<(), String> {
         let copies = self.copies();
         let groups = workload.devices.iter().map(|group| (&group.name, &group.identity, group.count));

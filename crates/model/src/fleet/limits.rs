@@ -1,5 +1,5 @@
-//! How large a fleet can be: numbers that travel in headers and packets have a width, and what does not fit is refused before a
-//! run, never cut.
+//! How large a fleet can be: numbers in headers and packets have a fixed width, so a fleet that exceeds it is refused
+//! before a run, and no number is truncated.
 
 use std::collections::HashMap;
 
@@ -7,34 +7,34 @@ use super::Fleet;
 use crate::placement::{Copies, GroupNodes, NodeLabels};
 use crate::workload::Workload;
 
-/// Most publishers of a fleet: a compact header has 24 bits for a publisher's number.
+/// Maximum number of publishers of a fleet: a compact header has 24 bits for a publisher's number.
 pub const MOST_PUBLISHERS: u64 = 1 << 24;
-/// Most subscribers of a fleet, all copies together.
+/// Maximum number of subscribers of a fleet, all copies together.
 pub const MOST_SUBSCRIBERS: u64 = 1 << 24;
-/// Most publications of a client: their numbers have 16 bits, and the last one marks an answer.
+/// Maximum number of publications of a client: their numbers have 16 bits, and the last number marks a reply.
 pub const MOST_PUBLICATIONS: usize = 65_535;
-/// Most pairs of a publisher and one that reacts to it.
+/// Maximum number of pairs of a publisher and one that reacts to it.
 pub const MOST_REACTIONS: usize = 1 << 24;
 
-/// A fleet that is too large to be told apart.
+/// A fleet that has more members than can be numbered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TooLarge {
     /// More publishers than a header can number.
     #[error("{count} publishers are more than the {MOST_PUBLISHERS} that a message's header can tell apart")]
     Publishers {
-        /// How many there would be.
+        /// Number of publishers.
         count: u64,
     },
-    /// The same where reactions make the publishers, of which not all were counted.
+    /// Too many publishers because of reactions, of which not all were counted.
     #[error("reactions make more than {MOST_PUBLISHERS} publishers, which is what a message's header can tell apart")]
     Reactors,
-    /// More reactions than are held.
+    /// More reactions than are stored.
     #[error("more than {MOST_REACTIONS} pairs of a device and one that reacts to it")]
     Reactions,
-    /// More subscribers than are numbered.
+    /// More subscribers than can be numbered.
     #[error("{count} subscribers are more than {MOST_SUBSCRIBERS}")]
     Subscribers {
-        /// How many there would be.
+        /// Number of subscribers.
         count: u64,
     },
     /// More publications on a connection than their numbers allow.
@@ -69,7 +69,7 @@ impl TooLarge {
     }
 }
 
-/// How many clients a run has, as far as groups say it: what reactions add is not looked at.
+/// Number of clients of a run as the groups state it; publishers that reactions add are not included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientCounts {
     /// Devices.
@@ -79,25 +79,25 @@ pub struct ClientCounts {
 }
 
 impl Fleet {
-    /// Its devices and subscribers, counted.
+    /// Counts the devices and subscribers.
     pub fn counts(&self) -> ClientCounts {
         ClientCounts { devices: self.devices().len() as u64, subscribers: self.subscribers().len() as u64 }
     }
 
-    /// So many copies of the workload as [`Fleet::new`] counts out, if they can be told apart.
+    /// The fleet of `copies` copies of the workload as [`Fleet::new`] builds it, if it is not too large.
     pub fn checked(workload: &Workload, copies: u32) -> Result<Fleet, TooLarge> {
         check_counts(workload, &Copies::of_all(&workload.placements(), copies))?;
         Fleet::new(workload, copies).within_limits(workload)
     }
 
-    /// The fleet of a run on these nodes as [`Fleet::on_nodes`] counts it out, if it can be told apart.
+    /// The fleet of a run on these nodes as [`Fleet::on_nodes`] builds it, if it is not too large.
     pub fn checked_on_nodes(workload: &Workload, nodes: NodeLabels<'_>) -> Result<Fleet, TooLarge> {
         Fleet::check_counts_on_nodes(workload, nodes)?;
         Fleet::on_nodes(workload, nodes).within_limits(workload)
     }
 
-    /// Can the devices and subscribers of a run on these nodes be told apart? Nothing is counted out for that; what reactions add
-    /// is not looked at.
+    /// Checks that the devices and subscribers of a run on these nodes can be numbered, without building the fleet.
+    /// Publishers that reactions add are not included.
     pub fn check_counts_on_nodes(workload: &Workload, nodes: NodeLabels<'_>) -> Result<ClientCounts, TooLarge> {
         check_counts(workload, &GroupNodes::of(&workload.placements(), nodes).copies())
     }
@@ -109,7 +109,7 @@ impl Fleet {
         }
     }
 
-    /// Has every publisher a number that a header carries, and every publication one that its connection has?
+    /// Checks that every publisher's number fits a header, and every publication's number fits its connection.
     pub fn limits(&self, workload: &Workload) -> Result<(), TooLarge> {
         if let Some(too_large) = &self.chains.too_large {
             return Err(too_large.clone());
@@ -124,7 +124,7 @@ impl Fleet {
                 *publications.entry((client, device.copy, device.index)).or_default() += 1;
             }
         }
-        // The first of those that exceed it, so that the message is the same each time.
+        // The smallest of those that exceed the limit, so that the message is the same each time.
         let worst = publications.into_iter().filter(|(_, count)| *count > MOST_PUBLICATIONS).min();
         worst.map_or(Ok(()), |((client, _, index), count)| {
             Err(TooLarge::Publications { client: client.to_owned(), index, count })
@@ -132,7 +132,7 @@ impl Fleet {
     }
 }
 
-/// Is there room for the devices and subscribers of N copies? Asked before they are counted out.
+/// Checks the number of devices and subscribers of N copies before they are built.
 fn check_counts(workload: &Workload, copies: &Copies) -> Result<ClientCounts, TooLarge> {
     let total = |counts: &mut dyn Iterator<Item = u32>, copies: &[u32]| {
         counts.zip(copies).map(|(count, copies)| u64::from(count) * u64::from(*copies)).fold(0, u64::saturating_add)
@@ -154,7 +154,7 @@ mod tests {
     use super::*;
     use crate::load::{self, LoadOptions};
 
-    /// A hub that answers each of `devices` devices on a topic of its own, twice if it has a second reaction.
+    /// A hub that reacts to each of `devices` devices on a separate topic, twice if it has a second reaction.
     fn hub(devices: usize, second: usize) -> String {
         let others = match second {
             0 => String::new(),
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn a_client_has_as_many_publications_as_their_numbers_allow_and_no_more() {
-        // A reaction is two publishers for each trigger.
+        // A reaction adds two publishers for each trigger.
         let most = loaded(&hub(32_767, 1)).unwrap();
         assert_eq!(Fleet::checked(&most, 1).unwrap().devices().len(), 2 * 32_767 + 32_767 + 1);
         let why = loaded(&hub(32_768, 0)).unwrap_err();

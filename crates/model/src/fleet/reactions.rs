@@ -1,8 +1,9 @@
-//! Who reacts to whom: the devices of reacting groups, found by following topics from the scheduled devices on.
+//! Which device reacts to which: the devices of reacting groups, found by following topics from the scheduled devices.
 //!
-//! A reacting device is a publisher of its own for each `{trigger}` in its topic, and twice: once for messages whose root,
-//! the scheduled message at the beginning of their chain, is due in the warm-up, and once for the measured ones. Each has
-//! sequence numbers of its own, so that the books of the measured ones have no gaps where the window begins.
+//! A reacting device is a separate publisher for each `{trigger}` in its topic, and each of these exists twice: for
+//! messages whose root, the scheduled message at the beginning of the chain, is due in the warm-up, and for the measured
+//! ones. Each has its own sequence numbers, so that the accounting of the measured messages has no gaps where the window
+//! begins.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -11,41 +12,43 @@ use super::{Device, Fleet, Subscriber};
 use crate::topic::TopicFilter;
 use crate::workload::Workload;
 
-/// A message of one publisher makes another publish.
+/// A message of one publisher triggers a message of another publisher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Link {
-    /// Number of the publisher that triggers.
+    /// Number of the triggering publisher.
     pub trigger: u32,
-    /// Number of the publisher that reacts to messages with a measured root; the next number is its twin for the warm-up.
+    /// Number of the publisher that reacts to messages with a measured root; the next number is the same publisher for the
+    /// warm-up.
     pub reacts: u32,
 }
 
-/// What the devices of a workload trigger.
+/// The reactions of a workload.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Chains {
-    /// Links, those of the beginnings of chains first.
+    /// Links in the order of the chains, from their beginnings.
     pub links: Vec<Link>,
-    /// A group that reacts to itself in the end, if there is one.
+    /// A group that reacts to itself through a chain of reactions, if there is one.
     pub circle: Option<u16>,
-    /// There are more than can be told apart; then there are no links, and only the scheduled publishers.
+    /// Set if there are more publishers or reactions than can be numbered; then `links` is empty and only scheduled
+    /// publishers exist.
     pub too_large: Option<TooLarge>,
 }
 
 /// A device of a reacting group, before its triggers are known.
 struct Instance {
     device: Device,
-    /// Filters of its client's subscriber.
+    /// Filters of the subscriber on the same client.
     heard: Vec<TopicFilter>,
-    /// It is a publisher for each triggering device.
+    /// The device is a separate publisher for each triggering device.
     by_trigger: bool,
 }
 
-/// The instances, found by topic.
+/// The instances, indexed by topic filter.
 struct Instances {
     all: Vec<Instance>,
-    /// By the whole topic that they react to.
+    /// Instances whose filter has no wildcard, by this filter.
     exact: HashMap<String, Vec<usize>>,
-    /// Those with wildcards.
+    /// Instances whose filter has wildcards.
     wild: Vec<(TopicFilter, usize)>,
 }
 
@@ -76,7 +79,7 @@ impl Instances {
         instances
     }
 
-    /// Those that a message with this topic triggers.
+    /// The instances that a message with this topic triggers.
     fn triggered_by(&self, topic: &str) -> Vec<&Instance> {
         let wild = self.wild.iter().filter(|(to, _)| to.matches(topic)).map(|(_, number)| number);
         let exact = self.exact.get(topic).into_iter().flatten();
@@ -90,7 +93,7 @@ fn place(device: &Device) -> (u32, u16, u32, u32) {
     (device.copy, device.group, device.index, device.trigger)
 }
 
-/// Puts the reacting publishers into a fleet of scheduled ones, and numbers all of them anew.
+/// Adds the reacting publishers to a fleet of scheduled publishers, and renumbers all of them.
 pub(super) fn resolve(fleet: &mut Fleet, workload: &Workload, reacting: impl Iterator<Item = Device>) {
     resolve_within(MOST_PUBLISHERS, fleet, workload, reacting);
 }
@@ -107,7 +110,7 @@ fn resolve_within(
     let mut waiting: Vec<Device> = fleet.devices.clone();
     let mut links = Vec::new();
     while let Some(trigger) = waiting.pop() {
-        // What reacts counts twice. Counting ends here: there may be more than memory holds.
+        // Each reacting device counts twice. Counting stops here because there may be more than memory can hold.
         let publishers = (2 * known.len() - fleet.devices.len()) as u64;
         if publishers > most_publishers || links.len() > MOST_REACTIONS {
             let reactors = publishers > most_publishers;
@@ -138,7 +141,7 @@ fn resolve_within(
     fleet.chains = in_order(links.collect(), &fleet.devices);
 }
 
-/// Links in an order in which a publisher triggers only after all that trigger it (Kahn's algorithm).
+/// Orders links so that a publisher triggers only after all that trigger it (Kahn's algorithm).
 fn in_order(mut links: Vec<Link>, devices: &[Device]) -> Chains {
     links.sort_unstable();
     let of = |publisher: u32| {

@@ -1,4 +1,4 @@
-//! Links chosen for a run in place of the workload's own: `lte` for all groups, `sensors=lte` for one.
+//! Links that replace those of the workload for a run: `lte` for all groups, `sensors=lte` for one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -7,7 +7,7 @@ use super::{Link, NO_LINK, presets};
 use crate::load::{LoadError, suggest};
 use crate::workload::{Deviation, Workload};
 
-/// A link for a group, or for all of them.
+/// A link for one group or for all groups.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkChoice {
     /// A group of devices, subscribers, requesters or responders, or the clients that groups share; `None` for all groups.
@@ -17,10 +17,10 @@ pub struct LinkChoice {
 }
 
 impl LinkChoice {
-    /// Reads `NAME` or `GROUP=NAME`, where a definition may stand for the name: `{delay: 20ms, loss: 1%}`.
+    /// Parses `NAME` or `GROUP=NAME`; instead of the name there may be a definition: `{delay: 20ms, loss: 1%}`.
     ///
     /// # Errors
-    /// What is wrong, in a sentence: one of the two is empty.
+    /// The group or the link is empty. The error is a sentence.
     pub fn parse(text: &str) -> Result<LinkChoice, String> {
         let text = text.trim();
         let (group, link) = match text.split_once('=').filter(|_| !text.starts_with('{')) {
@@ -43,10 +43,10 @@ impl fmt::Display for LinkChoice {
     }
 }
 
-/// Puts groups behind the links chosen, in order, and names each in the workload's deviations.
+/// Assigns the chosen links to groups, in order, and adds a deviation for each.
 ///
 /// # Errors
-/// A link or a group that does not exist; groups on one connection behind different links.
+/// A link or a group does not exist; groups on one connection have different links.
 pub fn apply(workload: &mut Workload, choices: &[LinkChoice]) -> Result<(), LoadError> {
     if choices.is_empty() {
         return Ok(());
@@ -67,7 +67,7 @@ pub fn apply(workload: &mut Workload, choices: &[LinkChoice]) -> Result<(), Load
     }
 }
 
-/// Makes the link one of the workload's.
+/// Adds the link to the workload's links.
 fn add(workload: &mut Workload, name: &str, presets: &[Link]) -> Result<(), LoadError> {
     if name == NO_LINK || workload.links.iter().any(|link| link.name == name) {
         return Ok(());
@@ -122,7 +122,7 @@ fn put(workload: &mut Workload, choice: &LinkChoice) -> Result<(), LoadError> {
     Ok(())
 }
 
-/// Clients whose groups are behind different links, and two of these.
+/// Clients whose groups have different links, and two of these links.
 fn split_client(workload: &Workload) -> Option<(String, String, String)> {
     let devices = workload.devices.iter().map(|group| (&group.client, &group.link));
     let subscribers = workload.subscribers.iter().map(|group| (&group.client, &group.link));

@@ -1,5 +1,5 @@
-//! Links that can be named without defining them. The file `links/presets.yaml` is embedded and is its own documentation:
-//! every figure with its source. Adding one is an entry there.
+//! Links that can be used without a definition. The file `links/presets.yaml` is embedded and is its own documentation:
+//! every figure has a source. To add a preset, add an entry there.
 
 use serde::Deserialize;
 
@@ -17,14 +17,14 @@ const TEXT: &str = include_str!("../../../../links/presets.yaml");
 /// All presets, in the order in which they are listed.
 ///
 /// # Errors
-/// A mistake in the embedded file, shown in it.
+/// The embedded file has an error; the diagnostic shows it.
 pub fn all() -> Result<Vec<Link>, LoadError> {
     let mut sources = Sources::default();
     sources.add(FILE, TEXT);
     parse().map_err(|problem| Box::new(problem.into_diagnostic(&sources)).into())
 }
 
-/// For the loader, whose places lie in another text.
+/// As [`all`], for the loader, whose positions refer to another text.
 pub(crate) fn read() -> Result<Vec<Link>, Problem> {
     parse().map_err(|problem| Problem::new(ProblemKind::Syntax, format!("{FILE}: {problem}")))
 }
@@ -38,10 +38,10 @@ fn definitions(text: &str) -> Result<Vec<Link>, Problem> {
     links::definitions(&Named::<RawLink>::deserialize(Reader(&root))?)
 }
 
-/// A link that is defined where it is chosen: `{delay: 20ms, loss: 1%}`. It is called what it says.
+/// A link that is defined where it is chosen: `{delay: 20ms, loss: 1%}`. Its name is the text of the definition.
 ///
 /// # Errors
-/// A mistake in it, shown in it.
+/// The definition has an error; the diagnostic shows it.
 pub(super) fn defined_here(text: &str) -> Result<Link, LoadError> {
     let definition = format!("link: {text}");
     let mut sources = Sources::default();

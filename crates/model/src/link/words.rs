@@ -1,12 +1,12 @@
-//! A link in words, for people: `20 ms ± 5 ms, 1 % lost, 1 Mbit/s (125 kB/s) with a queue of 64 KB`.
+//! Descriptions of links for people: `20 ms ± 5 ms, 1 % lost, 1 Mbit/s (125 kB/s) with a queue of 64 KB`.
 
 use super::{Conditions, Delay, Distribution, Link, Loss, Rate, Step};
 
-/// Steps of a series that are told one by one.
+/// Maximum number of steps of a series that are listed individually.
 const TOLD: usize = 8;
 
 impl Link {
-    /// A line for each direction and step, or for both directions where they are alike.
+    /// A line for each direction and step, or for both directions if they are equal.
     pub fn lines(&self) -> Vec<String> {
         let both = self.up == self.down;
         let directions: &[(&str, &[Step])] =
@@ -66,7 +66,7 @@ fn loss(loss: &Loss) -> Option<String> {
     match *loss {
         Loss::None => None,
         Loss::Random(chance) => Some(format!("{} lost", percent(chance))),
-        // Never bad.
+        // The state never becomes bad.
         Loss::GilbertElliott { to_bad: 0.0, loss_good, .. } => Some(format!("{} lost", percent(loss_good))),
         Loss::GilbertElliott { to_bad, to_good, loss_bad, loss_good } => {
             let otherwise =
@@ -83,13 +83,13 @@ fn loss(loss: &Loss) -> Option<String> {
 }
 
 impl Loss {
-    /// Share of packets lost in the long run, 0 to 1; in bursts, what the states' stationary shares make of it.
+    /// Long-run share of packets lost, 0 to 1; for bursts, from the stationary distribution of the states.
     pub fn mean(&self) -> f64 {
         match *self {
             Loss::None => 0.0,
             Loss::Random(chance) => chance,
             Loss::GilbertElliott { to_bad, to_good, loss_good, loss_bad } => {
-                // Without any change the state stays as it began: good.
+                // If no change is possible, the state remains good, as at the start.
                 let bad = if to_bad > 0.0 { to_bad / (to_bad + to_good) } else { 0.0 };
                 bad * loss_bad + (1.0 - bad) * loss_good
             }
@@ -97,7 +97,7 @@ impl Loss {
     }
 }
 
-/// In bits and in bytes, so that nobody takes one for the other.
+/// In bits and in bytes, so that the units are not confused.
 fn rate(rate: &Rate) -> String {
     let (bits, bytes) = (rate.bits_per_second as f64, rate.bits_per_second as f64 / 8.0);
     let queue = scaled(rate.queue_bytes as f64, ["B", "KB", "MB", "GB"]);
@@ -120,7 +120,7 @@ fn percent(chance: f64) -> String {
     format!("{} %", number(chance * 100.0))
 }
 
-/// A time in the largest unit of which there is one.
+/// A time in the largest unit in which it is at least one.
 fn time(ns: u64) -> String {
     let worths = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs")];
     match worths.into_iter().find(|(worth, _)| ns >= *worth) {
@@ -129,7 +129,7 @@ fn time(ns: u64) -> String {
     }
 }
 
-/// Up to four digits, none of them a zero at the end.
+/// Up to four digits, without trailing zeros.
 fn number(value: f64) -> String {
     if value == 0.0 || !value.is_finite() {
         return format!("{value}");

@@ -1,4 +1,4 @@
-//! When the devices of a group send, checked.
+//! Validates when the devices of a group send.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use crate::arrival::{Arrival, Phase};
 use crate::random::RandomTime;
 use crate::reaction::{Burst, LONGEST_BURST, Reaction};
 
-/// Most times of one trace.
+/// Maximum number of times of one trace.
 const MOST_TRACE_TIMES: usize = 1_000_000;
 
-/// When the devices of a group send; `missing` if it says nothing.
+/// The arrival process of a group; `missing` is the error if the group has none.
 pub(crate) fn arrival(
     raw: &RawGroup,
     name: &Spanned<String>,
@@ -85,7 +85,7 @@ fn without_pace(raw: &RawGroup, what: &str, arrival: Arrival) -> Result<Arrival,
 fn in_full(raw: &RawGroup, full: &RawArrival, span: Span, missing: impl Fn() -> Problem) -> Result<Arrival, Problem> {
     let RawArrival { on, off, trace, repeat, reaction_to, think, r#for, states } = full;
     let place = |text: &Option<Text<DurationText>>| text.as_ref().map(|text| text.span);
-    // Which key says what kind it is, and which others belong to it.
+    // Keys that select a kind, with the other keys that belong to it.
     let keys = [
         ("on", place(on), "on and off periods"),
         ("off", place(off), "on and off periods"),

@@ -1,4 +1,4 @@
-//! Groups that share clients, and what reacts to what: checked when all groups are known and counted out.
+//! Validates groups that share clients, and reactions, when all groups are known and the fleet is built.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use super::suggest;
 use crate::fleet::Fleet;
 use crate::workload::{DeviceGroup, SubscriberGroup, Workload};
 
-/// Checks what groups say of each other.
+/// Validates references between groups.
 pub(crate) fn check(workload: &Workload, raw: &RawWorkload) -> Result<(), Problem> {
     check_moduli(workload, raw)?;
     check_clients(workload, raw)?;
@@ -19,7 +19,7 @@ pub(crate) fn check(workload: &Workload, raw: &RawWorkload) -> Result<(), Proble
     Ok(())
 }
 
-/// `{index%NAME}` needs something called NAME.
+/// `{index%NAME}` requires a group or clients with this NAME.
 fn check_moduli(workload: &Workload, raw: &RawWorkload) -> Result<(), Problem> {
     let reaction = |group: &RawGroup| match &group.arrival {
         Some(Form::Full(full)) => full.value.reaction_to.clone(),
@@ -67,7 +67,7 @@ fn listener_place(group: &RawSubscriber) -> Span {
     group.client.as_ref().map_or(group.filters.span, |client| client.span)
 }
 
-/// The groups of some clients so far.
+/// The groups seen so far that use the same clients.
 struct Seen<'a> {
     count: u32,
     device: Option<&'a DeviceGroup>,
@@ -75,8 +75,8 @@ struct Seen<'a> {
     place: Span,
 }
 
-/// Groups that share connections have as many members, one kind of session, and do nothing that ends a connection under
-/// the others.
+/// Groups that share connections must have the same number of members and the same kind of session, and must not end a
+/// connection that others use.
 fn check_clients(workload: &Workload, raw: &RawWorkload) -> Result<(), Problem> {
     let mut seen: HashMap<&str, Seen<'_>> = HashMap::new();
     for (group, raw) in workload.devices.iter().zip(&raw.devices) {
@@ -162,7 +162,7 @@ fn check_subscriber(group: &SubscriberGroup, span: Span) -> Result<(), Problem> 
     }
 }
 
-/// Every reaction has clients that hear a trigger, and nothing reacts to itself in the end.
+/// Every reaction must have clients that receive a trigger, and no chain of reactions may be circular.
 fn check_reactions(workload: &Workload, raw: &RawWorkload) -> Result<(), Problem> {
     for (group, raw) in workload.devices.iter().zip(&raw.devices) {
         let reacts = group.reaction().is_some();

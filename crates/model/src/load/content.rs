@@ -1,4 +1,4 @@
-//! Predicates of subscribers, checked: by themselves, and against the messages that the subscribers receive.
+//! Validates predicates of subscribers: their syntax, and whether they fit the messages that the subscribers receive.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use crate::predicate::{Predicate, PredicateError};
 use crate::transform;
 use crate::workload::{DeviceGroup, FilterPlace, Workload};
 
-/// Messages of a template that a predicate is tried out with.
+/// Number of example messages of a template against which a predicate is checked.
 const EXAMPLES: u32 = 64;
 
-/// A content filter as a file has it.
+/// A content filter as written in a file.
 type RawFilter = Form<Spanned<String>, RawWhere>;
 
 fn text_of(filter: &RawFilter) -> &Spanned<String> {
@@ -25,13 +25,13 @@ fn text_of(filter: &RawFilter) -> &Spanned<String> {
     }
 }
 
-/// Reads a predicate.
+/// Parses a predicate.
 pub(crate) fn predicate(filter: &RawFilter) -> Result<Predicate, Problem> {
     let text = text_of(filter);
     Predicate::parse(&text.value).map_err(|error| wrong(text, error))
 }
 
-/// Who is to filter.
+/// Where messages are filtered.
 pub(crate) fn place(filter: &RawFilter) -> FilterPlace {
     match filter {
         Form::Short(_) => FilterPlace::Client,
@@ -43,7 +43,7 @@ fn wrong(text: &Spanned<String>, error: PredicateError) -> Problem {
     within(text, "expression", error.at, error.reason, error.hint)
 }
 
-/// Checks each predicate against the messages of all devices whose topics its subscribers receive.
+/// Checks each predicate against the messages of all devices that its subscribers receive from.
 pub(crate) fn check(workload: &Workload, raw: &RawWorkload) -> Result<(), Problem> {
     if workload.subscribers.iter().all(|group| group.predicate.is_none()) {
         return Ok(());
@@ -78,7 +78,7 @@ pub(crate) fn check(workload: &Workload, raw: &RawWorkload) -> Result<(), Proble
     Ok(())
 }
 
-/// By group of subscribers: groups of devices whose messages it receives.
+/// For each subscriber group: the device groups that it receives from.
 fn groups_heard(workload: &Workload, fleet: &Fleet) -> Vec<BTreeSet<u16>> {
     let mut heard = vec![BTreeSet::new(); workload.subscribers.len()];
     let all = fleet.streams(workload);
@@ -94,7 +94,7 @@ fn groups_heard(workload: &Workload, fleet: &Fleet) -> Vec<BTreeSet<u16>> {
     heard
 }
 
-/// A group of devices whose messages a predicate asks about, and whose sizes cut its document.
+/// A device group whose messages a predicate refers to, and whose sizes truncate its document.
 pub(crate) fn cut(workload: &Workload) -> Option<&DeviceGroup> {
     if workload.subscribers.iter().all(|group| group.predicate.is_none()) {
         return None;

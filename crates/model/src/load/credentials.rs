@@ -1,4 +1,4 @@
-//! Who the clients of a group are, checked: one log-in for all, or a row of a file for each.
+//! Validates the identities of a group's clients: the same credentials for all, or a row of a file for each.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -15,25 +15,25 @@ use crate::workload::Credentials;
 
 /// Columns that a file may have.
 const COLUMNS: [&str; 7] = ["client_id", "user", "password", "certificate", "key", "token", "nkey"];
-/// Most rows of a file.
+/// Maximum number of rows of a file.
 const MOST_ROWS: usize = 1 << 20;
-/// Longest identifier, user name, password or token, bytes: what a field of MQTT holds (MQTT 5.0 §1.5.4).
+/// Maximum length of an identifier, user name, password or token, bytes: the limit of an MQTT field (MQTT 5.0 §1.5.4).
 const LONGEST_BYTES: usize = 65_535;
-/// Longest of them with placeholders, bytes: a fourth, so that filled-in names fit.
+/// Maximum length of these with placeholders, bytes: a quarter, so that the values of placeholders fit.
 const LONGEST_TEMPLATE_BYTES: usize = 16_000;
-/// Largest certificate with its chain, or key, bytes.
+/// Maximum size of a certificate with its chain, or of a key, bytes.
 const LARGEST_PEM_BYTES: u64 = 64 << 10;
-/// Most bytes of all certificates and keys of a file.
+/// Maximum size of all certificates and keys of a file, bytes.
 const MOST_PEM_BYTES: usize = 256 << 20;
 
-/// Whose clients they are: which placeholders there are.
+/// Kind of clients, which decides the available placeholders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Of {
     Devices,
     Subscribers,
 }
 
-/// Who the clients of a group are, of which there are `count` at least.
+/// Identities of the clients of a group that has at least `count` clients.
 pub(crate) fn identity(
     raw: Option<&Spanned<RawCredentials>>,
     of: Of,
@@ -82,7 +82,7 @@ pub(crate) fn identity(
     Ok(GroupIdentity { client_id, token, ..GroupIdentity::default() })
 }
 
-/// The log-in with a password, if there is one.
+/// The credentials with a password, if there are any.
 fn log_in(raw: &Spanned<RawCredentials>) -> Result<Option<Credentials>, Problem> {
     let RawCredentials { user, password, password_env, client_id, .. } = &raw.value;
     let credentials = match user {
@@ -102,7 +102,8 @@ fn log_in(raw: &Spanned<RawCredentials>) -> Result<Option<Credentials>, Problem>
     }
 }
 
-/// Why no system would take a text, if so: MQTT allows servers to end a connection that sends one (MQTT 5.0 §1.5.4).
+/// Reason why no system would accept a text, if there is one: MQTT allows servers to close a connection that sends it (MQTT
+/// 5.0 §1.5.4).
 fn unusable(text: &str, longest: usize) -> Option<String> {
     if text.chars().any(char::is_control) {
         return Some("a control character".to_owned());
@@ -127,7 +128,7 @@ fn given_password(
     }
 }
 
-/// A secret out of an environment variable: `what` it is.
+/// Reads a secret from an environment variable; `what` describes it in messages.
 pub(super) fn of_variable(variable: &Spanned<String>, what: &str) -> Result<Secret, Problem> {
     std::env::var(&variable.value).map(Secret::new).map_err(|error| {
         let why = match error {
@@ -141,7 +142,7 @@ pub(super) fn of_variable(variable: &Spanned<String>, what: &str) -> Result<Secr
     })
 }
 
-/// The rows of a file. No message holds what stands in one, but for client ids.
+/// Reads the rows of a file. No message contains a cell, except client identifiers.
 fn rows(name: &Spanned<String>, count: u32, has_token: bool, files: &Files) -> Result<IdentityFile, Problem> {
     let text = files.read(name)?;
     let mut lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
@@ -187,7 +188,7 @@ fn columns(name: &Spanned<String>, line: usize, heading: &str, has_token: bool) 
     let columns = csv::cells(heading).map_err(|reason| wrong_line(name, line, reason))?;
     for (place, column) in columns.iter().enumerate() {
         if !COLUMNS.contains(&column.as_str()) {
-            // Where the heading was forgotten, this is a value, which no message may hold.
+            // If the heading is missing, this is a value, which no message may contain.
             let reason = format!("column {} of the first line is none that there is", place + 1);
             return Err(wrong_line(name, line, &reason).help(format!("it names {}", shown_columns())));
         }
@@ -259,7 +260,7 @@ fn row(
     })
 }
 
-/// Text of a certificate or a key. Messages do not show the cell: what stands there in place of a path may be the key itself.
+/// Text of a certificate or a key. Messages do not show the cell: it may contain the key itself instead of a path.
 fn pem(name: &Spanned<String>, line: usize, column: &str, path: &Path) -> Result<String, Problem> {
     read_regular(path, LARGEST_PEM_BYTES).map_err(|error| {
         wrong_line(name, line, &format!("failed to read the file that `{column}` names: {error}"))

@@ -1,6 +1,6 @@
 //! One line of comma-separated values (RFC 4180), without line ends in cells.
 
-/// The cells of a line; a reason if its quotes are wrong.
+/// The cells of a line; the reason if its quotes are wrong.
 pub(crate) fn cells(line: &str) -> Result<Vec<String>, &'static str> {
     let mut cells = Vec::new();
     let mut rest = line.trim_end_matches('\r');
@@ -20,7 +20,7 @@ pub(crate) fn cells(line: &str) -> Result<Vec<String>, &'static str> {
     }
 }
 
-/// A cell up to its closing quote, and what follows the blanks behind it; `""` is a quote in it.
+/// A cell up to its closing quote, and the text after the following blanks; `""` is a quote in it.
 fn quoted_cell(text: &str) -> Result<(String, &str), &'static str> {
     let mut cell = String::new();
     let mut rest = text;

@@ -1,4 +1,4 @@
-//! Device groups, checked.
+//! Validates device groups.
 
 use std::time::Duration;
 
@@ -15,14 +15,14 @@ use crate::qos::Qos;
 use crate::topic::TopicTemplate;
 use crate::workload::{DeviceGroup, SessionKind};
 
-/// Messages in flight at most where a group says nothing.
+/// Default in-flight window of a group.
 pub(crate) const DEFAULT_IN_FLIGHT_WINDOW: u16 = 20;
-/// Where a group sends that does not say.
+/// Default topic of a group.
 const DEFAULT_TOPIC: &str = "{workload}/{domain}/{type}/{device}";
-/// Most devices of one group.
+/// Maximum number of devices of one group.
 const MOST_DEVICES: u32 = 1 << 24;
 
-/// Checks one group, counted out at a scale; `place` is what to underline where the group as a whole is meant.
+/// Validates a group at a scale; `place` is the span for errors that concern the whole group.
 pub(crate) fn group(raw: &RawGroup, scale: u32, place: Span, files: &Files) -> Result<DeviceGroup, Problem> {
     let name = raw.name.as_ref().or(raw.r#type.as_ref()).ok_or_else(|| {
         Problem::new(ProblemKind::MissingKey, "a device group needs a `type` or a `name`")
@@ -79,7 +79,7 @@ fn scales(raw: &RawGroup) -> bool {
     raw.scales.as_ref().is_none_or(|scales| scales.value)
 }
 
-/// What a session keeps.
+/// What the system retains of a session.
 pub(crate) fn session(word: Option<&Word<SessionWord>>) -> SessionKind {
     match word.map(|word| word.value) {
         Some(SessionWord::Persistent) => SessionKind::Persistent,

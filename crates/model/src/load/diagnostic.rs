@@ -1,4 +1,4 @@
-//! What is wrong with a file that a person wrote, shown at the place where it is wrong.
+//! Errors in a file that a user wrote, shown at their position.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,21 +7,21 @@ use miette::{LabeledSpan, NamedSource, SourceCode};
 
 use crate::secret::{masked_at, masked_yaml};
 
-/// A place in one of the texts that a workload is made of.
+/// A position in one of the texts of a workload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Span {
-    /// Which text: 0 is the file, the others are `--set` options.
+    /// Number of the text: 0 is the file, the others are `--set` options.
     pub source: u16,
-    /// First byte.
+    /// Index of the first byte.
     pub start: u32,
-    /// Bytes.
+    /// Length in bytes.
     pub length: u32,
 }
 
-/// The texts that spans point into, in order of their numbers.
+/// The texts that spans refer to, in the order of their numbers.
 #[derive(Clone, Debug)]
 pub(crate) struct Sources {
-    /// What they describe, as in `pubmark schema`: `workload`, `experiment`.
+    /// Kind of file, as in `pubmark schema`: `workload`, `experiment`.
     subject: &'static str,
     texts: Vec<(String, Arc<str>)>,
 }
@@ -33,32 +33,33 @@ impl Default for Sources {
 }
 
 impl Sources {
-    /// Without texts.
+    /// Starts without texts.
     pub fn of(subject: &'static str) -> Sources {
         Sources { subject, texts: Vec::new() }
     }
 
-    /// Adds a text under the name shown for it; returns its number. It is kept without its passwords, all else in its place.
+    /// Adds a text under the name shown for it; returns its number. Passwords in it are masked; all positions stay the
+    /// same.
     pub fn add(&mut self, name: impl Into<String>, text: impl AsRef<str>) -> u16 {
         self.texts.push((name.into(), masked_yaml(text.as_ref()).into()));
         (self.texts.len() - 1) as u16
     }
 }
 
-/// The kinds of problems; each has a stable code.
+/// Kinds of problems; each has a stable code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProblemKind {
-    /// Not YAML, or past a limit of size.
+    /// Not YAML, or larger than a limit.
     Syntax,
-    /// A key that nothing reads.
+    /// An unknown key.
     UnknownKey,
-    /// A key that must be there is not.
+    /// A required key is missing.
     MissingKey,
-    /// A list where a number should be, and the like.
+    /// A value of the wrong type, such as a list instead of a number.
     WrongKind,
-    /// A quantity without its unit, or with one that does not exist.
+    /// A quantity without a unit, or with an unknown one.
     BadUnit,
-    /// A value that cannot be.
+    /// A value that is not possible.
     ImpossibleValue,
     /// Two keys that exclude each other.
     Conflict,
@@ -68,17 +69,17 @@ pub enum ProblemKind {
     UnknownName,
     /// A name used twice, or one that cannot be a name.
     BadName,
-    /// A topic filter against the rules of MQTT.
+    /// A topic filter that MQTT does not allow.
     BadFilter,
-    /// A topic against the rules of MQTT.
+    /// A topic that MQTT does not allow.
     BadTopic,
-    /// A `{placeholder}` that is not known.
+    /// An unknown `{placeholder}`.
     UnknownPlaceholder,
-    /// A `${parameter}` or `--set` key that is not known.
+    /// An unknown `${parameter}` or `--set` key.
     UnknownParameter,
-    /// No device at all.
+    /// No devices.
     Empty,
-    /// More than can be held.
+    /// More than the maximum.
     TooLarge,
 }
 
@@ -116,46 +117,46 @@ struct Inner {
     message: String,
     labels: Vec<(Span, String)>,
     help: Option<String>,
-    /// Shown as `*`: it may be a secret.
+    /// Parts shown as `*`: they may be secret.
     hidden: Vec<Span>,
 }
 
 impl Problem {
-    /// A problem without a place; the first caller that knows one adds it.
+    /// A problem without a position; the first caller that knows one adds it.
     pub fn new(kind: ProblemKind, message: impl Into<String>) -> Problem {
         Problem(Box::new(Inner { kind, message: message.into(), labels: Vec::new(), help: None, hidden: Vec::new() }))
     }
 
-    /// Underlines a place and says what is wrong there.
+    /// Adds a label at a position.
     pub fn at(mut self, span: Span, label: impl Into<String>) -> Problem {
         self.0.labels.push((span, label.into()));
         self
     }
 
-    /// Shows a place as `*`, as nobody knows what stands there.
+    /// Masks a position with `*`, because its content is unknown and may be secret.
     pub fn hide(mut self, span: Span) -> Problem {
         self.0.hidden.push(span);
         self
     }
 
-    /// Underlines a place unless one is underlined already.
+    /// Adds a label at a position unless there is one already.
     pub fn or_at(self, span: Span) -> Problem {
         if self.0.labels.is_empty() { self.at(span, "here") } else { self }
     }
 
-    /// Says what to type instead.
+    /// Adds a hint: what to write instead.
     pub fn help(mut self, help: impl Into<String>) -> Problem {
         self.0.help = Some(help.into());
         self
     }
 
-    /// Says what to type instead, if anything is known.
+    /// Adds a hint, if there is one.
     pub fn maybe_help(mut self, help: Option<String>) -> Problem {
         self.0.help = help.or(self.0.help);
         self
     }
 
-    /// Attaches the texts. Labels outside the text of the first label are left out: a diagnostic shows one text.
+    /// Attaches the texts. Labels outside the text of the first label are left out, because a diagnostic shows one text.
     pub fn into_diagnostic(self, sources: &Sources) -> Diagnostic {
         let Inner { kind, message, labels, help, hidden } = *self.0;
         let shown = labels.first().map_or(0, |(span, _)| span.source);
@@ -176,7 +177,7 @@ impl Problem {
             })
             .collect();
         let source = source.map(|(name, text)| NamedSource::new(name, text).with_language("yaml"));
-        // Nobody is left without a next step.
+        // Every problem has a hint.
         let help = help.or_else(|| Some(format!("`pubmark schema {}` says what each key takes", sources.subject)));
         Diagnostic { kind, subject: sources.subject, message, labels, help, source }
     }
@@ -224,7 +225,8 @@ fn plainly(found: serde::de::Unexpected<'_>) -> String {
     }
 }
 
-/// One problem of a workload or experiment file: what, where, why, and what to type instead. Print it with any handler of miette.
+/// One problem of a workload or experiment file: what, where, why, and what to write instead. Print it with any handler of
+/// miette.
 #[derive(Clone, Debug)]
 pub struct Diagnostic {
     kind: ProblemKind,
@@ -236,23 +238,23 @@ pub struct Diagnostic {
 }
 
 impl Diagnostic {
-    /// What kind of problem it is.
+    /// Kind of the problem.
     pub fn kind(&self) -> ProblemKind {
         self.kind
     }
 
-    /// What to type instead, where that can be said.
+    /// Hint: what to write instead, if known.
     pub fn hint(&self) -> Option<&str> {
         self.help.as_deref()
     }
 
-    /// The first text underlined, for instance `10 sec`.
+    /// The text of the first label, for instance `10 sec`.
     pub fn underlined(&self) -> Option<&str> {
         let (label, source) = (self.labels.first()?, self.source.as_ref()?);
         source.inner().get(label.offset()..label.offset() + label.len())
     }
 
-    /// Line of the first place underlined, from 1.
+    /// Line of the first label, from 1.
     pub fn line(&self) -> Option<usize> {
         let (label, source) = (self.labels.first()?, self.source.as_ref()?);
         let before = source.inner().as_bytes().get(..label.offset())?;

@@ -5,25 +5,25 @@ use std::path::PathBuf;
 use super::diagnostic::Diagnostic;
 use crate::adjust::AdjustError;
 
-/// Why there is no workload.
+/// Reason why a workload cannot be loaded.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum LoadError {
     /// Neither a built-in workload nor a file.
     #[error("there is no workload `{name}`")]
     #[diagnostic(code(workload::not_found), help("{hint}"))]
     NotFound {
-        /// The name asked for.
+        /// The requested name.
         name: String,
-        /// The nearest names, or all of them.
+        /// Similar names, or all names.
         hint: String,
     },
     /// The file cannot be read.
     #[error("failed to read the workload `{}`", path.display())]
     #[diagnostic(code(workload::unreadable))]
     Unreadable {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Cause of the failure.
         #[source]
         source: std::io::Error,
     },
@@ -31,35 +31,35 @@ pub enum LoadError {
     #[error("a scale of 0 leaves no devices")]
     #[diagnostic(code(workload::scale), help("the scale multiplies device counts; it is at least 1"))]
     NoScale,
-    /// The rates cannot be multiplied so.
+    /// The rates cannot be multiplied by this factor.
     #[error(transparent)]
     #[diagnostic(code(workload::rate))]
     Rate(#[from] AdjustError),
-    /// A size chosen for the run that holds no body of a group's.
+    /// A payload size chosen for the run is too small for the body of a group.
     #[error("{message}")]
     #[diagnostic(code(workload::payload), help("{hint}"))]
     Payload {
         /// What is wrong.
         message: String,
-        /// What to type instead.
+        /// What to write instead.
         hint: String,
     },
-    /// A link chosen for the run that cannot be.
+    /// A link chosen for the run is not valid.
     #[error("{message}")]
     #[diagnostic(code(workload::link), help("{hint}"))]
     Link {
         /// What is wrong.
         message: String,
-        /// What to type instead.
+        /// What to write instead.
         hint: String,
     },
-    /// A group chosen for the run that is not there.
+    /// A group chosen for the run does not exist.
     #[error("{message}")]
     #[diagnostic(code(workload::group), help("{hint}"))]
     Group {
         /// What is wrong.
         message: String,
-        /// What to type instead.
+        /// What to write instead.
         hint: String,
     },
     /// Something in the file, or in a `--set` option, is wrong.

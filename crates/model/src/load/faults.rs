@@ -1,4 +1,4 @@
-//! Faults, checked: one by one, in a file or on the command line. Whether a run can have them is asked before the run.
+//! Validates faults one by one, from a file or the command line. Whether a run can inject them is checked before the run.
 
 use serde::Deserialize;
 
@@ -12,12 +12,12 @@ use crate::fault::{Fault, FaultKind, Scope, Timing};
 use crate::units;
 use crate::workload::Workload;
 
-/// Most faults that one workload names.
+/// Maximum number of faults of one workload.
 const MOST_FAULTS: usize = 1_000;
 /// Largest number of a server.
 const MOST_SERVERS: u32 = 1_000;
 
-/// Reads the faults of a file, into a workload whose groups are known.
+/// Reads the faults of a file; the groups of the workload must be known.
 pub(crate) fn resolve(workload: &mut Workload, raw: &[Spanned<RawFault>]) -> Result<(), Problem> {
     if let Some(first) = raw.get(MOST_FAULTS) {
         return Err(value::too_many("faults", raw.len() as u64, MOST_FAULTS as u64, first.span));
@@ -26,7 +26,7 @@ pub(crate) fn resolve(workload: &mut Workload, raw: &[Spanned<RawFault>]) -> Res
     Ok(())
 }
 
-/// Reads a fault of the command line, `KIND:KEY=VALUE,…`.
+/// Parses a fault of the command line, `KIND:KEY=VALUE,…`.
 pub(crate) fn of_text(text: &str, workload: &Workload) -> Result<Fault, Box<Diagnostic>> {
     let mut sources = Sources::default();
     sources.add("--fault", text);
@@ -35,7 +35,7 @@ pub(crate) fn of_text(text: &str, workload: &Workload) -> Result<Fault, Box<Diag
     read.map_err(|problem: Problem| Box::new(problem.into_diagnostic(&sources)))
 }
 
-/// A fault of the command line as the mapping that a file would have, each part where it was typed.
+/// A fault of the command line as the mapping that a file would have; each part has its position in the text.
 fn tree(text: &str) -> Node {
     let span = |start: usize, part: &str| Span { source: 0, start: start as u32, length: part.len() as u32 };
     let scalar = |start: usize, part: &str| Node { span: span(start, part), value: Value::Text(part.to_owned()) };
@@ -78,7 +78,7 @@ fn checked(raw: &RawFault, place: Span, workload: &Workload) -> Result<Fault, Pr
     })
 }
 
-/// Keys that mean nothing to this kind.
+/// Refuses keys that this kind does not have.
 fn refuse_strangers(raw: &RawFault, kind: FaultKind) -> Result<(), Problem> {
     let scope = kind.scope();
     let keys = [
@@ -141,7 +141,7 @@ fn timing(raw: &RawFault, kind: FaultKind, place: Span) -> Result<Timing, Proble
     }
 }
 
-/// A share of connections; a bare `1` can be read two ways.
+/// A share of connections; a bare `1` is ambiguous.
 fn share(text: &Text<super::raw_links::ChanceText>) -> Result<f64, Problem> {
     let share = value::unit(text, units::chance)?;
     if share > 0.0 && share <= 1.0 && (share < 1.0 || text.text.ends_with('%')) {

@@ -1,5 +1,5 @@
-//! Files that a workload names: sizes. They are read while the workload is loaded, so what is wrong in them is said
-//! before a run.
+//! Files that a workload names: payload sizes, credentials, keys. They are read while the workload is loaded, so that
+//! errors in them are reported before a run.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -10,28 +10,28 @@ use super::node::{Node, Value};
 use super::shape::Spanned;
 use super::yaml;
 
-/// Largest file that is taken, bytes.
+/// Maximum size of a file, bytes.
 const LARGEST_BYTES: u64 = 64 << 20;
 /// Key by which a workload names a file.
 pub(super) const KEY: &str = "file";
-/// Key whose file holds sizes of payloads; every other file holds log-ins.
+/// Key whose file contains payload sizes; every other file contains credentials.
 const SIZES: &str = "sizes";
 
-/// Where relative paths count from: the folder of the workload's file.
+/// Folder that relative paths start from: that of the workload's file.
 #[derive(Clone, Debug)]
 pub(crate) struct Files {
     folder: PathBuf,
-    /// Contents that came with the workload, by the name that it gives the file.
+    /// Contents that were sent with the workload, by the name of the file in the workload.
     contents: BTreeMap<String, String>,
 }
 
 impl Files {
-    /// Beside the workload of this name.
+    /// The folder of the workload file with this name.
     pub(crate) fn beside(file_name: &str) -> Files {
         Files { folder: Path::new(file_name).parent().unwrap_or(Path::new("")).to_owned(), contents: BTreeMap::new() }
     }
 
-    /// The same; these files are not read from disk.
+    /// Adds contents; these files are not read from disk.
     pub(crate) fn with_contents(self, contents: BTreeMap<String, String>) -> Files {
         Files { contents, ..self }
     }
@@ -53,12 +53,12 @@ impl Files {
             Some(text) => text.clone(),
             None => read_regular(&path, LARGEST_BYTES).map_err(|error| failed(error.to_string()))?,
         };
-        // Spreadsheets begin a file with a byte order mark.
+        // Spreadsheet programs write a byte order mark at the beginning.
         Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
     }
 }
 
-/// Text of a file of at most `largest` bytes. A pipe or a device is none: reading it could wait or never end.
+/// Text of a file of at most `largest` bytes. A pipe or a device is refused: reading it could block or never end.
 pub fn read_regular(path: &Path, largest: u64) -> io::Result<String> {
     use std::io::Read;
     if !std::fs::metadata(path)?.is_file() {
@@ -72,9 +72,9 @@ pub fn read_regular(path: &Path, largest: u64) -> io::Result<String> {
     String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8"))
 }
 
-/// The text of a workload, and its settings, with the files that they name counted from `folder`, which is absolute, so that both
-/// can be moved. Files whose `contents` are known keep their names. What cannot be changed, such as a path behind an alias of YAML,
-/// stays as it is.
+/// The text of a workload and its settings, in which the paths of files are relative to `folder`, which is absolute, so
+/// that both can be moved. Files whose `contents` are known keep their names. What cannot be changed, such as a path behind
+/// an alias of YAML, stays as it is.
 pub fn with_absolute_files(
     text: &str,
     settings: &mut [(String, String)],
@@ -89,7 +89,7 @@ pub fn with_absolute_files(
     let Ok(mut root) = yaml::parse(text) else { return text.to_owned() };
     let mut named = Vec::new();
     make_absolute(&mut root, folder, contents, &mut named);
-    // From the last to the first, so that places before stay; an alias stands for a place that is there already.
+    // From last to first, so that earlier positions stay valid; an alias refers to a position that is already listed.
     named.sort_by_key(|(start, ..)| std::cmp::Reverse(*start));
     named.dedup();
     let mut moved = text.to_owned();
@@ -105,7 +105,7 @@ pub fn with_absolute_files(
     }
 }
 
-/// Makes relative paths of files absolute, and collects where they stand with the quoted text to put there.
+/// Makes relative paths of files absolute, and collects their positions with the quoted replacement.
 fn make_absolute(
     node: &mut Node,
     folder: &Path,
@@ -134,17 +134,17 @@ fn make_absolute(
     }
 }
 
-/// What is wrong in a line of a file that a workload names; lines count from 1.
+/// An error in a line of a file that a workload names; lines count from 1.
 pub(crate) fn wrong_line(name: &Spanned<String>, line: usize, reason: &str) -> Problem {
     Problem::new(ProblemKind::ImpossibleValue, format!("{}:{line}: {reason}", name.value)).at(name.span, "this file")
 }
 
-/// Does the text of a workload, with these settings, name files to read?
+/// Whether the text of a workload, with these settings, names files to read.
 pub fn names_files<'a>(text: &str, settings: impl IntoIterator<Item = (&'a str, &'a str)>) -> bool {
     has_keys(&[KEY], text, settings)
 }
 
-/// Does it name files whose `contents` are not known?
+/// Whether it names files whose `contents` are not known.
 pub fn names_other_files(text: &str, settings: &[(String, String)], contents: &BTreeMap<String, String>) -> bool {
     let mut files = Vec::new();
     let is_known = settings.iter().all(|(path, value)| match path.rsplit('.').next() {
@@ -158,7 +158,7 @@ pub fn names_other_files(text: &str, settings: &[(String, String)], contents: &B
     !is_known || !is_read || files.iter().any(|name| !contents.contains_key(name))
 }
 
-/// Collects the names of files below a node; false if one is no text.
+/// Collects the names of files below a node; false if a name is not text.
 fn all_files(node: &Node, names: &mut Vec<String>) -> bool {
     match &node.value {
         Value::Map(entries) => entries.iter().all(|entry| match &entry.node.value {
@@ -173,7 +173,8 @@ fn all_files(node: &Node, names: &mut Vec<String>) -> bool {
     }
 }
 
-/// Names of the files of sizes in the text of a workload and in these settings. They hold no secret, unlike all other files.
+/// Names of the files of payload sizes in the text of a workload and in these settings. They contain no secrets, unlike all
+/// other files.
 pub fn size_files(text: &str, settings: &[(String, String)]) -> Vec<String> {
     let mut names = Vec::new();
     for (path, value) in settings {
@@ -212,8 +213,8 @@ fn file_of(node: &Node) -> Option<&String> {
     })
 }
 
-/// Does the text of a workload, with these settings, have one of these keys? Reads nothing else; a text that is no YAML has none,
-/// because it is not loaded, and a setting that is no YAML is a text.
+/// Whether the text of a workload, with these settings, has one of these keys. Reads nothing else. A text that is not YAML
+/// has none, because it is not loaded; a setting that is not YAML is a text.
 pub fn has_keys<'a>(keys: &[&str], text: &str, settings: impl IntoIterator<Item = (&'a str, &'a str)>) -> bool {
     let in_text = |text: &str| yaml::parse(text).is_ok_and(|root| has_key(&root, keys));
     let in_setting = |(path, value): (&str, &str)| path.split('.').any(|part| keys.contains(&part)) || in_text(value);

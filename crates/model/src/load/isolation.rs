@@ -1,14 +1,15 @@
-//! Groups chosen for a run to have processes of their own.
+//! Groups that run in separate processes because the run requires it.
 
 use std::collections::BTreeSet;
 
 use super::{LoadError, suggest};
 use crate::workload::Workload;
 
-/// What stands for every group.
+/// Name that stands for every group.
 pub const ALL: &str = "all";
 
-/// Gives the groups named a process each: groups of devices, subscribers, requesters or responders, or the clients that groups share.
+/// Isolates the named groups in a process each: groups of devices, subscribers, requesters or responders, or the clients
+/// that groups share.
 ///
 /// # Errors
 /// A group that does not exist.

@@ -1,4 +1,4 @@
-//! Conditions of a link as they change, one mapping after the other, with their bounds.
+//! Conditions of a link, changed by one mapping after another, with their bounds.
 
 use std::time::Duration;
 
@@ -9,22 +9,22 @@ use super::value::{self, impossible};
 use crate::link::{Conditions, DEFAULT_QUEUE_BYTES, Delay, Distribution, Loss, Rate};
 use crate::units;
 
-/// Longest delay and largest jitter: packets under way are kept in memory.
+/// Maximum delay and jitter: delayed packets are stored in memory.
 const LONGEST_DELAY: Duration = Duration::from_secs(600);
-/// Fastest rate, bits per second; no emulator comes near.
+/// Maximum rate, bits per second; no emulator reaches it.
 const FASTEST_BITS_PER_S: f64 = 1e12;
-/// Smallest queue: one full Ethernet frame's packet, or large packets would never pass.
+/// Minimum queue: the packet of one full Ethernet frame, otherwise large packets would never pass.
 const SMALLEST_QUEUE_BYTES: f64 = 1_500.0;
-/// Largest queue, kept in memory: a second of 2 Gbit/s.
+/// Maximum queue, stored in memory: a second of 2 Gbit/s.
 const LARGEST_QUEUE_BYTES: f64 = 256e6;
-/// In place of a rate: as fast as the machine is.
+/// Text for no rate limit.
 const NO_RATE: &str = "none";
 
-/// What holds one way, as far as it has been said.
+/// Conditions in one direction, as far as they are given.
 #[derive(Clone, Copy)]
 pub(crate) struct State {
     conditions: Conditions,
-    /// Stays while there is no rate.
+    /// Unchanged while there is no rate.
     queue_bytes: u64,
 }
 
@@ -35,7 +35,7 @@ impl Default for State {
 }
 
 impl State {
-    /// Changes what a mapping names and leaves the rest.
+    /// Changes the values that a mapping gives and keeps the others.
     pub(crate) fn change(&mut self, keys: Keys<'_>) -> Result<(), Problem> {
         let Delay { mean_ns, jitter_ns, distribution, jitter_reorders } = self.conditions.delay;
         self.conditions.delay = Delay {
@@ -61,7 +61,7 @@ impl State {
         Ok(())
     }
 
-    /// Checks what only the whole can tell; `named` are the mappings that made it, `place` is where they stand.
+    /// Checks values that depend on each other; `named` are the mappings that gave them, `place` is their span.
     pub(crate) fn check(&self, named: &[Keys<'_>], place: Span) -> Result<(), Problem> {
         let Delay { mean_ns, jitter_ns, distribution, .. } = self.conditions.delay;
         if distribution == Distribution::Uniform && jitter_ns > mean_ns {
@@ -83,7 +83,7 @@ impl State {
         }
     }
 
-    /// What holds.
+    /// The resulting conditions.
     pub(crate) fn conditions(&self) -> Conditions {
         self.conditions
     }
@@ -122,7 +122,7 @@ fn queue(text: &Text<SizeText>) -> Result<u64, Problem> {
     Ok(bytes as u64)
 }
 
-/// A chance; a bare `1` is refused, which one writes for one percent and another for always.
+/// A chance; a bare `1` is refused, because it could mean one percent or always.
 fn chance(text: &Text<ChanceText>) -> Result<f64, Problem> {
     let chance = value::unit(text, units::chance)?;
     if chance == 1.0 && !text.text.ends_with('%') {

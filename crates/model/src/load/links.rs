@@ -1,4 +1,4 @@
-//! Links, checked: definitions in a file and presets, and which group is behind which.
+//! Validates links: definitions in a file and presets, and which group uses which link.
 
 use std::collections::BTreeMap;
 
@@ -14,14 +14,14 @@ use crate::link::presets;
 use crate::link::{Link, NO_LINK, Step};
 use crate::workload::Workload;
 
-/// Most links that one workload defines.
+/// Maximum number of links that one workload defines.
 const MOST_LINKS: usize = 1_000;
-/// Most steps of one link: a change each second for hours.
+/// Maximum number of steps of one link: a change every second for hours.
 const MOST_STEPS: usize = 10_000;
 
-/// What a link says about one direction or both, at one time.
+/// A change of a link in one or both directions, at one time.
 struct Change<'a> {
-    /// When, ns, and where to point for what concerns it as a whole.
+    /// Time, ns; `place` is the span for errors that concern the whole change.
     at_ns: u64,
     place: Span,
     both: Keys<'a>,
@@ -49,7 +49,7 @@ fn definition(name: &Spanned<String>, raw: &RawLink) -> Result<Link, Problem> {
     Ok(Link { name: name.value.clone(), up: up_steps, down: down_steps, source: raw.source.clone() })
 }
 
-/// Changes one direction and keeps the step, unless it leaves things as they are.
+/// Changes one direction and adds the step, unless nothing changes.
 fn apply(
     state: &mut State,
     both: Keys<'_>,
@@ -69,7 +69,7 @@ fn apply(
     let conditions = state.conditions();
     match steps.last_mut() {
         Some(last) if last.conditions == conditions => {}
-        // A series may say itself what holds from the start.
+        // A series may define the conditions from the start.
         Some(last) if last.at_ns == at_ns => last.conditions = conditions,
         _ => steps.push(Step { at_ns, conditions }),
     }
@@ -86,7 +86,7 @@ fn check_name(name: &Spanned<String>) -> Result<(), Problem> {
     Ok(())
 }
 
-/// The link itself, and its series.
+/// The changes of the link itself, and those of its series.
 fn changes<'a>(name: &Spanned<String>, raw: &'a RawLink) -> Result<Vec<Change<'a>>, Problem> {
     let (down, is_down) = down(raw.down.as_ref(), raw.up.as_ref())?;
     let both = Keys { down: is_down, ..raw.conditions() };
@@ -121,11 +121,11 @@ fn step_change(step: &RawStep) -> Result<Change<'_>, Problem> {
             .at(step.at.span, "this step")
             .help("say what changes, for instance `{at: 10s, loss: 5%}`"));
     }
-    // A duration is ten years at most, which fits.
+    // A duration is at most ten years, so it fits.
     Ok(Change { at_ns: at.as_nanos() as u64, place: step.at.span, both, up: step.up.as_ref(), down })
 }
 
-/// `down` says that a link is down, or what differs on the way down; beside `up` only the second can be meant.
+/// `down` says either that a link is down, or what differs in the direction down; beside `up` only the second is possible.
 #[allow(clippy::type_complexity, reason = "the two meanings, one of them or none")]
 fn down<'a>(
     raw: Option<&'a Form<Spanned<Word<bool>>, Spanned<RawDirection>>>,
@@ -147,19 +147,19 @@ fn down<'a>(
     }
 }
 
-/// A group as far as links go.
+/// A group with its link.
 struct Behind<'a> {
     client: Option<&'a str>,
     link: Option<&'a Spanned<String>>,
     place: Span,
 }
 
-/// The link that a group names, unless it names none.
+/// The link that a group names, unless it is `none`.
 pub(crate) fn of_group(link: Option<&Spanned<String>>) -> Option<String> {
     link.map(|link| link.value.clone()).filter(|name| name != NO_LINK)
 }
 
-/// Finds the links that groups name: first in the file, then among the presets, which join the workload's.
+/// Finds the links that groups name: first in the file, then among the presets, which are added to the workload's links.
 pub(crate) fn resolve(workload: &mut Workload, raw: &RawWorkload) -> Result<(), Problem> {
     let groups = groups(raw);
     if raw.links.0.is_empty() && groups.iter().all(|group| group.link.is_none()) {
@@ -218,7 +218,7 @@ fn groups(raw: &RawWorkload) -> Vec<Behind<'_>> {
     devices.chain(subscribers).chain(requesters).chain(responders).collect()
 }
 
-/// Groups on one connection are behind one link.
+/// Groups on one connection must use the same link.
 fn check_clients(groups: &[Behind<'_>]) -> Result<(), Problem> {
     let mut first_of: BTreeMap<&str, &Behind<'_>> = BTreeMap::new();
     for group in groups {

@@ -1,4 +1,4 @@
-//! What a run changes of its workload.
+//! Changes of a workload for a run.
 
 use std::collections::BTreeMap;
 
@@ -7,28 +7,28 @@ use crate::link::choice::LinkChoice;
 use crate::qos::Qos;
 use crate::workload::Variant;
 
-/// How a workload is to be loaded.
+/// Options for loading a workload.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoadOptions {
-    /// Which reading.
+    /// Variant of the workload.
     pub variant: Variant,
     /// Multiplier of device counts, at least 1.
     pub scale: u32,
-    /// Delivery level of every device and subscriber, in place of the file's.
+    /// QoS of every device and subscriber, instead of the file's.
     pub qos: Option<Qos>,
     /// `--set KEY=VALUE`, in order: parameters by name, everything else by dotted path.
     pub set: Vec<(String, String)>,
-    /// Size of every payload, bytes with the header, in place of the file's.
+    /// Size of every payload, bytes with the header, instead of the file's.
     pub payload: Option<u32>,
-    /// Multiplier of every device's rate; 1 leaves them as they are.
+    /// Multiplier of every device's rate; 1 changes nothing.
     pub rate: f64,
-    /// Links in place of the file's, in order.
+    /// Links that replace those of the file, in order.
     pub links: Vec<LinkChoice>,
-    /// Faults in place of the file's.
+    /// Faults that replace those of the file.
     pub faults: Vec<FaultChoice>,
-    /// Groups whose clients run in processes of their own, besides those of which the file says so; `all` for every one.
+    /// Groups whose clients run in separate processes, besides those that the file isolates; `all` for every group.
     pub isolate: Vec<String>,
-    /// Contents of files that the workload names, by the name that it gives them; others are read from disk.
+    /// Contents of files that the workload names, by their name in the workload; other files are read from disk.
     pub contents: BTreeMap<String, String>,
 }
 

@@ -1,8 +1,9 @@
-//! Workload files: from YAML to a checked [`Workload`], or one [`Diagnostic`] that says what is wrong and what to type instead.
+//! Workload files: from YAML to a validated [`Workload`], or one [`Diagnostic`] that says what is wrong and what to write
+//! instead.
 //!
-//! The way of a file: `yaml` reads it into a tree of nodes (`node`) with places; `overlay` makes the published reading and
-//! applies `--set` and parameters; `reader` hands the tree to the structs of `raw`, which fix its shape; the rest
-//! checks values. Start with [`load`].
+//! The steps: `yaml` parses the file into a tree of nodes (`node`) with positions; `overlay` applies the published variant,
+//! `--set` and parameters; `reader` deserialises the tree into the structs of `raw`, which define its shape; the other
+//! modules validate values. Start with [`load`].
 
 use std::path::Path;
 
@@ -64,7 +65,7 @@ use shape::{AnyText, Form, Text};
 
 /// Loads a built-in workload by its name, or a file by its path.
 ///
-/// A name that is both is the built-in one; `./name` is the file.
+/// A name that is both is the built-in workload; `./name` is the file.
 pub fn load(name_or_path: &str, options: &LoadOptions) -> Result<Workload, LoadError> {
     if let Some(found) = builtin::find(name_or_path) {
         let options = LoadOptions { scale: options.scale.saturating_mul(found.scale), ..options.clone() };
@@ -85,7 +86,7 @@ pub fn load(name_or_path: &str, options: &LoadOptions) -> Result<Workload, LoadE
     parse(name_or_path, &text, options)
 }
 
-/// Reads a file, at most one byte more than is taken, so that an endless one ends.
+/// Reads a file, at most one byte more than the maximum, so that reading an endless file ends.
 pub(crate) fn read(path: &Path) -> std::io::Result<String> {
     use std::io::Read;
     let mut bytes = Vec::new();
@@ -100,7 +101,7 @@ pub fn parse(file_name: &str, text: &str, options: &LoadOptions) -> Result<Workl
     }
     let mut sources = Sources::default();
     sources.add(file_name, text);
-    // What cannot be read is said below.
+    // Syntax errors are reported below.
     let secret_parameters = yaml::parse(text).map(|root| overlay::secret_parameters(&root)).unwrap_or_default();
     let settings: Vec<(String, String, u16)> = options
         .set
@@ -127,7 +128,7 @@ pub fn parse(file_name: &str, text: &str, options: &LoadOptions) -> Result<Workl
     Ok(workload)
 }
 
-/// Templates fit into a size that the run gives.
+/// Checks that templates fit into a payload size that the run sets.
 fn check_templates(workload: &Workload, bytes: u32) -> Result<(), LoadError> {
     if let Some(group) = content::cut(workload) {
         return Err(LoadError::Payload {
@@ -151,9 +152,9 @@ fn check_templates(workload: &Workload, bytes: u32) -> Result<(), LoadError> {
     })
 }
 
-/// What a file offers besides the workload itself.
+/// Properties of a file besides the workload itself.
 pub(crate) struct Outline {
-    /// It has a published reading.
+    /// Whether it has a published variant.
     pub has_published: bool,
     /// Its parameters.
     pub parameters: Vec<Parameter>,
@@ -189,7 +190,7 @@ fn build(
     let root = yaml::parse(text)?;
     let has_published = root.get("published").is_some();
     if has_published {
-        // The other reading must hold too, without the settings, which are meant for this one.
+        // The other variant must be valid too, without the settings, which are meant for the chosen one.
         let other = match options.variant {
             Variant::Published => Variant::Corrected,
             Variant::Corrected => Variant::Published,

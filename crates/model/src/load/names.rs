@@ -1,18 +1,18 @@
-//! Names in a workload file, and how many things it may have.
+//! Names in a workload file, and limits on the number of its parts.
 
 use std::collections::HashMap;
 
 use super::diagnostic::{Problem, ProblemKind, Span};
 use super::shape::Spanned;
 
-/// Most groups of devices; a group's number has 16 bits.
+/// Maximum number of device groups; a group's number has 16 bits.
 pub(super) const MOST_GROUPS: usize = 10_000;
-/// Most subscribers in all.
+/// Maximum number of subscribers in total.
 pub(super) const MOST_SUBSCRIBERS: u64 = 1_000_000;
-/// Most filters of one subscriber.
+/// Maximum number of filters of one subscriber.
 pub(super) const MOST_FILTERS: usize = 1_000;
 
-/// Names seen so far, with their places.
+/// Names seen so far, with their positions.
 #[derive(Default)]
 pub(super) struct Names(HashMap<String, Span>);
 
@@ -28,7 +28,7 @@ impl Names {
     }
 }
 
-/// Names stand in topics and in dotted paths.
+/// Names are used in topics and in dotted paths, so some characters are not allowed.
 pub(crate) fn check_name(name: &Spanned<String>) -> Result<(), Problem> {
     let part = |part: &str| {
         !part.is_empty() && part.chars().all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_'))

@@ -1,18 +1,18 @@
-//! A workload file as a tree that knows where each value stands, so that variants, parameters and `--set` can change it
-//! before it is read.
+//! A workload file as a tree with the position of each value, so that variants, parameters and `--set` can change it before
+//! it is deserialised.
 
 use super::diagnostic::Span;
 
-/// A value and its place.
+/// A value and its position.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
-    /// Where it stands.
+    /// Position of the value.
     pub span: Span,
-    /// What it is.
+    /// The value.
     pub value: Value,
 }
 
-/// What a node holds.
+/// Kinds of values.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Value {
     /// Nothing, `~`, `null`.
@@ -36,7 +36,7 @@ pub(crate) enum Value {
 pub(crate) struct Entry {
     /// The key.
     pub key: String,
-    /// Where the key stands.
+    /// Position of the key.
     pub key_span: Span,
     /// Its value.
     pub node: Node,
@@ -54,7 +54,7 @@ impl PartialEq for Entry {
     }
 }
 
-/// Keys that say the same thing in two ways: setting one takes the other away.
+/// Keys that are alternatives: setting one removes the other.
 const ALTERNATIVES: [(&str, &str); 1] = [("every", "rate")];
 
 impl Node {
@@ -79,12 +79,12 @@ impl Node {
         }
     }
 
-    /// The value under `key`, if this is a mapping that has it.
+    /// The value of `key`, if this is a mapping that has it.
     pub fn get(&self, key: &str) -> Option<&Node> {
         self.entries().iter().find(|entry| entry.key == key).map(|entry| &entry.node)
     }
 
-    /// As [`Node::get`], to be changed.
+    /// As [`Node::get`], mutable.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Node> {
         match &mut self.value {
             Value::Map(entries) => entries.iter_mut().find(|entry| entry.key == key).map(|entry| &mut entry.node),
@@ -100,15 +100,15 @@ impl Node {
         }
     }
 
-    /// Takes a key out of a mapping.
+    /// Removes a key from a mapping.
     pub fn remove(&mut self, key: &str) -> Option<Node> {
         let Value::Map(entries) = &mut self.value else { return None };
         let position = entries.iter().position(|entry| entry.key == key)?;
         Some(entries.remove(position).node)
     }
 
-    /// Puts an entry into a mapping, in place of the one with its key and of its alternative; a null takes the key out.
-    /// No effect on anything but a mapping.
+    /// Adds an entry to a mapping; it replaces the one with its key and the alternative key. A null removes the key. No
+    /// effect on anything but a mapping.
     pub fn put(&mut self, entry: Entry) {
         for (one, other) in ALTERNATIVES {
             if entry.key == one {
@@ -143,7 +143,7 @@ impl Node {
         self.items().iter().enumerate().map(name).collect()
     }
 
-    /// Moves every place by `bytes` and to another text.
+    /// Shifts every position by `bytes` and to another text.
     pub fn shift(&mut self, source: u16, bytes: u32) {
         let shift = |span: &mut Span| {
             span.source = source;
@@ -160,7 +160,7 @@ impl Node {
         }
     }
 
-    /// How the value is called in messages.
+    /// Name of the kind of value in messages.
     pub fn kind(&self) -> &'static str {
         match self.value {
             Value::Null => "nothing",

@@ -1,4 +1,4 @@
-//! What only some protocols have, checked: shared groups of subscribers, wills of devices, settings of MQTT.
+//! Validates what only some protocols have: shared groups of subscribers, wills of devices, settings of MQTT.
 
 use std::time::Duration;
 
@@ -11,17 +11,17 @@ use crate::qos::Qos;
 use crate::units;
 use crate::workload::{MqttSettings, SessionKind, WILL_HEADER_BYTES, Will};
 
-/// Largest will: a field of MQTT has two bytes for its length (MQTT 5.0 §3.1.3.4).
+/// Maximum size of a will: the length field in MQTT has two bytes (MQTT 5.0 §3.1.3.4).
 const LARGEST_WILL_BYTES: u32 = 65_535;
-/// Will that says no more than whose it is.
+/// Default size of a will, which only identifies the device.
 const USUAL_WILL_BYTES: u32 = 16;
-/// Longest name or value of a user property, bytes.
+/// Maximum length of the name or value of a user property, bytes.
 const LONGEST_PROPERTY: usize = 200;
-/// Longest name of a shared group.
+/// Maximum length of a shared group's name.
 const LONGEST_NAME: usize = 64;
 
-/// The shared group that a subscriber group is. Its name stands in a filter (`$share/NAME/…`, MQTT 5.0 §4.8.2), so it has no
-/// `/`, `+` or `#`.
+/// The shared group of a subscriber group. Its name is part of a filter (`$share/NAME/…`, MQTT 5.0 §4.8.2), so it must not
+/// contain `/`, `+` or `#`.
 pub(crate) fn shared(name: &Spanned<String>, filters: &OneOrMany<Spanned<String>>) -> Result<String, Problem> {
     let text = &name.value;
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_');
@@ -73,7 +73,7 @@ fn full_will(raw: &RawWill, session: SessionKind) -> Result<Will, Problem> {
     })
 }
 
-/// Where the header is. A will has its own in its payload, which would not be pure then.
+/// Position of the header. A will has its header in the payload, so the two cannot be combined.
 pub(crate) fn header(raw: &RawGroup) -> Result<HeaderPlace, Problem> {
     let place = match raw.header.as_ref().map(|word| word.value) {
         Some(HeaderWord::UserProperty) => HeaderPlace::UserProperty,
@@ -130,7 +130,7 @@ pub(crate) fn mqtt(raw: Option<&RawMqtt>) -> Result<MqttSettings, Problem> {
     })
 }
 
-/// A time that travels as whole seconds in four bytes.
+/// A time that is sent as whole seconds in four bytes.
 fn seconds(text: &Text<DurationText>, least: u32, what: &str) -> Result<u32, Problem> {
     let time = value::duration(text)?;
     match u32::try_from(time.as_secs()) {
@@ -143,7 +143,7 @@ fn seconds(text: &Text<DurationText>, least: u32, what: &str) -> Result<u32, Pro
     }
 }
 
-/// Two subscriber groups cannot be one shared group: its members have the same filters and level.
+/// Two subscriber groups cannot be one shared group: its members have the same filters and QoS.
 pub(crate) fn shared_twice(name: &str, again: Span, first: Span) -> Problem {
     Problem::new(ProblemKind::BadName, format!("two subscriber groups share as `{name}`"))
         .at(again, "again")

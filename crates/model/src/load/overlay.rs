@@ -1,12 +1,12 @@
-//! Changes to the tree before it is read, in this order: the published reading, `--set` options, `${parameters}`,
-//! and what groups take from their type and from the defaults.
+//! Changes to the tree before it is deserialised, in this order: the published variant, `--set` options, `${parameters}`,
+//! and what groups inherit from their type and from the defaults.
 
 use super::diagnostic::{Problem, ProblemKind, Span};
 use super::node::{Entry, Node, Value};
 use super::{suggest, yaml};
 use crate::secret;
 
-/// Makes the published reading: each field given there replaces that field. Without one, nothing changes.
+/// Applies the published variant: each field in it replaces the field of the workload. Without one, nothing changes.
 pub(crate) fn publish(root: &mut Node, published: Option<Node>) -> Result<(), Problem> {
     let Some(published) = published else { return Ok(()) };
     let Value::Map(sections) = published.value else { return Ok(()) };
@@ -61,7 +61,7 @@ fn item<'a>(root: &'a mut Node, section: &str, name: &str, span: Span) -> Result
     }
 }
 
-/// The problem of a device type that does not exist.
+/// The problem of an unknown device type.
 pub(crate) fn unknown_type(root: &Node, name: &str, span: Span) -> Problem {
     let names: Vec<&str> = root
         .get("device_types")
@@ -80,7 +80,7 @@ pub(crate) fn unknown_type(root: &Node, name: &str, span: Span) -> Problem {
 /// `source` is the number of the text `KEY=VALUE`.
 pub(crate) fn set(root: &mut Node, key: &str, value: &str, source: u16) -> Result<(), Problem> {
     let key_span = Span { source, start: 0, length: key.len() as u32 };
-    // What is no YAML, for instance a topic that starts with `{`, is taken as it stands.
+    // A value that is not YAML, for instance a topic that starts with `{`, is used as text.
     let plain = |_| Node {
         span: Span { source: 0, start: 0, length: value.len() as u32 },
         value: Value::Text(value.to_owned()),
@@ -95,7 +95,7 @@ pub(crate) fn set(root: &mut Node, key: &str, value: &str, source: u16) -> Resul
     copy_inherited(root, key);
     let mut path = key.split('.').peekable();
     let first = path.next().unwrap_or_default();
-    // The published reading is made by now: what is set is set in the reading that runs.
+    // The published variant was applied before, so a setting changes the variant that is run.
     if first == "published" || path.peek().is_none() && root.get(first).is_none() {
         return Err(unknown_setting(root, key, key_span));
     }
@@ -116,12 +116,12 @@ pub(crate) fn set(root: &mut Node, key: &str, value: &str, source: u16) -> Resul
         target = step_into(target, &walked, step, step_span)?;
         walked = format!("{walked}.{step}");
     }
-    // The path is one key of the top level that exists: its place is replaced.
+    // The path is one key of the top level that exists: its value is replaced.
     *target = node;
     Ok(())
 }
 
-/// For `devices.GROUP.FIELD.…`: gives the group the field as it inherits it, so that a part of it can be set.
+/// For `devices.GROUP.FIELD.…`: copies the inherited field to the group, so that a part of it can be set.
 fn copy_inherited(root: &mut Node, key: &str) {
     let mut steps = key.split('.');
     let (Some("devices"), Some(name), Some(field), Some(_)) = (steps.next(), steps.next(), steps.next(), steps.next())
@@ -200,7 +200,7 @@ fn unknown_setting(root: &Node, key: &str, span: Span) -> Problem {
         .help(help)
 }
 
-/// The parameters with their values.
+/// The parameters and their values.
 pub(crate) fn parameters(root: &Node) -> Result<Vec<(String, Node)>, Problem> {
     let mut parameters: Vec<(String, Node)> = Vec::new();
     for entry in root.get("parameters").map(Node::entries).unwrap_or_default() {
@@ -218,7 +218,7 @@ pub(crate) fn parameters(root: &Node) -> Result<Vec<(String, Node)>, Problem> {
     Ok(parameters)
 }
 
-/// Names of the parameters that passwords are made of, in any reading of the file.
+/// Names of the parameters that are used in passwords, in any variant of the file.
 pub(crate) fn secret_parameters(root: &Node) -> Vec<String> {
     let mut names = Vec::new();
     collect_secret_parameters(root, false, &mut names);
@@ -239,7 +239,7 @@ fn collect_secret_parameters(node: &Node, is_secret: bool, names: &mut Vec<Strin
     }
 }
 
-/// Replaces `${name}` in every text by the parameter's value: a text that is nothing else becomes that value.
+/// Replaces `${name}` in every text by the parameter's value: a text that consists only of it becomes that value.
 pub(crate) fn substitute(root: &mut Node) -> Result<(), Problem> {
     let parameters = parameters(root)?;
     let Value::Map(entries) = &mut root.value else { return Ok(()) };
@@ -294,7 +294,7 @@ fn filled(text: &str, span: Span, parameters: &[(String, Node)]) -> Result<Node,
     Ok(Node { span, value: Value::Text(out) })
 }
 
-/// Gives every device group what its type and the defaults say and it does not.
+/// Copies to every device group the fields of its type and of the defaults that it does not have.
 pub(crate) fn inherit(root: &mut Node) -> Result<(), Problem> {
     let defaults = root.get("defaults").cloned();
     let types = root.get("device_types").cloned();
@@ -318,7 +318,8 @@ pub(crate) fn inherit(root: &mut Node) -> Result<(), Problem> {
 }
 
 fn take_missing(group: &mut Node, from: &Node) {
-    // A group with a pace of its own takes none: neither the other word for it, nor one beside a trace, a flood or a reaction.
+    // A group that defines its rate inherits none: neither by the alternative key, nor beside a trace, a flood or a
+    // reaction.
     let paced = group.get("every").or(group.get("rate")).is_some() || group.get("arrival").is_some_and(has_own_pace);
     for entry in from.entries() {
         let pace = matches!(entry.key.as_str(), "every" | "rate");

@@ -1,4 +1,4 @@
-//! Sizes and bodies of payloads, checked.
+//! Validates sizes and bodies of payloads.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,12 +13,12 @@ use crate::schedule::SMALLEST_PAYLOAD_BYTES;
 use crate::template::{Template, TemplateError};
 use crate::workload::{Deviation, DeviceGroup};
 
-/// Largest payload that is taken, in bytes: what one MQTT packet can carry (MQTT 5.0 §1.5.5).
+/// Maximum payload, in bytes: the limit of one MQTT packet (MQTT 5.0 §1.5.5).
 const LARGEST_PAYLOAD_BYTES: f64 = 268_435_455.0;
-/// Most sizes of an empirical distribution.
+/// Maximum number of sizes of an empirical distribution.
 const MOST_SIZES: usize = 1_000_000;
 
-/// Reads a payload's distribution.
+/// Reads the distribution of payload sizes.
 pub(crate) fn distribution(
     raw: &Form<Text<SizeText>, Spanned<RawPayload>>,
     files: &Files,
@@ -104,7 +104,8 @@ fn observed(sizes: &[Text<SizeText>], span: Span) -> Result<SizeDistribution, Pr
     Ok(SizeDistribution::Empirical(sizes.iter().map(whole).collect::<Result<Arc<[u32]>, Problem>>()?))
 }
 
-/// Sizes of a file: one a line, as in a workload. The first line may be the heading `bytes`, empty lines are left out.
+/// Sizes from a file: one in each line, written as in a workload. The first line may be the heading `bytes`; empty lines
+/// are skipped.
 fn observed_in_file(name: &Spanned<String>, files: &Files) -> Result<SizeDistribution, Problem> {
     let text = files.read(name)?;
     let mut sizes = Vec::new();
@@ -159,7 +160,7 @@ fn whole<K>(size: &Text<K>) -> Result<u32, Problem> {
     Ok(bytes.round() as u32)
 }
 
-/// Reads what fills payloads.
+/// Reads the content of payloads.
 pub(crate) fn body(raw: Option<&Form<Word<BodyWord>, RawBody>>) -> Result<Body, Problem> {
     match raw {
         None => Ok(Body::Random),
@@ -179,13 +180,13 @@ fn wrong_template(json: &Spanned<String>, error: TemplateError) -> Problem {
     within(json, "document", error.at, error.reason, error.hint)
 }
 
-/// A problem within a text of a language of its own, which is called `what`.
+/// A problem within an embedded text in another language; `what` is its name.
 pub(crate) fn within(text: &Spanned<String>, what: &str, at: Range<usize>, reason: String, hint: String) -> Problem {
     let (json, text) = (text, &text.value);
     let before = &text[..at.start];
     let line_start = before.rfind('\n').map_or(0, |end| end + 1);
     let (line, column) = (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1);
-    // The file has the text as it is, in quotes or without; otherwise the place is known within the text only.
+    // Positions are known if the file has the text unchanged, with or without quotes; otherwise only within the text.
     let quotes = (json.span.length as usize).checked_sub(text.len()).filter(|more| matches!(more, 0 | 2));
     let (span, message) = match quotes.filter(|_| !text.contains('\n')) {
         Some(quotes) => {
@@ -197,7 +198,7 @@ pub(crate) fn within(text: &Spanned<String>, what: &str, at: Range<usize>, reaso
     Problem::new(ProblemKind::ImpossibleValue, message).at(span, "here").help(hint)
 }
 
-/// The group with the header's share of a size that its body gives, if its sizes hold its body.
+/// The group with the header size added to a size that comes from its body, if its sizes are large enough for the body.
 pub(crate) fn with_body(mut group: DeviceGroup, raw: &RawGroup) -> Result<DeviceGroup, Problem> {
     let header = group.header_bytes();
     if let SizeDistribution::Rendered { header_bytes, .. } = &mut group.size {
@@ -223,7 +224,7 @@ pub(crate) fn with_body(mut group: DeviceGroup, raw: &RawGroup) -> Result<Device
     .help(format!("sizes of {needed} B at least, for instance `payload: {needed}B`{or_none}")))
 }
 
-/// The deviation of a group some of whose sizes cannot hold the header, if there is one.
+/// The deviation of a group with sizes that are too small for the header, if there is one.
 pub(crate) fn raised_to_header(group: &DeviceGroup) -> Option<Deviation> {
     let (name, size) = (&group.name, &group.size);
     if group.header == HeaderPlace::UserProperty {

@@ -1,11 +1,11 @@
-//! Where groups run, checked: what stands for several groups first, whatever the order in the file.
+//! Validates placements: names for several groups first, whatever the order in the file.
 
 use super::diagnostic::{Problem, ProblemKind, Span};
 use super::shape::{Named, PlacementText, Text};
 use crate::placement::{self, DEFAULT, DEVICES, Placement, SUBSCRIBERS};
 use crate::workload::Workload;
 
-/// Reads the placements of a file into a workload whose groups are known.
+/// Reads the placements of a file; the groups of the workload must be known.
 pub(crate) fn resolve(workload: &mut Workload, raw: &Named<Text<PlacementText>>) -> Result<(), Problem> {
     let mut entries: Vec<(&str, Span, Placement)> = Vec::with_capacity(raw.0.len());
     for (who, text) in &raw.0 {

@@ -1,4 +1,4 @@
-//! Devices that change their rate, checked: by the time of day, and from state to state.
+//! Validates devices that change their rate: by the time of day, and from state to state.
 
 use std::time::Duration;
 
@@ -12,14 +12,14 @@ use crate::profile::{MINUTES, Profile};
 use crate::states::{MOST_STATES, State, States};
 use crate::units;
 
-/// Length of a day where a profile says nothing.
+/// Default length of a day of a profile.
 const USUAL_DAY: Duration = Duration::from_secs(24 * 3600);
 /// Largest multiplier of a profile.
 const LARGEST_MULTIPLIER: f64 = 1e6;
-/// Smallest mean multiplier of a profile: below, its devices would never send.
+/// Smallest mean multiplier of a profile: below it, devices would practically never send.
 const SMALLEST_MEAN: f64 = 1e-6;
 
-/// A group's process with its rate by time of day.
+/// A group's arrival process with a rate that depends on the time of day.
 pub(crate) fn profiled(
     base: Arrival,
     raw: &RawProfile,
@@ -143,7 +143,7 @@ fn state(raw: &RawState, place: usize, all: &[Spanned<RawState>]) -> Result<Stat
     Ok(State { name: raw.name.value.clone(), interval, length, next })
 }
 
-/// Chances of the states that follow, by their place.
+/// Chances of the next states, by index.
 fn chances(raw: &Spanned<Named<Text<ChanceText>>>, all: &[Spanned<RawState>]) -> Result<Vec<f64>, Problem> {
     let mut chances = vec![0.0; all.len()];
     for (name, chance) in &raw.value.0 {

@@ -1,4 +1,4 @@
-//! The shape of a workload file. What the values mean is checked later; the comments here are the descriptions in its JSON Schema.
+//! The shape of a workload file. Values are validated later; the comments here are the descriptions in its JSON Schema.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -14,7 +14,7 @@ use super::shape::{
 use crate::metric::MetricProgram;
 use crate::workload::FilterPlace;
 
-/// A pubmark workload: who sends what, who listens.
+/// A pubmark workload: who publishes what, and who subscribes.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a mapping with `name`, `devices`, `subscribers`")]
 #[schemars(title = "pubmark workload")]
@@ -30,37 +30,39 @@ pub(crate) struct RawWorkload {
     /// Values that can be set with `--set NAME=VALUE` and are used as `${NAME}`.
     #[serde(default)]
     pub parameters: Named<Form<Text<AnyText>, RawParameter>>,
-    /// What holds for every device group that does not say otherwise.
+    /// Fields of every device group that does not set them.
     pub defaults: Option<RawTraits>,
     /// Types of devices, named `domain/type`, that groups refer to.
     #[serde(default)]
     pub device_types: Named<RawTraits>,
-    /// Groups of like devices.
+    /// Groups of devices with the same settings.
     pub devices: Vec<RawGroup>,
-    /// Groups of like subscribers; an empty list for none.
+    /// Groups of subscribers with the same settings; an empty list for none.
     pub subscribers: Vec<RawSubscriber>,
-    /// Groups of clients that send requests and wait for the answers.
+    /// Groups of clients that send requests and wait for the replies.
     #[serde(default)]
     pub requesters: Vec<RawRequester>,
-    /// Groups of clients that answer requests.
+    /// Groups of clients that reply to requests.
     #[serde(default)]
     pub responders: Vec<RawResponder>,
-    /// Emulated networks by name, which groups are put behind with `link`; presets (`pubmark list links`) need no definition.
+    /// Emulated networks by name, which groups use with `link`; presets (`pubmark list links`) need no definition.
     #[serde(default)]
     pub links: Named<RawLink>,
     /// What is broken during a run: the system, connections, links.
     #[serde(default)]
     pub faults: Vec<Spanned<RawFault>>,
-    /// Limits that a run has to keep, such as `p99 < 50ms`: `pubmark run` says of each whether it was kept.
+    /// Limits that a run has to meet, such as `p99 < 50ms`: `pubmark run` reports for each whether it was met.
     #[serde(default)]
     pub objectives: Vec<Spanned<String>>,
-    /// Metrics of your own: programs that read the message log of a run and print a value, which limits call `custom.NAME`.
+    /// Metrics of your own: programs that read the message log of a run and print a value; limits refer to them as
+    /// `custom.NAME`.
     #[serde(default)]
     pub metrics: Vec<Spanned<MetricProgram>>,
-    /// On which nodes groups run when there are several, by the name of a group or of the clients that groups share; `devices` and
-    /// `subscribers` stand for those that are not named, `default` for both. `split` (or `once`): each client is there once, dealt
-    /// out over all nodes; `replicate` (or `every-node`): every node has a copy of the group; a label such as `site=edge-1`: dealt
-    /// out over the nodes that have it; `each site`, of subscribers: a copy of the group for each value of the label.
+    /// Placement of groups when there are several nodes, by the name of a group or of the clients that groups share;
+    /// `devices` and `subscribers` stand for those that are not named, `default` for both. `split` (or `once`): each client
+    /// exists once, distributed over all nodes; `replicate` (or `every-node`): every node has a copy of the group; a label
+    /// such as `site=edge-1`: distributed over the nodes that have it; `each site`, for subscribers: a copy of the group
+    /// for each value of the label.
     #[serde(default)]
     pub placement: Named<Text<PlacementText>>,
     /// What differs when the workload is run as published (`--variant published`): each field given here replaces that field.
@@ -71,14 +73,14 @@ pub(crate) struct RawWorkload {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a mapping")]
 pub(crate) struct RawParameter {
-    /// Its value where `--set` gives none.
+    /// Default value, used without `--set`.
     pub default: Text<AnyText>,
-    /// What it is, in a few words.
+    /// Description in a few words.
     #[serde(default)]
     pub about: String,
 }
 
-/// Declares a struct with the fields that say what a device does, behind the fields of its own; so they are written once.
+/// Declares a struct with the fields of a device after its own fields, so that they are written only once.
 macro_rules! with_device_fields {
     ($(#[$about:meta])* $name:ident { $($(#[$own_about:meta])* $own:ident: $own_type:ty,)* }) => {
         $(#[$about])*
@@ -87,68 +89,71 @@ macro_rules! with_device_fields {
         #[allow(dead_code, reason = "defaults, types and changes are read to check them; groups carry the merged values")]
         pub(crate) struct $name {
             $($(#[$own_about])* pub $own: $own_type,)*
-            /// Time between two sends, such as `5s`.
+            /// Time between two messages, such as `5s`.
             pub every: Option<Text<DurationText>>,
-            /// Messages per second of one device, such as `10/s`; in place of `every`.
+            /// Messages per second of one device, such as `10/s`; instead of `every`.
             pub rate: Option<Text<RateText>>,
             /// When messages are due: `periodic` (default), `poisson`, `flood`, or a mapping for on-off, states, recorded times and
             /// reactions.
             pub arrival: Option<Form<Word<ArrivalWord>, Spanned<RawArrival>>>,
-            /// Where a periodic device's first send falls: `spread` (default) over the interval, or `aligned` with all others.
+            /// Time of a periodic device's first message: `spread` (default) over the interval, or `aligned` with all
+            /// others.
             pub phase: Option<Word<PhaseWord>>,
-            /// Each periodic due time is moved by up to this much either way; below half the interval.
+            /// Each periodic due time is moved by up to this much in either direction; below half the interval.
             pub jitter: Option<Text<DurationText>>,
             /// How the rate of a periodic or Poisson device follows the time of day: a mapping with its `curve`, or `none` (default).
             pub profile: Option<Form<Word<ProfileWord>, Spanned<RawProfile>>>,
-            /// Size of a message's payload, header included unless it is a user property: one size, or a distribution. Without it, a body
-            /// with fields has the size that it becomes.
+            /// Size of a message's payload, header included unless it is a user property: one size, or a distribution.
+            /// Without it, a body with fields determines the size.
             pub payload: Option<Form<Text<SizeText>, Spanned<RawPayload>>>,
-            /// What fills a payload behind its header: `random` (default), `text`, or a mapping with a JSON document.
+            /// Content of a payload after its header: `random` (default), `text`, or a mapping with a JSON document.
             pub body: Option<Form<Word<BodyWord>, RawBody>>,
-            /// Where the header of a message is: at the front of its `payload` (default), or in a `user-property` beside it, so that the
-            /// payload holds the body alone.
+            /// Position of a message's header: at the front of its `payload` (default), or in a `user-property`, so that
+            /// the payload contains only the body.
             pub header: Option<Word<HeaderWord>>,
-            /// User properties of its messages, such as `{site: hall-3}`: texts, for protocols whose messages have some.
+            /// User properties of its messages, such as `{site: hall-3}`: texts, for protocols that support them.
             pub properties: Option<Named<Text<AnyText>>>,
-            /// Steps that a publisher does with the body of each message, in this order, and subscribers undo: a list such as
-            /// `[compress: zstd, encrypt: aes-256-gcm, sign: ed25519]`, or `none` (default). The header stays as it is.
+            /// Steps that a publisher applies to the body of each message, in this order, and that subscribers reverse: a
+            /// list such as `[compress: zstd, encrypt: aes-256-gcm, sign: ed25519]`, or `none` (default). The header is not
+            /// changed.
             pub transform: Option<RawSteps>,
-            /// Topic, with `{workload}`, `{group}`, `{domain}`, `{type}`, `{qos}`, `{device}`, `{index}`, `{copy}`, `{trigger}` filled in
-            /// per device; `{index%NAME}` is the index modulo the number of devices, subscribers or clients called so.
+            /// Topic, with `{workload}`, `{group}`, `{domain}`, `{type}`, `{qos}`, `{device}`, `{index}`, `{copy}`,
+            /// `{trigger}` replaced for each device; `{index%NAME}` is the index modulo the number of devices, subscribers
+            /// or clients with this name.
             pub topic: Option<Spanned<String>>,
-            /// Delivery level: `0` (default), `1`, `2`.
+            /// QoS: `0` (default), `1`, `2`.
             pub qos: Option<Text<QosText>>,
             /// Send with the retain flag.
             pub retain: Option<Word<bool>>,
-            /// What a session keeps when its connection ends: `clean` (default, nothing) or `persistent`.
+            /// What the system retains of a session when its connection ends: `clean` (default, nothing) or `persistent`.
             pub session: Option<Word<SessionWord>>,
-            /// Planned leaving and coming back.
+            /// Planned disconnects and reconnects.
             pub churn: Option<Form<Word<ChurnWord>, Spanned<RawChurn>>>,
-            /// Message that the system publishes when a device's connection ends without a goodbye: a mapping with its `topic`,
-            /// such as `{topic: "{workload}/gone/{device}", qos: 1}`, or `none`.
+            /// Message that the system publishes when a device's connection ends without a DISCONNECT: a mapping with its
+            /// `topic`, such as `{topic: "{workload}/gone/{device}", qos: 1}`, or `none`.
             pub will: Option<Form<Word<WillWord>, Spanned<RawWill>>>,
-            /// Settings of MQTT alone, such as `{message_expiry: 10s, topic_alias: true}`.
+            /// Settings that only MQTT has, such as `{message_expiry: 10s, topic_alias: true}`.
             pub mqtt: Option<RawMqtt>,
-            /// Messages sent and not yet acknowledged at most (QoS 1, 2); 20 by default.
+            /// In-flight window: messages sent and not acknowledged, at most (QoS 1, 2); 20 by default.
             pub in_flight_window: Option<Text<CountText>>,
             /// User name and password.
             pub credentials: Option<Spanned<RawCredentials>>,
             /// Emulated network between the group and the system: one of `links`, a preset such as `lte`, or `none`.
             pub link: Option<Spanned<String>>,
-            /// Where its clients run: `none` (default) with all others, or `process`: in a process of their own, so that what they cost
-            /// is told apart. Groups that share a `client` go together.
+            /// Where its clients run: `none` (default) with all others, or `process`: in a separate process, so that their
+            /// cost is measured separately. Groups that share a `client` are isolated together.
             pub isolate: Option<Word<IsolateWord>>,
         }
     };
 }
 
 with_device_fields! {
-    /// What a device does.
+    /// Settings of a device.
     RawTraits {}
 }
 
 with_device_fields! {
-    /// A group of like devices. Fields not given here are taken from its type, then from `defaults`.
+    /// A group of devices with the same settings. Fields not given here are inherited from its type, then from `defaults`.
     RawGroup {
         /// Name in reports, unique; its type's if not given.
         name: Option<Spanned<String>>,
@@ -158,25 +163,25 @@ with_device_fields! {
         count: Option<Text<ShareText>>,
         /// Multiply the count by `--scale`; `true` by default.
         scales: Option<Word<bool>>,
-        /// Name of the clients that carry the group: all groups of devices and subscribers that name them share their
-        /// connections, the first device on the first client and so on. Without it each device has a connection of its own.
+        /// Name of the clients that carry the group. All groups of devices and subscribers with the same name share their
+        /// connections: the first device uses the first client, and so on. Without it each device has its own connection.
         client: Option<Spanned<String>>,
     }
 }
 
-/// When messages are due, in one word.
+/// Arrival process, by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum ArrivalWord {
     /// At fixed intervals.
     Periodic,
-    /// With independent exponential gaps.
+    /// With independent exponential intervals.
     Poisson,
-    /// As fast as the system takes them.
+    /// As fast as the system accepts messages.
     Flood,
 }
 
-/// When messages are due, in full.
+/// Arrival process, with its settings.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a mapping")]
 pub(crate) struct RawArrival {
@@ -188,15 +193,16 @@ pub(crate) struct RawArrival {
     pub trace: Option<Vec<Text<DurationText>>>,
     /// The trace starts again after this time.
     pub repeat: Option<Text<DurationText>>,
-    /// A message is sent whenever the device's `client` receives one of these topics; in the syntax of filters, with the
-    /// device's placeholders. The client has a group of subscribers that hears them. `{trigger}` in the device's `topic` is the
-    /// number of the device whose message it was.
+    /// A message is sent whenever the device's `client` receives a message with a matching topic; in the syntax of filters,
+    /// with the device's placeholders. The client must have a group of subscribers that receives them. `{trigger}` in the
+    /// device's `topic` is the number of the device that sent the received message.
     pub reaction_to: Option<Spanned<String>>,
     /// Time between the receipt and the reaction: `20ms`, `exponential 20ms`; none by default.
     pub think: Option<Text<ThinkText>>,
-    /// With `reaction_to`: each received message triggers messages at the device's `every` or `rate` for this long, the first at once.
+    /// With `reaction_to`: each received message triggers messages at the device's `every` or `rate` for this long, the
+    /// first one immediately.
     pub r#for: Option<Text<DurationText>>,
-    /// States of a device, at least two, each with a rate of its own: it changes from one to the next.
+    /// States of a device, at least two, each with a rate: the device changes from one to another.
     pub states: Option<Spanned<Vec<Spanned<RawState>>>>,
 }
 
@@ -204,20 +210,20 @@ pub(crate) struct RawArrival {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a mapping with `name`, a rate, and `for`")]
 pub(crate) struct RawState {
-    /// Its name, unique in the group.
+    /// Name of the state, unique in the group.
     pub name: Spanned<String>,
-    /// Messages per second in it, such as `10/s`; `0/s` for none.
+    /// Messages per second in this state, such as `10/s`; `0/s` for none.
     pub rate: Option<Text<RateText>>,
-    /// Time between two sends in it; in place of `rate`.
+    /// Time between two messages in this state; instead of `rate`.
     pub every: Option<Text<DurationText>>,
-    /// How long it lasts: `30s`, `exponential 30s`.
+    /// Length of a visit to this state: `30s`, `exponential 30s`.
     pub r#for: Text<ThinkText>,
-    /// The states that follow it with their chances, such as `{active: 30%, idle: 70%}`; by default the next one of the list, after the
-    /// last one the first.
+    /// The next states with their chances, such as `{active: 30%, idle: 70%}`; by default the next one in the list, and the
+    /// first one after the last.
     pub next: Option<Spanned<Named<Text<ChanceText>>>>,
 }
 
-/// No profile, where a type or the defaults have one.
+/// Removes a profile that a type or the defaults set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum ProfileWord {
@@ -229,22 +235,22 @@ pub(crate) enum ProfileWord {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a mapping with `curve`")]
 pub(crate) struct RawProfile {
-    /// How long a day of the devices lasts in the run: `60s` makes an hour 2.5 s; `24h` by default.
+    /// Length of a day of the devices in the run: `60s` makes an hour 2.5 s; `24h` by default.
     pub day: Option<Text<DurationText>>,
     /// Time of day at which the measured window begins, such as `06:00`; `00:00` by default.
     pub start: Option<Spanned<String>>,
-    /// Multipliers of the rate by time of day, such as `{"00:00": 0.2, "08:00": 1, "18:00": 1.5}`; linear between two of them, and
-    /// between the last one and the first.
+    /// Multipliers of the rate by time of day, such as `{"00:00": 0.2, "08:00": 1, "18:00": 1.5}`; linear between two
+    /// points, and between the last point and the first.
     pub curve: Spanned<Named<Text<NumberText>>>,
 }
 
-/// Where the first send falls.
+/// Time of the first message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum PhaseWord {
     /// At a seeded random point of the interval.
     Spread,
-    /// All together.
+    /// All at the same time.
     Aligned,
 }
 
@@ -256,25 +262,25 @@ pub(crate) struct RawPayload {
     pub mean: Option<Text<SizeText>>,
     /// Standard deviation: a share of the mean or a size.
     pub sd: Option<Text<SpreadText>>,
-    /// Variance in bytes squared, in place of `sd`.
+    /// Variance in bytes squared, instead of `sd`.
     pub variance: Option<Text<NumberText>>,
     /// `normal` (default) or `lognormal`.
     pub shape: Option<Word<ShapeWord>>,
-    /// Smaller draws of a normal distribution become this.
+    /// Smallest size of a normal distribution; smaller draws become this size.
     pub floor: Option<Text<SizeText>>,
     /// Smallest size of a uniform distribution.
     pub min: Option<Text<SizeText>>,
     /// Largest size of a uniform distribution.
     pub max: Option<Text<SizeText>>,
-    /// Observed sizes, drawn from with equal chances: a list, or `{file: PATH}` with one size a line.
+    /// Observed sizes, drawn with equal chances: a list, or `{file: PATH}` with one size in each line.
     pub sizes: Option<Form<Vec<Text<SizeText>>, RawFile>>,
 }
 
-/// A file beside the workload's.
+/// A file that the workload names.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a mapping with `file`")]
 pub(crate) struct RawFile {
-    /// Its path; a relative one counts from the folder of the workload's file.
+    /// Path of the file; a relative path starts from the folder of the workload's file.
     pub file: Spanned<String>,
 }
 
@@ -288,26 +294,26 @@ pub(crate) enum ShapeWord {
     Lognormal,
 }
 
-/// What fills a payload, in one word.
+/// Content of a payload, by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum BodyWord {
-    /// Bytes that do not compress.
+    /// Bytes that cannot be compressed.
     Random,
     /// Printable text.
     Text,
 }
 
-/// What fills a payload, in full.
+/// Content of a payload, with its settings.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a mapping")]
 pub(crate) struct RawBody {
-    /// A JSON document, cut or padded to the size. With fields such as `{{normal 21 0.5}}` it is a template: the fields are drawn for
-    /// each message, and it is never cut.
+    /// A JSON document, truncated or padded to the size. With fields such as `{{normal 21 0.5}}` it is a template: the
+    /// fields are drawn for each message, and it is never truncated.
     pub json: Spanned<String>,
 }
 
-/// Where the header of a message is.
+/// Position of a message's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum HeaderWord {
@@ -317,14 +323,14 @@ pub(crate) enum HeaderWord {
     UserProperty,
 }
 
-/// Steps as a file has them.
+/// Steps as written in a file.
 pub(crate) type RawSteps = Spanned<OneOrMany<Form<Word<TransformWord>, Spanned<RawStep>>>>;
 
-/// No steps, where a type or the defaults have some.
+/// Removes steps that a type or the defaults set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum TransformWord {
-    /// Bodies are sent as they are.
+    /// Bodies are sent unchanged.
     None,
 }
 
@@ -334,13 +340,13 @@ pub(crate) enum TransformWord {
 pub(crate) struct RawStep {
     /// `zstd` (level 3) or `zlib` (level 6), or with a level: `{zstd: 1}` to 19, `{zlib: 1}` to 9.
     pub compress: Option<Form<Word<CompressWord>, RawCompress>>,
-    /// Cipher, with a key of each device that follows from the seed; it adds 28 B.
+    /// Cipher, with a key for each device that is derived from the seed; it adds 28 B.
     pub encrypt: Option<Word<CipherWord>>,
-    /// Signature with a key of each device that follows from the seed: `hmac-sha256` adds 32 B, `ed25519` 64 B.
+    /// Signature with a key for each device that is derived from the seed: `hmac-sha256` adds 32 B, `ed25519` 64 B.
     pub sign: Option<Word<SignWord>>,
 }
 
-/// A compression in one word.
+/// A compression, by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum CompressWord {
@@ -385,7 +391,7 @@ pub(crate) enum SignWord {
     Ed25519,
 }
 
-/// What a session keeps.
+/// What the system retains of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum SessionWord {
@@ -401,16 +407,16 @@ pub(crate) enum SessionWord {
 pub(crate) enum IsolateWord {
     /// With all others.
     None,
-    /// In a process of their own.
+    /// In a separate process.
     Process,
 }
 
-/// Is a group to have a process of its own?
+/// Whether a group runs in a separate process.
 pub(crate) fn is_isolated(word: Option<&Word<IsolateWord>>) -> bool {
     word.is_some_and(|word| word.value == IsolateWord::Process)
 }
 
-/// No churn, where a type or the defaults have some.
+/// Removes churn that a type or the defaults set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum ChurnWord {
@@ -422,37 +428,37 @@ pub(crate) enum ChurnWord {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a mapping")]
 pub(crate) struct RawChurn {
-    /// Chance to leave at each check, and the time between checks: `5% every 1s`.
+    /// Chance to disconnect at each check, and the time between checks: `5% every 1s`.
     pub disconnect: Text<CheckText>,
-    /// Chance to come back at each check while away: `80% every 1s`.
+    /// Chance to reconnect at each check while offline: `80% every 1s`.
     pub reconnect: Option<Text<CheckText>>,
-    /// When checks happen: at a `random` phase of each device (default), or `together` on one tick as PSMark does.
+    /// Time of the checks: at a `random` phase of each device (default), or `together` at the same time as in PSMark.
     pub checks: Option<Word<ChecksWord>>,
-    /// How a device leaves: `graceful` (default) with the protocol's goodbye, or `cut` without a word.
+    /// How a device disconnects: `graceful` (default) with the protocol's disconnect packet, or `cut` without one.
     pub leave: Option<Word<LeaveWord>>,
 }
 
-/// When churn's checks happen.
+/// Time of the checks of churn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum ChecksWord {
     /// Each at a seeded random phase.
     Random,
-    /// Both on one tick.
+    /// Both at the same time.
     Together,
 }
 
-/// How a device leaves.
+/// How a device disconnects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum LeaveWord {
-    /// With a goodbye.
+    /// With the protocol's disconnect packet.
     Graceful,
-    /// Without a word.
+    /// Without a packet.
     Cut,
 }
 
-/// No will, where a type or the defaults have one.
+/// Removes a will that a type or the defaults set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum WillWord {
@@ -460,7 +466,7 @@ pub(crate) enum WillWord {
     None,
 }
 
-/// A will: published in a device's name when its connection ends without a goodbye, as with `leave: cut`.
+/// A will: published for a device when its connection ends without a DISCONNECT, as with `leave: cut`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a mapping with `topic`")]
 pub(crate) struct RawWill {
@@ -468,11 +474,12 @@ pub(crate) struct RawWill {
     pub topic: Spanned<String>,
     /// Size of its payload: `16B` by default, at least `8B`, at most `65535B`.
     pub payload: Option<Text<SizeText>>,
-    /// Its delivery level: `0` (default), `1`, `2`.
+    /// QoS of the will: `0` (default), `1`, `2`.
     pub qos: Option<Text<QosText>>,
-    /// Keep it as a retained message.
+    /// Publish the will with the retain flag.
     pub retain: Option<Word<bool>>,
-    /// Time in which a device that comes back keeps it from being published (MQTT 5, `session: persistent`); none by default.
+    /// Will delay: the will is not published if the device reconnects within this time (MQTT 5, `session: persistent`);
+    /// none by default.
     pub delay: Option<Text<DurationText>>,
 }
 
@@ -482,38 +489,38 @@ pub(crate) struct RawWill {
 pub(crate) struct RawMqtt {
     /// A message that could not be delivered within this time, in whole seconds, is dropped by the system.
     pub message_expiry: Option<Text<DurationText>>,
-    /// On each connection only the first message names its topic; the others carry a number in its place, as far as the
+    /// On each connection only the first message contains the topic; the others have a topic alias instead, as far as the
     /// system allows.
     pub topic_alias: Option<Word<bool>>,
 }
 
-/// A group of like subscribers.
+/// A group of subscribers with the same settings.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a mapping")]
 pub(crate) struct RawSubscriber {
     /// Name, unique; `subscriber-1`, `subscriber-2`, … if not given.
     pub name: Option<Spanned<String>>,
-    /// Subscribers, each with a connection of its own unless they name a `client`; 1 by default. Where it `scales` it may be
-    /// a fraction, which is rounded up.
+    /// Number of subscribers, each with its own connection unless they name a `client`; 1 by default. With `scales` it may
+    /// be a fraction, which is rounded up.
     pub count: Option<Text<ShareText>>,
     /// Multiply the count by `--scale`; `false` by default.
     pub scales: Option<Word<bool>>,
-    /// What each subscribes to, in MQTT's syntax; `{index}` becomes the subscriber's number in its group, from 0;
+    /// Topic filters of each subscriber, in MQTT's syntax; `{index}` becomes the subscriber's number in its group, from 0;
     /// `{index%NAME}` as in topics.
     pub filters: Spanned<OneOrMany<Spanned<String>>>,
-    /// Which messages it is interested in, by their JSON content: `payload.temperature > 30 && payload.room == "hall"`. Each client
-    /// filters what it received; the message accounting does not change. In full, `{filter: …, at: broker}`: the broker filters, where
-    /// protocol and system can, and nothing else is expected.
+    /// Selects messages by their JSON content: `payload.temperature > 30 && payload.room == "hall"`. Each client filters
+    /// the messages that it received; the message accounting does not change. In full, `{filter: …, at: broker}`: the
+    /// broker filters, if protocol and system can, and only matching messages are expected.
     pub r#where: Option<Form<Spanned<String>, RawWhere>>,
-    /// Delivery level asked for: `0` (default), `1`, `2`.
+    /// QoS requested: `0` (default), `1`, `2`.
     pub qos: Option<Text<QosText>>,
-    /// What the session keeps: `clean` (default) or `persistent`.
+    /// What the system retains of the session: `clean` (default) or `persistent`.
     pub session: Option<Word<SessionWord>>,
     /// User name and password.
     pub credentials: Option<Spanned<RawCredentials>>,
-    /// Name of a shared group: each message goes to one of the group's subscribers, not to all of them.
+    /// Name of a shared group: each message is delivered to one of the group's subscribers, not to all of them.
     pub shared: Option<Spanned<String>>,
-    /// Time spent on a message before the next is taken; none by default.
+    /// Time that a subscriber processes a message before it reads the next; none by default.
     pub processing: Option<Text<DurationText>>,
     /// Name of the clients that carry the group, as in a group of devices.
     pub client: Option<Spanned<String>>,
@@ -529,11 +536,11 @@ pub(crate) struct RawSubscriber {
 pub(crate) struct RawWhere {
     /// The expression, as in the short form.
     pub filter: Spanned<String>,
-    /// Who filters: the `client` (default), of what it received, or the `broker`.
+    /// Where messages are filtered: by the `client` (default), after it received them, or by the `broker`.
     pub at: Option<Word<FilterPlace>>,
 }
 
-/// What changes in a group of subscribers.
+/// Changes to a group of subscribers.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a mapping")]
 #[allow(dead_code, reason = "read to check its keys; the change itself is made in the tree")]
@@ -562,7 +569,7 @@ pub(crate) struct RawSubscriberChange {
     pub isolate: Option<Word<IsolateWord>>,
 }
 
-/// What differs in the published reading.
+/// Changes of the published variant.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a mapping")]
 #[allow(dead_code, reason = "read to check its keys; the changes themselves are made in the tree")]

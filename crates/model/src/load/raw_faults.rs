@@ -11,25 +11,25 @@ use crate::fault::FaultKind;
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a mapping with `kind` and `at`, or `mttf` and `mttr`")]
 pub(crate) struct RawFault {
-    /// What is broken: `kill`, `restart`, `pause` of the system; `reset`, `cut` of connections; `partition` of a group,
-    /// `link-down`.
+    /// What is broken: `kill`, `restart`, `pause` for the system; `reset`, `cut` for connections; `partition` for a group,
+    /// `link-down` for a link.
     pub kind: Spanned<FaultKind>,
-    /// When, counted from the start of the measured window: `30s`.
+    /// Time of the fault since the start of the measured window: `30s`.
     pub at: Option<Text<DurationText>>,
-    /// How long: `5s`. It must end within the measured window.
+    /// Length of the fault: `5s`. It must end within the measured window.
     #[serde(rename = "for")]
     pub length: Option<Text<DurationText>>,
-    /// In place of `at`: mean time until the next fault, exponential, drawn from the run's seed.
+    /// Instead of `at`: mean time until the next fault, exponentially distributed, drawn from the run's seed.
     pub mttf: Option<Text<DurationText>>,
-    /// In place of `for`: mean length, exponential.
+    /// Instead of `for`: mean length, exponentially distributed.
     pub mttr: Option<Text<DurationText>>,
-    /// Of connections: which part of them, `20%`; all by default.
+    /// For connections: the share that is affected, `20%`; all by default.
     pub share: Option<Text<ChanceText>>,
-    /// Of connections: those of this group, or of these clients; of all by default. Of a partition: the group, which is
-    /// behind a link.
+    /// For connections: those of this group or of these clients; all by default. For a partition: the group, which must use
+    /// a link.
     pub group: Option<Spanned<String>>,
-    /// Of `link-down`: the link.
+    /// For `link-down`: the link.
     pub link: Option<Spanned<String>>,
-    /// Of the system: this of its servers, from 1; all by default.
+    /// For the system: the number of the affected server, from 1; all by default.
     pub server: Option<Text<CountText>>,
 }

@@ -14,7 +14,7 @@ text_kinds! {
         r"^([0-9]*\.?[0-9]+%?|.*\$\{.+\}.*)$", &["string", "number"];
 }
 
-/// Declares a struct with the fields that say what happens to packets, behind the fields of its own; so they are written once.
+/// Declares a struct with the fields for conditions of packets after its own fields, so that they are written only once.
 macro_rules! with_conditions {
     ($(#[$about:meta])* $name:ident { $($(#[$own_about:meta])* $own:ident: $own_type:ty,)* }) => {
         $(#[$about])*
@@ -22,19 +22,20 @@ macro_rules! with_conditions {
         #[serde(deny_unknown_fields, expecting = "a mapping")]
         pub(crate) struct $name {
             $($(#[$own_about])* pub $own: $own_type,)*
-            /// Time that a packet is under way, apart from waiting for the rate: `20ms`; none by default, 10m at most.
+            /// Delay of a packet, without the time in the queue of the rate limit: `20ms`; none by default, 10m at most.
             pub delay: Option<Text<DurationText>>,
             /// How much the delay varies: half the width of a uniform distribution, the standard deviation of a normal one.
             pub jitter: Option<Text<DurationText>>,
             /// Shape of the jitter: `uniform` (default), or `normal`, cut off at zero.
             pub distribution: Option<Word<DistributionWord>>,
-            /// Let packets overtake each other by their jitter; `false` by default.
+            /// Let jitter reorder packets; `false` by default.
             pub jitter_reorders: Option<Word<bool>>,
-            /// Packets lost: each by itself with a chance such as `1%`, or in bursts, as a mapping (Gilbert–Elliott).
+            /// Loss of packets: independent with a chance such as `1%`, or in bursts, as a mapping (Gilbert–Elliott).
             pub loss: Option<Form<Text<ChanceText>, Spanned<RawBursts>>>,
-            /// Bits or bytes of IP packets a second: `1Mbit/s`, `12kB/s`, or `none` (default) for as fast as the machine is.
+            /// Bits or bytes of IP packets per second: `1Mbit/s`, `12kB/s`, or `none` (default) for no limit.
             pub rate: Option<Text<LinkRateText>>,
-            /// Bytes that may wait for the rate; a packet that does not fit is dropped. 64KB by default, at least 1500B.
+            /// Size of the queue for the rate limit; a packet that does not fit is dropped. 64KB by default, at least
+            /// 1500B.
             pub queue: Option<Text<SizeText>>,
             /// Chance that a packet arrives twice.
             pub duplicate: Option<Text<ChanceText>>,
@@ -43,7 +44,7 @@ macro_rules! with_conditions {
         }
 
         impl $name {
-            /// The fields that say what happens to packets.
+            /// The fields for conditions of packets.
             pub(crate) fn conditions(&self) -> Keys<'_> {
                 Keys {
                     delay: self.delay.as_ref(),
@@ -63,15 +64,15 @@ macro_rules! with_conditions {
 }
 
 with_conditions! {
-    /// A link: what happens to packets both ways, and what differs one way.
+    /// A link: what happens to packets in both directions, and what differs in one direction.
     RawLink {
-        /// Where the figures come from: a paper, a measurement.
+        /// Source of the figures: a paper, a measurement.
         source: Option<String>,
         /// What differs from the group to the system.
         up: Option<Spanned<RawDirection>>,
-        /// `true`: nothing gets through, either way. A mapping: what differs from the system to the group.
+        /// `true`: no packet passes, in both directions. A mapping: what differs from the system to the group.
         down: Option<Form<Spanned<Word<bool>>, Spanned<RawDirection>>>,
-        /// Changes, each at its time; what a step does not name stays as it was.
+        /// Changes, each at its time; a step changes only the values that it gives.
         series: Option<Spanned<Vec<RawStep>>>,
     }
 }
@@ -79,19 +80,20 @@ with_conditions! {
 with_conditions! {
     /// A change of a link.
     RawStep {
-        /// When, counted from the start of the measured window; later than the step before.
+        /// Time of the change since the start of the measured window; later than the step before.
         at: Text<DurationText>,
         /// What changes from the group to the system.
         up: Option<Spanned<RawDirection>>,
-        /// `true`, `false`: nothing, everything gets through again, both ways. A mapping: what changes from the system to the group.
+        /// `true`, `false`: no packet passes, or packets pass again, in both directions. A mapping: what changes from the
+        /// system to the group.
         down: Option<Form<Spanned<Word<bool>>, Spanned<RawDirection>>>,
     }
 }
 
 with_conditions! {
-    /// What happens to packets one way.
+    /// What happens to packets in one direction.
     RawDirection {
-        /// Nothing gets through this way.
+        /// No packet passes in this direction.
         down: Option<Word<bool>>,
     }
 }
@@ -114,13 +116,13 @@ pub(crate) struct RawBursts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum DistributionWord {
-    /// Evenly within delay ± jitter.
+    /// Uniform within delay ± jitter.
     Uniform,
-    /// Normal, the jitter as standard deviation.
+    /// Normal, with the jitter as standard deviation.
     Normal,
 }
 
-/// What one mapping says of conditions; `None` for what it does not say.
+/// The values that one mapping gives; `None` for those it does not give.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Keys<'a> {
     pub delay: Option<&'a Text<DurationText>>,
@@ -136,7 +138,7 @@ pub(crate) struct Keys<'a> {
 }
 
 impl Keys<'_> {
-    /// Does it say nothing at all?
+    /// Whether it gives no value at all.
     pub(crate) fn is_empty(&self) -> bool {
         let words = [self.jitter_reorders.is_some(), self.distribution.is_some(), self.down.is_some()];
         let times = [self.delay.is_some(), self.jitter.is_some()];

@@ -1,6 +1,7 @@
-//! The tree as a serde deserializer, so that the shape of a file is declared by structs, with the places kept.
+//! The tree as a serde deserializer, so that structs declare the shape of a file; positions are preserved.
 //!
-//! Two newtype names are answered specially: [`SPANNED`] gives a value with its place, [`FORM`] a value with its shape.
+//! Two newtype names have a special meaning: [`SPANNED`] returns a value with its position, [`FORM`] a value with its
+//! shape.
 
 use serde::de::value::{SeqDeserializer, StrDeserializer};
 use serde::de::{
@@ -12,9 +13,9 @@ use super::diagnostic::{Problem, ProblemKind, Span};
 use super::node::{Entry, Node, Value};
 use super::suggest;
 
-/// Newtype name that asks for `(source, start, length, value)`.
+/// Newtype name that requests `(source, start, length, value)`.
 pub(crate) const SPANNED: &str = "$pubmark::spanned";
-/// Newtype name that asks for `(shape, value)`, shape being one of the constants below.
+/// Newtype name that requests `(shape, value)`, where shape is one of the constants below.
 pub(crate) const FORM: &str = "$pubmark::form";
 /// Shape of anything but a list or mapping.
 pub(crate) const SCALAR: u32 = 0;
@@ -28,7 +29,8 @@ pub(crate) const MAP: u32 = 2;
 pub(crate) struct Reader<'a>(pub &'a Node);
 
 impl Reader<'_> {
-    /// The node's place; a block's is its first key, since the block itself starts nowhere that can be underlined.
+    /// The node's position; for a block the position of its first key, since the block itself has no position that can be
+    /// underlined.
     fn place(self) -> Span {
         match self.0.entries().first() {
             Some(first) if self.0.span.length <= 1 => first.key_span,
@@ -43,7 +45,7 @@ impl Reader<'_> {
                 let problem = Problem::new(ProblemKind::UnknownKey, format!("unknown key `{}`", entry.key))
                     .at(entry.key_span, "nothing reads this")
                     .help(meant_by(&entry.key, fields).unwrap_or_else(|| suggest::among(&entry.key, fields)));
-                // What nothing reads may be a key or a password under a name that nobody knows.
+                // An unknown key may be a password, or have one as its value.
                 Err(match is_of_secrets(fields) {
                     true => hidden(problem, &entry.node),
                     false => problem,
@@ -53,7 +55,7 @@ impl Reader<'_> {
     }
 }
 
-/// What is written in place of a key that other tools have, where nobody would guess it.
+/// Equivalent of a key that other tools have, if it is hard to guess.
 fn meant_by(key: &str, fields: &[&str]) -> Option<String> {
     let is_rule = ["when", "then", "trigger", "triggers", "receives", "on_message"].contains(&key);
     (is_rule && fields.contains(&"arrival")).then(|| {
@@ -63,12 +65,12 @@ fn meant_by(key: &str, fields: &[&str]) -> Option<String> {
     })
 }
 
-/// Do these fields hold secrets, or say where some are?
+/// Whether these fields contain secrets, or the sources of secrets.
 fn is_of_secrets(fields: &[&str]) -> bool {
     fields.iter().any(|field| ["password", "token", "key_env"].contains(field))
 }
 
-/// Hides all that stands in a node.
+/// Masks the whole content of a node.
 fn hidden(problem: Problem, node: &Node) -> Problem {
     match &node.value {
         Value::Map(entries) => entries.iter().fold(problem, |problem, entry| hidden(problem, &entry.node)),
@@ -107,7 +109,7 @@ impl<'de> Deserializer<'de> for Reader<'_> {
         visitor: V,
     ) -> Result<V::Value, Problem> {
         if matches!(self.0.value, Value::List(_)) {
-            // Serde would take a list for a struct, field by field.
+            // Serde would accept a list for a struct, field by field.
             return Err(Problem::invalid_type(Unexpected::Seq, &visitor).at(self.0.span, "here"));
         }
         self.check_keys(fields)?;
@@ -153,7 +155,7 @@ fn place_numbers(span: Span) -> std::vec::IntoIter<u32> {
     vec![u32::from(span.source), span.start, span.length].into_iter()
 }
 
-/// Numbers, then the value itself.
+/// First the numbers, then the value itself.
 struct Marked<D> {
     numbers: std::vec::IntoIter<u32>,
     value: Option<D>,
@@ -224,7 +226,7 @@ impl<'de> Deserializer<'de> for Key<'_> {
     }
 }
 
-/// A variant without fields, by its word.
+/// A variant without fields, by its name.
 struct Word<'a>(&'a str);
 
 impl<'de, 'a> EnumAccess<'de> for Word<'a> {

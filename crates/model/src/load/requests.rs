@@ -1,5 +1,5 @@
-//! Groups of requesters and responders, checked. They become device groups and subscriber
-//! groups with a property more ([`crate::requests`]).
+//! Validates groups of requesters and responders. They become device groups and subscriber groups with an additional
+//! property ([`crate::requests`]).
 
 use std::time::Duration;
 
@@ -17,17 +17,17 @@ use crate::requests::{self, ProcessingTime, Requests, Responds, SMALLEST_ANSWER_
 use crate::units;
 use crate::workload::{DeviceGroup, FilterPlace, SessionKind, SubscriberGroup, Workload};
 
-/// Where a group says nothing: what mq-bench's requesters and responders do (its `--timeout`, `--concurrency`, `--reply-size`).
+/// Defaults of a group, those of mq-bench's requesters and responders (its `--timeout`, `--concurrency`, `--reply-size`).
 const USUAL_TIMEOUT: Duration = Duration::from_secs(5);
 const USUAL_IN_FLIGHT: u16 = 10;
 const USUAL_REPLY_BYTES: u32 = 1_024;
-/// Requests that wait at a responder where its group says nothing.
+/// Default maximum of requests that wait at a responder.
 const USUAL_QUEUE: u32 = 1_000;
-/// Longest time-out: what is open that long keeps a run from its end.
+/// Maximum timeout: a run cannot end while a request is open.
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(600);
-/// Longest queue of one responder.
+/// Maximum queue of one responder.
 const LONGEST_QUEUE: u32 = 1_000_000;
-/// Largest answer, bytes: as large as one MQTT packet can carry (MQTT 5.0 §1.5.5).
+/// Maximum size of a reply, bytes: the limit of one MQTT packet (MQTT 5.0 §1.5.5).
 const LARGEST_ANSWER_BYTES: f64 = 268_435_455.0;
 
 /// Adds a file's requesters to its devices and its responders to its subscribers.
@@ -93,7 +93,7 @@ fn requesters(raw: &RawRequester, scale: u32, files: &Files) -> Result<DeviceGro
             .help("leave `+` and `#` out"));
     }
     Ok(DeviceGroup {
-        // Acknowledgements of the requests themselves shall not hold up what `in_flight` allows.
+        // Acknowledgements of the requests themselves must not delay requests that `in_flight` allows.
         in_flight_window: group.in_flight_window.max(in_flight),
         requests: Some(Requests { timeout, in_flight }),
         ..group
@@ -218,8 +218,8 @@ fn processing(raw: &Form<Text<DurationText>, Spanned<RawProcessing>>) -> Result<
     }
 }
 
-/// Every request must have exactly one responder, or shared group of them: what an answer belongs to would otherwise be a
-/// matter of chance.
+/// Every request must have exactly one responder, or one shared group of them: otherwise it would be random which reply is
+/// counted.
 pub(crate) fn check_directions(workload: &Workload, raw: &RawWorkload) -> Result<(), Problem> {
     if !workload.has_requests() {
         return match raw.responders.first() {

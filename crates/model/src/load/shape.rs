@@ -1,4 +1,4 @@
-//! Building blocks of the file's shape: values with places, texts with units, short and full forms, named lists.
+//! Building blocks of the file's shape: values with positions, texts with units, short and full forms, named lists.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,12 +10,12 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor}
 use super::diagnostic::Span;
 use super::reader::{FORM, LIST, MAP, SPANNED};
 
-/// A value with its place.
+/// A value with its position.
 #[derive(Clone, Debug)]
 pub(crate) struct Spanned<T> {
     /// The value.
     pub value: T,
-    /// Where it stands.
+    /// Position of the value.
     pub span: Span,
 }
 
@@ -58,7 +58,7 @@ impl<T: JsonSchema> JsonSchema for Spanned<T> {
     }
 }
 
-/// A word of a fixed list, or a truth value. Before parameters are filled in it may be `${name}`, which its schema says.
+/// A word of a fixed list, or a Boolean. Before parameters are replaced it may be `${name}`, which its schema allows.
 #[derive(Clone, Debug)]
 pub(crate) struct Word<T> {
     /// The word.
@@ -88,17 +88,17 @@ impl<T: JsonSchema> JsonSchema for Word<T> {
     }
 }
 
-/// A scalar as it was written; what it may say is `K`'s to tell.
+/// A scalar as it was written; `K` defines which texts are valid.
 #[derive(Clone, Debug)]
 pub(crate) struct Text<K> {
     /// The scalar in its plain form.
     pub text: String,
-    /// Where it stands.
+    /// Position of the scalar.
     pub span: Span,
     kind: PhantomData<K>,
 }
 
-/// What a scalar may say.
+/// Defines the valid texts of a scalar.
 pub(crate) trait TextKind {
     /// With its article, for messages: `a duration such as `5s``.
     const EXPECTED: &'static str;

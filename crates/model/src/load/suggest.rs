@@ -1,9 +1,9 @@
-//! Did you mean: the nearest of the names that exist.
+//! Suggestions for misspelled names: the nearest of the existing names.
 
-/// Names listed at most in one hint.
+/// Maximum number of names in one hint.
 const LISTED: usize = 24;
 
-/// A hint for a name that does not exist: the nearest one if it is near, else (or as well) the list.
+/// A hint for a name that does not exist: the nearest one if it is similar, otherwise (or in addition) the list.
 pub(crate) fn among<T: AsRef<str>>(wrong: &str, names: &[T]) -> String {
     let listed = listed(names);
     match nearest(wrong, names.iter().map(AsRef::as_ref)) {
@@ -13,7 +13,7 @@ pub(crate) fn among<T: AsRef<str>>(wrong: &str, names: &[T]) -> String {
     }
 }
 
-/// The name nearest to `wrong`, if it is near enough to be meant.
+/// The name nearest to `wrong`, if it is similar enough.
 pub(crate) fn nearest<'a>(wrong: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let wrong = wrong.to_lowercase();
     if wrong.len() > 200 {
@@ -35,7 +35,7 @@ fn listed<T: AsRef<str>>(names: &[T]) -> String {
     text
 }
 
-/// Edit distance with neighbours swapped as one edit (optimal string alignment; Damerau 1964).
+/// Edit distance in which a swap of neighbours is one edit (optimal string alignment; Damerau 1964).
 fn distance(left: &str, right: &str) -> usize {
     let (left, right): (Vec<char>, Vec<char>) = (left.chars().collect(), right.chars().collect());
     let mut before: Vec<usize> = Vec::new();

@@ -1,4 +1,4 @@
-//! The rules by which clients sign tokens, checked as far as their text goes; whether a key can sign is seen where it is used.
+//! Validates the text of the rules by which clients sign tokens; whether a key can sign is found out where it is used.
 
 use std::time::Duration;
 
@@ -12,19 +12,19 @@ use super::value;
 use crate::secret::Secret;
 use crate::token::{self, Reauthentication, SHORTEST_SECRET_BYTES, TokenAlgorithm, TokenRules};
 
-/// Lifetime without one given, s.
+/// Default lifetime, s.
 const USUAL_LIFETIME_S: u32 = 3_600;
-/// Longest lifetime, s: a year.
+/// Maximum lifetime, s: a year.
 const LONGEST_LIFETIME_S: u64 = 365 * 86_400;
-/// Largest claims, bytes, so that a token fits into a password of MQTT: base64 makes four of three.
+/// Maximum size of claims, bytes, so that a token fits into an MQTT password: base64 makes four bytes of three.
 const LARGEST_CLAIMS_BYTES: usize = 32_000;
-/// Longest name of an authentication method, bytes.
+/// Maximum length of an authentication method's name, bytes.
 const LONGEST_METHOD_BYTES: usize = 100;
-/// Claims that pubmark writes when it signs.
+/// Claims that pubmark adds when it signs.
 const OF_THE_MOMENT: [&str; 2] = ["iat", "exp"];
-/// Key by which workloads name files, wherever it stands.
+/// Key by which workloads name files, at any level.
 const FILE: &str = super::files::KEY;
-/// Placeholders beside those of client identifiers.
+/// Placeholders in addition to those of client identifiers.
 const WORDS: [&str; 2] = ["user", "client_id"];
 
 /// The rules, with `words` as the placeholders of the group.

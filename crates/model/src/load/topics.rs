@@ -1,19 +1,19 @@
-//! Topics and filters against the rules of MQTT.
+//! Validates topics and filters by the rules of MQTT.
 
 use super::diagnostic::{Problem, ProblemKind};
 use super::shape::Spanned;
 use super::value;
 use crate::topic::{TopicFilter, TopicTemplate};
 
-/// What can be filled into a topic, per device.
+/// Placeholders of a topic, for each device.
 pub(crate) const TOPIC_WORDS: [&str; 9] =
     ["workload", "group", "domain", "type", "qos", "device", "index", "copy", "trigger"];
-/// What can be filled into a filter, per subscriber.
+/// Placeholders of a filter, for each subscriber.
 pub(crate) const FILTER_WORDS: [&str; 3] = ["index", "copy", "workload"];
-/// Longest topic or filter, in bytes: a fourth of what MQTT allows, so that filled-in names fit.
+/// Maximum length of a topic or filter, in bytes: a quarter of MQTT's limit, so that the values of placeholders fit.
 const LONGEST: usize = 16_000;
 
-/// Checks a topic template.
+/// Validates a topic template.
 pub(crate) fn template(topic: &Spanned<String>) -> Result<TopicTemplate, Problem> {
     let bad = |why: &str, help: &str| {
         Err(Problem::new(ProblemKind::BadTopic, format!("`{}` is not a topic: {why}", shown(&topic.value)))
@@ -36,12 +36,12 @@ pub(crate) fn template(topic: &Spanned<String>) -> Result<TopicTemplate, Problem
     Ok(TopicTemplate(topic.value.clone()))
 }
 
-/// Checks a topic filter (MQTT 5.0 §4.7).
+/// Validates a topic filter (MQTT 5.0 §4.7).
 pub(crate) fn filter(text: &Spanned<String>) -> Result<TopicFilter, Problem> {
     filter_with(text, &FILTER_WORDS)
 }
 
-/// Checks the filter of what a device reacts to.
+/// Validates the filter of a reaction.
 pub(crate) fn reaction(text: &Spanned<String>) -> Result<TopicFilter, Problem> {
     filter_with(text, &TOPIC_WORDS[..8])
 }

@@ -1,4 +1,4 @@
-//! The steps of a device group, checked.
+//! Validates the transform steps of a device group.
 
 use super::diagnostic::{Problem, ProblemKind};
 use super::raw::{CipherWord, CompressWord, RawCompress, RawStep, RawSteps, SignWord};

@@ -1,4 +1,4 @@
-//! Single values out of texts: units, counts, levels, checks, each with its own problems.
+//! Parses single values from texts: units, counts, QoS, checks, each with specific problems.
 
 use std::time::Duration;
 
@@ -9,19 +9,19 @@ use crate::qos::Qos;
 use crate::random::RandomTime;
 use crate::units::{self, UnitError};
 
-/// Shortest time between two messages of a device that is taken.
+/// Shortest accepted time between two messages of a device.
 const SHORTEST_INTERVAL: Duration = Duration::from_nanos(1000);
 
-/// Shortest time between two checks of a device's connectivity, and shortest mean of its on and off periods: no connection is
-/// made in less, and a schedule of nanoseconds is never drawn to its end.
+/// Shortest time between two checks of a device's connectivity, and shortest mean of its on and off periods: no connection
+/// is established in less, and the draws of a schedule of nanoseconds would not end.
 const SHORTEST_PERIOD: Duration = Duration::from_millis(1);
 
-/// A value that cannot be.
+/// A value that is not possible.
 pub(crate) fn impossible(message: String) -> Problem {
     Problem::new(ProblemKind::ImpossibleValue, message)
 }
 
-/// More of something than is held.
+/// A number above its maximum.
 pub(crate) fn too_many(what: &str, count: u64, most: u64, span: Span) -> Problem {
     Problem::new(ProblemKind::TooLarge, format!("{count} {what} are more than {most}")).at(span, "here")
 }
@@ -49,7 +49,7 @@ pub(crate) fn period(text: &Text<DurationText>, what: &str) -> Result<Duration, 
     Ok(period)
 }
 
-/// A duration of at least a millisecond: shorter ones are no plan that anything could follow.
+/// A duration of at least a millisecond: a device cannot follow shorter ones.
 pub(crate) fn long_period(text: &Text<DurationText>, what: &str) -> Result<Duration, Problem> {
     let period = period(text, what)?;
     not_below_shortest(period, what, text.span).map(|()| period)
@@ -100,7 +100,7 @@ fn not_too_short(interval: Duration, span: Span) -> Result<Duration, Problem> {
     Ok(interval)
 }
 
-/// More messages than a device sends.
+/// The rate is above the maximum of a device.
 pub(crate) fn too_fast(span: Span) -> Problem {
     Problem::new(ProblemKind::TooLarge, "a device sends at most a million messages per second")
         .at(span, "faster than that")
@@ -120,7 +120,7 @@ pub(crate) fn count(text: &Text<CountText>, what: &str, least: u32, most: u32) -
     }
 }
 
-/// A group's count at a scale, rounded up; at least one, at most `most`. One for each unit of the scale if nothing is said.
+/// A group's count at a scale, rounded up; at least one, at most `most`. The default is one for each unit of the scale.
 pub(crate) fn scaled(text: Option<&Text<ShareText>>, scale: u32, most: u32) -> Result<u32, Problem> {
     let Some(text) = text else { return Ok(scale) };
     let wrong = |why: String| Problem::new(ProblemKind::WrongKind, why).at(text.span, "not a count");
@@ -138,7 +138,7 @@ pub(crate) fn scaled(text: Option<&Text<ShareText>>, scale: u32, most: u32) -> R
     }
 }
 
-/// A time that is fixed or drawn: `20ms`, `exponential 20ms`.
+/// A constant or random time: `20ms`, `exponential 20ms`.
 pub(crate) fn random_time(text: &Text<ThinkText>) -> Result<RandomTime, Problem> {
     let (rest, exponential) = match text.text.trim().strip_prefix("exponential ") {
         Some(rest) => (rest, true),
@@ -158,7 +158,7 @@ pub(crate) fn number(text: &Text<NumberText>) -> Result<f64, Problem> {
     }
 }
 
-/// A delivery level.
+/// A QoS.
 pub(crate) fn qos(text: &Text<QosText>) -> Result<Qos, Problem> {
     let word = |qos: Qos| match qos {
         Qos::BestEffort => "best-effort",

@@ -1,4 +1,4 @@
-//! The whole workload, checked: from the shape of the file to [`Workload`].
+//! Validates the whole workload: from the shape of the file to [`Workload`].
 
 use std::time::Duration;
 
@@ -20,10 +20,10 @@ use crate::placement::Placements;
 use crate::qos::Qos;
 use crate::workload::{Deviation, DeviceGroup, FilterPlace, SubscriberGroup, Variant, Workload};
 
-/// Most devices in all.
+/// Maximum number of devices in total.
 const MOST_DEVICES: u64 = crate::fleet::MOST_PUBLISHERS;
 
-/// The tree made ready for one variant, with its settings applied. `settings` are (key, value, number of the text).
+/// The tree for one variant, with its settings applied. `settings` are (key, value, number of the text).
 pub(crate) fn prepared(mut root: Node, variant: Variant, settings: &[(String, String, u16)]) -> Result<Node, Problem> {
     let published = root.remove("published");
     if let Some(published) = &published {
@@ -38,13 +38,14 @@ pub(crate) fn prepared(mut root: Node, variant: Variant, settings: &[(String, St
         overlay::set(&mut root, key, value, *source)?;
     }
     overlay::substitute(&mut root)?;
-    // Read once as written, so that a key out of place is found where it stands and not in every group that takes it over.
+    // Deserialised once as written, so that a misplaced key is reported at its position and not in every group that
+    // inherits it.
     RawWorkload::deserialize(Reader(&root))?;
     overlay::inherit(&mut root)?;
     Ok(root)
 }
 
-/// Checks a prepared tree.
+/// Validates a prepared tree.
 pub(crate) fn checked(
     root: &Node,
     options: &LoadOptions,
@@ -94,7 +95,7 @@ pub(crate) fn checked(
     Ok(workload)
 }
 
-/// Metrics of the user's own, each checked where it stands.
+/// Metrics of the user, each validated at its position.
 fn metrics(raw: &[Spanned<MetricProgram>]) -> Result<Vec<MetricProgram>, Problem> {
     let metrics: Vec<MetricProgram> = raw.iter().map(|metric| metric.value.clone()).collect();
     for (place, metric) in raw.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Text to tree, by serde-saphyr, within limits that no honest file reaches.
+//! Parses text to a tree with serde-saphyr, within limits that are far above normal files.
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::{DuplicateKeyPolicy, Spanned};
@@ -6,14 +6,14 @@ use serde_saphyr::{DuplicateKeyPolicy, Spanned};
 use super::diagnostic::{Problem, ProblemKind, Span};
 use super::node::{Entry, Node, Value};
 
-/// Largest file that is read, in bytes.
+/// Maximum size of a file, in bytes.
 pub(crate) const LARGEST_FILE_BYTES: usize = 4 * 1024 * 1024;
-/// Deepest nesting.
+/// Maximum depth.
 const DEEPEST: usize = 32;
-/// Most values, those repeated by aliases included.
+/// Maximum number of values, including those repeated by aliases.
 const MOST_NODES: usize = 400_000;
 
-/// Reads one document.
+/// Parses one document.
 pub(crate) fn parse(text: &str) -> Result<Node, Problem> {
     if text.len() > LARGEST_FILE_BYTES {
         let message = format!("the file has {} bytes; {LARGEST_FILE_BYTES} is the most that is read", text.len());
@@ -66,7 +66,7 @@ fn place(location: &serde_saphyr::Location, text: &str) -> Span {
     Span { source: 0, start: start as u32, length: length as u32 }
 }
 
-/// The rest of the line from a (line, column); some errors carry no offset.
+/// The rest of the line from a (line, column); some errors have no offset.
 fn by_line(location: &serde_saphyr::Location, text: &str) -> Span {
     let mut start = 0;
     for (number, line) in text.split_inclusive('\n').enumerate() {
@@ -85,7 +85,7 @@ fn problem(error: &serde_saphyr::Error, text: &str) -> Problem {
     let error = error.without_snippet();
     let location = error.location();
     let said = error.to_string();
-    // The place is shown by the label; the library's "at line 3, column 5" would say it again.
+    // The label shows the position, so the library's "at line 3, column 5" is removed.
     let said = said.rsplit_once(" at line ").map_or(said.as_str(), |(before, _)| before);
     let found = match said.strip_prefix("duplicate mapping key: ").and_then(|rest| rest.split(',').next()) {
         Some(key) => {
@@ -100,7 +100,7 @@ fn problem(error: &serde_saphyr::Error, text: &str) -> Problem {
     }
 }
 
-/// A node as serde sees it.
+/// A node as serde reads it.
 enum Read {
     Scalar(Value),
     List(Vec<Spanned<Read>>),

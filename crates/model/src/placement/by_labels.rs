@@ -1,11 +1,11 @@
-//! Which groups of a workload run where labels say so.
+//! The groups of a workload that are placed by labels.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{NodeLabels, Placement};
 use crate::workload::Workload;
 
-/// Placements by labels with the groups that have them.
+/// Placements by labels, each with the groups that use it.
 pub fn by_labels(workload: &Workload) -> BTreeMap<&Placement, Vec<&str>> {
     let devices = workload.devices.iter().map(|group| (workload.placement_of_devices(group), group.name.as_str()));
     let subscribers =
@@ -17,12 +17,12 @@ pub fn by_labels(workload: &Workload) -> BTreeMap<&Placement, Vec<&str>> {
     found
 }
 
-/// Keys of labels that placements of a workload look at.
+/// Keys of the labels that placements of a workload use.
 pub fn keys(workload: &Workload) -> BTreeSet<&str> {
     by_labels(workload).into_keys().filter_map(Placement::key).collect()
 }
 
-/// Placements by labels that no node has, with their groups.
+/// The first placement by a label that no node has, with its groups.
 pub fn missing<'a>(workload: &'a Workload, nodes: NodeLabels<'_>) -> Option<(&'a Placement, Vec<&'a str>)> {
     let nobody = |placement: &Placement| {
         let copies = nodes.of(placement);

@@ -1,4 +1,4 @@
-//! Can the groups of a workload be placed as it says? What does not depend on the nodes of a run.
+//! Validates the placements of a workload, as far as this does not depend on the nodes of a run.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,12 +6,12 @@ use super::{DEFAULT, DEVICES, Placement, Placements, SUBSCRIBERS};
 use crate::load::suggest;
 use crate::workload::Workload;
 
-/// A placement that cannot be.
+/// A placement that is not possible.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Misplaced {
-    /// Whose it is, as it is written: a group, or a word that stands for several.
+    /// Name that the placement was written for: a group, or a name for several groups.
     pub who: String,
-    /// There is no such group.
+    /// Whether no group has this name.
     pub is_unknown: bool,
     /// What is wrong.
     pub message: String,
@@ -22,7 +22,8 @@ pub struct Misplaced {
 /// Checks the placements of a workload.
 ///
 /// # Errors
-/// A group that does not exist; a copy at each site of devices, or of who replies; groups of one connection at different places.
+/// A group does not exist; devices or responders have a copy at each site; groups that share a connection have different
+/// placements.
 pub fn check(workload: &Workload) -> Result<(), Misplaced> {
     check_names(workload)?;
     check_copies(workload)?;
@@ -57,7 +58,7 @@ fn check_names(workload: &Workload) -> Result<(), Misplaced> {
     }
 }
 
-/// The word by which a group got its placement.
+/// The name by which a group got its placement.
 fn named_by(workload: &Workload, name: &str, client: Option<&str>, side: &str) -> String {
     let groups = &workload.placement.groups;
     let own = [Some(name), client].into_iter().flatten().find(|word| groups.contains_key(*word));
@@ -94,7 +95,7 @@ fn check_copies(workload: &Workload) -> Result<(), Misplaced> {
         } else if let Some(shared) = &group.shared
             && !group.filters.iter().all(|filter| filter.0.contains("{copy}"))
         {
-            // To a system all copies are members of one group, and each message goes to one of them.
+            // For the system, all copies are members of one shared group, and each message is delivered to one of them.
             format!("`{}` shares its subscription as `{shared}`, and would be there {where_}", group.name)
         } else {
             continue;
@@ -109,7 +110,8 @@ fn check_copies(workload: &Workload) -> Result<(), Misplaced> {
     Ok(())
 }
 
-/// Groups that share connections run at one place, unless they are placed by their sides alone, as they always could be.
+/// Groups that share connections must have the same placement, unless only the defaults for devices and subscribers place
+/// them.
 fn check_connections(workload: &Workload) -> Result<(), Misplaced> {
     let placements = &workload.placement;
     let devices =

@@ -1,4 +1,4 @@
-//! Placements chosen for a run in place of the workload's own: `cameras=site=edge-1`, `default=split`, `none`.
+//! Placements that replace those of the workload for a run: `cameras=site=edge-1`, `default=split`, `none`.
 
 use std::fmt;
 
@@ -6,23 +6,23 @@ use super::{Placement, Placements, check};
 use crate::load::LoadError;
 use crate::workload::Workload;
 
-/// A placement for a group, or for several.
+/// A placement for one group or several.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PlacementChoice {
-    /// Of a group, of the clients that groups share, or of `default`, `devices` or `subscribers`.
+    /// For a group, for the clients that groups share, or for `default`, `devices` or `subscribers`.
     Of(String, Placement),
-    /// None of those that the workload has.
+    /// Removes all placements of the workload.
     None,
 }
 
-/// Stands for no placement at all.
+/// The text that removes all placements.
 const NONE: &str = "none";
 
 impl PlacementChoice {
-    /// Reads `GROUP=PLACEMENT` or `none`.
+    /// Parses `GROUP=PLACEMENT` or `none`.
     ///
     /// # Errors
-    /// What is wrong, in a sentence.
+    /// The text is neither. The error is a sentence.
     pub fn parse(text: &str) -> Result<PlacementChoice, String> {
         if text.trim() == NONE {
             return Ok(PlacementChoice::None);
@@ -47,7 +47,7 @@ impl fmt::Display for PlacementChoice {
     }
 }
 
-/// Names of the groups that the clients of this name carry.
+/// Names of the groups that use the clients with this name.
 fn carried_by(workload: &Workload, client: &str) -> Vec<String> {
     let devices = workload.devices.iter().map(|group| (&group.name, &group.client));
     let subscribers = workload.subscribers.iter().map(|group| (&group.name, &group.client));
@@ -55,7 +55,7 @@ fn carried_by(workload: &Workload, client: &str) -> Vec<String> {
     carried.map(|(name, _)| name.clone()).collect()
 }
 
-/// Places groups as chosen, in order.
+/// Applies the choices in order.
 ///
 /// # Errors
 /// As [`check()`].
@@ -63,7 +63,7 @@ pub fn apply(workload: &mut Workload, choices: &[PlacementChoice]) -> Result<(),
     for choice in choices {
         match choice {
             PlacementChoice::Of(group, placement) => {
-                // Who names the clients means all groups that they carry.
+                // The name of clients stands for all groups that use them.
                 for carried in carried_by(workload, group) {
                     workload.placement.groups.remove(&carried);
                 }

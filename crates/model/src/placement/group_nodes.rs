@@ -1,27 +1,27 @@
-//! Which nodes the clients of each group run on, and how they are dealt out.
+//! The nodes on which the clients of each group run, and how clients are distributed over them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use super::{Labels, Placement};
 
-/// The nodes of a run, as far as placement goes.
+/// Number and labels of the nodes of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NodeLabels<'a> {
-    /// How many there are, at least 1.
+    /// Number of nodes, at least 1.
     pub nodes: u16,
-    /// Labels of each; empty while they are not known, as nodes have not joined. Then every node counts as having the labels that
-    /// a placement asks for, and as a site of its own.
+    /// Labels of each node; empty while they are not known because nodes have not joined. Then every node counts as having
+    /// the labels that a placement requires, and as a separate site.
     pub labels: &'a [Labels],
 }
 
 impl NodeLabels<'_> {
-    /// Nodes whose labels are not known, or do not matter.
+    /// Nodes whose labels are not known or do not matter.
     pub fn unknown(nodes: u16) -> NodeLabels<'static> {
         NodeLabels { nodes, labels: &[] }
     }
 
-    /// The nodes of each copy of a group.
+    /// The nodes for each copy of a group.
     pub(super) fn of(&self, placement: &Placement) -> Vec<Vec<u16>> {
         let all = || (0..self.nodes).collect::<Vec<u16>>();
         let each_alone = || (0..self.nodes).map(|node| vec![node]).collect();
@@ -47,7 +47,7 @@ impl NodeLabels<'_> {
     }
 }
 
-/// Where each group runs, in the order of the workload.
+/// Placement of each group, in the order of the workload.
 #[derive(Clone, Debug)]
 pub struct GroupPlacements<'a> {
     /// Device groups.
@@ -56,12 +56,12 @@ pub struct GroupPlacements<'a> {
     pub subscribers: Vec<&'a Placement>,
 }
 
-/// How many copies of each group there are.
+/// Number of copies of each group.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Copies {
-    /// Of device groups, in the workload's order.
+    /// Copies of device groups, in the workload's order.
     pub devices: Vec<u32>,
-    /// Of subscriber groups, likewise.
+    /// Copies of subscriber groups, in the workload's order.
     pub subscribers: Vec<u32>,
 }
 
@@ -79,19 +79,19 @@ impl Copies {
     }
 }
 
-/// Nodes of the copies of each group, by number from 0. Equal lists of nodes are one, so that what is dealt out over the same nodes is
-/// dealt out together.
+/// Nodes of the copies of each group, by number from 0. Equal lists of nodes are stored once, so that all clients on the
+/// same list are distributed together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupNodes {
     lists: Vec<Vec<u16>>,
-    /// By device group, the place in `lists` of each copy.
+    /// By device group: the index in `lists` for each copy.
     devices: Vec<Arc<[u32]>>,
-    /// By subscriber group, likewise.
+    /// By subscriber group: the index in `lists` for each copy.
     subscribers: Vec<Arc<[u32]>>,
 }
 
 impl GroupNodes {
-    /// Those of a workload's groups on these nodes.
+    /// The nodes for the groups of a workload.
     pub fn of(placements: &GroupPlacements<'_>, nodes: NodeLabels<'_>) -> GroupNodes {
         let mut lists: Vec<Vec<u16>> = vec![];
         let mut places: HashMap<Vec<u16>, u32> = HashMap::new();
@@ -113,61 +113,61 @@ impl GroupNodes {
         GroupNodes { lists, devices, subscribers }
     }
 
-    /// Copies of each group.
+    /// Number of copies of each group.
     pub fn copies(&self) -> Copies {
         let count = |groups: &[Arc<[u32]>]| groups.iter().map(|copies| copies.len() as u32).collect();
         Copies { devices: count(&self.devices), subscribers: count(&self.subscribers) }
     }
 
-    /// Lists of nodes that groups are dealt out over.
+    /// Lists of nodes that groups are distributed over.
     pub fn lists(&self) -> &[Vec<u16>] {
         &self.lists
     }
 
-    /// Place among the [lists](GroupNodes::lists) of the nodes that a copy of a device group is dealt out over; `None` if there are
-    /// none.
+    /// Index in the [lists](GroupNodes::lists) for a copy of a device group; `None` if the copy has no nodes.
     pub fn list_of_devices(&self, group: u16, copy: u32) -> Option<usize> {
         of_copy(&self.devices, group, copy)
     }
 
-    /// The same of a subscriber group.
+    /// Index in the [lists](GroupNodes::lists) for a copy of a subscriber group.
     pub fn list_of_subscribers(&self, group: u16, copy: u32) -> Option<usize> {
         of_copy(&self.subscribers, group, copy)
     }
 
-    /// Nodes of each copy of a device group, by its place in the workload.
+    /// Nodes of each copy of a device group, by the group's index in the workload.
     pub fn of_devices(&self, group: usize) -> impl Iterator<Item = &[u16]> {
         self.devices[group].iter().map(|list| &*self.lists[*list as usize])
     }
 
-    /// The same of a subscriber group.
+    /// Nodes of each copy of a subscriber group.
     pub fn of_subscribers(&self, group: usize) -> impl Iterator<Item = &[u16]> {
         self.subscribers[group].iter().map(|list| &*self.lists[*list as usize])
     }
 }
 
-/// Place of the nodes of a copy of a group.
+/// Index in `lists` for a copy of a group.
 fn of_copy(groups: &[Arc<[u32]>], group: u16, copy: u32) -> Option<usize> {
     let copies = groups.get(usize::from(group)).filter(|copies| !copies.is_empty())?;
     Some(copies[copy as usize % copies.len()] as usize)
 }
 
-/// Deals clients out over nodes in turn, each list of nodes by itself, so that each node has its part of every group.
+/// Distributes clients over nodes in turn, separately for each list of nodes, so that each node gets an equal part of every
+/// group.
 #[derive(Clone, Debug)]
 pub struct Dealer<'a> {
     lists: &'a [Vec<u16>],
-    /// How many were dealt out over each.
+    /// Number of clients distributed so far, by list.
     dealt: Vec<usize>,
 }
 
 impl<'a> Dealer<'a> {
-    /// Nothing is dealt out yet.
+    /// Starts with no clients distributed.
     pub fn new(nodes: &'a GroupNodes) -> Dealer<'a> {
         Dealer { lists: &nodes.lists, dealt: vec![0; nodes.lists.len()] }
     }
 
-    /// Node of the next client of a list, and its number among those of this list on that node. A client without nodes, which no run
-    /// that was prepared has, is on the first.
+    /// Node of the next client of a list, and the client's number among those of this list on that node. A client without
+    /// nodes, which does not occur in a prepared run, is assigned to the first node.
     pub fn next(&mut self, list: Option<usize>) -> (u16, usize) {
         let Some((place, nodes)) = list.and_then(|place| Some((place, self.lists.get(place)?))) else { return (0, 0) };
         let number = self.dealt[place];
@@ -191,7 +191,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
-    /// Values of a label among nodes.
+    /// Values of a label on all nodes.
     fn values<'a>(labels: &'a [Labels], key: &str) -> BTreeSet<&'a str> {
         labels.iter().filter_map(|labels| labels.get(key).map(String::as_str)).collect()
     }
@@ -250,7 +250,7 @@ placement: {placement}
             let all = fleet.subscribers().iter().zip(&subscribers);
             all.filter(|(subscriber, _)| subscriber.group == group).map(|(_, node)| *node).collect()
         };
-        // Two screens at each of two sites, of which `cloud` is one node.
+        // Two screens at each of two sites; the site `cloud` has one node.
         assert_eq!(of(0), [1, 1, 0, 2]);
         assert_eq!(of(1), [1, 1, 1]);
     }
@@ -328,7 +328,7 @@ placement: {placement}
                 let placement = workload.placement_of_subscribers(&workload.subscribers[usize::from(subscriber.group)]);
                 prop_assert!(may(placement, subscriber.copy, *node), "{} {:?} on {}", placement, subscriber, node);
             }
-            // Each is there as often as its placement says.
+            // Each client exists as often as its placement says.
             let copies = |placement: &Placement| match placement {
                 Placement::Split | Placement::On(_) => 1,
                 Placement::Replicate => sites.len(),
@@ -342,7 +342,7 @@ placement: {placement}
                 let there = fleet.subscribers().iter().filter(|entry| usize::from(entry.group) == number).count();
                 prop_assert_eq!(there, group.count as usize * copies(workload.placement_of_subscribers(group)));
             }
-            // Nodes that may run a group have parts of it that differ by one at most.
+            // The parts of a group on its possible nodes differ by at most one.
             for (number, group) in workload.devices.iter().enumerate() {
                 let placement = workload.placement_of_devices(group);
                 let parts: Vec<usize> = (0..sites.len() as u16)

@@ -1,4 +1,4 @@
-//! The node with the most clients, by which a plan is judged.
+//! The node with the most clients, which decides whether a plan fits.
 
 use crate::fleet::Fleet;
 use crate::placement::GroupNodes;
@@ -7,13 +7,13 @@ use crate::placement::GroupNodes;
 pub(super) struct Largest {
     pub devices: u64,
     pub subscribers: u64,
-    /// Of each device group the part of a copy that is there.
+    /// For each device group, the part of a copy that runs on this node.
     pub parts: Vec<f64>,
 }
 
 impl Largest {
     pub fn of(fleet: &Fleet, groups: &GroupNodes, nodes: u32) -> Largest {
-        // By list of nodes: devices, subscribers.
+        // For each list of nodes: devices, subscribers.
         let mut dealt = vec![(0u64, 0u64); groups.lists().len()];
         for device in fleet.devices().iter().filter(|device| fleet.leads(device.publisher)) {
             if let Some(list) = groups.list_of_devices(device.group, device.copy) {

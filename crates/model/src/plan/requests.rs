@@ -1,4 +1,4 @@
-//! Requests and answers of a plan: who asks, who answers, and what that adds to the traffic.
+//! Requests and replies of a plan: requesters, responders, and the traffic that replies add.
 
 use serde::Serialize;
 
@@ -13,20 +13,20 @@ pub struct RequestPlan {
     pub requesters: u64,
     /// Responders.
     pub responders: u64,
-    /// Requests that wait for answers at once, at most.
+    /// Maximum number of requests that wait for a reply at the same time.
     pub in_flight: u64,
-    /// The longest time until a request is given up, seconds.
+    /// Longest timeout of a request, seconds.
     pub longest_timeout_s: f64,
-    /// Answers into the system, and out of it again; `None` with a flood. Requests are in the plan's own traffic.
+    /// Replies into the system and out of it; `None` with a flood. Requests are part of the plan's device traffic.
     pub answers: Option<Traffic>,
 }
 
 impl RequestPlan {
-    /// `None` where nobody asks. `flows` has the traffic of one device of each group.
+    /// `None` without requesters. `flows` has the traffic of one device of each group.
     pub(super) fn new(workload: &Workload, fleet: &Fleet, flows: &[Option<Traffic>]) -> Option<RequestPlan> {
         let longest_timeout_s = workload.longest_timeout()?.as_secs_f64();
         let (mut requesters, mut in_flight, mut answers) = (0, 0, Some(Traffic::default()));
-        // Which responder answers which request is known, but answers differ by group only, and as a rule there is one.
+        // The responder of each request is known, but reply sizes differ only by group, and usually there is one group.
         let reply_bytes = f64::from(workload.largest_reply_bytes());
         for device in fleet.devices() {
             let Some(requests) = workload.devices[usize::from(device.group)].requests else { continue };

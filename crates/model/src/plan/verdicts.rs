@@ -1,38 +1,38 @@
-//! The plan against a machine: what is needed, what there is, and by how much it fits or does not.
+//! Compares a plan with a machine: what is needed, what is available, and the margin.
 
 use serde::Serialize;
 
 use super::Plan;
 
-/// Speed of a link between machines where none is given, bytes per second: the 25 Gb/s of PSMark's test bed.
+/// Assumed speed of a link between machines if none is given, bytes per second: the 25 Gb/s of PSMark's test bed.
 const ASSUMED_LINK_BYTES_PER_S: f64 = 25e9 / 8.0;
-/// Share of the memory that a generator may plan with; the rest is the system's and the kernel's.
+/// Share of the memory that a generator may use in a plan; the rest is for the system and the kernel.
 const MEMORY_SHARE: f64 = 0.5;
 
-/// A machine, as far as it limits a run. With several nodes, each is taken to be one like it.
+/// The properties of a machine that limit a run. With several nodes, all are assumed to be equal.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Machine {
     /// Descriptors that one process may open.
     pub descriptor_limit: u64,
-    /// Ports that connections of one source address to one endpoint can have, where the kernel says.
+    /// Ports available for connections from one source address to one endpoint, if the kernel reports them.
     pub source_ports: Option<u64>,
     /// Memory, bytes.
     pub memory_bytes: u64,
-    /// Cores that we may use.
+    /// CPU cores available to this process.
     pub cores: u32,
     /// Bytes per second from one socket to another over loopback, measured for about a second.
     pub calibrated_bytes_per_s: f64,
-    /// Messages per second likewise, small ones.
+    /// Small messages per second over loopback, measured in the same way.
     pub calibrated_messages_per_s: f64,
-    /// Speed of the link to the system, where it is on another machine.
+    /// Speed of the link to the system if the system is on another machine.
     pub link_bytes_per_s: Option<f64>,
 }
 
-/// In what a verdict's figures are counted.
+/// Unit of a verdict's figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unit {
-    /// Things.
+    /// A number without a unit.
     Count,
     /// Bytes.
     Bytes,
@@ -44,22 +44,22 @@ pub enum Unit {
     Share,
 }
 
-/// One thing that a run needs against what there is of it.
+/// Comparison of what a run needs and what the machine has, for one resource.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Verdict {
-    /// What.
+    /// Name of the resource.
     pub what: String,
-    /// In what the figures are counted.
+    /// Unit of the figures.
     pub unit: Unit,
-    /// What the run needs.
+    /// Amount that the run needs.
     pub needed: f64,
-    /// What there is.
+    /// Amount that is available.
     pub available: f64,
-    /// `available / needed`: above 1 it fits, 0.5 means that twice as much is needed as there is.
+    /// `available / needed`: the run fits above 1; 0.5 means that twice the available amount is needed.
     pub margin: f64,
-    /// It fits.
+    /// Whether the run fits.
     pub ok: bool,
-    /// How the figures were come by, where that is not plain.
+    /// How the figures were obtained, where this is not obvious.
     pub note: String,
 }
 
@@ -71,7 +71,8 @@ impl Verdict {
 }
 
 impl Plan {
-    /// Judges the plan against a machine. What is not known (a flood's rates, a limit that a system does not tell) is left out.
+    /// Compares the plan with a machine. Unknown figures (a flood's rates, a limit that a system does not report) are left
+    /// out.
     pub fn verdicts(&self, machine: &Machine) -> Vec<Verdict> {
         let node = if self.nodes > 1 { "on each node" } else { "here" };
         let mut verdicts = vec![
@@ -101,7 +102,7 @@ impl Plan {
         verdicts
     }
 
-    /// Each connection takes a port of its source address.
+    /// Each connection uses a port of its source address.
     fn port_verdict(&self, ports_per_address: u64, node: &str) -> Verdict {
         let available = ports_per_address as f64 * f64::from(self.source_addresses);
         let note = match self.source_addresses {
@@ -134,7 +135,7 @@ impl Plan {
         bytes.into_iter().chain(messages).collect()
     }
 
-    /// The system's link, by its busier direction, where nodes are elsewhere.
+    /// The link to the system, in its busier direction, if nodes are on other machines.
     fn link_verdict(&self, machine: &Machine) -> Option<Verdict> {
         if self.nodes == 1 && machine.link_bytes_per_s.is_none() {
             return None;

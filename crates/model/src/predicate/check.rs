@@ -1,11 +1,11 @@
-//! The types of a predicate against a document.
+//! Checks the types of a predicate against a document.
 
 use serde_json::Value;
 
 use super::parse::error;
 use super::{Comparison, Kind, Node, Predicate, PredicateError};
 
-/// What a part of a predicate becomes.
+/// Type of a part of a predicate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Type {
     Number,
@@ -24,11 +24,11 @@ impl Type {
 }
 
 impl Predicate {
-    /// Checks it against messages of a group of devices, which has this name.
+    /// Checks the predicate against messages of the device group with this name.
     ///
     /// # Errors
     ///
-    /// At a field that a message lacks or that is no number, text or truth value, and where types do not go together.
+    /// A message lacks a field, a field is not a number, text or Boolean, or types do not fit. The error has the position.
     pub fn check(&self, group: &str, messages: &[Vec<u8>]) -> Result<(), PredicateError> {
         for message in messages {
             let document = serde_json::from_slice(message).map_err(|_| {

@@ -1,4 +1,4 @@
-//! The values that a predicate needs of a JSON document, read without building it.
+//! Reads the values that a predicate needs from a JSON document, without building a tree.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,26 +7,26 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Seq
 
 use super::MOST_PATHS;
 
-/// A document that a predicate cannot be asked about.
+/// A document on which a predicate cannot be evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no JSON with the fields of the predicate")]
 pub struct Unreadable;
 
-/// A value without parts.
+/// A value that is not an object or array.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Scalar<'a> {
     /// A number.
     Number(f64),
     /// A text.
     Text(Cow<'a, str>),
-    /// A truth value.
+    /// A Boolean.
     Truth(bool),
 }
 
-/// The places that a predicate names, as a tree of keys.
+/// The paths that a predicate uses, as a tree of keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Paths {
-    /// The first is the whole document.
+    /// The first node is the whole document.
     places: Vec<PathNode>,
     count: usize,
 }
@@ -34,7 +34,7 @@ pub(super) struct Paths {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct PathNode {
     children: Vec<(String, usize)>,
-    /// Number of the path that ends here.
+    /// Number of the path that ends at this node.
     number: Option<usize>,
 }
 
@@ -78,12 +78,12 @@ impl Paths {
         Some(number)
     }
 
-    /// How many paths there are.
+    /// Number of paths.
     pub(super) fn count(&self) -> usize {
         self.count
     }
 
-    /// The keys of a path, from the document down.
+    /// The keys of a path, from the root of the document.
     pub(super) fn keys(&self, number: usize) -> Vec<&str> {
         fn find<'a>(places: &'a [PathNode], at: usize, number: usize, keys: &mut Vec<&'a str>) -> bool {
             let place = &places[at];
@@ -108,7 +108,7 @@ impl Paths {
     }
 }
 
-/// Reads what stands at a place.
+/// Reads the value at a node of the tree.
 struct Reading<'p, 'v, 'a> {
     paths: &'p Paths,
     place: usize,
@@ -163,7 +163,7 @@ impl<'a> Visitor<'a> for Reading<'_, '_, 'a> {
         Ok(())
     }
 
-    /// A text with escapes.
+    /// A text that contains escapes.
     fn visit_str<E>(self, value: &str) -> Result<(), E> {
         self.note(Scalar::Text(Cow::Owned(value.to_owned())));
         Ok(())
@@ -194,7 +194,7 @@ impl<'a> Visitor<'a> for Reading<'_, '_, 'a> {
     }
 }
 
-/// Which child a key is.
+/// Finds the child with this key.
 struct Key<'p>(&'p [(String, usize)]);
 
 impl<'a> DeserializeSeed<'a> for Key<'_> {

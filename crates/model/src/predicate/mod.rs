@@ -1,7 +1,8 @@
 //! Predicates on JSON payloads: `payload.temperature > 30 && payload.room == "kitchen"`.
 //!
-//! The language is a part of CEL (Common Expression Language): comparisons of numbers, texts and truth values, `&&`, `||`, `!` and
-//! parentheses. Why not all of it: docs/explanation/workloads.md#content-filters. Start with [`Predicate::parse`].
+//! The language is a subset of CEL (Common Expression Language): comparisons of numbers, texts and Booleans, `&&`, `||`,
+//! `!` and parentheses. The reasons for the subset: docs/explanation/workloads.md#content-filters. Start with
+//! [`Predicate::parse`].
 
 use std::ops::Range;
 
@@ -17,26 +18,26 @@ pub use selector::SelectorFields;
 
 use document::{Paths, Values};
 
-/// Longest text of a predicate, bytes.
+/// Maximum length of a predicate, bytes.
 pub const LONGEST_TEXT_BYTES: usize = 4_096;
-/// Most different paths in one predicate.
+/// Maximum number of different paths in one predicate.
 pub const MOST_PATHS: usize = 16;
-/// Deepest nesting of parentheses and `!`.
+/// Maximum nesting of parentheses and `!`.
 pub const MOST_DEPTH: usize = 32;
 
-/// What is wrong with a predicate, and where.
+/// An error in a predicate, and its position.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct PredicateError {
-    /// The place in its text, bytes.
+    /// Position in the text, bytes.
     pub at: Range<usize>,
-    /// What is wrong there.
+    /// What is wrong.
     pub reason: String,
     /// What to write instead.
     pub hint: String,
 }
 
-/// A checked predicate.
+/// A validated predicate.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Predicate {
@@ -45,7 +46,7 @@ pub struct Predicate {
     paths: Paths,
 }
 
-/// A part of a predicate, with its place in the text.
+/// A part of a predicate, with its position in the text.
 #[derive(Clone, Debug)]
 struct Node {
     at: Range<usize>,
@@ -58,7 +59,7 @@ enum Kind {
     Or(Box<[Node; 2]>),
     Not(Box<Node>),
     Compare(Comparison, Box<[Node; 2]>),
-    /// A place in the payload, by its number in [`Paths`].
+    /// A path in the payload, by its number in [`Paths`].
     Path(usize),
     Number(f64),
     Text(String),
@@ -93,16 +94,16 @@ impl Comparison {
 }
 
 impl Predicate {
-    /// Its text, as written.
+    /// The text, as written.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Does it hold for a document?
+    /// Whether the predicate is true for a document.
     ///
     /// # Errors
     ///
-    /// The document is no JSON, lacks a field that the predicate needs, or has it in another type.
+    /// The document is not JSON, lacks a field that the predicate needs, or the field has another type.
     pub fn holds(&self, document: &[u8]) -> Result<bool, Unreadable> {
         let values = self.paths.read(document)?;
         match self.root.value(&values)? {
@@ -113,13 +114,14 @@ impl Predicate {
 }
 
 impl Node {
-    /// Its value. `&&` and `||` have one wherever one side decides, even if the other cannot be asked (as in CEL).
+    /// Value of the predicate. `&&` and `||` have a value if one side decides, even if the other cannot be evaluated (as in
+    /// CEL).
     fn value<'a>(&'a self, values: &'a Values<'_>) -> Result<Scalar<'a>, Unreadable> {
         let truth = |node: &'a Node| match node.value(values)? {
             Scalar::Truth(truth) => Ok(truth),
             _ => Err(Unreadable),
         };
-        // Of two sides, of which one with the value `decides` settles it.
+        // If a side has the value `decides`, it determines the result.
         let either = |sides: &'a [Node; 2], decides: bool| match truth(&sides[0]) {
             Ok(left) if left == decides => Ok(Scalar::Truth(decides)),
             left => match truth(&sides[1])? {

@@ -1,11 +1,11 @@
-//! From text to a predicate: words, then a tree. Binding, from the weakest: `||`, `&&`, comparisons, `!`.
+//! Parses text to a predicate: tokens, then a tree. Precedence, from the lowest: `||`, `&&`, comparisons, `!`.
 
 use std::ops::Range;
 
 use super::document::Paths;
 use super::{Comparison, Kind, LONGEST_TEXT_BYTES, MOST_DEPTH, MOST_PATHS, Node, Predicate, PredicateError};
 
-/// A word of the text.
+/// A token of the text.
 #[derive(Clone, Debug, PartialEq)]
 enum Word {
     Name(String),
@@ -15,7 +15,7 @@ enum Word {
     End,
 }
 
-/// The longer ones first.
+/// Longer signs come first.
 const SIGNS: [&str; 14] = ["&&", "||", "==", "!=", "<=", ">=", "<", ">", "!", "(", ")", ".", "[", "]"];
 
 const COMPARISONS: [(&str, Comparison); 6] = [
@@ -28,11 +28,11 @@ const COMPARISONS: [(&str, Comparison); 6] = [
 ];
 
 impl Predicate {
-    /// Reads a predicate.
+    /// Parses a predicate.
     ///
     /// # Errors
     ///
-    /// At the place of what cannot be read.
+    /// The text cannot be parsed. The error has the position.
     pub fn parse(text: &str) -> Result<Predicate, PredicateError> {
         if text.len() > LONGEST_TEXT_BYTES {
             let reason = format!("a predicate of {} B, {LONGEST_TEXT_BYTES} B at most", text.len());
@@ -92,7 +92,7 @@ fn words(text: &str) -> Result<Vec<(Word, Range<usize>)>, PredicateError> {
     Ok(words)
 }
 
-/// A text in quotes, and its length with them.
+/// A text in quotes, and its length including them.
 fn string(rest: &str, quote: char, at: usize) -> Result<(Word, usize), PredicateError> {
     let mut value = String::new();
     let mut letters = rest.char_indices().skip(1);

@@ -1,5 +1,6 @@
-//! Predicates as selectors of the Java Message Service (Jakarta Messaging 3.1, §3.8.1), which brokers of AMQP 1.0 evaluate. A selector
-//! sees no payloads, only properties: publishers put the fields that predicates name beside their payloads.
+//! Predicates as selectors of the Java Message Service (Jakarta Messaging 3.1, §3.8.1), which AMQP 1.0 brokers evaluate. A
+//! selector has no access to payloads, only to properties: publishers send the fields that predicates use as properties in
+//! addition to the payload.
 
 use serde_json::Value;
 
@@ -8,36 +9,36 @@ use super::document::{Paths, Scalar, Unreadable};
 use super::parse::error;
 use super::{Comparison, Kind, Node, Predicate, PredicateError};
 
-/// What the names of all properties begin with, so that none is a word of the selector language.
+/// Prefix of all property names, so that none is a keyword of the selector language.
 const PREFIX: &str = "payload";
-/// What stands between the names of fields in those of properties: a letter of identifiers that few fields have.
+/// Separator between field names in a property name: a valid letter of identifiers that few fields contain.
 const SEPARATOR: char = '$';
-/// What to write for a predicate that is no selector.
+/// Hint for a predicate that cannot be a selector.
 const AT_CLIENT: &str = "the subscribers can filter for themselves: `at: client`";
 
 impl Predicate {
-    /// It as a selector, which holds for the properties of [`SelectorFields`] where the predicate holds for the document. A property
-    /// that is missing decides nothing by itself (as NULL in SQL), like a missing field here.
+    /// The predicate as a selector, which is true for the properties of [`SelectorFields`] if the predicate is true for the
+    /// document. A missing property decides nothing by itself (as NULL in SQL), like a missing field in a predicate.
     ///
     /// # Errors
-    /// At a part that selectors cannot say.
+    /// A part cannot be expressed as a selector. The error has the position.
     pub fn selector(&self) -> Result<String, PredicateError> {
         let mut text = String::new();
         self.append_condition(&self.root, &mut text)?;
         Ok(text)
     }
 
-    /// Checks that it is a selector for messages with such a document, which [`Predicate::check`] accepted.
+    /// Checks that the predicate can be a selector for messages with this document, which [`Predicate::check`] accepted.
     ///
     /// # Errors
-    /// At a part that selectors cannot say.
+    /// A part cannot be expressed as a selector. The error has the position.
     pub fn check_selector(&self, message: &[u8]) -> Result<(), PredicateError> {
         self.selector()?;
         let document = serde_json::from_slice(message).unwrap_or(Value::Null);
         self.check_order(&self.root, &document)
     }
 
-    /// Selectors know an order of numbers alone.
+    /// Selectors can order only numbers.
     fn check_order(&self, node: &Node, document: &Value) -> Result<(), PredicateError> {
         match &node.kind {
             Kind::And(sides) | Kind::Or(sides) => sides.iter().try_for_each(|side| self.check_order(side, document)),
@@ -52,7 +53,7 @@ impl Predicate {
         }
     }
 
-    /// Appends a part that is true or false.
+    /// Appends a part that is a Boolean.
     fn append_condition(&self, node: &Node, out: &mut String) -> Result<(), PredicateError> {
         match &node.kind {
             Kind::And(sides) => self.append_pair(sides, " AND ", out),
@@ -103,7 +104,7 @@ impl Predicate {
         Ok(())
     }
 
-    /// Appends what stands beside a comparison.
+    /// Appends an operand of a comparison.
     fn append_value(&self, node: &Node, out: &mut String) -> Result<(), PredicateError> {
         match &node.kind {
             Kind::Path(number) => match property_name(&self.paths, *number) {
@@ -112,7 +113,8 @@ impl Predicate {
                     return Err(cannot(node, "a field whose name has other characters than letters, digits and `_`"));
                 }
             },
-            // Never -0, which Java orders below 0. A point or an exponent makes it a number of 64 bits, as the properties are.
+            // Never -0, which Java orders below 0. A decimal point or an exponent makes it a 64-bit number, like the
+            // properties.
             Kind::Number(number) => out.push_str(&format!("{:?}", number + 0.0)),
             Kind::Text(text) => out.push_str(&format!("'{}'", text.replace('\'', "''"))),
             Kind::Truth(truth) => out.push_str(if *truth { "TRUE" } else { "FALSE" }),
@@ -132,7 +134,7 @@ fn no_order(node: &Node) -> PredicateError {
     cannot(node, "an order of texts")
 }
 
-/// `payload$air$humidity`; `None` if it would be no identifier of Java, which names of properties have to be.
+/// `payload$air$humidity`; `None` if it is not a Java identifier, which property names have to be.
 fn property_name(paths: &Paths, number: usize) -> Option<String> {
     let mut name = PREFIX.to_owned();
     for key in paths.keys(number) {
@@ -144,15 +146,15 @@ fn property_name(paths: &Paths, number: usize) -> Option<String> {
     Some(name)
 }
 
-/// The fields that selectors name, and what their properties are called.
+/// The fields that selectors use, and the names of their properties.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SelectorFields {
-    /// Of each predicate, and the names by number of the path; `None` for one that another predicate has already.
+    /// For each predicate, the names by number of the path; `None` for a path that another predicate already has.
     predicates: Vec<(Paths, Vec<Option<String>>)>,
 }
 
 impl SelectorFields {
-    /// Those of some predicates.
+    /// The fields of these predicates.
     pub fn of<'a>(predicates: impl Iterator<Item = &'a Predicate>) -> SelectorFields {
         let mut known = std::collections::HashSet::new();
         let mut row = |predicate: &Predicate| {
@@ -163,10 +165,10 @@ impl SelectorFields {
         SelectorFields { predicates: predicates.map(&mut row).collect() }
     }
 
-    /// Calls `visit` with the name and the value of each property of a document. A field that it lacks has none.
+    /// Calls `visit` with the name and the value of each property of a document. A missing field has no property.
     ///
     /// # Errors
-    /// It is no JSON.
+    /// The document is not JSON.
     pub fn visit(&self, document: &[u8], mut visit: impl FnMut(&str, &Scalar<'_>)) -> Result<(), Unreadable> {
         for (paths, names) in &self.predicates {
             let values = paths.read(document)?;
@@ -202,7 +204,7 @@ mod tests {
             ("!payload.door || payload.door == false", "(NOT (payload$door = TRUE)) OR (payload$door = FALSE)"),
             ("payload.a == payload.b", "payload$a = payload$b"),
             ("true && !(false || payload.x == 3)", "(1 = 1) AND (NOT ((1 = 0) OR (payload$x = 3.0)))"),
-            // Words of the selector language are no names of properties.
+            // Keywords of the selector language cannot be property names.
             ("payload.not == 1 && payload.in", "(payload$not = 1.0) AND (payload$in = TRUE)"),
         ] {
             assert_eq!(selector(text).unwrap(), expected, "{text}");

@@ -1,4 +1,4 @@
-//! Predicates against documents, and what is wrong with some.
+//! Tests of predicates: values for documents, and errors.
 #![allow(clippy::unwrap_used)]
 
 use proptest::prelude::*;
@@ -33,7 +33,7 @@ fn expressions_have_their_values() {
         ("true || false && false", true),
         ("(true || false) && false", false),
         ("payload.n > 0 || payload.n < 0 && payload.alarm", true),
-        // One side decides.
+        // One side determines the result.
         ("payload.missing > 3 || payload.alarm", true),
         ("payload.missing > 3 && payload.n > 0", false),
         ("payload.alarm || payload.missing > 3", true),
@@ -124,7 +124,7 @@ fn a_predicate_survives_its_text() {
     assert!(serde_json::from_str::<Predicate>("\"payload.\"").is_err());
 }
 
-/// Truth values in a tree, as text and as what it comes to.
+/// Booleans in a tree, as text and as value.
 fn any_tree() -> impl Strategy<Value = (String, bool)> {
     let leaf = (-3i32..4, -3i32..4, 0usize..6).prop_map(|(left, right, sign)| {
         let signs = ["==", "!=", "<", "<=", ">", ">="];

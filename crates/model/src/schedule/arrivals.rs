@@ -1,4 +1,4 @@
-//! Due times of each arrival process. Everything is in whole ns, so nothing drifts.
+//! Due times of each arrival process. All times are whole ns, so there is no drift.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::random::Stream;
 use crate::schedule::states::StateRule;
 use crate::schedule::{NEVER, nanoseconds, purpose};
 
-/// An arrival process, ready to be stepped through.
+/// An arrival process with its constants computed.
 #[derive(Clone, Debug)]
 pub(super) enum ArrivalRule {
     Periodic {
@@ -24,7 +24,7 @@ pub(super) enum ArrivalRule {
         on_ns: f64,
         off_ns: f64,
     },
-    /// A periodic or Poisson process in the time of the device.
+    /// A periodic or Poisson process in the device's own time, which its profile stretches.
     Profiled {
         base: Box<ArrivalRule>,
         time: DeviceTime,
@@ -36,19 +36,20 @@ pub(super) enum ArrivalRule {
         period_ns: Option<i64>,
     },
     Flood,
-    /// Nothing is due before something was received.
+    /// Nothing is due until a message is received.
     Reaction,
 }
 
-/// Where a device stands in its arrival process.
+/// Current position of a device in its arrival process.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Position {
     /// The next due time, or [`NEVER`].
     pub due_ns: i64,
-    /// Periodic: the due time without jitter. Poisson: the due time, which a profile moves. On-off: end of the on period. States: end
-    /// of the state. Trace: start of this round.
+    /// Periodic: the due time without jitter. Poisson: the due time before the profile is applied. On-off: end of the on
+    /// period. States: end of the state. Trace: start of this round.
     pub base_ns: i64,
-    /// Number of the next random draw (periodic, Poisson), of the on period, of the offset in the trace; see [`StateRule`] for states.
+    /// Number of the next random draw (periodic, Poisson), of the on period, or of the offset in the trace; see
+    /// [`StateRule`] for states.
     pub turn: i64,
 }
 
@@ -57,7 +58,7 @@ impl ArrivalRule {
         match arrival {
             Arrival::Periodic { interval, phase, jitter } => {
                 let interval_ns = nanoseconds(*interval).max(1);
-                // Loading has checked this; an equal bound here keeps due times in order whatever is passed in.
+                // Loading has validated this; the same bound here keeps due times in order for any input.
                 let jitter_ns = nanoseconds(*jitter).min((interval_ns - 1) / 2);
                 ArrivalRule::Periodic { interval_ns, phase: *phase, jitter_ns }
             }
@@ -73,7 +74,7 @@ impl ArrivalRule {
             Arrival::States(states) => ArrivalRule::States(StateRule::new(states)),
             Arrival::Trace { offsets_ns, period } => {
                 let period_ns = period.map(nanoseconds).filter(|period_ns| *period_ns > 0);
-                // Rounds must not overlap: offsets at or past the period are those of the next round already.
+                // Rounds must not overlap: offsets at or after the period would be in the next round.
                 let usable = period_ns
                     .map_or(offsets_ns.len(), |period_ns| offsets_ns.partition_point(|at| *at < period_ns as u64));
                 ArrivalRule::Trace { offsets_ns: offsets_ns.clone(), usable, period_ns }
@@ -93,7 +94,7 @@ impl ArrivalRule {
             }
             ArrivalRule::Periodic { interval_ns, phase: Phase::Spread, .. } => {
                 let phase_ns = scale(Stream::new(key, purpose::PHASE).bits(0), *interval_ns);
-                // One interval early: jitter may move that send past the start.
+                // One interval early: jitter may move that message after the start.
                 position.base_ns = start_ns.saturating_add(phase_ns).saturating_sub(*interval_ns);
                 self.settle_periodic(&mut position, key);
                 while position.due_ns < start_ns {
@@ -102,7 +103,7 @@ impl ArrivalRule {
             }
             ArrivalRule::Poisson { .. } => self.advance(&mut position, key, end_ns),
             ArrivalRule::OnOff { on_ns, off_ns, .. } => {
-                // Both lengths are exponential and so without memory: a period cut by the start is as long as any.
+                // Both lengths are exponential and so memoryless: a period that is cut by the start is as long as any.
                 let on = Stream::new(key, purpose::ON_AT_START).unit(0) * (on_ns + off_ns) < *on_ns;
                 let off_for_ns = if on { 0 } else { exponential_ns(key, purpose::OFF_LENGTH, 0, *off_ns) };
                 self.enter_on_period(&mut position, key, start_ns.saturating_add(off_for_ns), end_ns);
@@ -139,7 +140,7 @@ impl ArrivalRule {
             ArrivalRule::Profiled { base, time } => {
                 let before_ns = position.due_ns;
                 base.advance(position, key, NEVER);
-                // Rounding to whole ns on either side of a point of the curve reverses nothing.
+                // Keeps the order of due times despite rounding to whole ns near a point of the profile.
                 position.due_ns = in_run(time, position.due_ns).max(before_ns);
             }
             ArrivalRule::States(rule) => rule.advance(position, key, end_ns),
@@ -171,8 +172,9 @@ impl ArrivalRule {
         }
     }
 
-    /// Finds the first send of the on period that begins at `on_from_ns`, or of the first one after it that has any. A
-    /// period's first send lies at a random point of an interval, so that the mean rate is right however short it is.
+    /// Finds the first message of the on period that begins at `on_from_ns`, or of the first on period after it that has a
+    /// message. The first message of a period is at a random point of an interval, so that the mean rate is correct even
+    /// for short periods.
     fn enter_on_period(&self, position: &mut Position, key: u64, mut on_from_ns: i64, end_ns: i64) {
         let ArrivalRule::OnOff { interval_ns, on_ns, off_ns } = self else { return };
         position.due_ns = NEVER;
@@ -187,7 +189,7 @@ impl ArrivalRule {
             }
             position.turn += 1;
             let off_for_ns = exponential_ns(key, purpose::OFF_LENGTH, position.turn, *off_ns);
-            // At least 1 ns on, so that lengths that round to nothing come to an end.
+            // At least 1 ns, so that the loop ends when lengths round to zero.
             on_from_ns = position.base_ns.saturating_add(off_for_ns).max(on_from_ns.saturating_add(1));
         }
     }
@@ -217,7 +219,7 @@ pub(super) fn scale(bits: u64, span_ns: i64) -> i64 {
     ((u128::from(bits) * span_ns as u128) >> 64) as i64
 }
 
-/// An exponential time in whole ns.
+/// An exponentially distributed time in whole ns.
 fn exponential_ns(key: u64, purpose: u64, index: i64, mean_ns: f64) -> i64 {
     (Stream::new(key, purpose).exponential(index as u64) * mean_ns).round() as i64
 }

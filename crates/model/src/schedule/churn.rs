@@ -1,10 +1,10 @@
-//! Planned leaving and coming back.
+//! Planned disconnects and reconnects.
 //!
-//! Each check of a kind *strikes* with its chance, whatever the device's state; a struck disconnect check makes it
-//! offline, a struck reconnect check online. So the state at any moment is that of the last strike, and only the
-//! strikes need to be drawn: the number of checks between two of a kind is geometric. The stationary state, given the
-//! phases of the checks, is found the same way, looking back from the start: how many checks ago did either kind last
-//! strike, and which of the two strikes is the later? (Coupling from the past: Propp and Wilson 1996.)
+//! Each check of a kind *strikes* with its chance, whatever the device's state. A disconnect check that strikes makes the
+//! device offline, a reconnect check that strikes makes it online. So the state at any moment is that of the last strike,
+//! and only the strikes need to be drawn: the number of checks between two strikes of a kind is geometric. The stationary
+//! state, given the phases of the checks, is found in the same way, backwards from the start: how many checks ago did each
+//! kind last strike, and which of the two strikes is later? (Coupling from the past: Propp and Wilson 1996.)
 
 use crate::churn::{CheckPhase, Churn};
 use crate::fleet::Device;
@@ -12,7 +12,7 @@ use crate::random::Stream;
 use crate::schedule::arrivals::scale;
 use crate::schedule::{NEVER, Rules, nanoseconds, purpose};
 
-/// A group's checks.
+/// The checks of a group.
 #[derive(Clone, Debug)]
 pub(super) struct ChurnRule {
     leave: Check,
@@ -23,7 +23,7 @@ pub(super) struct ChurnRule {
 /// One kind of check.
 #[derive(Clone, Copy, Debug)]
 struct Check {
-    /// Time between two checks, ns; 0 if they are off or never strike.
+    /// Time between two checks, ns; 0 if checks are off or never strike.
     period_ns: i64,
     /// ln(1 − chance), the constant of the geometric distribution.
     log_miss: f64,
@@ -39,7 +39,7 @@ impl Check {
         self.period_ns == 0
     }
 
-    /// Time from a check to the next strike if the first check after it counts as number 0: checks missed × period.
+    /// Time from a check to the next strike, where the first check after it has number 0: checks missed × period.
     fn wait_ns(self, stream: Stream, index: u64) -> i64 {
         // Inverse transform; a chance of 1 divides by −∞ and gives 0.
         let missed = libm::floor(libm::log(1.0 - stream.unit(index)) / self.log_miss);
@@ -57,7 +57,7 @@ impl ChurnRule {
     }
 }
 
-/// Where a device stands among its strikes.
+/// Position of a device in its sequence of strikes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ChurnState {
     leave_ns: i64,
@@ -86,7 +86,7 @@ impl ChurnState {
             let ago = |check: Check, first_ns: i64, index: u64| {
                 (check.period_ns - first_ns).saturating_add(check.wait_ns(past, index))
             };
-            // On one instant the reconnect check comes last, so it decides a tie.
+            // At the same instant the reconnect check comes last, so it decides a tie.
             state.online =
                 !rule.back.is_off() && ago(rule.back, return_check_ns, 1) <= ago(rule.leave, leave_check_ns, 0);
         }
@@ -105,7 +105,7 @@ impl ChurnState {
         wait_ns
     }
 
-    /// Takes the next strike before `until_ns`, if there is one: when, and whether it makes the device online.
+    /// Returns the next strike before `until_ns`, if there is one: its time, and whether it makes the device online.
     fn strike(&mut self, until_ns: i64, rules: &Rules, key: u64) -> Option<Transition> {
         let rule = rules.churn.as_ref()?;
         let leaves = self.leave_ns <= self.return_ns;
@@ -123,7 +123,7 @@ impl ChurnState {
         Some(Transition { at_ns, online: !leaves })
     }
 
-    /// Is the device online at `now_ns`, before any check on that instant? `now_ns` never goes back.
+    /// Whether the device is online at `now_ns`, before any check at that instant. `now_ns` never decreases.
     pub fn online_before(&mut self, now_ns: i64, rules: &Rules, key: u64) -> bool {
         while let Some(strike) = self.strike(now_ns, rules, key) {
             self.online = strike.online;

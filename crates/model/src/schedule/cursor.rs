@@ -13,32 +13,32 @@ pub struct Due {
     pub due_ns: i64,
     /// Payload to send, with the header if that is in it; at least [`crate::workload::DeviceGroup::smallest_payload_bytes`].
     pub payload_bytes: u32,
-    /// Payload as drawn from the workload's distribution.
+    /// Payload size as drawn from the workload's distribution.
     pub configured_bytes: u32,
-    /// The drawn size was too small for the header and was raised.
+    /// Whether the drawn size was too small for the header and was raised.
     pub size_raised: bool,
-    /// What the fields of its body depend on.
+    /// The draw that determines the fields of the body.
     pub draw: BodyDraw,
-    /// Churn has the device online at that instant (before any check on the same instant).
+    /// Whether the device is planned to be online at that instant (before any check at the same instant).
     pub planned_online: bool,
 }
 
-/// Where a device stands in its schedule.
+/// Current position of a device in its schedule.
 #[derive(Clone, Debug)]
 pub struct Cursor {
     key: u64,
     position: Position,
     churn: ChurnState,
-    /// Messages taken; wraps after 2³², where sizes begin to repeat.
+    /// Number of messages returned; wraps after 2³², after which sizes repeat.
     taken: u32,
-    /// Length of the device's name.
+    /// Length of the device's name in bytes.
     device_bytes: u8,
 }
 
 const _: () = assert!(size_of::<Cursor>() <= 64, "a fleet holds a cursor for each device");
 
 impl Cursor {
-    /// At the device's first message.
+    /// Starts at the device's first message.
     pub fn new(rules: &Rules, device: &Device) -> Cursor {
         let key = rules.device_key(device);
         Cursor {
@@ -50,12 +50,12 @@ impl Cursor {
         }
     }
 
-    /// When the next message is due; `None` at the end of the timeline. In a flood always the start.
+    /// Due time of the next message; `None` at the end of the timeline. In a flood it is always the start.
     pub fn peek_ns(&self) -> Option<i64> {
         (self.position.due_ns != NEVER).then_some(self.position.due_ns)
     }
 
-    /// The next message. `rules` are those it was made with.
+    /// Returns the next message. `rules` must be the rules that the cursor was created with.
     pub fn take(&mut self, rules: &Rules) -> Option<Due> {
         let due_ns = self.peek_ns()?;
         rules.arrival.advance(&mut self.position, self.key, rules.end_ns);

@@ -1,4 +1,4 @@
-//! A schedule as text, to be looked at or compared.
+//! A schedule as text, for reading or comparison.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,9 +10,10 @@ use crate::schedule::hash::in_identity_order;
 use crate::schedule::{Cursor, Rules, Timeline};
 use crate::workload::Workload;
 
-/// Writes every message of a schedule, one a line: due time in ns since the start of the measured window, device as
+/// Writes every message of a schedule, one in each line: due time in ns since the start of the measured window, device as
 /// `copy/group/index`, payload bytes, `online` or `offline` as planned. Ordered by due time, then copy, group name, index.
-/// Holds a cursor for each device and no message. A group that floods has no due times and is named in a comment.
+/// Memory use is one cursor for each device; messages are not stored. A group that floods has no due times and is named in
+/// a comment.
 pub fn dump(workload: &Workload, fleet: &Fleet, seed: u64, timeline: &Timeline, out: &mut dyn Write) -> io::Result<()> {
     let rules = Rules::all(workload, seed, timeline);
     let rules_of = |device: &Device| &rules[usize::from(device.group)];

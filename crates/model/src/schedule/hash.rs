@@ -1,9 +1,9 @@
-//! The name of a schedule: 64 bits over every device's due times, configured sizes and planned changes, and the steps of
-//! `transform`.
+//! The hash of a schedule: 64 bits over every device's due times, configured sizes and planned disconnects and reconnects,
+//! and the steps of `transform`.
 //!
-//! Not a seal: it tells schedules apart, it does not protect them. Seed, topic, protocol and system are not in it: two
-//! seeds that lead to the same sends have the same hash. Of what devices send in reaction to others, only bursts are in it: who
-//! triggers whom, how many messages, how far apart, and draws of their sizes and of the time before them.
+//! The hash distinguishes schedules; it is not cryptographic. It does not include seed, topic, protocol and system: two
+//! seeds that lead to the same schedule have the same hash. Of reactions it includes only bursts: which device triggers
+//! which, how many messages, the time between them, and draws of their sizes and think times.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
@@ -16,15 +16,15 @@ use crate::states::State;
 use crate::transform;
 use crate::workload::{DeviceGroup, Workload};
 
-/// Messages and changes of connectivity that are hashed, about: some twenty seconds of work. Of a longer schedule the beginning is, and
-/// its length.
+/// Approximate maximum of messages and changes of connectivity that are hashed, about 20 seconds of work. Of a longer
+/// schedule, the beginning and the length are hashed.
 const MOST_HASHED: f64 = (1u64 << 30) as f64;
 
-/// Messages between two looks at whether the hash is still wanted.
+/// Number of messages between two checks whether the computation was cancelled.
 const LOOK_EVERY: u32 = 1 << 16;
 
-/// The hash of one device's schedule, gathered while it is run through. Messages and changes may come interleaved in any
-/// way, as long as each kind comes in its order.
+/// The hash of one device's schedule, computed incrementally. Messages and changes may be interleaved in any way, as long
+/// as each kind is in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceHash {
     dues: u64,
@@ -32,7 +32,7 @@ pub struct DeviceHash {
 }
 
 impl DeviceHash {
-    /// Of a device that has nothing planned yet.
+    /// The hash of a device without messages and changes.
     pub fn new(rules: &Rules, device: &Device, online_at_start: bool) -> DeviceHash {
         let identity = identity_key(rules.name_key, device);
         DeviceHash { dues: identity, changes: mix(identity ^ u64::from(online_at_start)) }
@@ -43,7 +43,7 @@ impl DeviceHash {
         self.dues = mix(mix(self.dues ^ due.due_ns as u64).wrapping_add(u64::from(due.configured_bytes)));
     }
 
-    /// Adds the next planned change.
+    /// Adds the next planned disconnect or reconnect.
     pub fn add_transition(&mut self, transition: &Transition) {
         self.changes = mix(mix(self.changes ^ transition.at_ns as u64).wrapping_add(u64::from(transition.online)));
     }
@@ -54,23 +54,23 @@ impl DeviceHash {
     }
 }
 
-/// What a whole schedule comes to.
+/// Hash and message count of a whole schedule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
-    /// Its hash: 16 hexadecimal digits, or `none` if any group floods, because a flood has no schedule. Of a schedule of more than
-    /// about a billion messages the beginning is hashed, and how long it is.
+    /// The hash: 16 hexadecimal digits, or `none` if any group floods, because a flood has no schedule. Of a schedule of
+    /// more than about a billion messages, only the beginning and its length are hashed.
     pub hash: String,
-    /// Messages due in the measured window; `None` if any group floods, or there are more than are hashed. What devices do in reaction
-    /// to others is not in it.
+    /// Messages due in the measured window; `None` if any group floods, or if there are more than are hashed. Reactions are
+    /// not included.
     pub offered: Option<u64>,
 }
 
-/// Runs through a schedule.
+/// Computes the summary of a schedule.
 pub fn summary(workload: &Workload, fleet: &Fleet, seed: u64, timeline: &Timeline) -> Summary {
     summary_unless(workload, fleet, seed, timeline, &AtomicBool::new(false)).expect("nobody gives it up")
 }
 
-/// The same; `None` if it is given up, which `stopped` says from another thread.
+/// As [`summary`], but returns `None` if another thread sets `stopped`.
 pub fn summary_unless(
     workload: &Workload,
     fleet: &Fleet,
@@ -110,7 +110,7 @@ fn summary_of_most(
     Some(Summary { hash: shown(random::fold(folded, &length.collect::<Vec<u8>>())), offered: None })
 }
 
-/// The beginning of a timeline that has about `most` messages and changes: all of it for most schedules.
+/// The beginning of a timeline with about `most` messages and changes; for most schedules this is the whole timeline.
 fn beginning(most: f64, workload: &Workload, fleet: &Fleet, timeline: &Timeline) -> Timeline {
     let window = Duration::from_nanos(timeline.duration_ns);
     let per_s: Vec<f64> = workload.devices.iter().map(|group| draws_per_s(group, window)).collect();
@@ -124,12 +124,12 @@ fn beginning(most: f64, workload: &Workload, fleet: &Fleet, timeline: &Timeline)
     let warmup_ns = timeline.warmup_ns;
     match kept_ns.checked_sub(warmup_ns) {
         Some(duration_ns) => Timeline { warmup_ns, duration_ns },
-        // The measured window is hashed in any case, from its beginning.
+        // The measured window is always hashed, from its beginning.
         None => Timeline { warmup_ns: 0, duration_ns: kept_ns },
     }
 }
 
-/// Draws per second of a device in a measured window of this length: messages, checks of connectivity that strike, on and off periods.
+/// Draws per second of a device in a measured window of this length: messages, checks that strike, on and off periods.
 fn draws_per_s(group: &DeviceGroup, window: Duration) -> f64 {
     let strikes = group.churn.map_or(0.0, |churn| {
         let of = |chance: f64, period: Duration| if period.is_zero() { 0.0 } else { chance / period.as_secs_f64() };
@@ -143,7 +143,7 @@ fn draws_per_s(group: &DeviceGroup, window: Duration) -> f64 {
         }
         _ => 0.0,
     };
-    // A trace that is not repeated has a rate until it is over; it is short.
+    // A trace that is not repeated has a rate only until it ends; it is short.
     let messages = match &group.arrival {
         Arrival::Trace { period: None, .. } => 0.0,
         arrival => arrival.mean_rate_within(window).unwrap_or(0.0),
@@ -151,8 +151,8 @@ fn draws_per_s(group: &DeviceGroup, window: Duration) -> f64 {
     messages + strikes + periods
 }
 
-/// Puts [`DeviceHash::value`]s, by publisher number, together to what [`hash`] gives; `none` if any group floods. `rules` are those of
-/// all groups.
+/// Combines the [`DeviceHash::value`]s, indexed by publisher number, to the result of [`hash`]; `none` if any group floods.
+/// `rules` are those of all groups.
 pub fn combine(workload: &Workload, fleet: &Fleet, rules: &[Rules], values: &[u64]) -> String {
     if rules.iter().any(Rules::is_flood) {
         return "none".to_owned();
@@ -165,16 +165,16 @@ fn fold(workload: &Workload, fleet: &Fleet, rules: &[Rules], values: &[u64]) -> 
         .into_iter()
         .fold(of_steps(workload), |key, device| random::fold(key, &values[device.publisher as usize].to_le_bytes()));
     let mut bursts = bursts(fleet, rules);
-    // In an order that does not depend on how the fleet was counted out.
+    // Sorted, so that the hash does not depend on the order of the fleet.
     bursts.sort_unstable();
     bursts.into_iter().fold(scheduled, |key, burst| random::fold(key, &burst.to_le_bytes()))
 }
 
-/// Draws of each group with bursts that are hashed.
+/// Number of draws that are hashed for each group with bursts.
 const BURST_DRAWS: u32 = 64;
 
-/// A hash of each group whose reactions are bursts. Reactions of one message are not hashed: that would be another name for every
-/// schedule of a workload that has some.
+/// A hash of each group whose reactions are bursts. Reactions of one message are not hashed, because this would change the
+/// hash of every existing schedule with reactions.
 fn bursts(fleet: &Fleet, rules: &[Rules]) -> Vec<u64> {
     let of_burst = rules.iter().map(|rules| {
         let numbers = rules.burst_draws(BURST_DRAWS)?;
@@ -188,14 +188,14 @@ fn bursts(fleet: &Fleet, rules: &[Rules]) -> Vec<u64> {
     for link in fleet.links() {
         let [trigger, reacts] = [link.trigger, link.reacts].map(|number| &fleet.devices()[number as usize]);
         if let Some(hash) = &mut of_groups[usize::from(reacts.group)] {
-            // Added, as links have no order of their own.
+            // Added with a commutative operation, because links have no order.
             *hash = hash.wrapping_add(mix(identity(reacts) ^ identity(trigger).rotate_left(32)));
         }
     }
     of_groups.into_iter().flatten().collect()
 }
 
-/// What the groups do with bodies, by their names: 0 where none does anything.
+/// Hash of the transform steps of the groups, by group name: 0 if no group has steps.
 fn of_steps(workload: &Workload) -> u64 {
     let mut groups: Vec<&DeviceGroup> = workload.devices.iter().filter(|group| !group.transform.is_empty()).collect();
     groups.sort_by_key(|group| &group.name);
@@ -209,16 +209,16 @@ fn shown(hash: u64) -> String {
     format!("{hash:016x}")
 }
 
-/// Scheduled devices by (copy, group name, index), an order that does not depend on how the fleet was counted out.
+/// Scheduled devices by (copy, group name, index), an order that does not depend on the order of the fleet.
 pub(super) fn in_identity_order(workload: &Workload, fleet: &Fleet) -> Vec<Device> {
-    // What reacts has no schedule.
+    // Reacting devices have no schedule.
     let scheduled = |device: &&Device| workload.devices[usize::from(device.group)].reaction().is_none();
     let mut devices: Vec<Device> = fleet.devices().iter().filter(scheduled).copied().collect();
     devices.sort_by_key(|device| (device.copy, &workload.devices[usize::from(device.group)].name, device.index));
     devices
 }
 
-/// Hash of a device's schedule; adds its messages in the measured window to `offered`. `None` if it was given up.
+/// Hash of a device's schedule; adds its messages in the measured window to `offered`. `None` if it was cancelled.
 fn device_hash(rules: &Rules, device: &Device, offered: &mut u64, stopped: &AtomicBool) -> Option<u64> {
     let mut churn = ChurnCursor::new(rules, device);
     let mut hash = DeviceHash::new(rules, device, churn.online_at_start());
@@ -267,7 +267,7 @@ mod tests {
         assert_ne!(hashed(1_000.0, 1, &MINUTE), hashed(1_000.0, 2, &MINUTE), "the beginning counts");
     }
 
-    /// A week of 20,000 messages a second took minutes.
+    /// Without the bound, a week of 20,000 messages per second took minutes.
     #[test]
     fn the_work_is_bounded_whatever_the_length() {
         let workload = load("fan-in", &LoadOptions { scale: 20, ..LoadOptions::default() }).unwrap();
@@ -287,7 +287,7 @@ mod tests {
         assert_eq!(summary_unless(&workload, &fleet, 1, &MINUTE, &AtomicBool::new(true)), None);
     }
 
-    /// Records of other versions are compared by these values: a change of any of them is a change of the schedule's name.
+    /// Records of other versions are compared by these values: changing one of them makes their schedules appear different.
     #[test]
     fn the_hashes_of_built_in_workloads_stay_what_they_are() {
         for (name, known) in KNOWN {

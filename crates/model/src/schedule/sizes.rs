@@ -7,7 +7,7 @@ use crate::random::Stream;
 use crate::schedule::purpose;
 use crate::template::{BodyDraw, Template};
 
-/// A size distribution with its constants worked out.
+/// A size distribution with its constants computed.
 #[derive(Clone, Debug)]
 pub(super) enum SizeRule {
     Fixed(u32),
@@ -26,7 +26,7 @@ pub(super) enum SizeRule {
         count: u64,
     },
     Empirical(Arc<[u32]>),
-    /// The rendered template, behind a header of the given number of bytes.
+    /// The rendered template after a header of the given number of bytes.
     Rendered(Arc<Template>, u32),
 }
 
@@ -49,8 +49,8 @@ impl SizeRule {
         }
     }
 
-    /// Size of a message in bytes, rounded to the nearest; not yet raised to the header. `device_bytes` is the length of the
-    /// device's name.
+    /// Size of a message in bytes, rounded to the nearest; not yet raised to the header. `device_bytes` is the length of
+    /// the device's name.
     pub fn draw(&self, draw: BodyDraw, device_bytes: u8) -> u32 {
         let (stream, index) = (Stream::new(draw.key, purpose::SIZE), u64::from(draw.number));
         match self {

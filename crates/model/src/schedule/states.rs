@@ -7,7 +7,8 @@ use crate::schedule::arrivals::{Position, scale};
 use crate::schedule::{NEVER, nanoseconds, purpose};
 use crate::states::{MOST_STATES, State, States};
 
-/// The states of a group's devices. [`Position::turn`] is the number of the stay in a state, times [`MOST_STATES`], plus the state.
+/// The states of a group's devices. [`Position::turn`] is the number of the visit to a state, times [`MOST_STATES`], plus
+/// the state.
 #[derive(Clone, Debug)]
 pub(super) struct StateRule {
     states: Arc<[Step]>,
@@ -31,12 +32,13 @@ impl StateRule {
         StateRule { states: states.all().iter().map(step).collect(), shares: states.shares().into() }
     }
 
-    /// The first send. Devices start as if they had run for ever: in a state by its share of the time, which began before.
+    /// The first message. A device starts in its stationary distribution: in a state chosen by the state's share of the
+    /// time, part of which has passed.
     pub fn first(&self, position: &mut Position, key: u64, end_ns: i64) {
         let start = Stream::new(key, purpose::STATE_AT_START);
         let state = pick(&self.shares, start.unit(0));
         let rest_ns = match self.states[state].length {
-            // Without memory: what is left of it is as long as all of it.
+            // Exponential times are memoryless: the remaining time has the same distribution as the whole time.
             RandomTime::Exponential(_) => self.length_ns(state, key, 0),
             RandomTime::Fixed(length) => scale(start.bits(1), nanoseconds(length)),
         };
@@ -53,7 +55,7 @@ impl StateRule {
         }
     }
 
-    /// Changes to the next state; how long it lasts.
+    /// Changes to the next state and returns its length.
     fn change(&self, position: &mut Position, key: u64) -> i64 {
         let (number, state) = (number_of(position), state_of(position));
         let next = pick(&self.states[state].next, Stream::new(key, purpose::NEXT_STATE).unit(number));
@@ -61,8 +63,9 @@ impl StateRule {
         self.length_ns(next, key, number + 1)
     }
 
-    /// Finds the first send from `from_ns` on, in the state that lasts for `length_ns` then or in the first one after it that has any. The
-    /// first send of a state lies at a random point of its interval, so that its mean rate is right however short it is.
+    /// Finds the first message from `from_ns` on, in the state that then lasts for `length_ns`, or in the first state after
+    /// it that has a message. The first message of a state is at a random point of its interval, so that the mean rate is
+    /// correct even for short states.
     fn stay(&self, position: &mut Position, key: u64, mut from_ns: i64, mut length_ns: i64, end_ns: i64) {
         position.due_ns = NEVER;
         while from_ns < end_ns {
@@ -77,7 +80,7 @@ impl StateRule {
                 }
             }
             length_ns = self.change(position, key);
-            // At least 1 ns, so that lengths that round to nothing come to an end.
+            // At least 1 ns, so that the loop ends when lengths round to zero.
             from_ns = position.base_ns.max(from_ns.saturating_add(1));
         }
     }
@@ -96,7 +99,7 @@ fn number_of(position: &Position) -> u64 {
     position.turn as u64 / MOST_STATES as u64
 }
 
-/// The place that a number in [0, 1) falls on, of chances that add up to 1.
+/// Index of the interval that contains a number in [0, 1), where the lengths of the intervals are chances that add up to 1.
 fn pick(chances: &[f64], unit: f64) -> usize {
     let (mut rest, mut last) = (unit, 0);
     for (place, chance) in chances.iter().enumerate().filter(|(_, chance)| **chance > 0.0) {

@@ -121,7 +121,7 @@ fn availability_holds_from_the_first_instant_for_unequal_periods_too() {
 
 #[test]
 fn together_a_device_publishes_then_leaves_then_comes_back_on_one_tick() {
-    // Every check strikes: at each second it leaves and returns at once, and every message finds it online.
+    // Every check strikes: each second the device disconnects and reconnects at once, and it is online for every message.
     let rules = rules_of("g/h", churn(CheckPhase::Together, [1.0; 2], [1.0; 2]), &timeline(1, 2));
     let (online_at_start, changes) = transitions(&rules, &device(0));
     let change = |at_s: i64, online| Transition { at_ns: at_s * SECOND, online };
@@ -129,7 +129,8 @@ fn together_a_device_publishes_then_leaves_then_comes_back_on_one_tick() {
     assert_eq!(changes, [change(0, false), change(0, true), change(1, false), change(1, true)]);
     assert!(dues(&rules, &device(0)).iter().all(|due| due.planned_online));
 
-    // Checks back only every 3 s: the message on the tick of leaving is still sent, that on the tick of coming back is not.
+    // Reconnect checks only every 3 s: the message at the time of the disconnect is still sent, that at the time of the
+    // reconnect is not.
     let rules = rules_of("g/h", churn(CheckPhase::Together, [1.0, 3.0], [1.0; 2]), &timeline(0, 6));
     let planned: Vec<bool> = dues(&rules, &device(0)).iter().map(|due| due.planned_online).collect();
     assert_eq!(planned, [true, false, false, true, false]);

@@ -117,7 +117,7 @@ fn shards_that_gather_hashes_in_any_order_agree_with_the_whole() {
     }
 }
 
-/// Messages and changes in the order of time, as an engine meets them.
+/// Messages and changes in the order of time, as the engine processes them.
 fn interleaved(rules: &Rules, device: &Device) -> u64 {
     let (mut cursor, mut churn) = (Cursor::new(rules, device), ChurnCursor::new(rules, device));
     let mut hash = DeviceHash::new(rules, device, churn.online_at_start());

@@ -112,7 +112,7 @@ fn states_of_fixed_lengths_send_what_fits_into_them() {
                 }
             }
         }
-        // The first and the last stay are cut by the window.
+        // The window cuts the first and the last visit.
         let whole = &stays[1..stays.len() - 1];
         assert!(!whole.is_empty() && whole.iter().all(|messages| *messages == 20), "{stays:?}");
     }
@@ -234,7 +234,7 @@ fn the_hash_and_the_dump_cover_bursts() {
         hashes.push(hash);
     }
     assert_eq!(of_house(("pictures/{index}", "images/{index}")).0, hashes[0], "topics are not hashed");
-    // A reaction of one message is not in it: its name stays.
+    // A reaction of one message is not part of the hash, so the hash stays the same.
     assert_eq!(of_house(("payload: 40B", "payload: 50B")).0, hashes[0]);
 }
 

@@ -1,8 +1,9 @@
 //! Templates of payloads: a JSON document with fields that are drawn for each message.
 //!
-//! A value is a pure function of the seed, the device, the number of the message in the device's schedule and the place of the
-//! field, so a message can be made again for a repetition, and its size is known when it is due. Only `{{timestamp}}` depends on
-//! more: on the wall clock at the start of the run. Its length does not. Start with [`Template::parse`].
+//! A value is a pure function of the seed, the device, the number of the message in the device's schedule and the position
+//! of the field, so a message can be generated again for a repetition, and its size is known when it is due. Only
+//! `{{timestamp}}` also depends on the wall clock at the start of the run; its length does not. Start with
+//! [`Template::parse`].
 
 use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
@@ -20,26 +21,26 @@ pub use parse::{FIELD_FORMS, TemplateError};
 
 use number::Grid;
 
-/// Most fields of one template.
+/// Maximum number of fields of one template.
 pub const MOST_FIELDS: usize = 256;
-/// Longest text of a template, bytes.
+/// Maximum length of a template, bytes.
 pub const LONGEST_TEXT_BYTES: usize = 256 * 1024;
-/// Longest `{{string N}}`.
+/// Maximum N of `{{string N}}`.
 pub const LONGEST_STRING: u16 = 4_096;
 
-/// What the draws of one message depend on.
+/// Identifies the draws of one message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BodyDraw {
-    /// Key of the device's draws; of a reaction, of the device's and the trigger's.
+    /// Key of the device's draws; for a reaction, of the device and the trigger.
     pub key: u64,
-    /// Number of the message in the device's schedule, from 0; of a reaction, the sequence number of its trigger.
+    /// Number of the message in the device's schedule, from 0; for a reaction, the sequence number of its trigger.
     pub number: u32,
 }
 
-/// What one message's fields are filled with.
+/// Values for the fields of one message.
 #[derive(Clone, Copy, Debug)]
 pub struct Filling<'a> {
-    /// Of the draws.
+    /// Identifies the draws.
     pub draw: BodyDraw,
     /// Name of the device, as `{device}` in topics.
     pub device: &'a str,
@@ -47,7 +48,7 @@ pub struct Filling<'a> {
     pub due_unix_ns: u64,
 }
 
-/// A checked template.
+/// A validated template.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Template {
@@ -56,7 +57,7 @@ pub struct Template {
     mean_bytes: f64,
 }
 
-/// A piece of a template: text as it is, or a field.
+/// A piece of a template: fixed text or a field.
 #[derive(Clone, Debug, PartialEq)]
 enum Part {
     /// Bytes of the template's text.
@@ -65,7 +66,7 @@ enum Part {
     Field(Field),
 }
 
-/// What is drawn or filled in.
+/// Kinds of fields.
 #[derive(Clone, Debug, PartialEq)]
 enum Field {
     /// Normal with mean and standard deviation, rounded to N decimals.
@@ -80,7 +81,7 @@ enum Field {
     UnixMs,
     /// One of these words, each equally likely.
     Word(Vec<Box<str>>),
-    /// So many letters and digits.
+    /// This number of letters and digits.
     Letters(u16),
     /// `true` with this chance, otherwise `false`.
     Truth(f64),
@@ -88,40 +89,40 @@ enum Field {
     Device,
 }
 
-/// A standard normal draw of [`Stream::normal`] is never further from 0: √(2·53·ln 2).
+/// A draw of [`Stream::normal`] is never further from 0 than √(2·53·ln 2).
 const FURTHEST_NORMAL: f64 = 8.6;
 /// Letters of `{{string N}}`: five bits each.
 const LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
-/// Letters made of one draw.
+/// Number of letters from one draw.
 const LETTERS_A_DRAW: usize = 12;
 
 impl Template {
-    /// Is there a field in a text? JSON itself has no two opening braces in a row.
+    /// Whether a text contains a field. JSON itself never has two opening braces in a row.
     pub fn is_one(text: &str) -> bool {
         text.contains("{{")
     }
 
-    /// Its text, as written.
+    /// The text, as written.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Smallest size of what it becomes, bytes.
+    /// Minimum size of a rendered message, bytes.
     pub fn least_bytes(&self) -> usize {
         self.bound(|field| *field.bounds_bytes().start())
     }
 
-    /// Largest size of what it becomes, bytes. A counter is taken to count 2³² messages.
+    /// Maximum size of a rendered message, bytes. For a counter, 2³² messages are assumed.
     pub fn most_bytes(&self) -> usize {
         self.bound(|field| *field.bounds_bytes().end())
     }
 
-    /// Mean size of what it becomes, bytes: that of the first messages of one device.
+    /// Mean size of a rendered message, bytes: of the first messages of one device.
     pub fn mean_bytes(&self) -> f64 {
         self.mean_bytes
     }
 
-    /// The first messages of one device, to try something out with.
+    /// The first messages of one device, as examples.
     pub fn examples(&self, count: u32) -> Vec<Vec<u8>> {
         sample::messages(self, count)
     }
@@ -134,7 +135,7 @@ impl Template {
         self.parts.iter().map(bytes).sum()
     }
 
-    /// Size of what it becomes for a message, bytes.
+    /// Size of a rendered message, bytes.
     pub fn bytes(&self, draw: BodyDraw, device_bytes: usize) -> usize {
         let stream = stream_of(draw);
         let bytes = |(index, part): (usize, &Part)| match part {
@@ -144,7 +145,7 @@ impl Template {
         self.parts.iter().enumerate().map(bytes).sum()
     }
 
-    /// Appends what it becomes for a message: [`Template::bytes`] bytes.
+    /// Appends the rendered message: [`Template::bytes`] bytes.
     pub fn append(&self, filling: &Filling<'_>, out: &mut Vec<u8>) {
         let stream = stream_of(filling.draw);
         for (index, part) in self.parts.iter().enumerate() {
@@ -178,9 +179,9 @@ impl From<Template> for String {
     }
 }
 
-/// The draws of a message; those of a field are 2·index and 2·index + 1.
+/// The draws of a message; a field uses the draws 2·index and 2·index + 1.
 fn stream_of(draw: BodyDraw) -> Stream {
-    /// Keeps these draws apart from those of the schedule, which have the same key.
+    /// Makes these draws different from those of the schedule, which have the same key.
     const BODY: u64 = 0x626f_6479;
     Stream::new(mix(draw.key ^ BODY), u64::from(draw.number))
 }
@@ -235,10 +236,10 @@ impl Field {
         }
     }
 
-    /// Smallest and largest size, bytes.
+    /// Minimum and maximum size, bytes.
     fn bounds_bytes(&self) -> RangeInclusive<usize> {
         let numbers = |low: i64, high: i64, grid: &Grid| {
-            // 0 has the fewest digits; the ends have the most.
+            // 0 has the fewest digits, the ends of the range the most.
             let least = if low <= 0 && high >= 0 { grid.bytes(0) } else { grid.bytes(low).min(grid.bytes(high)) };
             least..=grid.bytes(low).max(grid.bytes(high))
         };
@@ -261,7 +262,7 @@ impl Field {
                 1.0 => 4..=4,
                 _ => 4..=5,
             },
-            // `copy-index`, both numbers of 32 bits.
+            // `copy-index`, two numbers of 32 bits.
             Field::Device => 3..=21,
             Field::Timestamp | Field::UnixMs | Field::Letters(_) => {
                 let bytes = self.bytes(Stream::new(0, 0), 0, 0, 0);

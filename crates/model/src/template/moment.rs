@@ -5,7 +5,7 @@ pub(super) const ISO_BYTES: usize = 24;
 /// Bytes of `1769860800000`.
 pub(super) const UNIX_MS_BYTES: usize = 13;
 
-/// The times whose ms since 1970 have 13 digits: 2001 to 2286. A clock that shows another time gives the nearest of them.
+/// The times whose ms since 1970 have 13 digits: 2001 to 2286. Other times are replaced by the nearest of them.
 const FIRST_MS: u64 = 1_000_000_000_000;
 const LAST_MS: u64 = 9_999_999_999_999;
 const MS_A_DAY: u64 = 86_400_000;

@@ -1,11 +1,11 @@
-//! Numbers with a fixed count of decimals.
+//! Numbers with a fixed number of decimals.
 
-/// Most decimals of a number.
+/// Maximum number of decimals.
 pub(super) const MOST_DECIMALS: u8 = 9;
-/// Largest number of steps from 0: doubles are exact up to 2⁵³.
+/// Maximum number of steps from 0: doubles are exact up to 2⁵³.
 pub(super) const MOST_STEPS: f64 = 1e15;
 
-/// Multiples of 10⁻ᵈ, which are counted in steps from 0.
+/// Multiples of 10⁻ᵈ, counted in steps from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Grid {
     decimals: u8,
@@ -14,7 +14,7 @@ pub(super) struct Grid {
 impl Grid {
     pub(super) const WHOLE: Grid = Grid { decimals: 0 };
 
-    /// Of N decimals, at most [`MOST_DECIMALS`].
+    /// A grid with this number of decimals, at most [`MOST_DECIMALS`].
     pub(super) fn new(decimals: u8) -> Grid {
         Grid { decimals: decimals.min(MOST_DECIMALS) }
     }
@@ -23,12 +23,12 @@ impl Grid {
         10f64.powi(i32::from(self.decimals))
     }
 
-    /// The step that is nearest to a number.
+    /// The step nearest to a number.
     pub(super) fn nearest(self, number: f64) -> i64 {
         (number * self.scale()).round() as i64
     }
 
-    /// Bytes of a step as text.
+    /// Length of a step as text, bytes.
     pub(super) fn bytes(self, step: i64) -> usize {
         let digits = step.unsigned_abs().checked_ilog10().map_or(1, |log| log as usize + 1);
         let decimals = usize::from(self.decimals);

@@ -1,4 +1,4 @@
-//! From text to a checked template.
+//! Parses text to a validated template.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use super::number::{Grid, MOST_DECIMALS, MOST_STEPS};
 use super::sample;
 use super::{FURTHEST_NORMAL, Field, LONGEST_STRING, LONGEST_TEXT_BYTES, MOST_FIELDS, Part, Template};
 
-/// The fields that there are, as they are written.
+/// The forms of all fields, as they are written.
 pub const FIELD_FORMS: [&str; 10] = [
     "{{normal MEAN SD}}",
     "{{uniform MIN MAX}}",
@@ -20,29 +20,29 @@ pub const FIELD_FORMS: [&str; 10] = [
     "{{device}}",
 ];
 
-/// Largest start and step of a counter: 2³² steps stay within 64 bits.
+/// Largest absolute value of a counter's start and step: 2³² steps stay within 64 bits.
 const MOST_STEP: i64 = 1 << 30;
-/// Most words of an enumeration.
+/// Maximum number of words of an enumeration.
 const MOST_WORDS: usize = 256;
 
-/// What is wrong with a template, and where.
+/// An error in a template, and its position.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct TemplateError {
-    /// The place in its text, bytes.
+    /// Position in the text, bytes.
     pub at: Range<usize>,
-    /// What is wrong there.
+    /// What is wrong.
     pub reason: String,
     /// What to write instead.
     pub hint: String,
 }
 
 impl Template {
-    /// Reads a template and checks that it becomes JSON.
+    /// Parses a template and checks that it renders to JSON.
     ///
     /// # Errors
     ///
-    /// At the place of an unknown field, of a value that it cannot have, or where the document is no JSON.
+    /// A field is unknown, a value is not valid, or the document is not JSON. The error has the position.
     pub fn parse(text: &str) -> Result<Template, TemplateError> {
         if text.len() > LONGEST_TEXT_BYTES {
             let reason = format!("a template of {} B, {LONGEST_TEXT_BYTES} B at most", text.len());
@@ -51,7 +51,7 @@ impl Template {
         let mut parts = Vec::new();
         let mut at = 0;
         while let Some(open) = text[at..].find("{{").map(|open| at + open) {
-            // `{{{device}}` is a brace of the document before a field.
+            // In `{{{device}}`, the first brace belongs to the document.
             let open = open + text[open..].bytes().take_while(|byte| *byte == b'{').count() - 2;
             let Some(close) = text[open..].find("}}").map(|close| open + close + 2) else {
                 let reason = "a field without its end".to_owned();
@@ -83,7 +83,7 @@ fn error(at: Range<usize>, reason: String, hint: String) -> TemplateError {
     TemplateError { at, reason, hint }
 }
 
-/// Why a field is none, and what to write instead.
+/// Why a text is not a field, and what to write instead.
 type Wrong = (String, String);
 
 fn field(text: &str) -> Result<Field, Wrong> {
@@ -165,14 +165,14 @@ fn whole(text: &str) -> Result<i64, Wrong> {
     })
 }
 
-/// A number in digits; `inf`, `nan` and powers of ten are none.
+/// A number in digits; `inf`, `nan` and exponents are refused.
 fn number(text: &str) -> Result<f64, Wrong> {
     let is_plain = !text.is_empty() && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'.' | b'-'));
     let number = is_plain.then(|| text.parse().ok()).flatten();
     number.ok_or_else(|| wrong(format!("`{text}` is no number"), "write digits, such as `21`, `-3.25`".to_owned()))
 }
 
-/// As many decimals as the longer of two numbers has.
+/// The grid with as many decimals as the more precise of two numbers.
 fn grid(first: &str, second: &str) -> Result<Grid, Wrong> {
     let decimals = |text: &str| text.split_once('.').map_or(0, |(_, decimals)| decimals.len());
     let most = decimals(first).max(decimals(second));

@@ -1,15 +1,15 @@
-//! What a template becomes, tried out before it is used.
+//! Renders examples of a template to validate it.
 
 use std::ops::Range;
 
 use super::parse::TemplateError;
 use super::{BodyDraw, Field, Filling, Part, Template};
 
-/// Messages whose sizes are averaged.
+/// Number of messages whose sizes are averaged.
 const SAMPLES: u32 = 1_000;
-/// A name as long as most.
+/// A device name of typical length.
 const DEVICE: &str = "0-10";
-/// What to write where a text has no quotes.
+/// Hint for a text field without quotes.
 const IN_QUOTES: &str =
     "text stands in double quotes, also where a field gives it: `{\"room\": \"{{enum hall lab}}\"}`";
 
@@ -30,8 +30,8 @@ pub(super) fn messages(template: &Template, count: u32) -> Vec<Vec<u8>> {
     (0..count).map(message).collect()
 }
 
-/// Checks that every message of it is JSON: what stands outside a string is one value whatever is drawn, and then one message tells
-/// of all.
+/// Checks that every message is JSON. Outside of strings, each field is a complete value whatever is drawn, so one message
+/// is sufficient.
 pub(super) fn check_json(template: &Template) -> Result<(), TemplateError> {
     check_fields(template)?;
     let filling = Filling { draw: BodyDraw::default(), device: DEVICE, due_unix_ns: 0 };
@@ -48,16 +48,16 @@ pub(super) fn check_json(template: &Template) -> Result<(), TemplateError> {
     })
 }
 
-/// Where the text of a template is, before a field.
+/// State of the scan before a field.
 #[derive(Clone, Copy, PartialEq)]
 enum ScanState {
-    /// Outside of strings; behind a letter or a digit, so that a value would go on with it.
+    /// Outside of strings. `joins` is set after a letter or a digit, which a value would extend.
     Outside { joins: bool },
-    /// In a string.
+    /// Inside a string.
     String,
-    /// In `\u0041`, of which N digits are missing.
+    /// In `\u0041`, with N digits missing.
     Escape(u8),
-    /// Behind the backslash of an escape.
+    /// After the backslash of an escape.
     Backslash,
 }
 
@@ -75,12 +75,12 @@ impl ScanState {
     }
 }
 
-/// Would a number or a word go on with it?
+/// Whether the byte would extend a number or a word.
 fn joins(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'+' | b'.') || !byte.is_ascii()
 }
 
-/// Checks where fields stand.
+/// Checks the positions of fields.
 fn check_fields(template: &Template) -> Result<(), TemplateError> {
     let mut place = ScanState::Outside { joins: false };
     let mut parts = places(template).peekable();
@@ -128,7 +128,7 @@ fn check_fields(template: &Template) -> Result<(), TemplateError> {
     Ok(())
 }
 
-/// The parts of a template with their places in its text.
+/// The parts of a template with their positions in the text.
 fn places(template: &Template) -> impl Iterator<Item = (Range<usize>, &Part)> {
     let mut at = 0;
     template.parts.iter().map(move |part| {
@@ -142,20 +142,21 @@ fn places(template: &Template) -> impl Iterator<Item = (Range<usize>, &Part)> {
     })
 }
 
-/// The letter that the byte at a place belongs to; nothing behind the end.
+/// The range of the character at a position; empty after the end.
 fn letter_at(text: &str, at: usize) -> Range<usize> {
     let start = (0..=at.min(text.len())).rev().find(|start| text.is_char_boundary(*start)).unwrap_or(0);
     start..start + text[start..].chars().next().map_or(0, char::len_utf8)
 }
 
-/// The byte of a message at a line and a column, both from 1.
+/// Index of the byte of a message at a line and a column, both from 1.
 fn place_of(message: &[u8], line: usize, column: usize) -> usize {
     let before: usize =
         message.split_inclusive(|byte| *byte == b'\n').take(line.saturating_sub(1)).map(<[u8]>::len).sum();
     (before + column.saturating_sub(1)).min(message.len())
 }
 
-/// The byte of the template's text that a byte of a message comes from; the beginning of a field for one within it.
+/// Index of the byte in the template's text that a byte of a message comes from; the beginning of a field for a byte within
+/// it.
 fn place_in_text(template: &Template, filling: &Filling<'_>, place: usize) -> usize {
     let stream = super::stream_of(filling.draw);
     let mut in_message = 0;

@@ -1,4 +1,4 @@
-//! What templates become, and which are refused where.
+//! Tests of templates: rendered messages, and errors with their positions.
 
 use super::*;
 

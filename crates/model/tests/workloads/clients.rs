@@ -5,7 +5,7 @@ use pubmark_model::plan::{Plan, PlanOptions};
 
 use super::{read, refused};
 
-/// Rates that ComBench's model gives and its runs came to (`data/specjms_scaling_check.csv`).
+/// Rates that ComBench's model predicts and that its runs measured (`data/specjms_scaling_check.csv`).
 const SCALES: &str = include_str!("../../data/specjms_scaling_check.csv");
 
 #[test]

@@ -1,4 +1,4 @@
-//! `where` of subscribers: what is read, what is refused before the run, and at which place.
+//! `where` of subscribers: what is accepted, what is refused before the run, and at which position.
 
 use pubmark_model::load::ProblemKind;
 

@@ -1,10 +1,10 @@
-//! Every problem is one diagnostic at the right place, with what to type instead.
+//! Every problem is one diagnostic at the right position, with a hint what to write instead.
 
 use pubmark_model::load::{self, LoadError, LoadOptions, ProblemKind};
 
 use super::{group, read, refused};
 
-/// A text, the kind of its problem, what is underlined, its line, and a part of the hint.
+/// A text, the kind of its problem, the underlined text, its line, and a part of the hint.
 struct Case {
     text: String,
     kind: ProblemKind,

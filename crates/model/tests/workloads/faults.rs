@@ -1,4 +1,4 @@
-//! Faults: what is read, in a file and on the command line, and what is refused and how.
+//! Faults in a file and on the command line: what is accepted, and what is refused with which error.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use super::{read, refused};
 const PLAIN: &str =
     "name: test\ndevices:\n  - {name: sensor, every: 1s, payload: 100B}\nsubscribers:\n  - filters: [\"#\"]\n";
 
-/// The same with these faults.
+/// The same workload with these faults.
 fn broken(faults: &str) -> String {
     format!("{PLAIN}faults:\n  - {faults}\n")
 }

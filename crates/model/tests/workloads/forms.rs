@@ -1,4 +1,4 @@
-//! Short and full forms mean what they say.
+//! Short and full forms have the same meaning.
 
 use std::time::Duration;
 

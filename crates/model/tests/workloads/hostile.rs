@@ -1,4 +1,4 @@
-//! Nothing panics and nothing runs away, whatever the input.
+//! No input causes a panic or unbounded work.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use pubmark_model::workload::Variant;
 
 use super::{read, variant, with};
 
-/// Loads and renders what comes of it; returning is the test.
+/// Loads a text and renders its diagnostic; the test is that this returns.
 fn survive(text: &str, options: &LoadOptions) {
     if let Err(error) = load::parse("hostile.yaml", text, options) {
         let mut shown = String::new();

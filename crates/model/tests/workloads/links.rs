@@ -1,4 +1,4 @@
-//! Links: what is read, what is refused and how, presets, and that a schedule does not know them.
+//! Links: what is accepted, what is refused with which error, presets, and that schedules do not depend on links.
 
 use proptest::prelude::*;
 use pubmark_model::fleet::Fleet;
@@ -13,7 +13,7 @@ use super::{read, refused, with};
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1_000_000_000;
 
-/// A workload whose only device group is behind the link `test` with these lines.
+/// A workload whose only device group uses the link `test` with these lines.
 fn behind(lines: &str) -> String {
     format!(
         "name: test\ndevices:\n  - {{name: sensor, every: 1s, payload: 100B, link: test}}\nsubscribers:\n  - filters: [\"#\"]\nlinks:\n  test:\n    {}\n",
@@ -25,7 +25,7 @@ fn link(lines: &str) -> Link {
     read(&behind(lines)).unwrap_or_else(|error| panic!("{lines}: {error:?}")).links.remove(0)
 }
 
-/// What holds both ways from the start.
+/// Conditions in both directions from the start.
 fn conditions(lines: &str) -> Conditions {
     let link = link(lines);
     assert_eq!(link.up, link.down, "{lines}");
@@ -102,7 +102,7 @@ fn a_step_changes_what_it_names_and_leaves_the_rest() {
             .collect::<Vec<_>>()
     };
     let [fast, slow, slower] = [800_000, 16_000, 8_000].map(|rate| Some((rate, 15_000)));
-    // The way up has no step where only the way down changes.
+    // The direction up has no step where only the direction down changes.
     assert_eq!(
         told(&link.up),
         [(0, 20, fast, false), (10, 20, slow, false), (30, 20, None, false), (40, 20, slower, false)]
@@ -439,7 +439,7 @@ fn any_conditions() -> impl Strategy<Value = Conditions> {
     })
 }
 
-/// All keys as a person would write them.
+/// All keys as a user would write them.
 fn written(conditions: &Conditions) -> String {
     let Delay { mean_ns, jitter_ns, distribution, jitter_reorders } = conditions.delay;
     let distribution = if distribution == Distribution::Normal { "normal" } else { "uniform" };

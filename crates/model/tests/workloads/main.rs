@@ -1,4 +1,5 @@
-//! Workload files: what is read, what is refused and how, and the built-in ones against the published figures.
+//! Workload files: what is accepted, what is refused with which error, and the built-in ones compared with the published
+//! figures.
 #![allow(clippy::unwrap_used)]
 
 mod clients;
@@ -21,7 +22,7 @@ mod transform;
 use pubmark_model::load::{self, Diagnostic, LoadError, LoadOptions};
 use pubmark_model::workload::{Variant, Workload};
 
-/// Loads a text as it stands.
+/// Loads a text without changes.
 fn read(text: &str) -> Result<Workload, LoadError> {
     load::parse("test.yaml", text, &LoadOptions::default())
 }
@@ -35,7 +36,7 @@ fn refused(text: &str) -> Diagnostic {
     }
 }
 
-/// Options for one reading.
+/// Options for one variant.
 fn variant(variant: Variant) -> LoadOptions {
     LoadOptions { variant, ..LoadOptions::default() }
 }
@@ -46,7 +47,7 @@ fn with(settings: &[(&str, &str)]) -> LoadOptions {
     LoadOptions { set, ..LoadOptions::default() }
 }
 
-/// A small whole workload with these lines in its only device group.
+/// A small complete workload with these lines in its only device group.
 fn group(lines: &str) -> String {
     format!(
         "name: test\ndevices:\n  - name: sensor\n    count: 3\n    {}\nsubscribers:\n  - filters: [\"#\"]\n",

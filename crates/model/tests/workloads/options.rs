@@ -1,4 +1,4 @@
-//! Shared groups, wills, settings of MQTT: what is read, what is refused and how.
+//! Shared groups, wills, settings of MQTT: what is accepted, and what is refused with which error.
 
 use std::time::Duration;
 
@@ -49,7 +49,7 @@ fn the_plan_counts_a_shared_group_once() {
     );
     assert_eq!((shared.outgoing, shared.streams), (alone.outgoing, 1));
     assert_eq!((apart.streams, shared.connections), (4, 5));
-    // Each of four members has a fourth of the work.
+    // Each of four members has a quarter of the work.
     let share = |plan: &Plan| plan.processing.as_ref().unwrap().share;
     assert!((share(&shared) * 4.0 - share(&alone)).abs() < 1e-9);
 }

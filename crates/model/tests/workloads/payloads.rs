@@ -1,4 +1,5 @@
-//! Bodies with fields, headers beside payloads, properties, sizes from a file: what is read, what is refused and how.
+//! Bodies with fields, headers outside payloads, properties, sizes from a file: what is accepted, and what is refused with
+//! which error.
 
 use pubmark_model::fleet::Fleet;
 use pubmark_model::load::{self, LoadOptions, ProblemKind};
@@ -82,7 +83,7 @@ fn a_wrong_template_is_refused_at_its_line_and_column() {
 #[test]
 fn a_template_that_can_outgrow_its_size_is_refused() {
     let text = |payload: &str| group(&format!("every: 1s\npayload: {payload}\n{BODY}"));
-    // Of a mapping, the first key is underlined.
+    // For a mapping, the first key is underlined.
     for (payload, underlined) in [
         ("50B", "50B"),
         ("{mean: 200B, sd: 10%}", "mean"),

@@ -1,4 +1,4 @@
-//! What runs need, and whether a machine can do them.
+//! What runs need, and whether a machine is sufficient.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ fn published(name: &str) -> Workload {
     load::load(name, &variant(Variant::Published)).unwrap()
 }
 
-/// Two cores that move 2 GB/s and a million messages per second over loopback.
+/// Two cores that transfer 2 GB/s and a million messages per second over loopback.
 const MACHINE: Machine = Machine {
     descriptor_limit: 20_000,
     source_ports: Some(28_232),
@@ -106,7 +106,7 @@ fn pairs_and_fans() {
     near(fan.incoming.unwrap().bytes_per_s, 10_000.0, 1e-9);
     let flood = Plan::new(&load::load("fan-in", &with(&[("arrival", "flood")])).unwrap(), &PlanOptions::default());
     assert_eq!((flood.incoming, flood.outgoing, flood.messages_due), (None, None, None));
-    // Descriptors, memory, ports: nothing that a flood has no rate for.
+    // Descriptors, memory, ports: a flood has no rate for the other verdicts.
     assert_eq!(flood.verdicts(&MACHINE).len(), 3);
 }
 
@@ -146,7 +146,7 @@ fn tls_takes_memory() {
 
 #[test]
 fn mean_sizes_on_the_wire_count_floors() {
-    // Against sums over fine steps of the density, worked out here by quadrature.
+    // Compared with numerical integration of the density.
     let quadrature = |mean: f64, sd: f64, floor: f64| {
         let (steps, width) = (200_000, 16.0 * sd);
         let step = width / f64::from(steps);
@@ -165,7 +165,7 @@ fn mean_sizes_on_the_wire_count_floors() {
     assert_eq!(SizeDistribution::Uniform { min: 1, max: 10 }.mean_raised(16), 16.0);
     assert_eq!(SizeDistribution::Empirical([10, 30].into()).mean_raised(16), 23.0);
     near(SizeDistribution::Lognormal { mean: 1000.0, sd: 200.0 }.mean_raised(16), 1000.0, 1e-9);
-    // A lognormal with much below the header, by quadrature over its logarithm.
+    // A lognormal with many sizes below the header, integrated over its logarithm.
     let (mean, sd): (f64, f64) = (20.0, 20.0);
     let variance = (1.0 + (sd / mean).powi(2)).ln();
     let (centre, deviation) = (mean.ln() - variance / 2.0, variance.sqrt());

@@ -1,4 +1,4 @@
-//! The PSMark workloads against PSMark's files and Table II of its paper; see `data/README.md`.
+//! The PSMark workloads compared with PSMark's files and Table II of its paper; see `data/README.md`.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -34,7 +34,7 @@ fn load_both(name: &str) -> (Workload, Workload) {
     (load(Variant::Corrected), load(Variant::Published))
 }
 
-/// Our name of one of PSMark's workloads; also checks that PSMark's own name is taken for it.
+/// Our name of one of PSMark's workloads; also checks that PSMark's name is an alias of it.
 fn ours(psmark: &str) -> String {
     let name = load::load(psmark, &Default::default()).unwrap().name;
     let scale = psmark.rsplit_once('-').map_or("", |(_, last)| last);
@@ -107,7 +107,7 @@ fn device_counts_and_churn_are_those_of_table_2() {
 
 #[test]
 fn rates_are_those_of_the_files_and_near_those_of_the_paper() {
-    // Per workload: as the text means it, as published, and Table II's figure.
+    // For each workload: the corrected variant, the published variant, and the figure of Table II.
     for (name, corrected_rate, published_rate, table_2) in [
         ("smart-city", 108.20, 157.53, 109.0),
         ("smart-factory", 590.0, 584.10, 590.0),
@@ -118,7 +118,7 @@ fn rates_are_those_of_the_files_and_near_those_of_the_paper() {
             let (corrected, published) = load_both(&format!("{name}{suffix}"));
             near(messages_per_s(&corrected).unwrap(), corrected_rate * scale, 0.005 * scale);
             near(messages_per_s(&published).unwrap(), published_rate * scale, 0.005 * scale);
-            // Table II rounds up to a whole message and multiplies that.
+            // Table II rounds up to a whole message and multiplies the result.
             near(messages_per_s(&corrected).unwrap(), table_2 * scale, scale);
         }
     }

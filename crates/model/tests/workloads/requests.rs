@@ -1,4 +1,4 @@
-//! Requesters and responders: what is read, what is refused and how, what the plan counts.
+//! Requesters and responders: what is accepted, what is refused with which error, and what the plan counts.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use pubmark_model::requests::{self, ProcessingTime, Requests, Responds};
 
 use super::{read, refused, with};
 
-/// A workload of a group of requesters and a group of responders with these keys more.
+/// A workload with a group of requesters and a group of responders with these additional keys.
 fn both(requesters: &str, responders: &str) -> String {
     format!(
         "name: test
@@ -93,7 +93,7 @@ fn every_request_has_exactly_one_who_answers() {
     assert!(refused(&alone).to_string().contains("unknown key `unused`"));
     let twice = format!("{}  - {{name: also, filters: [\"q/#\"]}}\n", both("", ""));
     assert!(refused(&twice).to_string().contains("several responders"));
-    // Members of a shared group are one; who only listens answers nothing.
+    // Members of a shared group count as one responder; a plain subscriber does not reply.
     read(&both("", ", count: 5, shared: workers")).unwrap();
     read(&both("", "").replace("subscribers: []", "subscribers: [{filters: [\"#\"]}]")).unwrap();
     // A responder for each requester.
@@ -129,7 +129,7 @@ fn the_plan_counts_answers_both_ways() {
     assert_eq!((requests.requesters, requests.responders, requests.in_flight), (20, 1, 200));
     let answers = requests.answers.unwrap();
     assert_eq!((answers.messages_per_s, answers.bytes_per_s), (100.0, 200_000.0));
-    // Requests in and out, answers in and out.
+    // Requests in and out, replies in and out.
     assert_eq!(plan.node.messages_per_s, Some(400.0));
     assert_eq!(plan.node.bytes_per_s, Some(2.0 * 10_000.0 + 2.0 * 200_000.0));
     assert_eq!(plan.largest_payload_bytes, 2_000);

@@ -1,4 +1,4 @@
-//! The JSON Schema allows every built-in file and forbids what the loader forbids, by a small check of our own.
+//! The JSON Schema allows every built-in file and forbids what the loader forbids, checked by a small validator.
 
 use pubmark_model::{builtin, experiment, jsonschema};
 use serde_json::Value;
@@ -7,7 +7,7 @@ fn schema() -> Value {
     serde_json::from_str(&jsonschema::workload_schema()).unwrap()
 }
 
-/// A YAML text as JSON, without what only the loader knows (places).
+/// A YAML text as JSON, without the positions that only the loader has.
 fn json(text: &str) -> Value {
     serde_saphyr::from_str(text).unwrap()
 }

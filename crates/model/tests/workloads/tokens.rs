@@ -1,4 +1,4 @@
-//! Tokens that clients sign for themselves: what is read, what they say, what is refused.
+//! Tokens that clients sign: what is accepted, their claims, and what is refused.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 const SECRET: &str = "planted-secret-of-32-bytes-or-more";
 
-/// A folder with a secret, one that is too short, and rows.
+/// A folder with a secret, a secret that is too short, and rows.
 fn folder() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in [
@@ -48,7 +48,7 @@ fn what_tokens_say_is_filled_in_for_each_client() {
     assert_eq!((rules.algorithm, rules.lifetime_s, rules.key.expose()), (TokenAlgorithm::Hs256, 30, SECRET));
     let claims = |number: u32| format!(r#"{{"aud":["a","u{number}"],"id":"c{number}","sub":"0-{number}"}}"#);
     assert_eq!(tokens(&workload), [0, 1].map(|number| (format!("u{number}"), claims(number))));
-    // Client ids and user names of a file.
+    // Client identifiers and user names from a file.
     let token = "{algorithm: HS256, file: secret, claims: {sub: '{user}', id: '{client_id}'}}";
     let workload = read(folder.path(), &format!("{{file: rows.csv, token: {token}}}")).unwrap();
     let claims = |id: &str, user: &str| format!(r#"{{"id":"{id}","sub":"{user}"}}"#);
@@ -107,7 +107,7 @@ fn what_is_wrong_with_a_token_is_said_and_no_key_is_shown() {
         let shown = format!("{error:?} {error}");
         assert!(shown.contains(message), "{credentials}: {shown}");
         assert!(!shown.contains("planted-s") && !shown.contains("planted-p"), "{shown}");
-        // Nor in the part of the file that is shown.
+        // The token is also not in the part of the file that is shown.
         if let LoadError::Wrong(diagnostic) = &error {
             let source = miette::Diagnostic::source_code(diagnostic.as_ref()).unwrap();
             let lines = source.read_span(&(0, 60).into(), 0, 9).unwrap();

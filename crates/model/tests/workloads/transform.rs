@@ -1,4 +1,4 @@
-//! `transform` of device groups: what is read, what is refused before the run, and at which place.
+//! `transform` of device groups: what is accepted, what is refused before the run, and at which position.
 
 use pubmark_model::fleet::Fleet;
 use pubmark_model::load::ProblemKind;

@@ -1,5 +1,6 @@
-//! The live view of one command, for a browser on this machine: the page of `pubmark serve` for a run, an experiment or a search, with what
-//! the command writes. When it ends, the page becomes the report; the command waits a moment for pages that fetch it.
+//! The live view of one command, for a browser on this machine: the page of `pubmark serve` for a run, an experiment or a
+//! search, with the events of the command. When the command ends, the page becomes the report; the command waits a short
+//! time for pages to fetch it.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -30,10 +31,10 @@ use crate::routes::{Events, secured};
 use crate::store::State;
 use crate::token::Token;
 
-/// Longest wait at the end for pages that fetch the report.
+/// Maximum wait at the end for pages to fetch the report.
 const FETCH_LIMIT: Duration = Duration::from_secs(3);
 
-/// Time between two looks at what was written while no page asks for it.
+/// Interval between two reads of the events while no page requests them.
 const GATHER: Duration = Duration::from_secs(10);
 
 /// Shows a run, an experiment or a search while it goes on.
@@ -43,13 +44,14 @@ pub struct LiveServer {
     events: Sender<StreamEvent>,
 }
 
-/// What is shown, and who watches.
+/// What is shown, and the pages that show it.
 struct Watched {
     guard: Guard,
     token: Token,
-    /// The threads that answer alone take this lock, and the command at its end: the run does not wait for a thread of the lowest priority.
+    /// Only the threads that serve requests take this lock, and the command at its end: the run must not wait for a thread
+    /// of the lowest priority.
     run: Mutex<Run>,
-    /// Pages change: one comes, one goes, one has the report.
+    /// Notified when a page connects, disconnects, or has the report.
     changed: Condvar,
     stop: Mutex<Option<Arc<AtomicBool>>>,
 }
@@ -60,15 +62,15 @@ struct Run {
     drawn: Option<(Instant, Arc<Shown>)>,
     subject: Subject,
     folder: Option<PathBuf>,
-    /// Pages that follow it and do not have the report.
+    /// Number of connected pages that do not have the report yet.
     pages: usize,
 }
 
 impl LiveServer {
-    /// Takes the address; starts no thread, so that a run may still enter a network of its own.
+    /// Binds the address; starts no thread, so that a run can still enter its own network namespace.
     ///
     /// # Errors
-    /// It is not one of this machine alone, or another program has it.
+    /// The address is not a loopback address, or another program uses it.
     pub fn bind(address: SocketAddr) -> Result<LiveServer, BesideError> {
         if !address.ip().is_loopback() {
             return Err(BesideError::NotLoopback { address });
@@ -89,39 +91,39 @@ impl LiveServer {
         Ok(LiveServer { beside, watched: Arc::new(watched), events })
     }
 
-    /// What a browser opens; the token is behind `#`, which a browser sends nowhere.
+    /// The URL for a browser; the token is in the fragment after `#`, which a browser does not send.
     pub fn url(&self) -> String {
         format!("http://{}{RUN_ALONE}#{}", self.beside.address(), self.watched.token.expose())
     }
 
-    /// Takes what the run writes.
+    /// Returns a function that accepts the events of the run.
     pub fn takes(&self) -> impl Fn(&StreamEvent) + Send + Sync + use<> {
         let events = self.events.clone();
-        // Nobody reads on after the end.
+        // After the end, the receiver no longer exists.
         move |event| drop(events.send(event.clone()))
     }
 
-    /// Answers from now on. A page may set `stop`.
+    /// Starts to serve requests. A page may set `stop`.
     ///
     /// # Errors
-    /// There is no thread to be had.
+    /// A thread cannot be started.
     pub fn start(&mut self, stop: Arc<AtomicBool>) -> Result<(), BesideError> {
         *self.watched.stop.lock().unwrap_or_else(PoisonError::into_inner) = Some(stop);
         self.beside.start("live view", router(Arc::clone(&self.watched)), gather(Arc::clone(&self.watched)))
     }
 
-    /// The run is over, for an error or without one. Waits until every page has the report, where there is one, but not longer than
-    /// three seconds.
+    /// The run is over, with or without an error. Waits until every page has the report, if there is one, but at most three
+    /// seconds.
     pub fn end(self, state: State, error: Option<String>) {
         let mut run = self.watched.run();
         run.take_events();
         run.subject.has_report = run.report().is_some();
-        // Without a report and without an error, nothing came of it.
+        // Without a report and without an error, the run has no result.
         run.subject.state = if state == State::Complete && !run.subject.has_report { State::Failed } else { state };
         run.subject.error = error;
         run.drawn = None;
         let waited = self.watched.changed.wait_timeout_while(run, FETCH_LIMIT, |run| run.pages > 0);
-        // Pages that did not fetch it in time keep what they show.
+        // Pages that did not fetch it in time continue to show their last content.
         drop(waited);
     }
 }
@@ -131,7 +133,7 @@ impl Watched {
         self.run.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A page has gone, or has the report.
+    /// A page disconnected, or has the report.
     fn page_is_done(&self) {
         let mut run = self.run();
         run.pages = run.pages.saturating_sub(1);
@@ -162,7 +164,7 @@ impl Run {
         REPORTS.iter().map(|report| folder.join(report)).find(|report| report.is_file())
     }
 
-    /// What is shown now; the same for all who ask within a second.
+    /// The current content; the same for all requests within a second.
     fn shown(&mut self) -> Arc<Shown> {
         if let Some((at, shown)) = &self.drawn
             && (at.elapsed() < EVERY || shown.ended)
@@ -176,7 +178,7 @@ impl Run {
     }
 }
 
-/// Takes what was written while no page asks for it: an experiment of a day writes more than memory should hold.
+/// Reads the events while no page requests them: an experiment of a day writes more than should be in memory.
 async fn gather(watched: Arc<Watched>) {
     loop {
         tokio::time::sleep(GATHER).await;
@@ -195,7 +197,7 @@ fn router(watched: Arc<Watched>) -> Router {
         .with_state(watched)
 }
 
-/// The page itself holds no data; everything else needs the token.
+/// The page itself contains no data; everything else requires the token.
 async fn check(Shared(watched): Shared<Arc<Watched>>, request: Request, next: Next) -> Response {
     let headers = request.headers();
     let is_page = pages::wanted(request.method(), request.uri().path(), headers).is_some();
@@ -209,7 +211,7 @@ async fn check(Shared(watched): Shared<Arc<Watched>>, request: Request, next: Ne
     })
 }
 
-/// What is drawn, once a second, until the end.
+/// Sends the content once a second until the end.
 async fn live(Shared(watched): Shared<Arc<Watched>>) -> Events {
     let (send, receive) = mpsc::channel(2);
     watched.run().pages += 1;
@@ -224,7 +226,7 @@ async fn follow(watched: Arc<Watched>, send: mpsc::Sender<Result<Event, Infallib
         if before.as_ref() != Some(&shown) {
             let data = serde_json::to_string(&*shown).expect("plain JSON");
             let sent = send.send(Ok(Event::default().event("view").data(data))).await;
-            // One that shows the report fetches it next.
+            // A page that shows the end of the run fetches the report next.
             match (sent.is_ok(), shown.ended, shown.over) {
                 (true, true, true) => return,
                 (true, false, _) => {}
@@ -240,7 +242,7 @@ async fn follow(watched: Arc<Watched>, send: mpsc::Sender<Result<Event, Infallib
     watched.page_is_done();
 }
 
-/// The report, once there is one.
+/// The report, as soon as it exists.
 async fn report(Shared(watched): Shared<Arc<Watched>>) -> Response {
     let Some(path) = watched.run().report() else {
         return Problem::new(StatusCode::NOT_FOUND, "there is no report yet").into_response();
@@ -254,13 +256,13 @@ async fn report(Shared(watched): Shared<Arc<Watched>>) -> Response {
     }
 }
 
-/// A page has the report: the command need not wait for it.
+/// A page reports that it has the report: the command need not wait for it.
 async fn seen(Shared(watched): Shared<Arc<Watched>>) -> StatusCode {
     watched.page_is_done();
     StatusCode::NO_CONTENT
 }
 
-/// Asks the run to end in order.
+/// Requests an orderly stop of the run.
 async fn stop(Shared(watched): Shared<Arc<Watched>>) -> StatusCode {
     if let Some(stop) = watched.stop.lock().unwrap_or_else(PoisonError::into_inner).as_ref() {
         stop.store(true, Ordering::Relaxed);

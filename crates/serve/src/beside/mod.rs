@@ -1,4 +1,4 @@
-//! Small servers beside one command, on a thread of their own with the lowest priority: its live view, its metrics.
+//! Small servers within one command, each on a separate thread with the lowest priority: live view and metrics.
 
 mod live;
 
@@ -14,41 +14,41 @@ use tokio::sync::oneshot;
 
 use crate::{listener, server};
 
-/// Connections at once: a few scrapers, a few tabs of a browser.
+/// Maximum number of connections: a few scrapers, a few tabs of a browser.
 const MOST_CONNECTIONS: usize = 16;
-/// Longest wait for responses under way at the end.
+/// Maximum wait at the end for responses in progress.
 const END_LIMIT: Duration = Duration::from_secs(1);
 
-/// Why nobody can be answered.
+/// Reason why requests cannot be served.
 #[derive(Debug, thiserror::Error)]
 pub enum BesideError {
-    /// The address.
+    /// Listening failed.
     #[error("failed to listen on `{address}`")]
     Listen {
-        /// It.
+        /// The address.
         address: SocketAddr,
-        /// Why.
+        /// Cause of the failure.
         #[source]
         source: io::Error,
     },
-    /// Who reaches an address of other machines would see what only the owner of the terminal should.
+    /// An address that other machines can reach would show them what only the owner of the terminal should see.
     #[error("`{address}` can be reached from other machines")]
     NotLoopback {
-        /// It.
+        /// The address.
         address: SocketAddr,
     },
-    /// What the kernel gives: a thread, random bytes.
+    /// The kernel does not provide a thread or random bytes.
     #[error("failed to start the thread that answers at `{address}`")]
     Thread {
-        /// Where.
+        /// The address.
         address: SocketAddr,
-        /// Why.
+        /// Cause of the failure.
         #[source]
         source: io::Error,
     },
 }
 
-/// Listens; answers once it is started, until it is dropped.
+/// Listens; serves requests from its start until it is dropped.
 pub(crate) struct Beside {
     address: SocketAddr,
     listener: Option<TcpListener>,
@@ -57,7 +57,7 @@ pub(crate) struct Beside {
 }
 
 impl Beside {
-    /// Takes the address; starts no thread, so that a run may still enter a network of its own.
+    /// Binds the address; starts no thread, so that a run can still enter its own network namespace.
     pub(crate) fn bind(address: SocketAddr) -> Result<Beside, BesideError> {
         let failed = |source| BesideError::Listen { address, source };
         let listener = TcpListener::bind(address).map_err(failed)?;
@@ -66,12 +66,12 @@ impl Beside {
         Ok(Beside { address, listener: Some(listener), running: None })
     }
 
-    /// Where it listens, with the port that was chosen.
+    /// The address that it listens on, with the port that was chosen.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Answers by these routes from now on, on a thread of this name, which does `besides` as well.
+    /// Starts to serve requests with these routes, on a thread with this name that also executes `besides`.
     pub(crate) fn start(
         &mut self,
         name: &str,
@@ -86,12 +86,12 @@ impl Beside {
         let answer = move || {
             server::be_nice();
             runtime.block_on(async {
-                // A listener that the runtime does not take is one that nobody reaches.
+                // If the runtime does not accept the listener, no client can connect.
                 let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
                 tokio::select! {
                     () = listener::accept(listener, None, router, MOST_CONNECTIONS) => {}
                     () = besides => {}
-                    // Dropping the other end is the request to end.
+                    // Dropping the sender requests the end.
                     _ = ended => {}
                 }
             });
@@ -107,7 +107,7 @@ impl Drop for Beside {
     fn drop(&mut self) {
         if let Some((end, thread)) = self.running.take() {
             drop(end);
-            // A thread that panicked answers nobody: the run is not concerned.
+            // If the thread panicked, requests are not served, but the run is not affected.
             let _ = thread.join();
         }
     }

@@ -1,4 +1,4 @@
-//! Results as an archive that opens without a server: each folder as it is, and an index of them.
+//! Results as an archive that can be read without a server: each folder unchanged, and an index.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -21,24 +21,25 @@ use crate::problem::Problem;
 
 /// Name of the archive's folder.
 const TOP: &str = "pubmark-results";
-/// Bytes of all files at most: what a browser puts together in memory.
+/// Maximum size of all files in bytes: a browser assembles the archive in memory.
 pub const MOST_BYTES: u64 = 512 << 20;
-/// Files at most.
+/// Maximum number of files.
 const MOST_FILES: usize = 50_000;
-/// Bytes that are sent together.
+/// Number of bytes that are sent together.
 const PIECE: usize = 64 << 10;
-/// Longest wait for a reader to take a piece.
+/// Maximum wait for a client to read a piece.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
-/// Longest time of a whole export: enough for the largest one at 0.6 MB/s. One goes on at once, and others wait for it.
+/// Maximum time of a whole export: enough for the largest one at 0.6 MB/s. Only one export runs at a time, and others wait
+/// for it.
 const LONGEST_EXPORT: Duration = Duration::from_secs(900);
 
-/// What is exported: found and measured, not read yet.
+/// The files of an export: listed and measured, not read yet.
 pub struct Export {
     folders: Vec<Folder>,
     comparison: Option<String>,
 }
 
-/// A folder of results.
+/// A results folder.
 struct Folder {
     path: PathBuf,
     name: String,
@@ -47,10 +48,10 @@ struct Folder {
 }
 
 impl Export {
-    /// Finds the files of folders of results. Links in them are left out: they may lead anywhere.
+    /// Lists the files of results folders. Links in them are left out: they may lead anywhere.
     ///
     /// # Errors
-    /// A folder cannot be read, or all of them are too large.
+    /// A folder cannot be read, or the total size is too large.
     pub fn of(folders: Vec<(PathBuf, IndexRow)>) -> Result<Export, Problem> {
         let mut export = Export { comparison: comparison(&folders), folders: vec![] };
         let (mut files, mut bytes) = (0, 0);
@@ -74,7 +75,7 @@ impl Export {
     /// Writes the archive, compressed.
     ///
     /// # Errors
-    /// A file cannot be read, or nobody takes the archive any more.
+    /// A file cannot be read, or the client no longer reads the archive.
     pub fn write(&self, out: impl Write) -> io::Result<()> {
         let mut archive = Builder::new(GzEncoder::new(BufWriter::with_capacity(PIECE, out), Compression::fast()));
         let rows: Vec<&IndexRow> = self.folders.iter().map(|folder| &folder.row).collect();
@@ -103,7 +104,7 @@ fn too_large(name: &str, bytes: u64) -> Problem {
     .hint("export fewer results, or copy their folders")
 }
 
-/// The comparison of all that is exported, where it can be compared.
+/// The comparison of all exported results, if they can be compared.
 fn comparison(folders: &[(PathBuf, IndexRow)]) -> Option<String> {
     if !(2..=MOST_RUNS).contains(&folders.len()) {
         return None;
@@ -120,15 +121,15 @@ fn text(archive: &mut Builder<impl Write>, name: &str, text: &str) -> io::Result
     archive.append_data(&mut header, Path::new(TOP).join(name), text.as_bytes())
 }
 
-/// Hands what is written to a response, a piece at a time. To be used by a thread that may wait.
+/// Passes what is written to a response in pieces. For a thread that may block.
 pub struct Pieces {
     to: mpsc::Sender<Result<Vec<u8>, io::Error>>,
-    /// When it is given up, however fast its reader is.
+    /// Deadline of the export, however fast its client is.
     until: Instant,
 }
 
 impl Pieces {
-    /// For an export that begins now.
+    /// Pieces of an export that begins now.
     pub fn to(to: mpsc::Sender<Result<Vec<u8>, io::Error>>) -> Pieces {
         Pieces { to, until: Instant::now() + LONGEST_EXPORT }
     }
@@ -195,7 +196,7 @@ mod tests {
         let until = Instant::now() + Duration::from_millis(300);
         let written = tokio::task::spawn_blocking(move || {
             let mut pieces = Pieces { to: send, until };
-            // More than is taken in that time.
+            // More than is read in that time.
             (0..100_000).try_for_each(|_| pieces.write_all(&[0; 8]))
         });
         let reading = tokio::spawn(async move {

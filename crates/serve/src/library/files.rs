@@ -1,14 +1,14 @@
-//! The files of a folder of results.
+//! The files of a results folder.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Pages of folders of results: of a run, an experiment, a search for capacity.
+/// Report pages of results folders: of a run, an experiment, a capacity search.
 pub const REPORTS: [&str; 3] = ["report.html", "experiment.html", "capacity.html"];
 
-/// What is in a folder at any depth but for folders, in order of the paths: regular files with their sizes in bytes, and `None` for
-/// anything else. A link is not followed: it may lead anywhere.
+/// Everything in a folder at any depth except folders, in the order of the paths: regular files with their sizes in bytes,
+/// and `None` for anything else. Links are not followed: they may lead anywhere.
 ///
 /// # Errors
 /// A folder cannot be read.

@@ -1,4 +1,4 @@
-//! The history of one configuration: all runs of one schedule with the same settings, judged one after the other.
+//! The history of one configuration: all runs of one schedule with the same settings, compared in order of time.
 
 use std::path::Path;
 
@@ -18,35 +18,35 @@ use super::loaded::run_of;
 use crate::problem::Problem;
 use crate::shared::Shared;
 
-/// Conditions that make a regression, if the query gives none.
+/// Default conditions for a regression.
 pub const FAIL_ON: &str = "p99>+10%,rate<-5%,loss>0.1%";
-/// Runs of a history at most, the newest.
+/// Maximum number of runs in a history; the newest are shown.
 pub const MOST_RUNS: usize = 200;
-/// Differences of a comparison in which runs of one configuration may differ: what a history is there to show.
+/// Differences that are allowed between the runs of one configuration: a history shows their effects.
 const CONTEXT: [&str; 4] = ["pubmark", "processor", "cores", "kernel"];
 
-/// Which configuration, and what is a regression.
+/// Selects a configuration and the conditions for a regression.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HistoryQuery {
     /// A run of the configuration: a submission or a folder of results.
     pub run: String,
-    /// Conditions that must not come true, as `POST /check` takes them; `p99>+10%,rate<-5%,loss>0.1%` if left out.
+    /// Conditions that must not be true, in the form of `POST /check`; `p99>+10%,rate<-5%,loss>0.1%` if left out.
     pub fail_on: Option<String>,
-    /// The run that changes count from, one of the history; the one before each if left out.
+    /// Baseline of all changes, a run of the history; the previous run for each if left out.
     pub baseline: Option<String>,
 }
 
 /// Runs of one configuration.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct History {
-    /// Workload.
+    /// Name of the workload.
     pub workload: String,
-    /// System.
+    /// Name of the system.
     pub system: String,
     /// Hash of the schedule.
     pub schedule_hash: String,
-    /// Conditions that make a regression.
+    /// Conditions for a regression.
     pub fail_on: String,
     /// The runs, the oldest first; the newest 200 if there are more, and the chosen baseline.
     pub runs: Vec<HistoryRun>,
@@ -55,29 +55,29 @@ pub struct History {
 /// A run of a history.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct HistoryRun {
-    /// Its folder.
+    /// Name of the results folder.
     pub folder: String,
-    /// Start, RFC 3339, UTC.
+    /// Time of the start, RFC 3339, UTC.
     pub started_at: String,
-    /// Version of the system; `null` where it is not known.
+    /// Version of the system; `null` if it is not known.
     pub system_version: Option<String>,
-    /// Version of pubmark that made it.
+    /// Version of pubmark that executed the run.
     pub pubmark_version: String,
-    /// How far it may be believed.
+    /// Verdict of the run.
     pub verdict: VerdictStatus,
     /// Messages expected.
     pub expected: u64,
     /// Messages delivered.
     pub delivered: u64,
-    /// Median latency, µs: lower and upper bound; `null` where it was not measured.
+    /// Median latency, µs: lower and upper bound; `null` if it was not measured.
     pub p50_us: [Option<f64>; 2],
     /// 99th percentile of latency, µs, in the same way.
     pub p99_us: [Option<f64>; 2],
-    /// Run that changes count from; `null` where the run is not judged.
+    /// The run that this one is compared with; `null` if this run is not compared.
     pub baseline: Option<String>,
-    /// Conditions that came true, with their figures: a regression if there are any.
+    /// Conditions that are true, with their figures: a regression if there are any.
     pub regressions: Vec<String>,
-    /// Why it is not judged, or what is undecided; `null` otherwise.
+    /// Reason why the run is not compared, or what is undecided; `null` otherwise.
     pub remark: Option<String>,
 }
 
@@ -102,7 +102,7 @@ impl HistoryRun {
     }
 }
 
-/// Why a run is neither judged nor a baseline; `None` if it is.
+/// Reason why a run is neither compared nor a baseline; `None` if it is.
 fn not_judged(record: &Record) -> Option<&'static str> {
     match (record.verdict.status, record.run.status) {
         (VerdictStatus::Invalid, _) => Some("not judged: the run is invalid"),
@@ -119,7 +119,7 @@ fn bounds(latency: Option<&LatencyBounds>, of: fn(&Summary) -> Option<f64>) -> [
 /// The history of the configuration of a run, whose folder is `folder`.
 ///
 /// # Errors
-/// It is no run, the conditions cannot be used, or the chosen baseline is of another configuration.
+/// It is not a run, the conditions cannot be used, or the chosen baseline has another configuration.
 pub fn history(shared: &Shared, query: &HistoryQuery, folder: &Path) -> Result<History, Problem> {
     let fail_on = query.fail_on.clone().filter(|text| !text.trim().is_empty()).unwrap_or_else(|| FAIL_ON.to_owned());
     let conditions = Conditions::parse(&fail_on).map_err(|error| unread("`fail_on`", &error))?;
@@ -136,7 +136,7 @@ pub fn history(shared: &Shared, query: &HistoryQuery, folder: &Path) -> Result<H
     Ok(history)
 }
 
-/// All runs of its configuration, the oldest first; of many the newest, and the chosen one.
+/// All runs of the configuration, the oldest first; if there are too many, the newest and the chosen one.
 fn runs(shared: &Shared, mut record: Record, chosen: Option<&str>) -> Result<Vec<HistoryRun>, Problem> {
     let listed = shared.library.list(shared.store.runs()).map_err(|error| Problem::internal(&error))?;
     let mut runs = Vec::new();
@@ -146,7 +146,7 @@ fn runs(shared: &Shared, mut record: Record, chosen: Option<&str>) -> Result<Vec
         if is_beyond || !may_be_alike(&one, &record) {
             continue;
         }
-        // One that was removed meanwhile is no part of it.
+        // A run that was removed meanwhile is left out.
         let Ok(other) = store::load(&shared.store.runs().join(folder)) else { continue };
         let run = HistoryRun::of(folder.clone(), &other);
         let pair = [record, other];
@@ -159,17 +159,17 @@ fn runs(shared: &Shared, mut record: Record, chosen: Option<&str>) -> Result<Vec
     Ok(runs)
 }
 
-/// What the list knows of a result agrees with a run, so that its record is worth reading.
+/// Whether the listed data of a result match a run, so that its record is worth reading.
 fn may_be_alike(one: &Listed, record: &Record) -> bool {
     let hash = one.facts.as_ref().map(|facts| &facts.schedule_hash);
-    // A record of before says it only when all of it is read.
+    // In a record of an earlier version this is known only after the whole record is read.
     one.headline.kind == Kind::Run
         && one.headline.system.contains(&record.system.name)
         && one.headline.workload.contains(&record.workload.name)
         && hash.is_none_or(|hash| *hash == record.workload.schedule_hash)
 }
 
-/// Same load, same system, same settings?
+/// Whether both have the same load, system and settings.
 fn is_alike(pair: &[Record; 2]) -> bool {
     pair[0].system.name == pair[1].system.name
         && compare(pair)
@@ -191,7 +191,7 @@ fn judge_all(runs: &mut [HistoryRun], demands: &Demands, root: &Path, chosen: Op
         None => None,
     };
     for run in runs {
-        // One that is not judged is no baseline of the next either.
+        // A run that is not compared is not a baseline of the next run.
         if run.remark.is_some() {
             continue;
         }

@@ -1,6 +1,6 @@
-//! What was read of records, in a file that survives a restart of the server: a line for each folder of results, with the stamps of the files
-//! that it was read from. The newest line of a folder counts. Nothing rests on it: without the file, or where a stamp differs, the record is
-//! read again.
+//! A cache of data from records, in a file that survives a restart of the server: a line for each results folder, with the
+//! stamps of the files that were read. The newest line of a folder is valid. Nothing depends on the file: if it is missing,
+//! or a stamp differs, the record is read again.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -14,17 +14,17 @@ use serde::{Deserialize, Serialize};
 
 use super::{Known, Listed, Stamp};
 
-/// First line: another version of pubmark may read other things of a record.
+/// First line: another version of pubmark may read other data from a record.
 const HEAD: &str = concat!("pubmark headlines 1, ", env!("CARGO_PKG_VERSION"));
-/// Largest file that is read, bytes: half a million folders.
+/// Maximum size of a file that is read, bytes: half a million folders.
 const LARGEST_BYTES: u64 = 512 << 20;
-/// Lines that do not count, beyond as many as count, before the file is written anew.
+/// Number of outdated lines, in addition to as many as there are valid lines, before the file is rewritten.
 const SPARE_LINES: usize = 1_000;
 
-/// The file.
+/// The index file.
 pub struct Index {
     file: PathBuf,
-    /// Lines in it; `None` where it has to be written anew.
+    /// Number of lines in the file; `None` if it has to be rewritten.
     lines: Option<usize>,
 }
 
@@ -41,21 +41,22 @@ struct RowRef<'a> {
 }
 
 impl Index {
-    /// The file, and what it knows. One that is not there, is damaged, or is of another version knows nothing.
+    /// Opens the file and returns its data. A file that is missing, damaged, or of another version returns no data.
     pub fn open(file: PathBuf) -> (Index, HashMap<String, Known>) {
         let mut known = HashMap::new();
         let lines = read(&file, &mut known).ok().flatten();
         (Index { file, lines }, known)
     }
 
-    /// Notes what was read of one folder; while a list goes on, nobody else knows all that is in the file.
+    /// Adds the data of one folder. While a list is created, its complete data are not available here.
     pub fn add_one(&mut self, known: &Known) {
         if let (Some(lines), Some(row)) = (self.lines, row(known)) {
             self.lines = append(&self.file, &row).map(|()| lines + 1).ok();
         }
     }
 
-    /// Notes what was read of these folders. All that is known is in `known`, and in `before` where a list has not come to it yet.
+    /// Adds the data of these folders. All current data are in `known`, and in `before` for folders that the list has not
+    /// reached yet.
     pub fn add(&mut self, new: &[String], known: &HashMap<String, Known>, before: &HashMap<String, Known>) {
         let rows: Vec<String> = new.iter().filter_map(|name| row(known.get(name)?)).collect();
         let most = (known.len() + before.len()) * 2 + SPARE_LINES;
@@ -70,12 +71,12 @@ impl Index {
                 write_whole(&self.file, text.as_bytes()).map(|()| all.len()).map_err(io::Error::other)
             }
         };
-        // On a full disk lists are right all the same; the next one tries again.
+        // On a full disk lists are correct without the file; the next list tries again.
         self.lines = written.ok();
     }
 }
 
-/// Only what could be read: the rest may be mended without another stamp, by more rights for instance.
+/// Only for a record that could be read: others may be repaired without a new stamp, for instance by new permissions.
 fn row(known: &Known) -> Option<String> {
     let result = known.read.as_ref().ok()?.as_deref()?;
     let mut line = serde_json::to_string(&RowRef { stamps: known.stamps, result }).ok()?;
@@ -87,7 +88,7 @@ fn append(file: &Path, text: &str) -> io::Result<()> {
     OpenOptions::new().append(true).mode(0o600).open(file)?.write_all(text.as_bytes())
 }
 
-/// Reads all lines, and says how many there are; `None` if the file has to be written anew.
+/// Reads all lines and returns their number; `None` if the file has to be rewritten.
 fn read(file: &Path, known: &mut HashMap<String, Known>) -> io::Result<Option<usize>> {
     let mut text = BufReader::new(File::open(file)?.take(LARGEST_BYTES));
     let mut line = Vec::new();

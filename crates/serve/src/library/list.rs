@@ -1,4 +1,4 @@
-//! A page of the list of submissions and results: filtered, sorted, cut.
+//! A page of the list of submissions and results: filtered, sorted, limited.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeSet, HashMap};
@@ -18,41 +18,41 @@ use crate::problem::Problem;
 use crate::shared::Shared;
 use crate::store::State as RunState;
 
-/// Entries of a page, if the query gives no number.
+/// Default number of entries on a page.
 pub const PAGE: usize = 50;
-/// Entries of a page at most.
+/// Maximum number of entries on a page.
 const MOST: usize = 500;
-/// What a word of a filter begins with that asks for a tag.
+/// Prefix of a filter word that selects a tag.
 const TAG: &str = "tag=";
 
-/// Filter, order and page.
+/// Filter, order and page of a list.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ListQuery {
-    /// Words and `key=value` with spaces between, as `pubmark runs` takes them: `mosquitto verdict=valid,suspect`; and `tag=NAME` for
-    /// a tag of a note. A word may also be in the text or a tag of a note. Only results match.
+    /// Words and `key=value` separated by spaces, as `pubmark runs` accepts them: `mosquitto verdict=valid,suspect`; and
+    /// `tag=NAME` for a tag of a note. A word may also be in the text or a tag of a note. Only results match.
     #[serde(default)]
     pub filter: Option<String>,
-    /// Only those that are as far.
+    /// Only entries in this state.
     pub state: Option<RunState>,
-    /// Only those of a kind.
+    /// Only entries of this kind.
     pub kind: Option<Kind>,
-    /// Only those that began then or later: `2h` ago, `2026-03-01`.
+    /// Only entries that began at this time or later: `2h` ago, `2026-03-01`.
     pub since: Option<String>,
-    /// What they are ordered by.
+    /// Order of the entries.
     #[serde(default)]
     pub sort: Sort,
-    /// The other way round; those without a value stay last.
+    /// Reverses the order; entries without a value stay last.
     #[serde(default)]
     pub reverse: bool,
-    /// Entries that are left out at the beginning.
+    /// Number of entries to skip.
     #[serde(default)]
     pub offset: usize,
-    /// Entries at most: 1 to 500.
+    /// Maximum number of entries: 1 to 500.
     pub limit: Option<usize>,
 }
 
-/// Orders of a list.
+/// Order of a list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sort {
@@ -65,11 +65,11 @@ pub enum Sort {
     Name,
     /// By system and protocol.
     System,
-    /// By state, those that wait first.
+    /// By state, queued entries first.
     State,
     /// By verdict: valid, suspect, invalid.
     Verdict,
-    /// By messages offered per second, the fewest first; those without such a figure last, here and below.
+    /// By messages offered per second, the fewest first; entries without this figure are last, here and below.
     Load,
     /// By share of messages delivered, the lowest first.
     Delivered,
@@ -82,17 +82,17 @@ pub enum Sort {
 /// A page of a list.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Page {
-    /// Entries that match, on all pages.
+    /// Number of entries that match, on all pages.
     pub total: usize,
-    /// Entries before this page.
+    /// Number of entries before this page.
     pub offset: usize,
-    /// The page.
+    /// Entries of the page.
     pub runs: Vec<RunEntry>,
-    /// Folders whose record cannot be read, and submissions that cannot, as `.serve/queue/ID`.
+    /// Folders whose record cannot be read, and submissions that cannot be read, as `.serve/queue/ID`.
     pub unreadable: Vec<Unreadable>,
 }
 
-/// What an entry has to meet.
+/// Conditions for an entry.
 struct Criteria {
     filter: Filter,
     tags: Vec<String>,
@@ -135,10 +135,10 @@ pub fn limit(given: Option<usize>) -> Result<usize, Problem> {
     }
 }
 
-/// The page that a query asks for.
+/// The page for a query.
 ///
 /// # Errors
-/// The query cannot be used, or the folder of results cannot be read.
+/// The query cannot be used, or the results folder cannot be read.
 pub fn page(shared: &Shared, query: &ListQuery) -> Result<Page, Problem> {
     let criteria = Criteria::of(query)?;
     let limit = limit(query.limit)?;
@@ -154,7 +154,7 @@ pub fn page(shared: &Shared, query: &ListQuery) -> Result<Page, Problem> {
     Ok(Page { total, offset: query.offset, runs, unreadable: found.unreadable })
 }
 
-/// Submissions with what came of them, and folders that no submission made. Submissions without a result match no filter.
+/// Submissions with their results, and folders that no submission created. Submissions without a result match no filter.
 fn entries(shared: &Shared, matching: &[&Arc<Listed>], all: bool) -> Vec<RunEntry> {
     let by_folder: HashMap<&str, &Arc<Listed>> =
         matching.iter().map(|one| (one.headline.folder.as_str(), *one)).collect();
@@ -178,7 +178,7 @@ fn entries(shared: &Shared, matching: &[&Arc<Listed>], all: bool) -> Vec<RunEntr
 }
 
 fn sort(entries: &mut [RunEntry], by: Sort, reverse: bool) {
-    // In one second, the name decides: a page must not depend on chance.
+    // Within the same second, the identifier decides: pages must be deterministic.
     entries.sort_by(|one, other| other.at().cmp(one.at()).then_with(|| other.id.cmp(&one.id)));
     let turned = |order: Ordering| if reverse { order.reverse() } else { order };
     let mut by_figure = |figure: fn(&RunEntry) -> Option<f64>| {

@@ -1,4 +1,4 @@
-//! The record of a folder of results, of whatever kind, with what is drawn from it and the files that it names.
+//! The record of a results folder, of any kind, with its tables and report, and the files that it names.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,21 +16,21 @@ use crate::problem::Problem;
 /// Folder of the tables.
 const TABLES_FOLDER: &str = "csv/";
 
-/// A record.
+/// A record of any kind.
 pub enum Loaded {
-    /// Of a run.
+    /// The record of a run.
     Run(Box<Record>),
-    /// Of an experiment.
+    /// The record of an experiment.
     Experiment(Box<ExperimentRecord>),
-    /// Of a search for capacity.
+    /// The record of a capacity search.
     Capacity(Box<CapacityRecord>),
 }
 
 impl Loaded {
-    /// Reads the one in a folder.
+    /// Reads the record in a folder.
     ///
     /// # Errors
-    /// There is none yet, or it cannot be read.
+    /// There is no record yet, or it cannot be read.
     pub fn of(folder: &Path) -> Result<Loaded, Problem> {
         let found = match kind_of(folder) {
             Kind::Run => store::load(folder).map(|record| Loaded::Run(Box::new(record))),
@@ -44,10 +44,10 @@ impl Loaded {
         })
     }
 
-    /// As JSON.
+    /// The record as JSON.
     ///
     /// # Errors
-    /// A value cannot be written.
+    /// A value cannot be serialised.
     pub fn json(&self) -> Result<String, StoreError> {
         match self {
             Loaded::Run(record) => store::to_json(record.as_ref()),
@@ -56,7 +56,7 @@ impl Loaded {
         }
     }
 
-    /// The report as a page.
+    /// The report as an HTML page.
     pub fn report(&self) -> String {
         match self {
             Loaded::Run(record) => html::run(record),
@@ -65,7 +65,7 @@ impl Loaded {
         }
     }
 
-    /// Names of its tables; the first one is that of a request without a name.
+    /// Names of the record's tables; the first one is the default.
     pub fn tables(&self) -> Vec<&'static str> {
         match self {
             Loaded::Run(_) => {
@@ -78,10 +78,10 @@ impl Loaded {
         }
     }
 
-    /// A table as CSV; the first one without a name.
+    /// A table as CSV; the first one if no name is given.
     ///
     /// # Errors
-    /// There is none of that name.
+    /// There is no table with this name.
     pub fn table(&self, name: Option<&str>) -> Result<String, Problem> {
         let names = self.tables();
         let name = name.unwrap_or(names[0]);
@@ -103,7 +103,7 @@ impl Loaded {
         found.ok_or_else(|| Problem::not_found("table", name).hint(hint()))
     }
 
-    /// The table that is the file of this name in the folder.
+    /// The table whose file in the folder has this name.
     pub fn table_file(&self, name: &str) -> Option<String> {
         let table = name.strip_prefix(TABLES_FOLDER)?.strip_suffix(".csv")?;
         self.table(Some(table)).ok()
@@ -127,7 +127,7 @@ impl Loaded {
         }
     }
 
-    /// Names of the files that are as the run left them: the record, and what it names.
+    /// Names of the files that are unchanged since the run: the record, and the files that it names.
     pub fn files(&self) -> Vec<String> {
         let mut names = vec![self.record_file().to_owned()];
         if let Loaded::Run(record) = self {
@@ -136,7 +136,7 @@ impl Loaded {
         names
     }
 
-    /// Folders of the runs of an experiment, and of the trials of a search, in its own folder.
+    /// Folders of the runs of an experiment, or of the trials of a search, relative to its folder.
     pub fn inner(&self) -> Vec<String> {
         let all = match self {
             Loaded::Run(_) => vec![],
@@ -147,10 +147,10 @@ impl Loaded {
     }
 }
 
-/// The record of a run in a folder, of which `name` is what it was asked for by; `what` is what only single runs have.
+/// The record of a run in a folder. `name` is the name in the request; `what` is the data that only single runs have.
 ///
 /// # Errors
-/// It is of another kind, which is said, or there is none yet.
+/// It is of another kind, which the message states, or there is no record yet.
 pub fn run_of(folder: &Path, name: &str, what: &str) -> Result<Record, Problem> {
     let conflict = |text: String, hint: &str| Err(Problem::new(StatusCode::CONFLICT, text).hint(hint));
     match Loaded::of(folder)? {
@@ -166,7 +166,7 @@ pub fn run_of(folder: &Path, name: &str, what: &str) -> Result<Record, Problem> 
     }
 }
 
-/// What the record of a folder is of; of a folder without one, a run.
+/// Kind of the record of a folder; a run if there is no record.
 pub fn kind_of(folder: &Path) -> Kind {
     match () {
         () if folder.join(ExperimentRecord::FILE).is_file() => Kind::Experiment,
@@ -175,13 +175,14 @@ pub fn kind_of(folder: &Path) -> Kind {
     }
 }
 
-/// Could it be a path below a folder, of our making? A record may have come from anywhere.
+/// Whether the text is a safe relative path within a folder. A record may come from anywhere, so its paths are not trusted.
 pub fn is_plain(name: &str) -> bool {
     let is_part = |part: &str| !part.is_empty() && !part.starts_with('.') && !part.contains(['\\', '\0']);
     name.len() <= 1_000 && name.split('/').all(is_part)
 }
 
-/// A path below a folder on which no folder is a link: a link may lead anywhere. What is at its end is for whoever opens it.
+/// The path within a folder, if none of its folders is a link: a link may lead anywhere. The last component is checked by
+/// the code that opens it.
 pub fn beneath(folder: &Path, name: &str) -> Option<PathBuf> {
     let mut path = folder.to_owned();
     let (parts, last) = name.rsplit_once('/').unwrap_or(("", name));
@@ -192,7 +193,7 @@ pub fn beneath(folder: &Path, name: &str) -> Option<PathBuf> {
     is_plain(name).then(|| path.join(last))
 }
 
-/// A name of a table without its ending.
+/// Name of a table without the file extension.
 fn bare(file: &'static str) -> &'static str {
     file.strip_suffix(".csv").unwrap_or(file)
 }

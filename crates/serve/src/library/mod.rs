@@ -1,5 +1,5 @@
-//! The library of results: every folder of results with what a list shows of it. [`Library::list`] reads a record again only when its
-//! file has changed, also after a restart of the server ([`index`]), so that a list of thousands is fast.
+//! The library of results: every results folder with the data that a list shows. [`Library::list`] reads a record again
+//! only when its file has changed, also after a restart of the server ([`index`]), so that a list of thousands is fast.
 
 pub mod export;
 pub mod files;
@@ -28,46 +28,46 @@ use crate::problem::Problem;
 use index::Index;
 use note::{NOTE_FILE, Note};
 
-/// Files that make a folder one of results, in the order in which they are looked for.
+/// Record files that identify a results folder, in the order of the search.
 const RECORDS: [&str; 3] = [ExperimentRecord::FILE, CapacityRecord::FILE, Record::FILE];
 
-/// Records that are read before the file of the index says so.
+/// Number of records that are read before the index file is updated.
 const NOTED_TOGETHER: usize = 500;
 
-/// A folder of results.
+/// A results folder in the list.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Listed {
-    /// What its record says.
+    /// Summary of its record.
     pub headline: Headline,
-    /// What else of a run's record a list and a history need; `None` for other kinds.
+    /// Further data of a run's record for a list and a history; `None` for other kinds.
     pub facts: Option<RunFacts>,
-    /// Its note; empty where it cannot be read.
+    /// The note; empty if it cannot be read.
     pub note: Note,
     /// Why the note cannot be read.
     #[serde(default)]
     pub note_problem: Option<String>,
 }
 
-/// All folders, and those that cannot be read.
+/// All results folders, and those that cannot be read.
 #[derive(Clone, Debug, Default)]
 pub struct Listing {
-    /// The newest first.
+    /// Results, the newest first.
     pub results: Vec<Arc<Listed>>,
     /// Folders whose record cannot be read.
     pub unreadable: Vec<Unreadable>,
 }
 
-/// A file as it was when it was read: another time, size or inode is another file. `None` where there is none.
+/// Identifies the version of a file: another time, size or inode is another version. `None` if there is no file.
 type Stamp = Option<(i64, i64, u64, u64)>;
 
-/// What is known of a folder, and of which files.
+/// Data of a folder, and the stamps of the files that they come from.
 #[derive(Clone)]
 struct Known {
     stamps: [Stamp; 2],
     read: Result<Option<Arc<Listed>>, String>,
 }
 
-/// What was read of the folders of results.
+/// Data read from the results folders.
 #[derive(Default)]
 pub struct Library {
     known: Mutex<HashMap<String, Known>>,
@@ -75,19 +75,20 @@ pub struct Library {
 }
 
 impl Library {
-    /// A library that knows what another server has read: it is in a file.
+    /// A library with the data that another server has read, from a file.
     pub fn with_index(file: PathBuf) -> Library {
         let (index, known) = Index::open(file);
         Library { known: Mutex::new(known), index: Mutex::new(Some(index)) }
     }
 
-    /// All folders of results. Records that did not change since the last call are not read again.
+    /// Lists all results folders. Records that did not change since the last call are not read again.
     ///
     /// # Errors
-    /// The folder cannot be listed. Records that cannot be read are in the list.
+    /// The folder cannot be listed. Records that cannot be read are part of the list.
     pub fn list(&self, root: &Path) -> Result<Listing, NotListed> {
         let names = newest_first(root)?;
-        // Not held meanwhile: the first list takes long, and requests for one folder need not wait for it.
+        // Cloned, so that the lock is not held: the first list takes long, and requests for one folder must not wait for
+        // it.
         let mut before = self.known().clone();
         let mut known = HashMap::with_capacity(names.len());
         let mut found = Listing::default();
@@ -109,7 +110,7 @@ impl Library {
                 }
             }
             known.insert(name, now);
-            // A server that is ended during a long first list need not begin it again.
+            // A server that ends during a long first list does not have to start it again.
             if new.len() >= NOTED_TOGETHER {
                 self.note_in_index(&new, &known, &before);
                 new.clear();
@@ -120,7 +121,7 @@ impl Library {
         Ok(found)
     }
 
-    /// One folder of results; `None` where nothing can be read.
+    /// One results folder; `None` if nothing can be read.
     pub fn one(&self, root: &Path, name: &str) -> Option<Arc<Listed>> {
         let before = self.known().get(name).cloned();
         let was = before.as_ref().map(|known| known.stamps);
@@ -146,14 +147,14 @@ impl Library {
 }
 
 impl Known {
-    /// What is known now: the same as before, if its files are the same.
+    /// The current data of a folder: the same as before if its files are unchanged.
     fn of(folder: &Path, before: Option<Known>) -> Known {
         let stamps = [record_stamp(folder), stamp(&folder.join(NOTE_FILE))];
         before.filter(|known| known.stamps == stamps).unwrap_or_else(|| Known { stamps, read: read(folder) })
     }
 }
 
-/// Is there a record in a folder?
+/// Whether a folder contains a record.
 pub fn holds_results(folder: &Path) -> bool {
     record_stamp(folder).is_some()
 }
@@ -171,7 +172,7 @@ fn read(folder: &Path) -> Result<Option<Arc<Listed>>, String> {
     let reason = |error: &(dyn std::error::Error + 'static)| Problem::internal(error).body.error;
     let found = headline::with_facts(folder).map_err(|error| reason(&error))?;
     let Some((headline, facts)) = found else { return Ok(None) };
-    // A note that somebody broke by hand hides no result.
+    // A note that was damaged by hand must not hide a result.
     let (note, note_problem) = match note::read(folder) {
         Ok(note) => (note, None),
         Err(error) => (Note::default(), Some(reason(&error))),
@@ -221,7 +222,7 @@ mod tests {
         }
         let before = Library::with_index(index.clone()).list(root.path()).unwrap().results;
         assert_eq!(before.len(), 3);
-        // What the file says is believed as long as the record has the same stamp: that shows that it was not read.
+        // The data of the file are used as long as the record has the same stamp: this shows that the record was not read.
         let text = fs::read_to_string(&index).unwrap().replace("\"smart-home\"", "\"from the index\"");
         fs::write(&index, text).unwrap();
         save(root.path(), "20260302-090507-two", |record| record.workload.name = "changed".to_owned());
@@ -231,14 +232,14 @@ mod tests {
             results.into_iter().map(|one| one.headline.workload[0].clone()).collect()
         };
         assert_eq!(workloads(&Library::with_index(index.clone())), ["changed", "from the index"]);
-        // The change is in the file, too.
+        // The change is in the file as well.
         assert_eq!(workloads(&Library::with_index(index.clone())), ["changed", "from the index"]);
         for damage in ["", "{}\n", "pubmark 0\n", "\0\0\0"] {
             fs::write(&index, damage).unwrap();
             assert_eq!(workloads(&Library::with_index(index.clone())), ["changed", "smart-home"], "{damage:?}");
             assert_eq!(workloads(&Library::with_index(index.clone())), ["changed", "smart-home"], "{damage:?}");
         }
-        // A line that was cut in the middle costs its record alone.
+        // A truncated line affects only its record.
         let text = fs::read_to_string(&index).unwrap();
         fs::write(&index, &text[..text.len() - 20]).unwrap();
         assert_eq!(workloads(&Library::with_index(index.clone())), ["changed", "smart-home"]);

@@ -1,4 +1,4 @@
-//! The note of a result: a text and tags of whoever reads it, in a file beside the record, which stays as it was measured.
+//! The note of a result: a text and tags that a user adds, in a file beside the record, which stays unchanged.
 
 use std::fs;
 use std::io;
@@ -9,72 +9,72 @@ use pubmark_record::store::{StoreError, write_whole};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Name of its file in a folder of results.
+/// Name of the note file in a results folder.
 pub const NOTE_FILE: &str = "note.json";
-/// Longest text, characters.
+/// Maximum length of the text, characters.
 pub const LONGEST_TEXT: usize = 4_000;
-/// Tags at most.
+/// Maximum number of tags.
 pub const MOST_TAGS: usize = 16;
-/// Longest tag, characters.
+/// Maximum length of a tag, characters.
 pub const LONGEST_TAG: usize = 40;
-/// Largest file that is read, bytes: four for each character, and the rest.
+/// Maximum size of a file that is read, bytes: four for each character, and the syntax.
 const LARGEST_BYTES: u64 = 64 << 10;
 
 /// A note.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Note {
-    /// The text, 4,000 characters at most.
+    /// The text, at most 4,000 characters.
     #[serde(default)]
     pub text: String,
-    /// Tags to search by, 16 at most: letters, digits, `.`, `_` and `-`, 40 characters each at most.
+    /// Tags for searching, at most 16: letters, digits, `.`, `_` and `-`, at most 40 characters each.
     #[serde(default)]
     pub tags: Vec<String>,
 }
 
-/// Why a note cannot be used.
+/// Reason why a note cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum NoteError {
-    /// Its text.
+    /// The text is too long.
     #[error("the text has {0} characters, more than {LONGEST_TEXT}")]
     TooLong(usize),
-    /// Its tags.
+    /// There are too many tags.
     #[error("there are {0} tags, more than {MOST_TAGS}")]
     TooMany(usize),
-    /// A tag.
+    /// A tag is not valid.
     #[error("`{0}` is no tag: letters, digits, `.`, `_` and `-`, {LONGEST_TAG} characters at most")]
     NoTag(String),
-    /// Its file.
+    /// The file is too large.
     #[error("`{0}` is larger than {LARGEST_BYTES} B")]
     TooLarge(String),
-    /// Reading.
+    /// The file cannot be read.
     #[error("failed to read the note `{path}`")]
     Unread {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// Why.
+        /// Cause of the failure.
         #[source]
         source: io::Error,
     },
-    /// What is in the file.
+    /// The file does not contain a note.
     #[error("failed to read `{path}` as a note")]
     NoNote {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// Why.
+        /// Cause of the failure.
         #[source]
         source: serde_json::Error,
     },
-    /// Writing.
+    /// The file cannot be written.
     #[error(transparent)]
     Unwritten(#[from] StoreError),
 }
 
 impl Note {
-    /// A note in order: tags once each, sorted; no characters that steer a terminal.
+    /// A validated note: tags sorted without repetitions; no terminal control characters.
     ///
     /// # Errors
-    /// It is too long, or a tag is none.
+    /// The text is too long, or a tag is not valid.
     pub fn of(text: &str, tags: &[String]) -> Result<Note, NoteError> {
         let text = plain::masked(text.trim()).into_owned();
         let length = text.chars().count();
@@ -94,7 +94,7 @@ impl Note {
         Ok(Note { text, tags })
     }
 
-    /// Is nothing noted?
+    /// Whether the note has neither text nor tags.
     pub fn is_empty(&self) -> bool {
         self.text.is_empty() && self.tags.is_empty()
     }
@@ -104,10 +104,10 @@ fn is_tag(tag: &str) -> bool {
     tag.chars().count() <= LONGEST_TAG && tag.chars().all(|letter| letter.is_alphanumeric() || ".-_".contains(letter))
 }
 
-/// The note in a folder of results; empty if there is none.
+/// The note in a results folder; empty if there is none.
 ///
 /// # Errors
-/// Its file cannot be read, or holds none.
+/// The file cannot be read, or does not contain a note.
 pub fn read(folder: &Path) -> Result<Note, NoteError> {
     let path = folder.join(NOTE_FILE);
     let name = || path.display().to_string();
@@ -122,10 +122,10 @@ pub fn read(folder: &Path) -> Result<Note, NoteError> {
     serde_json::from_slice(&text).map_err(|source| NoteError::NoNote { path: name(), source })
 }
 
-/// Saves a note, whole or not at all; an empty one removes the file.
+/// Saves a note atomically; an empty note removes the file.
 ///
 /// # Errors
-/// It cannot be written.
+/// The file cannot be written.
 pub fn save(folder: &Path, note: &Note) -> Result<(), NoteError> {
     let path = folder.join(NOTE_FILE);
     if note.is_empty() {

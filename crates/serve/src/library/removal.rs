@@ -1,4 +1,4 @@
-//! Removes results: first moves each folder out of sight, whole, then deletes it. A link is never followed.
+//! Removes results: first moves each folder atomically to another place, then deletes it. Links are never followed.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
@@ -13,27 +13,28 @@ use serde::Serialize;
 
 use super::files;
 
-/// Folder in the server's for what is being removed.
+/// Folder within the server's folder for results that are being removed.
 pub const REMOVED_FOLDER: &str = "removed";
 
-/// Files whose lock a command holds while it writes into a folder: of a run and of a search until the record is written, of an experiment
-/// until its last run has ended.
+/// Files whose lock a command holds while it writes into a folder: for a run and a search until the record is written, for
+/// an experiment until its last run has ended.
 const HELD: [&str; 2] = [RESERVE_FILE, JOURNAL_FILE];
 
-/// Keeps commands from beginning in a folder, as long as it is there.
+/// Prevents commands from starting in a folder until it is dropped.
 pub struct Idle {
     _locks: Vec<File>,
 }
 
-/// Is no command at work in a folder? Then none can begin while the result is kept; `None` if one is. Requests may ask at once.
+/// Checks that no command uses a folder. Then none can start while the returned value exists; `None` if a command uses it.
+/// Concurrent calls are allowed.
 ///
 /// # Errors
-/// The files that tell cannot be opened.
+/// The lock files cannot be opened.
 pub fn idle(root: &Path, name: &str) -> io::Result<Option<Idle>> {
     let folder = real_folder(root, name)?;
     let mut locks = Vec::new();
     for file in HELD {
-        // What somebody put in place of such a file is neither followed nor waited for.
+        // A link in place of such a file is not followed, and a FIFO does not block.
         let opened =
             OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(folder.join(file));
         let opened = match opened {
@@ -50,21 +51,21 @@ pub fn idle(root: &Path, name: &str) -> io::Result<Option<Idle>> {
     Ok(Some(Idle { _locks: locks }))
 }
 
-/// A folder of results as far as its size.
+/// Size of a results folder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Extent {
-    /// Its name.
+    /// Name of the folder.
     pub folder: String,
-    /// Files in it, at any depth.
+    /// Number of files in it, at any depth.
     pub files: u64,
-    /// Their bytes.
+    /// Size of these files in bytes.
     pub bytes: u64,
 }
 
-/// How large a folder is. Links in it count as files of no size.
+/// Measures a folder. Links in it count as files of size zero.
 ///
 /// # Errors
-/// It is a link, or cannot be read.
+/// The folder is a link, or cannot be read.
 pub fn extent(root: &Path, name: &str) -> io::Result<Extent> {
     let folder = real_folder(root, name)?;
     let found = files::of(&folder)?;
@@ -72,10 +73,11 @@ pub fn extent(root: &Path, name: &str) -> io::Result<Extent> {
     Ok(Extent { folder: name.to_owned(), files: found.len() as u64, bytes })
 }
 
-/// Removes a folder of results, and the link `latest` if it leads there. `aside` is a folder on the same disk.
+/// Removes a results folder, and the link `latest` if it points to the folder. `aside` is a folder on the same disk.
 ///
 /// # Errors
-/// It is a link, a command is at work there, or it cannot be removed. What was moved aside already is deleted at the next start of the server.
+/// It is a link, a command uses it, or it cannot be removed. A folder that was already moved is deleted at the next start
+/// of the server.
 pub fn remove(root: &Path, name: &str, aside: &Path) -> io::Result<()> {
     let folder = real_folder(root, name)?;
     let _idle =
@@ -90,10 +92,10 @@ pub fn remove(root: &Path, name: &str, aside: &Path) -> io::Result<()> {
     fs::remove_dir_all(&hidden)
 }
 
-/// Deletes what a server that was killed left half removed.
+/// Completes removals that a killed server started.
 ///
 /// # Errors
-/// It cannot be deleted.
+/// A folder cannot be deleted.
 pub fn finish(aside: &Path) -> io::Result<()> {
     match fs::remove_dir_all(aside) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -101,7 +103,7 @@ pub fn finish(aside: &Path) -> io::Result<()> {
     }
 }
 
-/// The path of a folder that is none by way of a link.
+/// The path of a folder, unless it is a link.
 fn real_folder(root: &Path, name: &str) -> io::Result<PathBuf> {
     let folder = root.join(name);
     if !fs::symlink_metadata(&folder)?.is_dir() {
@@ -151,7 +153,7 @@ mod tests {
             assert!(both.iter().all(Option::is_some), "requests do not keep each other out: {file}");
             assert!(File::open(&path).unwrap().try_lock().is_err(), "nothing begins meanwhile: {file}");
             drop(both);
-            // Nothing that leads elsewhere is opened.
+            // Links are not opened.
             fs::remove_file(&path).unwrap();
             symlink("/etc/passwd", &path).unwrap();
             assert!(idle(place.path(), "one").is_err(), "{file}");

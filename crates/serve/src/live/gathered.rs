@@ -1,4 +1,4 @@
-//! What is known of a run, an experiment or a search from the events that it writes, and what is drawn of it.
+//! State of a run, an experiment or a search, gathered from its events, and the HTML drawn from it.
 
 use std::time::Duration;
 
@@ -10,54 +10,54 @@ use serde::Serialize;
 
 use crate::store::State;
 
-/// Moments that are kept: an hour.
+/// Maximum number of points in time that are stored: an hour.
 const MOST_POINTS: usize = 3_600;
-/// Things that happened that are kept.
+/// Maximum number of log entries that are stored.
 const MOST_LOGGED: usize = 200;
 
-/// What a page is sent.
+/// Content that is sent to a page.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Shown {
     /// Workload on system.
     pub title: String,
     /// Tiles, charts, log.
     pub html: String,
-    /// What is read out when it changes.
+    /// Text that a screen reader announces when it changes.
     pub announce: String,
-    /// Can it be stopped?
+    /// Whether it can be stopped.
     pub can_stop: bool,
-    /// Is it over, so that there is a report?
+    /// Whether it is over and has a report.
     pub over: bool,
-    /// Is it over, with or without one?
+    /// Whether it is over, with or without a report.
     pub ended: bool,
 }
 
-/// Whose events they are, and how far it is.
+/// The submission or command that writes the events, and its state.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Subject {
     /// Workload on system.
     pub title: String,
-    /// How far.
+    /// Current state.
     pub state: State,
-    /// Why it failed, if it did.
+    /// Reason of the failure, if it failed.
     pub error: Option<String>,
-    /// What it waits for besides those before it.
+    /// What it waits for besides earlier submissions.
     pub waits_for: Option<String>,
-    /// Is there a report, once it is over?
+    /// Whether there is a report once it is over.
     pub has_report: bool,
 }
 
-/// What the lines came to.
+/// State gathered from the events.
 #[derive(Default)]
 pub struct Gathered {
     /// Repetition of a run.
     repetition: String,
     among: Option<Among>,
-    /// Newest time of the lines, seconds.
+    /// Time of the newest event, seconds.
     now_s: f64,
     warmup_s: Option<f64>,
     duration_s: Option<f64>,
-    /// When the window began, or will begin, by the time of the lines.
+    /// Start of the window, past or planned, in the time of the events.
     window_s: Option<f64>,
     phase: Option<PhaseWord>,
     points: Vec<LivePoint>,
@@ -65,12 +65,12 @@ pub struct Gathered {
     log: Vec<(f64, String)>,
 }
 
-/// A run of an experiment, a trial of a search.
+/// The current run of an experiment, or trial of a search.
 struct Among {
     run: LiveRun,
-    /// When it began, by the time of the lines, seconds.
+    /// Time of its start, in the time of the events, seconds.
     began_s: f64,
-    /// Time that it and the rest may take from then on, seconds; of a search, in which further trials may begin.
+    /// Estimated time for it and the rest from its start, seconds; for a search, time in which further trials may start.
     left_s: f64,
     is_trial: bool,
 }
@@ -108,7 +108,7 @@ impl Among {
 }
 
 impl Gathered {
-    /// Takes an event.
+    /// Adds an event.
     pub fn add(&mut self, event: StreamEvent) {
         match event {
             StreamEvent::Begins(begins) => {
@@ -145,7 +145,7 @@ impl Gathered {
         }
     }
 
-    /// Another run's moments have their own window.
+    /// A new run: its points in time have a separate window.
     fn begin(&mut self) {
         *self = Gathered { now_s: self.now_s, log: std::mem::take(&mut self.log), ..Gathered::default() };
     }
@@ -156,7 +156,7 @@ impl Gathered {
         self.among = Some(among);
     }
 
-    /// The window begins: moments before it count from where it does, not from where it was planned.
+    /// The window begins: earlier points are relative to the actual start, not to the planned one.
     fn begin_window(&mut self, t_s: f64) {
         let planned = self.window_s.replace(t_s).unwrap_or(t_s);
         for point in &mut self.points {
@@ -177,7 +177,8 @@ impl Gathered {
     fn add_point(&mut self, progress: &Progress) {
         self.now_s = self.now_s.max(progress.t_s);
         let is_load = matches!(progress.phase, PhaseWord::WarmUp | PhaseWord::Measure | PhaseWord::Drain);
-        // Runs of experiments and searches say how long their phases are when these have begun: a few milliseconds later than planned.
+        // Runs of experiments and searches report the lengths of their phases when these have begun: a few milliseconds
+        // later than planned.
         let length_s = progress.length_s.map(|length| (length * 10.0).round() / 10.0);
         match (progress.phase, length_s) {
             (PhaseWord::WarmUp, Some(length)) if self.window_s.is_none() => {
@@ -186,7 +187,7 @@ impl Gathered {
             (PhaseWord::Measure, Some(length)) if self.duration_s.is_none() => self.duration_s = Some(length),
             _ => {}
         }
-        // Without a length of the warm-up, charts begin with the window.
+        // If the length of the warm-up is not known, charts begin with the window.
         let Some(window_s) = self.window_s.filter(|_| is_load) else { return };
         let bounds = |interval: Option<Interval>| interval.map(|interval| [interval.lower_us, interval.upper_us]);
         let used = |usage: Option<Usage>| usage.map(|usage| (usage.cores, usage.rss_bytes));
@@ -227,7 +228,7 @@ impl Gathered {
         }
     }
 
-    /// What a page is sent of it now.
+    /// Content for a page now.
     pub fn shown(&self, subject: &Subject) -> Shown {
         let state = subject.state;
         let newest = self.points.last().map(|point| point.at_s);
@@ -333,7 +334,7 @@ mod tests {
         for text in ["run 3 of 12", "qos 1, repetition 2", r#"max="12" value="2""#, "about 8 min left"] {
             assert!(shown.html.contains(text), "{text}: {}", shown.html);
         }
-        // The next run has charts of its own, and the log of all.
+        // The next run has separate charts, and shares the log.
         gathered.add(event(
             r#"{"event":"run-begins","t_s":300.0,"number":4,"of":12,"cell":"qos 0","repetition":2,"left_s":400.0}"#,
         ));

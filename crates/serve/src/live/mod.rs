@@ -1,4 +1,4 @@
-//! What the live view shows of a submission: the lines of its child, gathered; drawn once a second for all who watch.
+//! The live view of a submission: the events of its child, gathered, and drawn once a second for all pages that show it.
 
 mod gathered;
 
@@ -11,15 +11,15 @@ pub use gathered::{Gathered, Shown, Subject};
 use crate::store::{EVENTS_FILE, Entry, Store};
 use crate::tail::Tail;
 
-/// Time between two drawings.
+/// Minimum interval between two drawings.
 pub const EVERY: Duration = Duration::from_millis(900);
-/// Views of submissions that somebody watches or watched.
+/// Live views of submissions that a page shows or has shown.
 #[derive(Default)]
 pub struct Views {
     views: Mutex<HashMap<String, Arc<Mutex<View>>>>,
 }
 
-/// One submission's.
+/// The live view of one submission.
 struct View {
     tail: Tail,
     gathered: Gathered,
@@ -27,14 +27,14 @@ struct View {
 }
 
 impl Views {
-    /// What is shown of a submission now, with what it waits for; the same for all who ask within a second. `None` if there is none. Reads a file and draws: no work
-    /// for a thread that others wait for.
+    /// The current view of a submission, with what it waits for; the same for all requests within a second. `None` if there
+    /// is no such submission. Reads a file and draws, so it must not run on a thread that others wait for.
     pub fn show(&self, store: &Store, id: &str, waits_for: impl Fn(&Entry) -> Option<String>) -> Option<Arc<Shown>> {
         let entry = store.get(id)?;
         let view = {
             let mut views = self.views.lock().unwrap_or_else(PoisonError::into_inner);
             if !views.contains_key(id) {
-                // Those that are over are read again when they are asked for.
+                // Views of submissions that are over are dropped; their events are read again on request.
                 views.retain(|other, _| store.get(other).is_some_and(|entry| !entry.status.state.is_over()));
             }
             let new = || View {
@@ -58,7 +58,7 @@ impl View {
         {
             return Arc::clone(shown);
         }
-        // A file that cannot be read shows what was there before.
+        // If the file cannot be read, the previous state is shown.
         let _ = self.tail.each_event(|event| self.gathered.add(event));
         let shown = Arc::new(self.gathered.shown(&Subject { waits_for, ..subject(entry) }));
         self.drawn = Some((Instant::now(), Arc::clone(&shown)));
@@ -66,7 +66,7 @@ impl View {
     }
 }
 
-/// A submission as it is shown.
+/// The title and state of a submission for its view.
 fn subject(entry: &Entry) -> Subject {
     let status = &entry.status;
     Subject {

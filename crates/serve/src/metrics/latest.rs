@@ -1,15 +1,15 @@
-//! The run of a server that is under way, or was the last: its values, gathered from the lines that its child writes.
+//! The current or last run of a server: its values, gathered from the events of its child.
 
 use super::RunValues;
 use crate::following::Following;
 use crate::store::{Entry, State, Store};
 
-/// What is known of the newest run. Its last values stay until another begins.
+/// Values of the newest run. Its last values remain until the next run begins.
 #[derive(Default)]
 pub struct Latest(Following<RunValues>);
 
 impl Latest {
-    /// The values now; `None` before the first run.
+    /// The current values; `None` before the first run.
     pub fn values(&self, store: &Store, entries: &[Entry]) -> Option<RunValues> {
         let id = newest(entries)?;
         Some(self.0.now(store, id, |values, event| values.add(&event)))

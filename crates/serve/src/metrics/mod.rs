@@ -1,7 +1,7 @@
-//! Figures of the run under way in the text format of OpenMetrics, for Prometheus and what reads its format.
+//! Metrics of the current run in the OpenMetrics text format, for Prometheus and compatible programs.
 //!
-//! [`RunValues`] is what is known of one run; `table` has a row for each metric; [`MetricsServer`] answers `GET /metrics` for one
-//! command, `routes::metrics` for `pubmark serve`.
+//! [`RunValues`] has the values of one run; `table` has a row for each metric; [`MetricsServer`] serves `GET /metrics` for
+//! one command, `routes::metrics` for `pubmark serve`.
 
 mod latest;
 mod server;
@@ -24,7 +24,7 @@ pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; cha
 /// A label and its value.
 pub type Label = (&'static str, String);
 
-/// What one series shows now.
+/// The current value of one series.
 pub enum Reading {
     /// A counter.
     Count(u64),
@@ -32,17 +32,18 @@ pub enum Reading {
     Level(f64),
     /// A histogram.
     Histogram {
-        /// Upper edge of each bucket, seconds, and the deliveries in it alone; the last edge is infinite.
+        /// Upper bound of each bucket, seconds, and the number of deliveries in this bucket only; the last bound is
+        /// infinite.
         buckets: Vec<(f64, u64)>,
         /// Sum of the latencies, seconds.
         sum_s: f64,
     },
 }
 
-/// The text of all that is known now. What is not known has no series.
+/// The text of all known values. A metric without a value has no series.
 ///
 /// # Errors
-/// None that a text in memory can have: the type is that of the encoder.
+/// None in practice: the type is that of the encoder, and writing to memory does not fail.
 pub fn text(exposed: &Exposed) -> Result<String, fmt::Error> {
     let mut text = String::new();
     let collector = Collected(exposed.clone());

@@ -1,4 +1,4 @@
-//! Answers `GET /metrics` for one command.
+//! Serves `GET /metrics` for one command.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,39 +11,39 @@ use axum::routing::get;
 use super::{CONTENT_TYPE, Exposed, text};
 use crate::beside::{Beside, BesideError};
 
-/// What is shown. The lock is held for a pointer's sake alone: the run does not wait for a thread of the lowest priority.
+/// The exposed values. The lock is held only to copy a pointer: the run must not wait for a thread of the lowest priority.
 type Shown = Arc<Mutex<Arc<Exposed>>>;
 
-/// Listens; answers once it is started, until it is dropped.
+/// Listens; serves requests from its start until it is dropped.
 pub struct MetricsServer {
     beside: Beside,
     exposed: Shown,
 }
 
 impl MetricsServer {
-    /// Takes the address; starts no thread, so that a run may still enter a network of its own.
+    /// Binds the address; starts no thread, so that a run can still enter its own network namespace.
     ///
     /// # Errors
-    /// The address cannot be used, as another program has it.
+    /// The address cannot be used, for instance because another program uses it.
     pub fn bind(address: SocketAddr) -> Result<MetricsServer, BesideError> {
         Ok(MetricsServer { beside: Beside::bind(address)?, exposed: Arc::default() })
     }
 
-    /// Where it listens, with the port that was chosen.
+    /// The address that it listens on, with the port that was chosen.
     pub fn address(&self) -> SocketAddr {
         self.beside.address()
     }
 
-    /// Shows what is handed over from now on.
+    /// Returns a function that sets the exposed values.
     pub fn shows(&self) -> impl Fn(Exposed) + Send + Sync + use<> {
         let shown = Arc::clone(&self.exposed);
         move |exposed| *shown.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(exposed)
     }
 
-    /// Answers from now on.
+    /// Starts to serve requests.
     ///
     /// # Errors
-    /// There is no thread to be had.
+    /// A thread cannot be started.
     pub fn start(&mut self) -> Result<(), BesideError> {
         self.beside.start("metrics", router(Arc::clone(&self.exposed)), std::future::pending())
     }
@@ -59,7 +59,7 @@ fn router(exposed: Shown) -> Router {
         .fallback(|| async { (StatusCode::NOT_FOUND, "there is no such path; try /metrics\n") })
 }
 
-/// All that is exposed as a response.
+/// The exposed values as a response.
 fn response(exposed: &Exposed) -> Response {
     match text(exposed) {
         Ok(text) => ([(header::CONTENT_TYPE, CONTENT_TYPE)], text).into_response(),

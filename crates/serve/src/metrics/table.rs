@@ -1,4 +1,5 @@
-//! The metrics: a row each. A new one is a row here; `pubmark reference` writes its line of docs/reference/metrics.md.
+//! The table of metrics, one row each. To add a metric, add a row here; `pubmark reference` writes its line in
+//! docs/reference/metrics.md.
 
 use pubmark_runner::stream::{Interval, LatencyBuckets, PhaseWord, Usage};
 
@@ -6,14 +7,14 @@ use super::values::{Counts, Exposed, RunValues};
 use super::{Label, Reading};
 use crate::store::State;
 
-/// What a metric is.
+/// Type of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// It only grows within a run.
+    /// It only increases within a run.
     Counter,
-    /// It goes up and down.
+    /// It increases and decreases.
     Gauge,
-    /// Deliveries by latency; it only grows within a run.
+    /// Deliveries by latency; its counts only increase within a run.
     Histogram,
 }
 
@@ -31,19 +32,19 @@ type Series = Vec<(Vec<Label>, Reading)>;
 
 /// A metric.
 pub struct Metric {
-    /// Its name, of a counter without `_total`.
+    /// Name of the metric; of a counter, without `_total`.
     pub name: &'static str,
-    /// What it is.
+    /// Type of the metric.
     pub kind: Kind,
-    /// Labels besides those of the run.
+    /// Labels in addition to those of the run.
     pub labels: &'static str,
-    /// What it means, in a sentence.
+    /// Meaning of the metric in one sentence.
     pub help: &'static str,
     pub(super) series: fn(&Exposed) -> Series,
 }
 
 impl Metric {
-    /// Its name as queries have it.
+    /// Name of the metric in queries.
     pub fn queried(&self) -> String {
         match self.kind {
             Kind::Counter => format!("{}_total", self.name),
@@ -64,7 +65,7 @@ const fn histogram(name: &'static str, help: &'static str, series: fn(&Exposed) 
     Metric { name, kind: Kind::Histogram, labels: "", help, series }
 }
 
-/// All metrics. Names that OpenTelemetry's conventions for messaging clients have are theirs.
+/// All metrics. Where OpenTelemetry's conventions for messaging clients define a name, this name is used.
 pub const METRICS: &[Metric] = &[
     gauge("pubmark_phase", "`phase`", "1 for the phase that the run is in, 0 for the others.", phases),
     counter("pubmark_offered_messages", "Messages of the measured window that were due.", |shown| {

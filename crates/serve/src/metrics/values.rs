@@ -1,4 +1,4 @@
-//! What is known of a run and of the queue, gathered from what a run tells.
+//! Values of a run and of the queue, gathered from the events of the run.
 
 use std::path::Path;
 
@@ -8,51 +8,51 @@ use pubmark_runner::{Totals, WindowLatency};
 use super::Label;
 use crate::store::State;
 
-/// Characters of a label's value, at most.
+/// Maximum length of a label's value, characters.
 const LONGEST_LABEL: usize = 128;
 
-/// All that is exposed.
+/// All exposed values.
 #[derive(Clone, Debug, Default)]
 pub struct Exposed {
-    /// The run under way, or the last one.
+    /// The current or last run.
     pub run: Option<RunValues>,
-    /// Submissions, of a server.
+    /// Submissions, if this is a server.
     pub queue: Option<QueueValues>,
 }
 
-/// How many submissions are in which state.
+/// Number of submissions in each state.
 #[derive(Clone, Debug, Default)]
 pub struct QueueValues(pub Vec<(State, u64)>);
 
 impl QueueValues {
-    /// Those in one.
+    /// Number of submissions in this state.
     pub fn of(&self, state: State) -> u64 {
         self.0.iter().find(|(other, _)| *other == state).map_or(0, |(_, count)| *count)
     }
 }
 
-/// Counts of a run until one moment.
+/// Counts of a run up to a point in time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Messages of the window due.
+    /// Messages due in the window.
     pub offered: u64,
-    /// Of them written.
+    /// Number of these that were written.
     pub sent: u64,
-    /// First copies of them delivered.
+    /// First copies of these that were delivered.
     pub delivered: u64,
-    /// Deliveries to come, warm-up included; a node does not know those of messages that others send.
+    /// Deliveries still expected, including the warm-up; a node does not know those of messages that other nodes send.
     pub outstanding: Option<u64>,
-    /// Of them, those that are known to be lost; likewise.
+    /// Number of these that are known to be lost; a node does not know those of other nodes' messages.
     pub known_lost: Option<u64>,
-    /// Due and not handed over.
+    /// Messages that are due and not yet passed to their clients.
     pub backlog: u64,
-    /// Handed over and not settled.
+    /// Messages that are passed to their clients and not yet written or not yet acknowledged.
     pub in_flight: u64,
-    /// Sessions up.
+    /// Connected sessions.
     pub online: u64,
-    /// Sessions whose newest attempt failed.
+    /// Sessions whose last attempt to connect failed.
     pub failing: u64,
-    /// Subscriber sessions subscribed.
+    /// Sessions of subscribers that are subscribed.
     pub subscribed: u64,
 }
 
@@ -87,7 +87,7 @@ impl Counts {
         }
     }
 
-    /// Counters do not go back within a run, whatever is found out later.
+    /// Counters must not decrease within a run, whatever is found out later.
     fn never_below(&mut self, [offered, sent, delivered]: [u64; 3]) {
         self.offered = self.offered.max(offered);
         self.sent = self.sent.max(sent);
@@ -99,7 +99,7 @@ impl Counts {
     }
 }
 
-/// What is known of one run. Its last values stay until the next one begins.
+/// Values of one run. Its last values remain until the next run begins.
 #[derive(Clone, Debug, Default)]
 pub struct RunValues {
     pub(super) labels: Vec<Label>,
@@ -112,12 +112,12 @@ pub struct RunValues {
     pub(super) faults: Option<u64>,
     pub(super) lost: Option<u64>,
     pub(super) over: bool,
-    /// The folder of an experiment, below which its runs are numbered.
+    /// The folder of an experiment; its runs are numbered within it.
     folder: String,
 }
 
 impl RunValues {
-    /// What the clients of one node have come to in a run that began there at this time.
+    /// Values of the clients of one node in a run that began at this time.
     pub fn of_node(node: &str, began: String, totals: &Totals, latency: &WindowLatency) -> RunValues {
         RunValues {
             labels: vec![("run", began), ("node", bounded(node))],
@@ -127,7 +127,7 @@ impl RunValues {
         }
     }
 
-    /// Takes what a run tells.
+    /// Adds an event of the run.
     pub fn add(&mut self, event: &StreamEvent) {
         match event {
             StreamEvent::Begins(begins) => *self = RunValues::begun(begins),
@@ -142,7 +142,8 @@ impl RunValues {
             }
             StreamEvent::TrialBegins(trial) => self.begin_numbered(trial.number),
             StreamEvent::Phase { phase, .. } => {
-                // A race of `pubmark choose` makes its runs one after the other under one name: counters begin again.
+                // A race of `pubmark choose` executes its runs one after the other under one name: counters start again at
+                // zero.
                 if *phase == PhaseWord::Subscribe {
                     let labels = std::mem::take(&mut self.labels);
                     *self = RunValues { labels, folder: std::mem::take(&mut self.folder), ..RunValues::default() };
@@ -171,7 +172,7 @@ impl RunValues {
         }
     }
 
-    /// Each run of an experiment, and each trial of a search, has series of its own.
+    /// Each run of an experiment, and each trial of a search, has separate series.
     fn begin_numbered(&mut self, number: u64) {
         let name = format!("{}/{number}", self.folder);
         let (folder, mut labels) = (std::mem::take(&mut self.folder), std::mem::take(&mut self.labels));
@@ -179,7 +180,7 @@ impl RunValues {
         *self = RunValues { labels, folder, ..RunValues::default() };
     }
 
-    /// Puts what is known in place of what the labels have, or behind them.
+    /// Replaces the values of existing labels by the known ones, and appends those that are missing.
     fn relabel<const COUNT: usize>(&mut self, known: [(&'static str, Option<&String>); COUNT]) {
         for (name, value) in known {
             let Some(value) = value.map(|value| bounded(value)) else { continue };
@@ -218,7 +219,7 @@ impl RunValues {
     }
 }
 
-/// A name of a person's file may be long.
+/// Limits the length: the name of a user's file may be long.
 fn bounded(value: &str) -> String {
     value.chars().take(LONGEST_LABEL).collect()
 }
@@ -290,7 +291,7 @@ mod tests {
             let line = format!("messaging_client_sent_messages_total{labels} 5\n");
             assert!(text(&values).contains(&line), "{}", text(&values));
         }
-        // Lines of an older version say less.
+        // Events of an older version have fewer fields.
         values.add(&event(r#"{"event":"run-begins","t_s":1,"number":3,"of":3,"cell":"c","repetition":1,"left_s":9}"#));
         values.add(&progress(5, "[]"));
         assert!(text(&values).contains(r#"run="two/3""#) && text(&values).contains(r#"cell="c""#));

@@ -1,4 +1,4 @@
-//! What the page of a history shows: heading, conditions, chart and table.
+//! Content of the history page: heading, conditions, chart and table.
 
 use maud::{Markup, PreEscaped, html};
 use pubmark_report::html::{HistoryRun as ShownRun, HistoryView, SCRIPT, history_view};
@@ -6,7 +6,7 @@ use pubmark_report::numbers;
 
 use crate::library::history::{FAIL_ON, History, HistoryQuery, HistoryRun, MOST_RUNS};
 
-/// All of it.
+/// The whole content.
 pub fn fragment(history: &History, query: &HistoryQuery) -> String {
     let view = HistoryView { fail_on: history.fail_on.clone(), runs: history.runs.iter().map(shown).collect() };
     html! {

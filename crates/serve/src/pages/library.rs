@@ -1,4 +1,4 @@
-//! What the page of results shows: the queue, and a page of the list.
+//! Content of the results page: the queue, and a page of the list.
 
 use maud::{Markup, html};
 use pubmark_record::capacity::{TrialLatency, TrialQuantiles};
@@ -14,12 +14,12 @@ use crate::library::note::{LONGEST_TEXT, Note};
 use crate::routes::lookup::is_name;
 use crate::store::State;
 
-/// Results side by side at most.
+/// Maximum number of results in a comparison.
 const MOST_COMPARED: usize = pubmark_record::comparison::MOST_RUNS;
-/// Unreadable folders that are named; the others are counted.
+/// Maximum number of unreadable folders that are named; the others are only counted.
 const NAMED: usize = 10;
 
-/// A column: its head, what sorts by it, and whether the largest come first at the first click.
+/// Columns: heading, sort order, and whether the first click sorts in descending order.
 const COLUMNS: [(&str, Sort, bool); 9] = [
     ("Result", Sort::Name, false),
     ("State", Sort::State, false),
@@ -32,7 +32,7 @@ const COLUMNS: [(&str, Sort, bool); 9] = [
     ("Verdict", Sort::Verdict, false),
 ];
 
-/// What the page holds besides the list: the queue, the search, and what asks.
+/// Content of the page besides the list: the queue, the search, and the dialogs.
 pub fn content() -> Markup {
     html! {
         section #queue aria-label="Queue" {}
@@ -78,7 +78,7 @@ pub fn content() -> Markup {
     }
 }
 
-/// Submissions that wait or are carried out.
+/// Submissions that are queued or being executed.
 pub fn queue(entries: &[RunEntry]) -> String {
     html! {
         @if !entries.is_empty() {
@@ -126,7 +126,7 @@ pub fn list(page: &Page, query: &ListQuery) -> String {
     .into_string()
 }
 
-/// Is there nothing at all to list?
+/// Whether there is nothing at all to list.
 fn is_empty(page: &Page, query: &ListQuery) -> bool {
     let asks = query.filter.is_some() || query.state.is_some() || query.kind.is_some() || query.since.is_some();
     page.total == 0 && !asks
@@ -138,7 +138,7 @@ fn total(page: &Page, query: &ListQuery) -> String {
 }
 
 fn actions() -> Markup {
-    // With `of`, only results of that kind.
+    // With `of`, only for results of that kind.
     let button = |action: &str, needs: &str, of: Option<Kind>, words: &str| {
         html! {
             button type="button" data-action=(action) data-needs=(needs) data-of=[of.map(Kind::as_str)] disabled
@@ -170,11 +170,11 @@ fn table(page: &Page, query: &ListQuery) -> Markup {
     }
 }
 
-/// A head of a column, which sorts by it; again the other way round.
+/// A column heading that sorts by the column; a second click reverses the order.
 fn head(words: &str, sort: Sort, largest_first: bool, query: &ListQuery) -> Markup {
     let is_sorted = query.sort == sort;
     let reverse = if is_sorted { !query.reverse } else { largest_first };
-    // The list of the newest first goes down in time.
+    // The list with the newest first is in descending order of time.
     let goes_down = query.reverse != (sort == Sort::Newest);
     let sorted = is_sorted.then_some(if goes_down { "descending" } else { "ascending" });
     let address = address(&ListQuery { sort, reverse, offset: 0, ..query.clone() });
@@ -186,12 +186,12 @@ fn head(words: &str, sort: Sort, largest_first: bool, query: &ListQuery) -> Mark
     }
 }
 
-/// A word of the interface.
+/// Name of a value in the interface.
 fn word(value: &impl serde::Serialize) -> String {
     serde_json::to_value(value).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
-/// The page's address with a query.
+/// URL of the page with a query.
 fn address(query: &ListQuery) -> String {
     let mut parts = Vec::new();
     let mut add = |name: &str, value: String| parts.push(format!("{name}={}", escaped(&value)));
@@ -212,7 +212,7 @@ fn address(query: &ListQuery) -> String {
     if parts.is_empty() { "/".to_owned() } else { format!("/?{}", parts.join("&")) }
 }
 
-/// Text in a query (RFC 3986 §2.1): all but unreserved characters by their bytes.
+/// Percent-encodes text for a query (RFC 3986 §2.1): all bytes except unreserved characters.
 fn escaped(text: &str) -> String {
     let letter = |byte: u8| match byte {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
@@ -224,7 +224,7 @@ fn escaped(text: &str) -> String {
 fn row(entry: &RunEntry) -> Markup {
     let printed = index_row(entry);
     let what = &printed.what;
-    // The interface takes only names as our folders have them.
+    // The interface accepts only names that our folders can have.
     let is_open = is_name(&entry.id);
     html! {
         tr.(printed.verdict.map_or("none", verdict_word)) {
@@ -301,7 +301,7 @@ fn unreadable(page: &Page) -> Markup {
     }
 }
 
-/// A result as it is printed.
+/// A result as a row of the printed index.
 pub fn index_row(entry: &RunEntry) -> IndexRow {
     let headline = entry.headline.as_ref();
     let latency = headline.and_then(|headline| headline.latency.as_ref());
@@ -327,7 +327,7 @@ pub fn index_row(entry: &RunEntry) -> IndexRow {
     }
 }
 
-/// Day and minute without letters between: `2026-03-01 09:05`.
+/// Date and minute without letters: `2026-03-01 09:05`.
 fn moment(at: &str) -> String {
     at.get(..16).map_or_else(|| at.to_owned(), |at| at.replace('T', " "))
 }
@@ -359,7 +359,7 @@ fn delivered(headline: Option<&Headline>) -> String {
     }
 }
 
-/// Both bounds of a latency with their unit.
+/// Both bounds of a latency with the unit.
 fn interval(latency: Option<&TrialLatency>, of: fn(&TrialQuantiles) -> Option<f64>) -> String {
     let lower = latency.and_then(|latency| latency.lower.as_ref()).and_then(of);
     numbers::interval([lower, latency.and_then(|latency| of(&latency.upper))])

@@ -1,5 +1,5 @@
-//! Pages of the server in a browser. A page is a shell without data, which is answered without the token; its script asks for the
-//! token and puts in what the server draws. [`PAGES`] lists them.
+//! Pages of the server for a browser. A page is a shell without data, which is served without the token; its script asks
+//! the user for the token and inserts the HTML that the server draws. [`PAGES`] lists them.
 
 pub mod history;
 pub mod library;
@@ -16,25 +16,25 @@ use pubmark_report::html::{LIVE_STYLE, SCRIPT, STYLE};
 const COMMON_SCRIPT: &str = include_str!("common.js");
 const PAGE_STYLE: &str = include_str!("pages.css");
 
-/// Pages that every page leads to.
+/// Pages that every page links to.
 const MAIN: [(&str, &str); 2] = [("/", "Results"), ("/new", "New run")];
 
-/// Where a command shows the one run that it makes.
+/// Path at which a command shows its only run.
 pub const RUN_ALONE: &str = "/runs/this";
 
 /// A page.
 pub struct Page {
-    /// Is it the page of this path?
+    /// Whether the path belongs to this page.
     is_at: fn(&str) -> bool,
-    /// Its heading until its script has another.
+    /// Heading until the script sets another.
     title: &'static str,
-    /// Its script.
+    /// Script of the page.
     script: &'static str,
-    /// What it holds before there is any data.
+    /// Content before there is any data.
     content: fn() -> Markup,
 }
 
-/// All pages. A new one is a row here.
+/// All pages. To add a page, add a row here.
 static PAGES: [Page; 6] = [
     Page { is_at: |path| path == "/", title: "Results", script: include_str!("library.js"), content: library::content },
     Page { is_at: |path| path == "/new", title: "New run", script: include_str!("new.js"), content: || html! {} },
@@ -64,31 +64,32 @@ static PAGES: [Page; 6] = [
     },
 ];
 
-/// The file of a result that a path leads to.
+/// The file of a result in a path.
 fn file_of(path: &str) -> Option<&str> {
     let (id, rest) = path.strip_prefix("/runs/")?.split_once('/')?;
     rest.strip_prefix("files/").filter(|name| !id.is_empty() && !name.is_empty())
 }
 
-/// The page that a browser wants, if it wants one: it shows no token, as it follows a link.
+/// The page that a browser requests, if it requests one: a browser that follows a link sends no token.
 pub fn wanted(method: &Method, path: &str, headers: &HeaderMap) -> Option<&'static Page> {
     let is_link = method == Method::GET && wants_page(headers) && !headers.contains_key(header::AUTHORIZATION);
     PAGES.iter().find(|page| is_link && (page.is_at)(path))
 }
 
-/// Is something to look at wanted, not data?
+/// Whether the client requests a page, not data.
 pub fn wants_page(headers: &HeaderMap) -> bool {
     headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok()).is_some_and(|kinds| kinds.contains("text/html"))
 }
 
-/// The page of a run without the other pages of a server.
+/// The page of a run without links to the other pages of a server.
 pub fn run_alone() -> Response {
     let page = PAGES.iter().find(|page| (page.is_at)(RUN_ALONE)).expect("runs have a page");
     page.response_with(false)
 }
 
 impl Page {
-    /// The page, which may run its own script and that of the reports, and ask this server alone.
+    /// The page as a response. It may execute only its own script and those of the reports, and connect only to this
+    /// server.
     pub fn response(&self) -> Response {
         self.response_with(true)
     }
@@ -110,7 +111,7 @@ impl Page {
         )
     }
 
-    /// The page without data; with links to the other pages, where there are any.
+    /// The page without data; with links to the other pages, if there are any.
     fn shell(&self, others: bool) -> String {
         html! {
             (DOCTYPE)
@@ -149,7 +150,7 @@ fn login(of_server: bool) -> Markup {
     html! {
         form #login hidden {
             h1 { @if of_server { "pubmark serve" } @else { "pubmark run" } }
-            // Password managers want a name beside a password.
+            // Password managers require a user name beside a password.
             input type="text" name="username" autocomplete="username" value="pubmark" hidden;
             label for="token" { "Token" }
             input #token name="token" type="password" autocomplete="current-password" required;
@@ -163,7 +164,7 @@ fn login(of_server: bool) -> Markup {
     }
 }
 
-/// A script as a source that a policy allows: by its hash.
+/// The hash of a script as a source for the content security policy.
 fn source(script: &str) -> String {
     format!("'sha256-{}'", BASE64.encode(ring::digest::digest(&ring::digest::SHA256, script.as_bytes()).as_ref()))
 }

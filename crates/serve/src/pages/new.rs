@@ -1,4 +1,4 @@
-//! The form of a new run, experiment or search for capacity.
+//! The form for a new run, experiment or capacity search.
 
 use maud::{Markup, html};
 use pubmark_model::link::presets;
@@ -11,21 +11,21 @@ use crate::allow::NotAllowed;
 use crate::problem::Problem;
 use crate::shared::Shared;
 
-/// A workload and an experiment to begin with, for whoever writes one.
+/// Example workload and experiment for users who write one.
 const WORKLOAD: &str = include_str!("workload.yaml");
 const EXPERIMENT: &str = include_str!("experiment.yaml");
 
-/// What can be begun: the word of the form, and that of people.
+/// Kinds of submissions: name in the form, and label.
 const KINDS: [(&str, &str); 3] = [
     ("run", "One run"),
     ("experiment", "An experiment: combinations of settings, repeated, compared"),
     ("capacity", "A search for the highest load that is carried"),
 ];
 
-/// The form with what can be chosen here. A fieldset with `data-for` is shown for these kinds alone.
+/// The form with the choices of this server. A fieldset with `data-for` is shown only for these kinds.
 ///
 /// # Errors
-/// What is built in cannot be read.
+/// Built-in definitions cannot be read.
 pub fn form(shared: &Shared) -> Result<String, Problem> {
     let internal = |error: &(dyn std::error::Error + 'static)| Problem::internal(error);
     let workloads = listing::list().map_err(|error| internal(&error))?;
@@ -161,7 +161,7 @@ fn of_experiment(list: &Markup) -> Markup {
     }
 }
 
-/// A text with numbers of its lines, and where its mistake is shown.
+/// A text field with line numbers, and an element that shows an error.
 fn editor(name: &str, example: &str) -> Markup {
     html! {
         label for=(name) { "Text (YAML)" }
@@ -174,7 +174,7 @@ fn editor(name: &str, example: &str) -> Markup {
     }
 }
 
-/// The address of a system that runs already; where it may not be given, why.
+/// The field for the endpoint of a system that already runs; if it is not allowed, the reason.
 fn endpoint(refused: Option<&NotAllowed>) -> Markup {
     html! {
         div.field {
@@ -213,7 +213,7 @@ fn text(name: &str, words: &str, value: &str, example: &str) -> Markup {
     }
 }
 
-/// What comes of the form: whether it can be run, what it needs, the same elsewhere.
+/// Results of the form: whether it is valid, what it needs, and the equivalent command.
 fn outcome() -> Markup {
     html! {
         section #outcome aria-label="What comes of it" {

@@ -1,8 +1,8 @@
-//! A child process: started so that it does not outlive the server, ended with signals.
+//! A child process: started so that it does not outlive the server, and ended with signals.
 //!
-//! Whoever measures holds the lock on a file in its submission's folder, from before its program begins: it goes with the last process
-//! that inherited it, whatever ends the server meanwhile, so that the next server knows when the machine is free again. The lock of the
-//! machine ([`super::machine`]) goes with it, too.
+//! A child holds the lock on a file in its submission's folder from before its program starts. The lock is released when
+//! the last process that inherited it ends, even if the server ends earlier, so that the next server knows when the machine
+//! is free. The lock of the machine ([`super::machine`]) is inherited in the same way.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -16,21 +16,22 @@ use std::time::{Duration, Instant};
 
 use crate::store::{EVENTS_FILE, MESSAGES_FILE};
 
-/// Time between two looks at an orphan.
+/// Interval between two checks of an orphan.
 const LOOK: Duration = Duration::from_millis(50);
-/// Longest time from the kill of an orphan to its end.
+/// Maximum time from the SIGKILL of an orphan to its end.
 const KILLED: Duration = Duration::from_secs(5);
 /// File in a submission's folder whose lock the child and its own children hold.
 const LOCK_FILE: &str = "measures";
 
-/// A child under way.
+/// A running child.
 pub struct Running {
     child: Child,
 }
 
 impl Running {
-    /// Starts it. Its events and messages go to files in `folder`; it is asked to end when the thread that calls this ends. Its
-    /// working directory is `at`, or else the server's. It holds the lock of the machine, with all that it starts.
+    /// Starts a child. Its events and messages are written to files in `folder`; the kernel signals it to end when the
+    /// calling thread ends. Its working directory is `at`, or else the server's. The child and all its descendants hold the
+    /// lock of the machine.
     pub fn start(
         program: &Path,
         words: &[OsString],
@@ -45,9 +46,10 @@ impl Running {
         if let Some(at) = at {
             command.current_dir(at);
         }
-        // A Ctrl-C in the server's terminal is for the server.
+        // A Ctrl-C in the server's terminal must reach only the server.
         command.process_group(0);
-        // Ours is closed when this returns, the child's when it and all that it starts have ended.
+        // Our descriptor is closed when this function returns; the inherited ones when the child and its descendants have
+        // ended.
         let lock = file(LOCK_FILE)?;
         lock.try_lock()?;
         let (server, held) = (std::process::id(), [lock.as_raw_fd(), machine.as_raw_fd()]);
@@ -55,8 +57,8 @@ impl Running {
         // are open until the child is another program.
         unsafe {
             command.pre_exec(move || {
-                // A shell starts what runs in its background with these ignored (POSIX, XCU 2.11), and exec passes that on: a server
-                // that was started so could ask no run to end.
+                // A shell starts background jobs with these signals ignored (POSIX, XCU 2.11), and exec preserves that: a
+                // server started in this way could not end a run.
                 for signal in [libc::SIGINT, libc::SIGTERM] {
                     if libc::signal(signal, libc::SIG_DFL) == libc::SIG_ERR {
                         return Err(io::Error::last_os_error());
@@ -66,7 +68,7 @@ impl Running {
                 if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM) == -1 || !held.into_iter().all(is_kept) {
                     return Err(io::Error::last_os_error());
                 }
-                // The server may have died before the request was made.
+                // The server may have died before prctl was called.
                 if libc::getppid() as u32 != server {
                     return Err(io::Error::other("the server has ended"));
                 }
@@ -78,23 +80,24 @@ impl Running {
         Ok(Running { child })
     }
 
-    /// Has it ended? With what: `None` in it for a signal.
+    /// Whether the child has ended, and its exit code: the inner `None` means that a signal ended it.
     pub fn ended(&mut self) -> io::Result<Option<Option<i32>>> {
         Ok(self.child.try_wait()?.map(|status| if status.signal().is_some() { None } else { status.code() }))
     }
 
-    /// Sends a signal. It has not been waited for, so that its number is still its own.
+    /// Sends a signal. The child has not been waited for, so its process number cannot belong to another process.
     pub fn signal(&self, signal: libc::c_int) {
         // SAFETY: kill has no memory to be unsafe with.
         unsafe { libc::kill(self.child.id() as libc::pid_t, signal) };
     }
 }
 
-/// Waits for the child of a server that died, if it came to start one for the submission in `folder`. The kernel has asked it to end; after
+/// Waits for the child that a dead server may have started for the submission in `folder`. The kernel has requested it to
+/// end; after `limit`, the child and its descendants are killed.
 /// `limit` it is killed, and all that it started.
 ///
 /// # Errors
-/// Processes of it are still there, or it cannot be known.
+/// Some of its processes still exist, or this cannot be determined.
 pub fn end_orphan(folder: &Path, limit: Duration) -> io::Result<()> {
     let path = folder.join(LOCK_FILE);
     let lock = match File::open(&path) {
@@ -111,7 +114,7 @@ pub fn end_orphan(folder: &Path, limit: Duration) -> io::Result<()> {
             return Err(io::Error::other("the run of a server before goes on, though its processes were killed"));
         }
         for process in holders(&lock)? {
-            // SAFETY: as above; a process that has the file open was started by the child.
+            // SAFETY: as above; a process that has the file open is a descendant of the child.
             unsafe { libc::kill(process, libc::SIGKILL) };
         }
     }
@@ -130,7 +133,7 @@ fn is_free_within(lock: &File, limit: Duration) -> io::Result<bool> {
     }
 }
 
-/// Other processes that have a file open, by what `proc_pid_fd(5)` says of those of this user.
+/// Other processes that have a file open, from `proc_pid_fd(5)` for the processes of this user.
 fn holders(lock: &File) -> io::Result<Vec<libc::pid_t>> {
     let wanted = lock.metadata()?;
     let is_it =
@@ -149,12 +152,12 @@ fn holders(lock: &File) -> io::Result<Vec<libc::pid_t>> {
 mod tests {
     use super::*;
 
-    /// A lock as of a machine.
+    /// A file that replaces the lock of the machine.
     fn machine(folder: &Path) -> File {
         File::create(folder.join("machine")).unwrap()
     }
 
-    /// A shell that does this.
+    /// Starts a shell that executes this text.
     fn start(text: &str, folder: &Path) -> Running {
         Running::start(Path::new("/bin/sh"), &["-c".into(), text.into()], folder, None, machine(folder)).unwrap()
     }

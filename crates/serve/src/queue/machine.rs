@@ -1,27 +1,27 @@
-//! One run at a time on one machine, whatever folder its server has: a lock that all servers of a user share.
+//! One run at a time on a machine, whatever the results folder of the server: a lock that all servers of a user share.
 //!
-//! It is on a file in a folder that belongs to this user alone, and is held by whoever measures, with all that it starts: it is free again
-//! when the last of those processes has ended, however that came.
+//! The lock is on a file in a folder that only this user can access. The child that measures and its descendants hold it:
+//! it is released when the last of these processes has ended, for any reason.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// Name of the file.
+/// Name of the lock file.
 const LOCK_FILE: &str = "pubmark-measures";
 
-/// Where the lock is looked for. Each time anew: a session that ends takes its folder with it.
+/// Folders for the lock file. They are searched each time, because the end of a login session removes its folder.
 #[derive(Clone, Debug)]
 pub struct Machine {
-    /// Folders that are used if they belong to this user alone.
+    /// Folders that are used if only this user can access them.
     sessions: Vec<PathBuf>,
-    /// Folder of temporary files, for one of our own in it.
+    /// Folder of temporary files, in which a folder for this user is created.
     temporary: PathBuf,
     user: u32,
 }
 
-/// The lock cannot be had.
+/// The lock cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("failed to use `{}` for the lock that keeps runs of other servers apart", path.display())]
 pub struct NoPlace {
@@ -31,7 +31,7 @@ pub struct NoPlace {
 }
 
 impl Machine {
-    /// Of this user: in the folder of the session, or else in one of its own in that of temporary files.
+    /// The lock of this user: in the session's folder, or else in a folder within that of temporary files.
     pub fn this() -> Machine {
         // SAFETY: geteuid always succeeds and touches no memory.
         let user = unsafe { libc::geteuid() };
@@ -40,10 +40,10 @@ impl Machine {
         Machine { sessions, temporary: std::env::temp_dir(), user }
     }
 
-    /// The lock, unless somebody measures. It is held as long as the file is open in any process.
+    /// Takes the lock, unless another process measures. It is held as long as the file is open in any process.
     ///
     /// # Errors
-    /// There is no folder that belongs to this user alone, or the file cannot be opened.
+    /// There is no folder that only this user can access, or the file cannot be opened.
     pub fn try_take(&self) -> Result<Option<File>, NoPlace> {
         let path = self.folder()?.join(LOCK_FILE);
         let taken = open(&path).and_then(|file| match file.try_lock() {
@@ -61,14 +61,14 @@ impl Machine {
         }
     }
 
-    /// One of a test.
+    /// A lock for a test.
     #[cfg(test)]
     pub fn with_session(folder: PathBuf) -> Machine {
         Machine { sessions: vec![folder.clone()], temporary: folder, ..Machine::this() }
     }
 }
 
-/// The file. What somebody put in its place is neither followed nor waited for.
+/// Opens the file. A symbolic link is not followed, and a FIFO does not block.
 fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).mode(0o600);
@@ -79,7 +79,7 @@ fn open(path: &Path) -> io::Result<File> {
     }
 }
 
-/// A folder of this name, made if it is not there.
+/// The folder with this name, created if it is missing.
 fn own(folder: PathBuf, user: u32) -> Result<PathBuf, NoPlace> {
     let made = match DirBuilder::new().mode(0o700).create(&folder) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
@@ -91,7 +91,8 @@ fn own(folder: PathBuf, user: u32) -> Result<PathBuf, NoPlace> {
     }
 }
 
-/// Is it a folder, and no link to one, in which nobody but this user can put anything? Others may have made it in a folder for all.
+/// Checks that this is a folder, not a link to one, and that only this user can write to it. In a folder for all users,
+/// others may have created it.
 fn is_private(folder: &Path, user: u32) -> io::Result<()> {
     let found = fs::symlink_metadata(folder)?;
     match () {
@@ -148,7 +149,7 @@ mod tests {
             assert!(is_private(wrong, user).is_err(), "{}", wrong.display());
         }
         assert!(is_private(&good, user + 1).is_err());
-        // One of our own in the folder of temporary files: not where a link is.
+        // Our folder within that of temporary files is not created through a link.
         let temporary = folder("temporary", 0o1777);
         let ours = temporary.join(format!("pubmark-{user}"));
         symlink(&good, &ours).unwrap();
@@ -156,7 +157,7 @@ mod tests {
         fs::remove_file(&ours).unwrap();
         own(ours.clone(), user).unwrap();
         assert_eq!(fs::metadata(&ours).unwrap().mode() & 0o777, 0o700);
-        // Nor is a link in place of the file followed.
+        // A link in place of the file is not followed.
         symlink("/etc/passwd", ours.join(LOCK_FILE)).unwrap();
         assert!(Machine { sessions: vec![], temporary, user }.try_take().is_err());
     }

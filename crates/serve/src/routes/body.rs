@@ -1,4 +1,4 @@
-//! The text of a request, read within limits of size and time.
+//! Reads the body of a request within limits of size and time.
 
 use std::marker::PhantomData;
 use std::time::Duration;
@@ -12,12 +12,12 @@ use schemars::JsonSchema;
 
 use crate::problem::{DESCRIBED, Problem};
 
-/// Largest body of a request, bytes.
+/// Maximum size of a body, bytes.
 pub const BODY_BYTES: usize = 2 << 20;
-/// Longest time for a body.
+/// Maximum time to read a body.
 const LIMIT: Duration = Duration::from_secs(15);
 
-/// A body of YAML or JSON that is described as a `Described`, and read later, for errors with their place.
+/// A body of YAML or JSON that is documented as a `Described`, and parsed later, so that errors have a position.
 pub struct Text<Described> {
     /// The text.
     pub text: String,

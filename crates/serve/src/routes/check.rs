@@ -1,4 +1,4 @@
-//! `POST /check`: results against limits and a baseline.
+//! `POST /check`: checks results against limits and a baseline.
 
 use std::sync::Arc;
 
@@ -17,47 +17,47 @@ use super::lookup;
 use crate::problem::Problem;
 use crate::shared::Shared;
 
-/// What is held against what.
+/// Results to check, and the conditions.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CheckRequest {
-    /// A submission, of which all repetitions count, or a folder of results.
+    /// A submission, of which all repetitions are used, or a results folder.
     run: String,
     /// Limits that must hold, for instance `p99<50ms,loss=0`.
     #[serde(default)]
     require: Option<String>,
-    /// Conditions that must not come true; a sign makes it a change from the baseline: `p99>+10%`.
+    /// Conditions that must not be true; with a sign, a change from the baseline: `p99>+10%`.
     #[serde(default)]
     fail_on: Option<String>,
-    /// What changes count from.
+    /// Baseline of changes.
     #[serde(default)]
     baseline: Option<String>,
-    /// Fail for suspect runs too.
+    /// Also fail for suspect runs.
     #[serde(default)]
     strict: bool,
 }
 
-/// How it came out.
+/// Result of a check.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Checked {
-    /// Did nothing fail, and is nothing undecided?
+    /// Whether nothing failed and nothing is undecided.
     passed: bool,
-    /// Is something undecided, and did nothing fail?
+    /// Whether something is undecided and nothing failed.
     undecided: bool,
     /// The checks.
     checks: Vec<CheckRow>,
-    /// What a reader should know.
+    /// Notes for the reader.
     notes: Vec<String>,
 }
 
-/// A check.
+/// A single check.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct CheckRow {
     /// Cell of an experiment.
     cell: Option<String>,
     /// What is checked.
     name: String,
-    /// What kind of check it is.
+    /// Kind of the check.
     kind: String,
     /// `passed`, `warned`, `failed`, `undecided` or `not-measured`.
     outcome: String,
@@ -65,13 +65,13 @@ pub struct CheckRow {
     lower: Option<f64>,
     /// The figure.
     value: Option<f64>,
-    /// The baseline's.
+    /// The figure of the baseline.
     baseline: Option<f64>,
-    /// In words.
+    /// Result in words.
     detail: String,
 }
 
-/// Judges.
+/// Checks the results.
 pub async fn check(State(shared): State<Arc<Shared>>, body: Text<CheckRequest>) -> Result<Json<Checked>, Problem> {
     let used = Arc::clone(&shared);
     lookup::slowly(&shared, move || {

@@ -21,16 +21,16 @@ use crate::pages;
 use crate::problem::Problem;
 use crate::shared::Shared;
 
-/// Results side by side.
+/// A comparison of results.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Compared {
     /// The results, in the order given.
     runs: Vec<ComparedRun>,
-    /// Their figures.
+    /// Figures of the results.
     figures: Vec<ComparedFigure>,
-    /// Settings, versions and machines in which they differ, besides the system.
+    /// Settings, versions and machines in which the results differ, besides the system.
     differences: Vec<Difference>,
-    /// How far the marks may be believed.
+    /// How reliable the marked best values are.
     caution: String,
 }
 
@@ -39,35 +39,35 @@ pub struct Compared {
 pub struct ComparedRun {
     /// Name of the run.
     name: String,
-    /// System and version, numbered where several are alike.
+    /// System and version, numbered where several are equal.
     label: String,
-    /// Why it is not ranked; `null` if it is.
+    /// Reason why it is not ranked; `null` if it is.
     not_ranked: Option<String>,
 }
 
-/// A figure of every result.
+/// One figure of all results.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ComparedFigure {
-    /// Its name.
+    /// Name of the figure.
     name: String,
-    /// Its values, of a latency the upper bounds, µs; `null` where it was not measured.
+    /// Values; for a latency the upper bounds in µs; `null` where it was not measured.
     values: Vec<Option<f64>>,
-    /// Their lower bounds; `null` where a value has none.
+    /// Lower bounds; `null` where a value has none.
     lower: Vec<Option<f64>>,
-    /// Place of the best value, from 0; `null` where none is marked.
+    /// Index of the best value, from 0; `null` if none is marked.
     best: Option<usize>,
 }
 
 /// A setting in which results differ.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Difference {
-    /// The setting.
+    /// Name of the setting.
     name: String,
-    /// Its values.
+    /// Values of the results.
     values: Vec<String>,
 }
 
-/// Compares.
+/// Compares the results.
 pub async fn compared(
     State(shared): State<Arc<Shared>>,
     selection: Selection,
@@ -88,7 +88,7 @@ pub async fn compared(
 }
 
 fn records(shared: &Shared, names: &[String]) -> Result<Vec<Record>, Problem> {
-    // Each repetition of a submission is a run of its own here.
+    // Each repetition of a submission is a separate run in a comparison.
     let mut folders = vec![];
     for name in names {
         folders.extend(lookup::all_results(shared, name)?.into_iter().map(|folder| (name, folder)));

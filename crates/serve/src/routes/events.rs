@@ -1,4 +1,4 @@
-//! `GET /runs/{id}/events`: the lines that the child writes, as server-sent events.
+//! `GET /runs/{id}/events`: the event lines of the child as server-sent events.
 
 use std::convert::Infallible;
 use std::io;
@@ -27,11 +27,11 @@ use crate::shared::Shared;
 use crate::store::{EVENTS_FILE, Entry, State};
 use crate::tail::{Line, Tail, whole_lines};
 
-/// Time between two looks at the file.
+/// Interval between two checks of the file.
 const LOOK: Duration = Duration::from_millis(200);
-/// Bytes of events that a client which was away is sent again at most: about half an hour of progress.
+/// Maximum size of the events that are sent again to a client that reconnects, bytes: about half an hour of progress.
 const BACKLOG: u64 = 4 << 20;
-/// Time without an event after which a comment shows that the connection stands.
+/// Time without an event after which a comment keeps the connection alive.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// A stream of events.
@@ -54,10 +54,11 @@ impl OperationOutput for Events {
     }
 }
 
-/// The newest event that a client has: it asks for those behind it.
+/// The newest event that a client has received: it requests those after it.
 #[derive(JsonSchema)]
 pub struct Resume {
-    /// The `id` of the newest event that arrived, as browsers send it when they connect again. Without it events come from the beginning.
+    /// The `id` of the newest event that was received, as browsers send it when they reconnect. Without it, events are sent
+    /// from the beginning.
     #[serde(rename = "Last-Event-ID")]
     last_event_id: Option<String>,
 }
@@ -67,7 +68,7 @@ impl<State: Send + Sync> FromRequestParts<State> for Resume {
 
     async fn from_request_parts(parts: &mut Parts, _: &State) -> Result<Resume, Infallible> {
         let value = parts.headers.get("last-event-id");
-        // One that is no text is none of ours.
+        // An id that is not text is not one of our ids.
         Ok(Resume { last_event_id: value.map(|value| value.to_str().unwrap_or_default().to_owned()) })
     }
 }
@@ -80,17 +81,17 @@ impl OperationInput for Resume {
     }
 }
 
-/// What a client is given whose newest event is unknown or too old: the events between are left out.
+/// Sent to a client whose newest event is unknown or too old: the events between are left out.
 #[derive(Serialize)]
 struct Current {
     event: &'static str,
-    /// Were events left out?
+    /// Whether events were left out.
     missed: bool,
     state: State,
     progress: Option<Progress>,
 }
 
-/// What goes on: from its beginning, or behind the newest event that the client has.
+/// The events of a run: from the beginning, or after the newest event that the client has received.
 pub async fn events(
     AxumState(shared): AxumState<Arc<Shared>>,
     Path(Id { id }): Path<Id>,
@@ -104,12 +105,12 @@ pub async fn events(
             let (tail, current) = begin(file, &entry, resume).map_err(|error| Problem::internal(&error))?;
             Ok(Some((entry.submitted.id, tail, current)))
         }
-        // What was made without the server left no events.
+        // A folder that was created without the server has no events.
         Found::Folder(_) => Ok(None),
     });
     match begun.await? {
         Some((id, tail, current)) => {
-            // There is room for it: nothing was sent yet.
+            // The channel has space: nothing was sent yet.
             if let Some(current) = current {
                 drop(send.send(Ok(current)).await);
             }
@@ -120,7 +121,7 @@ pub async fn events(
     Ok(Events(ReceiverStream::new(receive)))
 }
 
-/// Where lines are read from, and what is sent before them.
+/// The position at which reading starts, and an event that is sent before.
 fn begin(file: PathBuf, entry: &Entry, resume: Resume) -> io::Result<(Tail, Option<Event>)> {
     let Some(newest) = resume.last_event_id else { return Ok((Tail::of(file), None)) };
     let newest: Option<u64> = newest.parse().ok();
@@ -141,17 +142,17 @@ async fn follow(shared: Arc<Shared>, id: String, mut tail: Tail, send: mpsc::Sen
     loop {
         let (used, name) = (Arc::clone(&shared), id.clone());
         let read = lookup::briefly(move || {
-            // Before the file: what is written after it is over would be missed.
+            // The state is read before the file, otherwise the last events would be missed.
             let entry = used.store.get(&name).ok_or_else(|| Problem::not_found("run", &name))?;
             let lines = tail.lines().map_err(|error| Problem::internal(&error))?;
             Ok((tail, entry.status.state, lines))
         });
-        // It was deleted, or its file cannot be read.
+        // The submission was deleted, or its file cannot be read.
         let Ok((same, state, lines)) = read.await else { return };
         tail = same;
         let is_quiet = lines.is_empty();
         for line in lines {
-            // A reader that went away ends it.
+            // Ends when the client disconnects.
             if send.send(Ok(event(&line))).await.is_err() {
                 return;
             }
@@ -169,7 +170,7 @@ async fn follow(shared: Arc<Shared>, id: String, mut tail: Tail, send: mpsc::Sen
     }
 }
 
-/// A line with its kind as its name, and its end in the file as its id.
+/// A line as an event: its kind is the event name, and the position of its end in the file is the id.
 fn event(line: &Line) -> Event {
     #[derive(serde::Deserialize)]
     struct Head {

@@ -1,4 +1,4 @@
-//! `GET /export`: a selection of results as an archive that opens without a server.
+//! `GET /export`: a selection of results as an archive that can be read without a server.
 
 use std::io;
 use std::sync::Arc;
@@ -24,13 +24,13 @@ use crate::pages;
 use crate::problem::Problem;
 use crate::shared::Shared;
 
-/// Pieces that wait to be sent at most.
+/// Maximum number of pieces that wait to be sent.
 const WAITING: usize = 4;
 
 /// An archive, written while it is sent.
 pub struct ArchiveResponse {
     pieces: mpsc::Receiver<io::Result<Vec<u8>>>,
-    /// Set by the writer before it lets go of the other end.
+    /// Set by the writer before it drops its end of the channel.
     is_whole: Arc<AtomicBool>,
 }
 
@@ -54,7 +54,7 @@ impl OperationOutput for ArchiveResponse {
     }
 }
 
-/// Exports.
+/// Exports the selection.
 pub async fn export(State(shared): State<Arc<Shared>>, selection: Selection) -> Result<ArchiveResponse, Problem> {
     let used = Arc::clone(&shared);
     let permit = Arc::clone(&shared.exports).try_acquire_owned().map_err(|_| {
@@ -76,25 +76,26 @@ pub async fn export(State(shared): State<Arc<Shared>>, selection: Selection) -> 
     let (send, receive) = mpsc::channel(WAITING);
     let is_whole = Arc::new(AtomicBool::new(false));
     let whole = Arc::clone(&is_whole);
-    // Beside the other slow work: it takes as long as its reader, within limits.
+    // Not counted as slow work: it takes as long as the client reads, within limits.
     tokio::task::spawn_blocking(move || {
         let is_written = export.write(Pieces::to(send.clone())).is_ok();
         whole.store(is_written, Ordering::Release);
-        // Behind it: the reader looks when there is no sender any more.
+        // Dropped last: the reader checks `is_whole` when there is no sender any more.
         drop(send);
         drop(permit);
     });
     Ok(ArchiveResponse { pieces: receive, is_whole })
 }
 
-/// The pieces as they come, then an error if something is missing: the connection is cut, so that what came does not pass for the whole.
+/// The pieces as they arrive, then an error if the archive is incomplete: the connection is aborted, so that the client
+/// does not take it for complete.
 fn body(archive: ArchiveResponse) -> Body {
     let ArchiveResponse { pieces, is_whole } = archive;
     let cut = move || {
         let is_cut = !is_whole.swap(true, Ordering::AcqRel);
         is_cut.then(|| Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the archive was not written to its end")))
     };
-    // Asked for when there is no further piece: the writer has ended.
+    // Evaluated when there is no further piece: the writer has ended.
     Body::from_stream(ReceiverStream::new(pieces).chain(tokio_stream::iter(std::iter::from_fn(cut))))
 }
 

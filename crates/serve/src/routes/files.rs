@@ -1,4 +1,4 @@
-//! `GET /runs/{id}/record|report|table|notes`: files of a folder of results, by fixed names.
+//! `GET /runs/{id}/record|report|table|notes`: files of a results folder under fixed names.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -19,14 +19,14 @@ use crate::routes::query::Query;
 use crate::shared::Shared;
 use crate::store::MESSAGES_FILE;
 
-/// The page may run its own script and style, and load nothing.
+/// The page may execute its own script and style, and load nothing.
 const PAGE_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; frame-ancestors 'none'; sandbox allow-scripts";
 
-/// Kinds of texts.
+/// Kinds of text responses.
 pub trait Kind {
-    /// Their media type.
+    /// Media type.
     const TYPE: &'static str;
-    /// What a browser may do with them, beside what it may with all.
+    /// Content security policy that replaces the common one, if any.
     const POLICY: Option<&'static str> = None;
 }
 
@@ -36,7 +36,7 @@ pub struct JsonText;
 pub struct HtmlText;
 /// A table.
 pub struct CsvText;
-/// Words for people.
+/// Text for people.
 pub struct PlainText;
 
 impl Kind for JsonText {
@@ -56,14 +56,14 @@ impl Kind for PlainText {
     const TYPE: &'static str = "text/plain; charset=utf-8";
 }
 
-/// A text of a kind.
+/// A text response of a kind.
 pub struct Content<K> {
     text: String,
     kind: PhantomData<K>,
 }
 
 impl<K: Kind> Content<K> {
-    /// Of its text.
+    /// Creates the response from a text.
     pub fn of(text: String) -> Content<K> {
         Content { text, kind: PhantomData }
     }
@@ -103,7 +103,7 @@ pub async fn record(
     .await
 }
 
-/// The report, made from the record by this version.
+/// The report, generated from the record by this version.
 pub async fn report(
     State(shared): State<Arc<Shared>>,
     Path(Id { id }): Path<Id>,
@@ -112,12 +112,13 @@ pub async fn report(
     lookup::slowly(&shared, move || Ok(Content::of(Loaded::of(&lookup::results(&used, &id)?)?.report()))).await
 }
 
-/// Which table.
+/// Selects a table.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TableQuery {
-    /// Its name. Of a run: of a file in `csv` of its folder, without `.csv`; `by_type` if left out. Of an experiment: `cells`, a row for each
-    /// figure of each cell, if left out; `runs`, a row for each run. Of a search: `trials`.
+    /// Name of the table. For a run: a file in `csv` of its folder, without `.csv`; `by_type` if left out. For an
+    /// experiment: `cells`, a row for each figure of each cell, if left out; `runs`, a row for each run. For a search:
+    /// `trials`.
     table: Option<String>,
 }
 
@@ -134,7 +135,7 @@ pub async fn table(
     .await
 }
 
-/// What the child wrote for people; empty for a folder that no submission made.
+/// The messages of the child for people; empty for a folder that no submission created.
 pub async fn notes(
     State(shared): State<Arc<Shared>>,
     Path(Id { id }): Path<Id>,

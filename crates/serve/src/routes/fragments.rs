@@ -1,4 +1,4 @@
-//! Parts of pages that the server draws: the list, the queue, the form of a new run.
+//! Parts of pages that the server renders: the list, the queue, the form for a new run.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ pub async fn list(
     .await
 }
 
-/// Submissions that wait or are carried out.
+/// Submissions that are queued or being executed.
 pub async fn queue(State(shared): State<Arc<Shared>>) -> Content<HtmlText> {
     let open = shared.store.all().into_iter().filter(|entry| !entry.status.state.is_over());
     let described = |(position, entry): (usize, Entry)| {
@@ -39,7 +39,7 @@ pub async fn queue(State(shared): State<Arc<Shared>>) -> Content<HtmlText> {
     Content::<HtmlText>::of(pages::library::queue(&entries))
 }
 
-/// The form of a new run.
+/// The form for a new run.
 pub async fn new(State(shared): State<Arc<Shared>>) -> Result<Content<HtmlText>, Problem> {
     let used = Arc::clone(&shared);
     lookup::slowly(&shared, move || Ok(Content::<HtmlText>::of(pages::new::form(&used)?))).await

@@ -1,4 +1,4 @@
-//! What the page of a run is sent once a second.
+//! Content that the page of a run is sent once a second.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::live::{EVERY, Shown};
 use crate::problem::Problem;
 use crate::shared::Shared;
 
-/// What is drawn, once a second, until the end.
+/// Sends the rendered content once a second until the end.
 pub async fn live(State(shared): State<Arc<Shared>>, Path(Id { id }): Path<Id>) -> Result<Events, Problem> {
     let (send, receive) = mpsc::channel(2);
     let used = Arc::clone(&shared);
@@ -22,7 +22,7 @@ pub async fn live(State(shared): State<Arc<Shared>>, Path(Id { id }): Path<Id>) 
         Found::Submission(entry) => {
             tokio::spawn(follow(shared, entry.submitted.id, send));
         }
-        // A folder that was there before has its report at once.
+        // A folder that existed before has a report at once.
         Found::Folder(name) => {
             let announce = "complete".to_owned();
             let shown = Shown { title: name, html: String::new(), announce, can_stop: false, over: true, ended: true };
@@ -42,7 +42,7 @@ async fn follow(shared: Arc<Shared>, id: String, send: mpsc::Sender<Result<Event
         if is_new && send.send(Ok(event(&shown))).await.is_err() {
             return;
         }
-        // One that failed has no report: its page stays as it is.
+        // A failed run has no report: its page stays unchanged.
         if shown.ended {
             return;
         }

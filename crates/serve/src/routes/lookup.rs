@@ -1,4 +1,4 @@
-//! Finds what an id names, and does slow work beside the threads that answer.
+//! Finds what an id names, and runs slow work on other threads than those that serve requests.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use crate::problem::Problem;
 use crate::shared::Shared;
 use crate::store::{Entry, State};
 
-/// The id in a path.
+/// The id in the path of a request.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Id {
-    /// A submission, or a folder of results.
+    /// A submission or a results folder.
     pub id: String,
 }
 
@@ -23,14 +23,14 @@ pub struct Id {
 pub enum Found {
     /// A submission.
     Submission(Box<Entry>),
-    /// A folder of results that no submission made.
+    /// A results folder that no submission created.
     Folder(String),
 }
 
-/// Finds it. A name never leads out of the folder of results: it is one component of a path.
+/// Finds the submission or folder. A name never leads out of the results folder: it is a single component of a path.
 ///
 /// # Errors
-/// There is none.
+/// Nothing has this id.
 pub fn find(shared: &Shared, id: &str) -> Result<Found, Problem> {
     if let Some(entry) = shared.store.get(id).or_else(|| shared.store.of_folder(id)) {
         return Ok(Found::Submission(Box::new(entry)));
@@ -41,13 +41,13 @@ pub fn find(shared: &Shared, id: &str) -> Result<Found, Problem> {
     Err(Problem::not_found("run", id).hint("`GET /runs` lists them"))
 }
 
-/// Could it be the name of a folder of results? Those that begin with a point are the server's.
+/// Whether this can be the name of a results folder. Names that begin with a dot belong to the server.
 pub fn is_name(id: &str) -> bool {
     let is_letter = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '.' | '_' | '-');
     !id.is_empty() && id.len() <= 255 && !id.starts_with('.') && id.chars().all(is_letter)
 }
 
-/// The folder with the newest results of what an id names, or the one that it names itself.
+/// The folder with the newest results of a submission, or the folder with this id.
 ///
 /// # Errors
 /// There is none.
@@ -60,7 +60,7 @@ pub fn results(shared: &Shared, id: &str) -> Result<PathBuf, Problem> {
         Found::Folder(name) => Ok(shared.store.runs().join(name)),
         Found::Submission(entry) => {
             let folders = &entry.status.folders;
-            // The newest may be that of the repetition under way.
+            // The newest folder may belong to the repetition in progress.
             let newest = || folders.iter().rev().find(|name| holds_results(&shared.store.runs().join(name)));
             let named = folders.iter().find(|name| *name == id).or_else(newest).ok_or_else(none)?;
             Ok(shared.store.runs().join(named))
@@ -68,10 +68,10 @@ pub fn results(shared: &Shared, id: &str) -> Result<PathBuf, Problem> {
     }
 }
 
-/// The folders of all repetitions of what an id names, or the one that it names itself; the oldest first.
+/// The folders of all repetitions of a submission, or the folder with this id; the oldest first.
 ///
 /// # Errors
-/// There is none, or one of them is under way.
+/// There is none, or a repetition is in progress.
 pub fn all_results(shared: &Shared, id: &str) -> Result<Vec<PathBuf>, Problem> {
     match find(shared, id)? {
         Found::Submission(entry) if entry.submitted.id == id && entry.status.folders.len() > 1 => {
@@ -88,7 +88,7 @@ pub fn all_results(shared: &Shared, id: &str) -> Result<Vec<PathBuf>, Problem> {
     }
 }
 
-/// Submissions in front of one that waits.
+/// Number of submissions before a queued one.
 pub fn position(shared: &Shared, id: &str) -> Option<usize> {
     shared
         .store
@@ -99,22 +99,22 @@ pub fn position(shared: &Shared, id: &str) -> Option<usize> {
         .filter(|_| shared.store.get(id).is_some_and(|entry| entry.status.state == State::Queued))
 }
 
-/// What a folder of results holds; `None` where nothing can be read.
+/// Data of a results folder; `None` if nothing can be read.
 pub fn result(shared: &Shared, folder: &str) -> Option<Arc<Listed>> {
     shared.library.one(shared.store.runs(), folder)
 }
 
-/// Does something that takes a while, a few requests at once.
+/// Runs slow work; only a few requests do so at the same time.
 ///
 /// # Errors
-/// What it says, or that it was given up.
+/// The error of the work, or the work was cancelled.
 pub async fn slowly<Value: Send + 'static>(
     shared: &Arc<Shared>,
     work: impl FnOnce() -> Result<Value, Problem> + Send + 'static,
 ) -> Result<Value, Problem> {
     let ends = |_| Problem::from(RunError::new(ErrorKind::Internal, "the server ends"));
     let permit = Arc::clone(&shared.slow).acquire_owned().await.map_err(ends)?;
-    // Held by the work, which goes on when whoever asked is gone.
+    // The work holds the permit, because it continues if the client disconnects.
     briefly(move || {
         let _permit = permit;
         work()
@@ -122,10 +122,10 @@ pub async fn slowly<Value: Send + 'static>(
     .await
 }
 
-/// Looks at files for a moment, beside slow work: whoever follows a run does not wait for that.
+/// Runs short file access, separately from slow work: a client that follows a run does not wait for slow work.
 ///
 /// # Errors
-/// What it says, or that it was given up.
+/// The error of the work, or the work was cancelled.
 pub async fn briefly<Value: Send + 'static>(
     work: impl FnOnce() -> Result<Value, Problem> + Send + 'static,
 ) -> Result<Value, Problem> {
@@ -133,7 +133,7 @@ pub async fn briefly<Value: Send + 'static>(
     tokio::task::spawn_blocking(work).await.map_err(failed)?
 }
 
-/// Makes a list of all results, one at once.
+/// Creates a list of all results; only one at a time.
 ///
 /// # Errors
 /// As [`slowly`].

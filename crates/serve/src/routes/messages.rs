@@ -19,7 +19,7 @@ use super::sent_file::SentFile;
 use crate::problem::Problem;
 use crate::shared::Shared;
 
-/// Formats with their media types.
+/// Formats and their media types.
 const FORMATS: [(LogFormat, &str); 3] = [
     (LogFormat::Parquet, "application/vnd.apache.parquet"),
     (LogFormat::Csv, "text/csv"),
@@ -63,7 +63,7 @@ pub async fn messages(State(shared): State<Arc<Shared>>, Path(Id { id }): Path<I
     .await
 }
 
-/// The folder's name, if a header can hold it.
+/// Name of the folder, if it is valid in a header.
 pub(super) fn named(folder: &FilePath) -> String {
     let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
     if lookup::is_name(&name) { name } else { "run".to_owned() }

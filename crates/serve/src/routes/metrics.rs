@@ -1,4 +1,4 @@
-//! `GET /metrics`: figures of the run under way and of the queue, for Prometheus.
+//! `GET /metrics`: metrics of the current run and of the queue, for Prometheus.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ impl Kind for MetricsText {
     const TYPE: &'static str = CONTENT_TYPE;
 }
 
-/// What is known now.
+/// The current metrics.
 pub async fn metrics(State(shared): State<Arc<Shared>>) -> Result<Content<MetricsText>, Problem> {
     let used = Arc::clone(&shared);
     lookup::slowly(&shared, move || {

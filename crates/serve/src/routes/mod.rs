@@ -1,4 +1,4 @@
-//! What can be asked. A route is a row in [`api`]; its types describe it in the OpenAPI document.
+//! The HTTP routes. A route is a row in [`api`]; its types describe it in the OpenAPI document.
 
 mod body;
 mod check;
@@ -37,7 +37,7 @@ use crate::library::history::History;
 use crate::problem::Problem;
 use crate::shared::Shared;
 
-/// All routes behind the guard.
+/// All routes, protected by the guard.
 pub fn router(shared: Arc<Shared>) -> Router {
     let mut document = OpenApi::default();
     let routes = api().finish_api(&mut document);
@@ -46,7 +46,7 @@ pub fn router(shared: Arc<Shared>) -> Router {
         axum::routing::get(move || async move { ([("content-type", "application/json")], text.to_string()) });
     routes
         .route("/openapi.json", description)
-        // For the pages alone.
+        // Only for the pages.
         .route("/", axum::routing::get(fragments::list))
         .route("/queue", axum::routing::get(fragments::queue))
         .route("/new", axum::routing::get(fragments::new))
@@ -60,10 +60,10 @@ pub fn router(shared: Arc<Shared>) -> Router {
         .with_state(shared)
 }
 
-/// What to do about a wrong path or method.
+/// Hint for a wrong path or method.
 const PATHS: &str = "`GET /openapi.json` lists the paths with their methods";
 
-/// What is said of a submission with several results.
+/// Description for a submission with several results.
 const NEWEST: &str = "Of a submission with several repetitions that of the newest one; the names in `folders` of `GET /runs/{id}` are \
                       ids here, too.";
 

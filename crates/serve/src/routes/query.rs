@@ -1,4 +1,4 @@
-//! The query of a request, whose mistakes are refused in the form of all refusals.
+//! The query of a request; errors in it have the same form as all others.
 
 use aide::OperationInput;
 use aide::generate::GenContext;
@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 
 use crate::problem::Problem;
 
-/// A query that was read.
+/// A parsed query.
 pub struct Query<Fields>(pub Fields);
 
 impl<State: Send + Sync, Fields: DeserializeOwned> FromRequestParts<State> for Query<Fields> {
@@ -24,7 +24,7 @@ impl<State: Send + Sync, Fields: DeserializeOwned> FromRequestParts<State> for Q
     }
 }
 
-/// Its words without those of the library that read it.
+/// The error message without the prefixes of the library that parsed the query.
 pub fn unusable(rejection: &QueryRejection) -> Problem {
     let text = rejection.body_text();
     let reason = text.strip_prefix("Failed to deserialize query string: ").unwrap_or(&text);

@@ -1,5 +1,5 @@
-//! `GET /runs/{id}/files` and the files themselves: those that a record names, those that are drawn from it, and the same of the runs of an
-//! experiment or a search. No other path leads anywhere.
+//! `GET /runs/{id}/files` and the files themselves: those that a record names, those that are generated from it, and the
+//! same for the runs of an experiment or a search. No other path is served.
 
 use std::io;
 use std::path::{Path as FilePath, PathBuf};
@@ -26,32 +26,33 @@ use crate::shared::Shared;
 /// Record of a run in an experiment or a search.
 const INNER_RECORD: &str = Record::FILE;
 
-/// Of what.
+/// Selects the folder.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FilesQuery {
-    /// A run of an experiment or a search by its folder, such as `runs/0001-a`: its files in place of those of the whole.
+    /// A run of an experiment or a search, by its folder such as `runs/0001-a`: lists the files of this run instead.
     within: Option<String>,
 }
 
 /// Names of files.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Files {
-    /// Paths in the folder of the result: the record, the report, tables and what else the record names, as far as it is there. Of an
-    /// experiment or a search also the report and the record of each run; `within` gives its other files.
+    /// Paths within the results folder: the record, the report, tables and other files that the record names, if they
+    /// exist. For an experiment or a search also the report and the record of each run; `within` lists the other files of a
+    /// run.
     files: Vec<String>,
 }
 
 /// A file of a result.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct FileOf {
-    /// A submission, or a folder of results.
+    /// A submission or a results folder.
     id: String,
-    /// Its path in the folder, one that `GET /runs/{id}/files` names: `csv/series.csv`, `runs/0001-a/report.html`.
+    /// Path within the folder, one that `GET /runs/{id}/files` lists: `csv/series.csv`, `runs/0001-a/report.html`.
     name: String,
 }
 
-/// Names them.
+/// Lists the files.
 pub async fn list(
     State(shared): State<Arc<Shared>>,
     Path(Id { id }): Path<Id>,
@@ -76,7 +77,7 @@ pub async fn list(
     .await
 }
 
-/// Names of the files of one record that are there.
+/// Names of the existing files of one record.
 fn names<'a>(loaded: &'a Loaded, folder: &'a FilePath, before: &'a str) -> impl Iterator<Item = String> + 'a {
     let drawn = loaded.tables().into_iter().map(|table| format!("csv/{table}.csv"));
     let mut names: Vec<String> = drawn.chain([loaded.report_file().to_owned()]).collect();
@@ -87,24 +88,24 @@ fn names<'a>(loaded: &'a Loaded, folder: &'a FilePath, before: &'a str) -> impl 
     names.into_iter().map(move |name| format!("{before}{name}"))
 }
 
-/// Reports and records of the runs in it.
+/// Reports and records of the inner runs.
 fn inner_names<'a>(loaded: &'a Loaded, folder: &'a FilePath) -> impl Iterator<Item = String> + 'a {
     let records = loaded.inner().into_iter().filter(|inner| inner_folder(folder, inner).is_some());
     records.flat_map(|inner| [format!("{inner}/{INNER_RECORD}"), format!("{inner}/report.html")])
 }
 
-/// The folder of a run in it that has a record, if no link leads there.
+/// The folder of an inner run that has a record, unless a link leads to it.
 fn inner_folder(folder: &FilePath, inner: &str) -> Option<PathBuf> {
     let record = beneath(folder, &format!("{inner}/{INNER_RECORD}")).filter(|path| is_regular(path))?;
     record.parent().map(FilePath::to_owned)
 }
 
-/// Is it a file, and no link to one?
+/// Whether the path is a regular file, not a link.
 fn is_regular(path: &FilePath) -> bool {
     std::fs::symlink_metadata(path).is_ok_and(|found| found.is_file())
 }
 
-/// One of them: reports and tables are drawn from the record by this version, others are as the run left them.
+/// One of the files: reports and tables are generated from the record by this version, others are unchanged since the run.
 pub async fn file(
     State(shared): State<Arc<Shared>>,
     Path(FileOf { id, name }): Path<FileOf>,
@@ -137,7 +138,7 @@ fn found(loaded: &Loaded, folder: &FilePath, name: &str, id: &str) -> Result<Res
     let path = loaded.files().iter().any(|file| file == name).then(|| beneath(folder, name)).flatten();
     let path = path.ok_or_else(|| no_file(id, name))?;
     let last = path.file_name().unwrap_or_default().to_string_lossy();
-    // The name comes from a record: only what a header can hold is taken from it.
+    // The name comes from a record: it is used only if it is valid in a header.
     let saved_as = if lookup::is_name(&last) { format!("{}-{last}", named(folder)) } else { named(folder) };
     match SentFile::open(&path, saved_as) {
         Ok(sent) => Ok(sent.into_response()),

@@ -45,19 +45,19 @@ fn refused(error: &NoteError) -> Problem {
 /// What a deletion removes.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Results {
-    /// The submission, which is removed from the list; `null` where a folder alone is named.
+    /// The submission that is removed from the list; `null` if only a folder is named.
     submission: Option<String>,
-    /// Folders of results, with all that is in them.
+    /// Results folders, with everything in them.
     folders: Vec<Extent>,
 }
 
-/// Says what a deletion would remove.
+/// Reports what a deletion would remove.
 pub async fn results(State(shared): State<Arc<Shared>>, Path(Id { id }): Path<Id>) -> Result<Json<Results>, Problem> {
     let used = Arc::clone(&shared);
     lookup::slowly(&shared, move || removable(&used, &id)).await.map(Json)
 }
 
-/// Removes results for good.
+/// Removes results permanently.
 pub async fn delete(State(shared): State<Arc<Shared>>, Path(Id { id }): Path<Id>) -> Result<Json<Results>, Problem> {
     let used = Arc::clone(&shared);
     lookup::slowly(&shared, move || {
@@ -67,7 +67,7 @@ pub async fn delete(State(shared): State<Arc<Shared>>, Path(Id { id }): Path<Id>
             match removal::remove(used.store.runs(), folder, &aside) {
                 // Another request removes it at the same time.
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-                // It began since it was looked at.
+                // A command started in the folder after the check.
                 Err(error) if error.kind() == std::io::ErrorKind::ResourceBusy => return Err(at_work(folder)),
                 removed => removed.map_err(|error| Problem::internal(&error))?,
             }
@@ -86,7 +86,7 @@ fn at_work(folder: &str) -> Problem {
     Problem::new(StatusCode::CONFLICT, message).hint("wait for its end, or stop it with Ctrl-C where it was started")
 }
 
-/// What goes with a name: all of a submission, or one folder.
+/// What a name refers to: all results of a submission, or one folder.
 fn removable(shared: &Shared, id: &str) -> Result<Results, Problem> {
     let (submission, folders) = match lookup::find(shared, id)? {
         Found::Submission(entry) if !entry.status.state.is_over() => {

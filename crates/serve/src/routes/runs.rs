@@ -14,19 +14,19 @@ use crate::routes::query::Query;
 use crate::shared::Shared;
 use crate::store::EVENTS_FILE;
 
-/// A page of what there is.
+/// A page of the list.
 pub async fn list(State(shared): State<Arc<Shared>>, Query(query): Query<ListQuery>) -> Result<Json<Page>, Problem> {
     let used = Arc::clone(&shared);
     lookup::listing(&shared, move || list::page(&used, &query)).await.map(Json)
 }
 
-/// One.
+/// One submission or results folder.
 pub async fn one(State(shared): State<Arc<Shared>>, Path(Id { id }): Path<Id>) -> Result<Json<RunEntry>, Problem> {
     let used = Arc::clone(&shared);
     lookup::slowly(&shared, move || entry(&used, &id)).await.map(Json)
 }
 
-/// All that is known of one.
+/// All data of one entry.
 pub fn entry(shared: &Shared, id: &str) -> Result<RunEntry, Problem> {
     match lookup::find(shared, id)? {
         Found::Folder(name) => {
@@ -48,7 +48,7 @@ pub fn entry(shared: &Shared, id: &str) -> Result<RunEntry, Problem> {
     }
 }
 
-/// Cancels one.
+/// Cancels a submission.
 pub async fn cancel(State(shared): State<Arc<Shared>>, Path(Id { id }): Path<Id>) -> Result<Json<RunEntry>, Problem> {
     let used = Arc::clone(&shared);
     lookup::slowly(&shared, move || {

@@ -1,4 +1,4 @@
-//! `run=A&run=B…` in a query: which results are meant.
+//! `run=A&run=B…` in a query: selects results.
 
 use aide::OperationInput;
 use aide::generate::GenContext;
@@ -11,13 +11,13 @@ use schemars::JsonSchema;
 
 use crate::problem::Problem;
 
-/// Names in a query at most.
+/// Maximum number of names in a query.
 const MOST: usize = 100;
 
 /// Results that a query names.
 #[derive(Debug, JsonSchema)]
 pub struct Selection {
-    /// Submissions or folders of results: `run=A&run=B`, 100 at most.
+    /// Submissions or results folders: `run=A&run=B`, at most 100.
     pub run: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! A file of a folder of results, read while it is sent.
+//! A file of a results folder, read while it is sent.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _};
@@ -15,14 +15,14 @@ use axum::response::{IntoResponse, Response};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 
-/// Bytes that are read and sent together.
+/// Number of bytes that are read and sent together.
 const PIECE: usize = 64 << 10;
-/// Pieces that wait to be sent at most.
+/// Maximum number of pieces that wait to be sent.
 const WAITING: usize = 4;
-/// Longest wait for a reader to take a piece.
+/// Maximum wait for a client to read a piece.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
-/// Media types by the end of a name.
+/// Media types by file extension.
 const TYPES: [(&str, &str); 6] = [
     ("json", "application/json"),
     ("csv", "text/csv; charset=utf-8"),
@@ -31,26 +31,26 @@ const TYPES: [(&str, &str); 6] = [
     ("ndjson", "application/x-ndjson"),
     ("parquet", "application/vnd.apache.parquet"),
 ];
-/// That of all others.
+/// Media type of all other files.
 const OTHER: &str = "application/octet-stream";
 
-/// A file.
+/// A file to send.
 #[derive(Debug)]
 pub struct SentFile {
     file: File,
     bytes: u64,
     media_type: &'static str,
-    /// What a browser saves it as.
+    /// Name under which a browser saves the file.
     name: String,
 }
 
 impl SentFile {
-    /// Opens a regular file, which a browser saves under `name`. A link is not followed: it may lead anywhere.
+    /// Opens a regular file, which a browser saves under `name`. Links are not followed: they may lead anywhere.
     ///
     /// # Errors
-    /// It is none, or cannot be opened.
+    /// It is not a regular file, or cannot be opened.
     pub fn open(path: &Path, name: String) -> io::Result<SentFile> {
-        // Without waiting: somebody may have put a pipe there.
+        // Non-blocking, in case the path is a FIFO.
         let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
         let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
         let found = file.metadata()?;
@@ -61,7 +61,7 @@ impl SentFile {
     }
 }
 
-/// By its name.
+/// Media type by the file extension.
 fn media_type(path: &Path) -> &'static str {
     let end = path.extension().and_then(|end| end.to_str()).unwrap_or_default();
     TYPES.iter().find(|(known, _)| *known == end).map_or(OTHER, |(_, media_type)| media_type)
@@ -99,7 +99,7 @@ impl OperationOutput for SentFile {
     }
 }
 
-/// Reads a piece after the other, none before there is room for it; no thread waits for the reader meanwhile.
+/// Reads one piece after another, each when the channel has space; no thread is blocked while the client reads.
 async fn pieces(mut file: File, bytes: u64, send: mpsc::Sender<io::Result<Vec<u8>>>) {
     let mut left = bytes;
     while left > 0 {
@@ -111,7 +111,8 @@ async fn pieces(mut file: File, bytes: u64, send: mpsc::Sender<io::Result<Vec<u8
         });
         let Ok((same, read)) = read.await else { return };
         file = same;
-        // A file that became shorter, or cannot be read: the connection is cut, so that what came does not pass for the whole.
+        // If the file became shorter or cannot be read, the connection is aborted, so that the client does not take it for
+        // complete.
         let piece = read.and_then(|piece| match piece.is_empty() {
             true => Err(io::Error::from(io::ErrorKind::UnexpectedEof)),
             false => Ok(piece),

@@ -26,7 +26,7 @@ use crate::problem::Problem;
 use crate::shared::Shared;
 use crate::submission::{Planned, Submission, SubmissionBody};
 
-/// What was taken in: 202, with its address.
+/// An accepted submission: 202 with its URL.
 pub struct Accepted(RunEntry);
 
 impl IntoResponse for Accepted {
@@ -53,43 +53,44 @@ impl OperationOutput for Accepted {
     }
 }
 
-/// A submission that could be made.
+/// A submission that can be executed.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Validated {
-    /// What it is.
+    /// Kind of the submission.
     kind: Kind,
-    /// Workload, or experiment.
+    /// Name of the workload or experiment.
     name: String,
     /// Systems.
     systems: Vec<String>,
-    /// What a reader should know of it.
+    /// Notes for the reader.
     notes: Vec<String>,
-    /// The command line that makes the same; a text that was sent is the file `run.yaml`, `experiment.yaml` or
-    /// `workload.yaml` there.
+    /// The command line that executes the same; a text that was sent is the file `run.yaml`, `experiment.yaml` or
+    /// `workload.yaml` in it.
     command: String,
-    /// The same run as the file `run.yaml`, without passwords; `null` unless it is one.
+    /// The same run as the file `run.yaml`, without passwords; `null` unless it is a run.
     run_yaml: Option<String>,
 }
 
-/// How far it is worked out.
+/// Extent of a dry run.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DryRunQuery {
-    /// Measure this machine, too, for two seconds, and hold what the run needs against what there is; of a search its first trial, of an
-    /// experiment each load.
+    /// Also measure this machine for two seconds, and compare what the run needs with what is available; for a search its
+    /// first trial, for an experiment each load.
     #[serde(default)]
     machine: bool,
 }
 
-/// What was worked out.
+/// Result of a dry run.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct DryRun {
-    /// Of a run what it needs, as `pubmark run --dry-run` prints it; of an experiment how many runs it makes, how long they take, and which
-    /// combinations cannot be run on this machine, with the reason; of a search what it tries, and what the first trial needs.
+    /// For a run, what it needs, as `pubmark run --dry-run` prints it. For an experiment, the number of runs, their total
+    /// time, and the combinations that cannot run on this machine, with the reason. For a search, what it tries, and what
+    /// the first trial needs.
     text: String,
 }
 
-/// Takes a submission in.
+/// Adds a submission to the queue.
 pub async fn submit(State(shared): State<Arc<Shared>>, body: Text<SubmissionBody>) -> Result<Accepted, Problem> {
     let used = Arc::clone(&shared);
     let entry = lookup::slowly(&shared, move || {
@@ -103,7 +104,7 @@ pub async fn submit(State(shared): State<Arc<Shared>>, body: Text<SubmissionBody
     Ok(Accepted(RunEntry { waits_for, ..RunEntry::of_submission(entry, position, None) }))
 }
 
-/// Says whether it could be made.
+/// Validates a submission.
 pub async fn validate(
     State(shared): State<Arc<Shared>>,
     body: Text<SubmissionBody>,
@@ -115,14 +116,14 @@ pub async fn validate(
     Ok(Json(Validated { kind, name, systems, notes, command, run_yaml }))
 }
 
-/// Works it out.
+/// Computes what a submission needs.
 pub async fn dry_run(
     State(shared): State<Arc<Shared>>,
     Query(query): Query<DryRunQuery>,
     body: Text<SubmissionBody>,
 ) -> Result<Json<DryRun>, Problem> {
     let used = Arc::clone(&shared);
-    // Set when nobody waits for it any more: the cells of an experiment may take minutes.
+    // Set when the client has disconnected: the cells of an experiment may take minutes.
     let stop = StopWhenDropped(Arc::default());
     let host = Host { stop: Arc::clone(&stop.0), ..used.host.clone() };
     lookup::slowly(&shared, move || {
@@ -144,7 +145,7 @@ pub async fn dry_run(
     .await
 }
 
-/// Stops the work of a request.
+/// Stops the work of a request when it is dropped.
 struct StopWhenDropped(Arc<AtomicBool>);
 
 impl Drop for StopWhenDropped {
@@ -153,7 +154,7 @@ impl Drop for StopWhenDropped {
     }
 }
 
-/// Says what a submission needs; with `on_machine` measures what this machine has, which no run may go on beside.
+/// Computes what a submission needs; with `on_machine` it also measures this machine, which must not overlap with a run.
 fn worked_out(
     shared: &Shared,
     on_machine: bool,

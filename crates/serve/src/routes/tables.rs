@@ -1,4 +1,4 @@
-//! What is built in, what this machine is, who joined.
+//! Built-in definitions, the state of this machine, and the nodes of a run.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,23 +25,23 @@ use crate::store::State as RunState;
 /// A system that can be started.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct SystemRow {
-    /// Its name in a submission.
+    /// Name in a submission.
     name: String,
-    /// Its name as its makers write it.
+    /// Name as its makers write it.
     title: String,
-    /// What it is.
+    /// Description of the system.
     description: String,
-    /// Protocols that it speaks.
+    /// Protocols that it supports.
     protocols: Vec<String>,
-    /// Its configurations.
+    /// Configurations that it has.
     profiles: Vec<String>,
-    /// Its version on this machine; `null` where its program is not installed, or it runs in a container.
+    /// Version on this machine; `null` if its program is not installed, or if it runs in a container.
     installed: Option<String>,
-    /// May it be started here? `--allow systems` allows those that are no part of pubmark.
+    /// Whether this server may start it. `--allow systems` allows those that are not part of pubmark.
     allowed: bool,
 }
 
-/// Systems.
+/// Lists the systems.
 pub async fn systems(State(shared): State<Arc<Shared>>) -> Result<Json<Vec<SystemRow>>, Problem> {
     let used = Arc::clone(&shared);
     lookup::slowly(&shared, move || {
@@ -68,9 +68,9 @@ fn row(shared: &Shared, system: Definition) -> SystemRow {
 /// A built-in workload.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct WorkloadRow {
-    /// Its name.
+    /// Name of the workload.
     name: String,
-    /// What it is.
+    /// Description of the workload.
     description: String,
     /// Devices.
     devices: u64,
@@ -78,13 +78,13 @@ pub struct WorkloadRow {
     subscribers: u64,
     /// Messages per second; `null` for a flood.
     messages_per_s: Option<f64>,
-    /// Readings.
+    /// Variants of the workload.
     variants: Vec<String>,
-    /// What can be set, with its default.
+    /// Parameters with their defaults.
     parameters: BTreeMap<String, String>,
 }
 
-/// Workloads.
+/// Lists the workloads.
 pub async fn workloads() -> Result<Json<Vec<WorkloadRow>>, Problem> {
     let rows = listing::list().map_err(|error| Problem::internal(&error))?;
     let row = |row: listing::Listed| WorkloadRow {
@@ -102,21 +102,21 @@ pub async fn workloads() -> Result<Json<Vec<WorkloadRow>>, Problem> {
 /// A built-in experiment.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ExperimentRow {
-    /// Its name.
+    /// Name of the experiment.
     name: String,
-    /// What it answers.
+    /// The question that it answers.
     title: String,
-    /// More of it.
+    /// Further description.
     description: String,
-    /// Combinations of settings.
+    /// Number of combinations of settings.
     cells: usize,
-    /// Repetitions of each.
+    /// Repetitions of each combination.
     repetitions: u32,
-    /// What is varied.
+    /// Settings that vary.
     varied: Vec<String>,
 }
 
-/// Experiments.
+/// Lists the experiments.
 pub async fn experiments() -> Result<Json<Vec<ExperimentRow>>, Problem> {
     let rows = experiment::all().map_err(|error| Problem::internal(&error))?;
     let row = |row: experiment::Listed| ExperimentRow {
@@ -133,19 +133,19 @@ pub async fn experiments() -> Result<Json<Vec<ExperimentRow>>, Problem> {
 /// A protocol.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ProtocolRow {
-    /// Its name in a submission.
+    /// Name in a submission.
     name: String,
-    /// Its standard.
+    /// Standard of the protocol.
     title: String,
-    /// Client library, where it has several.
+    /// Client library, if there are several.
     client: Option<String>,
     /// Schemes of endpoints.
     schemes: Vec<String>,
-    /// Delivery levels.
+    /// Supported QoS.
     qos: Vec<u8>,
 }
 
-/// Protocols.
+/// Lists the protocols.
 pub async fn protocols() -> Json<Vec<ProtocolRow>> {
     let rows = PROTOCOLS.iter().map(|protocol| ProtocolRow {
         name: protocol.capabilities.name.to_owned(),
@@ -160,35 +160,35 @@ pub async fn protocols() -> Json<Vec<ProtocolRow>> {
 /// An emulated network.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct LinkRow {
-    /// Its name.
+    /// Name of the link.
     name: String,
-    /// What happens to packets.
+    /// Effects on packets.
     lines: Vec<String>,
-    /// Where its figures are from.
+    /// Source of the figures.
     source: Option<String>,
 }
 
-/// Links.
+/// Lists the links.
 pub async fn links() -> Result<Json<Vec<LinkRow>>, Problem> {
     let rows = presets::all().map_err(|error| Problem::internal(&error))?;
     let row = |link: pubmark_model::link::Link| LinkRow { lines: link.lines(), name: link.name, source: link.source };
     Ok(Json(rows.into_iter().map(row).collect()))
 }
 
-/// What `pubmark doctor` found of one thing.
+/// Result of `pubmark doctor` for one item.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct DoctorRow {
-    /// What was looked at.
+    /// Name of the item.
     pub name: String,
     /// `good`, `limited` or `bad`.
     pub fitness: String,
-    /// What is there.
+    /// What was found.
     pub text: String,
-    /// What to do, where it is not good.
+    /// What to do if it is not good.
     pub fix: Option<String>,
 }
 
-/// Looks at this machine.
+/// Checks this machine.
 pub async fn doctor(State(shared): State<Arc<Shared>>) -> Result<Json<Vec<DoctorRow>>, Problem> {
     let row = |(name, check): &doctor::Check| {
         let Finding { fitness, text, fix } = check();
@@ -205,40 +205,40 @@ pub async fn doctor(State(shared): State<Arc<Shared>>) -> Result<Json<Vec<Doctor
     .await
 }
 
-/// Which nodes.
+/// Selects nodes.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NodesQuery {
-    /// Nodes that are left out at the beginning.
+    /// Number of nodes to skip.
     #[serde(default)]
     offset: usize,
-    /// Nodes at most: 1 to 500; 50 if left out.
+    /// Maximum number of nodes: 1 to 500; 50 if left out.
     limit: Option<usize>,
 }
 
-/// Who takes part in the run under way.
+/// Nodes of the current run.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct NodeList {
-    /// The submission that is carried out; `null` where there is none.
+    /// The submission that is being executed; `null` if there is none.
     run: Option<String>,
-    /// Nodes that joined it and did not leave, on all pages.
+    /// Number of nodes that joined it and did not leave, on all pages.
     total: usize,
-    /// Nodes before this page.
+    /// Number of nodes before this page.
     offset: usize,
-    /// The page, by name.
+    /// Nodes of the page, by name.
     nodes: Vec<NodeRow>,
 }
 
 /// A node.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct NodeRow {
-    /// Its name.
+    /// Name of the node.
     name: String,
-    /// Where it is.
+    /// Address of the node.
     address: Option<String>,
 }
 
-/// Nodes of the run under way.
+/// Lists the nodes of the current run.
 pub async fn nodes(
     State(shared): State<Arc<Shared>>,
     Query(query): Query<NodesQuery>,

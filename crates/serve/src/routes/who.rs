@@ -1,4 +1,4 @@
-//! Looks at each request before its route, and adds to each response what keeps a browser from doing more with it.
+//! Checks each request before its route, and adds security headers to each response.
 
 use std::sync::Arc;
 
@@ -10,19 +10,19 @@ use axum::response::{IntoResponse as _, Response};
 use crate::pages;
 use crate::shared::Shared;
 
-/// Is it answered without the token? Only what holds no data: the description of the interface.
+/// Whether the request is served without the token. Only the description of the interface, which contains no data.
 fn is_open(method: &Method, path: &str) -> bool {
     method == Method::GET && path == "/openapi.json"
 }
 
-/// Looks at every request; only what holds no data is answered without the token.
+/// Checks every request; only requests for content without data are served without the token.
 pub async fn check(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
     let headers = request.headers();
     let (method, path) = (request.method(), request.uri().path());
     let guard = &shared.guard;
     let page = pages::wanted(method, path, headers);
     let checked = if page.is_some() {
-        // Another site may lead to it: it holds no data.
+        // Another site may link to it: it contains no data.
         guard.name(headers).map(drop)
     } else if is_open(method, path) {
         guard.site(headers)
@@ -36,7 +36,7 @@ pub async fn check(State(shared): State<Arc<Shared>>, request: Request, next: Ne
     })
 }
 
-/// A response with what keeps a browser from doing more with it.
+/// Adds headers that restrict what a browser does with a response.
 pub fn secured(mut response: Response) -> Response {
     let added = response.headers_mut();
     for (name, value) in [

@@ -1,4 +1,4 @@
-//! A search for capacity.
+//! A capacity search.
 
 use std::time::Duration;
 
@@ -22,16 +22,16 @@ use super::{Rows, Submission, What, loaded, refused};
 use crate::allow::Allow;
 use crate::problem::Problem;
 
-// What `pubmark capacity` takes where nothing is said; its help has the same.
+// Default objectives of `pubmark capacity`; its help states the same.
 const OBJECTIVES: &str = "p99<50ms,loss=0";
 const WITHIN: Duration = Duration::from_secs(600);
 const WARMUP: Duration = Duration::from_secs(1);
 const DRAIN: Duration = Duration::from_secs(2);
 const PRECISION_PERCENT: f64 = 3.0;
-/// Smallest factor of a workload that the command takes.
+/// Smallest factor of a workload that the command accepts.
 const LEAST_FACTOR: f64 = 1.0 / LARGEST_RATE_FACTOR;
 
-/// A search for the highest load that a system carries within objectives, as `pubmark capacity` makes it.
+/// A search for the highest load that a system carries within objectives, as `pubmark capacity` executes it.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CapacitySubmission {
@@ -40,47 +40,48 @@ pub struct CapacitySubmission {
     /// System to start, `builtin` if left out.
     #[serde(default)]
     pub system: Option<String>,
-    /// URL of a system that runs already. A password in it would be seen in the list of processes, and is refused: `password` hides it.
+    /// URL of a system that already runs. A password in it would be visible in the list of processes and is refused: use
+    /// `password`.
     #[serde(default)]
     pub endpoint: Option<String>,
-    /// Configuration of a system that is started: `default` or `tuned`.
+    /// Configuration of a system that pubmark starts: `default` or `tuned`.
     #[serde(default)]
     pub profile: Option<String>,
-    /// What each broker may use: `cpu=0.5,memory=256MB`.
+    /// Resource limits of each broker: `cpu=0.5,memory=256MB`.
     #[serde(default, with = "text::maybe")]
     #[schemars(with = "Option<String>")]
     pub limit: Option<ResourceLimits>,
-    /// Protocol of clients.
+    /// Protocol of the clients.
     #[serde(default)]
     pub protocol: Option<String>,
-    /// What must hold, `p99<50ms,loss=0` if left out.
+    /// Objectives that must hold, `p99<50ms,loss=0` if left out.
     #[serde(default)]
     pub slo: Option<String>,
-    /// What is varied.
+    /// What the search varies.
     #[serde(default)]
     pub vary: Option<Vary>,
-    /// Delivery level of all devices and subscribers.
+    /// QoS of all devices and subscribers.
     #[serde(default)]
     #[schemars(range(max = 2))]
     pub qos: Option<u8>,
-    /// Links in place of the workload's, in order: `lte`, `sensors=lte`, `none`.
+    /// Links that replace those of the workload, in order: `lte`, `sensors=lte`, `none`.
     #[serde(default, with = "text::list")]
     #[schemars(with = "Vec<String>")]
     pub links: Vec<LinkChoice>,
-    /// Faults of each trial in place of the workload's: `kill:at=1s,for=1s`, `none`.
+    /// Faults of each trial that replace those of the workload: `kill:at=1s,for=1s`, `none`.
     #[serde(default, with = "text::list")]
     #[schemars(with = "Vec<String>")]
     pub faults: Vec<FaultChoice>,
     /// Seed of the schedule, 1 if left out.
     #[serde(default)]
     pub seed: Option<u64>,
-    /// Encrypt connections to a system that is started.
+    /// Encrypt connections to a system that pubmark starts.
     #[serde(default)]
     pub tls: bool,
-    /// User name of all clients that have none of their own.
+    /// User name of all clients that have none in the workload.
     #[serde(default)]
     pub user: Option<String>,
-    /// Their password.
+    /// Password of these clients.
     #[serde(default)]
     pub password: Option<Secret>,
     /// Start no further trial after this time.
@@ -91,7 +92,7 @@ pub struct CapacitySubmission {
     #[serde(default, with = "text::maybe")]
     #[schemars(with = "Option<String>")]
     pub duration: Option<Duration>,
-    /// Load before each window.
+    /// Length of the warm-up before each window.
     #[serde(default, with = "text::maybe")]
     #[schemars(with = "Option<String>")]
     pub warmup: Option<Duration>,
@@ -111,7 +112,7 @@ pub enum Vary {
 }
 
 impl CapacitySubmission {
-    /// Loads the workload, looks at what is named and checks the first trial.
+    /// Loads the workload, checks permissions and names, and validates the first trial.
     pub(super) fn judged(self, allow: &Allow, host: &Host) -> Result<Submission, Problem> {
         let (_, first) = self.rows(allow, host)?;
         let system = self.system.clone().unwrap_or_else(|| match self.endpoint {
@@ -128,7 +129,7 @@ impl CapacitySubmission {
         Ok(Submission { kind: Kind::Capacity, name, systems: vec![system], what, notes })
     }
 
-    /// What would be tried, and the first trial.
+    /// The lines of the dry run, and the first trial.
     pub(super) fn rows(&self, allow: &Allow, host: &Host) -> Result<(Rows, CheckedRun), Problem> {
         let spec = self.spec();
         allow.run(&spec).map_err(refused)?;
@@ -163,7 +164,7 @@ impl CapacitySubmission {
         Ok((rows, first))
     }
 
-    /// A trial's run at factor 1.
+    /// The specification of a trial at factor 1.
     fn spec(&self) -> RunSpec {
         let mut spec = RunSpec { workload: self.capacity.clone(), ..RunSpec::new("") };
         spec.target.system = self.system.clone();
@@ -182,14 +183,15 @@ impl CapacitySubmission {
         spec
     }
 
-    /// Words behind the workload, without the password.
+    /// Options after the workload, without the password.
     fn options(&self) -> Vec<String> {
         let vary = self.vary.map(|vary| match vary {
             Vary::Rate => "rate".to_owned(),
             Vary::Scale => "scale".to_owned(),
         });
         let time = |time: Option<Duration>| time.map(|time| time.write());
-        // The file of a definition counts from the server's folder, and with a text the child is elsewhere.
+        // The path of a definition is relative to the server's folder, but with a text the child has another working
+        // directory.
         let system = self.system.clone().map(|system| match (&self.capacity, system.contains('/')) {
             (WorkloadSource::Inline { .. }, true) => {
                 std::path::absolute(&system).map_or(system, |path| path.display().to_string())

@@ -1,4 +1,4 @@
-//! The command line that makes the same run as a specification.
+//! The command line that executes the same run as a specification.
 
 use std::time::Duration;
 
@@ -7,8 +7,8 @@ use pubmark_runner::spec::text::Text as _;
 use pubmark_runner::spec::{Load, Window};
 use pubmark_runner::{RunSpec, WorkloadSource};
 
-/// Its words. Options are those that most runs need; where more is set, or the workload is a text, the words take the specification
-/// as the file `run.yaml`.
+/// Arguments of the command. They are the options of most runs; if more is set, or the workload is a text, the command
+/// reads the specification from the file `run.yaml`.
 pub fn words(spec: &RunSpec) -> Vec<String> {
     let command =
         |words: &[String]| ["pubmark", "run"].into_iter().map(str::to_owned).chain(words.iter().cloned()).collect();
@@ -22,7 +22,7 @@ pub fn words(spec: &RunSpec) -> Vec<String> {
     }
 }
 
-/// The part of a specification that [`options`] has words for.
+/// The part of a specification that [`options`] can express.
 fn with_options_alone(spec: &RunSpec, workload: &str) -> RunSpec {
     let mut other = RunSpec::new(workload);
     let Load { scale, rate, qos, links, faults, seed, .. } = spec.load.clone();

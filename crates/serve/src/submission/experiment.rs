@@ -1,4 +1,4 @@
-//! An experiment: one of those built in, or the text of a definition.
+//! An experiment: a built-in one, or the text of a definition.
 
 use std::path::Path;
 use std::time::Duration;
@@ -18,14 +18,15 @@ use super::{Submission, What, of_another_kind, refused};
 use crate::allow::Allow;
 use crate::problem::Problem;
 
-/// Bytes of the names of all combinations at most.
+/// Maximum size of the names of all combinations, bytes.
 const LARGEST_LABELS: usize = 16 << 20;
 
-/// An experiment, with what `pubmark experiment` changes of it. The text of a definition alone can be submitted, too.
+/// An experiment, with the changes that `pubmark experiment` offers. The text of a definition can also be submitted
+/// directly.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExperimentSubmission {
-    /// The name of a built-in experiment, or what messages call the one in `text`.
+    /// Name of a built-in experiment, or the name for `text` in messages.
     pub experiment: String,
     /// The text of a definition (`pubmark schema experiment`).
     #[serde(default)]
@@ -43,7 +44,7 @@ pub struct ExperimentSubmission {
     #[serde(default, with = "text::maybe")]
     #[schemars(with = "Option<String>")]
     pub duration: Option<Duration>,
-    /// Load before the window.
+    /// Length of the warm-up before each window.
     #[serde(default, with = "text::maybe")]
     #[schemars(with = "Option<String>")]
     pub warmup: Option<Duration>,
@@ -68,7 +69,7 @@ impl ExperimentSubmission {
         }
     }
 
-    /// Reads the definition, makes the changes and looks at its combinations: one of them at least can be run on this machine.
+    /// Reads the definition, applies the changes and checks its combinations: at least one of them can run on this machine.
     pub(super) fn judged(self, allow: &Allow, host: &Host) -> Result<Submission, Problem> {
         let experiment = self.changed(allow)?;
         Sitting::check(experiment.clone(), None, host, &Machines::default())?;
@@ -78,17 +79,17 @@ impl ExperimentSubmission {
         Ok(Submission { kind: Kind::Experiment, name: experiment.name, systems, what, notes: vec![] })
     }
 
-    /// The experiment, worked out for this machine; nothing is started.
+    /// The plan of the experiment for this machine; nothing is started.
     pub(super) fn planned(self, allow: &Allow, host: &Host) -> Result<Plan, Problem> {
         let experiment = self.changed(allow)?;
         Ok(Plan::new(experiment, &planning::absolute(None)?, host, &Machines::default())?)
     }
 
-    /// The experiment as it would be run.
+    /// The experiment with the changes applied.
     fn changed(&self, allow: &Allow) -> Result<Experiment, Problem> {
         let experiment = match &self.text {
             Some(text) => {
-                // Names first: nothing that they name is read before that is allowed.
+                // First without files: no file is read before its permission is checked.
                 let written = model::parse(definition::DEFINITION_FILE, text, &|_, _| Ok(()));
                 let written =
                     written.map_err(|error| RunError::in_file(error).during("failed to load the experiment"))?;
@@ -124,7 +125,7 @@ impl ExperimentSubmission {
         Ok(experiment)
     }
 
-    /// Each label holds a value of each axis: long values in many combinations would fill the memory.
+    /// Each label contains a value of each axis: long values in many combinations would use too much memory.
     fn refuse_huge_labels(&self, experiment: &Experiment) -> Result<(), Problem> {
         let cells: usize = model::axes(experiment).iter().map(|axis| axis.values.len()).product();
         let bytes = self.text.as_ref().map_or(0, String::len);

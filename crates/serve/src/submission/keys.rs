@@ -1,4 +1,4 @@
-//! Errors of a run name options of the command line. Here they are translated into the keys of a submission.
+//! Error messages of a run name options of the command line. This module translates them into the keys of a submission.
 
 use crate::problem::Problem;
 
@@ -65,20 +65,20 @@ const OF_RUN: &[(&str, &str)] = &[
     ("warmup", "warmup"),
 ];
 
-/// Options of a search whose keys are other words.
+/// Options of a search whose keys have different names.
 const OF_SEARCH: &[(&str, &str)] = &[("fault", "faults"), ("link", "links")];
 
-/// Whose keys they are.
+/// Kind of submission that the keys belong to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keys {
-    /// A run has groups of them.
+    /// A run, whose keys are in groups.
     Run,
-    /// A search, and an experiment, have them at the top.
+    /// A search or an experiment, whose keys are at the top level.
     Flat,
 }
 
 impl Keys {
-    /// A problem in the words of who sent keys.
+    /// Rewrites a problem for the user of a submission.
     pub fn tell(self, mut problem: Problem) -> Problem {
         let body = &mut problem.body;
         body.error = self.text(&body.error);
@@ -87,7 +87,7 @@ impl Keys {
         problem
     }
 
-    /// A text with keys in place of options between backticks: `--qos 1` is `qos: 1`.
+    /// Replaces options between backticks by keys: `--qos 1` becomes `qos: 1`.
     fn text(self, text: &str) -> String {
         let parts = text.split('`').enumerate().map(|(place, part)| {
             let is_code = place % 2 == 1;
@@ -100,7 +100,7 @@ impl Keys {
         parts.collect::<Vec<_>>().join("`")
     }
 
-    /// Options with their values as keys; `None` if one of them has no key.
+    /// Options and their values as keys; `None` if one of them has no key.
     fn options(self, words: &str) -> Option<String> {
         let one = |option: &str| {
             let end = option.find([' ', '=']).unwrap_or(option.len());

@@ -1,5 +1,5 @@
-//! What can be submitted: a run, an experiment, a search for capacity, as YAML or JSON. [`Submission::read`] reads and judges it,
-//! [`Submission::order`] says what the child process is called with.
+//! Submissions: a run, an experiment or a capacity search, as YAML or JSON. [`Submission::read`] reads and validates one,
+//! [`Submission::order`] has the arguments of the child process.
 
 mod capacity;
 mod command;
@@ -30,7 +30,7 @@ use crate::allow::{Allow, NotAllowed};
 use crate::problem::Problem;
 use keys::Keys;
 
-/// What tells the kinds apart.
+/// The fields that distinguish the kinds.
 #[derive(Deserialize)]
 struct Head {
     experiment: Option<IgnoredAny>,
@@ -45,39 +45,39 @@ struct Head {
 pub enum SubmissionBody {
     /// A run.
     Run(Box<RunSubmission>),
-    /// An experiment by its name or its text.
+    /// An experiment by its name or as text.
     Experiment(ExperimentSubmission),
-    /// A search for capacity.
+    /// A capacity search.
     Capacity(Box<CapacitySubmission>),
 }
 
-/// Something that can be carried out, as far as that is known without starting it.
+/// A validated submission, as far as this is possible without starting anything.
 pub struct Submission {
-    /// What it is.
+    /// Kind of the submission.
     pub kind: Kind,
-    /// Workload or experiment.
+    /// Name of the workload or experiment.
     pub name: String,
-    /// Systems by name; `None` in it for one at an endpoint.
+    /// Systems by name; the inner `None` means a system at an endpoint.
     pub systems: Vec<String>,
-    /// What it is written as.
+    /// Content by kind.
     what: What,
-    /// What a reader should know of it.
+    /// Notes for the user.
     pub notes: Vec<String>,
 }
 
 enum What {
-    /// With the parameters that its workload makes passwords of.
+    /// With the parameters that are used in passwords of its workload.
     Run(Box<RunSpec>, Vec<String>),
-    /// The definition's text, if it is not built in, and the words behind it.
+    /// The text of the definition, if it is not built in, and the options after it.
     Experiment { text: Option<String>, options: Vec<String> },
-    /// The workload's text, if it is not built in, the words behind it, and what clients log in with.
+    /// The text of the workload, if it is not built in, the options after it, and the password of the clients.
     Capacity { text: Option<String>, options: Vec<String>, password: Option<Secret> },
 }
 
-/// A head and words for each line of a dry run.
+/// A heading and a text for each line of a dry run.
 pub type Rows = Vec<(&'static str, String)>;
 
-/// What it is about, as far as the dry run shows it.
+/// The plan that a dry run shows.
 pub enum Planned {
     /// A run.
     Run(Box<CheckedRun>),
@@ -87,36 +87,37 @@ pub enum Planned {
     Search(Rows, Box<CheckedRun>),
 }
 
-/// How the child process is called.
+/// Arguments and files of the child process.
 #[derive(Debug)]
 pub struct Order {
-    /// The verb.
+    /// The verb on the command line.
     pub verb: &'static str,
-    /// The file that it is given, to be written beside; otherwise the name of something built in.
+    /// The file that is the first argument and is written to the folder, with its content; or the name of a built-in
+    /// definition.
     pub file: Option<(&'static str, String)>,
-    /// A password, to be written beside for its owner alone.
+    /// A password, written to a file that only its owner can read.
     pub password: Option<(&'static str, Secret)>,
-    /// Options.
+    /// Command-line options.
     pub options: Vec<String>,
 }
 
-/// The shortest submissions.
+/// Examples of the shortest submissions.
 const SHORTEST: &str = "a run is `{\"workload\": \"smart-home\"}`, an experiment `{\"experiment\": \"brokers\"}`, a search \
                         `{\"capacity\": \"smart-home\"}`; `GET /openapi.json` describes all fields";
-/// What begins the message about a field that there is not.
+/// Beginning of the message about an unknown field.
 const UNKNOWN_FIELD: &str = "unknown field `";
-/// Name of the file of a definition.
+/// File name of a definition.
 const EXPERIMENT_FILE: &str = "experiment.yaml";
-/// Name of the file of the workload of a search.
+/// File name of the workload of a search.
 const WORKLOAD_FILE: &str = "workload.yaml";
-/// Name of the file of a password.
+/// File name of a password.
 const PASSWORD_FILE: &str = "password";
 
 impl Submission {
-    /// Reads and judges a text; starts nothing.
+    /// Reads and validates a text; starts nothing.
     ///
     /// # Errors
-    /// It cannot be read, with line and column; may not be made; or cannot be made on this machine.
+    /// The text cannot be parsed (with line and column), is not allowed, or cannot be executed on this machine.
     pub fn read(text: &str, allow: &Allow, host: &Host) -> Result<Submission, Problem> {
         let head: Head = head(text)?;
         let read = || match head {
@@ -141,7 +142,7 @@ impl Submission {
         Ok(Submission { kind: Kind::Run, name, systems: vec![systems], what, notes })
     }
 
-    /// Works a text out; starts nothing.
+    /// Computes the plan for a text; starts nothing.
     ///
     /// # Errors
     /// As [`Submission::read`].
@@ -165,7 +166,8 @@ impl Submission {
         planned().map_err(|problem| head.keys().tell(problem))
     }
 
-    /// The words of the command line that makes the same: of a text, they take it as the file `run.yaml`, `experiment.yaml` or `workload.yaml`.
+    /// The command line that executes the same. A text is represented by the file `run.yaml`, `experiment.yaml` or
+    /// `workload.yaml`.
     pub fn command(&self) -> Vec<String> {
         let words = |verb: &str, options: &[String]| -> Vec<String> {
             ["pubmark", verb].into_iter().map(str::to_owned).chain(options.iter().cloned()).collect()
@@ -184,19 +186,19 @@ impl Submission {
         }
     }
 
-    /// The text of `run.yaml` without passwords; `None` unless it is a run.
+    /// The content of `run.yaml` without passwords; `None` unless this is a run.
     ///
     /// # Errors
-    /// A value cannot be written.
+    /// A value cannot be serialised.
     pub fn run_yaml(&self) -> Result<Option<String>, Problem> {
         let What::Run(spec, secret_parameters) = &self.what else { return Ok(None) };
         Ok(Some(spec.to_yaml(secret_parameters)?))
     }
 
-    /// How the child is called, its files in `folder`.
+    /// Arguments of the child, with its files in `folder`.
     ///
     /// # Errors
-    /// A value cannot be written.
+    /// A value cannot be serialised.
     pub fn order(self, folder: &Path) -> Result<Order, Problem> {
         Ok(match self.what {
             What::Run(mut spec, _) => {
@@ -231,12 +233,12 @@ impl Head {
     }
 }
 
-/// What tells the kinds apart; of a text that is none, with what a submission looks like.
+/// The fields that distinguish the kinds; the error for a text without them shows what a submission looks like.
 fn head(text: &str) -> Result<Head, Problem> {
     document(text).map_err(|error| Problem::from(error).hint(SHORTEST))
 }
 
-/// What a text says; a mistake with what to write in its place.
+/// Parses a text; an error has a hint with what to write instead.
 fn described<Value: DeserializeOwned>(text: &str) -> Result<Value, Problem> {
     document(text).map_err(|error| {
         let key = error.place.and_then(|place| key_at(text, place));
@@ -245,7 +247,7 @@ fn described<Value: DeserializeOwned>(text: &str) -> Result<Value, Problem> {
     })
 }
 
-/// What to do about a field: an unknown one may be meant as another, of others the description says what they take.
+/// Hint for a field: an unknown field may be a misspelling of another; for others it refers to the description.
 fn hint(message: &str, key: Option<&str>) -> String {
     let unknown = message.split_once(UNKNOWN_FIELD).and_then(|(_, rest)| rest.split_once('`'));
     let Some((wrong, rest)) = unknown else {
@@ -257,12 +259,12 @@ fn hint(message: &str, key: Option<&str>) -> String {
             ),
         };
     };
-    // The names that there are stand behind it.
+    // The valid names follow.
     let names = rest.split_once("expected ").map_or("", |(_, names)| names.trim_start_matches("one of "));
     suggestion::choices(wrong, names.split(", ").map(|name| name.trim_matches('`')).filter(|name| !name.is_empty()))
 }
 
-/// The key whose value is at a place, if it stands before it in its line.
+/// The key of the value at a position, if the key is before it in the same line.
 fn key_at(text: &str, (line, column): (u64, u64)) -> Option<&str> {
     let line = text.lines().nth(usize::try_from(line).ok()?.checked_sub(1)?)?;
     let (end, _) = line.char_indices().nth(usize::try_from(column).ok()?.checked_sub(1)?)?;
@@ -272,7 +274,7 @@ fn key_at(text: &str, (line, column): (u64, u64)) -> Option<&str> {
     key.rsplit(|letter: char| !is_letter(letter)).next().filter(|key| !key.is_empty())
 }
 
-/// The hint for a name that is one of something else; `None` if it is not.
+/// Hint for a name of another kind of definition; `None` if it is not one.
 fn of_another_kind(name: &str) -> Option<String> {
     let is_workload = builtin::find(name).is_some();
     let is_experiment = model::experiment::names().contains(&name);
@@ -285,7 +287,7 @@ fn of_another_kind(name: &str) -> Option<String> {
     }
 }
 
-/// Loads the workload of a specification; one that is the name of an experiment is told so.
+/// Loads the workload of a specification; the error for the name of an experiment says that it is one.
 fn loaded(spec: &RunSpec) -> Result<Workload, Problem> {
     let named = match &spec.workload {
         WorkloadSource::Named(name) => of_another_kind(name),

@@ -1,4 +1,4 @@
-//! A run: a specification, with its commonest fields at the top too.
+//! A run: a specification whose most common fields can also be at the top level.
 
 use std::time::Duration;
 
@@ -11,12 +11,12 @@ use serde::Deserialize;
 
 use crate::problem::Problem;
 
-/// A run: what `run.yaml` holds (`pubmark schema run`), its commonest fields at the top too, under the names that `pubmark run` gives
-/// them. A field may stand in one of both places.
+/// A run: the content of `run.yaml` (`pubmark schema run`), whose most common fields can also be at the top level, under
+/// their names on the command line of `pubmark run`. A field may be in only one of both places.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunSubmission {
-    /// Version of the form, 1.
+    /// Version of the format, 1.
     #[serde(default)]
     pub spec_version: Option<u32>,
     /// A built-in workload, or `file_name` and `text` of one.
@@ -24,7 +24,7 @@ pub struct RunSubmission {
     /// `target.system`: system to start, `builtin` if left out.
     #[serde(default)]
     pub system: Option<String>,
-    /// `target.endpoint`: URL of a system that runs already.
+    /// `target.endpoint`: URL of a system that already runs.
     #[serde(default)]
     pub endpoint: Option<String>,
     /// `protocols.protocol`.
@@ -58,16 +58,16 @@ pub struct RunSubmission {
     /// `connection.tls`.
     #[serde(default)]
     pub tls: Option<bool>,
-    /// `objectives`, by its name on the command line.
+    /// `objectives`, under its name on the command line.
     #[serde(default)]
     pub slo: Option<String>,
-    /// What of the workload is changed.
+    /// Changes to the workload.
     #[serde(default)]
     pub load: Option<Load>,
     /// The system under test.
     #[serde(default)]
     pub target: Option<TargetSpec>,
-    /// Protocols of clients.
+    /// Protocols of the clients.
     #[serde(default)]
     pub protocols: Option<Protocols>,
     /// How clients connect.
@@ -76,32 +76,32 @@ pub struct RunSubmission {
     /// When messages are sent and measured.
     #[serde(default)]
     pub window: Option<Window>,
-    /// How pubmark makes the load.
+    /// How pubmark generates the load.
     #[serde(default)]
     pub generator: Option<Generator>,
-    /// Over which nodes the fleet is dealt out.
+    /// Nodes that the fleet is distributed over.
     #[serde(default)]
     pub nodes: Option<Nodes>,
-    /// Limits to keep, such as `p99<50ms,loss=0`.
+    /// Limits that the run has to meet, such as `p99<50ms,loss=0`.
     #[serde(default)]
     pub objectives: Option<String>,
-    /// Write a row for each message and each subscriber beside the record.
+    /// Write a row for each message and each subscriber to a file beside the record.
     #[serde(default)]
     pub message_log: Option<LogFormat>,
     /// Metrics of your own: programs that read the message log and print a value.
     #[serde(default)]
     pub metrics: Vec<MetricProgram>,
-    /// How often the run is made: 1 to 1,000.
+    /// Number of repetitions of the run: 1 to 1,000.
     #[serde(default)]
     #[schemars(range(min = 1, max = 1000))]
     pub repetitions: Option<u32>,
 }
 
 impl RunSubmission {
-    /// The specification.
+    /// Converts the submission to a specification.
     ///
     /// # Errors
-    /// A field stands in both places.
+    /// A field is in both places.
     pub fn spec(self) -> Result<RunSpec, Problem> {
         let groups = [
             (
