@@ -1,4 +1,4 @@
-//! Taking back what a broker used: its folders and control groups. Used by the supervisor, and by pubmark for a supervisor that was
+//! Removal of what a broker used: its folders and control groups. Used by the supervisor, and by pubmark for a supervisor that was
 //! killed.
 
 use std::fs;
