@@ -2,8 +2,8 @@
 //!
 //! A node sends a request at `asked` of its clock; it arrives at `came` of the run's clock. The response leaves at `said` of the
 //! run's clock and arrives at `heard` of the node's. A message cannot arrive before it is sent, so the run's time less the
-//! node's, θ, is at most `came − asked` at the request and at least `said − heard` at the response. These limits hold however long either
-//! message waited in queues. Half a round trip, which clocks are often set
+//! node's, θ, is at most `came − asked` at the request and at least `said − heard` at the response. These limits hold
+//! however long either message waited in queues. Half a round trip, which clocks are often set
 //! by (RFC 5905 §8), is an error's limit only for that one round trip; here every reading narrows what the others left, and one
 //! under load narrows nothing. Between two clocks θ is a straight line but for wander, so the limits are those of lines: a linear
 //! programme of two unknowns, solved by halving (Moon, Skelly and Towsley, "Estimation and removal of clock skew from network delay
