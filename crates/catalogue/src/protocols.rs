@@ -9,7 +9,7 @@ use pubmark_report::wrapping::wrap;
 /// Columns before a value.
 const INDENT: usize = 23;
 
-/// Columns before what is said of a protocol in the list.
+/// Columns before the description of a protocol in the list.
 const LIST_INDENT: usize = 22;
 
 /// A column of the table: its head, and what an adapter says.
@@ -52,7 +52,7 @@ fn limits(protocol: &Capabilities) -> String {
     if limits.is_empty() { "—".to_owned() } else { limits.join(", ") }
 }
 
-/// How a protocol is asked for, with its client library where it has several.
+/// How a protocol is selected, with its client library where it has several.
 fn asked(protocol: &Protocol) -> String {
     let client = protocol.client.map(|client| format!(" --client {}", client.name)).unwrap_or_default();
     format!("{}{client}", protocol.capabilities.name)

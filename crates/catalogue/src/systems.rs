@@ -9,7 +9,7 @@ use pubmark_runner::{ErrorKind, RunError};
 use pubmark_systems::definition::{Change, Offer, TestedBy};
 use pubmark_systems::{Definition, install, programs};
 
-/// Columns before what is said of a system.
+/// Columns before the description of a system.
 const INDENT: usize = 14;
 /// Columns of the version that is here.
 const HERE: usize = 16;
@@ -20,7 +20,7 @@ fn rows() -> Result<Vec<Definition>, RunError> {
     Definition::embedded().map_err(|error| RunError::from_error(ErrorKind::Internal, &error))
 }
 
-/// For the terminal, at most 80 columns wide: whether each is here, and what it speaks.
+/// For the terminal, at most 80 columns wide: whether each system is installed, and its protocols.
 pub fn text() -> Result<String, RunError> {
     let systems = rows()?;
     let mut text = format!("{:<INDENT$}{:<HERE$}{:<TESTED$}speaks\n", "system", "here", "tested");
@@ -114,7 +114,7 @@ fn marks(systems: &[Definition]) -> String {
     text
 }
 
-/// A protocol with its highest level; marked if no adapter speaks it, or none of this build.
+/// A protocol with its highest level; marked if no adapter supports it, or none of this build.
 fn spoken(name: &str, offer: &Offer) -> String {
     format!("{} (QoS {})", marked(name), levels(offer))
 }

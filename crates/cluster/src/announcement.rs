@@ -62,7 +62,7 @@ impl Drop for Announcement {
     }
 }
 
-/// Looks for a coordinator of this cluster for so long at most; its addresses, of IPv4 first, none if nobody answered.
+/// Looks for a coordinator of this cluster for so long at most; its addresses, IPv4 first, none if there was no response.
 ///
 /// # Errors
 /// The port of multicast DNS cannot be opened.
@@ -77,7 +77,7 @@ pub fn find(credentials: &Credentials, limit: Duration) -> Result<Vec<SocketAddr
                     break addresses(&service);
                 }
                 Ok(_) => {}
-                // Time is up, or the daemon has ended, which then answers nothing either.
+                // The time is over, or the daemon has ended and does not respond either.
                 Err(_) => break vec![],
             }
         }
@@ -113,7 +113,7 @@ fn hexadecimal(bytes: &[u8]) -> String {
 /// Lets it say that what it announced is gone.
 fn end(daemon: &ServiceDaemon) {
     if let Ok(ended) = daemon.shutdown() {
-        // An answer that does not come is not needed: others forget what nobody repeats.
+        // A response is not needed: other hosts discard announcements that are not repeated.
         let _ = ended.recv_timeout(FAREWELL);
     }
 }

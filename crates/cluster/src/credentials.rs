@@ -38,7 +38,7 @@ pub const NODE_FOLDER: &str = "node";
 
 /// The authority's certificate.
 const AUTHORITY: &str = "ca.pem";
-/// The certificate of whoever has the folder.
+/// The certificate of the folder's owner: the coordinator or a node.
 const CERTIFICATE: &str = "certificate.pem";
 /// Its key.
 const KEY: &str = "key.pem";
@@ -56,7 +56,7 @@ pub struct Credentials {
     pub certificate: String,
     /// Its key, PEM.
     pub key: String,
-    /// What was agreed on besides.
+    /// The shared token.
     pub token: String,
 }
 
@@ -93,7 +93,7 @@ fn read(path: &Path) -> Result<String, ClusterError> {
     fs::read_to_string(path).map_err(failed)
 }
 
-/// How long certificates are valid, if nothing else is said: as long as certificates of web servers were at most until 2020.
+/// Default validity of certificates, the maximum for certificates of web servers until 2020.
 pub const VALID_DAYS: u32 = 825;
 /// The longest that they can be.
 pub const MOST_VALID_DAYS: u32 = 3_650;
@@ -102,9 +102,9 @@ const DAY: Duration = Duration::from_secs(86_400);
 /// Which end credentials are for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Who leads runs.
+    /// The coordinator.
     Coordinator,
-    /// Who joins.
+    /// A node.
     Node,
 }
 

@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// Somebody who wanted to join and may not.
+/// A refused node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// Where from.
@@ -67,7 +67,7 @@ pub enum ClusterError {
         /// How long was waited, s.
         waited_s: u64,
     },
-    /// Ended by whoever started it.
+    /// Stopped by the user.
     #[error("interrupted")]
     Interrupted,
     /// A node is not there any more.
@@ -101,7 +101,7 @@ pub enum ClusterError {
         address: String,
         /// What it objects to.
         objection: Objection,
-        /// Its words.
+        /// The reason that it sent.
         why: String,
     },
     /// There is no such coordinator, or it cannot be believed.

@@ -1,4 +1,4 @@
-//! What waits to be said to the other end: short words pass long pieces.
+//! Messages that wait to be sent to the other end: short messages overtake long pieces.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -6,12 +6,12 @@ use std::task::{Context, Poll};
 use tokio::sync::mpsc::{self, Receiver, Sender};
 use tokio_stream::Stream;
 
-/// Short words that may wait.
+/// Short messages that may wait, at most.
 const WORDS: usize = 256;
-/// Pieces of tunnels that may wait; whoever has more waits itself.
+/// Pieces of tunnels that may wait, at most; a sender with more blocks.
 const PIECES: usize = 8;
 
-/// Where words and pieces are handed in.
+/// The sender's end of both lanes.
 #[derive(Debug)]
 pub(crate) struct Lanes<T> {
     words: Sender<T>,
@@ -25,26 +25,26 @@ impl<T> Clone for Lanes<T> {
 }
 
 impl<T> Lanes<T> {
-    /// Says something before all pieces that wait. False if the other end is gone, or so far behind that hundreds of words wait: it
-    /// will be missed by its silence.
+    /// Sends a message before all pieces that wait. False if the other end is gone, or so far behind that hundreds of messages
+    /// wait: its missing heartbeats will show that it is lost.
     pub fn say(&self, word: T) -> bool {
         self.words.try_send(word).is_ok()
     }
 
-    /// Says something in its turn among pieces, as soon as there is room. False if the other end is gone.
+    /// Sends a message in its order among pieces, as soon as the queue has space. False if the other end is gone.
     pub async fn pass(&self, piece: T) -> bool {
         self.pieces.send(piece).await.is_ok()
     }
 }
 
-/// Where they are taken out, in the order in which they are to be said. Ends when nobody can hand in any more.
+/// The receiver's end, in the order in which messages are to be sent. Ends when all senders are dropped.
 #[derive(Debug)]
 pub(crate) struct Outbound<T> {
     words: Receiver<T>,
     pieces: Receiver<T>,
 }
 
-/// Two lanes and their end.
+/// Both ends of two new lanes.
 pub(crate) fn lanes<T>() -> (Lanes<T>, Outbound<T>) {
     let (words, words_end) = mpsc::channel(WORDS);
     let (pieces, pieces_end) = mpsc::channel(PIECES);

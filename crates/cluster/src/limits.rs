@@ -2,21 +2,21 @@
 
 use std::time::Duration;
 
-/// Between two questions of a node for the time, which are its signs of life.
+/// Interval between a node's requests for the time, which are its heartbeats.
 pub const HEARTBEAT: Duration = Duration::from_millis(500);
 /// The same while a node has just joined, so that its clock's drift is known when a run begins.
 pub const FIRST_HEARTBEATS: Duration = Duration::from_millis(100);
 /// How long a node counts as having just joined.
 pub const FIRST: Duration = Duration::from_secs(10);
-/// A node that was silent for so long is lost: four heartbeats.
+/// A node without a message for this time is lost: four heartbeats.
 pub const NODE_SILENCE: Duration = Duration::from_secs(2);
-/// After its silence a node has so long to be heard after all: it may be this process that was late.
+/// Further time in which a message of a silent node still counts: this process itself may have been late.
 pub const GRACE: Duration = Duration::from_millis(200);
-/// A coordinator that was silent for so long is gone.
+/// A coordinator without a message for this time is gone.
 pub const COORDINATOR_SILENCE: Duration = Duration::from_secs(3);
-/// Longest wait for a TLS handshake, and for a node's first words.
+/// Longest wait for a TLS handshake, and for a node's first message.
 pub const INTRODUCTION: Duration = Duration::from_secs(5);
-/// Longest wait for who was refused to read why.
+/// Longest wait for a refused node to read the reason.
 pub const LAST_WORDS: Duration = Duration::from_secs(1);
 /// Longest text that the other end may give as a name, a version, a reason: characters beyond are cut off, or it is refused.
 pub const WORDS: usize = 256;
@@ -27,21 +27,21 @@ pub const CONNECT: Duration = Duration::from_secs(3);
 pub const SEARCH: Duration = Duration::from_secs(5);
 /// Between two tries to join.
 pub const RETRY: Duration = Duration::from_millis(500);
-/// After the last words, for them to go out.
+/// Time for the last messages to be sent.
 pub const FAREWELL: Duration = Duration::from_millis(50);
-/// Ports that a node is asked about at once, at most: more than a run may have subscribers on a node.
+/// Ports in one request to a node, at most: more than a run may have subscribers on a node.
 pub const PORTS: usize = 1 << 14;
-/// Longest wait for a node to start a worker, or to look at its ports.
+/// Longest wait for a node to start a worker, or to check its ports.
 pub const BEGIN: Duration = Duration::from_secs(10);
-/// A worker that was told to end has so long to do it.
+/// Longest time for a worker to end after the request to end.
 pub const WORKER_END: Duration = Duration::from_secs(1);
 /// Between two rows of counters while they are watched.
 pub const ROWS: Duration = Duration::from_millis(100);
-/// Questions of a burst, each asked when the one before was answered: what wakes both machines up makes the first slow.
+/// Time requests in a burst, each sent after the response to the one before: the first is slow because both machines wake up.
 pub const BURST: u32 = 100;
 /// The same at each heartbeat.
 pub const PAIR: u32 = 2;
-/// Longest wait for an answer before the next question of a burst.
+/// Longest wait for a response before the next request of a burst.
 pub const ANSWER: Duration = Duration::from_millis(20);
 
 /// A text without what is beyond [`WORDS`].

@@ -12,36 +12,36 @@ pub const PIECE_BYTES: usize = 16 << 10;
 /// From a node.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct FromNode {
-    /// What it says.
+    /// The message.
     #[prost(oneof = "NodeMessage", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9")]
     pub message: Option<NodeMessage>,
 }
 
-/// What a node says.
+/// Message from a node.
 #[derive(Clone, PartialEq, prost::Oneof)]
 pub enum NodeMessage {
-    /// It is there; said once, first.
+    /// The node wants to join; sent once, first.
     #[prost(message, tag = "1")]
     Join(Join),
-    /// What time is it? Also the sign that it lives.
+    /// Request for the time. Also the node's heartbeat.
     #[prost(message, tag = "2")]
     Ask(Ask),
     /// A worker was started, or not.
     #[prost(message, tag = "3")]
     Began(Began),
-    /// A piece of what a worker says.
+    /// A piece of a worker's output.
     #[prost(message, tag = "4")]
     Piece(Piece),
     /// Counters of its shards.
     #[prost(message, tag = "5")]
     Rows(Rows),
-    /// A worker has ended, after all that it said.
+    /// A worker has ended; sent after all of its output.
     #[prost(message, tag = "6")]
     Ended(Ended),
-    /// What a run came to on this machine.
+    /// Results of a run on this machine.
     #[prost(message, tag = "7")]
     Report(Report),
-    /// It leaves; why.
+    /// The node leaves; the reason.
     #[prost(string, tag = "8")]
     Goodbye(String),
     /// Ports that are free on its machine.
@@ -52,18 +52,18 @@ pub enum NodeMessage {
 /// To a node.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct ToNode {
-    /// What is said.
+    /// The message.
     #[prost(oneof = "CoordinatorMessage", tags = "1, 2, 3, 4, 5, 6, 7, 8")]
     pub message: Option<CoordinatorMessage>,
 }
 
-/// What a node is told.
+/// Message from the coordinator.
 #[derive(Clone, PartialEq, prost::Oneof)]
 pub enum CoordinatorMessage {
-    /// It has joined.
+    /// The node has joined.
     #[prost(message, tag = "1")]
     Welcome(Welcome),
-    /// It has to go; why.
+    /// The node has to leave; the reason.
     #[prost(string, tag = "2")]
     Goodbye(String),
     /// The time.
@@ -72,7 +72,7 @@ pub enum CoordinatorMessage {
     /// Start a worker.
     #[prost(message, tag = "4")]
     Begin(Begin),
-    /// A piece of what a worker is told.
+    /// A piece of a worker's input.
     #[prost(message, tag = "5")]
     Piece(Piece),
     /// Send counters from now on, or no more.
@@ -95,7 +95,7 @@ pub struct Join {
     /// Its version of pubmark.
     #[prost(string, tag = "2")]
     pub version: String,
-    /// What was agreed on beside certificates.
+    /// Shared token, checked in addition to certificates.
     #[prost(string, tag = "3")]
     pub token: String,
     /// Its name.
@@ -113,16 +113,16 @@ pub struct Join {
     /// Memory, bytes.
     #[prost(uint64, tag = "8")]
     pub memory_bytes: u64,
-    /// Boot of its kernel: machines with one boot have one clock. Empty if it is to be taken for another.
+    /// Boot id of its kernel: nodes with the same boot id share a clock. Empty if the node is to count as another machine.
     #[prost(string, tag = "9")]
     pub boot: String,
-    /// What its kernel says of its time service.
+    /// State of its time service, as its kernel reports it.
     #[prost(string, tag = "10")]
     pub discipline: String,
-    /// It neither sends nor listens: it looks at what a system takes on its machine.
+    /// The node neither sends nor receives: it measures what a system uses on its machine.
     #[prost(bool, tag = "11")]
     pub observes: bool,
-    /// Its machine is kept awake while a worker runs.
+    /// CPU idle states of its machine are disabled while a worker runs.
     #[prost(bool, tag = "12")]
     pub awake: bool,
     /// Address at which clients of other machines reach its clients; empty: that from which it joined.
@@ -137,32 +137,32 @@ pub struct Join {
     /// The same of links by the kernel's netem.
     #[prost(string, tag = "16")]
     pub no_kernel_netem: String,
-    /// It neither sends nor listens: it starts systems that a run wants on its machine.
+    /// The node neither sends nor receives: it starts systems that a run requires on its machine.
     #[prost(bool, tag = "17")]
     pub starts_systems: bool,
 }
 
-/// The coordinator takes a node.
+/// The coordinator accepts a node.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Welcome {
     /// The coordinator's version.
     #[prost(string, tag = "1")]
     pub version: String,
-    /// Boot of its kernel.
+    /// Boot id of its kernel.
     #[prost(string, tag = "2")]
     pub boot: String,
     /// The run's time − its `CLOCK_MONOTONIC_RAW`, ns, for nodes with the same clock.
     #[prost(sint64, tag = "3")]
     pub run_less_raw_ns: i64,
-    /// Address at which clients of other machines will look for those of the node.
+    /// Address at which clients of other machines reach those of the node.
     #[prost(string, tag = "4")]
     pub clients_at: String,
 }
 
-/// A node asks for the time.
+/// A node requests the time.
 #[derive(Clone, Copy, PartialEq, prost::Message)]
 pub struct Ask {
-    /// Its `CLOCK_MONOTONIC_RAW` when it asked, ns.
+    /// Its `CLOCK_MONOTONIC_RAW` when it sent the request, ns.
     #[prost(fixed64, tag = "1")]
     pub asked_ns: u64,
 }
@@ -170,13 +170,13 @@ pub struct Ask {
 /// The time.
 #[derive(Clone, Copy, PartialEq, prost::Message)]
 pub struct Time {
-    /// As in the question.
+    /// As in the request.
     #[prost(fixed64, tag = "1")]
     pub asked_ns: u64,
-    /// When the question came, ns of the run's time; 0 if nobody asked, and this only says that the coordinator is there.
+    /// When the request arrived, ns of the run's time; 0 if there was none, and this is only the coordinator's heartbeat.
     #[prost(fixed64, tag = "2")]
     pub came_ns: u64,
-    /// When this was said, ns of the run's time.
+    /// When this was sent, ns of the run's time.
     #[prost(fixed64, tag = "3")]
     pub said_ns: u64,
 }
@@ -195,7 +195,7 @@ pub struct Ended {
     /// Its number.
     #[prost(uint32, tag = "1")]
     pub number: u32,
-    /// Why its node ended it; empty if it ended by itself, or as it was told to.
+    /// Why its node ended it; empty if it ended by itself, or at the coordinator's request.
     #[prost(string, tag = "2")]
     pub why: String,
 }
@@ -345,10 +345,10 @@ pub struct Clock {
     /// Largest error that stamps can have had, ns.
     #[prost(double, tag = "3")]
     pub bound_ns: f64,
-    /// Shortest way there and back, ns.
+    /// Shortest round trip, ns.
     #[prost(uint64, tag = "4")]
     pub minimum_round_trip_ns: u64,
-    /// Answers that it rests on.
+    /// Responses that it is based on.
     #[prost(uint64, tag = "5")]
     pub samples: u64,
     /// How often it had to begin anew, as no straight line fitted what it had seen.

@@ -1,4 +1,4 @@
-//! Lets `kubectl` place a run, waits for its end, brings its results here and takes everything away again.
+//! Deploys a run with `kubectl`, waits for its end, copies its results to this machine and removes everything from the cluster.
 
 use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
@@ -43,13 +43,13 @@ pub struct Applied<'a> {
     pub limit: Duration,
 }
 
-/// What came of it.
+/// Result of a deployed run.
 pub struct Collected {
     /// The records, each with its folder.
     pub records: Vec<(Record, PathBuf)>,
     /// Exit code of the run.
     pub exit_code: i32,
-    /// Why what was placed could not be taken away, if so.
+    /// Why the deployment could not be removed, if it could not.
     pub left: Option<RunError>,
 }
 

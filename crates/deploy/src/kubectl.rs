@@ -8,7 +8,7 @@ use std::process::{Child, Command, Output, Stdio};
 use pubmark_runner::{ErrorKind, RunError};
 use serde_json::Value;
 
-/// Longest wait for one answer of the cluster.
+/// Longest wait for one response of the cluster.
 const ANSWER: &str = "--request-timeout=30s";
 
 /// Which cluster `kubectl` talks to, and where in it; what it is configured for, if nothing is given.

@@ -1,4 +1,4 @@
-//! Files by which an orchestrator places a run: who leads it, who sends and receives, and the system.
+//! Files by which an orchestrator deploys a run: the coordinator, the nodes that send and receive, and the system.
 //!
 //! An [`Order`] and a run make a [`Deployment`], which holds the specification of the run that its coordinator makes. The specification is
 //! one of the coordinator's secrets, as a workload may have passwords in it.

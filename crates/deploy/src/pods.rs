@@ -20,7 +20,7 @@ pub struct Pod {
     pub exit_code: Option<i64>,
 }
 
-/// The pods in an answer of the cluster.
+/// The pods in a response of the cluster.
 pub fn of(list: &Value) -> Vec<Pod> {
     list["items"].as_array().into_iter().flatten().map(pod).collect()
 }

@@ -61,7 +61,7 @@ pub struct Protocol {
 pub const PROGRAM: &str = "program";
 
 /// The protocol for a program that sent this hello: the capabilities that it claims, limited to those of pubmark's own client.
-/// The row lives until the end of the process.
+/// The row exists until the end of the process.
 ///
 /// # Errors
 /// The program does not implement the protocol; the error lists those that it implements.

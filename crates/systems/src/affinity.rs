@@ -11,7 +11,7 @@ pub struct Pins {
     pub generator: Vec<u32>,
 }
 
-/// Why cores cannot be given as asked.
+/// Why cores cannot be assigned as requested.
 #[derive(Debug, thiserror::Error)]
 pub enum PinError {
     /// Not a side and its cores.
@@ -37,9 +37,9 @@ pub enum PinError {
     /// The kernel refused.
     #[error("failed to keep this process to cores {cores}")]
     Refused {
-        /// The cores asked for.
+        /// The requested cores.
         cores: String,
-        /// What it said.
+        /// The kernel's error.
         #[source]
         source: io::Error,
     },

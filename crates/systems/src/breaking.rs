@@ -13,7 +13,7 @@ use crate::supervisor::messages::Work;
 use crate::supervisor::supervised::{End, Supervised};
 
 impl RunningSystem {
-    /// Kills a server (from 0), or all, without asking (SIGKILL), and waits until they are gone.
+    /// Kills a server (numbered from 0), or all, at once (SIGKILL), and waits until they have ended.
     ///
     /// # Errors
     /// One had ended by itself.
@@ -79,7 +79,7 @@ impl RunningSystem {
         started
     }
 
-    /// Stops a server, or all, where they stand (SIGSTOP; a container by its engine), or lets them go on.
+    /// Pauses a server, or all (SIGSTOP; a container by its engine), or resumes them.
     ///
     /// # Errors
     /// One has ended, or the engine cannot.
@@ -94,15 +94,15 @@ impl RunningSystem {
         })
     }
 
-    /// Lets containers go on that stand still: they are to end.
+    /// Resumes paused containers, because they are to end.
     pub(crate) fn let_go_on(&mut self) {
         let paused =
             self.brokers.iter_mut().filter_map(|broker| broker.container.as_mut()).filter(|found| found.is_paused);
-        // One that does not go on is killed and removed like one that does not end.
+        // A container that cannot be resumed is killed and removed like one that does not end.
         paused.for_each(|contained| drop(contained.pause(false)));
     }
 
-    /// Does it to one, or to all; the first failure is told when it was done to all.
+    /// Applies an action to one server, or to all; the first failure is returned after all were tried.
     fn each(
         &mut self,
         server: Option<usize>,
@@ -125,7 +125,7 @@ impl Contained {
     }
 }
 
-/// Times that an engine is asked to start a container again before its failure is believed.
+/// Times that an engine is requested to start a container again before its failure is final.
 const ATTEMPTS: u32 = 3;
 
 /// Starts a container again and waits until it runs, or has ended by itself. Where the engine itself fails it is asked again:

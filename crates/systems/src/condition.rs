@@ -12,7 +12,7 @@ pub enum Condition {
     Tls,
     /// The listeners do not encrypt.
     Plain,
-    /// Clients speak over WebSocket.
+    /// Clients use WebSocket.
     Websocket,
     /// Clients log in.
     Password,
@@ -70,12 +70,12 @@ pub enum Neighbours {
     Cluster,
 }
 
-/// What conditions are asked of: one broker of one start.
+/// What conditions are evaluated for: one broker of one start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Situation {
     /// The listeners encrypt.
     pub tls: bool,
-    /// Clients speak over WebSocket.
+    /// Clients use WebSocket.
     pub websocket: bool,
     /// Clients log in.
     pub password: bool,

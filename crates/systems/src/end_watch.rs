@@ -1,4 +1,4 @@
-//! Whether the processes of a system still run, for whoever cannot ask the system itself.
+//! Whether the processes of a system still run, for callers that have no access to the system itself.
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 

@@ -6,7 +6,7 @@ use pubmark_record::record::Environment;
 
 use crate::descriptors;
 
-/// What can be said of this machine now. `load_after` and `steal` are known only after a run.
+/// Properties of this machine now. `load_after` and `steal` are known only after a run.
 pub fn read() -> Environment {
     Environment {
         os: os_name().unwrap_or_else(|| "Linux".to_owned()),

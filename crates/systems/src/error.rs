@@ -20,7 +20,7 @@ pub enum SystemError {
     Definition {
         /// Its file.
         origin: String,
-        /// What is wrong, with the place where that is known.
+        /// What is wrong, with the position in the file where it is known.
         reason: String,
     },
     /// The system has no such profile.
@@ -28,17 +28,17 @@ pub enum SystemError {
     Profile {
         /// The system.
         system: String,
-        /// The profile asked for.
+        /// The requested profile.
         profile: String,
         /// The profiles there are.
         known: String,
     },
-    /// The system does not speak that protocol.
+    /// The system does not support that protocol.
     #[error("`{system}` does not speak {protocol}: it speaks {known}")]
     Protocol {
         /// The system.
         system: String,
-        /// The protocol asked for.
+        /// The requested protocol.
         protocol: String,
         /// The protocols there are.
         known: String,
@@ -48,7 +48,7 @@ pub enum SystemError {
     NoTls {
         /// The system.
         system: String,
-        /// The protocol asked for.
+        /// The requested protocol.
         protocol: String,
     },
     /// No certificates could be made for it.
@@ -62,10 +62,10 @@ pub enum SystemError {
     NoWebSocket {
         /// The system.
         system: String,
-        /// The protocol asked for.
+        /// The requested protocol.
         protocol: String,
     },
-    /// The system cannot be made to ask for a log-in.
+    /// The system cannot be configured to require a log-in.
     #[error("`{system}` cannot be started with a log-in: its definition has no part `when: password`")]
     NoLogin {
         /// The system.
@@ -84,34 +84,34 @@ pub enum SystemError {
     Topology {
         /// The system.
         system: String,
-        /// Brokers asked for.
+        /// Requested number of brokers.
         brokers: u32,
-        /// Mode asked for.
+        /// Requested mode.
         mode: &'static str,
         /// What it offers.
         known: String,
     },
-    /// The workload's packets are larger than the system takes.
+    /// The workload's packets are larger than the system accepts.
     #[error("the workload needs packets of {needed} bytes, `{system}` takes {most} at most")]
     Packet {
         /// The system.
         system: String,
         /// Bytes needed.
         needed: u32,
-        /// Bytes that it takes at most, raised or not.
+        /// Largest packet that it accepts, bytes, after the limit was raised where that is possible.
         most: u32,
     },
     /// A limit that this machine cannot hold a system to.
     #[error("limit `{asked}` cannot be set: {reason}; {remedy}")]
     Limit {
-        /// Limits as asked for.
+        /// The requested limits.
         asked: String,
         /// What is missing.
         reason: String,
         /// What would help.
         remedy: &'static str,
     },
-    /// The process that holds systems could not be used.
+    /// The supervisor could not be used.
     #[error("`{program}` cannot hold a system: {reason}")]
     Supervisor {
         /// The program.
@@ -119,7 +119,7 @@ pub enum SystemError {
         /// What it did or did not do.
         reason: String,
     },
-    /// An environment variable names a program that is none.
+    /// An environment variable names a file that is not a program.
     #[error("environment variable {variable} names `{value}`, which is not a program")]
     NotAProgram {
         /// The variable.
@@ -134,7 +134,7 @@ pub enum SystemError {
         program: String,
         /// It, or a folder on the way to it.
         path: PathBuf,
-        /// Whose it is, or who can change it.
+        /// Its owner, or the users who can change it.
         why: String,
     },
     /// The program is not there.
@@ -173,14 +173,14 @@ pub enum SystemError {
         #[source]
         source: std::io::Error,
     },
-    /// A command that prepares the start, or tells the version, failed.
+    /// A command that prepares the start, or prints the version, failed.
     #[error("`{command}` {outcome}{}", said(.output))]
     Command {
         /// The command.
         command: String,
         /// How it ended.
         outcome: String,
-        /// The end of what it said.
+        /// The end of its output.
         output: String,
     },
     /// The program ended before it was ready.
@@ -205,7 +205,7 @@ pub enum SystemError {
         /// The end of its log.
         log_tail: String,
     },
-    /// The caller asked to stop while the system was starting.
+    /// The caller requested a stop while the system was starting.
     #[error("interrupted while `{system}` was starting")]
     Interrupted {
         /// The system.

@@ -1,4 +1,4 @@
-//! Installing what a system's definition says: its script is run, and what came of it is looked at.
+//! Installation of a system by the script of its definition, and the check of the result.
 
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use crate::programs::{self, FOLDER_VARIABLE, SELF};
 
 /// Longest run of a script: a broker that is compiled on a small machine takes minutes.
 pub const WITHIN: Duration = Duration::from_secs(20 * 60);
-/// Time between two looks at what else may have happened while a script says nothing.
+/// Interval at which other events are checked while a script prints nothing.
 const LOOK: Duration = Duration::from_millis(100);
 /// The variable that scripts put programs under.
 const VARIABLE: &str = "$PROGRAMS";
@@ -25,7 +25,7 @@ const VARIABLE: &str = "$PROGRAMS";
 pub struct Installed {
     /// The program.
     pub program: PathBuf,
-    /// What it says its version is; `None` where it does not say.
+    /// The version that it prints; `None` if it prints none.
     pub version: Option<String>,
 }
 
@@ -54,7 +54,7 @@ pub enum InstallError {
         /// What to type.
         command: String,
     },
-    /// The script ended with a failure; what it said was handed on.
+    /// The script ended with a failure; its output was passed to the caller.
     #[error("the script that installs `{system}` failed ({status})")]
     Failed {
         /// The system.
@@ -70,7 +70,7 @@ pub enum InstallError {
         /// How long it had.
         seconds: u64,
     },
-    /// The caller asked to stop.
+    /// The caller requested a stop.
     #[error("interrupted while `{system}` was installed")]
     Interrupted {
         /// The system.
@@ -102,7 +102,7 @@ pub enum InstallError {
 pub fn found(definition: &Definition) -> Option<Installed> {
     let back_end = definition.back_ends.process.as_ref()?;
     let program = programs::find_program(&back_end.program, back_end).ok()?;
-    // A program that cannot be asked is there all the same.
+    // A program whose version cannot be read is installed all the same.
     let version = programs::read_version(&program, back_end).ok().flatten();
     Some(Installed { program, version })
 }
@@ -131,7 +131,7 @@ pub fn script(definition: &Definition) -> Result<&str, InstallError> {
     back_end(definition).map(|back_end| back_end.install.trim_end())
 }
 
-/// Runs the script, each line that it says handed to `line`, until it ends, `stop` is set or [`WITHIN`] is over; then
+/// Runs the script and passes each line of its output to `line`, until it ends, `stop` is set or [`WITHIN`] is over; then
 /// looks for the program. Nothing of the script runs on afterwards.
 pub fn run(definition: &Definition, stop: &AtomicBool, line: &mut dyn FnMut(&str)) -> Result<Installed, InstallError> {
     let folder = programs::folder().ok_or_else(|| InstallError::NoFolder { system: definition.name.clone() })?;
@@ -199,7 +199,7 @@ fn is_root() -> bool {
     unsafe { libc::geteuid() == 0 }
 }
 
-/// Runs a command of an installation, each line that it says handed to `line`.
+/// Runs a command of an installation, and passes each line of its output to `line`.
 pub(crate) fn run_script(
     mut command: Command,
     system: &str,
@@ -211,7 +211,7 @@ pub(crate) fn run_script(
     command.stdin(Stdio::null()).stdout(writer.try_clone().map_err(failed)?).stderr(writer);
     let mut process = Process::start(command).map_err(failed)?;
     let (said, lines) = mpsc::channel();
-    // Ends when the last writer of the pipe has ended, or nobody listens any more.
+    // Ends when the last writer of the pipe has ended, or the receiver is dropped.
     thread::spawn(move || {
         let mut reader = BufReader::new(reader);
         let mut bytes = Vec::new();

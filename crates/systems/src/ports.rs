@@ -42,14 +42,14 @@ pub fn free(count: usize) -> Result<Vec<u16>, SystemError> {
     if found.len() == count { Ok(found) } else { Err(SystemError::NoPort { first: FIRST, last: LAST }) }
 }
 
-/// A place of a system without a broker at which no clients have met yet.
+/// A free discovery port of a system without a broker: no clients use it yet.
 pub fn free_to_meet(places: &MeetingPorts) -> Result<u16, SystemError> {
     let mut all = to_meet(places);
     let found = all.find(|(_, taken_at)| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, *taken_at)).is_ok());
     found.map(|(port, _)| port).ok_or_else(|| nowhere_to_meet(places))
 }
 
-/// All such places from a random one on, each with the port that is taken where clients have met.
+/// All such ports from a random one on, each with the UDP port that is bound when clients use it.
 pub fn to_meet(places: &MeetingPorts) -> impl Iterator<Item = (u16, u16)> {
     let MeetingPorts { first, step, count, taken_at } = *places;
     let begin = begin(count.into());
@@ -60,13 +60,13 @@ pub fn to_meet(places: &MeetingPorts) -> impl Iterator<Item = (u16, u16)> {
     })
 }
 
-/// Clients have met at every place.
+/// The error when clients use every discovery port.
 pub fn nowhere_to_meet(places: &MeetingPorts) -> SystemError {
     let last = places.first.saturating_add(places.step.saturating_mul(places.count.saturating_sub(1)));
     SystemError::NoPort { first: places.first, last }
 }
 
-/// For TCP and for UDP: one or the other is wanted.
+/// For TCP and for UDP, because systems use either.
 fn is_free(port: u16) -> bool {
     let place = (Ipv4Addr::LOCALHOST, port);
     TcpListener::bind(place).is_ok() && UdpSocket::bind(place).is_ok()

@@ -28,7 +28,7 @@ impl PrivateDirectory {
         PrivateDirectory::create(&planned(folder))
     }
 
-    /// Makes one at a place that [`planned`] gave.
+    /// Creates one at a path that [`planned`] returned.
     pub fn create(path: &Path) -> Result<PrivateDirectory, SystemError> {
         let failed = |action, source| SystemError::File { action, path: path.to_owned(), source };
         DirBuilder::new().mode(0o700).create(path).map_err(|source| failed("create", source))?;
@@ -47,7 +47,7 @@ impl PrivateDirectory {
 
 impl Drop for PrivateDirectory {
     fn drop(&mut self) {
-        // Nobody is left to hear of a failure; the next start removes what stays.
+        // A failure cannot be reported from here; the next start removes what remains.
         let _ = fs::remove_dir_all(&self.path);
     }
 }
@@ -63,7 +63,7 @@ pub fn planned(folder: &Path) -> PathBuf {
     folder.join(format!("{PREFIX}{:016x}", RandomState::new().hash_one(std::process::id())))
 }
 
-/// Locks under another name first, so that no lock file is ever seen unlocked while its owner lives.
+/// Locks under another name first, so that no lock file is ever seen unlocked while its owner runs.
 fn lock(directory: &Path) -> io::Result<File> {
     let early = directory.join("lock-early");
     let file = File::create_new(&early)?;

@@ -17,14 +17,14 @@ use crate::template::Values;
 
 /// Most that is read from a connection while one text is waited for, bytes. Answers are lines.
 const MOST_HEARD: usize = 1 << 20;
-/// Most of what was heard that is shown, letters.
+/// Longest part of the received text that is shown, characters.
 const MOST_SHOWN: usize = 200;
 
 /// Makes the round trip of `protocol` once, against a system that listens at `endpoint`, within the time given.
 ///
 /// # Errors
 /// What was missing, as a phrase: the definition has no probe for the protocol, the connection encrypts (no probe does),
-/// an answer did not come, a command failed.
+/// a response did not arrive, a command failed.
 pub fn run(definition: &Definition, protocol: &str, endpoint: &Endpoint, within: Duration) -> Result<(), String> {
     let offer = definition.offer(protocol).map_err(|error| error.to_string())?;
     let Some(probe) = &offer.probe else {
@@ -40,7 +40,7 @@ pub fn run(definition: &Definition, protocol: &str, endpoint: &Endpoint, within:
     }
 }
 
-/// A word that no other probe uses: 16 letters and digits.
+/// A token that no other probe uses: 16 letters and digits.
 fn token() -> String {
     format!("{:016x}", RandomState::new().hash_one(std::process::id()))
 }
@@ -88,7 +88,7 @@ fn dialogue(lines: &[Line], endpoint: &Endpoint, values: &Values, within: Durati
     Ok(())
 }
 
-/// One connection of a dialogue, and what was heard on it and not yet waited for.
+/// One connection of a dialogue, and the received text that no step has waited for yet.
 struct Connection {
     stream: TcpStream,
     heard: Vec<u8>,
@@ -108,7 +108,7 @@ impl Connection {
             .map_err(|error| format!("failed to send: {error}"))
     }
 
-    /// Reads until `words` came; forgets all up to their end.
+    /// Reads until `words` arrived; discards the text up to their end.
     fn hear(&mut self, words: &str, deadline: Instant) -> Result<(), String> {
         let missing = |heard: &[u8], why: &str| Err(format!("{why} before {words:?} came; heard {}", shown(heard)));
         loop {
@@ -143,7 +143,7 @@ fn left(deadline: Instant) -> Result<Duration, String> {
     }
 }
 
-/// The end of what was heard, on one line.
+/// The end of the received text, on one line.
 fn shown(heard: &[u8]) -> String {
     if heard.is_empty() {
         return "nothing".to_owned();

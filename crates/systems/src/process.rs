@@ -27,7 +27,7 @@ pub(crate) struct Process {
 pub enum Stopped {
     /// It had ended before.
     Before(ExitStatus),
-    /// It ended when asked to.
+    /// It ended after a request to stop.
     Asked(ExitStatus),
     /// It had to be killed.
     Killed,
@@ -51,7 +51,7 @@ impl Process {
         let (starter, until_dropped) = mpsc::channel::<()>();
         let (started, result) = mpsc::sync_channel(1);
         thread::Builder::new().name("command".to_owned()).stack_size(64 << 10).spawn(move || {
-            // The other side waits for the answer, so sending cannot fail.
+            // The other side waits for the result, so sending cannot fail.
             let _ = started.send(command.spawn());
             // Ends with an error as soon as the sender is dropped, which is what is waited for.
             let _ = until_dropped.recv();

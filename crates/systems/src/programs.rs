@@ -1,4 +1,4 @@
-//! Where programs are found: what was asked for by an environment variable, what `pubmark install` placed, what the
+//! Where programs are found: those named by an environment variable, those that `pubmark install` installed, those that the
 //! machine has.
 
 use std::fs;
@@ -19,12 +19,12 @@ pub const PROGRAM_VARIABLE: &str = "PUBMARK_PROGRAM_";
 const NOWHERE: &str = "/nonexistent";
 /// Program that stands for the running one.
 pub const SELF: &str = "{self}";
-/// Longest run of a command that tells a version: a Java program on a busy machine takes seconds.
+/// Longest run of a command that prints a version: a Java program on a busy machine takes seconds.
 pub(crate) const VERSION_WITHIN: Duration = Duration::from_secs(30);
 
 /// Folder where `pubmark install` puts programs: `$PUBMARK_PROGRAMS`, else `$XDG_DATA_HOME/pubmark/programs`, else
 /// `~/.local/share/pubmark/programs`. It need not exist. `None` where no variable names an absolute path: a folder that
-/// others can write to is no place for programs.
+/// others can write to is not safe for programs.
 pub fn folder() -> Option<PathBuf> {
     let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let chosen = std::env::var_os(FOLDER_VARIABLE).filter(|value| !value.is_empty());
@@ -35,7 +35,7 @@ pub fn folder() -> Option<PathBuf> {
         .or_else(|| variable("HOME").map(|home| home.join(".local/share/pubmark/programs")))
 }
 
-/// The folder as texts name it; a place where nothing is if there is none.
+/// The folder as texts name it; a path that never exists if there is none.
 pub(crate) fn folder_text() -> String {
     folder().map_or_else(|| NOWHERE.to_owned(), |folder| folder.display().to_string())
 }
@@ -106,7 +106,7 @@ fn distrust(found: &fs::Metadata) -> Option<String> {
     if owner != 0 && owner != own_user {
         return Some(format!("it belongs to user {owner}, who is neither root nor the one who runs pubmark"));
     }
-    // In a folder like /tmp entries are their owners', whoever may make some; the mode of a link says nothing.
+    // In a folder like /tmp only their owners can change entries, although all may create some; a link's mode has no effect.
     let is_sticky = found.is_dir() && mode & libc::S_ISVTX != 0;
     if is_sticky || found.file_type().is_symlink() {
         return None;
@@ -116,7 +116,7 @@ fn distrust(found: &fs::Metadata) -> Option<String> {
     (mode & 0o002 != 0 || of_others).then(|| format!("others can change it (mode {:04o})", mode & 0o7777))
 }
 
-/// What the program says its version is; `None` where it does not say so in the expected words.
+/// The version that the program prints; `None` if its output does not have the expected form.
 pub fn read_version(program: &Path, back_end: &ProcessBackEnd) -> Result<Option<String>, SystemError> {
     let Some((version, program)) = version_words(back_end, program)? else { return Ok(None) };
     let mut command = Command::new(program);
@@ -126,7 +126,7 @@ pub fn read_version(program: &Path, back_end: &ProcessBackEnd) -> Result<Option<
     Ok(version_in(&output, &version.after))
 }
 
-/// The command that tells the version, and its program.
+/// The command that prints the version, and its program.
 pub(crate) fn version_words<'a>(
     back_end: &'a ProcessBackEnd,
     program: &Path,

@@ -42,7 +42,7 @@ impl RunningSystem {
         &self.endpoints
     }
 
-    /// Where its brokers listen for the second protocol; none if only one was asked for.
+    /// Where its brokers listen for the second protocol; none if only one was requested.
     pub fn second_endpoints(&self) -> &[Endpoint] {
         &self.second_endpoints
     }
@@ -93,7 +93,7 @@ impl RunningSystem {
         self.stop_all()
     }
 
-    /// All are asked before any is waited for.
+    /// All brokers get the request before the first is waited for.
     fn stop_all(&mut self) -> Stopped {
         self.stopped = true;
         self.let_go_on();
@@ -152,7 +152,7 @@ pub(crate) fn end_of(brokers: &mut [Broker]) -> Option<(usize, SystemEnd)> {
 
 fn ran_out_of_memory(cgroup: Option<&Cgroup>, container: Option<&crate::launch::Contained>) -> bool {
     let counted = cgroup.and_then(Cgroup::out_of_memory_kills).is_some_and(|kills| kills > 0);
-    // An engine that cannot be asked any more has nothing to add.
+    // A container engine that does not respond any more has nothing to add.
     let told = container.and_then(|found| found.engine.ended(&found.name).ok().flatten());
     counted || told.is_some_and(|end| end.out_of_memory)
 }

@@ -1,8 +1,9 @@
 //! Which straight lines fit what was read of two clocks.
 //!
-//! A node asks at `asked` of its clock; the question comes at `came` of the run's, the answer leaves at `said` and is heard at `heard`.
-//! A message cannot come before it is sent, so the run's time less the node's, θ, is at most `came − asked` when it asked and at least
-//! `said − heard` when it heard: limits that hold whatever queues either way waited in. Half a round trip, which clocks are often set
+//! A node sends a request at `asked` of its clock; it arrives at `came` of the run's clock. The response leaves at `said` of the
+//! run's clock and arrives at `heard` of the node's. A message cannot arrive before it is sent, so the run's time less the
+//! node's, θ, is at most `came − asked` at the request and at least `said − heard` at the response. These limits hold
+//! however long either message waited in queues. Half a round trip, which clocks are often set
 //! by (RFC 5905 §8), is an error's limit only for that one round trip; here every reading narrows what the others left, and one
 //! under load narrows nothing. Between two clocks θ is a straight line but for wander, so the limits are those of lines: a linear
 //! programme of two unknowns, solved by halving (Moon, Skelly and Towsley, "Estimation and removal of clock skew from network delay
@@ -17,26 +18,26 @@ const STEPS: u32 = 60;
 /// Numbers are nanoseconds relative to a near origin; this is what adding them up may lose.
 const ROUNDING_NS: f64 = 1.0;
 
-/// A question and its answer.
+/// A request for the time and its response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reading {
-    /// When it was asked, ns of the node's clock.
+    /// When the request was sent, ns of the node's clock.
     pub asked_ns: u64,
-    /// When the question came, ns of the run's clock.
+    /// When the request arrived, ns of the run's clock.
     pub came_ns: u64,
-    /// When the answer was said, ns of the run's clock.
+    /// When the response was sent, ns of the run's clock.
     pub said_ns: u64,
-    /// When it was heard, ns of the node's clock.
+    /// When the response arrived, ns of the node's clock.
     pub heard_ns: u64,
 }
 
 impl Reading {
-    /// Is it in the order of time?
+    /// Are the times in order?
     pub fn is_possible(&self) -> bool {
         self.heard_ns >= self.asked_ns && self.said_ns >= self.came_ns
     }
 
-    /// Time on the way there and back, ns.
+    /// Round-trip time without the coordinator's processing, ns.
     pub fn round_trip_ns(&self) -> u64 {
         (self.heard_ns - self.asked_ns).saturating_sub(self.said_ns - self.came_ns)
     }
@@ -52,7 +53,7 @@ impl Reading {
 pub(super) struct Fit {
     /// The middle of what θ can be, ns.
     pub offset_ns: i64,
-    /// How far it can be from there, ns.
+    /// How far θ can be from the middle, ns.
     pub half_width_ns: f64,
     /// The slope that leaves most room between the limits: nearer to the truth than the middle of those that fit (measured on simulated
     /// clocks).

@@ -1,4 +1,4 @@
-//! Connections of those who may be nodes: their certificates are checked here, so that it is known why one was refused.
+//! Incoming connections of nodes: their certificates are checked here, so that the reason of a refusal is known.
 
 use std::io;
 use std::net::SocketAddr;
@@ -85,7 +85,7 @@ impl AsyncWrite for Counted {
     }
 }
 
-/// How the coordinator proves who it is and checks who others are; in words why it cannot.
+/// TLS settings by which the coordinator authenticates itself and its nodes; an error text if they are not usable.
 pub(super) fn acceptor(credentials: &Credentials) -> Result<TlsAcceptor, String> {
     let certificates = |pem: &str| {
         CertificateDer::pem_slice_iter(pem.as_bytes()).collect::<Result<Vec<_>, _>>().map_err(|error| error.to_string())
@@ -111,7 +111,7 @@ pub(super) fn acceptor(credentials: &Credentials) -> Result<TlsAcceptor, String>
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
-/// Accepts connections until nobody takes them any more.
+/// Accepts connections until their receiver is dropped.
 pub(super) async fn accept(
     listener: TcpListener,
     acceptor: TlsAcceptor,
@@ -124,7 +124,7 @@ pub(super) async fn accept(
             () = accepted.closed() => return,
             next = listener.accept() => match next {
                 Ok(next) => next,
-                // Too many open files, or a connection that was given up: others come.
+                // Too many open files, or an aborted connection: further connections may succeed.
                 Err(_) => {
                     tokio::time::sleep(limits::ANSWER).await;
                     continue;
@@ -138,7 +138,7 @@ pub(super) async fn accept(
             let counted = Counted { stream, peer: Peer { address, carried: Arc::default() } };
             match timeout(limits::INTRODUCTION, acceptor.accept(counted).into_fallible()).await {
                 Ok(Ok(stream)) => {
-                    // The coordinator ends: nobody takes it.
+                    // The coordinator ends: the receiver is dropped.
                     let _ = accepted.send(Ok(stream)).await;
                 }
                 Ok(Err((error, stream))) => {
@@ -156,7 +156,7 @@ pub(super) async fn accept(
     }
 }
 
-/// Lets the other end read why it was refused: a socket that is closed with something unread in it takes back what it had said.
+/// Lets the other end read the reason of its refusal: closing a socket with unread data in it discards what was sent.
 async fn let_read(mut stream: TcpStream) {
     let _ = timeout(limits::LAST_WORDS, async {
         // An error means that the other end is gone, which is what is waited for.
@@ -166,7 +166,7 @@ async fn let_read(mut stream: TcpStream) {
     .await;
 }
 
-/// What is wrong with a connection that did not come to be, in words for whoever runs the coordinator.
+/// Why a connection failed, in words for the user of the coordinator.
 fn why(error: &io::Error) -> String {
     let words = causes(error);
     let tls = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());

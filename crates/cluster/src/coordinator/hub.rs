@@ -1,4 +1,4 @@
-//! Who is there, and what runs where: what sessions of nodes and whoever leads the run share.
+//! Nodes that joined, and which worker runs on which node: the state that node sessions share with the coordinator of the run.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -28,7 +28,7 @@ pub struct NodeInfo {
     pub version: String,
     /// Name of its machine.
     pub host: String,
-    /// Boot of its kernel, which machines with one name differ in; empty if it is to be taken for another's.
+    /// Boot id of its kernel, which differs between machines with the same name; empty if it is to count as another machine.
     pub boot: String,
     /// Release of its kernel.
     pub kernel: String,
@@ -36,11 +36,11 @@ pub struct NodeInfo {
     pub cores: u32,
     /// Memory, bytes.
     pub memory_bytes: u64,
-    /// What its kernel says of its time service.
+    /// State of its time service, as its kernel reports it.
     pub discipline: String,
-    /// Its machine is kept awake while a worker runs.
+    /// CPU idle states of its machine are disabled while a worker runs.
     pub awake: bool,
-    /// What it is there for.
+    /// Its role in the run.
     pub kind: NodeKind,
     /// Its labels, by which groups are placed.
     pub labels: Labels,
@@ -78,18 +78,18 @@ impl NodeInfo {
     }
 }
 
-/// What happened that people may want to hear of.
+/// Events that are reported to users.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A node joined.
     Joined(NodeInfo),
-    /// Somebody may not.
+    /// A node was refused.
     Refused(Refusal),
-    /// A node is gone; why.
+    /// A node disconnected; the reason.
     Left(String, String),
 }
 
-/// A node's place.
+/// State of one node.
 pub(super) struct Slot {
     pub info: NodeInfo,
     pub lanes: Lanes<ToNode>,
@@ -101,9 +101,9 @@ pub(super) struct Slot {
 /// How many a run wants.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodesRequired {
-    /// Nodes that send and listen.
+    /// Nodes that send and receive.
     pub nodes: usize,
-    /// Nodes that look at what a system takes.
+    /// Nodes that measure what a system uses.
     pub observers: usize,
     /// Names of nodes that start systems.
     pub system_hosts: Vec<String>,
@@ -126,14 +126,14 @@ pub(super) struct Run {
     pub own: Vec<u32>,
     /// Was it started, or why not?
     pub began: Option<Result<(), String>>,
-    /// Leads to whoever drives it here; none once it has said all.
+    /// Channel to the driver of the worker in this process; `None` after its last output.
     pub to_driver: Option<mpsc::Sender<Vec<u8>>>,
     pub report: Option<Report>,
 }
 
 #[derive(Default)]
 pub(super) struct State {
-    /// Those that are wanted; nobody else may join.
+    /// The required nodes; no other node may join.
     pub wanted: NodesRequired,
     pub nodes: BTreeMap<String, Slot>,
     /// Nodes of the run, in the order of their numbers.
@@ -143,21 +143,21 @@ pub(super) struct State {
     /// Nodes that start its systems, likewise.
     pub system_hosts: Vec<NodeInfo>,
     pub lost: BTreeMap<String, String>,
-    /// Nodes that are there and whose newest worker they had to end; why.
+    /// Connected nodes that had to end their newest worker, with the reason.
     pub without_worker: BTreeMap<String, String>,
     pub runs: BTreeMap<u32, Run>,
     /// Number of the next of them.
     pub next_run: u32,
-    /// Number of the newest question for ports, whom it went to, and the answer.
+    /// Number of the newest request for free ports, the node that received it, and the response.
     pub ports: (u32, String, Option<FreePorts>),
     pub refused: Vec<Refusal>,
     events: Vec<Event>,
 }
 
-/// Refusals and events that are kept, at most: a stranger who tries for ever must not fill memory.
+/// Refusals and events that are stored, at most: an unknown client that retries for ever must not fill memory.
 const KEPT: usize = 1_000;
 
-/// State, and a bell that rings when it changes.
+/// State, and a notification when it changes.
 #[derive(Default)]
 pub(super) struct Hub {
     state: Mutex<State>,
@@ -169,7 +169,7 @@ impl Hub {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes the state and rings.
+    /// Changes the state and notifies.
     pub fn change<T>(&self, what: impl FnOnce(&mut State) -> T) -> T {
         let result = what(&mut self.state());
         self.changed.notify_all();
@@ -201,7 +201,7 @@ impl Hub {
         });
     }
 
-    /// Takes a node in, or says why not, and whether it may try again.
+    /// Accepts a node, or returns the reason of the refusal and whether the node may try again.
     pub fn join(&self, slot: Slot) -> Result<(), (String, bool)> {
         self.change(|state| {
             let name = slot.info.name.clone();
@@ -233,7 +233,7 @@ impl Hub {
         })
     }
 
-    /// A node is gone: nobody waits for it any more.
+    /// A node disconnected: nothing waits for it any more.
     pub fn leave(&self, name: &str, why: &str) {
         self.change(|state| {
             if state.nodes.remove(name).is_none() {
@@ -260,10 +260,10 @@ impl Hub {
         }
     }
 
-    /// Says something to every node.
+    /// Sends a message to every node.
     pub fn broadcast(&self, told: impl Fn() -> CoordinatorMessage) {
         for slot in self.state().nodes.values() {
-            // One that does not listen is missed by its silence.
+            // A node that does not receive it is found lost by its missing heartbeats.
             slot.lanes.say(ToNode { message: Some(told()) });
         }
     }

@@ -1,4 +1,4 @@
-//! The coordinator's end: takes nodes in, starts workers on them, and notices who is gone.
+//! The coordinator's end: accepts nodes, starts workers on them, and detects lost nodes.
 
 mod accept;
 mod hub;
@@ -111,7 +111,7 @@ impl Cluster {
             .name("coordinator".to_owned())
             .spawn(move || {
                 crate::machine::stay_ahead();
-                // An error of the port itself: nodes are missed by their silence, and the run says so.
+                // An error of the port itself: nodes are found lost by their missing heartbeats, and the run reports that.
                 let _ = runtime.block_on(serve);
                 // Connections that nobody closes are not waited for.
                 runtime.shutdown_timeout(limits::GRACE);
@@ -163,7 +163,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// The nodes in the order of their numbers; of one that was lost, what it had said of itself.
+    /// The nodes in the order of their numbers; for a lost node, what it reported about itself.
     pub fn nodes(&self) -> Vec<NodeInfo> {
         self.hub.state().order.clone()
     }
@@ -187,7 +187,7 @@ impl Cluster {
     /// the stream that comes back reaches the worker; dropping it ends the worker.
     ///
     /// # Errors
-    /// The node is gone, or cannot start one; `stop` was set while it was waited for.
+    /// The node is gone, or cannot start one; `stop` was set during the wait.
     pub fn begin(
         &self,
         node: usize,
@@ -198,10 +198,10 @@ impl Cluster {
         self.begin_on(self.name(node), own, progress, stop)
     }
 
-    /// Those of some ports that are free on a node, at an address for its clients; at most [`limits::PORTS`] are asked about.
+    /// The ports among some that are free on a node, at an address for its clients; at most [`limits::PORTS`] are checked.
     ///
     /// # Errors
-    /// The node is gone, does not have that address, or answers what was not asked; `stop` was set while it was waited for.
+    /// The node is gone, does not have that address, or sent another response; `stop` was set during the wait.
     pub fn free_ports(
         &self,
         node: usize,
@@ -251,7 +251,7 @@ impl Cluster {
     /// Starts what a node does its work with that has no clients, an observer or one that starts systems; what is written into the stream that comes back reaches it, dropping it ends it.
     ///
     /// # Errors
-    /// The node is gone, or cannot start it; `stop` was set while it was waited for.
+    /// The node is gone, or cannot start it; `stop` was set during the wait.
     pub fn begin_without_clients(&self, name: &str, stop: &AtomicBool) -> Result<UnixStream, ClusterError> {
         let progress =
             Progress::new(1).map_err(|source| ClusterError::System { doing: "make room for counters", source })?;
@@ -311,7 +311,7 @@ impl Cluster {
         self.hub.broadcast(|| CoordinatorMessage::Watch(on));
     }
 
-    /// What is measured begins (0) or ends (1) now: see [`Traffic::between_marks`].
+    /// The measurement begins (0) or ends (1) now: see [`Traffic::between_marks`].
     pub fn mark(&self, edge: usize) {
         for slot in self.hub.state().nodes.values_mut() {
             slot.marks[edge] = Some(slot.bytes());
@@ -387,7 +387,7 @@ fn keep_clock() -> i64 {
     run_ns.wrapping_sub(local_ns) as i64
 }
 
-/// The ports that an answer names and that were asked about, each once; `None` if it is longer than the question.
+/// The requested ports that a response names, each once; `None` if the response is longer than the request.
 fn named(answer: &[u32], asked: &[u16]) -> Option<Vec<u16>> {
     if answer.len() > asked.len() {
         return None;

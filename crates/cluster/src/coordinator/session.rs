@@ -1,4 +1,4 @@
-//! One node at the coordinator, from its first words to its last.
+//! One node at the coordinator, from its first message to its last.
 
 use std::error::Error as _;
 use std::pin::Pin;
@@ -35,7 +35,7 @@ pub(super) struct Service {
     pub run_less_raw_ns: i64,
 }
 
-/// Most of a refused node's name that is shown, letters.
+/// Longest part of a refused node's name that is shown, characters.
 const LONGEST_NAME: usize = 64;
 
 #[tonic::async_trait]
@@ -121,7 +121,7 @@ impl Service {
         placement::labels(&join.labels).map_err(|why| (Code::InvalidArgument, format!("its labels: {why}")))
     }
 
-    /// Enters that somebody was refused, and says so to them.
+    /// Stores the refusal of a node, and sends it to the node.
     fn refused(&self, peer: &Peer, name: Option<&str>, code: Code, why: &str) -> Status {
         let name = name.map(|name| name.chars().take(LONGEST_NAME).filter(char::is_ascii_graphic).collect());
         self.hub.refuse(Refusal { address: peer.address, name, why: why.to_owned() });
@@ -129,12 +129,12 @@ impl Service {
     }
 }
 
-/// Listens to a node until it is gone; says why it is.
+/// Receives from a node until it disconnects; returns the reason.
 async fn listen(hub: &Hub, name: &str, mut inbound: Streaming<FromNode>, lanes: &Lanes<ToNode>) -> String {
     loop {
         let mut message = timeout(limits::NODE_SILENCE, inbound.message()).await;
         if message.is_err() {
-            // Was it this process that was late? Then what the node said is there by now.
+            // If this process was late, the node's message has arrived by now.
             message = timeout(limits::GRACE, inbound.message()).await;
         }
         let said = match message {
@@ -202,7 +202,7 @@ async fn pass_on(hub: &Hub, name: &str, piece: Piece, lanes: &Lanes<ToNode>) {
     }
 }
 
-/// What gRPC says of an error, in words: what was at the bottom of it, without the layers that it came through.
+/// A gRPC error in words: the innermost cause, without the layers above it.
 pub(crate) fn words(status: &Status) -> String {
     let mut deepest: &dyn std::error::Error = match status.source() {
         Some(source) => source,

@@ -1,4 +1,4 @@
-//! Between whoever drives a worker and the node that it is on.
+//! The byte stream between the driver of a worker and the worker's node.
 
 use std::os::unix::net::UnixStream;
 
@@ -17,7 +17,7 @@ pub(super) async fn carry(driver: UnixStream, number: u32, lanes: Lanes<ToNode>,
     let (mut from_driver, mut to_driver) = driver.into_split();
     let forth = async move {
         let mut buffer = vec![0; PIECE_BYTES];
-        // An error says what its end says: the driver is gone.
+        // An error means the same as the end of the stream: the driver is gone.
         while let Ok(length @ 1..) = from_driver.read(&mut buffer).await {
             let piece = Piece { number, bytes: buffer[..length].to_vec() };
             if !lanes.pass(ToNode { message: Some(CoordinatorMessage::Piece(piece)) }).await {

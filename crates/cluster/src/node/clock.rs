@@ -1,4 +1,4 @@
-//! The run's clock on a node: asked for, estimated, and set for its workers.
+//! The run's clock on a node: requested, estimated, and set for its workers.
 
 use pubmark_engine::progress::Progress;
 use pubmark_protocol::clock;

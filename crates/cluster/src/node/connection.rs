@@ -1,4 +1,4 @@
-//! How a node comes to a coordinator.
+//! How a node joins a coordinator.
 
 use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
 use tonic::{Code, Status, Streaming};
@@ -25,9 +25,9 @@ pub(super) struct Membership {
 
 /// Why it did not.
 pub(super) enum Failure {
-    /// It may come to be: the coordinator is not there, or has no place.
+    /// A later attempt may succeed: the coordinator is not reachable, or needs no further node now.
     NotYet(String),
-    /// It will not.
+    /// No later attempt will succeed.
     Refused(ClusterError),
 }
 
@@ -129,7 +129,7 @@ fn introduction(settings: &NodeSettings) -> Join {
     }
 }
 
-/// What a coordinator that does not take a node means by it.
+/// What a coordinator's refusal of a node means.
 fn refused(address: &str, status: &Status) -> Failure {
     let why = match status.message() {
         "" => words(status),
@@ -156,7 +156,7 @@ fn refused(address: &str, status: &Status) -> Failure {
     }
 }
 
-/// The coordinator's TLS said what is wrong with this node's certificate (RFC 8446 §6.2).
+/// The coordinator's TLS alert says what is wrong with this node's certificate (RFC 8446 §6.2).
 fn not_taken(address: &str, words: &str) -> ClusterError {
     ClusterError::Refused {
         address: address.to_owned(),

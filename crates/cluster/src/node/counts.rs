@@ -1,4 +1,4 @@
-//! What a node's own clients have come to, for who watches the node: read from the memory that its workers count in.
+//! Counts of a node's own clients, for display on the node: read from the memory in which its workers count.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

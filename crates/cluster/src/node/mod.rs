@@ -1,4 +1,4 @@
-//! A node's end: joins a coordinator, runs workers as it says, keeps the run's clock for them, and ends them when it is gone.
+//! A node's end: joins a coordinator, runs workers at its request, sets the run's clock for them, and ends them when it is gone.
 
 mod clock;
 mod connection;
@@ -28,10 +28,10 @@ pub use counts::NodeCounts;
 /// Starts a worker whose ends these are.
 pub type Launch<'a> = &'a dyn Fn(OwnedFd, OwnedFd) -> io::Result<Child>;
 
-/// What a machine had taken at one moment.
+/// Resources that a machine had used up to one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MachineReading {
-    /// Processor time of all that ran, ns.
+    /// CPU time of all processes, ns.
     pub cpu_ns: u64,
     /// Memory in use, bytes.
     pub used_bytes: Option<u64>,
@@ -39,7 +39,7 @@ pub struct MachineReading {
     pub interface: Option<InterfaceReading>,
 }
 
-/// What a network interface had carried at one moment.
+/// Bytes that a network interface had carried up to one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InterfaceReading {
     /// Its name.
@@ -68,15 +68,15 @@ impl std::fmt::Display for Whereabouts {
     }
 }
 
-/// What a node is there for.
+/// Role of a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NodeKind {
-    /// Clients send and listen on it.
+    /// Clients send and receive on it.
     #[default]
     Clients,
-    /// It looks at what a system takes on its machine.
+    /// It measures what a system uses on its machine.
     Observer,
-    /// It starts systems on its machine, and looks at what they take.
+    /// It starts systems on its machine, and measures what they use.
     SystemHost,
 }
 
@@ -105,7 +105,7 @@ impl NodeKind {
 pub struct NodeSettings {
     /// Where the coordinator is.
     pub join: Whereabouts,
-    /// How it proves who it is.
+    /// Its credentials.
     pub credentials: Credentials,
     /// Its name.
     pub name: String,
@@ -119,9 +119,9 @@ pub struct NodeSettings {
     pub cores: u32,
     /// Memory, bytes.
     pub memory_bytes: u64,
-    /// Its machine is kept awake while a worker runs.
+    /// CPU idle states of its machine are disabled while a worker runs.
     pub awake: bool,
-    /// What it is there for.
+    /// Its role.
     pub kind: NodeKind,
     /// Where clients of other machines reach its clients; `None`: the address from which it joins.
     pub address: Option<IpAddr>,
@@ -144,7 +144,7 @@ pub struct NodeSettings {
 /// What happens to a node.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Happening {
-    /// It waits for a coordinator; why there is none yet.
+    /// It waits for a coordinator; the reason why there is none yet.
     Waits(String),
     /// It joined the coordinator at this address.
     Joined(String),
@@ -152,9 +152,9 @@ pub enum Happening {
     Began,
     /// The last worker of a run has ended.
     Ended,
-    /// What its clients have come to.
+    /// Counts of its clients.
     Counts(Box<NodeCounts>),
-    /// The coordinator is gone; why.
+    /// The coordinator is gone; the reason.
     Left(String),
 }
 
@@ -174,7 +174,7 @@ pub fn attend(
         .map_err(|source| ClusterError::System { doing: "start a node", source })?;
     crate::machine::stay_ahead();
     let result = runtime.block_on(serve(settings, launch, stop, seen));
-    // A connection that stands still is not waited for.
+    // A stalled connection is not waited for.
     runtime.shutdown_timeout(limits::GRACE);
     result
 }

@@ -40,12 +40,12 @@ pub(super) struct Session<'a> {
     is_watched: bool,
     joined: Instant,
     heard: Instant,
-    /// When the newest question was asked, and whether it was answered.
+    /// When the newest request for the time was sent, and whether its response arrived.
     asked: (Instant, bool),
     heartbeat: Instant,
-    /// Questions of a burst that are still to be asked.
+    /// Requests of a burst that are not sent yet.
     burst: u32,
-    /// Workers that have ended; said when the burst after them is over.
+    /// Workers that have ended; reported when the burst after them is over.
     over: Vec<Report>,
 }
 
@@ -79,7 +79,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Serves until the coordinator goes, or `stop` is set; says why it ended. No worker is left.
+    /// Serves until the coordinator disconnects, or `stop` is set; returns the reason. No worker is left.
     pub async fn serve(mut self, stop: &AtomicBool, seen: &mut dyn FnMut(&Happening)) -> String {
         let mut looks = interval(LOOK);
         let mut rows = interval(limits::ROWS);
@@ -133,7 +133,7 @@ impl<'a> Session<'a> {
         why
     }
 
-    /// Was it this process that was late? Then what the coordinator said is there by now.
+    /// If this process was late, the coordinator's message has arrived by now.
     async fn listen_once_more(&mut self, seen: &mut dyn FnMut(&Happening)) {
         if let Ok(Ok(Some(message))) = timeout(limits::GRACE, self.inbound.message()).await {
             self.obey(message.message, seen).await;
@@ -146,7 +146,7 @@ impl<'a> Session<'a> {
         (self.heard.elapsed() >= limit).then(|| format!("the coordinator was silent for {} s", limit.as_secs()))
     }
 
-    /// A worker runs and nobody looks: then as little as possible is said.
+    /// A worker runs and no counters are requested: then the node sends as little as possible.
     fn is_measuring(&self) -> bool {
         !self.workers.is_empty() && !self.is_watched
     }
@@ -162,7 +162,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Asks for the time, which is a sign of life too, and tells workers that their node is there.
+    /// Requests the time, which is a heartbeat too, and sends a heartbeat to the workers.
     fn ask_when_due(&mut self) {
         if !self.until_next_question().is_zero() {
             return;
@@ -176,7 +176,7 @@ impl<'a> Session<'a> {
         }
         self.burst -= 1;
         self.asked = (Instant::now(), false);
-        // A coordinator that does not listen is missed by its silence.
+        // A coordinator that does not receive it is found lost by its missing heartbeats.
         self.lanes.say(FromNode { message: Some(NodeMessage::Ask(self.clock.ask())) });
         if self.burst == 0 {
             self.report_what_is_over();
@@ -192,7 +192,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Does what it is told; says why it is to end, if it is.
+    /// Executes a message of the coordinator; returns the reason if the session is to end.
     async fn obey(&mut self, told: Option<CoordinatorMessage>, seen: &mut dyn FnMut(&Happening)) -> Option<String> {
         match told {
             Some(CoordinatorMessage::Time(time)) => self.hear(&time),
@@ -249,7 +249,7 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Asks and hears what is left of a burst, now.
+    /// Completes the rest of a burst now: sends the requests and receives the responses.
     async fn finish_burst(&mut self) -> Result<(), String> {
         while self.burst > 0 {
             self.ask_when_due();

@@ -94,7 +94,7 @@ impl Worker {
         if let (Some(length), None) = (self.heartbeat.too_long(), self.frozen.get()) {
             // The reader finds the reason when the channel closes.
             let _ = self.frozen.set(format!("its worker was silent for {} s", length.as_secs()));
-            // It may have ended by itself meanwhile; it is waited for when it is told to end.
+            // It may have ended by itself meanwhile; its status is read when it is ended.
             let _ = self.child.kill();
         }
     }
@@ -172,10 +172,10 @@ impl Drop for Worker {
     }
 }
 
-/// Carries what a worker says, then that it has said all.
+/// Forwards a worker's output, then the end of it.
 async fn read(mut from: OwnedReadHalf, number: u32, lanes: Lanes<FromNode>, frozen: Arc<OnceLock<String>>) {
     let mut buffer = vec![0; PIECE_BYTES];
-    // An error says what its end says: the worker is gone.
+    // An error means the same as the end of the stream: the worker is gone.
     while let Ok(length @ 1..) = from.read(&mut buffer).await {
         let piece = Piece { number, bytes: buffer[..length].to_vec() };
         if !lanes.pass(FromNode { message: Some(NodeMessage::Piece(piece)) }).await {
@@ -186,7 +186,7 @@ async fn read(mut from: OwnedReadHalf, number: u32, lanes: Lanes<FromNode>, froz
     lanes.pass(FromNode { message: Some(NodeMessage::Ended(Ended { number, why })) }).await;
 }
 
-/// Carries what a worker is told, until nobody tells it anything.
+/// Forwards input to a worker, until all senders are dropped.
 async fn write(mut to: OwnedWriteHalf, mut pieces: Receiver<Vec<u8>>) {
     while let Some(piece) = pieces.recv().await {
         if to.write_all(&piece).await.is_err() {

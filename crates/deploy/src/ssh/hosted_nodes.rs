@@ -22,7 +22,7 @@ use super::program::Program;
 use super::session::Caller;
 use super::{Hosts, Settings};
 
-/// Port of the coordinator, if nothing else is said.
+/// Default port of the coordinator.
 const PORT: u16 = 7700;
 /// Between two looks at whether a node has ended.
 const LOOK: Duration = Duration::from_millis(50);

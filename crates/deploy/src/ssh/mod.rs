@@ -25,7 +25,7 @@ use hosts::Host;
 use program::Program;
 use session::{Caller, Session};
 
-/// Longest wait until all hosts have said what they are.
+/// Longest wait until all hosts have reported their properties.
 const CHECK_LIMIT: Duration = Duration::from_secs(30);
 /// Longest wait for the copies: a program of 40 MB over 1 Mbit/s takes five minutes.
 const COPY_LIMIT: Duration = Duration::from_secs(600);
@@ -49,7 +49,7 @@ pub struct Settings {
     pub files: u64,
 }
 
-/// What a host said of itself.
+/// Properties that a host reported.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Facts {
     folder: String,
@@ -57,7 +57,7 @@ struct Facts {
     machine: String,
     /// Open files that a process may have; `None` without limit.
     files: Option<u64>,
-    /// Room for the program, bytes; `None` where `df` does not say.
+    /// Free disk space for the program, bytes; `None` if `df` does not report it.
     space_bytes: Option<u64>,
     /// From where it sees the connection come: `SSH_CONNECTION` of ssh(1).
     seen_from: Option<IpAddr>,

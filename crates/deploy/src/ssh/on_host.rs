@@ -24,9 +24,9 @@ pub const PROGRAM: &str = "pubmark";
 const CREDENTIALS: &str = "credentials";
 /// Longest line with the node's orders, bytes.
 const LONGEST_ORDERS: u64 = 1 << 20;
-/// Between two looks at the node.
+/// Interval at which the node is checked.
 const LOOK: Duration = Duration::from_millis(50);
-/// A node that was asked to end has so long; then it is killed.
+/// Longest time for a node to end after a request; then it is killed.
 const END_LIMIT: Duration = Duration::from_secs(3);
 
 /// What a node is started with: files by name for its credentials, and its arguments. They come over standard input, as a line of JSON, so

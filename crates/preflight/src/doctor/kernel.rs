@@ -75,7 +75,7 @@ pub fn wake_ups() -> Finding {
     }
 }
 
-/// Wake-ups later than this are worth a word, µs.
+/// Wake-ups later than this are reported, µs.
 const LATE_US: f64 = 200.0;
 
 /// How late wake-ups are on the machine as it is: p50 and p99 of 200, µs.
@@ -121,7 +121,7 @@ pub fn precise(found: &Precision) -> String {
     )
 }
 
-/// Are messages stamped by the kernel as they arrive? Asked of a connection to ourselves.
+/// Does the kernel timestamp messages as they arrive? Tested with a loopback connection.
 pub fn receive_stamps() -> Finding {
     match stamp_seen() {
         Ok(true) => Finding::good("the kernel stamps what arrives: our own lateness in reading can be seen"),

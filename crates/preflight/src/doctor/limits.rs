@@ -2,7 +2,7 @@
 
 use super::{Finding, read};
 
-/// Connections that the largest built-in workload needs (smart-city-10x), with room.
+/// Connections that the largest built-in workload needs (smart-city-10x), with a reserve.
 const ROOMY_DESCRIPTORS: u64 = 8_192;
 /// Below this not even small workloads run.
 const FEWEST_DESCRIPTORS: u64 = 256;
@@ -65,7 +65,7 @@ pub fn memory() -> Finding {
     }
 }
 
-/// Others who want the processor make the generator late: on a busy machine runs come out suspect or invalid.
+/// Other processes that use the CPU make the generator late: on a busy machine runs become suspect or invalid.
 pub fn load() -> Finding {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let load = read("/proc/loadavg").and_then(|text| text.split(' ').next()?.parse::<f64>().ok());

@@ -1,4 +1,4 @@
-//! `choose --dry-run`: who is excluded, what would be run, and for how long; nothing is started.
+//! `choose --dry-run`: which systems are excluded, what would run, and for how long; nothing is started.
 
 use std::time::Duration;
 

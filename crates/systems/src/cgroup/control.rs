@@ -8,7 +8,7 @@ use crate::affinity;
 use crate::cgroup::CgroupFolders;
 use crate::cgroup::layout::{Layout, Version};
 
-/// Start of the name of every group made here; the process id of who made it follows.
+/// Start of the name of every group created here; the process id of its creator follows.
 pub const PREFIX: &str = "pubmark-";
 /// Group that takes the processes of ours when version 2 asks for it; it goes with the scope that it is in.
 const OWN_LEAF: &str = "pubmark-self";
@@ -28,7 +28,7 @@ pub struct CgroupLimits {
     pub cores: Vec<u32>,
 }
 
-/// Why a group cannot hold what was asked for.
+/// Why a group cannot enforce the requested limits.
 #[derive(Debug, thiserror::Error)]
 #[error("{what}{}", cause(.source))]
 pub struct ControlError {
@@ -69,7 +69,7 @@ pub struct Plan {
     name: String,
 }
 
-/// A group that exists. Whoever holds the processes removes it.
+/// A group that exists. The supervisor of its processes removes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cgroup {
     /// Where it is.

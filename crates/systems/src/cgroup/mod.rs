@@ -26,7 +26,7 @@ pub struct CgroupFolders {
     pub cpuset: Option<PathBuf>,
 }
 
-/// One broker's processes, for those who measure: the root of its tree, and its control group where it has one.
+/// One broker's processes, for meters: the root of its tree, and its control group where it has one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CostSource {
     /// Root of the process tree.

@@ -171,7 +171,7 @@ pub struct Offer {
     /// What is worth knowing before choosing it, one sentence.
     #[serde(default)]
     pub note: Option<String>,
-    /// How a publish → receive is made where pubmark does not speak the protocol itself.
+    /// How a publish → receive is made where pubmark has no adapter for the protocol.
     #[serde(default)]
     pub probe: Option<Probe>,
 }

@@ -1,4 +1,4 @@
-//! How to see that a system does its work where pubmark does not speak its protocol.
+//! How to test that a system works where pubmark has no adapter for its protocol.
 
 use serde::Deserialize;
 

@@ -34,10 +34,10 @@ const MASK: &str = "********";
 /// What would let limits be held.
 const REMEDY: &str = "run pubmark as root, or by `systemd-run --user --scope -p Delegate=yes pubmark …`";
 
-/// A broker that is starting or runs. Dropping it kills it and takes everything back.
+/// A broker that is starting or runs. Dropping it kills the broker and removes everything that it used.
 #[derive(Debug)]
 pub(crate) struct Broker {
-    // Dropped in this order: the supervisor takes the container and the folder back first.
+    // Dropped in this order: the supervisor removes the container and the folder first.
     pub(crate) held: Supervised,
     directory: PrivateDirectory,
     pub(crate) endpoint: Endpoint,
@@ -49,11 +49,11 @@ pub(crate) struct Broker {
     pub(crate) cgroup: Option<Cgroup>,
     /// Its container.
     pub(crate) container: Option<Contained>,
-    /// How it ended, in words, once it has.
+    /// How it ended, in words; `None` while it runs.
     pub(crate) end: Option<SystemEnd>,
     values: Values,
     situation: Situation,
-    /// Cores that it is kept to; all if empty.
+    /// Cores that it may use; all if empty.
     pub(crate) cores: Vec<u32>,
     /// What its program was started as, so that it can be started again.
     pub(crate) work: Option<Work>,
@@ -66,7 +66,7 @@ pub(crate) struct Contained {
     pub(crate) name: String,
     /// What runs it.
     pub(crate) engine: Engine,
-    /// It stands still, and would not hear that it is to end.
+    /// It is paused, and would not receive a request to end.
     pub(crate) is_paused: bool,
 }
 
@@ -80,13 +80,13 @@ impl Drop for Contained {
 /// What all brokers of a start share.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    /// A folder; the first supervisor takes it back.
+    /// A folder; the first supervisor removes it.
     pub(super) directory: PrivateDirectory,
     /// What they encrypt with.
     pub(super) tls: Option<TlsFiles>,
 }
 
-/// Makes a supervisor and the folder that it takes back.
+/// Starts a supervisor and creates the folder that it removes at the end.
 pub(super) fn begin(plan: &Plan) -> Result<(Supervised, PrivateDirectory), SystemError> {
     let mut held = Supervised::begin(plan.options.supervisor.as_deref())?;
     let path = private_directory::planned(&private_directory::folder()?);
@@ -207,7 +207,7 @@ impl Broker {
         Ok(())
     }
 
-    /// Runs a command beside the broker and gives its status and what it said.
+    /// Runs a command beside the broker and returns its status and output.
     pub(super) fn ask(&mut self, work: Work, within: Duration) -> Result<(ExitStatus, String), SystemError> {
         let log = self.directory.path().join("pubmark-answer");
         let work = Work { log: Some(log.clone()), directory: self.directory.path().to_owned(), ..work };

@@ -41,12 +41,12 @@ const PORT_TAKEN: [&str; 4] = ["in use", "EADDRINUSE", "eaddrinuse", "already_us
 const PLACE_WITHIN: Duration = Duration::from_secs(10);
 
 /// Starts a system and waits until all its brokers listen and `ready` agrees for each. `ready` makes a real publish →
-/// receive and is called again after a failure until the definition's time is over. Everything is taken back on any
-/// failure.
+/// receive and is called again after a failure until the definition's time is over. Everything is removed after
+/// any failure.
 ///
 /// # Errors
-/// What was asked for is not offered, a program or an engine is missing, a limit cannot be held, or the system did not
-/// become ready: see [`SystemError`].
+/// The system does not offer a requested feature, a program or an engine is missing, a limit cannot be set, or the system did
+/// not become ready: see [`SystemError`].
 pub fn start(
     definition: &Definition,
     options: &StartOptions,
@@ -69,7 +69,7 @@ pub fn start(
 /// `log` gets what the engine says meanwhile. So a call of many starts asks for an image once, and before it measures.
 ///
 /// # Errors
-/// What [`start`] would say of the same, up to the image.
+/// The errors of [`start`], as far as the image.
 pub fn fetch(definition: &Definition, options: &StartOptions, log: &Path) -> Result<(), SystemError> {
     match &Plan::new(definition, options)?.back_end {
         BackEnd::Process { .. } => Ok(()),
@@ -111,7 +111,7 @@ fn start_once(plan: &Plan, ready: waiting::Ready) -> Result<RunningSystem, Syste
     })
 }
 
-/// What all brokers share: a folder, which the first supervisor takes back, and what they encrypt with.
+/// What all brokers share: a folder, which the first supervisor removes, and their certificates.
 fn share(
     plan: &Plan,
     begun: &mut [(crate::supervisor::supervised::Supervised, PrivateDirectory)],
@@ -128,7 +128,7 @@ fn share(
     Ok(Shared { directory, tls })
 }
 
-/// What the system says its version is. A container's image is fetched here, if need be.
+/// The version that the system reports. A container's image is fetched here, if necessary.
 fn version(plan: &Plan, first: &mut Broker) -> Result<Option<String>, SystemError> {
     match &plan.back_end {
         BackEnd::Process { found, program } => {

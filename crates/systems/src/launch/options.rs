@@ -38,7 +38,7 @@ pub struct StartOptions {
     pub tls: Option<TlsFiles>,
     /// Encrypt, where nothing is given for it with certificates that are made for this start.
     pub encrypt: bool,
-    /// Clients will speak over WebSocket.
+    /// Clients will use WebSocket.
     pub websocket: bool,
     /// Ask clients for this log-in; `None` lets everybody in.
     pub credentials: Option<Credentials>,
@@ -48,7 +48,7 @@ pub struct StartOptions {
     pub stop: Option<Arc<AtomicBool>>,
     /// Which back end; the first that the definition has, in the order of [`BackEndChoice`], if `None`.
     pub back_end: Option<BackEndChoice>,
-    /// Image in place of the definition's.
+    /// Image instead of the definition's.
     pub image: Option<String>,
     /// Brokers and how they know each other.
     pub topology: Topology,

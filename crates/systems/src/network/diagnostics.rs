@@ -23,7 +23,7 @@ const TCPI_BYTES_ACKED: usize = 120;
 const TCPI_BYTES_RECEIVED: usize = 128;
 /// The kernel fills at most 32 KiB a read.
 const BUFFER: usize = 64 << 10;
-/// Longest wait for the kernel's answer, s. It answers within the call; this only keeps a fault from hanging a run.
+/// Longest wait for the kernel's response, s. It responds within the call; this only prevents that a fault hangs a run.
 const ANSWER_WITHIN_S: i64 = 2;
 
 /// A TCP socket.
@@ -51,7 +51,7 @@ pub struct Carried {
     pub acknowledged_bytes: u64,
 }
 
-/// A place to ask at.
+/// A netlink socket for requests.
 #[derive(Debug)]
 pub struct Diagnostics {
     socket: OwnedFd,
@@ -70,7 +70,7 @@ impl Diagnostics {
             OwnedFd::from_raw_fd(number)
         };
         let limit = libc::timeval { tv_sec: ANSWER_WITHIN_S, tv_usec: 0 };
-        // SAFETY: the option is a timeval, whose place and size are given.
+        // SAFETY: the option is a timeval, whose address and size are given.
         let set = unsafe {
             libc::setsockopt(
                 socket.as_raw_fd(),

@@ -1,4 +1,4 @@
-//! Whose bytes they are.
+//! Attribution of TCP bytes to the system and to the generator.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -29,7 +29,7 @@ pub struct SocketMeter {
     diagnostics: Diagnostics,
     /// Ports that the system listens on, and that clients connect to. Without any, all sockets of ours are counted.
     ports: HashSet<u16>,
-    /// Are there processes of the system on this machine, whose listening ports can be told?
+    /// Are there processes of the system on this machine whose listening ports can be found?
     sees_system: bool,
     known: HashMap<u64, Known>,
     round: u32,
@@ -115,7 +115,7 @@ fn listening_ports(diagnostics: &mut Diagnostics, pids: &[u32]) -> io::Result<Ha
     Ok(held.map(|socket| socket.local_port).collect())
 }
 
-/// Whose socket it is; `None` if that cannot be told (any more).
+/// The side that a socket belongs to; `None` if that cannot be found (any more).
 fn owner(socket: &Socket, ports: &HashSet<u16>, sees_system: bool, holders: &mut Holders) -> Option<Owner> {
     if sees_system && ports.contains(&socket.local_port) {
         return Some(Owner::System);
@@ -132,7 +132,7 @@ fn owner(socket: &Socket, ports: &HashSet<u16>, sees_system: bool, holders: &mut
     Some(if sees_system && holders.system(socket.inode) { Owner::System } else { Owner::Other })
 }
 
-/// Who holds which socket, looked up once a round and only if it is asked for: it costs a call for each descriptor.
+/// Owners of sockets, looked up once per reading and only if needed: it costs a system call for each descriptor.
 struct Holders<'a> {
     pids: &'a [u32],
     own_pids: &'a [u32],
@@ -189,7 +189,7 @@ mod tests {
         early.write_all(&[0; 777]).unwrap();
         early_peer.read_exact(&mut [0; 777]).unwrap();
 
-        // The system is this process here, so its side is told by the port and ours by the descriptor.
+        // The system is this process here, so the port identifies its side and the descriptor ours.
         let pids = [std::process::id()];
         let mut meter = metering(&listener);
         assert_eq!(meter.read(&pids, &pids).unwrap(), (Some(Traffic::default()), Traffic::default()));

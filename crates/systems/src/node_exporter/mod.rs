@@ -16,16 +16,16 @@ pub use own::interface_with;
 pub use snapshot::Snapshot;
 pub use watch::{HostReadings, HostWatch};
 
-/// Longest wait for an answer: look-up of the name, connect, and the whole text.
+/// Longest wait for a response: name look-up, connect, and the whole text.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
-/// Largest answer that is read, bytes. An exporter with all its collectors says about 0.1 MB on a small machine.
+/// Largest response that is read, bytes. An exporter with all its collectors sends about 0.1 MB on a small machine.
 const LARGEST_ANSWER: u64 = 8 << 20;
-/// Where exporters answer.
+/// Default path of exporters.
 const USUAL_PATH: &str = "/metrics";
-/// The collectors asked for, so that the machine under test does no more work than it must.
+/// The requested collectors: only the necessary ones, to limit the work of the machine under test.
 const COLLECTORS: &str = "collect[]=cpu&collect[]=meminfo&collect[]=netdev";
 
-/// A node_exporter could not be asked, or did not answer as one.
+/// A node_exporter could not be read, or its response has no metrics of one.
 #[derive(Debug, thiserror::Error)]
 pub enum ScrapeError {
     /// Not the address of an exporter.
@@ -36,7 +36,7 @@ pub enum ScrapeError {
         /// What is wrong.
         reason: &'static str,
     },
-    /// No answer.
+    /// No response.
     #[error("failed to read `{url}`")]
     NoAnswer {
         /// Where, without password.
@@ -44,7 +44,7 @@ pub enum ScrapeError {
         /// Why.
         source: Box<ureq::Error>,
     },
-    /// An answer that says nothing about the machine.
+    /// A response without metrics of the machine.
     #[error("`{url}` answered, but not as a node_exporter: there is no `node_cpu_seconds_total` in it")]
     NoMetrics {
         /// Where, without password.
@@ -53,7 +53,7 @@ pub enum ScrapeError {
     /// This machine does not say what it does.
     #[error("failed to read what this machine does")]
     Own(#[from] procfs::ProcError),
-    /// No thread to ask from.
+    /// The thread for requests could not be started.
     #[error("failed to start a thread that reads `{url}`")]
     Thread {
         /// Where, without password.

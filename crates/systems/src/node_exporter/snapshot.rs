@@ -1,4 +1,4 @@
-//! What an exporter said at one time.
+//! An exporter's metrics at one time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;

@@ -1,18 +1,18 @@
-//! What pubmark and a supervisor say to each other: one JSON object a line, requests on the supervisor's standard input, reports on
-//! its standard output. The end of the requests, however it comes, is the order to take everything back.
+//! Messages between pubmark and a supervisor: one JSON object per line, requests on the supervisor's standard input, reports on
+//! its standard output. When the requests end, for whatever reason, the supervisor removes everything that it holds.
 
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-/// What is taken back at the end. Named before it is made, so that nothing can be left that nobody knows of.
+/// What the supervisor removes at the end. It is registered before it is created, so that nothing unknown can remain.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holdings {
-    /// Folders to remove with all they hold.
+    /// Folders to remove with their contents.
     pub directories: Vec<PathBuf>,
     /// Folders of control groups: their processes are killed, then they are removed.
     pub cgroups: Vec<PathBuf>,
-    /// Commands to run once all processes are gone; their failures are no errors.
+    /// Commands to run when all processes have ended; their failures are not errors.
     pub clean_up: Vec<Work>,
 }
 
@@ -32,39 +32,39 @@ pub struct Work {
     pub program: PathBuf,
     /// Its arguments.
     pub arguments: Vec<String>,
-    /// Environment variables besides the supervisor's own, which are those of who started it.
+    /// Environment variables added to those that the supervisor inherited from its parent.
     pub environment: Vec<(String, String)>,
-    /// Folder it runs in.
+    /// Working directory.
     pub directory: PathBuf,
-    /// File that takes both its output streams, made anew; what it says is lost if `None`.
+    /// New file for standard output and standard error; the output is discarded if `None`.
     pub log: Option<PathBuf>,
-    /// Keep what the file holds already, and write behind it.
+    /// Append to the log file instead of replacing it.
     #[serde(default)]
     pub appends: bool,
-    /// Folders of the control groups that it joins before its first instruction.
+    /// Folders of the control groups that the process joins before it executes the program.
     pub cgroups: Vec<PathBuf>,
-    /// Cores that it is kept to; all if empty.
+    /// Cores that the program may use; all if empty.
     pub cores: Vec<u32>,
 }
 
-/// What a supervisor is asked.
+/// Request to a supervisor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Request {
-    /// Answer for these too.
+    /// Hold these resources as well.
     Hold(Holdings),
-    /// Run this; one program at a time.
+    /// Run this program; only one runs at a time.
     Start(Work),
-    /// Kill the program and all that came from it, without asking.
+    /// Kill the program and all its descendants at once (SIGKILL).
     Kill,
-    /// Stop the program and all that came from it where they stand (SIGSTOP), or let them go on (SIGCONT).
+    /// Pause the program and all its descendants (SIGSTOP), or resume them (SIGCONT).
     Pause {
-        /// Stop them.
+        /// Pause if true, resume if false.
         pause: bool,
     },
     /// Ask the program to end, and kill it after this time.
     Stop {
-        /// Longest time to its end, ms.
+        /// Longest time until the program ends, ms.
         within_ms: u64,
     },
 }
@@ -73,16 +73,16 @@ pub enum Request {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Report {
-    /// It listens. The first report, by which a supervisor is told from any other program.
+    /// The supervisor reads requests. This is the first report; it distinguishes a supervisor from any other program.
     Ready,
     /// The program runs.
     Started {
         /// Its process id.
         pid: u32,
     },
-    /// So many processes were told to stop where they stand, or to go on.
+    /// Processes were paused or resumed.
     Signalled {
-        /// Processes.
+        /// Number of processes.
         processes: u32,
     },
     /// The program could not be started.
@@ -94,11 +94,11 @@ pub enum Report {
         /// The program itself could not be executed, and nothing around it failed.
         program: bool,
     },
-    /// The program has ended, and nothing of it is left.
+    /// The program has ended, and none of its processes is left.
     Ended {
         /// Its status as `wait` gives it.
         status: i32,
-        /// It was killed because it did not end in time when asked to.
+        /// It was killed because it did not end in time after a request to stop.
         killed: bool,
     },
 }

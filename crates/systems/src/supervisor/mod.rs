@@ -1,4 +1,4 @@
-//! The process that holds a broker, so that nothing of it outlives us, however we end.
+//! The process that supervises a broker, so that nothing of the broker remains after pubmark ends, for whatever reason.
 //!
 //! pubmark starts itself again as `pubmark supervisor`, one for each broker ([`supervised::Supervised`]), and tells it what to answer for
 //! before that is made ([`messages`]). The supervisor ([`serve`]) is a child subreaper (prctl(2)): programs that put
@@ -19,9 +19,9 @@ pub use serving::serve;
 
 /// What the supervisor's process is called, by which [`crate::tree`] knows it. At most 15 bytes (prctl(2)).
 pub const NAME: &CStr = c"pubmark-superv";
-/// Word by which any program with a supervisor inside is asked to be one.
+/// Command-line argument that starts any program that contains a supervisor as a supervisor.
 pub const VERB: &str = "supervisor";
-/// Environment variable that all processes of a broker carry, with a word of that start alone.
+/// Environment variable that all processes of a broker have, with a value that is unique to this start.
 pub const MARK: &str = "PUBMARK_HELD_BY";
 
 /// What a supervisor's program does, called without anything else running: it serves until its owner is gone.

@@ -1,5 +1,5 @@
-//! Taking back what a broker used: its folders and control groups. Used by the supervisor, and by pubmark for a supervisor that was
-//! killed.
+//! Removal of what a broker used: its folders and control groups. Used by the supervisor, and by
+//! pubmark for a supervisor that was killed.
 
 use std::fs;
 use std::io;

@@ -1,4 +1,4 @@
-//! The supervisor's side: it does what it is asked, and takes everything back when nobody asks any more.
+//! The supervisor's side: it executes requests, and removes everything that it holds when the requests end.
 
 use std::collections::BTreeSet;
 use std::io::{self, BufRead, Write};
@@ -16,7 +16,7 @@ use crate::tree;
 const KILL_WITHIN: Duration = Duration::from_secs(10);
 /// Longest run of one clean-up command.
 const CLEAN_UP_WITHIN: Duration = Duration::from_secs(15);
-/// Time between two looks at processes that were killed.
+/// Interval at which killed processes are checked.
 const LOOK: Duration = Duration::from_millis(2);
 /// Signals that a terminal or a service manager sends to all it knows; the supervisor ends after its owner, not before.
 const OUTLIVED: [libc::c_int; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
@@ -25,11 +25,11 @@ enum Event {
     Asked(Box<Request>),
     /// A child has ended and waits to be looked at.
     Child,
-    /// Nobody is there to ask any more.
+    /// The requests have ended.
     Closed,
 }
 
-/// Serves until the requests end, and then takes everything back.
+/// Serves until the requests end, and then removes everything that the supervisor holds.
 pub fn serve() -> io::Result<()> {
     let events = listen()?;
     let mut supervisor = Supervisor::new(events.looked);
@@ -185,7 +185,7 @@ impl Supervisor {
         }
     }
 
-    /// Signals all that came from here, until a look finds nobody new: a program may start others meanwhile.
+    /// Signals all descendants, until a check finds no new process: a program may start others meanwhile.
     fn signal(&self, signal: libc::c_int) {
         let deadline = Instant::now() + KILL_WITHIN;
         let mut told = BTreeSet::new();
@@ -228,7 +228,7 @@ impl Supervisor {
         let mut found = None;
         loop {
             let mut status = 0;
-            // SAFETY: the status is written to a valid place.
+            // SAFETY: the status is written to valid memory.
             let pid = unsafe { libc::waitpid(-1, &mut status, libc::WNOHANG) };
             if pid <= 0 {
                 return found;
@@ -269,7 +269,7 @@ impl Supervisor {
 
     /// Runs a command to its end; kills it and all it started after that time.
     fn run(&mut self, work: &Work, within: Duration) {
-        // Nobody is left to hear of a failure; most clean-up commands find nothing to do.
+        // There is no process to report a failure to; most clean-up commands find nothing to do.
         let Ok(pid) = starting::start(work) else { return };
         self.program = Some(pid);
         let deadline = Instant::now() + within;
@@ -281,12 +281,12 @@ impl Supervisor {
     }
 
     fn go_on(&self) {
-        // The thread that watches lives as long as we do.
+        // The thread that watches runs as long as this process.
         let _ = self.looked.send(());
     }
 }
 
-/// Says it to whoever started us. If nobody listens any more, the requests end too, and that is acted upon.
+/// Sends a report to the parent process. If the parent has ended, the requests end too, and that is handled there.
 fn report(report: &Report) {
     if let Ok(mut line) = serde_json::to_vec(report) {
         line.push(b'\n');

@@ -1,4 +1,4 @@
-//! How a supervisor starts a program: in a session of its own, in its control groups, on its cores, dead when the supervisor is.
+//! How a supervisor starts a program: in its own session, in its control groups, on its cores, killed if the supervisor dies.
 
 use std::ffi::CString;
 use std::fs::File;

@@ -1,4 +1,4 @@
-//! pubmark's side: one supervisor, and the program that it holds.
+//! pubmark's side: one supervisor, and its supervised process.
 
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, BufRead, BufReader, Write};
@@ -15,19 +15,19 @@ use crate::supervisor::messages::{Holdings, Report, Request, Work};
 use crate::supervisor::{MARK, VERB, releasing};
 use crate::tree;
 
-/// Longest time for a supervisor's answer; it only has to start a program.
+/// Longest wait for a supervisor's report; it only has to start a program.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
-/// Longest time from the end of the requests to the supervisor's own: killing, clean-up commands, removing.
+/// Longest time from the end of the requests to the end of the supervisor: killing, clean-up commands, removing.
 const TAKE_BACK_WITHIN: Duration = Duration::from_secs(60);
 /// Longest run of one clean-up command when the supervisor is gone.
 const CLEAN_UP_WITHIN: Duration = Duration::from_secs(15);
-/// Time between two looks at what is waited for.
+/// Interval at which a condition that is waited for is checked.
 const LOOK: Duration = Duration::from_millis(2);
 
 /// How a program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// By itself, or because it was asked or made to.
+    /// By itself, after a request to stop, or because it was killed.
     Status(ExitStatus),
     /// With its supervisor, which was killed.
     WithSupervisor,
@@ -42,16 +42,16 @@ impl std::fmt::Display for End {
     }
 }
 
-/// A supervisor and what it holds. Dropping it takes everything back, at once.
+/// A supervisor and what it holds. Dropping it removes everything at once.
 #[derive(Debug)]
 pub struct Supervised {
     program: PathBuf,
     supervisor: Child,
-    /// `None` once everything was taken back.
+    /// `None` after everything was removed.
     requests: Option<ChildStdin>,
     reports: Receiver<Report>,
     mark: String,
-    /// What a killed supervisor leaves to us.
+    /// What pubmark removes itself if the supervisor was killed.
     holdings: Holdings,
     pid: u32,
     end: Option<End>,
@@ -59,7 +59,7 @@ pub struct Supervised {
 }
 
 impl Supervised {
-    /// Starts a supervisor: `program` if given, otherwise the running program. It must answer to the word `supervisor`.
+    /// Starts a supervisor: `program` if given, otherwise the running program. It must accept the argument `supervisor`.
     pub fn begin(program: Option<&Path>) -> Result<Supervised, SystemError> {
         // Not by its path: that may lead to another program by now, if it was built anew.
         let program = program.map_or_else(|| PathBuf::from("/proc/self/exe"), Path::to_owned);
@@ -95,7 +95,7 @@ impl Supervised {
         }
     }
 
-    /// Makes the supervisor answer for more. Said before any of it is made.
+    /// Gives the supervisor more to hold. To be called before any of it is created.
     pub fn hold(&mut self, more: Holdings) -> Result<(), SystemError> {
         self.holdings.extend(more.clone());
         self.ask(&Request::Hold(more))
@@ -152,7 +152,7 @@ impl Supervised {
         self.supervisor.id()
     }
 
-    /// How the program ended, if it did.
+    /// How the program ended; `None` while it runs.
     pub fn ended(&mut self) -> Option<End> {
         while self.end.is_none() {
             match self.reports.try_recv() {
@@ -164,15 +164,15 @@ impl Supervised {
         self.end
     }
 
-    /// Asks the program to end without waiting for it.
+    /// Requests that the program ends, without waiting for it.
     pub fn request_end(&mut self, within: Duration) {
         if self.ended().is_none() {
-            // A supervisor that cannot be asked is gone, which the next look finds out.
+            // A supervisor that accepts no request has ended, which the next check detects.
             let _ = self.ask(&Request::Stop { within_ms: within.as_millis() as u64 });
         }
     }
 
-    /// Asks the program to end, waits, has it killed; says how that went.
+    /// Requests that the program ends, waits, and has it killed after that; returns how it ended.
     pub fn stop(&mut self, within: Duration) -> Stopped {
         match self.ended() {
             Some(End::Status(status)) => return Stopped::Before(status),
@@ -182,21 +182,21 @@ impl Supervised {
         self.wait_for_end(within)
     }
 
-    /// Kills the program, without asking, and waits until it and all that came from it are gone.
+    /// Kills the program at once (SIGKILL), and waits until it and all its descendants have ended.
     pub fn kill(&mut self) -> Stopped {
         match self.ended() {
             Some(End::Status(status)) => return Stopped::Before(status),
             Some(End::WithSupervisor) => return Stopped::Killed,
-            // A supervisor that cannot be asked is gone, which the wait finds out.
+            // A supervisor that accepts no request has ended, which the wait detects.
             None => drop(self.ask(&Request::Kill)),
         }
         self.wait_for_end(Duration::ZERO)
     }
 
-    /// Stops the program and all that came from it where they stand, or lets them go on; how many processes that were.
+    /// Pauses the program and all its descendants, or resumes them; returns the number of processes.
     ///
     /// # Errors
-    /// The supervisor is gone or does not answer.
+    /// The supervisor has ended or does not report in time.
     pub fn pause(&mut self, pause: bool) -> Result<u32, SystemError> {
         self.ask(&Request::Pause { pause })?;
         loop {
@@ -208,7 +208,7 @@ impl Supervised {
         }
     }
 
-    /// Waits for the end of a program that was asked to; a supervisor that says nothing is killed itself.
+    /// Waits for the end of a program that was requested to stop; a supervisor that does not report is killed itself.
     pub fn wait_for_end(&mut self, within: Duration) -> Stopped {
         let deadline = Instant::now() + within + ANSWER_WITHIN;
         while self.end.is_none() {
@@ -250,7 +250,7 @@ impl Supervised {
         SystemError::Supervisor { program: shown(&self.program), reason }
     }
 
-    /// The supervisor is gone, or must go: its program died with it, the rest is for us to take back.
+    /// The supervisor has ended, or must end: its program ended with it, and pubmark removes the rest.
     fn take_over(&mut self) {
         self.end = Some(End::WithSupervisor);
         self.requests = None;
@@ -267,7 +267,7 @@ impl Supervised {
         releasing::remove(&self.holdings.cgroups, &self.holdings.directories);
     }
 
-    /// Kills what carries our mark or is in our control groups, until there is none.
+    /// Kills processes that have our environment variable or are in our control groups, until there is none.
     fn kill_what_is_left(&self) {
         let deadline = Instant::now() + CLEAN_UP_WITHIN;
         releasing::kill_members(&self.holdings.cgroups);
@@ -282,7 +282,7 @@ impl Supervised {
         }
     }
 
-    /// Takes everything back, at once, and waits for that.
+    /// Removes everything at once, and waits until that is done.
     fn close(&mut self) {
         if self.requests.take().is_none() {
             return;
