@@ -171,7 +171,7 @@ fn lacking_for_messages(workload: &Workload, spoken: ProtocolPair) -> Option<Str
     let publishes = publishes.map(|group| (format!("device group `{}` publishes", group.name), spoken.publish));
     let listens = || listens.map(|group| (format!("subscriber group `{}` subscribes", group.name), spoken.subscribe));
     let (what, protocol) = publishes.or_else(listens)?;
-    Some(format!("{what}, {} carries requests and their answers only", protocol.capabilities.name))
+    Some(format!("{what}, {} carries requests and their replies only", protocol.capabilities.name))
 }
 
 /// Devices and subscribers on one connection, where a protocol has connections for either.
@@ -446,9 +446,9 @@ mod tests {
         assert!(lacks.contains("`spy` listens to requests (`request-reply/"), "{lacks}");
         assert_eq!(missing_between(&asking, "coap-peers", "coap-peers"), None);
         let lacks = missing_between(&overheard, "coap-peers", "coap-peers").unwrap();
-        assert!(lacks.contains("`spy` subscribes, coap-peers carries requests and their answers only"), "{lacks}");
+        assert!(lacks.contains("`spy` subscribes, coap-peers carries requests and their replies only"), "{lacks}");
         let lacks = missing_between(&plain, "coap-peers", "coap-peers").unwrap();
-        assert!(lacks.contains("publishes, coap-peers carries requests and their answers only"), "{lacks}");
+        assert!(lacks.contains("publishes, coap-peers carries requests and their replies only"), "{lacks}");
         let mut shared = asking.clone();
         shared.subscribers[0].shared = Some("workers".to_owned());
         assert!(missing_between(&shared, "coap-peers", "coap-peers").unwrap().contains("coap-peers shares none"));

@@ -130,7 +130,7 @@ fn read(message: &Message<'_>) -> Result<Result<ApiResponse, Reason>, Cause> {
         return Ok(Err(Reason::words(words.to_owned())));
     }
     let answer =
-        ApiResponse::read(message.payload).map_err(|why| Cause::Protocol(format!("an answer that is none: {why}")))?;
+        ApiResponse::read(message.payload).map_err(|why| Cause::Protocol(format!("an invalid response: {why}")))?;
     Ok(match &answer.error {
         None => Ok(answer),
         Some(error) => Err(Reason::words(format!("{} ({})", error.description, error.err_code))),

@@ -362,7 +362,7 @@ fn messages_that_nobody_answers_are_refused_over_coap_without_a_broker() {
     let called = place.call(&["run", "hello", "--system", "coap-peers", "--qos", "0"]);
     assert_eq!(called.code(), 2, "{called:?}");
     let words = called.errors.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(words.contains("publishes, coap-peers carries requests and their answers only"), "{words}");
+    assert!(words.contains("publishes, coap-peers carries requests and their replies only"), "{words}");
     assert!(place.runs().is_empty());
 }
 
