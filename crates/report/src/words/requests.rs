@@ -18,7 +18,7 @@ pub fn request_outcomes(books: &RequestBooks) -> Vec<Outcome> {
 /// Counts that are not part of the accounting of requests.
 pub fn further_answers(books: &RequestBooks) -> Vec<Outcome> {
     vec![
-        outcome("further answers", "to a request that had one", books.duplicated),
+        outcome("further replies", "to a request that had one", books.duplicated),
         outcome("misdirected answers", "to another request, or to none", books.misdirected),
         outcome("answers after refusal", "to requests that the system had refused", books.after_refusal),
     ]
