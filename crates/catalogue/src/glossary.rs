@@ -126,7 +126,7 @@ const WORDS: &[Entry] = &[
     (
         "steady",
         &["not steady"],
-        "Latency stays the same during the window. Where it does not, percentiles depend on when one looks.",
+        "Latency stays the same during the window. Where it does not, percentiles depend on the window.",
     ),
     ("cell", &["cells"], "One combination of what an experiment varies; each is repeated."),
     (

@@ -42,7 +42,7 @@ const COLUMNS: &[Column] = &[
 
 /// What is refused beyond: other messages than requests, or more than a client library holds.
 fn limits(protocol: &Capabilities) -> String {
-    let kinds = protocol.features.only_requests.then(|| "requests and their answers".to_owned());
+    let kinds = protocol.features.only_requests.then(|| "requests and their replies".to_owned());
     let sessions = protocol.features.maximum_sessions.map(|most| format!("{most} sessions"));
     let rate = protocol
         .features

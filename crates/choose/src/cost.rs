@@ -115,10 +115,10 @@ fn memory_at(times: f64, runs: &[RunCost], memory_bytes: Option<f64>) -> (Option
     match (memory_bytes, mean(&of_connections), mean(&connections)) {
         (Some(bytes), Some(per_connection), Some(connections)) => (
             Some(bytes + (times - 1.0) * connections * per_connection),
-            "extrapolated: so much more for each connection as while this fleet connected".to_owned(),
+            "extrapolated from the growth per connection while this fleet connected".to_owned(),
         ),
         (None, ..) => (None, "the memory was not measured".to_owned()),
-        _ => (None, "fewer than 100 connections do not tell what one takes".to_owned()),
+        _ => (None, "fewer than 100 connections are too few for a figure per connection".to_owned()),
     }
 }
 

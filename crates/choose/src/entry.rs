@@ -231,7 +231,7 @@ mod tests {
     use crate::requirements::CandidateSpec;
 
     const COUNTS: End = End::Counts(VerdictStatus::Valid);
-    const STOPPED: &str = "the time was over";
+    const STOPPED: &str = "the time limit was reached";
 
     fn candidate(requirements: &mut Requirements, name: &str) -> Candidate {
         requirements.candidates = vec![CandidateSpec::Name(name.to_owned())];
@@ -274,11 +274,14 @@ mod tests {
         let text = undecided(state("p50<1s", &counts[..2], true));
         assert_eq!(
             text,
-            "stays up held in 2, was missed in 0 and undecided in 0 runs: more runs, which were not made because the time was over"
+            "stays up held in 2, was missed in 0 and undecided in 0 runs: more runs, which were not made because the time limit was reached"
         );
         let text = undecided(state("p50<1s", &vec![fails(FailureKind::Invalid); 12], true));
         assert!(text.contains("runs that count (V28: it had no CPU)"), "{text}");
-        assert_eq!(undecided(state("p50<1s", &[], true)), "stays up: no run was made, because the time was over");
+        assert_eq!(
+            undecided(state("p50<1s", &[], true)),
+            "stays up: no run was made, because the time limit was reached"
+        );
     }
 
     #[test]

@@ -256,7 +256,7 @@ impl<'a> Course<'a> {
                 continue;
             }
             if within < LEAST_TIME {
-                entry.headroom = Headroom::not_searched("the time was over (`--within`)");
+                entry.headroom = Headroom::not_searched("the time limit was reached (`--within`)");
                 continue;
             }
             let Ok(runs) = &entry.candidate.runs else { continue };
@@ -285,7 +285,7 @@ impl<'a> Course<'a> {
     fn choice(&self, status: Status) -> Choice {
         let stopped = match (status, self.is_out_of_time) {
             (Status::Interrupted, _) => "it was interrupted",
-            (Status::Complete, true) => "the time was over (`--within`)",
+            (Status::Complete, true) => "the time limit was reached (`--within`)",
             (Status::Complete, false) => "enough runs were made",
         };
         let took = self.began.elapsed();

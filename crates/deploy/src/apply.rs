@@ -208,7 +208,7 @@ impl Applied<'_> {
         let code = pod.exit_code.unwrap_or_default();
         let tail = self.cluster.call(&["logs", TAIL, job]).unwrap_or_else(|error| error.to_string());
         RunError::new(ErrorKind::System, format!("{job} ended with {code} and has no results; its last words:\n{tail}"))
-            .hint("a workload or an option may be wrong, or the system did not come: `kubectl describe` of its pod says why")
+            .hint("a workload or an option may be wrong, or the system did not start: `kubectl describe` of its pod says why")
     }
 
     /// Waits until the next look, or the end of a call.
@@ -227,7 +227,7 @@ impl Applied<'_> {
             if Instant::now() >= deadline {
                 let limit = self.limit.as_secs();
                 return Err(RunError::new(ErrorKind::System, format!("{job} has not ended within {limit} s; it was removed"))
-                    .hint("`--apply-limit` waits longer; without `--apply` the objects stay, and `kubectl describe` says who waits for what"));
+                    .hint("`--apply-limit` waits longer; without `--apply` the objects stay, and `kubectl describe` shows what each one waits for"));
             }
             if let Some(call) = &mut call
                 && call.ended()?.is_some()

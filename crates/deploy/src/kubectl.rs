@@ -70,5 +70,5 @@ impl Cluster {
 fn not_called(error: &io::Error) -> RunError {
     RunError::from_error(ErrorKind::System, error)
         .during("failed to call `kubectl`")
-        .hint("install it, or leave `--apply` out and hand the manifest to whoever has it")
+        .hint("install it, or leave `--apply` out and give the manifest to a person who has it")
 }

@@ -30,7 +30,7 @@ pub enum EngineError {
     #[error("shard `{0}` ended without a result")]
     Lost(String),
     /// The memory that shards share could not be allocated.
-    #[error("failed to make memory for {shards} shards")]
+    #[error("failed to allocate shared memory for {shards} shards")]
     Memory {
         /// Number of shards.
         shards: usize,
@@ -48,7 +48,7 @@ pub enum EngineError {
         source: std::io::Error,
     },
     /// The files of the message log cannot be created or read.
-    #[error("failed to keep the message log")]
+    #[error("failed to write or read the message log")]
     MessageLog(#[source] std::io::Error),
     /// A worker process could not begin.
     #[error("a worker process failed: {why}")]

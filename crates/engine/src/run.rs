@@ -117,12 +117,12 @@ pub fn run(
 ) -> Result<Outcome, EngineError> {
     let works = plan.workload.subscribers.iter().any(|group| !group.processing.is_zero());
     if works && plan.subscribe_at.sessions_per_subscriber() > 1 {
-        let text = "a subscriber that takes its time over each message, with brokers that know nothing of each other";
+        let text = "a subscriber with a processing time, with independent brokers";
         return Err(EngineError::Unsupported(text.to_owned()));
     }
     let share_clients = plan.workload.subscribers.iter().any(|group| group.client.is_some());
     if share_clients && plan.subscribe_at.sessions_per_subscriber() > 1 {
-        let text = "clients that send and listen on one connection, with brokers that know nothing of each other";
+        let text = "clients that send and receive on one connection, with independent brokers";
         return Err(EngineError::Unsupported(text.to_owned()));
     }
     let shares = shares(plan);

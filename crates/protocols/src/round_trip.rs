@@ -57,7 +57,7 @@ fn words(cause: &Cause) -> String {
         Cause::Tls(why) => format!("TLS was not agreed: {why}"),
         Cause::Server { reason, .. } => format!("it ended the connection: {reason}"),
         Cause::Dropped(why) => format!("the connection was dropped: {why}"),
-        Cause::Silent => "it stopped answering".to_owned(),
+        Cause::Silent => "it stopped responding".to_owned(),
         Cause::Protocol(what) => format!("it broke the protocol: {what}"),
     }
 }

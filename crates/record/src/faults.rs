@@ -221,7 +221,7 @@ fn promise(level: &LevelBooks, kept: bool) -> Promise {
         parts.push(format!("{} unknown", level.unknown));
     }
     if level.absent > 0 {
-        parts.push(format!("{} sent to a session that was gone", level.absent));
+        parts.push(format!("{} sent to a session that had ended", level.absent));
     }
     Promise { qos: level.qos, promise: words.to_owned(), observed: parts.join(", "), verdict }
 }

@@ -24,7 +24,7 @@ pub fn validate(
     match wanted {
         CheckedTarget::External { .. } if spoken.is_brokerless() => {
             return refused(
-                "links lead to one place, and clients that meet without a broker would look for others beyond it",
+                "links lead to one endpoint, and clients that meet without a broker connect to each other",
                 "`--system NAME` in place of `--endpoint`, a protocol with a broker, or `--link none`",
             );
         }

@@ -29,7 +29,7 @@ pub fn validate(spec: &RunSpec, workload: &Workload) -> Result<(), RunError> {
         ];
         return match given.iter().find(|(_, is_given)| *is_given) {
             Some((option, _)) => Err(RunError::input(format!("`{option}` is for nodes, and the run wants none"))
-                .hint("`--nodes N` sends and listens on N machines, `--observers N` looks at the system's machines")),
+                .hint("`--nodes N` sends and receives on N machines, `--observers N` observes the system's machines")),
             None => Ok(()),
         };
     }

@@ -198,7 +198,7 @@ fn no_topic(workload: &Workload, group: &str) -> String {
     let filters = asked.map_or_else(String::new, |subscribers| {
         subscribers.filters.iter().map(|filter| format!("`{}`", filter.0)).collect::<Vec<_>>().join(", ")
     });
-    format!("subscriber group `{group}` hears nothing: no device's topic matches its filters {filters}")
+    format!("subscriber group `{group}` receives nothing: no device's topic matches its filters {filters}")
 }
 
 impl CheckedRun {

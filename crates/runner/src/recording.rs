@@ -362,7 +362,7 @@ fn leftovers(plan: &RunPlan, spoken: ProtocolPair) -> Vec<Deviation> {
     let [of_devices, of_subscribers] = [(of_devices, spoken.publish), (of_subscribers, spoken.subscribe)]
         .map(|(keeps, protocol)| keeps && !protocol.capabilities.ends_sessions);
     if of_devices || of_subscribers {
-        let detail = "persistent sessions stay on the system: this protocol has no words to end them with a goodbye";
+        let detail = "persistent sessions stay on the system: this protocol has no message that ends them";
         left.push(Deviation { name: "sessions-left-behind".to_owned(), detail: detail.to_owned() });
     }
     left
@@ -405,7 +405,7 @@ fn own_deviations(plan: &RunPlan, outcome: &Outcome) -> Vec<Deviation> {
             name: "messages-missed".to_owned(),
             detail: format!(
                 "{missed} messages that had arrived were dropped by pubmark, which did not take them from the client \
-                 library in time; they are in the books as lost"
+                 library in time; they count as lost"
             ),
         });
     }

@@ -107,7 +107,7 @@ impl Relayed {
         process: Arc<RelayProcess>,
     ) -> Result<Relayed, RunError> {
         let failed = |error: RelayError| {
-            RunError::from_error(ErrorKind::Internal, &error).during("failed to lead links to the endpoint")
+            RunError::from_error(ErrorKind::Internal, &error).during("failed to connect links to the endpoint")
         };
         let relay = process.relay().map_err(failed)?;
         relay.forget().map_err(failed)?;

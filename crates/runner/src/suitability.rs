@@ -132,7 +132,7 @@ fn takes_its_time(protocol: &Protocol) -> String {
     let with = PROTOCOLS.iter().filter(|other| other.pauses).map(|other| other.capabilities.name);
     let with: Vec<&str> = with.collect();
     format!(
-        "takes its time over each message, clients over {} read on all the while ({} do not)",
+        "has a processing time, clients over {} keep reading meanwhile ({} do not)",
         protocol.capabilities.name,
         with.join(", ")
     )
@@ -154,11 +154,7 @@ fn lacking_for_requests(workload: &Workload, spoken: ProtocolPair) -> Option<Str
     }
     let with = PROTOCOLS.iter().map(|protocol| &protocol.capabilities).filter(|can| can.features.requests.is_some());
     let with: Vec<&str> = with.map(|can| can.name).collect();
-    Some(format!(
-        "{kind} waits for answers, {} has no words for requests ({} have)",
-        capabilities.name,
-        with.join(", ")
-    ))
+    Some(format!("{kind} waits for replies, {} has no requests ({} have)", capabilities.name, with.join(", ")))
 }
 
 /// Messages that nobody answers go over a protocol that carries them.
@@ -171,7 +167,7 @@ fn lacking_for_messages(workload: &Workload, spoken: ProtocolPair) -> Option<Str
     let publishes = publishes.map(|group| (format!("device group `{}` publishes", group.name), spoken.publish));
     let listens = || listens.map(|group| (format!("subscriber group `{}` subscribes", group.name), spoken.subscribe));
     let (what, protocol) = publishes.or_else(listens)?;
-    Some(format!("{what}, {} carries requests and their answers only", protocol.capabilities.name))
+    Some(format!("{what}, {} carries requests and their replies only", protocol.capabilities.name))
 }
 
 /// Devices and subscribers on one connection, where a protocol has connections for either.
@@ -302,7 +298,7 @@ fn unheard_request(workload: &Workload, fleet: &Fleet, protocol: &Protocol) -> O
     let can = &protocol.capabilities;
     let (group, topic) = requests::overheard(workload, fleet).filter(|_| can.features.only_responders_hear_requests)?;
     Some(format!(
-        "subscriber group `{group}` listens to requests (`{topic}`), over {} only their responder hears them",
+        "subscriber group `{group}` subscribes to requests (`{topic}`), over {} only their responder receives them",
         can.name
     ))
 }
@@ -352,8 +348,8 @@ fn other_meaning(filters: &BTreeSet<String>, topics: &BTreeSet<String>, protocol
     let wild = filters.iter().filter(|filter| filter.contains(['+', '#'])).cloned().map(TopicFilter);
     wild.into_iter().find_map(|filter| {
         let topic = topics.iter().find(|topic| hears(&filter.0, topic) != filter.matches(topic))?;
-        let verb = if hears(&filter.0, topic) { "would hear" } else { "would not hear" };
-        Some(format!("{} cannot say `{}`: it {verb} `{topic}`", protocol.capabilities.name, filter.0))
+        let verb = if hears(&filter.0, topic) { "would receive" } else { "would not receive" };
+        Some(format!("{} cannot express `{}`: it {verb} `{topic}`", protocol.capabilities.name, filter.0))
     })
 }
 
@@ -415,7 +411,7 @@ mod tests {
         slow.subscribers[0].processing = std::time::Duration::from_millis(5);
         assert_eq!(missing_in(&slow), None);
         let lacks = missing_between(&slow, "nats", "redis-streams").unwrap();
-        assert!(lacks.contains("clients over redis-streams read on all the while (mqtt5, mqtt311, nats"), "{lacks}");
+        assert!(lacks.contains("clients over redis-streams keep reading meanwhile (mqtt5, mqtt311, nats"), "{lacks}");
         assert_eq!(missing_between(&slow, "redis-streams", "nats"), None, "devices may be as fast as they like");
         let mut filtered = plain.clone();
         filtered.subscribers[0].predicate = Some(Predicate::parse("payload.n > 3").unwrap());
@@ -432,7 +428,7 @@ mod tests {
         let asking = load("request-reply", &LoadOptions::default()).unwrap();
         assert_eq!(missing_in(&asking), None);
         let lacks = missing_between(&asking, "mqtt311", "mqtt311").unwrap();
-        assert!(lacks.contains("mqtt311 has no words for requests (mqtt5, nats"), "{lacks}");
+        assert!(lacks.contains("mqtt311 has no requests (mqtt5, nats"), "{lacks}");
         assert!(missing_between(&asking, "mqtt5", "nats").unwrap().contains("must speak one protocol"));
         let mut overheard = asking.clone();
         overheard.subscribers.push(SubscriberGroup {
@@ -443,12 +439,12 @@ mod tests {
         });
         assert_eq!(missing_between(&overheard, "nats", "nats"), None);
         let lacks = missing_between(&overheard, "redis", "redis").unwrap();
-        assert!(lacks.contains("`spy` listens to requests (`request-reply/"), "{lacks}");
+        assert!(lacks.contains("`spy` subscribes to requests (`request-reply/"), "{lacks}");
         assert_eq!(missing_between(&asking, "coap-peers", "coap-peers"), None);
         let lacks = missing_between(&overheard, "coap-peers", "coap-peers").unwrap();
-        assert!(lacks.contains("`spy` subscribes, coap-peers carries requests and their answers only"), "{lacks}");
+        assert!(lacks.contains("`spy` subscribes, coap-peers carries requests and their replies only"), "{lacks}");
         let lacks = missing_between(&plain, "coap-peers", "coap-peers").unwrap();
-        assert!(lacks.contains("publishes, coap-peers carries requests and their answers only"), "{lacks}");
+        assert!(lacks.contains("publishes, coap-peers carries requests and their replies only"), "{lacks}");
         let mut shared = asking.clone();
         shared.subscribers[0].shared = Some("workers".to_owned());
         assert!(missing_between(&shared, "coap-peers", "coap-peers").unwrap().contains("coap-peers shares none"));

@@ -56,7 +56,7 @@ impl NotAllowed {
 
     /// What the user who started the server can do.
     pub fn hint(&self) -> String {
-        format!("whoever starts the server allows it with `pubmark serve --allow {}`", self.right.word())
+        format!("to allow it, start the server with `pubmark serve --allow {}`", self.right.word())
     }
 }
 

@@ -52,11 +52,14 @@ impl Guard {
     pub fn name(&self, headers: &HeaderMap) -> Result<String, Problem> {
         let host = only(headers, header::HOST).map(str::to_lowercase);
         let Some(host) = host.filter(|host| self.hosts.contains(host)) else {
-            return Err(Problem::new(StatusCode::MISDIRECTED_REQUEST, "the server is not called by a name of its own")
-                .hint(match self.of {
-                    Of::Server => format!("its names are {}; `--host NAME` adds one", self.hosts.join(", ")),
-                    Of::Command => format!("its names are {}", self.hosts.join(", ")),
-                }));
+            return Err(Problem::new(
+                StatusCode::MISDIRECTED_REQUEST,
+                "the host name of the request is not one of the server's",
+            )
+            .hint(match self.of {
+                Of::Server => format!("its names are {}; `--host NAME` adds one", self.hosts.join(", ")),
+                Of::Command => format!("its names are {}", self.hosts.join(", ")),
+            }));
         };
         Ok(host)
     }

@@ -112,7 +112,7 @@ pub enum SystemError {
         remedy: &'static str,
     },
     /// The supervisor could not be used.
-    #[error("`{program}` cannot hold a system: {reason}")]
+    #[error("`{program}` cannot supervise a system: {reason}")]
     Supervisor {
         /// The program.
         program: String,

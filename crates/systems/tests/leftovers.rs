@@ -147,7 +147,7 @@ fn a_program_that_is_no_supervisor_is_not_waited_for() {
     let begun = Instant::now();
     let wrong = StartOptions { supervisor: Some("/bin/true".into()), ..options("mqtt5") };
     let error = start(&daemons(), &wrong, &mut |_| Ok(())).unwrap_err().to_string();
-    assert_eq!(error, "`/bin/true` cannot hold a system: it ended, or is not a supervisor");
+    assert_eq!(error, "`/bin/true` cannot supervise a system: it ended, or is not a supervisor");
     let missing = StartOptions { supervisor: Some("/no/such/supervisor".into()), ..options("mqtt5") };
     let error = start(&daemons(), &missing, &mut |_| Ok(())).unwrap_err().to_string();
     assert_eq!(error, "failed to run `/no/such/supervisor`");

@@ -60,7 +60,7 @@ impl Amqp091 {
     /// A message begins.
     pub(super) fn on_deliver(&mut self, deliver: &Deliver) -> Result<(), Cause> {
         if !self.consumer.is_wanted() {
-            return Err(Cause::Protocol("a message for a consumer that there is none of".to_owned()));
+            return Err(Cause::Protocol("a message for a consumer that does not exist".to_owned()));
         }
         self.incoming.tag = deliver.tag;
         self.incoming.expected = Expected::Header;

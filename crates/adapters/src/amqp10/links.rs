@@ -85,7 +85,7 @@ impl Amqp10 {
                 self.ask_for_receiver(link, shared, index, Terminus { address, dynamic, capabilities, selector });
             } else {
                 self.incoming.receivers[index].state = LinkState::Ended;
-                let words = "it has no subscriptions that sessions of AMQP 1.0 share";
+                let words = "it offers no shared subscriptions over AMQP 1.0";
                 sink.event(link.id, Event::Subscribed { index, granted: Err(Reason::words(words)) });
             }
         }

@@ -78,7 +78,7 @@ impl Dialect for Amqp10 {
         default_tls_port: 5671,
         levels: &[
             Level { qos: Qos::BestEffort, means: "settled deliveries" },
-            Level { qos: Qos::AtLeastOnce, means: "unsettled deliveries, accepted by who receives them" },
+            Level { qos: Qos::AtLeastOnce, means: "unsettled deliveries, accepted by the receiver" },
         ],
         wildcards: true,
         retain: false,

@@ -174,7 +174,7 @@ impl ProgramClients {
         // A program that is busy with many connects responds to the ping after them: any frame shows that it works.
         let silent_ns = self.ping.map_or(0, |ping| now_ns.saturating_sub(ping.at_ns.max(self.heard_ns)));
         if silent_ns > SILENCE_LIMIT.as_nanos() as u64 {
-            let why = format!("stalled: it answered nothing for {} s", SILENCE_LIMIT.as_secs());
+            let why = format!("stalled: it sent no response for {} s", SILENCE_LIMIT.as_secs());
             return self.give_up(why, sink);
         }
         if let (None, Ok(program)) = (self.ping, &mut self.program) {

@@ -32,7 +32,7 @@ impl JetStream {
             return Ok(());
         }
         let Some((to, sequence)) = message.reply.and_then(|to| Some((to, stream_sequence(to)?))) else {
-            return Err(Cause::Protocol("a message that says not where to acknowledge it".to_owned()));
+            return Err(Cause::Protocol("a message without a subject for its acknowledgement".to_owned()));
         };
         if listener.qos == Qos::AtLeastOnce {
             link.outbox.append(&mut shared.pool, |out| encode_ack(to, None, out));

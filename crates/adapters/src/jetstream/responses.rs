@@ -16,7 +16,7 @@ impl JetStream {
         message: &Message<'_>,
         sink: &mut impl Sink,
     ) -> Result<(), Cause> {
-        let awaits_none = || Cause::Protocol(format!("an answer to `{}`, which awaits none", message.subject));
+        let awaits_none = || Cause::Protocol(format!("an unexpected response on `{}`", message.subject));
         let (kind, number) = self.of_inbox(message.subject).ok_or_else(awaits_none)?;
         match (kind, self.step) {
             ("s", Step::Streams(left)) => self.on_stream(link, shared, message, (number, left), sink),
@@ -124,13 +124,13 @@ fn read(message: &Message<'_>) -> Result<Result<ApiResponse, Reason>, Cause> {
         let status = message.headers.split(|byte| *byte == b'\r').next().unwrap_or_default();
         let words = String::from_utf8_lossy(status).replacen("NATS/1.0", "", 1);
         let words = match words.trim() {
-            "503" => "503: nobody answers: no stream keeps the subject, or JetStream is off",
+            "503" => "503: no responders: no stream stores the subject, or JetStream is disabled",
             words => words,
         };
         return Ok(Err(Reason::words(words.to_owned())));
     }
     let answer =
-        ApiResponse::read(message.payload).map_err(|why| Cause::Protocol(format!("an answer that is none: {why}")))?;
+        ApiResponse::read(message.payload).map_err(|why| Cause::Protocol(format!("an invalid response: {why}")))?;
     Ok(match &answer.error {
         None => Ok(answer),
         Some(error) => Err(Reason::words(format!("{} ({})", error.description, error.err_code))),

@@ -220,7 +220,7 @@ impl Nats {
                     link.id,
                     Event::Acknowledged {
                         token: request,
-                        outcome: Err(Reason::words("nobody answers requests there (503)")),
+                        outcome: Err(Reason::words("no responder for this subject (503)")),
                     },
                 );
             }

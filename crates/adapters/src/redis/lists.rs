@@ -194,7 +194,7 @@ impl Lists {
         let mut values = Values::new(values);
         let is_pair = values.open() == Some(2) && values.text().is_some();
         let Some(element) = values.text().filter(|_| is_pair) else {
-            return Err(Cause::Protocol("an answer to BLPOP that is none".to_owned()));
+            return Err(Cause::Protocol("an invalid response to BLPOP".to_owned()));
         };
         if self.targets {
             let (correlation, payload) = read_answer(element).unwrap_or(("", element));

@@ -80,7 +80,7 @@ impl Dialect for Redis {
             log_in: true,
             own_certificates: true,
             requests: Some(
-                "lists: RPUSH to the responder's, BLPOP; a line for the list of the answer, one for its mark",
+                "lists: RPUSH to the responder's, BLPOP; a line names the list of the reply, another is the correlation",
             ),
             only_responders_hear_requests: true,
             ..Features::NONE

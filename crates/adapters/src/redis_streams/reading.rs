@@ -60,7 +60,7 @@ impl RedisStreams {
         times: Times,
         sink: &mut impl Sink,
     ) -> Result<usize, Cause> {
-        let broken = || Cause::Protocol("an answer to XREADGROUP that is none".to_owned());
+        let broken = || Cause::Protocol("an invalid response to XREADGROUP".to_owned());
         let mut values = Values::new(values);
         let streams = values.open().filter(|parts| parts % 2 == 0).ok_or_else(broken)? / 2;
         let mut chosen: Vec<&[u8]> = vec![];

@@ -141,8 +141,8 @@ fn diagnosed(place: &Role, words: &str) -> Cause {
 
 fn no_transport(address: SocketAddr) -> String {
     format!(
-        "{address} listens, but agreed on no Zenoh transport: it speaks something else, does not take the log-in, \
-         or has as many sessions as it takes"
+        "{address} listens, but opened no Zenoh transport: it speaks another protocol, rejects the log-in, \
+         or has reached its limit of sessions"
     )
 }
 
@@ -183,7 +183,7 @@ fn await_router(session: &Session) -> Result<(), Reason> {
     // There is no queryable, so the only result is the end of the query, or the time limit.
     match asked.recv() {
         Err(_) => Ok(()),
-        Ok(_) => Err(refused("the router did not answer behind the subscriptions")),
+        Ok(_) => Err(refused("the router did not respond after the subscriptions")),
     }
 }
 

@@ -38,8 +38,8 @@ pub enum Peers {}
 /// Peers without a router; a put blocks until there is space in the queue.
 pub enum PeersBlocking {}
 
-const DROPS: &str = "reliable transport, congestion control Drop: what finds no room in a queue is dropped";
-const BLOCKS: &str = "reliable transport, congestion control Block: who sends waits for room, from hop to hop";
+const DROPS: &str = "reliable transport, congestion control Drop: a message that does not fit into a queue is dropped";
+const BLOCKS: &str = "reliable transport, congestion control Block: the sender waits for room, from hop to hop";
 
 impl Variant for Routed {
     const NAME: &'static str = "zenoh";

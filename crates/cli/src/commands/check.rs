@@ -114,9 +114,9 @@ impl Check {
         };
         let need_baseline = demands.fail_on.as_ref().is_some_and(Conditions::need_baseline);
         match (&self.baseline, need_baseline) {
-            (None, true) => Err(Failure::usage("`--fail-on` names a change, and there is nothing it could start from")
-                .hint("say which run it counts from: `--baseline runs/before`")),
-            (Some(_), false) => Err(Failure::usage("`--baseline` is given, and no change from it is judged")
+            (None, true) => Err(Failure::usage("`--fail-on` names a change, and no baseline is given")
+                .hint("name the run to compare with: `--baseline runs/before`")),
+            (Some(_), false) => Err(Failure::usage("`--baseline` is given, and `--fail-on` names no change from it")
                 .hint("say what counts as a regression: `--fail-on 'p99>+10%'`")),
             _ => Ok(demands),
         }

@@ -67,11 +67,11 @@ fn init(folder: &Path, days: u32, printer: &Printer) -> Outcome {
     let (coordinator, node) = (coordinator.display(), node.display());
     printer.result(&format!(
         "Made {coordinator} and {node}.\n\n\
-             Copy {node} to each machine that is to send and listen, and there type\n  \
+             Copy {node} to each machine that is to send and receive, and type there\n  \
              pubmark node --join THIS_MACHINE:7700 --credentials {node}\n\
              Here, with as many nodes as there are,\n  \
              pubmark run smart-home --nodes 2 --credentials {coordinator} --endpoint mqtt://BROKER\n\n\
-             Whoever has {node} can join: keep it as you keep keys. Both are valid until {until}.\n"
+             Anyone who has {node} can join: protect it like a private key. Both are valid until {until}.\n"
     ))?;
     Ok(ExitCode::Ok)
 }

@@ -75,7 +75,7 @@ fn certificates(folder: &Path, order: Order<'_>, printer: &Printer) -> Outcome {
              The system trusts {authority} (mosquitto: `cafile`, `require_certificate true`).\n\
              The devices of a workload show them with\n  \
              credentials: {{file: {rows}}}\n\n\
-             Whoever has {folder} can be any of them: keep it as you keep keys.\n",
+             Anyone who has {folder} can log in as any of them: protect it like a private key.\n",
         folder = folder.display(),
         authority = authority.display(),
         rows = rows.display(),

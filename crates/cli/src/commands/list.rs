@@ -30,7 +30,7 @@ pub struct List {
 /// What the process answers: a table of this program alone.
 static EXIT_CODES: Table = Table {
     word: "exit-codes",
-    about: "What the process answers",
+    about: "Exit codes of the command",
     text: || Ok(exit_code::help() + "\n"),
     names: || Ok(exit_code::names()),
     details: |name| Ok(exit_code::details(name)),

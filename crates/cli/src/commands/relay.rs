@@ -14,7 +14,7 @@ impl Relay {
     pub fn perform(self) -> Outcome {
         pubmark_runner::relayed::serve().map(|()| ExitCode::Ok).map_err(|error| {
             Failure::from_error(ExitCode::Internal, &error)
-                .during("failed to lead links to an endpoint: `pubmark relay` is started by pubmark itself")
+                .during("failed to connect links to an endpoint: `pubmark relay` is started by pubmark itself")
         })
     }
 }

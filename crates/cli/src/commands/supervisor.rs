@@ -13,7 +13,7 @@ impl Supervisor {
     /// Serves until standard input ends.
     pub fn perform(self) -> Outcome {
         pubmark_systems::supervisor::serve().map(|()| ExitCode::Ok).map_err(|error| {
-            Failure::from_error(ExitCode::SystemFailed, &error).during("failed to hold a system".to_owned())
+            Failure::from_error(ExitCode::SystemFailed, &error).during("failed to supervise a system".to_owned())
         })
     }
 }

@@ -149,7 +149,7 @@ fn every_group_can_be_put_behind_a_preset_of_a_real_broker() {
 fn what_links_do_not_carry_is_refused_before_anything_starts() {
     let place = Place::new();
     for (options, expected) in [
-        (&["--endpoint", "dds://127.0.0.1"][..], "links lead to one place"),
+        (&["--endpoint", "dds://127.0.0.1"][..], "links lead to one endpoint"),
         (&["--source-addresses", "127.0.0.2-127.0.0.3"], "links have addresses of their own"),
     ] {
         let called = place.call(&[&["run", "hello", "--link", "lte"][..], options].concat());

@@ -197,7 +197,7 @@ fn a_token_that_expires_in_the_middle_ends_its_connection_and_is_refused_from_th
     assert_count_eq!(connections["dropped"], ended, "{connections}");
     assert!(connections["auth_failed"].as_u64().unwrap() >= 2, "they try again with the same token: {connections}");
     let causes = connections["causes"].to_string();
-    assert!(causes.contains("log-in ended: User Authentication Expired"), "{causes}");
+    assert!(causes.contains("credentials no longer valid: User Authentication Expired"), "{causes}");
     assert!(causes.contains("not authorized: "), "{causes}");
     assert!(count(&record, "skipped_disconnected") > 0, "{}", record["delivery"]);
     assert!(count(&record, "delivered") >= 60, "the third device is not disturbed: {}", record["delivery"]);

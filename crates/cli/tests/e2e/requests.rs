@@ -362,7 +362,7 @@ fn messages_that_nobody_answers_are_refused_over_coap_without_a_broker() {
     let called = place.call(&["run", "hello", "--system", "coap-peers", "--qos", "0"]);
     assert_eq!(called.code(), 2, "{called:?}");
     let words = called.errors.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(words.contains("publishes, coap-peers carries requests and their answers only"), "{words}");
+    assert!(words.contains("publishes, coap-peers carries requests and their replies only"), "{words}");
     assert!(place.runs().is_empty());
 }
 
@@ -384,7 +384,7 @@ responders:
     let called = place.call(&["run", "spied-on.yaml", "--endpoint", "redis://127.0.0.1:9", "--protocol", "redis"]);
     assert_eq!(called.code(), 2, "{called:?}");
     let words = called.errors.split_whitespace().collect::<Vec<_>>().join(" ");
-    let expected = "`spy` listens to requests (`asked/0-0`), over redis only their responder hears them";
+    let expected = "`spy` subscribes to requests (`asked/0-0`), over redis only their responder receives them";
     assert!(words.contains(expected), "{words}");
 }
 
@@ -394,10 +394,10 @@ fn what_cannot_ask_or_answer_is_refused_before_a_run() {
     for (options, expected) in [
         (
             ["--endpoint", "mqtt://127.0.0.1:9", "--protocol", "mqtt311"],
-            "`requester` waits for answers, mqtt311 has no words for requests (mqtt5, nats",
+            "`requester` waits for replies, mqtt311 has no requests (mqtt5, nats",
         ),
-        (["--endpoint", "nats://127.0.0.1:9", "--protocol", "jetstream"], "jetstream has no words for requests"),
-        (["--endpoint", "coap://127.0.0.1:9", "--protocol", "coap"], "coap has no words for requests (mqtt5"),
+        (["--endpoint", "nats://127.0.0.1:9", "--protocol", "jetstream"], "jetstream has no requests"),
+        (["--endpoint", "coap://127.0.0.1:9", "--protocol", "coap"], "coap has no requests (mqtt5"),
     ] {
         let called = place.call(&[&["run", "request-reply"], &options[..]].concat());
         assert_eq!(called.code(), 2, "{called:?}");

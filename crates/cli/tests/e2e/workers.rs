@@ -151,7 +151,7 @@ fn a_worker_that_is_killed_ends_the_run_and_says_so() {
     schema::assert_agrees(&record);
     let lost = record["tables"]["lost_workers"].as_array().expect("a lost worker");
     assert_eq!(lost.len(), 1, "{lost:?}");
-    assert!(lost[0]["why"].as_str().unwrap().contains("it is gone (signal: 9"), "{lost:?}");
+    assert!(lost[0]["why"].as_str().unwrap().contains("it has ended (signal: 9"), "{lost:?}");
 }
 
 #[test]

@@ -26,7 +26,7 @@ fn a_group_that_hears_nothing_is_named_before_the_run() {
     let said = text.split("[standard error]").nth(1).unwrap_or_default();
     let words = said.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
-        words.contains("subscriber group `deaf` hears nothing: no device's topic matches its filters `x/#`"),
+        words.contains("subscriber group `deaf` receives nothing: no device's topic matches its filters `x/#`"),
         "{text}"
     );
 }

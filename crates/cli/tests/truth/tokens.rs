@@ -52,6 +52,6 @@ fn a_device_whose_new_token_is_refused_loses_its_connection_and_comes_back() {
     assert_count_eq!(connections(&truth, "dropped"), 1, "{all}");
     assert_count_eq!(connections(&truth, "auth_failed"), 0, "{all}");
     assert_count_eq!(connections(&truth, "established"), 5, "four, and one again: {all}");
-    assert!(all["causes"].to_string().contains("log-in ended: not authorized"), "{all}");
+    assert!(all["causes"].to_string().contains("credentials no longer valid: not authorized"), "{all}");
     assert_count_eq!(truth.count("lost"), 0);
 }

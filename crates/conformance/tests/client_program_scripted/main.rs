@@ -252,7 +252,7 @@ fn a_program_that_breaks_the_protocol_is_ended() {
 fn a_program_that_stalls_is_ended_after_ten_seconds() {
     let began = Instant::now();
     let why = cause_of("stalls");
-    assert!(why.contains("stalled: it answered nothing for 10 s"), "{why}");
+    assert!(why.contains("stalled: it sent no response for 10 s"), "{why}");
     assert!(began.elapsed() < Duration::from_secs(18), "{:?}", began.elapsed());
 }
 

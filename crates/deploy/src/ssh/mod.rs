@@ -96,7 +96,9 @@ impl Facts {
         }
         match self.seen_from {
             _ if settings.address.is_some() => None,
-            None => Some("it does not say from where it sees us (SSH_CONNECTION): give `--address`".to_owned()),
+            None => {
+                Some("it does not report the address of this machine (SSH_CONNECTION): give `--address`".to_owned())
+            }
             // A jump host's, or a router's.
             Some(address) if UdpSocket::bind((address, 0)).is_err() => Some(format!(
                 "it sees us at {address}, which is no address of this machine: `--address` says where its node joins"
@@ -156,7 +158,7 @@ impl Hosts {
             None => Ok(hosts),
             Some(error) => {
                 let mut error = error.hint(
-                    "`ssh -o BatchMode=yes HOST true` must work without a question: an address, a key that the host takes, a host key that is known",
+                    "`ssh -o BatchMode=yes HOST true` must work without a prompt: an address, a key that the host accepts, a known host key",
                 );
                 error.chain.extend(hosts.end());
                 Err(error)

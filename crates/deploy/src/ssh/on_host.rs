@@ -88,7 +88,7 @@ fn refuse_another_folder(folder: &Path) -> Result<(), RunError> {
         Ok(true) if is_named => Ok(()),
         _ => {
             Err(RunError::input(format!("`{}` is not the folder that this program was copied into", folder.display()))
-                .hint("`pubmark deploy ssh` calls this on hosts; nobody else need"))
+                .hint("`pubmark deploy ssh` runs this on hosts; it has no other use"))
         }
     }
 }

@@ -209,11 +209,11 @@ impl Process {
             Err(RecvTimeoutError::Timeout) => self.check(),
             Err(RecvTimeoutError::Disconnected) => {
                 let end = self.end();
-                self.give_up(format!("it is gone{end}"));
+                self.give_up(format!("it has ended{end}"));
             }
         }
         if Instant::now() >= until {
-            self.give_up("it did not answer in time".to_owned());
+            self.give_up("it did not respond in time".to_owned());
         }
         self.given_up.clone().map_or(Ok(None), Err)
     }

@@ -41,7 +41,7 @@ pub fn serve(control: UnixStream, memory: OwnedFd, service: Service) -> io::Resu
     let mut allowed = u64::MAX;
     let Some(first) = frames::read(&mut from, &mut allowed)? else { return Ok(()) };
     let ToWorker::Order(order) = first else {
-        say(&FromWorker::Failed("its first message was no order".to_owned()));
+        say(&FromWorker::Failed("its first message did not start a run".to_owned()));
         return Ok(());
     };
     let Started { mut worker, mut access } = match start(&order, memory, service) {
@@ -132,7 +132,8 @@ fn start(order: &Order, memory: OwnedFd, service: Service) -> Result<Started, St
     };
     let own = |index: usize| u32::try_from(index).is_ok_and(|index| order.shards.contains(&index));
     let mut setups = setup::shards(&plan, &progress, own);
-    message_log::attach(&mut setups, &plan).map_err(|error| format!("failed to keep the message log: {error}"))?;
+    message_log::attach(&mut setups, &plan)
+        .map_err(|error| format!("failed to write or read the message log: {error}"))?;
     let setups = setups.into_iter().map(|setup| match shares[setup.index].side {
         Side::Publish => (setup, sides.publish),
         Side::Subscribe => (setup, sides.subscribe),

@@ -205,12 +205,12 @@ fn count(counters: &mut Counters, was_up: bool, cause: &Cause) {
         Cause::Ours => return,
         Cause::Unreachable(words) => format!("unreachable: {words}"),
         Cause::Refused(reason) => format!("refused: {reason}"),
-        Cause::NotAuthorized(reason) if was_up => format!("ended by the server, log-in ended: {reason}"),
+        Cause::NotAuthorized(reason) if was_up => format!("ended by the server, credentials no longer valid: {reason}"),
         Cause::NotAuthorized(reason) => format!("not authorized: {reason}"),
         Cause::Tls(words) => format!("TLS: {words}"),
         Cause::Server { reason, .. } => format!("ended by the server: {reason}"),
         Cause::Dropped(words) => format!("dropped: {words}"),
-        Cause::Silent => "dropped: the server stopped answering".to_owned(),
+        Cause::Silent => "dropped: the server stopped responding".to_owned(),
         Cause::Protocol(words) => format!("protocol error of the server: {words}"),
     };
     counters.log_in_ended += u64::from(was_up && matches!(cause, Cause::NotAuthorized(_)));

@@ -85,7 +85,7 @@ impl<C: Clients, T: Clock> EventLoop<C, T> {
         let (handicap, pause, realtime, pacing) = (setup.handicap, setup.pause, setup.realtime, setup.pacing);
         let (shard, config, sessions) = Shard::new(setup);
         if !C::PAUSES && shard.sessions.all().iter().any(|session| session.work.takes_time()) {
-            let text = "a subscriber that takes its time over each message, over clients that read by themselves";
+            let text = "a subscriber with a processing time, over a client library that reads by itself";
             return Err(EngineError::Unsupported(text.to_owned()));
         }
         let realtime = realtime.and_then(Realtime::claim);

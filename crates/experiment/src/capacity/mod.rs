@@ -237,7 +237,7 @@ fn cautions(found: &SearchResult, trials: &[Trial], precision: f64) -> Vec<Strin
     if let Some(factor) = [found.holds, found.fails].into_iter().flatten().find(|factor| moved(*factor)) {
         let rate = trials.iter().find(|trial| trial.factor == factor).map_or(0.0, |trial| trial.offered_per_s);
         cautions.push(format!(
-            "at {} msg/s tries disagreed: results near this limit vary",
+            "trials at {} msg/s disagreed: results near the limit vary",
             numbers::count(rate.round() as u64)
         ));
     }
@@ -246,7 +246,7 @@ fn cautions(found: &SearchResult, trials: &[Trial], precision: f64) -> Vec<Strin
         && found.limit == CapacityLimit::Time
     {
         cautions.push(format!(
-            "the answer lies anywhere up to {} % above: the time was over",
+            "the highest load may be up to {} % higher: the time limit was reached",
             ((fails / holds - 1.0) * 100.0).round()
         ));
     }

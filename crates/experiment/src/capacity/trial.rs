@@ -82,7 +82,7 @@ impl Trials<'_> {
         let workload = Arc::new(spec.load()?);
         if !workload.faults.is_empty() {
             return Err(RunError::input(
-                "a workload with faults has no capacity: what it carries depends on when it is looked at",
+                "a workload with faults has no capacity: what the system carries changes during the run",
             )
             .hint("`pubmark run` shows what its faults do"));
         }

@@ -76,7 +76,7 @@ pub fn labelled_endpoint(text: &str) -> Result<(&str, &str), RunError> {
     }
     if without_password(url) != url {
         return Err(RunError::input(format!(
-            "`--endpoint {shown}` has a password, and an experiment's folder keeps it for everybody to read"
+            "`--endpoint {shown}` has a password, and an experiment's folder would store it for others to read"
         ))
         .hint(format!(
             "in an experiment's file: `{{label: {label}, endpoint: 'mqtt://…', user: NAME, password_env: VARIABLE}}`"

@@ -205,7 +205,7 @@ impl Bundle {
     pub fn refuse_passwords(&self, secret_parameters: &[String]) -> Result<(), RunError> {
         let refused = |place: String| {
             RunError::input(format!(
-                "{place} holds a password, and an experiment's folder keeps it for everybody to read"
+                "{place} holds a password, and an experiment's folder would store it for others to read"
             ))
             .hint("in the workload, `credentials: {user: …, password_env: NAME}` takes it from the environment")
         };

@@ -171,7 +171,7 @@ fn endpoint(raw: &RawSystem, url: &Text<AnyText>, judge: Judge<'_>) -> Result<En
         if without_password(&url.text) != url.text {
             return Err(Problem::new(
                 ProblemKind::Conflict,
-                "the URL holds a password, and an experiment's folder keeps it for everybody to read",
+                "the URL holds a password, and an experiment's folder would store it for others to read",
             )
             .at(url.span, "here")
             .help("beside `endpoint`, `user: NAME` and `password_env: VARIABLE` take it from the environment"));

@@ -49,7 +49,8 @@ pub fn occurrences(faults: &[Fault], seed: u64, window: Duration) -> Result<Vec<
             }
             Timing::Random { mttf, mttr } => {
                 if faults.len() > 1 {
-                    let other = "faults by `mttf` stand alone: beside others it could not be told whose a loss is";
+                    let other =
+                        "faults by `mttf` stand alone: beside others, a loss could not be assigned to one of them";
                     return Err(other.to_owned());
                 }
                 found.extend(drawn(number, fault.kind, seed, (mttf, mttr), window_ns));
@@ -112,7 +113,7 @@ fn check(found: &[Occurrence], window_ns: u64) -> Result<(), String> {
         let [one, other] = pair else { continue };
         if one.end_ns() > other.at_ns || one.at_ns == other.at_ns {
             return Err(format!(
-                "`{}` at {} begins before `{}` at {} is over: one fault at a time, or it could not be told whose a loss is",
+                "`{}` at {} begins before `{}` at {} is over: one fault at a time, or a loss could not be assigned to one of them",
                 other.kind.as_str(),
                 seconds(other.at_ns),
                 one.kind.as_str(),

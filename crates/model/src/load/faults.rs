@@ -57,7 +57,7 @@ fn checked(raw: &RawFault, place: Span, workload: &Workload) -> Result<Fault, Pr
     refuse_strangers(raw, kind)?;
     let group = raw.group.as_ref().map(|group| known_group(group, workload)).transpose()?;
     let missing = |key: &str, help: &str| {
-        let message = format!("`{}` without `{key}` says not what is broken", kind.as_str());
+        let message = format!("`{}` without `{key}` does not say what is broken", kind.as_str());
         Err(Problem::new(ProblemKind::MissingKey, message).at(span, format!("`{key}` is missing")).help(help))
     };
     match kind {

@@ -148,7 +148,7 @@ fn responders(raw: &RawResponder, scale: u32, files: &Files) -> Result<Subscribe
     check_name(&raw.name)?;
     let filters = &raw.filters.value.0;
     if filters.is_empty() {
-        return Err(Problem::new(ProblemKind::Empty, "a responder without filters answers nothing")
+        return Err(Problem::new(ProblemKind::Empty, "a responder without filters receives no requests")
             .at(raw.filters.span, "empty")
             .help("write the topic of the requests, for instance `filters: [\"requests/#\"]`"));
     }
@@ -186,7 +186,7 @@ fn responders(raw: &RawResponder, scale: u32, files: &Files) -> Result<Subscribe
 fn reply_bytes(text: &Text<SizeText>) -> Result<u32, Problem> {
     let bytes = value::unit(text, units::size)?;
     if bytes < f64::from(SMALLEST_ANSWER_BYTES) || bytes > LARGEST_ANSWER_BYTES {
-        return Err(value::impossible(format!("an answer cannot have {}", text.text))
+        return Err(value::impossible(format!("a reply cannot have {}", text.text))
             .at(text.span, "out of range")
             .help(format!("it has {SMALLEST_ANSWER_BYTES}B, which its header takes, to 268435455B")));
     }

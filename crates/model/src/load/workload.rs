@@ -172,9 +172,9 @@ fn subscriber_group(raw: &RawSubscriber, number: u32, scale: u32, files: &Files)
     }
     let filters = &raw.filters.value.0;
     if filters.is_empty() {
-        return Err(Problem::new(ProblemKind::Empty, "a subscriber without filters hears nothing")
+        return Err(Problem::new(ProblemKind::Empty, "a subscriber without filters receives nothing")
             .at(raw.filters.span, "empty")
-            .help("`\"#\"` hears everything"));
+            .help("`\"#\"` receives everything"));
     }
     if filters.len() > MOST_FILTERS {
         return Err(value::too_many("filters", filters.len() as u64, MOST_FILTERS as u64, raw.filters.span));

@@ -72,7 +72,7 @@ fn what_cannot_be_is_refused_and_says_why() {
         (", in_flight: 0", "", "`in_flight` cannot be 0"),
         (", churn: none", "", "unknown key `churn`"),
         (", retain: true", "", "unknown key `retain`"),
-        ("", ", answer: 23B", "an answer cannot have 23B"),
+        ("", ", answer: 23B", "a reply cannot have 23B"),
         ("", ", concurrency: 0", "`concurrency` cannot be 0"),
         ("", ", processing: {sd: 1ms}", "a processing time has exactly one distribution"),
         ("", ", processing: {mean: 0ms, sd: 1ms}", "a processing time has exactly one distribution"),

@@ -37,7 +37,7 @@ fn of_engine(engine: &Engine) -> Finding {
     }
     text.push_str(": `--back-end container` works");
     if !engine.ulimits.is_empty() {
-        text.push_str("; containers get our limits on descriptors, for we may not raise them");
+        text.push_str("; containers get pubmark's limits on descriptors, which it may not raise");
     }
     if engine.limits_left_out.is_empty() {
         return Finding::good(text);

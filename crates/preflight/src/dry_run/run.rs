@@ -124,7 +124,7 @@ fn needs(plan: &Plan) -> String {
     line("into the system", flow(plan.incoming.as_ref()));
     line("out of it", flow(plan.outgoing.as_ref()));
     if let Some(requests) = &plan.requests {
-        line("answers, both ways", flow(requests.answers.as_ref()));
+        line("replies, both ways", flow(requests.answers.as_ref()));
     }
     if let (Some(due), Some(sent), Some(deliveries)) = (plan.messages_due, plan.messages_sent, plan.deliveries) {
         let whole = |value: f64| count(value.round() as u64);
@@ -147,7 +147,7 @@ fn needs(plan: &Plan) -> String {
         line("overlapping filters", format!("{} streams match more than one filter", count(plan.overlapping_streams)));
     }
     for group in &plan.deaf_subscribers {
-        line("hears nothing", format!("subscriber group `{group}`: no device's topic matches its filters"));
+        line("receives nothing", format!("subscriber group `{group}`: no device's topic matches its filters"));
     }
     text
 }

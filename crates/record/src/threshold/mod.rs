@@ -101,7 +101,7 @@ impl MeasuredFigure {
         if self.partial {
             "run again with a whole message log: this one lacks rows (see the warnings)"
         } else if self.held_up {
-            "run where the system has the CPU it wants: others held it up (see the verdict)"
+            "run where the system gets the CPU time that it needs (see the verdict)"
         } else if self.few_samples {
             "run longer (`--duration`): the percentile rests on too few messages"
         } else {

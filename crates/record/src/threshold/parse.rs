@@ -193,7 +193,7 @@ fn metric(name: Piece) -> Result<&'static Metric, ThresholdError> {
 fn change(bound: Piece, operator: Operator, with_changes: bool) -> Result<Bound, ThresholdError> {
     if !with_changes {
         return Err(bound.error(
-            format!("`{}` is a change, and there is nothing that it could start from", bound.text),
+            format!("`{}` is a change, and there is no baseline to compare with", bound.text),
             "write the value itself, or use `pubmark check --baseline … --fail-on …`",
         ));
     }

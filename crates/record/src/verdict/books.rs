@@ -145,7 +145,7 @@ pub(super) fn lost_not_late(input: &VerdictInput) -> Option<Finding> {
         return Some(Finding::valid(format!("{missing}, and {whose}")).of(under_way));
     }
     let places =
-        [("our sockets", Some(ours)), ("the system's", systems), ("the hands of subscribers at work", Some(held))];
+        [("our sockets", Some(ours)), ("the system's", systems), ("messages that subscribers process", Some(held))];
     let places = places.iter().filter_map(|(place, bytes)| Some((place, (*bytes).filter(|bytes| *bytes > 0)?)));
     let places: Vec<String> = places.map(|(place, bytes)| format!("{} B in {place}", count(bytes))).collect();
     Some(

@@ -28,8 +28,8 @@ pub(super) fn books_close(input: &VerdictInput) -> Option<Finding> {
     if asked.approximate {
         return Some(Finding::new(
             VerdictStatus::Suspect,
-            "accounting of requests approximate: late and further answers may be taken for each other".to_string(),
-            "lower the rate until fewer requests stay without an answer",
+            "accounting of requests approximate: late and further replies may be taken for each other".to_string(),
+            "lower the rate until fewer requests stay without a reply",
         ));
     }
     // If both add up, both differences are 0.

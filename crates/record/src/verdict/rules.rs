@@ -94,7 +94,7 @@ pub const RULES: &[Rule] = &[
         code: "V05",
         name: "real-time scheduling leaves room",
         meaning: "With `--realtime` pubmark's threads run before all others (SCHED_FIFO). On up to 4 cores they have a budget: in \
-                  each 10 ms they take half a core together; who has used up its part stands in line with all others \
+                  each 10 ms they take half a core together; a thread that has used up its part has ordinary priority \
                   until the next 10 ms (`cost.threads[].ordinary_share`). Threads that are pinned to some of the cores (`--pin`) \
                   need none. Whether the system had the CPU it wanted is V28's to say. In records made before there was a \
                   budget, more than half a core on up to 4 cores is suspect.",
@@ -234,9 +234,9 @@ pub const RULES: &[Rule] = &[
         name: "lost, not late",
         meaning: "A message that has not come when the drain is over is counted as lost. If bytes are then still on their way, in \
                   our sockets or in the system's, TCP is sending them again, and some of those messages are late and not lost: \
-                  suspect. So are they that lie read in the hands of a subscriber at work (`processing`), and those in a system whose \
-                  threads waited for a processor for more than a quarter of the drain: the drain does not end for silence while \
-                  they do. What the sockets of a system hold that this run did not start is not known.",
+                  suspect. So are messages that a subscriber still processes (`processing`), and those in a system whose \
+                  threads waited for a CPU for more than a quarter of the drain: silence does not end the drain while they \
+                  wait. What the sockets of a system hold that this run did not start is not known.",
         remedy: "Give late messages more time with `--drain`, or lower the rate.",
         blames: Blame::Run,
         spoils: Spoils::Everything,
@@ -246,8 +246,8 @@ pub const RULES: &[Rule] = &[
         code: "V20",
         name: "faults as configured",
         meaning: "What was to be broken was broken, at most 0.5 s late, and put right again. A fault that failed, came later, or \
-                  did not end makes the run invalid: it is not the run that was asked for. Where more became of connections \
-                  than is kept (1,048,576 events a shard), their figures are too low and the run is suspect. What a fault does \
+                  did not end makes the run invalid: it is not the run that was asked for. Where connections had more events \
+                  than are recorded (1,048,576 a shard), their figures are too low and the run is suspect. What a fault does \
                   to the system, its messages and its clients is the result, and no reason for a verdict.",
         remedy: "Run again. If the system did not start again, its log says why.",
         blames: Blame::Run,
@@ -342,8 +342,8 @@ pub const RULES: &[Rule] = &[
         code: "V28",
         name: "system had the CPU it wanted",
         meaning: "A system that is kept from running shows nothing of what it can do. The kernel counts how long each thread was \
-                  ready to run and did not (run-queue wait). Some microseconds for each wake-up are ordinary and held against \
-                  nobody; in intervals of some 4 ms, half a millisecond or more above what is usual for the thread is a long wait. \
+                  ready to run and did not (run-queue wait). Some microseconds for each wake-up are ordinary and not \
+                  judged; in intervals of some 4 ms, half a millisecond or more above what is usual for the thread is a long wait. \
                   Of long waits, what others can have caused is judged: at most what all others on the machine used, and without what a \
                   limit that was asked for held the system back. Where that is at least 1 % of the window, so that p99 is touched, \
                   and more than 10 % of the time in which the system was ready (wait / (wait + CPU time)), the run is suspect, \

@@ -166,19 +166,19 @@ pub const WARNINGS: [WarningKind; 23] = [
     },
     WarningKind {
         code: "W16",
-        title: "requests without an answer in time",
-        meaning: "Requests were given up before their answer came, or nobody can know what became of them. The round trip \
-                  tells only of those that were answered in time.",
+        title: "requests without a reply in time",
+        meaning: "Requests were given up before their reply came, or their outcome is not known. The round trip \
+                  describes only those that were answered in time.",
         remedy: "Read the share of answered requests beside the round trip; lower the rate, or raise the `timeout` and the \
                  responders' `concurrency`.",
         find: requests::without_reply,
     },
     WarningKind {
         code: "W17",
-        title: "answers that are not right",
-        meaning: "Requesters got further answers to a request, answers to other requests, or answers to requests that the \
-                  system had refused. A responder of pubmark answers each request once.",
-        remedy: "See whether another client answers the same requests; otherwise report it to the system's authors.",
+        title: "wrong replies",
+        meaning: "Requesters received further replies to a request, replies to other requests, or replies to requests that the \
+                  system had refused. A responder of pubmark replies to each request once.",
+        remedy: "See whether another client replies to the same requests; otherwise report it to the system's authors.",
         find: requests::wrong_replies,
     },
     WarningKind {

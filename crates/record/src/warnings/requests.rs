@@ -25,7 +25,7 @@ pub(super) fn without_reply(record: &Record) -> Option<TextAndHint> {
     ];
     let share = percent(missing as f64 / books.sent.max(1) as f64);
     let text = format!(
-        "{} of {} requests had no answer in time ({share}): {}",
+        "{} of {} requests had no reply in time ({share}): {}",
         count(missing),
         count(books.sent),
         named(&parts).join(", ")
@@ -36,13 +36,13 @@ pub(super) fn without_reply(record: &Record) -> Option<TextAndHint> {
 pub(super) fn wrong_replies(record: &Record) -> Option<TextAndHint> {
     let books = record.requests.as_ref()?.outcomes;
     let parts = [
-        ("further answers", books.duplicated),
-        ("answers to other requests", books.misdirected),
-        ("answers to refused requests", books.after_refusal),
+        ("further replies", books.duplicated),
+        ("replies to other requests", books.misdirected),
+        ("replies to refused requests", books.after_refusal),
     ];
     let wrong = named(&parts);
     if wrong.is_empty() {
         return None;
     }
-    Some((wrong.join(", "), "see whether another client answers the same requests".to_string()))
+    Some((wrong.join(", "), "see whether another client replies to the same requests".to_string()))
 }

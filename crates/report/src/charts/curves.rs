@@ -20,7 +20,7 @@ const READINGS: usize = 200;
 const SHOWN: [(&str, &str); 3] = [
     ("latency", "latency (due → delivery)"),
     ("service_latency", "service latency (write start → delivery)"),
-    ("round_trip", "round trip (request due → answer)"),
+    ("round_trip", "round trip (request due → reply)"),
 ];
 
 pub(super) fn draw(record: &Record) -> Chart {

@@ -27,7 +27,7 @@ pub(super) fn section(record: &Record) -> Markup {
                 (outcome_rows(&words::response_outcomes(done), &none, done.received))
             }
         } }
-        @if asked.approximate { p.hint { "A cap was reached: late and further answers may be taken for each other." } }
+        @if asked.approximate { p.hint { "A cap was reached: late and further replies may be taken for each other." } }
         (groups(record))
     }
 }

@@ -301,7 +301,7 @@ pub(super) fn connections(record: &Record) -> Markup {
         ("not logged in", connections.auth_failed),
         ("failed in TLS", connections.tls_failed),
         ("dropped", connections.dropped),
-        ("of these, as the log-in ended", connections.log_in_ended),
+        ("of these, credentials no longer valid", connections.log_in_ended),
         ("tokens renewed on open connections", connections.reauthenticated),
         ("tried again", connections.retried),
         ("planned leaves", connections.planned_leaves),

@@ -9,29 +9,29 @@ use super::{Distribution, Outcome, distribution, interval, outcome};
 pub fn request_outcomes(books: &RequestBooks) -> Vec<Outcome> {
     vec![
         outcome("answered", "in time", books.answered),
-        outcome("late", "answered after they were given up", books.late),
-        outcome("timed out", "given up, never answered", books.timed_out),
-        outcome("unknown", "not answered; their connection ended meanwhile, or the run did", books.unknown),
+        outcome("late", "the reply came after they were given up", books.late),
+        outcome("timed out", "given up, no reply came", books.timed_out),
+        outcome("unknown", "no reply; their connection ended meanwhile, or the run did", books.unknown),
     ]
 }
 
 /// Counts that are not part of the accounting of requests.
 pub fn further_answers(books: &RequestBooks) -> Vec<Outcome> {
     vec![
-        outcome("further answers", "to a request that had one", books.duplicated),
-        outcome("misdirected answers", "to another request, or to none", books.misdirected),
-        outcome("answers after refusal", "to requests that the system had refused", books.after_refusal),
+        outcome("further replies", "to a request that had one", books.duplicated),
+        outcome("misdirected replies", "to another request, or to none", books.misdirected),
+        outcome("replies after refusal", "to requests that the system had refused", books.after_refusal),
     ]
 }
 
 /// Outcomes of requests at responders; they add up to `received`.
 pub fn response_outcomes(books: &ResponseBooks) -> Vec<Outcome> {
     vec![
-        outcome("answered", "their answers were written", books.answered),
+        outcome("answered", "their replies were written", books.answered),
         outcome("dropped", "too many waited already", books.dropped),
-        outcome("without address", "they did not say where the answer goes", books.without_address),
-        outcome("refused", "answers larger than the system takes", books.refused),
-        outcome("broken", "their connection ended before the answer was written", books.broken),
+        outcome("without address", "they named no address for the reply", books.without_address),
+        outcome("refused", "replies larger than the system accepts", books.refused),
+        outcome("broken", "their connection ended before the reply was written", books.broken),
         outcome("unsent", "still with the responder when the run ended", books.unsent),
     ]
 }
@@ -40,20 +40,20 @@ pub fn response_outcomes(books: &ResponseBooks) -> Vec<Outcome> {
 pub fn request_distributions(record: &Record) -> Vec<Distribution<'_>> {
     let Some(requests) = &record.requests else { return vec![] };
     vec![
-        interval("round trip", "round_trip", "request due → answer", &requests.round_trip),
+        interval("round trip", "round_trip", "request due → reply", &requests.round_trip),
         interval(
             "service round trip",
             "service_round_trip",
-            "request's write start → answer",
+            "request's write start → reply",
             &requests.service_round_trip,
         ),
         interval("round trip travel", "round_trip_travel", "round trip without the responder's part", &requests.travel),
         distribution("responder wait", "responder_wait", "request's arrival → taken up", requests.waiting.as_ref()),
-        distribution("responder lag", "responder_lag", "answer due → ready: ours", requests.responder_lag.as_ref()),
+        distribution("responder lag", "responder_lag", "reply due → ready: ours", requests.responder_lag.as_ref()),
         distribution(
-            "answer lateness",
+            "reply lateness",
             "answer_receive_lateness",
-            "answer's arrival → our read, upper bound: ours",
+            "reply's arrival → our read, upper bound: ours",
             requests.receive_lateness.as_ref(),
         ),
     ]

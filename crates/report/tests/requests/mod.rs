@@ -77,7 +77,7 @@ fn every_export_has_them() {
         assert!(text.contains(part), "no `{part}` in\n{text}");
     }
     let page = html::run(&record);
-    for part in ["<section id=\"requests\">", "misdirected answers", "Round trip by group of requesters"] {
+    for part in ["<section id=\"requests\">", "misdirected replies", "Round trip by group of requesters"] {
         assert!(page.contains(part), "no `{part}` in the page");
     }
     crate::markup::check(&page).unwrap();

@@ -56,10 +56,10 @@ impl Channel {
         let until = Instant::now() + limit;
         let over = || match (stop.load(Relaxed), Instant::now() >= until) {
             (true, _) => Err(io::ErrorKind::Interrupted.into()),
-            (false, true) => Err(io::Error::other("it did not answer in time")),
+            (false, true) => Err(io::Error::other("it did not respond in time")),
             (false, false) => Ok(()),
         };
-        self.read(over)?.ok_or_else(|| io::Error::other("it is gone"))
+        self.read(over)?.ok_or_else(|| io::Error::other("it has ended"))
     }
 
     /// Reads a line. `over` is called after each read, however small, and its error ends the reading.
@@ -104,7 +104,7 @@ mod tests {
         near.send(&(7, "seven")).unwrap();
         assert_eq!(far.receive::<(u8, String)>().unwrap(), Some((7, "seven".to_owned())));
         let silent = far.receive_within::<u8>(Duration::from_millis(10), &stop).unwrap_err();
-        assert_eq!(silent.to_string(), "it did not answer in time");
+        assert_eq!(silent.to_string(), "it did not respond in time");
         let mut stream = near.stream.get_ref();
         stream.write_all(b"{\n").unwrap();
         assert!(far.receive::<u8>().is_err());
@@ -118,13 +118,13 @@ mod tests {
             })
         });
         let late = waits.receive_within::<u8>(Duration::from_millis(50), &stop).unwrap_err();
-        assert_eq!(late.to_string(), "it did not answer in time");
+        assert_eq!(late.to_string(), "it did not respond in time");
         talks.join().unwrap();
         assert_eq!(waits.receive::<u8>().unwrap_err().kind(), io::ErrorKind::UnexpectedEof, "it broke off");
         stop.store(true, Relaxed);
         assert_eq!(far.receive_within::<u8>(LOOK * 9, &stop).unwrap_err().kind(), io::ErrorKind::Interrupted);
         drop(near);
         assert_eq!(far.receive::<u8>().unwrap(), None);
-        assert_eq!(far.receive_within::<u8>(Duration::ZERO, &stop).unwrap_err().to_string(), "it is gone");
+        assert_eq!(far.receive_within::<u8>(Duration::ZERO, &stop).unwrap_err().to_string(), "it has ended");
     }
 }

@@ -105,10 +105,11 @@ fn demands(request: &CheckRequest) -> Result<Demands, Problem> {
     };
     let refused = |message: &str, hint: &str| Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, message).hint(hint));
     match (&request.baseline, demands.fail_on.as_ref().is_some_and(Conditions::need_baseline)) {
-        (None, true) => refused("`fail_on` names a change, and there is no `baseline`", "say which run it counts from"),
-        (Some(_), false) => {
-            refused("`baseline` is given, and no change from it is judged", "say what counts: `fail_on: 'p99>+10%'`")
-        }
+        (None, true) => refused("`fail_on` names a change, and there is no `baseline`", "name the run to compare with"),
+        (Some(_), false) => refused(
+            "`baseline` is given, and `fail_on` names no change from it",
+            "say what counts: `fail_on: 'p99>+10%'`",
+        ),
         _ => Ok(demands),
     }
 }
