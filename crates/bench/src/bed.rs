@@ -34,7 +34,7 @@ impl Bed {
         if let Some(brokerless) = &definition.back_ends.brokerless {
             // Nothing is started: clients meet at a free port of this machine.
             let port = match &brokerless.ports {
-                Some(places) => ports::free_to_meet(places),
+                Some(places) => ports::free_discovery_port(places),
                 None => ports::free(1).map(|ports| ports[0]),
             };
             let address = (Ipv4Addr::LOCALHOST, port.map_err(|error| error.to_string())?).into();

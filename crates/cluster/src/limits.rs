@@ -17,7 +17,7 @@ pub const COORDINATOR_SILENCE: Duration = Duration::from_secs(3);
 /// Longest wait for a TLS handshake, and for a node's first message.
 pub const INTRODUCTION: Duration = Duration::from_secs(5);
 /// Longest wait for a refused node to read the reason.
-pub const LAST_WORDS: Duration = Duration::from_secs(1);
+pub const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
 /// Longest text that the other end may give as a name, a version, a reason: characters beyond are cut off, or it is refused.
 pub const WORDS: usize = 256;
 /// Longest wait of a node for a connection.

@@ -178,7 +178,7 @@ pub struct Time {
     pub came_ns: u64,
     /// When this was sent, ns of the run's time.
     #[prost(fixed64, tag = "3")]
-    pub said_ns: u64,
+    pub sent_ns: u64,
 }
 
 /// A worker, by its number at the coordinator.

@@ -27,7 +27,7 @@ use crate::traffic::GroupTraffic;
 use crate::transform::TransformCounts;
 
 /// Merges the outcomes of the shards and completes the message accounting.
-pub(crate) fn put_together(plan: &RunPlan, shards: Vec<(usize, ShardOutcome)>, window_ns: (u64, u64)) -> Outcome {
+pub(crate) fn merge_outcomes(plan: &RunPlan, shards: Vec<(usize, ShardOutcome)>, window_ns: (u64, u64)) -> Outcome {
     let length_ns = window_ns.1 - window_ns.0;
     let mut publishers: Vec<PublisherBook> = Vec::with_capacity(plan.fleet.devices().len());
     let mut times = Times::new();
@@ -98,7 +98,7 @@ pub(crate) fn put_together(plan: &RunPlan, shards: Vec<(usize, ShardOutcome)>, w
         })
         .collect();
     let reactions = plan.workload.has_reactions().then(|| reactions(plan, &publishers));
-    let nodes = plan.tells_pairs().then(|| setup::nodes_of_publishers(plan, &plan.fleet.audiences(&plan.workload)));
+    let nodes = plan.reports_pairs().then(|| setup::nodes_of_publishers(plan, &plan.fleet.audiences(&plan.workload)));
     let mut books = books::close(&publishers, &sides, plan.workload.devices.len(), nodes.as_deref());
     books.delivery.late = counters.late;
     books.delivery.duplicated = counters.duplicated;

@@ -171,7 +171,7 @@ impl RunPlan {
     }
 
     /// Are results reported for each pair of nodes?
-    pub fn tells_pairs(&self) -> bool {
+    pub fn reports_pairs(&self) -> bool {
         (2..=PAIRED_NODES).contains(&self.nodes)
     }
 

@@ -14,7 +14,7 @@ pub fn claim() -> std::io::Result<()> {
 
 /// Sets the calling thread to a priority above all threads that measure. For threads that use only microseconds a
 /// second, to send heartbeats or to observe the waits of other threads.
-pub fn claim_ahead() -> std::io::Result<()> {
+pub fn claim_higher_priority() -> std::io::Result<()> {
     set(libc::SCHED_FIFO, REALTIME_PRIORITY + 1)
 }
 

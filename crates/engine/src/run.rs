@@ -11,7 +11,7 @@ use pubmark_record::record::ProbedPairs;
 use crate::command::Command;
 use crate::error::EngineError;
 use crate::live::{LiveLatency, LiveWatch};
-use crate::merging::put_together;
+use crate::merging::merge_outcomes;
 use crate::message_log::files::LogFiles;
 use crate::outcome::Outcome;
 use crate::plan::{RunPlan, STALL};
@@ -415,7 +415,7 @@ impl RunDriver<'_> {
         let elapsed = Duration::from_nanos(clock::monotonic_ns().saturating_sub(began_ns));
         self.observer.progress(Phase::Collect, elapsed, None, &progress.totals());
         let (start_ns, closed_ns, started_at_ns) = window.unwrap_or((0, 0, clock::realtime_ns()));
-        let mut outcome = put_together(self.plan, finished.outcomes, (start_ns, closed_ns));
+        let mut outcome = merge_outcomes(self.plan, finished.outcomes, (start_ns, closed_ns));
         if let (Some(log), Some(lost)) = (&mut outcome.log, finished.lost.first()) {
             log.logged.why.get_or_insert_with(|| format!("the worker of `{}` was lost", lost.name));
         }

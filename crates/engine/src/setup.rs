@@ -146,7 +146,7 @@ pub fn shards(plan: &RunPlan, progress: &Arc<Progress>, is_wanted: impl Fn(usize
         plan,
         rules: Rules::all(&plan.workload, plan.seed, &plan.timeline).into(),
         groups: plan.fleet.devices().iter().map(|device| device.group).collect(),
-        nodes: plan.tells_pairs().then(|| of_publishers(plan, &shared_connections, &places).into()),
+        nodes: plan.reports_pairs().then(|| of_publishers(plan, &shared_connections, &places).into()),
         types: plan.workload.devices.iter().map(|group| group.name.as_str().into()).collect(),
         properties: plan.workload.devices.iter().map(|group| group.properties.clone().into()).collect(),
         signers: [

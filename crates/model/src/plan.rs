@@ -166,7 +166,7 @@ pub struct Plan {
     /// Deliveries expected of these messages.
     pub deliveries: Option<f64>,
     /// Subscriber groups that receive from no device; probably the filter is wrong.
-    pub deaf_subscribers: Vec<String>,
+    pub subscribers_without_devices: Vec<String>,
     /// Seconds per second that a subscriber processes messages, for the busiest group; `None` if no group has a processing
     /// time.
     pub processing: Option<Processing>,
@@ -224,7 +224,7 @@ impl Plan {
             messages_due: incoming.map(|flow| flow.messages_per_s * seconds),
             messages_sent: incoming.map(|flow| flow.mean_messages_per_s * seconds),
             deliveries: heard.total.map(|flow| flow.mean_messages_per_s * seconds),
-            deaf_subscribers: heard.deaf,
+            subscribers_without_devices: heard.deaf,
             processing: heard.processing,
             requests: RequestPlan::new(workload, &fleet, &flows),
             source_addresses: options.source_addresses.max(1),

@@ -15,7 +15,7 @@ use crate::topic::TopicFilter;
 use crate::workload::Workload;
 
 /// Size of the smallest reply in bytes: its header.
-pub const SMALLEST_ANSWER_BYTES: u32 = 24;
+pub const SMALLEST_REPLY_BYTES: u32 = 24;
 
 /// Settings that make a device group a group of requesters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,7 +30,7 @@ pub struct Requests {
 /// Settings that make a subscriber group a group of responders.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Responds {
-    /// Size of the whole payload of a reply in bytes; at least [`SMALLEST_ANSWER_BYTES`].
+    /// Size of the whole payload of a reply in bytes; at least [`SMALLEST_REPLY_BYTES`].
     pub reply_bytes: u32,
     /// Processing time of a request.
     pub processing: ProcessingTime,
@@ -180,7 +180,7 @@ pub fn responders(workload: &Workload, fleet: &Fleet, streams: &[Arc<[StreamSour
 }
 
 /// A request that a subscriber receives that does not reply to it: the group of the responder, and the request's topic.
-pub fn overheard(workload: &Workload, fleet: &Fleet) -> Option<(String, String)> {
+pub fn received_by_non_responder(workload: &Workload, fleet: &Fleet) -> Option<(String, String)> {
     if !workload.has_requests() {
         return None;
     }

@@ -39,7 +39,7 @@ pub const SMALLEST_PAYLOAD_BYTES: u32 = 16;
 /// Size of the full header in bytes; payloads of at least this size have it.
 pub const FULL_HEADER_BYTES: u32 = 24;
 /// Smallest payload of a reaction in bytes: its header also contains the due time of its root.
-pub const SMALLEST_ANSWER_BYTES: u32 = 32;
+pub const SMALLEST_REACTION_BYTES: u32 = 32;
 
 /// Purposes of draws: each purpose has a separate random stream for each device.
 mod purpose {

@@ -19,7 +19,7 @@ use crate::predicate::Predicate;
 use crate::qos::Qos;
 use crate::reaction::Reaction;
 use crate::requests::{Requests, Responds};
-use crate::schedule::{FULL_HEADER_BYTES, SMALLEST_ANSWER_BYTES, SMALLEST_PAYLOAD_BYTES};
+use crate::schedule::{FULL_HEADER_BYTES, SMALLEST_PAYLOAD_BYTES, SMALLEST_REACTION_BYTES};
 use crate::secret::Secret;
 use crate::topic::{TopicFilter, TopicTemplate};
 use crate::transform::{self, Step};
@@ -152,7 +152,7 @@ impl DeviceGroup {
     pub fn smallest_payload_bytes(&self) -> u32 {
         match self.header {
             HeaderPlace::UserProperty => 1,
-            HeaderPlace::Payload if self.reaction().is_some() => SMALLEST_ANSWER_BYTES,
+            HeaderPlace::Payload if self.reaction().is_some() => SMALLEST_REACTION_BYTES,
             // The transform steps may produce any size, so the form of the header cannot depend on the size.
             HeaderPlace::Payload if !self.transform.is_empty() => FULL_HEADER_BYTES,
             HeaderPlace::Payload => SMALLEST_PAYLOAD_BYTES,
@@ -177,7 +177,7 @@ impl DeviceGroup {
     pub fn header_bytes(&self) -> u32 {
         match self.header {
             HeaderPlace::UserProperty => 0,
-            HeaderPlace::Payload if self.reaction().is_some() => SMALLEST_ANSWER_BYTES,
+            HeaderPlace::Payload if self.reaction().is_some() => SMALLEST_REACTION_BYTES,
             HeaderPlace::Payload => FULL_HEADER_BYTES,
         }
     }

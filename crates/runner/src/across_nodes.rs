@@ -158,7 +158,7 @@ fn meeting(ask: Ask<'_>, at: &[IpAddr], places: &MeetingPorts) -> Result<u16, Ru
         left.retain(|(_, taken_at)| free.contains(taken_at));
     }
     let found = left.first().map(|(port, _)| *port);
-    found.ok_or_else(|| RunError::from_error(ErrorKind::System, &ports::nowhere_to_meet(places)))
+    found.ok_or_else(|| RunError::from_error(ErrorKind::System, &ports::no_discovery_port(places)))
 }
 
 /// A port that is free on all nodes.

@@ -163,7 +163,7 @@ fn listening_ports(subscribers: usize) -> Result<Vec<u16>, RunError> {
 
 fn meeting_port(definition: &Definition) -> Result<u16, RunError> {
     let found = match definition.back_ends.brokerless.as_ref().and_then(|brokerless| brokerless.ports.as_ref()) {
-        Some(wanted) => ports::free_to_meet(wanted),
+        Some(wanted) => ports::free_discovery_port(wanted),
         None => ports::free(1).map(|ports| ports.first().copied().unwrap_or_default()),
     };
     found.map_err(|error| RunError::from_error(ErrorKind::System, &error))

@@ -15,7 +15,7 @@ use crate::relay::RelayProcess;
 use crate::suggestion;
 
 /// Longest wait for a connection to each address of a host name before the next is tried.
-const ANSWER_WITHIN: Duration = Duration::from_secs(2);
+const REPORT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Longest wait for an error after a datagram was sent to a closed port.
 const REFUSED_WITHIN: Duration = Duration::from_millis(50);
 
@@ -266,7 +266,7 @@ pub fn address_of(host: &str, port: u16) -> Result<SocketAddr, RunError> {
         })?
         .collect();
     let answers =
-        |address: &&SocketAddr| addresses.len() == 1 || TcpStream::connect_timeout(address, ANSWER_WITHIN).is_ok();
+        |address: &&SocketAddr| addresses.len() == 1 || TcpStream::connect_timeout(address, REPORT_TIMEOUT).is_ok();
     let answering = addresses.iter().find(answers);
     let found = answering.or_else(|| addresses.iter().find(|address| !refuses_datagrams(**address)));
     found.or(addresses.first()).copied().ok_or_else(|| RunError::input(format!("`{host}` has no address")))

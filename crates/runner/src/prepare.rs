@@ -181,7 +181,7 @@ fn unmatched_subscribers(workload: &Workload) -> (Vec<String>, bool) {
     if clients > MATCHED_CLIENTS || workload.devices.iter().any(|group| group.will.is_some()) {
         return (vec![], false);
     }
-    let unmatched = Plan::new(workload, &PlanOptions::default()).deaf_subscribers;
+    let unmatched = Plan::new(workload, &PlanOptions::default()).subscribers_without_devices;
     let all = !unmatched.is_empty() && unmatched.len() == workload.subscribers.len();
     (unmatched, all)
 }

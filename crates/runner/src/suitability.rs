@@ -296,7 +296,8 @@ fn lacking_for_fleet(workload: &Workload, fleet: &Fleet, spoken: ProtocolPair) -
 /// A request that a subscriber is to hear, where only its responder does.
 fn unheard_request(workload: &Workload, fleet: &Fleet, protocol: &Protocol) -> Option<String> {
     let can = &protocol.capabilities;
-    let (group, topic) = requests::overheard(workload, fleet).filter(|_| can.features.only_responders_hear_requests)?;
+    let (group, topic) =
+        requests::received_by_non_responder(workload, fleet).filter(|_| can.features.only_responders_hear_requests)?;
     Some(format!(
         "subscriber group `{group}` subscribes to requests (`{topic}`), over {} only their responder receives them",
         can.name
@@ -430,18 +431,18 @@ mod tests {
         let lacks = missing_between(&asking, "mqtt311", "mqtt311").unwrap();
         assert!(lacks.contains("mqtt311 has no requests (mqtt5, nats"), "{lacks}");
         assert!(missing_between(&asking, "mqtt5", "nats").unwrap().contains("must speak one protocol"));
-        let mut overheard = asking.clone();
-        overheard.subscribers.push(SubscriberGroup {
+        let mut received_by_non_responder = asking.clone();
+        received_by_non_responder.subscribers.push(SubscriberGroup {
             name: "spy".to_owned(),
             responds: None,
             predicate: None,
             ..asking.subscribers[0].clone()
         });
-        assert_eq!(missing_between(&overheard, "nats", "nats"), None);
-        let lacks = missing_between(&overheard, "redis", "redis").unwrap();
+        assert_eq!(missing_between(&received_by_non_responder, "nats", "nats"), None);
+        let lacks = missing_between(&received_by_non_responder, "redis", "redis").unwrap();
         assert!(lacks.contains("`spy` subscribes to requests (`request-reply/"), "{lacks}");
         assert_eq!(missing_between(&asking, "coap-peers", "coap-peers"), None);
-        let lacks = missing_between(&overheard, "coap-peers", "coap-peers").unwrap();
+        let lacks = missing_between(&received_by_non_responder, "coap-peers", "coap-peers").unwrap();
         assert!(lacks.contains("`spy` subscribes, coap-peers carries requests and their replies only"), "{lacks}");
         let lacks = missing_between(&plain, "coap-peers", "coap-peers").unwrap();
         assert!(lacks.contains("publishes, coap-peers carries requests and their replies only"), "{lacks}");

@@ -49,7 +49,7 @@ pub async fn accept(listener: TcpListener, tls: Option<TlsAcceptor>, router: Rou
 async fn connection(stream: TcpStream, tls: Option<TlsAcceptor>, router: Router, _permit: OwnedSemaphorePermit) {
     // Small responses should not wait for each other; if the socket refuses the option, responses are only slower.
     let _ = stream.set_nodelay(true);
-    let stream = Impatient::new(stream, WRITE_LIMIT);
+    let stream = WriteTimeout::new(stream, WRITE_LIMIT);
     match tls {
         None => answer(stream, router).await,
         Some(tls) => {
@@ -73,16 +73,16 @@ async fn answer(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, ro
 
 /// A stream whose writes fail if the peer reads nothing for some time: a client that does not read holds a connection no
 /// longer than one that does not write. While a client waits for events, nothing has to be written.
-struct Impatient<Stream> {
+struct WriteTimeout<Stream> {
     stream: Stream,
     limit: Duration,
     /// Timer that runs while a write is blocked.
     waits: Option<Pin<Box<Sleep>>>,
 }
 
-impl<Stream> Impatient<Stream> {
-    fn new(stream: Stream, limit: Duration) -> Impatient<Stream> {
-        Impatient { stream, limit, waits: None }
+impl<Stream> WriteTimeout<Stream> {
+    fn new(stream: Stream, limit: Duration) -> WriteTimeout<Stream> {
+        WriteTimeout { stream, limit, waits: None }
     }
 
     /// Result of a write, or a timeout error if it was blocked too long.
@@ -102,7 +102,7 @@ impl<Stream> Impatient<Stream> {
     }
 }
 
-impl<Stream: AsyncRead + Unpin> AsyncRead for Impatient<Stream> {
+impl<Stream: AsyncRead + Unpin> AsyncRead for WriteTimeout<Stream> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -112,7 +112,7 @@ impl<Stream: AsyncRead + Unpin> AsyncRead for Impatient<Stream> {
     }
 }
 
-impl<Stream: AsyncWrite + Unpin> AsyncWrite for Impatient<Stream> {
+impl<Stream: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<Stream> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(context, bytes);
         self.judged(written, context)
@@ -144,13 +144,13 @@ mod tests {
     fn a_client_that_takes_nothing_is_given_up_and_one_that_is_slow_is_not() {
         paused(async {
             let (ours, _theirs) = tokio::io::duplex(64);
-            let mut stream = Impatient::new(ours, WRITE_LIMIT);
+            let mut stream = WriteTimeout::new(ours, WRITE_LIMIT);
             let began = tokio::time::Instant::now();
             let failed = stream.write_all(&[0; 1_000]).await.map_err(|error| error.kind());
             assert_eq!((failed, began.elapsed().as_secs()), (Err(io::ErrorKind::TimedOut), WRITE_LIMIT.as_secs()));
 
             let (ours, mut theirs) = tokio::io::duplex(64);
-            let mut stream = Impatient::new(ours, WRITE_LIMIT);
+            let mut stream = WriteTimeout::new(ours, WRITE_LIMIT);
             let reading = tokio::spawn(async move {
                 let mut piece = [0; 64];
                 let mut taken = 0;

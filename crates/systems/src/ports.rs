@@ -43,10 +43,10 @@ pub fn free(count: usize) -> Result<Vec<u16>, SystemError> {
 }
 
 /// A free discovery port of a system without a broker: no clients use it yet.
-pub fn free_to_meet(places: &MeetingPorts) -> Result<u16, SystemError> {
+pub fn free_discovery_port(places: &MeetingPorts) -> Result<u16, SystemError> {
     let mut all = to_meet(places);
     let found = all.find(|(_, taken_at)| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, *taken_at)).is_ok());
-    found.map(|(port, _)| port).ok_or_else(|| nowhere_to_meet(places))
+    found.map(|(port, _)| port).ok_or_else(|| no_discovery_port(places))
 }
 
 /// All such ports from a random one on, each with the UDP port that is bound when clients use it.
@@ -61,7 +61,7 @@ pub fn to_meet(places: &MeetingPorts) -> impl Iterator<Item = (u16, u16)> {
 }
 
 /// The error when clients use every discovery port.
-pub fn nowhere_to_meet(places: &MeetingPorts) -> SystemError {
+pub fn no_discovery_port(places: &MeetingPorts) -> SystemError {
     let last = places.first.saturating_add(places.step.saturating_mul(places.count.saturating_sub(1)));
     SystemError::NoPort { first: places.first, last }
 }
@@ -90,8 +90,8 @@ mod tests {
     fn where_clients_have_met_nobody_else_meets() {
         let port = free(1).unwrap()[0];
         let places = MeetingPorts { first: port - 10, step: 1, count: 1, taken_at: 10 };
-        assert_eq!(free_to_meet(&places).unwrap(), port - 10);
+        assert_eq!(free_discovery_port(&places).unwrap(), port - 10);
         let _met = UdpSocket::bind((Ipv4Addr::LOCALHOST, port)).unwrap();
-        assert!(matches!(free_to_meet(&places), Err(SystemError::NoPort { .. })));
+        assert!(matches!(free_discovery_port(&places), Err(SystemError::NoPort { .. })));
     }
 }

@@ -155,7 +155,7 @@ fn wrong_answers_are_errors_and_take_no_longer_than_2_s() {
         let start = Instant::now();
         let error = scraper.read().unwrap_err();
         eprintln!("{name}: {error}: {:?}", std::error::Error::source(&error).map(ToString::to_string));
-        assert!(matches!(error, ScrapeError::NoAnswer { .. } | ScrapeError::NoMetrics { .. }), "{name}: {error}");
+        assert!(matches!(error, ScrapeError::NoResponse { .. } | ScrapeError::NoMetrics { .. }), "{name}: {error}");
         assert!(start.elapsed() < Duration::from_secs(10), "{name}");
         thread.join().unwrap();
     }
@@ -167,7 +167,7 @@ fn a_peer_that_never_answers_is_given_up() {
     let port = listener.local_addr().unwrap().port();
     let start = Instant::now();
     let error = Scraper::new(&format!("127.0.0.1:{port}")).unwrap().read().unwrap_err();
-    assert!(matches!(error, ScrapeError::NoAnswer { .. }), "{error}");
+    assert!(matches!(error, ScrapeError::NoResponse { .. }), "{error}");
     assert!((Duration::from_secs(1)..Duration::from_secs(20)).contains(&start.elapsed()), "{:?}", start.elapsed());
     drop(listener);
 }

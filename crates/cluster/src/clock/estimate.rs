@@ -26,7 +26,7 @@ pub struct Reading {
     /// When the request arrived, ns of the run's clock.
     pub came_ns: u64,
     /// When the response was sent, ns of the run's clock.
-    pub said_ns: u64,
+    pub sent_ns: u64,
     /// When the response arrived, ns of the node's clock.
     pub heard_ns: u64,
 }
@@ -34,17 +34,17 @@ pub struct Reading {
 impl Reading {
     /// Are the times in order?
     pub fn is_possible(&self) -> bool {
-        self.heard_ns >= self.asked_ns && self.said_ns >= self.came_ns
+        self.heard_ns >= self.asked_ns && self.sent_ns >= self.came_ns
     }
 
     /// Round-trip time without the coordinator's processing, ns.
     pub fn round_trip_ns(&self) -> u64 {
-        (self.heard_ns - self.asked_ns).saturating_sub(self.said_ns - self.came_ns)
+        (self.heard_ns - self.asked_ns).saturating_sub(self.sent_ns - self.came_ns)
     }
 
     /// Largest and smallest θ, ns.
     fn limits(&self) -> (i64, i64) {
-        (self.came_ns.wrapping_sub(self.asked_ns) as i64, self.said_ns.wrapping_sub(self.heard_ns) as i64)
+        (self.came_ns.wrapping_sub(self.asked_ns) as i64, self.sent_ns.wrapping_sub(self.heard_ns) as i64)
     }
 }
 
@@ -166,7 +166,7 @@ mod tests {
         let asked_ns = (at_s * 1e9) as u64;
         let heard_ns = asked_ns + there_ns + back_ns;
         let came_ns = (asked_ns + there_ns).wrapping_add_signed(theta_ns(at_s));
-        Reading { asked_ns, came_ns, said_ns: came_ns, heard_ns }
+        Reading { asked_ns, came_ns, sent_ns: came_ns, heard_ns }
     }
 
     #[test]

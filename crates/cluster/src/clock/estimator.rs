@@ -110,7 +110,7 @@ impl RunClockEstimator {
     pub fn is_constant(&self, run_less_local_ns: i64) -> bool {
         self.window.iter().all(|reading| {
             let run_ns = |local_ns: u64| local_ns.wrapping_add_signed(run_less_local_ns);
-            run_ns(reading.asked_ns) <= reading.came_ns && reading.said_ns <= run_ns(reading.heard_ns)
+            run_ns(reading.asked_ns) <= reading.came_ns && reading.sent_ns <= run_ns(reading.heard_ns)
         })
     }
 
@@ -220,7 +220,7 @@ mod tests {
             let there_ns = draws.way_ns(there_ns) as u64;
             let heard_ns = now_ns + there_ns + draws.way_ns(back_ns) as u64;
             let came_ns = pair.run_ns(now_ns + there_ns);
-            estimator.read(Reading { asked_ns: now_ns, came_ns, said_ns: came_ns, heard_ns });
+            estimator.read(Reading { asked_ns: now_ns, came_ns, sent_ns: came_ns, heard_ns });
         };
         let burst = |estimator: &mut RunClockEstimator, draws: &mut Draws, now_ns: &mut u64| {
             for _ in 0..100 {
@@ -271,7 +271,7 @@ mod tests {
             let asked_ns = 1_000_000_000 + number * 500_000_000;
             // Half way the coordinator's clock falls back by 40 ms.
             let came_ns = asked_ns + 90_000_000_000 - if number > 100 { 40_000_000 } else { 0 };
-            estimator.read(Reading { asked_ns, came_ns, said_ns: came_ns, heard_ns: asked_ns + 80_000 });
+            estimator.read(Reading { asked_ns, came_ns, sent_ns: came_ns, heard_ns: asked_ns + 80_000 });
             let mapping = estimator.meet(asked_ns + 80_000, number > 0).unwrap();
             assert!(mapping.run_ns(asked_ns + 80_000) >= last_ns);
             last_ns = mapping.run_ns(asked_ns + 500_000_000);
@@ -284,8 +284,8 @@ mod tests {
         #[test]
         fn a_coordinator_that_lies_breaks_nothing(times in proptest::collection::vec(proptest::prelude::any::<[u64; 4]>(), 1..30)) {
             let mut estimator = RunClockEstimator::default();
-            for [asked_ns, came_ns, said_ns, heard_ns] in times {
-                estimator.read(Reading { asked_ns, came_ns, said_ns, heard_ns });
+            for [asked_ns, came_ns, sent_ns, heard_ns] in times {
+                estimator.read(Reading { asked_ns, came_ns, sent_ns, heard_ns });
                 estimator.meet(heard_ns, true);
                 proptest::prop_assert!(estimator.judge(heard_ns).is_none_or(|figures| figures.bound_ns >= 0.0));
             }
@@ -295,7 +295,7 @@ mod tests {
     #[test]
     fn one_clock_is_known_for_it() {
         let mut estimator = RunClockEstimator::default();
-        estimator.read(Reading { asked_ns: 10_000, came_ns: 90_030_000, said_ns: 90_031_000, heard_ns: 61_000 });
+        estimator.read(Reading { asked_ns: 10_000, came_ns: 90_030_000, sent_ns: 90_031_000, heard_ns: 61_000 });
         assert!(
             estimator.is_constant(90_000_000)
                 && !estimator.is_constant(90_020_001)

@@ -158,7 +158,7 @@ pub(super) async fn accept(
 
 /// Lets the other end read the reason of its refusal: closing a socket with unread data in it discards what was sent.
 async fn let_read(mut stream: TcpStream) {
-    let _ = timeout(limits::LAST_WORDS, async {
+    let _ = timeout(limits::REFUSAL_TIMEOUT, async {
         // An error means that the other end is gone, which is what is waited for.
         let _ = stream.shutdown().await;
         while let Ok(1..) = stream.read(&mut [0; 1024]).await {}

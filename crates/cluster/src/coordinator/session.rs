@@ -146,7 +146,7 @@ async fn listen(hub: &Hub, name: &str, mut inbound: Streaming<FromNode>, lanes: 
         let came_ns = clock::monotonic_ns();
         match said {
             Some(NodeMessage::Ask(ask)) => {
-                let time = Time { asked_ns: ask.asked_ns, came_ns, said_ns: clock::monotonic_ns() };
+                let time = Time { asked_ns: ask.asked_ns, came_ns, sent_ns: clock::monotonic_ns() };
                 lanes.say(ToNode { message: Some(CoordinatorMessage::Time(time)) });
             }
             Some(NodeMessage::Piece(piece)) => pass_on(hub, name, piece, lanes).await,

@@ -64,8 +64,8 @@ impl NodeClock {
         if time.came_ns == 0 {
             return;
         }
-        let (came_ns, said_ns) = (time.came_ns, time.said_ns);
-        self.estimator.read(Reading { asked_ns: time.asked_ns, came_ns, said_ns, heard_ns: self.now_ns() });
+        let (came_ns, sent_ns) = (time.came_ns, time.sent_ns);
+        self.estimator.read(Reading { asked_ns: time.asked_ns, came_ns, sent_ns, heard_ns: self.now_ns() });
         // Machines that were copied while they ran can have one boot and several clocks.
         if self.constant_ns.is_some_and(|constant_ns| !self.estimator.is_constant(constant_ns)) {
             self.constant_ns = None;

@@ -32,7 +32,7 @@ pub fn beat(progress: &Arc<Progress>, shard: usize) -> io::Result<()> {
     thread::Builder::new().name("heartbeat".to_owned()).spawn(move || {
         // If shards have real-time priority, this thread needs a higher one. Without the right to it, the shards have
         // none either.
-        let _ = realtime::claim_ahead();
+        let _ = realtime::claim_higher_priority();
         while let Some(progress) = held.upgrade() {
             let Some(entry) = progress.shards().get(shard) else { return };
             entry.beats.fetch_add(1, Relaxed);

@@ -106,7 +106,7 @@ impl Shard {
         let group = usize::from(self.receiving.receiver.group_of(header.publisher));
         let is_request = self.timetable.workload.devices[group].requests.is_some();
         if is_request && self.timetable.window.measures(header.due_ns) {
-            self.requests.enter_mute_request();
+            self.requests.count_request_without_reply_topic();
         }
     }
 

@@ -59,9 +59,9 @@ impl Behind {
         self.lag_ns = self.lag_ns.max(lag_ns);
     }
 
-    /// Upper bound of the generator's part in the wait of any of these messages so far, ns: see [`Wait::ours_ns`].
+    /// Upper bound of the generator's part in the wait of any of these messages so far, ns: see [`Wait::generator_ns`].
     pub fn lag_ns(&mut self, free_since_ns: Option<u64>, now_ns: u64) -> u64 {
-        self.lag_ns = self.lag_ns.saturating_add(self.wait.ours_ns(free_since_ns, now_ns));
+        self.lag_ns = self.lag_ns.saturating_add(self.wait.generator_ns(free_since_ns, now_ns));
         self.lag_ns
     }
 }

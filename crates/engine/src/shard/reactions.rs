@@ -50,17 +50,17 @@ const _: () = assert!(size_of::<(Planned, u64)>() <= 80, "see `KEPT_LIMIT`");
 /// The reactions that wait for a session.
 #[derive(Debug)]
 struct Waiting {
-    /// In the order in which they became due, each with the value of `ours_ns` at that moment.
+    /// In the order in which they became due, each with the value of `generator_ns` at that moment.
     queue: VecDeque<(Planned, u64)>,
     /// Upper bound of the generator's part in the time since the first began to wait, ns.
-    ours_ns: u64,
+    generator_ns: u64,
     wait: Wait,
 }
 
 impl Waiting {
     /// An empty queue; a wait begins now at the earliest.
     fn new(now_ns: u64) -> Waiting {
-        Waiting { queue: VecDeque::new(), ours_ns: 0, wait: Wait::new(now_ns) }
+        Waiting { queue: VecDeque::new(), generator_ns: 0, wait: Wait::new(now_ns) }
     }
 }
 
@@ -161,24 +161,24 @@ impl Reactions {
     pub(super) fn wait(&mut self, session: u32, reaction: Planned, now_ns: u64) {
         let waiting = self.waiting.entry(session).or_insert_with(|| Waiting::new(now_ns));
         if waiting.queue.is_empty() {
-            (waiting.ours_ns, waiting.wait) = (0, Wait::new(now_ns));
+            (waiting.generator_ns, waiting.wait) = (0, Wait::new(now_ns));
         }
-        waiting.queue.push_back((reaction, waiting.ours_ns));
+        waiting.queue.push_back((reaction, waiting.generator_ns));
         self.waiting_count += 1;
     }
 
-    /// Adds the generator's part in the wait for a session: see [`Wait::ours_ns`].
+    /// Adds the generator's part in the wait for a session: see [`Wait::generator_ns`].
     pub(super) fn count_wait(&mut self, session: u32, free_since_ns: Option<u64>, now_ns: u64) {
         let Some(waiting) = self.waiting.get_mut(&session) else { return };
-        waiting.ours_ns = waiting.ours_ns.saturating_add(waiting.wait.ours_ns(free_since_ns, now_ns));
+        waiting.generator_ns = waiting.generator_ns.saturating_add(waiting.wait.generator_ns(free_since_ns, now_ns));
     }
 
     /// The first reaction that waits for a session.
     pub(super) fn first_waiting(&self, session: u32) -> Option<Planned> {
         let waiting = self.waiting.get(&session)?;
         let (reaction, before_ns) = waiting.queue.front()?;
-        let ours_ns = waiting.ours_ns.saturating_sub(*before_ns);
-        Some(Planned { lag_ns: reaction.lag_ns.saturating_add(ours_ns), ..*reaction })
+        let generator_ns = waiting.generator_ns.saturating_sub(*before_ns);
+        Some(Planned { lag_ns: reaction.lag_ns.saturating_add(generator_ns), ..*reaction })
     }
 
     /// Removes the first reaction that waits for a session.

@@ -59,7 +59,7 @@ impl Requests {
     }
 
     /// The first copy of a measured request arrived at a responder without its reply topic, which the system lost.
-    pub fn enter_mute_request(&mut self) {
+    pub fn count_request_without_reply_topic(&mut self) {
         self.figures.responses.received += 1;
         self.figures.responses.without_address += 1;
     }

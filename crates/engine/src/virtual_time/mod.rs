@@ -28,7 +28,7 @@ use pubmark_protocol::endpoint::Endpoint;
 use crate::command::Command;
 use crate::endpoints::Endpoints;
 use crate::losses;
-use crate::merging::put_together;
+use crate::merging::merge_outcomes;
 use crate::outcome::Outcome;
 use crate::pacing::Pacing;
 use crate::plan::{Networks, RunPlan};
@@ -163,7 +163,7 @@ impl Simulation {
         let (met, known_lost) = (totals.met, losses::at_least(totals.gaps_opened.saturating_sub(self.unused), &totals));
         let at_ns = self.broker.borrow().now_ns;
         let outcomes = self.loops.into_iter().map(EventLoop::finish).enumerate().collect();
-        let outcome = put_together(&self.plan, outcomes, (start_ns, end_ns));
+        let outcome = merge_outcomes(&self.plan, outcomes, (start_ns, end_ns));
         // Whatever the broker did: during the run no message was counted as lost that was not.
         let lost = outcome.books.delivery.lost;
         assert!(known_lost <= lost, "{known_lost} were called lost, and {lost} are: {totals:?}");

@@ -13,7 +13,7 @@ use super::shape::{CountText, DurationText, Form, SizeText, Spanned, Text};
 use super::{device, links, options, topics, value};
 use crate::fleet::Fleet;
 use crate::qos::Qos;
-use crate::requests::{self, ProcessingTime, Requests, Responds, SMALLEST_ANSWER_BYTES};
+use crate::requests::{self, ProcessingTime, Requests, Responds, SMALLEST_REPLY_BYTES};
 use crate::units;
 use crate::workload::{DeviceGroup, FilterPlace, SessionKind, SubscriberGroup, Workload};
 
@@ -185,10 +185,10 @@ fn responders(raw: &RawResponder, scale: u32, files: &Files) -> Result<Subscribe
 
 fn reply_bytes(text: &Text<SizeText>) -> Result<u32, Problem> {
     let bytes = value::unit(text, units::size)?;
-    if bytes < f64::from(SMALLEST_ANSWER_BYTES) || bytes > LARGEST_ANSWER_BYTES {
+    if bytes < f64::from(SMALLEST_REPLY_BYTES) || bytes > LARGEST_ANSWER_BYTES {
         return Err(value::impossible(format!("a reply cannot have {}", text.text))
             .at(text.span, "out of range")
-            .help(format!("it has {SMALLEST_ANSWER_BYTES}B, which its header takes, to 268435455B")));
+            .help(format!("it has {SMALLEST_REPLY_BYTES}B, which its header takes, to 268435455B")));
     }
     if (bytes - bytes.round()).abs() > 1e-6 {
         return Err(value::impossible(format!("`{}` is not a whole number of bytes", text.text))

@@ -129,7 +129,7 @@ fn overlaps_deaf_subscribers_and_slow_ones_are_told() {
     let plan =
         Plan::new(&read(&text).unwrap(), &PlanOptions { duration: Duration::from_secs(1), ..Default::default() });
     assert_eq!((plan.streams, plan.overlapping_streams), (6, 1));
-    assert_eq!(plan.deaf_subscribers, ["deaf"]);
+    assert_eq!(plan.subscribers_without_devices, ["deaf"]);
     let processing = plan.processing.as_ref().unwrap();
     assert_eq!(processing.group, "slow");
     near(processing.share, 1.5, 1e-9);

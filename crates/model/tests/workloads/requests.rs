@@ -151,13 +151,13 @@ responders:
     let answerers = fleet.devices().iter().map(|device| &heard[&device.publisher]);
     let answerers: Vec<(&str, u32)> = answerers.map(|one| (&*one.filter, one.subscriber)).collect();
     assert_eq!(answerers, [("q/+", 1), ("q/+", 1), ("r/#", 0), ("r/#", 0)], "the first filter that hears it");
-    assert_eq!(requests::overheard(&workload, &fleet), None);
+    assert_eq!(requests::received_by_non_responder(&workload, &fleet), None);
     let listened = both("", "").replace("subscribers: []", "subscribers: [{name: spy, filters: [\"#\"]}]");
     let workload = read(&listened).unwrap();
-    let found = requests::overheard(&workload, &Fleet::new(&workload, 1));
+    let found = requests::received_by_non_responder(&workload, &Fleet::new(&workload, 1));
     assert_eq!(found, Some(("spy".to_owned(), "q/0-0".to_owned())));
     let unasked = load::load("hello", &LoadOptions::default()).unwrap();
     let fleet = Fleet::new(&unasked, 1);
     assert_eq!(requests::responders(&unasked, &fleet, &fleet.streams(&unasked)).len(), 0);
-    assert_eq!(requests::overheard(&unasked, &fleet), None);
+    assert_eq!(requests::received_by_non_responder(&unasked, &fleet), None);
 }

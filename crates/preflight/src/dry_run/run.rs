@@ -146,7 +146,7 @@ fn needs(plan: &Plan) -> String {
     if plan.overlapping_streams > 0 {
         line("overlapping filters", format!("{} streams match more than one filter", count(plan.overlapping_streams)));
     }
-    for group in &plan.deaf_subscribers {
+    for group in &plan.subscribers_without_devices {
         line("receives nothing", format!("subscriber group `{group}`: no device's topic matches its filters"));
     }
     text

@@ -289,15 +289,15 @@ enum Lacking<'a> {
 }
 
 fn lacking(contest: &Contest) -> Lacking<'_> {
-    let told = |duel: &&Duel| duel.p.is_some();
-    if !contest.duels.iter().any(|duel| told(&duel)) {
+    let tested = |duel: &&Duel| duel.p.is_some();
+    if !contest.duels.iter().any(|duel| tested(&duel)) {
         return Lacking::Everything;
     }
-    let untold: Vec<&String> = contest.duels.iter().filter(|duel| !told(duel)).map(|duel| &duel.worse).collect();
-    if untold.is_empty() || !contest.duels.iter().filter(told).all(|duel| duel.is_significant) {
+    let untested: Vec<&String> = contest.duels.iter().filter(|duel| !tested(duel)).map(|duel| &duel.worse).collect();
+    if untested.is_empty() || !contest.duels.iter().filter(tested).all(|duel| duel.is_significant) {
         return Lacking::Nothing;
     }
-    Lacking::Some(untold)
+    Lacking::Some(untested)
 }
 
 /// The whole experiment in one line: which cell wins by which figures, or that none does.

@@ -163,15 +163,15 @@ fn the_headline_says_who_wins_or_that_nobody_does() {
     let mut likely = sample_experiment::experiment_over(&Grid::default());
     likely.contests.retain(|contest| contest.winner.is_none());
     assert_eq!(say(likely), "No winner proven; alphamq is likely best by p99");
-    let mut untold = sample_experiment::experiment_over(&Grid::default());
-    for contest in &mut untold.contests {
+    let mut untested = sample_experiment::experiment_over(&Grid::default());
+    for contest in &mut untested.contests {
         contest.winner = None;
         contest.duels.iter_mut().for_each(|duel| (duel.is_significant, duel.grade) = (true, Some(Grade::Proven)));
         let last = contest.duels.last_mut().unwrap();
         (last.p, last.p_adjusted, last.is_significant, last.grade) = (None, None, false, Some(Grade::NotShown));
     }
-    assert!(View::of(&untold).conclusions().iter().all(|found| found.text.contains("too few repetitions of ")));
-    assert_eq!(say(untold), "No winner: too few runs of some can be counted to tell");
+    assert!(View::of(&untested).conclusions().iter().all(|found| found.text.contains("too few repetitions of ")));
+    assert_eq!(say(untested), "No winner: too few runs of some can be counted to tell");
     let mut alone = sample_experiment::experiment_over(&Grid { systems: 1, ..Grid::default() });
     alone.contests.clear();
     assert_eq!(say(alone), "Nothing to compare: one cell has figures");

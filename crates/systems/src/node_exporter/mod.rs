@@ -17,7 +17,7 @@ pub use snapshot::Snapshot;
 pub use watch::{HostReadings, HostWatch};
 
 /// Longest wait for a response: name look-up, connect, and the whole text.
-const ANSWER_WITHIN: Duration = Duration::from_secs(2);
+const REPORT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Largest response that is read, bytes. An exporter with all its collectors sends about 0.1 MB on a small machine.
 const LARGEST_ANSWER: u64 = 8 << 20;
 /// Default path of exporters.
@@ -38,7 +38,7 @@ pub enum ScrapeError {
     },
     /// No response.
     #[error("failed to read `{url}`")]
-    NoAnswer {
+    NoResponse {
         /// Where, without password.
         url: String,
         /// Why.
@@ -102,7 +102,7 @@ impl Scraper {
         let path = if matches!(path, "" | "/") { USUAL_PATH } else { path };
         let agent = Agent::new_with_config(
             Agent::config_builder()
-                .timeout_global(Some(ANSWER_WITHIN))
+                .timeout_global(Some(REPORT_TIMEOUT))
                 .max_redirects(0)
                 // A proxy of the surroundings is not asked for a machine of ours.
                 .proxy(None)
@@ -118,7 +118,7 @@ impl Scraper {
 
     /// Asks once, with one query. Answers or fails within 2 s; an answer above 8 MiB is a failure.
     pub fn read(&self) -> Result<Snapshot, ScrapeError> {
-        let failed = |source| ScrapeError::NoAnswer { url: self.shown.clone(), source: Box::new(source) };
+        let failed = |source| ScrapeError::NoResponse { url: self.shown.clone(), source: Box::new(source) };
         let mut answer = self.agent.get(&self.asked).call().map_err(failed)?;
         let text = answer.body_mut().with_config().limit(LARGEST_ANSWER).read_to_string().map_err(failed)?;
         let snapshot = Snapshot::parse(&text);

@@ -16,7 +16,7 @@ use crate::supervisor::{MARK, VERB, releasing};
 use crate::tree;
 
 /// Longest wait for a supervisor's report; it only has to start a program.
-const ANSWER_WITHIN: Duration = Duration::from_secs(30);
+const REPORT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Longest time from the end of the requests to the end of the supervisor: killing, clean-up commands, removing.
 const TAKE_BACK_WITHIN: Duration = Duration::from_secs(60);
 /// Longest run of one clean-up command when the supervisor is gone.
@@ -210,7 +210,7 @@ impl Supervised {
 
     /// Waits for the end of a program that was requested to stop; a supervisor that does not report is killed itself.
     pub fn wait_for_end(&mut self, within: Duration) -> Stopped {
-        let deadline = Instant::now() + within + ANSWER_WITHIN;
+        let deadline = Instant::now() + within + REPORT_TIMEOUT;
         while self.end.is_none() {
             match self.reports.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
                 Ok(report) => self.note(&report),
@@ -240,8 +240,8 @@ impl Supervised {
     }
 
     fn answer(&mut self) -> Result<Report, SystemError> {
-        self.reports.recv_timeout(ANSWER_WITHIN).map_err(|error| match error {
-            RecvTimeoutError::Timeout => self.wrong(format!("it did not answer within {} s", ANSWER_WITHIN.as_secs())),
+        self.reports.recv_timeout(REPORT_TIMEOUT).map_err(|error| match error {
+            RecvTimeoutError::Timeout => self.wrong(format!("it did not answer within {} s", REPORT_TIMEOUT.as_secs())),
             RecvTimeoutError::Disconnected => self.wrong("it ended, or is not a supervisor".to_owned()),
         })
     }
