@@ -90,7 +90,7 @@ impl<K: Kind> OperationOutput for Content<K> {
     }
 }
 
-/// `record.json`, `experiment.json` or `capacity.json`.
+/// `record.json`, `experiment.json`, `capacity.json` or `choice.json`.
 pub async fn record(
     State(shared): State<Arc<Shared>>,
     Path(Id { id }): Path<Id>,
@@ -117,7 +117,8 @@ pub async fn report(
 #[serde(deny_unknown_fields)]
 pub struct TableQuery {
     /// Its name. Of a run: of a file in `csv` of its folder, without `.csv`; `by_type` if left out. Of an experiment: `cells`, a row for each
-    /// figure of each cell, if left out; `runs`, a row for each run. Of a search: `trials`.
+    /// figure of each cell, if left out; `runs`, a row for each run. Of a search: `trials`. Of a choice:
+    /// `candidates`.
     table: Option<String>,
 }
 
