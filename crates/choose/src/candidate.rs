@@ -65,6 +65,16 @@ pub fn check_required(candidates: &[Candidate], label: &str) -> Result<(), RunEr
     }
 }
 
+/// Parameters that the workload makes passwords of; of the first candidate that has runs, as all have the same workload.
+pub fn secret_parameters(candidates: &[Candidate]) -> Vec<String> {
+    first(candidates).map(|runs| runs.race.workload.secret_parameters.clone()).unwrap_or_default()
+}
+
+/// The runs of the first candidate that has some.
+pub fn first(candidates: &[Candidate]) -> Option<&Runs> {
+    candidates.iter().find_map(|candidate| candidate.runs.as_deref().ok())
+}
+
 /// All candidates, in the order written. Nothing is started.
 ///
 /// # Errors

@@ -4,7 +4,7 @@ use pubmark_experiment::End;
 use pubmark_record::experiment::FailureKind;
 use pubmark_record::objectives::{Objective, ObjectiveOutcome};
 use pubmark_record::record::{Record, SystemInfo};
-use pubmark_runner::PreparedRun;
+use pubmark_runner::{PreparedRun, RunError};
 
 use crate::candidate::Candidate;
 use crate::cost::{Cost, LoadCost, RunCost};
@@ -77,6 +77,24 @@ impl<'a> Entry<'a> {
     /// May it be ranked? So far as is known.
     pub fn is_ranked(&self) -> bool {
         self.system.as_ref().is_some_and(|system| system.ranked)
+    }
+
+    /// Refuses a run of another version of the system than those before it: they would be counted together.
+    ///
+    /// # Errors
+    /// The versions differ.
+    pub fn check_same_system(&self, record: &Record) -> Result<(), RunError> {
+        let version = |system: &SystemInfo| system.version.clone().unwrap_or_else(|| "unknown".to_owned());
+        match &self.system {
+            Some(known) if known.version != record.system.version => Err(RunError::input(format!(
+                "`{}` was version {} in its first runs and is {} now",
+                self.candidate.label,
+                version(known),
+                version(&record.system)
+            ))
+            .hint("`--fresh` begins a choice anew")),
+            _ => Ok(()),
+        }
     }
 
     fn is_broken(&self) -> bool {
@@ -200,7 +218,8 @@ impl<'a> Entry<'a> {
             state: self.state(growth, stopped),
             objectives: self.standing.objectives.clone(),
             runs: self.runs.clone(),
-            cost: Cost::new(&self.costs, &self.carried),
+            cost: Cost::new(&self.costs, &self.carried, growth),
+            growth: (growth > 1.0 && self.holds()).then(|| self.headroom.coverage(growth)),
             headroom: self.headroom.clone(),
         }
     }

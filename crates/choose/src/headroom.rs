@@ -1,5 +1,6 @@
 //! How much more load a candidate carries with the same objectives: a search for its capacity, with the time that is left.
 
+use std::path::Path;
 use std::time::Duration;
 
 use pubmark_experiment::Observer;
@@ -8,13 +9,15 @@ use pubmark_experiment::capacity::search::Bounds;
 use pubmark_experiment::capacity::trial::Trials;
 use pubmark_model::adjust::LARGEST_RATE_FACTOR;
 use pubmark_record::capacity::{CapacityLimit, CapacityRecord, Knob, TrialOutcome};
-use pubmark_record::store::RunFolder;
+use pubmark_record::record::Status;
+use pubmark_record::store::{self, RunFolder};
 use pubmark_record::threshold::Objectives;
 use pubmark_report::numbers::short;
-use pubmark_runner::{ErrorKind, Host, RunError, RunSpec, save};
+use pubmark_runner::{ErrorKind, Host, RunError, RunSpec};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::cleared::cleared;
 use crate::cost::LoadCost;
 use crate::record::State;
 
@@ -24,7 +27,37 @@ const PRECISION: f64 = 1.1;
 const WARMUP: Duration = Duration::from_secs(1);
 const DRAIN: Duration = Duration::from_secs(2);
 /// Shortest time for a search: less does not even double the load once.
-pub const LEAST_TIME: Duration = Duration::from_secs(20);
+const LEAST_TIME: Duration = Duration::from_secs(20);
+/// The same where growth is required: its first trial has that load, and answers whether it is covered.
+const LEAST_TIME_OF_GROWTH: Duration = Duration::from_secs(8);
+
+/// Shortest time that is worth a search with this growth.
+pub fn least_time(growth: f64) -> Duration {
+    if growth > 1.0 { LEAST_TIME_OF_GROWTH } else { LEAST_TIME }
+}
+
+/// Does a candidate carry the load that growth requires?
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Coverage {
+    /// A load as high held.
+    Covered,
+    /// A load as low did not hold, and that was the system's doing.
+    NotCovered,
+    /// Neither was seen: it lies between both, pubmark was the limit, or there was no time.
+    Undecided,
+}
+
+impl Coverage {
+    /// In tables and sentences.
+    pub fn word(self) -> &'static str {
+        match self {
+            Coverage::Covered => "covered",
+            Coverage::NotCovered => "not covered",
+            Coverage::Undecided => "undecided",
+        }
+    }
+}
 
 /// How much more a candidate carries.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -47,11 +80,11 @@ impl Headroom {
         Headroom { text: format!("not searched: {reason}"), ..Headroom::default() }
     }
 
-    /// For tables: `3.2 ×`, `at least 16 ×`, `—`.
+    /// For tables: `3.2 ×`, `≥ 16 ×` where the system was not the limit, `—`.
     pub fn shown(&self) -> String {
         match (self.holds_factor, self.limit) {
             (Some(factor), Some(CapacityLimit::System)) => format!("{} ×", short(factor)),
-            (Some(factor), _) => format!("at least {} ×", short(factor)),
+            (Some(factor), _) => format!("≥ {} ×", short(factor)),
             (None, _) => "—".to_owned(),
         }
     }
@@ -70,23 +103,36 @@ impl Headroom {
         }
     }
 
-    /// What follows for a candidate that qualifies and must carry `growth` times the load.
+    /// Is `growth` times the load within what it carries? The load that held and the one that did not are the ends of an interval, and what
+    /// lies between them is undecided.
+    pub fn coverage(&self, growth: f64) -> Coverage {
+        let is_systems = matches!(self.limit, Some(CapacityLimit::System | CapacityLimit::NothingHeld));
+        if self.holds_factor.is_some_and(|factor| factor >= growth) {
+            Coverage::Covered
+        } else if is_systems && self.fails_factor.is_some_and(|factor| factor <= growth) {
+            Coverage::NotCovered
+        } else {
+            Coverage::Undecided
+        }
+    }
+
+    /// What follows for a candidate that meets all objectives and must carry `growth` times the load.
     pub fn judge_growth(&self, growth: f64) -> State {
         let required = growth_objective(growth);
-        if growth <= 1.0 || self.holds_factor.is_some_and(|factor| factor >= growth) {
-            return State::Qualifies;
+        match self.coverage(growth) {
+            _ if growth <= 1.0 => State::Qualifies,
+            Coverage::Covered => State::Qualifies,
+            Coverage::NotCovered => State::Fails { objective: required, evidence: self.text.clone() },
+            Coverage::Undecided => {
+                State::Undecided { would_decide: format!("whether {required} holds is not known: {}", self.text) }
+            }
         }
-        let is_systems = matches!(self.limit, Some(CapacityLimit::System | CapacityLimit::NothingHeld));
-        if is_systems && self.fails_factor.is_some_and(|factor| factor <= growth) {
-            return State::Fails { objective: required, evidence: self.text.clone() };
-        }
-        State::Undecided { would_decide: format!("whether {required} holds is not known: {}", self.text) }
     }
 }
 
 /// The objective that a system carries `growth` times the load, as a candidate's state names it.
 pub fn growth_objective(growth: f64) -> String {
-    format!("growth {} ×", short(growth))
+    format!("growth {growth} ×")
 }
 
 /// What a search needs.
@@ -120,10 +166,10 @@ impl HeadroomSearch<'_> {
         if Trials::offered_per_s(&spec.load()?).is_none() {
             return Ok((Headroom::not_searched("the devices send as fast as they can"), vec![]));
         }
-        let name = format!("headroom/{}", self.id);
-        let folder = RunFolder::at(&self.folder.path().join(&name)).map_err(|error| save::unwritten(&error))?;
+        let name = folder_name(self.id);
+        let folder = cleared(&self.folder.path().join(&name))?;
         let most = LARGEST_RATE_FACTOR / spec.load.rate;
-        let first = self.growth.max(2.0).min(most);
+        let first = if self.growth > 1.0 { self.growth } else { 2.0 }.min(most);
         let search = Capacity {
             trials: Trials { spec, knob: Knob::Rate, objectives: self.objectives, duration: None, host: self.host },
             bounds: Bounds { first, least: 1.0, most, precision: PRECISION, whole: false },
@@ -141,10 +187,44 @@ impl HeadroomSearch<'_> {
         if let Some(error) = unwritten {
             return Err(error);
         }
-        let held = record.trials.iter().filter(|trial| trial.outcome == TrialOutcome::Held);
-        let carried = held.filter_map(|trial| Some((trial.factor, trial.system_cores?))).collect();
-        Ok((Headroom::of(&record, name), carried))
+        Ok((Headroom::of(&record, name), carried(&record)))
     }
+}
+
+/// A search that came to its end before the choice was interrupted.
+pub struct Earlier {
+    /// What it found.
+    pub headroom: Headroom,
+    /// The loads that held and what they cost.
+    pub carried: Vec<LoadCost>,
+    /// Time it took.
+    pub took: Duration,
+}
+
+impl Earlier {
+    /// The one of a candidate in the folder of a choice; one without an end is none.
+    pub fn of(choice: &Path, id: &str) -> Option<Earlier> {
+        let name = folder_name(id);
+        let record: CapacityRecord = store::load_as(&choice.join(&name)).ok()?;
+        let took = Duration::try_from_secs_f64(record.took_s).ok()?;
+        let is_whole = record.status == Status::Complete;
+        is_whole.then(|| Earlier { carried: carried(&record), headroom: Headroom::of(&record, name), took })
+    }
+}
+
+fn folder_name(id: &str) -> String {
+    format!("headroom/{id}")
+}
+
+/// The loads that held, and what they cost.
+fn carried(record: &CapacityRecord) -> Vec<LoadCost> {
+    let held = record.trials.iter().filter(|trial| trial.outcome == TrialOutcome::Held);
+    held.map(|trial| LoadCost {
+        times: trial.factor,
+        cores: trial.system_cores,
+        memory_bytes: trial.system_rss_bytes.map(|bytes| bytes as f64),
+    })
+    .collect()
 }
 
 #[cfg(test)]
@@ -166,12 +246,16 @@ mod tests {
         assert!(matches!(ours.judge_growth(5.0), State::Undecided { .. }), "pubmark was the limit, not the system");
         assert!(matches!(Headroom::not_searched("time").judge_growth(2.0), State::Undecided { .. }));
         assert_eq!(Headroom::not_searched("time").judge_growth(1.0), State::Qualifies);
+        assert_eq!([3.0, 4.0, 4.2, 4.3].map(|growth| carried.coverage(growth)), {
+            use Coverage::{Covered, NotCovered, Undecided};
+            [Covered, Covered, Undecided, NotCovered]
+        });
     }
 
     #[test]
     fn a_limit_that_is_not_the_systems_is_a_lower_bound() {
         assert_eq!(headroom(Some(4.0), Some(4.3), CapacityLimit::System).shown(), "4 ×");
-        assert_eq!(headroom(Some(4.0), None, CapacityLimit::Time).shown(), "at least 4 ×");
+        assert_eq!(headroom(Some(4.0), None, CapacityLimit::Time).shown(), "≥ 4 ×");
         assert_eq!(Headroom::not_searched("time").shown(), "—");
     }
 }

@@ -3,11 +3,11 @@
 use maud::{Markup, html};
 use pubmark_record::record::Status;
 use pubmark_report::html::{page, with_code};
-use pubmark_report::words::{capitalised, command_line, sentence, system_name, verdict_word};
+use pubmark_report::words::{capitalised, command_line, sentence, verdict_word};
 
-use crate::record::{CandidateResult, Choice, State};
+use crate::record::{Choice, State};
 use crate::requirements::REQUIREMENTS_FILE;
-use crate::words;
+use crate::{table, words};
 
 /// The page.
 pub fn html(choice: &Choice) -> String {
@@ -15,16 +15,17 @@ pub fn html(choice: &Choice) -> String {
         header {
             p.kind { "pubmark choose" }
             h1 { "Which system for " (choice.workload) "?" }
-            p { (words::load(choice)) "; must hold: " @for (position, limit) in choice.objectives.iter().enumerate() {
+            p { (words::load(choice)) "; must hold: " @for (position, limit) in words::must_hold(choice).iter().enumerate() {
                 @if position > 0 { ", " } code { (limit) } } }
-            p { (words::took(choice)) "; started " (choice.started_at) }
+            p { (words::took(choice)) "; started " (choice.started_at) "; on " (words::machine(choice)) }
         }
         (recommendation(choice))
         main {
             section #candidates { h2 { "Candidates" } (candidates(choice)) }
+            section #cost { h2 { "Cost" } (cost(choice)) }
             section #sure { h2 { "How sure" } p { (words::rule(choice)) } (confidence(choice)) }
             section #objectives { h2 { "Objectives" } (objectives(choice)) }
-            section #headroom { h2 { "Headroom and ten times the fleet" } (headroom(choice)) }
+            section #headroom { h2 { "Headroom" } (headroom(choice)) }
             section #runs { h2 { "Every run" } (runs(choice)) }
             section #untested { h2 { "Not tested" } ul { @for one in &choice.not_tested { li { (with_code(&capitalised(one))) } } } }
         }
@@ -32,6 +33,7 @@ pub fn html(choice: &Choice) -> String {
             h2 { "Repeat it" }
             pre { code { (command_line(&choice.command)) } }
             p { "Files beside this page: " a href="choice.json" { "choice.json" } ", " a href="choice.md" { "choice.md" } ", "
+                a href=(table::FILE) { (table::FILE) } ", "
                 a href=(REQUIREMENTS_FILE) { (REQUIREMENTS_FILE) } ". pubmark " (choice.pubmark_version) "." }
         }
     };
@@ -65,22 +67,22 @@ fn class(state: &State) -> &'static str {
 }
 
 fn candidates(choice: &Choice) -> Markup {
+    let has_reasons = choice.candidates.iter().any(|candidate| !candidate.state.reason().is_empty());
     html! {
         div.scroll { table {
-            caption { "Cost in the race: mean over its runs. Ten times the fleet is estimated, not measured." }
             thead { tr {
-                th { "candidate" } th { "result" } th { "why" } th.number { "cores" } th.number { "memory" } th.number { "headroom" }
-                th.number { "cores, 10 × fleet" } th.number { "memory, 10 × fleet" }
+                th { "candidate" } th { "result" } th.number { "headroom" }
+                @if let Some(growth) = words::growth(choice) { th { (unbroken(&growth)) " the load" } }
+                @if has_reasons { th { "why" } }
             } }
             tbody {
                 @for candidate in words::in_order(choice) {
                     tr.(class(&candidate.state)) {
-                        th scope="row" { (candidate.label) (what(candidate)) }
+                        th scope="row" { (candidate.label) @if let Some(what) = words::what(candidate) { small { (what) } } }
                         td.result { (candidate.state.word()) }
-                        td { (with_code(candidate.state.reason())) }
-                        @let [cores, memory, ten_cores, ten_memory] = words::cost_columns(candidate.cost.as_ref());
-                        td.number { (cores) } td.number { (memory) } td.number { (candidate.headroom.shown()) }
-                        td.number { (ten_cores) } td.number { (ten_memory) }
+                        td.number { (candidate.headroom.shown()) }
+                        @if words::growth(choice).is_some() { td { (words::coverage(candidate)) } }
+                        @if has_reasons { td { (with_code(candidate.state.reason())) } }
                     }
                 }
             }
@@ -88,23 +90,43 @@ fn candidates(choice: &Choice) -> Markup {
     }
 }
 
-/// The system with its version, and what it was spoken to over.
-fn what(candidate: &CandidateResult) -> Markup {
+/// A factor that does not lose its sign at the end of a line.
+fn unbroken(text: &str) -> String {
+    text.replace(" ×", "\u{a0}×")
+}
+
+fn cost(choice: &Choice) -> Markup {
+    let loads = words::larger_loads(choice);
     html! {
-        @if let Some(system) = &candidate.system {
-            small { (system_name(system)) @if let Some(protocol) = &candidate.protocol { " over " (protocol) }
-                @if let Some(limits) = &system.limits { ", " (limits.asked) } }
-        }
+        div.scroll { table {
+            caption { (words::COST_NOTE) }
+            thead { tr {
+                th { "candidate" } th.number { "cores" } th.number { "memory" }
+                @for (times, _) in &loads {
+                    th.number { "cores, " (unbroken(times)) } th.number { "memory, " (unbroken(times)) }
+                }
+            } }
+            tbody {
+                @for candidate in words::in_order(choice).into_iter().filter(|candidate| candidate.cost.is_some()) {
+                    tr {
+                        th scope="row" { (candidate.label) }
+                        @for cost in words::cost_now(candidate.cost.as_ref()) { td.number { (cost) } }
+                        @for (_, of) in &loads {
+                            @for cost in words::cost_at(candidate.cost.as_ref().and_then(of)) { td.number { (cost) } }
+                        }
+                    }
+                }
+            }
+        } }
+        dl { @for (labels, sentences) in words::costs_from(choice) {
+            dt { (labels) }
+            @for sentence in sentences { dd { (sentence) "." } }
+        } }
     }
 }
 
 fn confidence(choice: &Choice) -> Markup {
-    html! {
-        dl { @for candidate in words::in_order(choice) {
-            dt { (candidate.label) ": " (candidate.state.word()) }
-            dd { (sentence(&words::confidence(choice, candidate))) }
-        } }
-    }
+    html! { dl { @for (labels, text) in words::how_sure(choice) { dt { (labels) } dd { (sentence(&text)) } } } }
 }
 
 fn objectives(choice: &Choice) -> Markup {
@@ -126,11 +148,8 @@ fn headroom(choice: &Choice) -> Markup {
     html! {
         dl { @for candidate in words::in_order(choice).into_iter().filter(|candidate| !candidate.runs.is_empty()) {
             dt { (candidate.label) }
-            dd { (with_code(&capitalised(&candidate.headroom.text)))
+            dd { (with_code(&candidate.headroom.text))
                 @if let Some(folder) = &candidate.headroom.folder { " (" a href={ (folder) "/capacity.html" } { "the search" } ")" } "." }
-            @if let Some(cost) = &candidate.cost {
-                dd { "Ten times the fleet: cores: " (cost.ten_times.cores_from) "; memory: " (cost.ten_times.memory_from) "." }
-            }
         } }
     }
 }
@@ -171,5 +190,15 @@ mod tests {
         }
         place("has no retained messages over &lt;mqtt5&gt;");
         place("href=\"runs/1-small-race-1/report.html\"");
+    }
+
+    #[test]
+    fn growth_is_answered_beside_the_headroom() {
+        let text = html(&sample::grown());
+        for words in ["<code>growth 3 ×</code>", "<th>3\u{a0}× the load</th>", "<td>covered</td>", "cores, 3\u{a0}×"]
+        {
+            assert!(text.contains(words), "`{words}` is not in the page");
+        }
+        assert!(!html(&sample::choice(1)).contains("the load</th>"), "nobody asked");
     }
 }

@@ -3,24 +3,26 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use pubmark_experiment::experiment::journal::{self, Effort, RunPosition};
 use pubmark_experiment::experiment::pace::{self, Pace};
 use pubmark_experiment::{End, Event, Observer, RunPlace, end};
 use pubmark_model::random::Stream;
 use pubmark_record::latency::upper;
 use pubmark_record::record::{Environment, Record, Status};
 use pubmark_record::reserve::RESERVED_BYTES;
-use pubmark_record::store::{self, RunFolder};
+use pubmark_record::store;
 use pubmark_record::threshold::Objectives;
-use pubmark_record::time::UtcTime;
-use pubmark_runner::{ErrorKind, Host, PreparedRun, RunError, RunOutcome, now, save};
+use pubmark_runner::{ErrorKind, Host, PreparedRun, RunError, RunOutcome, save};
 use pubmark_systems::environment;
 
 use crate::candidate::Candidate;
+use crate::cleared::cleared;
 use crate::entry::Entry;
 use crate::evidence;
-use crate::headroom::{Headroom, HeadroomSearch, LEAST_TIME};
+use crate::folder::ChoiceFolder;
+use crate::headroom::{Earlier, Headroom, HeadroomSearch, least_time};
 use crate::record::{CHOICE_FILE, Choice};
-use crate::requirements::{REQUIREMENTS_FILE, Requirements};
+use crate::requirements::Requirements;
 use crate::result;
 use crate::rule::Rule;
 use crate::standing::Phase;
@@ -41,20 +43,19 @@ pub struct Race<'a> {
     pub candidates: &'a [Candidate],
     /// This machine, and what ends the race.
     pub host: &'a Host,
-    /// Its folder.
-    pub folder: &'a RunFolder,
 }
 
 /// A race under way.
 struct Course<'a> {
     race: &'a Race<'a>,
+    folder: ChoiceFolder,
     entries: Vec<Entry<'a>>,
     began: Instant,
-    started_at: String,
+    /// Time of the runs and searches that were made before an interruption.
+    spent: Duration,
     paces: [Pace; 3],
     environment: Environment,
     made: usize,
-    block: u64,
     is_out_of_time: bool,
 }
 
@@ -69,50 +70,38 @@ impl Race<'_> {
         evidence::limits(self.objectives)
     }
 
-    /// Makes the race, and writes its record into the folder; why that could not be done stands beside it. [`Host::stop`] ends it in
-    /// order, with what is known then.
+    /// Makes the race in a folder, or goes on with it, and writes its record there; why that could not be done stands beside it.
+    /// [`Host::stop`] ends it in order, with what is known then.
     ///
     /// # Errors
-    /// A run could not be saved, or failed for a reason that is not the system's.
-    pub fn perform(&self, observer: &mut dyn Observer) -> Result<(Choice, Option<RunError>), RunError> {
-        let mut course = Course::new(self);
-        self.write_requirements()?;
+    /// A run could not be saved or read again, or failed for a reason that is not the system's.
+    pub fn perform(
+        &self,
+        folder: ChoiceFolder,
+        observer: &mut dyn Observer,
+    ) -> Result<(Choice, Option<RunError>), RunError> {
+        let mut course = Course::new(self, folder);
+        course.go_on()?;
         for phase in PHASES {
             course.go_through(phase, observer)?;
             // What is known so far survives a power failure.
-            self.write(&course.choice(Status::Interrupted))?;
+            course.write(&course.choice(Status::Interrupted))?;
         }
         course.search_headroom(observer)?;
         course.environment.load_after = environment::load();
         let status = if self.is_stopped() { Status::Interrupted } else { Status::Complete };
         let choice = course.choice(status);
-        let unwritten = self.write(&choice).err();
+        let unwritten = course.write(&choice).err();
         Ok((choice, unwritten))
     }
 
     fn is_stopped(&self) -> bool {
         self.host.stop.load(Ordering::Relaxed)
     }
-
-    fn write_requirements(&self) -> Result<(), RunError> {
-        let text = self.requirements.to_yaml(&result::secret_parameters(self.candidates))?;
-        save::write(&self.folder.path().join(REQUIREMENTS_FILE), &text)
-    }
-
-    /// Writes the record, and what is made of it.
-    fn write(&self, choice: &Choice) -> Result<(), RunError> {
-        let folder = self.folder.path();
-        let json = store::to_json(choice).map_err(|error| save::unwritten(&error))?;
-        let texts = [(CHOICE_FILE, json), ("choice.html", crate::html(choice)), ("choice.md", crate::markdown(choice))];
-        texts
-            .iter()
-            .try_for_each(|(name, text)| save::write(&folder.join(name), text))
-            .map_err(|failure| RunError { kind: ErrorKind::NotWritten, ..failure })
-    }
 }
 
 impl<'a> Course<'a> {
-    fn new(race: &'a Race<'a>) -> Course<'a> {
+    fn new(race: &'a Race<'a>, folder: ChoiceFolder) -> Course<'a> {
         let (limits, rule) = (race.limits(), race.rule());
         let entry = |candidate| Entry::new(candidate, rule, &limits, race.requirements);
         let nominal = |phase: Phase| {
@@ -127,18 +116,76 @@ impl<'a> Course<'a> {
         Course {
             race,
             entries: race.candidates.iter().map(entry).collect(),
+            folder,
             began: Instant::now(),
-            started_at: UtcTime::from_system_time(now()).rfc3339(),
+            spent: Duration::ZERO,
             paces: PHASES.map(nominal),
             environment: environment::read(),
             made: 0,
-            block: 0,
             is_out_of_time: false,
         }
     }
 
     fn time_left(&self) -> Duration {
-        self.race.requirements.within.saturating_sub(self.began.elapsed())
+        self.race.requirements.within.saturating_sub(self.took())
+    }
+
+    /// Time of this sitting, and of what is kept of those before.
+    fn took(&self) -> Duration {
+        self.spent + self.began.elapsed()
+    }
+
+    /// Counts the runs and searches that were made before an interruption, in their order.
+    fn go_on(&mut self) -> Result<(), RunError> {
+        for event in self.folder.journal.events().to_vec() {
+            let (place, end, folder, effort) = match event {
+                journal::Event::Counted { place, folder, verdict, effort } => {
+                    (place, End::Counts(verdict), Some(folder), effort)
+                }
+                journal::Event::Failed { place, kind, code, text, folder, effort } => {
+                    (place, End::Fails { kind, code, text }, folder, effort)
+                }
+                _ => continue,
+            };
+            let Some((index, phase)) = self.of_cell(&place.cell) else { continue };
+            let record = folder.as_ref().map(|name| self.read(name)).transpose()?;
+            let took = Duration::try_from_secs_f64(effort.took_s).unwrap_or_default();
+            self.spent += took;
+            self.count(index, phase, record.as_ref(), &end, folder, took);
+        }
+        for entry in &mut self.entries {
+            let Some(earlier) = Earlier::of(self.folder.folder.path(), &entry.candidate.id) else { continue };
+            self.spent += earlier.took;
+            (entry.headroom, entry.carried) = (earlier.headroom, earlier.carried);
+        }
+        self.folder.note_sitting()
+    }
+
+    fn read(&self, run: &str) -> Result<Record, RunError> {
+        store::load(&self.folder.folder.path().join(run)).map_err(|error| {
+            RunError::from_error(ErrorKind::Input, &error).hint("`--fresh` begins the choice anew in another folder")
+        })
+    }
+
+    /// The candidate and the phase of a cell of the journal, where the candidate can still be run.
+    fn of_cell(&self, cell: &str) -> Option<(usize, Phase)> {
+        let is_it = |index: usize, phase: Phase| {
+            let entry = &self.entries[index];
+            entry.run(phase).is_some() && cell_of(entry.candidate, phase) == cell
+        };
+        let all = (0..self.entries.len()).flat_map(|index| PHASES.map(|phase| (index, phase)));
+        all.into_iter().find(|(index, phase)| is_it(*index, *phase))
+    }
+
+    /// Writes the record, and what is made of it.
+    fn write(&self, choice: &Choice) -> Result<(), RunError> {
+        let folder = self.folder.folder.path();
+        // The record first: the rest can be made from it.
+        let json = store::to_json(choice).map_err(|error| save::unwritten(&error))?;
+        std::iter::once((CHOICE_FILE.to_owned(), json))
+            .chain(crate::files(choice))
+            .try_for_each(|(name, text)| save::write(&folder.join(name), &text))
+            .map_err(|failure| RunError { kind: ErrorKind::NotWritten, ..failure })
     }
 
     /// Makes blocks of runs of a phase, in each every candidate that needs one, in a random order.
@@ -161,10 +208,14 @@ impl<'a> Course<'a> {
         }
     }
 
-    fn next_block(&mut self, phase: Phase) -> Vec<usize> {
-        self.block += 1;
-        let draws = Stream::new(self.race.requirements.load.seed ^ self.block, PURPOSE);
+    /// The candidates that need a run of this phase and have fewest: after an interruption the others have theirs of this block.
+    fn next_block(&self, phase: Phase) -> Vec<usize> {
+        let made = |index: &usize| self.entries[*index].standing.made(phase);
         let mut block: Vec<usize> = (0..self.entries.len()).filter(|index| self.entries[*index].wants(phase)).collect();
+        let Some(fewest) = block.iter().map(made).min() else { return block };
+        block.retain(|index| made(index) == fewest);
+        let number = (phase as u64) << 32 | u64::from(fewest);
+        let draws = Stream::new(self.race.requirements.load.seed ^ number, PURPOSE);
         block.sort_by_key(|index| draws.bits(*index as u64));
         block
     }
@@ -187,22 +238,41 @@ impl<'a> Course<'a> {
             left: left.min(self.time_left()),
         };
         observer.event(&Event::RunBegins(&place));
+        let order = u32::try_from(self.made + 1).unwrap_or(u32::MAX);
+        let position = RunPosition { order, cell: cell_of(candidate, phase), repetition: number };
+        self.folder.note(journal::Event::Began(position.clone()))?;
         let began = Instant::now();
-        let name = format!("runs/{}-{}-{number}", candidate.id, phase.word());
+        let name = format!("runs/{}-{number}", position.cell);
         let (record, end) = self.measure(run, number, &name, observer)?;
         let took = began.elapsed();
         let p99_us = record.as_ref().and_then(|record| upper(&record.latency.total)?.p99);
         observer.event(&Event::RunEnded { run: &place, end: &end, p99_us, took, busy: false });
-        if end == End::Stopped {
-            return Ok(());
+        if let Some(record) = &record {
+            self.entries[index].check_same_system(record)?;
         }
+        let folder = record.is_some().then_some(name);
+        self.folder.note(noted(position, &end, folder.clone(), took))?;
+        if end != End::Stopped {
+            self.count(index, phase, record.as_ref(), &end, folder, took);
+        }
+        Ok(())
+    }
+
+    /// Counts what a run says.
+    fn count(
+        &mut self,
+        index: usize,
+        phase: Phase,
+        record: Option<&Record>,
+        end: &End,
+        folder: Option<String>,
+        took: Duration,
+    ) {
         self.made += 1;
         self.paces[phase as usize].add(index, took);
         let (objectives, recovery) = (self.race.objectives, self.race.requirements.recovery);
-        let judged = evidence::of_run(phase, objectives, recovery, record.as_ref(), &end);
-        let folder = record.is_some().then_some(name);
-        self.entries[index].add(phase, record.as_ref(), &end, judged, folder);
-        Ok(())
+        let judged = evidence::of_run(phase, objectives, recovery, record, end);
+        self.entries[index].add(phase, record, end, judged, folder);
     }
 
     fn measure(
@@ -222,9 +292,8 @@ impl<'a> Course<'a> {
     }
 
     fn save(&self, name: &str, measured: RunOutcome) -> Result<Record, RunError> {
-        let unwritten = |error| save::unwritten(&error);
-        let folder = RunFolder::at(&self.race.folder.path().join(name)).map_err(unwritten)?;
-        let reserve = folder.reserve(RESERVED_BYTES).map_err(unwritten)?;
+        let folder = cleared(&self.folder.folder.path().join(name))?;
+        let reserve = folder.reserve(RESERVED_BYTES).map_err(|error| save::unwritten(&error))?;
         measured.save(&folder, reserve).whole()
     }
 
@@ -242,7 +311,8 @@ impl<'a> Course<'a> {
 
     /// Searches the headroom of those that meet all objectives, each with an equal part of the time that is left.
     fn search_headroom(&mut self, observer: &mut dyn Observer) -> Result<(), RunError> {
-        let mut waiting: Vec<usize> = (0..self.entries.len()).filter(|index| self.entries[*index].holds()).collect();
+        let waits = |entry: &Entry<'_>| entry.holds() && entry.headroom.limit.is_none();
+        let mut waiting: Vec<usize> = (0..self.entries.len()).filter(|index| waits(&self.entries[*index])).collect();
         waiting.reverse();
         while let Some(index) = waiting.pop() {
             let within = self.time_left() / (waiting.len() as u32 + 1);
@@ -255,7 +325,7 @@ impl<'a> Course<'a> {
                 entry.headroom = Headroom::not_searched("it was interrupted");
                 continue;
             }
-            if within < LEAST_TIME {
+            if within < least_time(self.race.requirements.growth) {
                 entry.headroom = Headroom::not_searched("the time limit was reached (`--within`)");
                 continue;
             }
@@ -273,7 +343,7 @@ impl<'a> Course<'a> {
                 growth: self.race.requirements.growth,
                 within,
                 host: self.race.host,
-                folder: self.race.folder,
+                folder: &self.folder.folder,
                 id: &entry.candidate.id,
             };
             let (headroom, carried) = search.perform(observer)?;
@@ -288,7 +358,23 @@ impl<'a> Course<'a> {
             (Status::Complete, true) => "the time limit was reached (`--within`)",
             (Status::Complete, false) => "enough runs were made",
         };
-        let took = self.began.elapsed();
-        result::choice(self.race, &self.entries, stopped, status, &self.started_at, took, self.environment.clone())
+        result::choice(self.race, &self.folder, &self.entries, stopped, status, self.took(), self.environment.clone())
+    }
+}
+
+/// A candidate's runs of a phase, in the journal and in names of folders.
+fn cell_of(candidate: &Candidate, phase: Phase) -> String {
+    format!("{}-{}", candidate.id, phase.word())
+}
+
+/// What became of a run, for the journal.
+fn noted(place: RunPosition, end: &End, folder: Option<String>, took: Duration) -> journal::Event {
+    let effort = Effort { took_s: took.as_secs_f64(), ..Effort::default() };
+    match (end, folder) {
+        (End::Counts(verdict), Some(folder)) => journal::Event::Counted { place, folder, verdict: *verdict, effort },
+        (End::Fails { kind, code, text }, folder) => {
+            journal::Event::Failed { place, kind: *kind, code: code.clone(), text: text.clone(), folder, effort }
+        }
+        (End::Stopped | End::Counts(_), folder) => journal::Event::Stopped { place, folder, effort },
     }
 }

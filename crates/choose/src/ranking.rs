@@ -71,9 +71,11 @@ pub fn recommend(qualified: &[Qualified], contests: &[Contest]) -> Recommendatio
         let is_cheapest = entrants == ranked.len() && contests.iter().all(|other| !is_beaten(winner, other));
         is_cheapest.then(|| (winner.clone(), contest))
     });
+    // The table shows what the others cost.
+    let others = if ranked.len() < qualified.len() { " of those that may be recommended" } else { "" };
     match winner {
         Some((label, contest)) => Recommendation {
-            text: format!("{label}: it needs the least {}, and that is proven", cost_word(&contest.figure)),
+            text: format!("{label}: it needs the least {}{others}, and that is proven", cost_word(&contest.figure)),
             candidate: Some(label),
             grade: Some(Grade::Proven),
         },
@@ -132,7 +134,13 @@ mod tests {
         let large = qualified("large", [0.050, 0.052, 0.051], [40.0, 41.0, 40.5]);
         let found = recommended(&[large.clone(), small.clone()]);
         assert_eq!((found.candidate.as_deref(), found.grade), (Some("small"), Some(Grade::Proven)), "{found:?}");
+        let middle = qualified("middle", [0.030, 0.031, 0.0305], [20.0, 20.1, 20.05]);
         let built_in = Qualified { ranked: false, ..small };
+        let found = recommended(&[large.clone(), middle, built_in.clone()]);
+        assert_eq!(
+            found.text,
+            "middle: it needs the least CPU time of those that may be recommended, and that is proven"
+        );
         let found = recommended(&[large.clone(), built_in.clone()]);
         assert_eq!(found.candidate.as_deref(), Some("large"));
         assert_eq!(found.text, "large; of the others that qualify, none may be recommended");

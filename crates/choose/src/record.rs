@@ -9,15 +9,12 @@ use pubmark_record::store::Stored;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use pubmark_record::headline::{CHOICE_FILE, CHOICE_SCHEMA_VERSION};
+
 use crate::cost::Cost;
-use crate::headroom::Headroom;
+use crate::headroom::{Coverage, Headroom};
 use crate::requirements::Requirements;
 use crate::standing::{ObjectiveStanding, Phase};
-
-/// Version of this schema: changes only when a field changes its meaning or goes away.
-pub const CHOICE_SCHEMA_VERSION: u32 = 1;
-/// Name of the file in the folder of a choice.
-pub const CHOICE_FILE: &str = "choice.json";
 
 /// A choice.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -92,6 +89,9 @@ pub struct CandidateResult {
     pub cost: Option<Cost>,
     /// How much more it carries.
     pub headroom: Headroom,
+    /// Whether that covers the growth; `null` where no growth is required, or the objectives do not hold at this load.
+    #[serde(default)]
+    pub growth: Option<Coverage>,
 }
 
 /// What follows for a candidate.
@@ -216,6 +216,20 @@ pub fn schema() -> String {
 mod tests {
     use super::*;
     use crate::sample;
+
+    #[test]
+    fn a_list_of_past_runs_shows_a_choice_by_its_candidates() {
+        use pubmark_record::headline::{Kind, of_folder};
+        let folder = tempfile::tempdir().expect("a folder");
+        let choice = sample::choice(1);
+        let text = pubmark_record::store::to_json(&choice).expect("JSON");
+        std::fs::write(folder.path().join(CHOICE_FILE), text).expect("written");
+        let found = of_folder(folder.path()).expect("readable").expect("there");
+        assert_eq!((found.kind, found.cells, found.runs_counted), (Kind::Choice, Some(5), Some(4)));
+        assert_eq!(found.system, ["small", "capped", "noisy", "absent"], "one that was excluded was not run");
+        assert_eq!((found.qualify, found.recommended.as_deref()), (vec!["small".to_owned()], Some("small")));
+        assert_eq!(found.objectives.as_deref(), Some("stays up,p99<50ms"));
+    }
 
     #[test]
     fn a_choice_is_concluded_by_the_candidate_that_has_to_qualify_or_by_the_best() {

@@ -30,7 +30,7 @@ pub struct Requirements {
     /// What of the workload is changed (scale, rate, links), and its schedule's seed.
     #[serde(default)]
     pub load: Load,
-    /// How many times this load (messages per second) a system must carry with the same objectives: 1 to 1,000.
+    /// How many times this load (messages per second) a system must carry with the same objectives: 1 to 1,000, with two decimals at most.
     #[serde(default = "no_growth")]
     #[schemars(range(min = 1.0, max = 1000.0))]
     pub growth: f64,
@@ -281,6 +281,11 @@ impl Requirements {
             return Err(RunError::input(format!("growth is {}: it takes 1 to {MOST_GROWTH}", self.growth))
                 .hint("`growth: 3` requires that a system carries three times the load"));
         }
+        // Reports print it so: what is required and what is printed must not differ.
+        if (self.growth * 100.0 - (self.growth * 100.0).round()).abs() > 1e-6 {
+            return Err(RunError::input(format!("growth is {}: it takes two decimals at most", self.growth))
+                .hint("`growth: 1.25`; a search for headroom tells loads apart that differ by a tenth"));
+        }
         if self.growth > 1.0 && !self.headroom {
             return Err(RunError::input("growth is required, and headroom is not to be searched")
                 .hint("leave out `--no-headroom` (`headroom: false`), or `growth`"));
@@ -414,6 +419,7 @@ window: {duration: 10s}
             ("workload: hello\nload: {faults: ['kill:at=1s']}\nobjectives: loss=0", "faults"),
             ("workload: hello\nobjectives: p98<1s", "no figure `p98`"),
             ("workload: hello\nobjectives: loss=0\ngrowth: 0.5", "growth is 0.5"),
+            ("workload: hello\nobjectives: loss=0\ngrowth: 1.125", "growth is 1.125"),
             ("workload: hello\nobjectives: loss=0\nneeds: {protocol: mqtt6}", "mqtt6"),
             ("workload: hello\nobjectives: loss=0\nneeds: {qos: 1}\nload: {qos: 2}", "requires QoS 1"),
             (

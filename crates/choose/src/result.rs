@@ -8,31 +8,23 @@ use pubmark_record::record::{Environment, Status};
 use pubmark_report::numbers;
 use pubmark_runner::command_line;
 
-use crate::candidate::{Candidate, Runs};
+use crate::candidate::{Runs, first, secret_parameters};
 use crate::entry::Entry;
 use crate::evidence::recovery_limit;
+use crate::folder::ChoiceFolder;
 use crate::race::Race;
 use crate::ranking::{self, Qualified};
 use crate::record::{CHOICE_SCHEMA_VERSION, Choice, RuleFigures, State};
 use crate::requirements::Requirements;
 use crate::rule::NOISE;
 
-/// Parameters that the workload makes passwords of; of the first candidate that has runs, as all have the same workload.
-pub fn secret_parameters(candidates: &[Candidate]) -> Vec<String> {
-    first(candidates).map(|runs| runs.race.workload.secret_parameters.clone()).unwrap_or_default()
-}
-
-fn first(candidates: &[Candidate]) -> Option<&Runs> {
-    candidates.iter().find_map(|candidate| candidate.runs.as_deref().ok())
-}
-
 /// The record.
 pub fn choice(
     race: &Race<'_>,
+    folder: &ChoiceFolder,
     entries: &[Entry<'_>],
     stopped: &str,
     status: Status,
-    started_at: &str,
     took: Duration,
     environment: Environment,
 ) -> Choice {
@@ -58,9 +50,9 @@ pub fn choice(
     Choice {
         schema_version: CHOICE_SCHEMA_VERSION,
         pubmark_version: env!("CARGO_PKG_VERSION").to_owned(),
-        name: race.folder.name().to_owned(),
+        name: folder.folder.name().to_owned(),
         command: command_line::shown(race.host.command.clone(), &secrets),
-        started_at: started_at.to_owned(),
+        started_at: folder.started_at().to_owned(),
         took_s: took.as_secs_f64(),
         status,
         requirements: requirements.without_secrets(&secrets),
@@ -107,6 +99,12 @@ fn not_tested(
     }
     if results.iter().any(|result| result.cost.is_some()) {
         sentences.push("ten times the fleet: its cost is estimated from other loads".to_owned());
+    }
+    if requirements.growth > 1.0 {
+        sentences.push(format!(
+            "more devices: the load of {} × came from the devices of this fleet, which sent more often",
+            requirements.growth
+        ));
     }
     sentences.push(format!(
         "runs longer than {}, and other machines than this one",

@@ -4,7 +4,7 @@ use pubmark_record::capacity::CapacityLimit;
 use pubmark_record::record::{Status, VerdictStatus};
 use pubmark_record::sample;
 
-use crate::cost::{Cost, RunCost};
+use crate::cost::{Cost, LoadCost, RunCost};
 use crate::headroom::Headroom;
 use crate::record::{CHOICE_SCHEMA_VERSION, CandidateResult, Choice, ChoiceRun, Recommendation, RuleFigures, State};
 use crate::requirements::Requirements;
@@ -61,6 +61,21 @@ pub fn choice(count: usize) -> Choice {
     }
 }
 
+/// One with growth, which the first candidate covers.
+pub fn grown() -> Choice {
+    let mut choice = choice(1);
+    choice.requirements.growth = 3.0;
+    let first = &mut choice.candidates[0];
+    let carried = LoadCost { times: 3.0, cores: Some(0.0369), memory_bytes: Some(8.9e6) };
+    first.cost = Cost::new(&[COST; 3], &[carried], 3.0);
+    first.growth = Some(first.headroom.coverage(3.0));
+    choice
+}
+
+/// Cost of a run.
+const COST: RunCost =
+    RunCost { cores: Some(0.0123), memory_bytes: Some(8.9e6), bytes_per_connection: None, connections: 21 };
+
 fn candidate(label: &str, state: State) -> CandidateResult {
     let was_run = !matches!(state, State::Excluded { .. });
     let run = ChoiceRun {
@@ -71,14 +86,13 @@ fn candidate(label: &str, state: State) -> CandidateResult {
         failure: None,
         objectives: vec![],
     };
-    let cost = RunCost { cores: Some(0.0123), memory_bytes: Some(8.9e6), bytes_per_connection: None, connections: 21 };
     CandidateResult {
         label: label.to_owned(),
         system: was_run.then(|| sample::record().system),
         protocol: was_run.then(|| "mqtt5".to_owned()),
         objectives: Standing::new(Rule { lead: 3 }, &["stays up".to_owned(), "p99<50ms".to_owned()], None).objectives,
         runs: if was_run { vec![run] } else { vec![] },
-        cost: (state == State::Qualifies).then(|| Cost::new(&[cost; 3], &[])).flatten(),
+        cost: (state == State::Qualifies).then(|| Cost::new(&[COST; 3], &[], 1.0)).flatten(),
         headroom: Headroom {
             holds_factor: Some(4.2),
             fails_factor: Some(4.5),
@@ -86,6 +100,7 @@ fn candidate(label: &str, state: State) -> CandidateResult {
             text: "p99<50ms holds up to 73 msg/s".to_owned(),
             folder: Some("headroom/1-small".to_owned()),
         },
+        growth: None,
         state,
     }
 }

@@ -19,7 +19,7 @@ pub fn summary(choice: &Choice, options: &TerminalOptions<'_>) -> String {
     // Cut in redirected output, too: it is the first look, and the report has all of it.
     let mut page = Page::new(Some(options.columns.unwrap_or(COLUMNS)));
     page.field("choose", &words::load(choice), 1);
-    page.field("must hold", &choice.objectives.join(", "), 1);
+    page.field("must hold", &words::must_hold(choice).join(", "), 1);
     page.blank();
     page.line(&row("", "candidate", &["cores", "memory", "headroom"].map(str::to_owned)), Tone::Plain);
     candidates(&mut page, choice);
@@ -53,8 +53,8 @@ fn tone(state: &State) -> Tone {
 
 /// A candidate's text in the table.
 enum Row {
-    /// Values in columns.
-    Columns(String),
+    /// Values in columns, and the same for the load that growth requires.
+    Columns(String, Option<String>),
     /// A state, and a sentence.
     Sentence(&'static str, String, Tone),
 }
@@ -63,16 +63,19 @@ enum Row {
 fn candidates(page: &mut Page, choice: &Choice) {
     let (excluded, others): (Vec<&CandidateResult>, Vec<&CandidateResult>) =
         words::in_order(choice).into_iter().partition(|candidate| matches!(candidate.state, State::Excluded { .. }));
-    let mut rows: Vec<Row> = others.into_iter().map(row_of).collect();
+    let mut rows: Vec<Row> = others.into_iter().map(|candidate| row_of(choice, candidate)).collect();
     let reasons = by_reason(excluded.iter().map(|candidate| (candidate.label.as_str(), candidate.state.reason())));
     let grouped = reasons.iter().map(|(reason, labels)| format!("{}: {reason}", named(labels)));
     rows.extend(grouped.map(|text| Row::Sentence("excluded", text, Tone::Plain)));
-    let lines = rows.iter().map(|row| if matches!(row, Row::Columns(_)) { 1 } else { 2 }).sum::<usize>();
+    let lines = rows.iter().map(|row| if matches!(row, Row::Columns(_, None)) { 1 } else { 2 }).sum::<usize>();
     let each = if lines <= ROWS { 2 } else { 1 };
     let shown = if rows.len() > ROWS { ROWS - 1 } else { rows.len() };
     for row in &rows[..shown] {
         match row {
-            Row::Columns(line) => page.line(line, Tone::Good),
+            Row::Columns(line, grown) => {
+                page.line(line, Tone::Good);
+                grown.iter().filter(|_| each == 2).for_each(|line| page.line(line, Tone::Plain));
+            }
             Row::Sentence(state, text, tone) => page.toned_field(state, text, each, *tone),
         }
     }
@@ -81,13 +84,18 @@ fn candidates(page: &mut Page, choice: &Choice) {
     }
 }
 
-fn row_of(candidate: &CandidateResult) -> Row {
+fn row_of(choice: &Choice, candidate: &CandidateResult) -> Row {
     let state = &candidate.state;
     if *state != State::Qualifies {
         return Row::Sentence(state.word(), format!("{}: {}", candidate.label, state.reason()), tone(state));
     }
-    let [cores, memory, ..] = words::cost_columns(candidate.cost.as_ref());
-    Row::Columns(row(state.word(), &candidate.label, &[cores, memory, candidate.headroom.shown()]))
+    let cost = candidate.cost.as_ref();
+    let [cores, memory] = words::cost_now(cost);
+    let grown = words::growth(choice).map(|growth| {
+        let [cores, memory] = words::cost_at(cost.and_then(|cost| cost.grown.as_ref()));
+        row("", &format!("  {growth} the load"), &[cores, memory, words::coverage(candidate)])
+    });
+    Row::Columns(row(state.word(), &candidate.label, &[cores, memory, candidate.headroom.shown()]), grown)
 }
 
 #[cfg(test)]
@@ -119,5 +127,14 @@ mod tests {
         {
             assert!(text.contains(words), "`{words}` is not in\n{text}");
         }
+    }
+
+    #[test]
+    fn the_load_that_growth_requires_has_a_row_of_its_own() {
+        let text = summary(&sample::grown(), &TerminalOptions::default());
+        assert!(text.contains("must hold stays up, p99<50ms, growth 3 ×"), "{text}");
+        let row = text.lines().find(|line| line.contains("3 × the load")).unwrap();
+        assert!(row.contains("0.0369") && row.contains("8.9 MB") && row.ends_with("covered"), "{row}");
+        assert!(text.lines().all(|line| line.chars().count() <= COLUMNS), "{text}");
     }
 }

@@ -1,15 +1,23 @@
 //! Sentences and columns that the terminal, the page and the Markdown of a choice share.
 
+use pubmark_record::by_reason::by_reason;
 use pubmark_record::record::Status;
 use pubmark_report::numbers::{self, counted, short, significant};
+use pubmark_report::words::system_name;
+use pubmark_runner::spec::text::Text;
 
-use crate::cost::Cost;
+use crate::cost::{Basis, Cost, CostAt};
 use crate::headroom::growth_objective;
 use crate::record::{CandidateResult, Choice, State};
+use crate::requirements::Requirements;
 use crate::standing::{Decision, ObjectiveStanding, Phase};
 
 /// The states, in the order of tables.
 pub const STATES: [&str; 5] = ["qualifies", "fails", "undecided", "broken", "excluded"];
+
+/// What the columns of cost are.
+pub const COST_NOTE: &str =
+    "Cost in the race: mean over its runs. ≈ stands before what was estimated from other loads.";
 
 /// The candidates in the order of tables: by state, and within one as they were given.
 pub fn in_order(choice: &Choice) -> Vec<&CandidateResult> {
@@ -18,13 +26,30 @@ pub fn in_order(choice: &Choice) -> Vec<&CandidateResult> {
     candidates
 }
 
-/// The load: devices and rate.
+/// The load: devices and rate, and what else every run has.
 pub fn load(choice: &Choice) -> String {
-    let devices = counted(choice.devices, "device", "devices");
-    match choice.offered_per_s {
-        Some(rate) => format!("{}, {devices}, {} messages/s", choice.workload, significant(rate)),
-        None => format!("{}, {devices}, as many messages as they can send", choice.workload),
-    }
+    load_of(&choice.workload, choice.devices, choice.offered_per_s, &choice.requirements)
+}
+
+/// The same before anything was run.
+pub fn load_of(workload: &str, devices: u64, offered_per_s: Option<f64>, requirements: &Requirements) -> String {
+    let devices = counted(devices, "device", "devices");
+    let rate = match offered_per_s {
+        Some(rate) => format!("{} messages/s", significant(rate)),
+        None => "as many messages as they can send".to_owned(),
+    };
+    [workload.to_owned(), devices, rate].into_iter().chain(conditions(requirements)).collect::<Vec<_>>().join(", ")
+}
+
+/// Links, delivery level, encryption and resources, where they are not as they come.
+fn conditions(requirements: &Requirements) -> impl Iterator<Item = String> {
+    let links: Vec<String> = requirements.load.links.iter().map(ToString::to_string).collect();
+    let needs = &requirements.needs;
+    let link = (!links.is_empty()).then(|| format!("link {}", links.join(" and ")));
+    let qos = needs.qos.or(requirements.load.qos).map(|qos| format!("QoS {qos}"));
+    let tls = needs.tls.then(|| "TLS".to_owned());
+    let resources = requirements.resources.as_ref().map(Text::write);
+    [link, qos, tls, resources].into_iter().flatten()
 }
 
 /// How many candidates are in each state: `2 qualify, 1 fails`.
@@ -52,15 +77,103 @@ pub fn cores(value: Option<f64>) -> String {
     value.map_or_else(numbers::missing, significant)
 }
 
-/// Cost now and for ten times the fleet: cores, memory, cores, memory.
-pub fn cost_columns(cost: Option<&Cost>) -> [String; 4] {
+/// Cost of this fleet: cores, memory.
+pub fn cost_now(cost: Option<&Cost>) -> [String; 2] {
     let now = cost.map(|cost| (cost.cores, cost.memory_bytes)).unwrap_or_default();
-    let then = cost.map(|cost| (cost.ten_times.cores, cost.ten_times.memory_bytes)).unwrap_or_default();
-    [cores(now.0), numbers::bytes(now.1), cores(then.0), numbers::bytes(then.1)]
+    [cores(now.0), numbers::bytes(now.1)]
+}
+
+/// Cost of a multiple of the load: cores, memory; `≈` before what is estimated.
+pub fn cost_at(at: Option<&CostAt>) -> [String; 2] {
+    let marked = |text: String, basis: Option<Basis>| match basis {
+        Some(Basis::Interpolated | Basis::Extrapolated) => format!("≈ {text}"),
+        Some(Basis::Measured) | None => text,
+    };
+    match at {
+        Some(at) => [marked(cores(at.cores), at.cores_basis), marked(numbers::bytes(at.memory_bytes), at.memory_basis)],
+        None => [numbers::missing(), numbers::missing()],
+    }
+}
+
+/// Where the cost of a larger load is.
+pub type LargerLoad = fn(&Cost) -> Option<&CostAt>;
+
+/// The larger loads of which the cost is given, in order: how many times this one, and where the cost is.
+pub fn larger_loads(choice: &Choice) -> Vec<(String, LargerLoad)> {
+    let grown: LargerLoad = |cost| cost.grown.as_ref();
+    let ten: LargerLoad = |cost| Some(&cost.ten_times);
+    growth(choice).map(|growth| (growth, grown)).into_iter().chain([("10 ×".to_owned(), ten)]).collect()
+}
+
+/// The growth that is required: `3 ×`; `None` where there is none.
+pub fn growth(choice: &Choice) -> Option<String> {
+    let growth = choice.requirements.growth;
+    (growth > 1.0).then(|| format!("{growth} ×"))
+}
+
+/// What must hold, with the growth, if one is required.
+pub fn must_hold(choice: &Choice) -> Vec<String> {
+    let growth = growth(choice).map(|_| growth_objective(choice.requirements.growth));
+    choice.objectives.iter().cloned().chain(growth).collect()
+}
+
+/// Whether the headroom covers the growth: `covered`, `—` where that was not asked.
+pub fn coverage(candidate: &CandidateResult) -> String {
+    candidate.growth.map_or_else(numbers::missing, |coverage| coverage.word().to_owned())
+}
+
+/// How the cost of larger loads was found, in a sentence for each of them.
+fn cost_from(choice: &Choice, cost: &Cost) -> Vec<String> {
+    larger_loads(choice)
+        .into_iter()
+        .filter_map(|(times, of)| {
+            let at = of(cost)?;
+            Some(format!("{times} the load: cores: {}; memory: {}", at.cores_from, at.memory_from))
+        })
+        .collect()
+}
+
+/// The machine: `Intel Xeon, 2 cores, 16.8 GB, load 0.4 before and 1.9 after`.
+pub fn machine(choice: &Choice) -> String {
+    let machine = &choice.environment;
+    let load = |value: Option<f64>| value.map_or_else(numbers::missing, short);
+    format!(
+        "{}, {}, {}, load {} before and {} after",
+        machine.cpu,
+        counted(u64::from(machine.cores), "core", "cores"),
+        numbers::bytes(Some(machine.memory_bytes as f64)),
+        load(machine.load_before),
+        load(machine.load_after)
+    )
+}
+
+/// What was run of a candidate: `mosquitto 2.0.11 over mqtt5, cpu=1`; `None` where nothing was.
+pub fn what(candidate: &CandidateResult) -> Option<String> {
+    let system = candidate.system.as_ref()?;
+    let protocol = candidate.protocol.as_ref().map_or_else(String::new, |protocol| format!(" over {protocol}"));
+    let limits = system.limits.as_ref().map_or_else(String::new, |limits| format!(", {}", limits.asked));
+    Some(format!("{}{protocol}{limits}", system_name(system)))
+}
+
+/// How sure the statements are: candidates of one state with one sentence together.
+pub fn how_sure(choice: &Choice) -> Vec<(String, String)> {
+    let candidates = in_order(choice);
+    let sure = candidates.iter().map(|one| (one.label.as_str(), (one.state.word(), confidence(choice, one))));
+    by_reason(sure)
+        .into_iter()
+        .map(|((state, text), labels)| (format!("{}: {state}", labels.join(", ")), text))
+        .collect()
+}
+
+/// How the costs of larger loads were found: candidates with one sentence together.
+pub fn costs_from(choice: &Choice) -> Vec<(String, Vec<String>)> {
+    let candidates = in_order(choice);
+    let costs = candidates.iter().filter_map(|one| Some((one.label.as_str(), cost_from(choice, one.cost.as_ref()?))));
+    by_reason(costs).into_iter().map(|(sentences, labels)| (labels.join(", "), sentences)).collect()
 }
 
 /// How sure the statement about a candidate is.
-pub fn confidence(choice: &Choice, candidate: &CandidateResult) -> String {
+fn confidence(choice: &Choice, candidate: &CandidateResult) -> String {
     let percent = |share: f64| format!("{} %", short(share * 100.0));
     match &candidate.state {
         State::Qualifies => format!(
@@ -144,4 +257,21 @@ pub fn run_says(run: &crate::record::ChoiceRun) -> String {
 /// Name of a phase with the number of a run.
 pub fn run_name(phase: Phase, number: u32) -> String {
     format!("{} {number}", phase.word())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_load_names_the_conditions_of_every_run() {
+        let mut requirements = Requirements::new("fan-in");
+        assert_eq!(load_of("fan-in", 2_000, Some(400.0), &requirements), "fan-in, 2,000 devices, 400 messages/s");
+        requirements.load.links = vec![Text::read("publisher=lte").unwrap()];
+        requirements.resources = Some(Text::read("cpu=1").unwrap());
+        (requirements.needs.qos, requirements.needs.tls) = (Some(1), true);
+        let text = load_of("fan-in", 1, None, &requirements);
+        assert_eq!(text, "fan-in, 1 device, as many messages as they can send, link publisher=lte, QoS 1, TLS, cpu=1");
+    }
 }

@@ -15,12 +15,18 @@ use crate::experiment::{Cell, CellRun, ExperimentRecord};
 use crate::latency::{LatencyBounds, Summary};
 use crate::protocol::ProtocolInfo;
 use crate::record::{Record, RunInfo, Status, SystemInfo, VerdictStatus, WorkloadInfo};
+use crate::schema1::Step;
 use crate::store::{self, StoreError, Stored};
 
 /// Version of [`RunList`]'s schema. It changes only when a field changes its meaning or is removed.
 pub const RUN_LIST_SCHEMA_VERSION: u32 = 1;
 
-/// The runs, experiments and capacity searches of a folder, newest first.
+/// Name of the file in the folder of a choice.
+pub const CHOICE_FILE: &str = "choice.json";
+/// Version of the schema of a choice: changes only when a field changes its meaning or goes away.
+pub const CHOICE_SCHEMA_VERSION: u32 = 1;
+
+/// The runs, experiments, capacity searches and choices of a folder, newest first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunList {
     /// [`RUN_LIST_SCHEMA_VERSION`] of the writer.
@@ -58,6 +64,8 @@ pub enum Kind {
     Experiment,
     /// A capacity search.
     Capacity,
+    /// A choice of a system.
+    Choice,
 }
 
 impl Kind {
@@ -67,6 +75,7 @@ impl Kind {
             Kind::Run => "run",
             Kind::Experiment => "experiment",
             Kind::Capacity => "capacity",
+            Kind::Choice => "choice",
         }
     }
 }
@@ -84,9 +93,9 @@ pub struct Headline {
     pub status: Status,
     /// Name of the workload; all names in an experiment that varies the workload.
     pub workload: Vec<String>,
-    /// The reading of the workload; `null` for a capacity search.
+    /// The reading of the workload; `null` for a capacity search and a choice.
     pub variant: Option<String>,
-    /// Systems that were measured.
+    /// Systems that were measured; of a choice, the candidates that were run.
     pub system: Vec<String>,
     /// Protocols of the clients, if the record has them.
     pub protocol: Vec<String>,
@@ -100,18 +109,24 @@ pub struct Headline {
     pub latency: Option<TrialLatency>,
     /// Highest load that held, messages per second; searches only.
     pub holds_per_s: Option<f64>,
-    /// Objectives of a search, as written.
+    /// Objectives of a search or a choice, as written.
     pub objectives: Option<String>,
-    /// Combinations of settings; experiments only.
+    /// Combinations of settings of an experiment; candidates of a choice.
     pub cells: Option<u64>,
     /// Runs that an experiment planned: the repetitions of all cells that can be run; `null` for a run and a search.
     pub runs_planned: Option<u64>,
-    /// Fully usable runs of an experiment, or trials of a search; `null` for a run.
+    /// Fully usable runs of an experiment, trials of a search, or runs of a choice; `null` for a run.
     pub runs_counted: Option<u64>,
     /// Verdict of a run, or worst verdict of the fully usable runs of an experiment; `null` where there is none.
     pub verdict: Option<VerdictStatus>,
     /// Codes of the reasons for a run's verdict.
     pub reasons: Vec<String>,
+    /// Candidates of a choice that qualify.
+    #[serde(default)]
+    pub qualify: Vec<String>,
+    /// The candidate that a choice recommends; `null` where it recommends none over the others.
+    #[serde(default)]
+    pub recommended: Option<String>,
 }
 
 /// Further facts about a run for a library of results; read together with its headline.
@@ -145,6 +160,9 @@ pub fn with_facts(folder: &Path) -> Result<Option<(Headline, Option<RunFacts>)>,
     }
     if there(CapacityRecord::FILE) {
         return store::load_as(folder).map(|record| Some((of_search(name, record), None)));
+    }
+    if there(ChoiceHead::FILE) {
+        return store::load_as(folder).map(|record| Some((of_choice(name, record), None)));
     }
     if !there(Record::FILE) {
         return Ok(None);
@@ -273,6 +291,8 @@ fn of_run(folder: String, head: RunHead) -> Headline {
         runs_counted: None,
         verdict: Some(head.verdict.status),
         reasons,
+        qualify: vec![],
+        recommended: None,
     }
 }
 
@@ -305,6 +325,8 @@ fn of_experiment(folder: String, record: ExperimentRecord) -> Headline {
         holds_per_s: None,
         objectives: None,
         reasons: vec![],
+        qualify: vec![],
+        recommended: None,
     }
 }
 
@@ -343,6 +365,83 @@ fn of_search(folder: String, record: CapacityRecord) -> Headline {
         objectives: Some(record.objectives),
         cells: None,
         reasons: vec![],
+        qualify: vec![],
+        recommended: None,
+    }
+}
+
+/// The fields of a choice that are read. The rest of it is defined where choices are made.
+#[derive(Serialize, Deserialize)]
+struct ChoiceHead {
+    schema_version: u32,
+    started_at: String,
+    status: Status,
+    objectives: Vec<String>,
+    workload: String,
+    candidates: Vec<CandidateHead>,
+    recommendation: RecommendationHead,
+}
+
+#[derive(Serialize, Deserialize)]
+struct CandidateHead {
+    label: String,
+    protocol: Option<String>,
+    state: StateHead,
+    runs: Vec<ChoiceRunHead>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct StateHead {
+    state: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct ChoiceRunHead {}
+
+#[derive(Serialize, Deserialize)]
+struct RecommendationHead {
+    candidate: Option<String>,
+}
+
+impl Stored for ChoiceHead {
+    const FILE: &'static str = CHOICE_FILE;
+    const VERSION: u32 = CHOICE_SCHEMA_VERSION;
+    // Version 1 is the first.
+    const FROM_SCHEMA_1: &'static [Step] = &[];
+}
+
+fn of_choice(folder: String, record: ChoiceHead) -> Headline {
+    let candidates = record.candidates.len() as u64;
+    let runs: usize = record.candidates.iter().map(|candidate| candidate.runs.len()).sum();
+    let qualify = record.candidates.iter().filter(|candidate| candidate.state.state == "qualifies");
+    let qualify = qualify.map(|candidate| candidate.label.clone()).collect();
+    let run: Vec<CandidateHead> =
+        record.candidates.into_iter().filter(|candidate| !candidate.runs.is_empty()).collect();
+    let mut protocol: Vec<String> = run.iter().filter_map(|candidate| candidate.protocol.clone()).collect();
+    protocol.sort_unstable();
+    protocol.dedup();
+    Headline {
+        folder,
+        kind: Kind::Choice,
+        started_at: record.started_at,
+        status: record.status,
+        workload: vec![record.workload],
+        variant: None,
+        system: run.into_iter().map(|candidate| candidate.label).collect(),
+        protocol,
+        qos: vec![],
+        expected: None,
+        delivered: None,
+        latency: None,
+        holds_per_s: None,
+        objectives: Some(record.objectives.join(",")),
+        cells: Some(candidates),
+        runs_planned: None,
+        runs_counted: Some(runs as u64),
+        verdict: None,
+        reasons: vec![],
+        qualify,
+        recommended: record.recommendation.candidate,
     }
 }
 

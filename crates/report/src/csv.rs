@@ -20,7 +20,7 @@ use pubmark_record::requests::RequestFigures;
 
 use crate::words::{self, STATISTICS, distributions};
 
-pub use experiment::{cells, runs, trials};
+pub use experiment::{cells, runs, trials, unit};
 
 /// A table as a CSV file.
 pub struct CsvTable {

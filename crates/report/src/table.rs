@@ -84,7 +84,11 @@ pub fn table(records: &[Record], format: Format) -> String {
     let figures: Vec<Figure> = FIGURES.iter().copied().chain(custom_figures(records.iter())).collect();
     let names: Vec<String> =
         COLUMNS.iter().map(|column| column.name.to_owned()).chain(figures.iter().map(figure_column)).collect();
-    let rows = records.iter().map(|record| row(record, &figures));
+    render(&names, records.iter().map(|record| row(record, &figures)), format)
+}
+
+/// A table of rows with a value for each name of a column, with a final newline.
+pub fn render(names: &[String], rows: impl Iterator<Item = Vec<Value>>, format: Format) -> String {
     match format {
         Format::Csv => lines(names.join(","), rows.map(|row| row.iter().map(csv_field).collect::<Vec<_>>().join(","))),
         // Keys in the order of the columns; a map of serde_json would sort them.

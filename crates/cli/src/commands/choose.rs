@@ -5,15 +5,17 @@ use std::time::Duration;
 
 use clap::Args;
 use pubmark_choose::candidate;
+use pubmark_choose::folder::ChoiceFolder;
 use pubmark_choose::requirements::{CandidateSettings, CandidateSpec};
 use pubmark_choose::{Race, Requirements};
 use pubmark_model::link::choice::LinkChoice;
 use pubmark_preflight::dry_run;
 use pubmark_record::objectives::Undecided;
-use pubmark_record::store::RunFolder;
-use pubmark_runner::save::{self, no_folder};
+use pubmark_record::record::Status;
+use pubmark_report::numbers::counted;
+use pubmark_runner::save;
 use pubmark_runner::stream::EventStream;
-use pubmark_runner::{Host, WorkloadSource, now};
+use pubmark_runner::{Host, WorkloadSource};
 use pubmark_systems::limits::ResourceLimits;
 
 use crate::commands::setup::{protocol_names, replace, replace_some};
@@ -33,7 +35,8 @@ const RUNS: &str = "Runs";
 ///
 /// Excludes candidates that lack what is needed, makes short runs, then races the rest in blocks until each objective holds or is
 /// missed beyond the noise; kills those that hold, where recovery is required; searches how much more they carry. Options replace
-/// what the file says. Ends with 0 if a candidate qualifies, 3 if none does, 8 if that is undecided.
+/// what the file says. The same call again goes on where an interrupted one stopped. Ends with 0 if a candidate qualifies, 3 if none
+/// does, 8 if that is undecided.
 #[derive(Clone, Debug, Args)]
 #[command(max_term_width = 80)]
 pub struct Choose {
@@ -53,7 +56,7 @@ pub struct Choose {
     #[arg(long, value_name = "FACTOR", value_parser = rate_factor, help_heading = REQUIRED)]
     pub rate: Option<f64>,
 
-    /// How many times this load a system must carry
+    /// How many times this load a system must carry, such as `3x`
     #[arg(long, value_name = "FACTOR", value_parser = rate_factor, help_heading = REQUIRED)]
     pub growth: Option<f64>,
 
@@ -158,6 +161,10 @@ pub struct Choose {
     #[arg(long, conflicts_with = "json", help_heading = "Result")]
     pub dry_run: bool,
 
+    /// Begin anew, also where the same call was interrupted and could go on
+    #[arg(long, help_heading = RUNS)]
+    pub fresh: bool,
+
     /// Folder in which the folder of the choice is made
     #[arg(long, value_name = "DIR", default_value = "runs", help_heading = "Output", hide_short_help = true)]
     pub out: PathBuf,
@@ -194,24 +201,29 @@ impl Choose {
         if let Some(label) = &self.require {
             candidate::check_required(&candidates, label)?;
         }
+        let earlier = match self.fresh {
+            true => None,
+            false => ChoiceFolder::interrupted(&self.out, &requirements, &candidates)?,
+        };
         if self.dry_run {
-            printer.result(&dry_run::choose::text(&requirements, &objectives, &candidates))?;
+            let earlier = earlier.as_ref().map(|earlier| (earlier.folder.path(), earlier.runs()));
+            printer.result(&dry_run::choose::text(&requirements, &objectives, &candidates, earlier))?;
             return Ok(ExitCode::Ok);
         }
-        let name = format!("choose-{}", workload.name);
-        let folder = RunFolder::create(&self.out, &name, now()).map_err(|error| no_folder(&error))?;
-        stream.begins(folder.path(), &workload.name);
-        let race = Race {
-            requirements: &requirements,
-            objectives: &objectives,
-            candidates: &candidates,
-            host: &host,
-            folder: &folder,
+        let folder = match earlier {
+            Some(earlier) => goes_on(earlier, stream, printer),
+            None => ChoiceFolder::create(&self.out, &workload.name, &requirements, &candidates, &host)?,
         };
-        let (choice, unwritten) = race.perform(&mut Watcher { printer, stream })?;
-        let unwritten = unwritten.or_else(|| folder.mark_latest().err().map(|error| save::unwritten(&error)));
-        stream.ends(folder.path(), choice.status);
-        self.events.show(self.json, (&choice, folder.path()), pubmark_choose::summary, printer)?;
+        let run_folder = folder.folder.clone();
+        stream.begins(run_folder.path(), &workload.name);
+        let race = Race { requirements: &requirements, objectives: &objectives, candidates: &candidates, host: &host };
+        let (choice, unwritten) = race.perform(folder, &mut Watcher { printer, stream })?;
+        let unwritten = unwritten.or_else(|| run_folder.mark_latest().err().map(|error| save::unwritten(&error)));
+        stream.ends(run_folder.path(), choice.status);
+        self.events.show(self.json, (&choice, run_folder.path()), pubmark_choose::summary, printer)?;
+        if choice.status == Status::Interrupted {
+            printer.note("stopped before its end; the same call goes on with the runs that were made");
+        }
         let conclusion = choice.conclusion(self.require.as_deref(), self.undecided);
         unwritten.map_or_else(|| Ok(conclusion.into()), |error| Err(error.into()))
     }
@@ -271,4 +283,17 @@ impl Choose {
         needs.persistent_sessions |= self.persistent_sessions;
         needs.tls |= self.tls;
     }
+}
+
+/// Says that an interrupted choice goes on.
+fn goes_on(earlier: ChoiceFolder, stream: &EventStream, printer: &Printer) -> ChoiceFolder {
+    let runs = counted(earlier.runs() as u64, "run", "runs");
+    let text = format!(
+        "goes on with `{}`, begun {}: {runs} made (`--fresh` begins anew)",
+        earlier.folder.path().display(),
+        earlier.started_at()
+    );
+    printer.note(&text);
+    stream.note(text);
+    earlier
 }

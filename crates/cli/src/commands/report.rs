@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use pubmark_choose::Choice;
 use pubmark_paper::PaperRecord;
 use pubmark_paper::guidelines::{Collection, GUIDELINES_FILE};
 use pubmark_record::capacity::CapacityRecord;
@@ -18,13 +19,14 @@ use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
 use crate::rendering;
 
-/// Rebuild the report of a run, an experiment, a search for capacity or a publication from its record.
+/// Rebuild the report of a run, an experiment, a search for capacity, a choice or a publication from its record.
 ///
 /// Prints the summary and writes the HTML report and the tables into the folder. Of a folder that holds folders of publications it
 /// writes `guidelines.md`: which system suits which need.
 #[derive(Debug, Args)]
 pub struct Report {
-    /// Folder of the run, experiment, search or publication; or its record.json, experiment.json, capacity.json, paper.json
+    /// Folder of the run, experiment, search, choice or publication; or its record.json, experiment.json, capacity.json, choice.json,
+    /// paper.json
     pub run: PathBuf,
 
     /// Folder to write into, in place of its own
@@ -57,6 +59,9 @@ impl Report {
         }
         if store::is_a::<PaperRecord>(&self.run) {
             return self.show(&Kind { files: pubmark_paper::files, summary: pubmark_paper::summary }, printer);
+        }
+        if store::is_a::<Choice>(&self.run) {
+            return self.show(&Kind { files: pubmark_choose::files, summary: pubmark_choose::summary }, printer);
         }
         if let Some(collection) = self.collection()? {
             return self.guidelines(&collection, printer);

@@ -14,13 +14,13 @@ use crate::printer::Printer;
 /// Entries shown unless more are asked for.
 const SHOWN: usize = 20;
 
-/// List past runs, experiments and capacity searches, newest first.
+/// List past runs, experiments, capacity searches and choices, newest first.
 ///
 /// Each has its folder, and below it what it was and what came of it. Words are searched for in all that is shown of an entry,
-/// `key=value` asks for exactly that value; an entry has to meet all of them. Keys: folder, kind (run, experiment, capacity), workload,
-/// variant, system, protocol, qos, verdict, status, reason. Several values stand between commas: `verdict=valid,suspect`.
+/// `key=value` asks for exactly that value; an entry has to meet all of them. Keys: folder, kind (run, experiment, capacity, choice),
+/// workload, variant, system, protocol, qos, verdict, status, reason. Several values stand between commas: `verdict=valid,suspect`.
 ///
-/// The runs of an experiment are in its own folder: `pubmark runs --folder runs/latest/runs`.
+/// The runs of an experiment or a choice are in its own folder: `pubmark runs --folder runs/latest/runs`.
 #[derive(Debug, Args)]
 pub struct Runs {
     /// Words or key=value, such as `mosquitto`, `smart-home`, `verdict=valid`

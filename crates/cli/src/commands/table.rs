@@ -3,6 +3,9 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use pubmark_choose::Choice;
+use pubmark_choose::table::{Records, tables};
+use pubmark_record::record::Record;
 use pubmark_record::store;
 use pubmark_report::table::{self, Format};
 
@@ -17,10 +20,12 @@ use crate::values::{Word, one_of};
 /// Columns are what the run was (system, version, protocol, QoS, workload, scale, seed), its verdict, its messages, and every figure with
 /// its unit in its name. Rows of invalid runs are there, too: filter by `verdict` or `reasons`. docs/how-to/analyse-records.md shows
 /// queries.
+///
+/// A choice has one row a figure instead: of each run of each candidate, of its headroom and of its cost, with the interval of the figure.
 #[derive(Debug, Args)]
 pub struct Table {
-    /// Folders of runs, experiments and searches for capacity, of which all runs are taken; or their record.json, experiment.json,
-    /// capacity.json
+    /// Folders of runs, experiments and searches for capacity, of which all runs are taken; or of choices; or their record.json,
+    /// experiment.json, capacity.json, choice.json
     #[arg(required = true, value_name = "RUN")]
     pub runs: Vec<PathBuf>,
 
@@ -39,6 +44,15 @@ const FORMATS: &[Word<Format>] = &[
 impl Table {
     /// Prints the table.
     pub fn perform(self, printer: &Printer) -> Outcome {
+        let choices = self.runs.iter().filter(|path| store::is_a::<Choice>(path)).count();
+        if choices > 0 && choices < self.runs.len() {
+            return Err(Failure::usage("a table of choices has other columns than one of runs")
+                .hint("give choices in a call of their own; `pubmark table CHOICE/runs/*` has their runs"));
+        }
+        if choices > 0 {
+            printer.result(&self.of_choices()?)?;
+            return Ok(ExitCode::Ok);
+        }
         let mut records = Vec::new();
         for path in &self.runs {
             let folders = store::run_folders(path).map_err(rendering::unreadable)?;
@@ -52,5 +66,25 @@ impl Table {
         }
         printer.result(&table::table(&records, self.format))?;
         Ok(ExitCode::Ok)
+    }
+
+    fn of_choices(&self) -> Result<String, Failure> {
+        let mut choices = Vec::new();
+        for path in &self.runs {
+            let choice: Choice = rendering::load_as(path)?;
+            let base = store::folder_of(path);
+            let mut records = Records::new();
+            for name in
+                choice.candidates.iter().flat_map(|candidate| &candidate.runs).filter_map(|run| run.folder.as_ref())
+            {
+                // A folder that was moved or thinned out still has its choice.
+                let folder = base.join(name);
+                if store::is_a::<Record>(&folder) {
+                    records.insert(name.clone(), rendering::load(&folder)?);
+                }
+            }
+            choices.push((choice, records));
+        }
+        Ok(tables(choices.iter().map(|(choice, records)| (choice, records)), self.format))
     }
 }

@@ -26,7 +26,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("report", &["record", "metrics"]),
     ("protocols", &["adapters", "engine", "protocol"]),
     ("deploy", &["cluster", "record", "runner", "systems"]),
-    ("serve", &["experiment", "preflight", "protocols", "record", "report", "runner", "systems"]),
+    ("serve", &["choose", "experiment", "preflight", "protocols", "record", "report", "runner", "systems"]),
     ("paper", &["experiment", "record", "report", "runner"]),
     ("choose", &["experiment", "protocols", "record", "report", "runner", "systems"]),
     ("preflight", &["choose", "engine", "experiment", "links", "paper", "record", "report", "runner", "systems"]),

@@ -9,7 +9,7 @@ use pubmark_record::record::VerdictStatus;
 use serde_json::{Value, json};
 
 use crate::call;
-use crate::results::{EXPERIMENT, ONE, OTHER, SEARCH, SLOW, save, save_other_kinds, save_three};
+use crate::results::{CHOICE, EXPERIMENT, ONE, OTHER, SEARCH, SLOW, save, save_other_kinds, save_three};
 use crate::server::{LONG, SHORT, Server, folder};
 
 fn put_note(server: &Server, id: &str, note: &Value) -> call::Response {
@@ -179,7 +179,9 @@ fn what_single_runs_have_alone_is_refused_with_what_the_result_is() {
     save_three(&place.path().join("runs"));
     save_other_kinds(&place.path().join("runs"));
     let server = Server::start(place.path(), &[]);
-    for (name, what) in [(EXPERIMENT, "is an experiment"), (SEARCH, "is a search for capacity")] {
+    for (name, what) in
+        [(EXPERIMENT, "is an experiment"), (SEARCH, "is a search for capacity"), (CHOICE, "is a choice")]
+    {
         for path in [format!("/compare?run={ONE}&run={name}"), format!("/history?run={name}")] {
             let refused = server.get(&path).of(409);
             let error = refused["error"].as_str().unwrap();
@@ -287,4 +289,36 @@ fn a_run_is_worked_out_and_the_same_elsewhere_is_said() {
     assert!(refused["error"].as_str().unwrap().contains("a run is under way"), "{refused}");
     server.delete(&id).of(200);
     server.wait(&id, &["cancelled"]);
+}
+
+#[test]
+fn a_choice_is_in_the_list_with_its_page_its_table_its_runs_and_its_searches() {
+    let place = folder();
+    save_other_kinds(&place.path().join("runs"));
+    let server = Server::start(place.path(), &[]);
+    let list = server.get("/runs?kind=choice").of(200);
+    assert_eq!((list["total"].as_u64(), list["runs"][0]["id"].as_str()), (Some(1), Some(CHOICE)), "{list}");
+    assert_eq!(list["runs"][0]["headline"]["qualify"], json!(["small"]));
+    let page = server.get("/").body;
+    assert!(page.contains("smart-home (choice)") && page.contains("1 of 5 qualify"), "{page}");
+    assert!(server.get(&format!("/runs/{CHOICE}/report")).body.contains("Recommended: small"));
+    assert!(server.get(&format!("/runs/{CHOICE}/table")).body.starts_with("choice,candidate,"));
+    assert_eq!(server.get(&format!("/runs/{CHOICE}/record")).of(200)["workload"], "smart-home");
+    // What its page links, and what the page of the search links.
+    for file in [
+        "runs/1-small-race-1/report.html",
+        "headroom/1-small/capacity.html",
+        "headroom/1-small/capacity.json",
+        "headroom/1-small/csv/trials.csv",
+    ] {
+        let sent = server.get(&format!("/runs/{CHOICE}/files/{file}"));
+        assert!(sent.status == 200 && !sent.body.is_empty(), "{file}: {}", sent.head);
+    }
+    let search = server.get(&format!("/runs/{CHOICE}/files/headroom/1-small/capacity.json")).of(200);
+    let trial = search["trials"][0]["folder"].as_str().unwrap();
+    let sent = server.get(&format!("/runs/{CHOICE}/files/headroom/1-small/{trial}/report.html"));
+    assert_eq!(sent.status, 200, "{}", sent.head);
+    for file in ["headroom/1-small/../../runs/x", "headroom/2-capped/capacity.html", "requirements.yaml"] {
+        assert_eq!(server.get(&format!("/runs/{CHOICE}/files/{file}")).status, 404, "{file}");
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use pubmark_choose::Choice;
 use pubmark_record::capacity::CapacityRecord;
 use pubmark_record::experiment::ExperimentRecord;
 use pubmark_record::record::Record;
@@ -16,6 +17,7 @@ pub const OTHER: &str = "20260303-090507-other";
 /// An experiment and a search for capacity.
 pub const EXPERIMENT: &str = "20260201-090507-experiment";
 pub const SEARCH: &str = "20260202-090507-capacity";
+pub const CHOICE: &str = "20260203-090507-choose-smart-home";
 
 /// A folder whose name means harm.
 pub const HARM: &str = "20260101-090507-<img src=x onerror=document.title='broken'>";
@@ -45,7 +47,7 @@ pub fn save_three(runs: &Path) {
     save(runs, OTHER, |record| record.workload.schedule_hash = "another".to_owned());
 }
 
-/// Saves an experiment and a search for capacity, both older than the three.
+/// Saves an experiment, a search for capacity and a choice with a run and a search in it, all older than the three.
 pub fn save_other_kinds(runs: &Path) {
     let experiment =
         ExperimentRecord { started_at: "2026-02-01T09:05:07Z".to_owned(), ..sample_experiment::experiment() };
@@ -54,5 +56,15 @@ pub fn save_other_kinds(runs: &Path) {
         [(EXPERIMENT, ExperimentRecord::FILE, to_json(&experiment)), (SEARCH, CapacityRecord::FILE, to_json(&search))]
     {
         RunFolder::at(&runs.join(name)).unwrap().write_file(file, text.unwrap().as_bytes()).unwrap();
+    }
+    let choice = Choice { started_at: "2026-02-03T09:05:07Z".to_owned(), ..pubmark_choose::sample::choice(1) };
+    let folder = runs.join(CHOICE);
+    RunFolder::at(&folder).unwrap().write_file(Choice::FILE, to_json(&choice).unwrap().as_bytes()).unwrap();
+    save(&folder.join("runs"), "1-small-race-1", |_| ());
+    let search = folder.join("headroom/1-small");
+    let text = to_json(&sample_experiment::capacity()).unwrap();
+    RunFolder::at(&search).unwrap().write_file(CapacityRecord::FILE, text.as_bytes()).unwrap();
+    for trial in sample_experiment::capacity().trials.iter().filter_map(|trial| trial.folder.as_ref()) {
+        save(&search, trial, |_| ());
     }
 }

@@ -5,6 +5,7 @@
 mod absent;
 mod call;
 mod capacity_plan;
+mod choose_plan;
 mod deaf;
 mod help;
 mod past_runs;

@@ -35,6 +35,7 @@ fn folder_of_runs() -> tempfile::TempDir {
     save(root, "20260302-100000-smart-manufacturing-x100", &long);
     save(root, "20260303-110000-brokers", &sample_experiment::experiment());
     save(root, "20260304-120000-capacity-pairs", &sample_experiment::capacity());
+    save(root, "20260304-110000-choose-smart-home", &pubmark_choose::sample::choice(1));
     fs::create_dir(root.join("runs/20260305-130000-hello")).unwrap();
     fs::create_dir(root.join("runs/20260305-140000-hello")).unwrap();
     fs::write(root.join("runs/20260305-140000-hello/record.json"), "{\"schema_version\": 99}").unwrap();
@@ -72,7 +73,7 @@ fn the_list_is_json_with_a_schema() {
     let text = call_in(folder_of_runs().path(), &["runs", "--json", "--all"]);
     let body: String = text.lines().skip(1).take_while(|line| !line.starts_with('[')).collect();
     let list: pubmark_record::headline::RunList = serde_json::from_str(&body).unwrap();
-    assert_eq!((list.runs.len(), list.without_record, list.unreadable.len()), (4, 1, 1));
+    assert_eq!((list.runs.len(), list.without_record, list.unreadable.len()), (5, 1, 1));
     assert_eq!(list.runs[0].folder, "20260304-120000-capacity-pairs");
 }
 

@@ -75,6 +75,7 @@ const WRONG: &[(&str, &[&str])] = &[
         "choose-growth-without-headroom",
         &["choose", "--workload", "hello", "--slo", "loss=0", "--growth", "2", "--no-headroom"],
     ),
+    ("choose-growth-too-fine", &["choose", "--workload", "hello", "--slo", "loss=0", "--growth", "1.125"]),
     ("choose-no-such-protocol", &["choose", "--workload", "hello", "--slo", "loss=0", "--protocol", "mqtt6"]),
     ("choose-no-such-limit", &["choose", "--workload", "hello", "--slo", "loss=0", "--limit", "cpus=1"]),
     (

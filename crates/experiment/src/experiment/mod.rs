@@ -13,7 +13,7 @@ pub mod definition;
 mod endpoint;
 mod fetching;
 mod folder;
-mod journal;
+pub mod journal;
 pub mod outline;
 pub mod pace;
 pub mod planning;

@@ -1,30 +1,47 @@
 //! `choose --dry-run`: which systems are excluded, what would run, and for how long; nothing is started.
 
+use std::path::Path;
 use std::time::Duration;
 
 use pubmark_choose::candidate::{Candidate, Runs};
+use pubmark_choose::headroom::least_time;
+use pubmark_choose::load_of;
 use pubmark_choose::requirements::Requirements;
 use pubmark_choose::rule::Rule;
+use pubmark_experiment::capacity::trial::Trials;
 use pubmark_experiment::experiment::pace::{self, about};
 use pubmark_record::by_reason::{by_reason, named};
 use pubmark_record::threshold::Objectives;
 use pubmark_runner::PreparedRun;
 use pubmark_runner::progress_text::seconds;
 
+use pubmark_report::numbers::counted;
 use pubmark_report::wrapping::wrap;
 
-/// The plan as text.
-pub fn text(requirements: &Requirements, objectives: &Objectives, candidates: &[Candidate]) -> String {
+/// The plan as text. `earlier` is an interrupted choice that would go on: its folder, and the runs that were made.
+pub fn text(
+    requirements: &Requirements,
+    objectives: &Objectives,
+    candidates: &[Candidate],
+    earlier: Option<(&Path, usize)>,
+) -> String {
     let runs: Vec<(&str, &Runs)> = candidates
         .iter()
         .filter_map(|candidate| Some((candidate.label.as_str(), candidate.runs.as_deref().ok()?)))
         .collect();
     let mut text = String::new();
     let mut field = |head: &str, words: &str| text.push_str(&wrap(&format!("  {head:<12}"), 14, words));
+    if let Some((_, first)) = runs.first() {
+        let (workload, devices) = (&first.race.workload, first.race.fleet.device_count() as u64);
+        field("load", &load_of(&workload.name, devices, Trials::offered_per_s(workload), requirements));
+    }
     let limits: Vec<&str> = objectives.clauses().iter().map(|clause| clause.text.trim()).collect();
     field("must hold", &limits.join(", "));
     if let Some(limit) = requirements.recovery {
         field("recovery", &format!("all clients are back {} after the system was killed", seconds(limit)));
+    }
+    if requirements.growth > 1.0 {
+        field("growth", &format!("a system must carry {} times this load, too", requirements.growth));
     }
     let listed: Vec<String> = runs.iter().map(|(label, runs)| format!("{label} over {}", runs.protocol())).collect();
     field("candidates", &if listed.is_empty() { "none that can be run".to_owned() } else { listed.join(", ") });
@@ -35,22 +52,61 @@ pub fn text(requirements: &Requirements, objectives: &Objectives, candidates: &[
     let count = 1 + objectives.clauses().len() + usize::from(requirements.recovery.is_some());
     let rule = Rule::for_objectives(count);
     if let Some((_, first)) = runs.first() {
-        let windows = [&first.screening, &first.race].map(|run| seconds(run.spec.window.duration));
+        for (head, words) in stages(requirements, first, rule) {
+            field(head, &words);
+        }
+        let mut least: Duration = runs.iter().map(|(_, runs)| least(runs, rule)).sum();
+        let without = match requirements.growth > 1.0 {
+            true => ", with one trial of the growth for each",
+            false if requirements.headroom => ", without the search for headroom",
+            false => "",
+        };
+        if requirements.growth > 1.0 {
+            least += least_time(requirements.growth) * runs.len() as u32;
+        }
         field(
-            "runs",
+            "time",
             &format!(
-                "1 to {0} short ones of {1} each, then {0} or more of {2} each, in blocks in a random order; none begins that would \
-                 end after {3}",
-                rule.lead,
-                windows[0],
-                windows[1],
+                "about {} at least{without}; no run begins that would end after {}",
+                about(least),
                 about(requirements.within)
             ),
         );
-        let least: Duration = runs.iter().map(|(_, runs)| least(runs, rule)).sum();
-        field("time", &format!("about {} at least, without the search for headroom", about(least)));
+    }
+    if let Some((folder, made)) = earlier {
+        let made = counted(made as u64, "run", "runs");
+        field("goes on", &format!("with `{}` ({made} made); `--fresh` begins anew", folder.display()));
     }
     text
+}
+
+/// What is run in each stage.
+fn stages(requirements: &Requirements, first: &Runs, rule: Rule) -> Vec<(&'static str, String)> {
+    let (lead, window) = (rule.lead, |run: &PreparedRun| seconds(run.spec.window.duration));
+    let mut stages = vec![
+        ("screening", format!("1 to {lead} short runs of {} for each candidate", window(&first.screening))),
+        (
+            "race",
+            format!(
+                "{lead} to {} runs of {} for each that is left, in blocks in a random order",
+                rule.most_runs(),
+                window(&first.race)
+            ),
+        ),
+    ];
+    match &first.recovery {
+        Some(Ok(run)) => {
+            stages.push(("kill", format!("{lead} or more runs of {} for each that holds", window(run))));
+        }
+        Some(Err(reason)) => stages.push(("kill", format!("not possible: {reason}"))),
+        None => {}
+    }
+    let search = match requirements.headroom {
+        true => "in the time that is left, the highest load of each that qualifies",
+        false => "not searched (`--no-headroom`)",
+    };
+    stages.push(("headroom", search.to_owned()));
+    stages
 }
 
 fn refused(candidates: &[Candidate]) -> impl Iterator<Item = (&str, &str)> {

@@ -148,6 +148,8 @@ mod tests {
             runs_counted: None,
             verdict: Some(VerdictStatus::Suspect),
             reasons: vec!["V02".to_owned()],
+            qualify: vec![],
+            recommended: None,
         }
     }
 

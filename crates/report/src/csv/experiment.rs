@@ -203,7 +203,8 @@ fn find(name: &str) -> Option<&'static Figure<'static>> {
 }
 
 /// The unit in which a figure's values are written.
-fn unit(unit: Unit) -> &'static str {
+/// How a unit is written in tables.
+pub fn unit(unit: Unit) -> &'static str {
     match unit {
         Unit::Count => "messages",
         Unit::Share => "share",

@@ -29,6 +29,7 @@ pub fn list(list: &RunList, folder: &Path) -> String {
             Kind::Run => of_run(entry),
             Kind::Experiment => wrap("  ", 4, &of_experiment(entry)),
             Kind::Capacity => wrap("  ", 4, &of_search(entry)),
+            Kind::Choice => wrap("  ", 4, &of_choice(entry)),
         });
     }
     text
@@ -88,6 +89,23 @@ fn of_search(entry: &Headline) -> String {
         entry.system.join(", "),
         entry.objectives.as_deref().unwrap_or(MISSING),
         counted(entry.runs_counted.unwrap_or(0), "trial", "trials"),
+        unless_complete(entry.status),
+    )
+}
+
+fn of_choice(entry: &Headline) -> String {
+    let qualify = match entry.qualify.as_slice() {
+        [] => "none is known to qualify".to_owned(),
+        [one] => format!("{one} qualifies"),
+        several => format!("{} qualify", several.join(", ")),
+    };
+    let recommended = entry.recommended.as_ref().map_or_else(String::new, |one| format!(", {one} is recommended"));
+    format!(
+        "choice: {} within {}, {}, {qualify}{recommended}, {}{}",
+        entry.workload.join(", "),
+        entry.objectives.as_deref().unwrap_or(MISSING),
+        counted(entry.cells.unwrap_or(0), "candidate", "candidates"),
+        counted(entry.runs_counted.unwrap_or(0), "run", "runs"),
         unless_complete(entry.status),
     )
 }

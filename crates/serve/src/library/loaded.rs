@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use axum::http::StatusCode;
+use pubmark_choose::Choice;
 use pubmark_record::capacity::CapacityRecord;
 use pubmark_record::experiment::ExperimentRecord;
 use pubmark_record::headline::Kind;
@@ -24,6 +25,8 @@ pub enum Loaded {
     Experiment(Box<ExperimentRecord>),
     /// The record of a capacity search.
     Capacity(Box<CapacityRecord>),
+    /// Of a choice of a system.
+    Choice(Box<Choice>),
 }
 
 impl Loaded {
@@ -36,6 +39,7 @@ impl Loaded {
             Kind::Run => store::load(folder).map(|record| Loaded::Run(Box::new(record))),
             Kind::Experiment => store::load_as(folder).map(|record| Loaded::Experiment(Box::new(record))),
             Kind::Capacity => store::load_as(folder).map(|record| Loaded::Capacity(Box::new(record))),
+            Kind::Choice => store::load_as(folder).map(|record| Loaded::Choice(Box::new(record))),
         };
         found.map_err(|error| match error {
             StoreError::NotFound { .. } => Problem::new(StatusCode::CONFLICT, "there is no record yet")
@@ -53,6 +57,7 @@ impl Loaded {
             Loaded::Run(record) => store::to_json(record.as_ref()),
             Loaded::Experiment(record) => store::to_json(record.as_ref()),
             Loaded::Capacity(record) => store::to_json(record.as_ref()),
+            Loaded::Choice(record) => store::to_json(record.as_ref()),
         }
     }
 
@@ -62,6 +67,7 @@ impl Loaded {
             Loaded::Run(record) => html::run(record),
             Loaded::Experiment(record) => html::experiment(record),
             Loaded::Capacity(record) => html::capacity(record),
+            Loaded::Choice(record) => pubmark_choose::html(record),
         }
     }
 
@@ -75,6 +81,7 @@ impl Loaded {
             }
             Loaded::Experiment(_) => vec!["cells", "runs"],
             Loaded::Capacity(_) => vec!["trials"],
+            Loaded::Choice(_) => vec!["candidates"],
         }
     }
 
@@ -94,6 +101,7 @@ impl Loaded {
             (Loaded::Experiment(record), "cells") => Some(csv::cells(record)),
             (Loaded::Experiment(record), "runs") => Some(csv::runs(record)),
             (Loaded::Capacity(record), "trials") => Some(csv::trials(record)),
+            (Loaded::Choice(record), "candidates") => Some(pubmark_choose::table::table(record)),
             _ => None,
         };
         let hint = || match names.as_slice() {
@@ -109,22 +117,23 @@ impl Loaded {
         self.table(Some(table)).ok()
     }
 
+    fn kind(&self) -> Kind {
+        match self {
+            Loaded::Run(_) => Kind::Run,
+            Loaded::Experiment(_) => Kind::Experiment,
+            Loaded::Capacity(_) => Kind::Capacity,
+            Loaded::Choice(_) => Kind::Choice,
+        }
+    }
+
     /// Name of the record's file.
     pub fn record_file(&self) -> &'static str {
-        match self {
-            Loaded::Run(_) => Record::FILE,
-            Loaded::Experiment(_) => ExperimentRecord::FILE,
-            Loaded::Capacity(_) => CapacityRecord::FILE,
-        }
+        record_file(self.kind())
     }
 
     /// Name of the report's file.
     pub fn report_file(&self) -> &'static str {
-        match self {
-            Loaded::Run(_) => "report.html",
-            Loaded::Experiment(_) => "experiment.html",
-            Loaded::Capacity(_) => "capacity.html",
-        }
+        report_file(self.kind())
     }
 
     /// Names of the files that are unchanged since the run: the record, and the files that it names.
@@ -136,12 +145,18 @@ impl Loaded {
         names
     }
 
-    /// Folders of the runs of an experiment, or of the trials of a search, relative to its folder.
+    /// Folders of the runs of an experiment, of the trials of a search, or of the runs and searches of a choice, relative to
+    /// its folder.
     pub fn inner(&self) -> Vec<String> {
         let all = match self {
             Loaded::Run(_) => vec![],
             Loaded::Experiment(record) => record.run_folders(),
             Loaded::Capacity(record) => record.trials.iter().filter_map(|trial| trial.folder.clone()).collect(),
+            Loaded::Choice(choice) => {
+                let runs = choice.candidates.iter().flat_map(|one| &one.runs).filter_map(|run| run.folder.clone());
+                let searches = choice.candidates.iter().filter_map(|one| one.headroom.folder.clone());
+                runs.chain(searches).collect()
+            }
         };
         all.into_iter().filter(|name| is_plain(name)).collect()
     }
@@ -163,16 +178,37 @@ pub fn run_of(folder: &Path, name: &str, what: &str) -> Result<Record, Problem> 
             format!("`{name}` is a search for capacity: {what} is of single runs"),
             "its report shows its trials; `GET /runs?kind=run` lists single runs",
         ),
+        Loaded::Choice(_) => conflict(
+            format!("`{name}` is a choice: {what} is of single runs"),
+            "its report links its runs; `GET /runs?kind=run` lists single runs",
+        ),
+    }
+}
+
+/// Name of the record's file of each kind.
+pub fn record_file(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Run => Record::FILE,
+        Kind::Experiment => ExperimentRecord::FILE,
+        Kind::Capacity => CapacityRecord::FILE,
+        Kind::Choice => Choice::FILE,
+    }
+}
+
+/// Name of the report's file of each kind.
+pub fn report_file(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Run => "report.html",
+        Kind::Experiment => "experiment.html",
+        Kind::Capacity => "capacity.html",
+        Kind::Choice => "choice.html",
     }
 }
 
 /// Kind of the record of a folder; a run if there is no record.
 pub fn kind_of(folder: &Path) -> Kind {
-    match () {
-        () if folder.join(ExperimentRecord::FILE).is_file() => Kind::Experiment,
-        () if folder.join(CapacityRecord::FILE).is_file() => Kind::Capacity,
-        () => Kind::Run,
-    }
+    let of_many = [Kind::Experiment, Kind::Capacity, Kind::Choice];
+    of_many.into_iter().find(|kind| folder.join(record_file(*kind)).is_file()).unwrap_or(Kind::Run)
 }
 
 /// Whether the text is a safe relative path within a folder. A record may come from anywhere, so its paths are not trusted.
@@ -243,7 +279,10 @@ mod tests {
         let run = Loaded::Run(Box::new(sample::record()));
         let experiment = Loaded::Experiment(Box::new(sample_experiment::experiment()));
         let capacity = Loaded::Capacity(Box::new(sample_experiment::capacity()));
-        for (loaded, first) in [(&run, "by_type"), (&experiment, "cells"), (&capacity, "trials")] {
+        let choice = Loaded::Choice(Box::new(pubmark_choose::sample::choice(1)));
+        for (loaded, first) in
+            [(&run, "by_type"), (&experiment, "cells"), (&capacity, "trials"), (&choice, "candidates")]
+        {
             assert_eq!(loaded.tables()[0], first);
             assert_eq!(loaded.table(None).unwrap(), loaded.table(Some(first)).unwrap());
             for name in loaded.tables() {

@@ -16,6 +16,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use pubmark_choose::Choice;
 use pubmark_record::capacity::CapacityRecord;
 use pubmark_record::experiment::ExperimentRecord;
 use pubmark_record::headline::{self, Headline, RunFacts, Unreadable};
@@ -29,7 +30,7 @@ use index::Index;
 use note::{NOTE_FILE, Note};
 
 /// Record files that identify a results folder, in the order of the search.
-const RECORDS: [&str; 3] = [ExperimentRecord::FILE, CapacityRecord::FILE, Record::FILE];
+const RECORDS: [&str; 4] = [ExperimentRecord::FILE, CapacityRecord::FILE, Choice::FILE, Record::FILE];
 
 /// Number of records that are read before the index file is updated.
 const NOTED_TOGETHER: usize = 500;

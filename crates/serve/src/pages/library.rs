@@ -310,6 +310,7 @@ pub fn index_row(entry: &RunEntry) -> IndexRow {
         Kind::Run => "",
         Kind::Experiment => " (experiment)",
         Kind::Capacity => " (capacity)",
+        Kind::Choice => " (choice)",
     };
     IndexRow {
         name: entry.id.clone(),
@@ -348,6 +349,9 @@ fn load(entry: &RunEntry, headline: Option<&Headline>) -> String {
             Some(rate) => format!("holds {}/s", numbers::significant(rate)),
             None => "none held".to_owned(),
         },
+        (Kind::Choice, Some(headline)) => {
+            format!("{} of {} qualify", headline.qualify.len(), headline.cells.unwrap_or(0))
+        }
         (_, None) => MISSING.to_owned(),
     }
 }

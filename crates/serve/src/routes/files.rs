@@ -90,7 +90,7 @@ impl<K: Kind> OperationOutput for Content<K> {
     }
 }
 
-/// `record.json`, `experiment.json` or `capacity.json`.
+/// `record.json`, `experiment.json`, `capacity.json` or `choice.json`.
 pub async fn record(
     State(shared): State<Arc<Shared>>,
     Path(Id { id }): Path<Id>,
@@ -118,7 +118,7 @@ pub async fn report(
 pub struct TableQuery {
     /// Name of the table. For a run: a file in `csv` of its folder, without `.csv`; `by_type` if left out. For an
     /// experiment: `cells`, a row for each figure of each cell, if left out; `runs`, a row for each run. For a search:
-    /// `trials`.
+    /// `trials`. For a choice: `candidates`.
     table: Option<String>,
 }
 

@@ -1,5 +1,5 @@
 //! `GET /runs/{id}/files` and the files themselves: those that a record names, those that are generated from it, and the
-//! same for the runs of an experiment or a search. No other path is served.
+//! same for the runs of an experiment, a search or a choice. No other path is served.
 
 use std::io;
 use std::path::{Path as FilePath, PathBuf};
@@ -9,8 +9,6 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
-use pubmark_record::record::Record;
-use pubmark_record::store::Stored as _;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -18,19 +16,16 @@ use super::files::{Content, CsvText, HtmlText};
 use super::lookup::{self, Id};
 use super::messages::named;
 use super::sent_file::SentFile;
-use crate::library::loaded::{Loaded, beneath, is_plain};
+use crate::library::loaded::{Loaded, beneath, is_plain, kind_of, record_file, report_file};
 use crate::problem::Problem;
 use crate::routes::query::Query;
 use crate::shared::Shared;
-
-/// Record of a run in an experiment or a search.
-const INNER_RECORD: &str = Record::FILE;
 
 /// Selects the folder.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FilesQuery {
-    /// A run of an experiment or a search, by its folder such as `runs/0001-a`: lists the files of this run instead.
+    /// A run of an experiment, a search or a choice, by its folder such as `runs/0001-a`: lists the files of this run instead.
     within: Option<String>,
 }
 
@@ -38,7 +33,7 @@ pub struct FilesQuery {
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Files {
     /// Paths within the results folder: the record, the report, tables and other files that the record names, if they
-    /// exist. For an experiment or a search also the report and the record of each run; `within` lists the other files of a
+    /// exist. For an experiment, a search or a choice also the report and the record of each run; `within` lists the other files of a
     /// run.
     files: Vec<String>,
 }
@@ -90,13 +85,18 @@ fn names<'a>(loaded: &'a Loaded, folder: &'a FilePath, before: &'a str) -> impl 
 
 /// Reports and records of the inner runs.
 fn inner_names<'a>(loaded: &'a Loaded, folder: &'a FilePath) -> impl Iterator<Item = String> + 'a {
-    let records = loaded.inner().into_iter().filter(|inner| inner_folder(folder, inner).is_some());
-    records.flat_map(|inner| [format!("{inner}/{INNER_RECORD}"), format!("{inner}/report.html")])
+    let places = loaded.inner().into_iter().filter_map(|inner| Some((inner_folder(folder, &inner)?, inner)));
+    places.flat_map(|(place, inner)| {
+        let kind = kind_of(&place);
+        [record_file(kind), report_file(kind)].map(|file| format!("{inner}/{file}"))
+    })
 }
 
-/// The folder of an inner run that has a record, unless a link leads to it.
+/// The folder of an inner run or search that has a record, unless a link leads to it.
 fn inner_folder(folder: &FilePath, inner: &str) -> Option<PathBuf> {
-    let record = beneath(folder, &format!("{inner}/{INNER_RECORD}")).filter(|path| is_regular(path))?;
+    let place = folder.join(inner);
+    let record =
+        beneath(folder, &format!("{inner}/{}", record_file(kind_of(&place)))).filter(|path| is_regular(path))?;
     record.parent().map(FilePath::to_owned)
 }
 
@@ -115,17 +115,23 @@ pub async fn file(
         if !is_plain(&name) {
             return Err(no_file(&id, &name));
         }
-        let folder = lookup::results(&used, &id)?;
-        let loaded = Loaded::of(&folder)?;
-        let inner = loaded.inner().into_iter().find_map(|inner| {
-            let rest = name.strip_prefix(&inner)?.strip_prefix('/')?.to_owned();
-            Some((inner, rest))
-        });
-        let Some((inner, rest)) = inner else { return found(&loaded, &folder, &name, &id) };
-        let place = inner_folder(&folder, &inner).ok_or_else(|| no_file(&id, &name))?;
-        found(&Loaded::of(&place)?, &place, &rest, &id)
+        found_within(&lookup::results(&used, &id)?, &name, &id)
     })
     .await
+}
+
+/// A file of the result in a folder, or of a run in it; a search in a choice has runs of its own.
+fn found_within(folder: &FilePath, name: &str, id: &str) -> Result<Response, Problem> {
+    let loaded = Loaded::of(folder)?;
+    let inner = loaded.inner().into_iter().find_map(|inner| {
+        let rest = name.strip_prefix(&inner)?.strip_prefix('/')?;
+        Some((inner_folder(folder, &inner), rest))
+    });
+    match inner {
+        None => found(&loaded, folder, name, id),
+        Some((Some(place), rest)) => found_within(&place, rest, id),
+        Some((None, _)) => Err(no_file(id, name)),
+    }
 }
 
 fn found(loaded: &Loaded, folder: &FilePath, name: &str, id: &str) -> Result<Response, Problem> {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, TypedDict
 
-Kind = Literal["run", "experiment", "capacity"]
+Kind = Literal["run", "experiment", "capacity", "choice"]
 State = Literal["queued", "running", "cancelling", "complete", "failed", "cancelled", "interrupted"]
 Verdict = Literal["valid", "suspect", "invalid"]
 
@@ -49,6 +49,8 @@ class Headline(TypedDict):
     runs_counted: int | None
     objectives: str | None
     holds_per_s: float | None
+    qualify: list[str]
+    recommended: str | None
 
 
 class Failure(TypedDict):

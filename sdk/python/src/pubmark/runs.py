@@ -36,7 +36,7 @@ WAIT_S = 3_600.0
 _FIRST_LOOK_S, _LOOK_S = 0.1, 1.0
 _STATES = ("queued", "running", "cancelling", "complete", "failed", "cancelled", "interrupted")
 _UNDER_WAY = ("queued", "running", "cancelling")
-_KINDS = ("run", "experiment", "capacity")
+_KINDS = ("run", "experiment", "capacity", "choice")
 
 
 class Run(Figures):

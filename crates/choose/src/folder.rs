@@ -1,0 +1,195 @@
+//! The folder of a choice: what was required, and a journal of its runs, from which the same call goes on after an interruption.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::path::Path;
+
+use pubmark_experiment::experiment::journal::{Event, Journal, JournalError, Planned};
+use pubmark_record::past_runs;
+use pubmark_record::record::Status;
+use pubmark_record::store::{self, RunFolder};
+use pubmark_record::time::UtcTime;
+use pubmark_runner::save::{self, no_folder};
+use pubmark_runner::{ErrorKind, Host, RunError, command_line, now, target};
+
+use crate::candidate::{Candidate, Runs, secret_parameters};
+use crate::record::Choice;
+use crate::requirements::{REQUIREMENTS_FILE, Requirements};
+
+/// The folder of a choice, open to make its runs.
+pub struct ChoiceFolder {
+    /// The folder.
+    pub folder: RunFolder,
+    /// What was done in it. Nobody else can go on with it meanwhile.
+    pub journal: Journal,
+}
+
+impl ChoiceFolder {
+    /// Makes a new one in `out`.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn create(
+        out: &Path,
+        workload: &str,
+        requirements: &Requirements,
+        candidates: &[Candidate],
+        host: &Host,
+    ) -> Result<ChoiceFolder, RunError> {
+        let folder = RunFolder::create(out, &format!("choose-{workload}"), now()).map_err(|error| no_folder(&error))?;
+        let secrets = secret_parameters(candidates);
+        // Before the journal: a folder with a journal has both.
+        save::write(&folder.path().join(REQUIREMENTS_FILE), &requirements.to_yaml(&secrets)?)?;
+        let at = UtcTime::from_system_time(now()).rfc3339();
+        let command = command_line::shown(host.command.clone(), &secrets);
+        let planned = Planned::new(at, command, fingerprints(candidates), None);
+        let journal = Journal::create(folder.path(), planned).map_err(unusable)?;
+        Ok(ChoiceFolder { folder, journal })
+    }
+
+    /// The newest one in `out` with these requirements, if it was interrupted and the same can go on: the same version of pubmark, the same
+    /// schedules, the same definitions.
+    ///
+    /// # Errors
+    /// The requirements cannot be written, to be compared.
+    pub fn interrupted(
+        out: &Path,
+        requirements: &Requirements,
+        candidates: &[Candidate],
+    ) -> Result<Option<ChoiceFolder>, RunError> {
+        let required = requirements.to_yaml(&secret_parameters(candidates))?;
+        // Where nothing can be listed there is nothing to go on with; a new folder says why it cannot be made.
+        let names = past_runs::newest_first(out).unwrap_or_default();
+        let is_same = |path: &Path| fs::read_to_string(path.join(REQUIREMENTS_FILE)).is_ok_and(|text| text == required);
+        let newest = names.iter().map(|name| out.join(name)).find(|path| is_same(path));
+        Ok(newest.and_then(|path| goes_on(&path, candidates)))
+    }
+
+    /// Runs that came to their end.
+    pub fn runs(&self) -> usize {
+        self.journal
+            .events()
+            .iter()
+            .filter(|event| matches!(event, Event::Counted { .. } | Event::Failed { .. }))
+            .count()
+    }
+
+    /// When it began, RFC 3339, UTC.
+    pub fn started_at(&self) -> &str {
+        &self.journal.planned().at
+    }
+
+    /// Notes what happened, on the disk.
+    pub(crate) fn note(&mut self, event: Event) -> Result<(), RunError> {
+        self.journal.add(event).map_err(unusable)
+    }
+
+    /// Notes that pubmark was started on it.
+    pub(crate) fn note_sitting(&mut self) -> Result<(), RunError> {
+        let at = UtcTime::from_system_time(now()).rfc3339();
+        self.note(Event::Sitting { at, pubmark_version: env!("CARGO_PKG_VERSION").to_owned() })
+    }
+}
+
+/// A choice that did not come to its end, of this pubmark and of these candidates; one that somebody else goes on with is none.
+fn goes_on(path: &Path, candidates: &[Candidate]) -> Option<ChoiceFolder> {
+    if store::load_as::<Choice>(path).is_ok_and(|choice| choice.status == Status::Complete) {
+        return None;
+    }
+    let journal = Journal::open(path).ok()?;
+    let is_ours = |event: &Event| match event {
+        Event::Sitting { pubmark_version, .. } => pubmark_version == env!("CARGO_PKG_VERSION"),
+        _ => true,
+    };
+    let is_same = journal.events().iter().all(is_ours) && journal.planned().schedules == fingerprints(candidates);
+    let folder = RunFolder::at(path).ok().filter(|_| is_same)?;
+    Some(ChoiceFolder { folder, journal })
+}
+
+/// What makes runs of a candidate comparable, by its id: the hash of its schedule, and one of its system's definition.
+fn fingerprints(candidates: &[Candidate]) -> BTreeMap<String, String> {
+    let of = |candidate: &Candidate| Some((candidate.id.clone(), fingerprint(candidate.runs.as_deref().ok()?)));
+    candidates.iter().filter_map(of).collect()
+}
+
+fn fingerprint(runs: &Runs) -> String {
+    let definition = runs.spec().target.system.as_deref().and_then(|system| target::definition(system).ok());
+    // One process's and the next's agree, as both are of one version of pubmark.
+    let mut hasher = DefaultHasher::new();
+    definition.map(|definition| format!("{definition:?}")).hash(&mut hasher);
+    format!("{} {:016x}", runs.race.schedule.hash, hasher.finish())
+}
+
+fn unusable(error: JournalError) -> RunError {
+    RunError::from_error(ErrorKind::NotWritten, &error).hint("free space, or choose another disk with `--out`")
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::candidate;
+    use crate::record::CHOICE_FILE;
+    use crate::requirements::CandidateSpec;
+    use crate::sample;
+
+    fn required(system: &str) -> (Requirements, Vec<Candidate>) {
+        let mut requirements = Requirements::new("hello");
+        requirements.candidates = vec![CandidateSpec::Name(system.to_owned())];
+        let candidates = candidate::all(&requirements, &Host::with_program("pubmark")).unwrap();
+        (requirements, candidates)
+    }
+
+    fn begin(out: &Path, (requirements, candidates): &(Requirements, Vec<Candidate>)) -> ChoiceFolder {
+        let host = Host::with_program("pubmark");
+        let mut folder = ChoiceFolder::create(out, "hello", requirements, candidates, &host).unwrap();
+        folder.note_sitting().unwrap();
+        folder
+    }
+
+    fn found(out: &Path, (requirements, candidates): &(Requirements, Vec<Candidate>)) -> Option<String> {
+        let found = ChoiceFolder::interrupted(out, requirements, candidates).unwrap();
+        found.map(|one| one.folder.name().to_owned())
+    }
+
+    #[test]
+    fn the_newest_choice_with_the_same_requirements_goes_on_unless_it_came_to_its_end() {
+        let out = tempfile::tempdir().unwrap();
+        let required = required("builtin");
+        assert_eq!(found(out.path(), &required), None);
+        let folder = begin(out.path(), &required);
+        assert_eq!(found(out.path(), &required), None, "somebody is at it");
+        let (path, name) = (folder.folder.path().to_owned(), folder.folder.name().to_owned());
+        drop(folder);
+        assert_eq!(found(out.path(), &required).as_ref(), Some(&name));
+        let mut more = required.0.clone();
+        more.growth = 2.0;
+        assert_eq!(found(out.path(), &(more, vec![])), None, "something else is required");
+        let mut choice = sample::choice(1);
+        for (status, goes_on) in [(Status::Interrupted, true), (Status::Complete, false)] {
+            choice.status = status;
+            std::fs::write(path.join(CHOICE_FILE), store::to_json(&choice).unwrap()).unwrap();
+            assert_eq!(found(out.path(), &required).is_some(), goes_on);
+        }
+    }
+
+    #[test]
+    fn runs_of_another_version_or_definition_are_not_gone_on_with() {
+        let out = tempfile::tempdir().unwrap();
+        let definition = out.path().join("mine.yaml");
+        let text = include_str!("../../../systems/builtin.yaml");
+        std::fs::write(&definition, text).unwrap();
+        let name = definition.to_str().unwrap();
+        let mut folder = begin(out.path(), &required(name));
+        drop(folder);
+        std::fs::write(&definition, text.replacen("title: ", "title: Another ", 1)).unwrap();
+        assert_eq!(found(out.path(), &required(name)), None, "its definition was changed");
+        std::fs::write(&definition, text).unwrap();
+        folder = ChoiceFolder::interrupted(out.path(), &required(name).0, &required(name).1).unwrap().unwrap();
+        let at = folder.started_at().to_owned();
+        folder.note(Event::Sitting { at, pubmark_version: "0.0.1".to_owned() }).unwrap();
+        drop(folder);
+        assert_eq!(found(out.path(), &required(name)), None, "another pubmark was at it");
+    }
+}
