@@ -157,7 +157,7 @@ pub struct Welcome {
     /// The run's time − the coordinator's `CLOCK_MONOTONIC_RAW`, ns, for nodes with the same clock.
     #[prost(sint64, tag = "3")]
     pub run_less_raw_ns: i64,
-    /// Address at which clients of other machines reach those of the node.
+    /// Address at which clients on other machines reach the clients of the node.
     #[prost(string, tag = "4")]
     pub clients_at: String,
 }
