@@ -156,11 +156,11 @@ pub enum SystemError {
     /// A file or folder could not be used.
     #[error("failed to {action} `{path}`")]
     File {
-        /// What was tried.
+        /// The operation.
         action: &'static str,
-        /// On what.
+        /// The file or folder.
         path: PathBuf,
-        /// Why it failed.
+        /// The kernel's error.
         #[source]
         source: std::io::Error,
     },

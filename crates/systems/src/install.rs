@@ -23,7 +23,7 @@ const VARIABLE: &str = "$PROGRAMS";
 /// A system that can be started as a program on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Installed {
-    /// The program.
+    /// Path of the program.
     pub program: PathBuf,
     /// The version that it prints; `None` if it prints none.
     pub version: Option<String>,

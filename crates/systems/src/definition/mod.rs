@@ -49,9 +49,9 @@ pub struct Definition {
     /// Versions that published measurements used.
     #[serde(default)]
     pub papers: Vec<PaperVersion>,
-    /// Its ports by name.
+    /// Ports, by name.
     pub listeners: BTreeMap<String, Listener>,
-    /// What it speaks, by the names of pubmark's protocols.
+    /// What the system offers, by names of pubmark's protocols.
     pub protocols: BTreeMap<String, Offer>,
     /// Client programs by name, each with its command: `--client NAME` runs it.
     #[serde(default)]
@@ -152,7 +152,7 @@ pub struct Offer {
     /// Name of the listener where subscribers connect, if it is not the publishers'.
     #[serde(default)]
     pub subscribe_listener: Option<String>,
-    /// Highest MQTT-like level granted, 0 to 2.
+    /// Highest QoS level that is granted, 0 to 2, in terms of MQTT.
     pub highest_qos: u8,
     /// Supports retained messages.
     #[serde(default)]
