@@ -78,7 +78,7 @@ pub enum Report {
     Ready,
     /// The program runs.
     Started {
-        /// Its process id.
+        /// The program's process id.
         pid: u32,
     },
     /// Processes were paused or resumed.
