@@ -72,8 +72,8 @@ async fn join_at(address: String, settings: &NodeSettings) -> Result<Membership,
         if why.contains("alert") {
             return Failure::Refused(not_taken(&address, &why));
         }
-        // A coordinator with another authority is refused finally. If its certificate is not valid at this time, a
-        // later attempt may succeed with a new certificate.
+        // Further attempts are useless: the coordinator's authority does not change, and a certificate that is not valid
+        // now must first be replaced.
         let certificate = "invalid peer certificate";
         if why.contains(certificate) && (why.contains("expired") || why.contains("not valid yet")) {
             return unreachable(format!("by the clock of this machine its certificate is out of date ({why})"));

@@ -164,7 +164,7 @@ pub enum Happening {
 /// disconnects.
 ///
 /// # Errors
-/// The coordinator refuses this node, or this machine cannot be a node.
+/// The coordinator refuses this node, is not trusted, or is not a coordinator of pubmark.
 pub fn attend(
     settings: &NodeSettings,
     launch: Launch<'_>,

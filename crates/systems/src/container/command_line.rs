@@ -87,7 +87,7 @@ impl Engine {
         commands
     }
 
-    /// Files that a container writes belong to its user. We cannot remove them unless we are root.
+    /// Files that a container writes belong to its user. We cannot remove them unless we are root or that user.
     fn leaves_files_of_others(&self) -> bool {
         // SAFETY: the call has no arguments and cannot fail.
         unsafe { libc::geteuid() != 0 }
