@@ -32,7 +32,7 @@ pub enum ClusterError {
     Listen {
         /// The address.
         address: SocketAddr,
-        /// The kernel's error.
+        /// The cause.
         source: io::Error,
     },
     /// A file of the credentials cannot be read or written.
@@ -42,7 +42,7 @@ pub enum ClusterError {
         verb: &'static str,
         /// The file.
         path: PathBuf,
-        /// The kernel's error.
+        /// The cause.
         source: io::Error,
     },
     /// A file of the credentials has wrong content.
@@ -117,7 +117,7 @@ pub enum ClusterError {
     System {
         /// The operation.
         doing: &'static str,
-        /// The kernel's error.
+        /// The cause.
         source: io::Error,
     },
 }

@@ -285,7 +285,7 @@ pub struct Report {
     /// The worker's number.
     #[prost(uint32, tag = "1")]
     pub number: u32,
-    /// How well the node followed the run's clock; none if node and coordinator have the same clock.
+    /// How well the node followed the run's clock; none if the node never had an estimate of it.
     #[prost(message, optional, tag = "2")]
     pub clock: Option<Clock>,
     /// CPU time of the worker during the measurement, while no counters were sent, ns.

@@ -65,7 +65,7 @@ pub enum SystemError {
         /// The requested protocol.
         protocol: String,
     },
-    /// The system cannot be configured to require a login.
+    /// The system cannot be configured to require a log-in.
     #[error("`{system}` cannot be started with a log-in: its definition has no part `when: password`")]
     NoLogin {
         /// The system.
@@ -160,7 +160,7 @@ pub enum SystemError {
         action: &'static str,
         /// The file or folder.
         path: PathBuf,
-        /// The kernel's error.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
@@ -169,7 +169,7 @@ pub enum SystemError {
     Run {
         /// The program.
         program: String,
-        /// The kernel's error.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },

@@ -92,7 +92,7 @@ pub enum InstallError {
         action: String,
         /// The system.
         system: String,
-        /// The kernel's error.
+        /// The cause.
         #[source]
         source: io::Error,
     },

@@ -73,8 +73,8 @@ pub fn called(name: &str) -> Vec<u32> {
     roots
 }
 
-/// Ids of the root processes of the other containers in this pod, whose containers share a PID namespace (`shareProcessNamespace`). The
-/// pause process, which holds the namespace, is not among them.
+/// Ids of the root processes of the other containers in this pod, whose containers share a PID namespace
+/// (`shareProcessNamespace`). The pause process, which holds the namespace, is not among them.
 pub fn beside() -> Vec<u32> {
     beside_process(&stats(), std::process::id())
 }

@@ -68,7 +68,7 @@ fn what_a_definition_promises_it_says_how_to_do() {
 
 #[test]
 fn a_log_in_or_tls_is_offered_by_each_back_end_apart() {
-    // Mochi's own program encrypts and requires no login; the one in its image requires a login and does not encrypt.
+    // Mochi's own program encrypts and requires no log-in; the one in its image requires a log-in and does not encrypt.
     let mochi = Definition::load("mochi").unwrap();
     assert_eq!((mochi.encrypts(false), mochi.asks_for_login(false)), (true, false));
     assert_eq!((mochi.encrypts(true), mochi.asks_for_login(true)), (false, true));

@@ -48,7 +48,7 @@ fn every_probe_of_the_fast_systems_makes_its_round_trip_with_and_without_a_login
             drop(begin(&definition, &options(protocol)));
             let login = Credentials { user: "ann".to_owned(), password: "sesame".into() };
             let running = begin(&definition, &StartOptions { credentials: Some(login), ..options(protocol) });
-            // Without the login the same probe is refused.
+            // Without the log-in the same probe is refused.
             let open = Endpoint { credentials: None, ..running.endpoint().clone() };
             let refused = probe::run(&definition, protocol, &open, Duration::from_secs(2));
             assert!(refused.is_err(), "{name} lets everybody in over {protocol}");

@@ -265,7 +265,7 @@ impl Hub {
     /// Sends a message to every node.
     pub fn broadcast(&self, told: impl Fn() -> CoordinatorMessage) {
         for slot in self.state().nodes.values() {
-            // A node that does not receive it is found lost by its missing heartbeats.
+            // A node that does not receive the message is detected as lost by its missing heartbeats.
             slot.lanes.say(ToNode { message: Some(told()) });
         }
     }

@@ -26,7 +26,7 @@ use crate::messages::Join;
 
 pub use counts::NodeCounts;
 
-/// Starts a worker with these two descriptors as its ends of the channels to the node.
+/// Starts a worker with two descriptors: its end of the control stream, and the memory that it shares with the node.
 pub type Launch<'a> = &'a dyn Fn(OwnedFd, OwnedFd) -> io::Result<Child>;
 
 /// Resources that a machine had used up to one instant.

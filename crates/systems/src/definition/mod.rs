@@ -166,7 +166,7 @@ pub struct Offer {
     /// Supports subscriptions that are filtered by the content of messages.
     #[serde(default)]
     pub content_filters: bool,
-    /// Login that every client needs, `user:password`.
+    /// Log-in that every client needs, `user:password`.
     #[serde(default)]
     pub fixed_login: Option<String>,
     /// What users should know before they choose it, one sentence.
@@ -298,12 +298,12 @@ impl Definition {
         crate::template::check(self)
     }
 
-    /// Can a back end be configured to require a login?
+    /// Can a back end be configured to require a log-in?
     pub fn can_ask_for_login(&self) -> bool {
         self.asks_for_login(false) || self.asks_for_login(true)
     }
 
-    /// Can the system be configured to require a login, as a program or in a container? It can if the definition has a
+    /// Can the system be configured to require a log-in, as a program or in a container? It can if the definition has a
     /// part for it.
     pub fn asks_for_login(&self, container: bool) -> bool {
         self.has_part_for(Condition::Password, container)

@@ -346,8 +346,8 @@ fn group_name(supervisor: u32) -> String {
     format!("{}{supervisor}-{random}", control::PREFIX)
 }
 
-/// Cores of a broker: the pinned ones; if each broker has a limited number of cores, they are divided among the
-/// brokers.
+/// Cores of a broker: all pinned ones. If the number of cores is limited, each broker gets that many of the pinned ones,
+/// or of all, in turn.
 fn cores(plan: &Plan, number: usize) -> Vec<u32> {
     let pinned = &plan.options.pinned_cores;
     let Some(count) = plan.limits.and_then(|limits| limits.cores) else { return pinned.clone() };

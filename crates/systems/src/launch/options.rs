@@ -40,7 +40,7 @@ pub struct StartOptions {
     pub encrypt: bool,
     /// Clients will use WebSocket.
     pub websocket: bool,
-    /// Require this login from clients; `None` admits all clients.
+    /// Require this log-in from clients; `None` admits all clients.
     pub credentials: Option<Credentials>,
     /// Folder for the system's log. `None` puts the log in the private directory, which is deleted at the end.
     pub directory: Option<PathBuf>,
@@ -74,7 +74,7 @@ pub enum BackEndChoice {
 }
 
 impl StartOptions {
-    /// The default profile, without encryption and without a login.
+    /// The default profile, without encryption and without a log-in.
     pub fn new(protocol: &str) -> StartOptions {
         StartOptions {
             protocol: protocol.to_owned(),
@@ -124,7 +124,7 @@ pub struct Endpoint {
     pub subscribers: Option<SocketAddr>,
     /// Authority for checking the system's certificate, if the system encrypts.
     pub authority: Option<PathBuf>,
-    /// Login that the system requires.
+    /// Log-in that the system requires.
     pub credentials: Option<Credentials>,
     /// Values of the placeholders at this broker, used to fill in probes.
     pub values: Values,

@@ -1,4 +1,4 @@
-//! What a start needs, checked before anything is created: back end, profile, protocol, login, topology, packet size.
+//! What a start needs, checked before anything is created: back end, profile, protocol, log-in, topology, packet size.
 
 use std::path::PathBuf;
 
@@ -24,7 +24,7 @@ pub(super) struct Plan<'a> {
     pub(super) profile: &'a Profile,
     pub(super) offer: &'a Offer,
     pub(super) back_end: BackEnd<'a>,
-    /// Login that the system requires: the requested one, or the one that it always requires.
+    /// Log-in that the system requires: the requested one, or the one that it always requires.
     pub(super) login: Option<Credentials>,
     /// Packet size that the system is raised to, bytes.
     pub(super) raised: Option<u32>,
@@ -179,7 +179,7 @@ fn login(
     Ok(fixed_login(offer))
 }
 
-/// The login without which a listener admits no client.
+/// The log-in without which a listener admits no client.
 pub(super) fn fixed_login(offer: &Offer) -> Option<Credentials> {
     offer.fixed_login.as_ref().map(|written| {
         let (user, password) = written.split_once(':').unwrap_or((written, ""));

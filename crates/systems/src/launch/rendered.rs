@@ -40,7 +40,7 @@ pub struct Rendered {
     pub ports: Vec<u16>,
 }
 
-/// Renders one broker without encryption and without a login, which listens at all addresses of its container.
+/// Renders one broker without encryption and without a log-in, which listens at all addresses of its container.
 ///
 /// # Errors
 /// The system has no container back end, has no such profile, or does not offer the protocol.

@@ -67,14 +67,14 @@ pub enum ScrapeError {
 #[derive(Debug)]
 pub struct Scraper {
     agent: Agent,
-    /// The URL that is requested, including the login.
+    /// The URL that is requested, including the log-in.
     asked: String,
     shown: String,
 }
 
 impl Scraper {
     /// Creates a scraper for an exporter at `http://[user:password@]host:port[/path[?query]]`. The scheme may be left
-    /// out if there is no login; the path is `/metrics` unless given. Without a query, only the needed collectors are
+    /// out if there is no log-in; the path is `/metrics` unless given. Without a query, only the needed collectors are
     /// requested. Nothing is sent yet.
     pub fn new(url: &str) -> Result<Scraper, ScrapeError> {
         let shown = without_log_in(url);
@@ -93,7 +93,7 @@ impl Scraper {
             None => (rest, ""),
         };
         if !url.contains("://") && authority.contains('@') {
-            // Command lines are recorded, and a login is recognised by the scheme before it.
+            // Command lines are recorded, and a log-in is recognised by the scheme before it.
             return Err(wrong("a log-in needs http:// before it"));
         }
         if authority.rsplit('@').next().is_none_or(|host| host.is_empty() || host.starts_with(':')) {
@@ -130,7 +130,7 @@ impl Scraper {
     }
 }
 
-/// A URL without its login, for display.
+/// A URL without its log-in, for display.
 fn without_log_in(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").map_or(("http", url), |(scheme, rest)| (scheme, rest));
     let (authority, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));

@@ -244,8 +244,7 @@ impl Samples {
     }
 
     /// Share of the time between two samples in which brokers were throttled, as a mean over brokers. The kernel adds
-    /// up the throttled time of each core; time in which a broker is throttled on two cores at once may count only
-    /// once, so the share is at most 1.
+    /// up the throttled time of all cores, so the sum can exceed the time that has passed; the share is limited to 1.
     fn throttled(&self, first: &Sample, last: &Sample) -> Option<f64> {
         let held_ns = last.limits?.throttled_ns?.saturating_sub(first.limits?.throttled_ns?) as f64;
         let passed_ns = (last.at_ns - first.at_ns).max(1) as f64 * self.brokers.max(1) as f64;
