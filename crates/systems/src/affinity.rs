@@ -1,5 +1,5 @@
-//! Cores: which ones a process may use, and which are assigned to the system and to pubmark (`--pin system=0
-//! generator=1`).
+//! Cores: which ones a process may use, and which ones are assigned to the system and to pubmark
+//! (`--pin system=0 generator=1`).
 
 use std::io;
 

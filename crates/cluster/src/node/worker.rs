@@ -94,7 +94,7 @@ impl Worker {
         if let (Some(length), None) = (self.heartbeat.too_long(), self.frozen.get()) {
             // The reader gets the reason when the channel closes.
             let _ = self.frozen.set(format!("its worker was silent for {} s", length.as_secs()));
-            // The worker may have ended by itself meanwhile; its status is read in [`Worker::end`].
+            // The worker may have ended by itself meanwhile; its status is read in `Worker::end`.
             let _ = self.child.kill();
         }
     }

@@ -27,7 +27,8 @@ const FEWEST: u64 = 4;
 const LONG_NS: u64 = 500_000;
 /// Shortest time between two samples: about a time slice of the scheduler.
 const LEAST: Duration = Duration::from_millis(4);
-/// Pause after a sample, as a multiple of the time that the sample took: sampling uses at most 0.25 % of a core.
+/// Pause after a sample, as a multiple of the time that the sample took: sampling uses at most 0.25 % of a core, unless
+/// a sample takes more than 0.25 ms. The pause is 25 times [`LEAST`] at most.
 const TIMES: u32 = 400;
 /// Most threads that are sampled: each needs an open descriptor.
 const MOST_THREADS: usize = 256;
@@ -94,7 +95,7 @@ impl Drop for LongWaits {
 
 /// Gives the calling thread a priority above all others, including pubmark's real-time threads (priority 10), if it has
 /// the right to. A thread that gets no CPU samples rarely, and a long wait is then hidden among the short ones of a
-/// longer interval. The thread uses 0.25 % of a core at most.
+/// longer interval. [`TIMES`] limits its use of CPU time.
 fn stay_ahead() {
     // SAFETY: `sched_param` has only integer fields, for which zero is valid; musl has more of them than glibc.
     let mut parameters: libc::sched_param = unsafe { std::mem::zeroed() };
