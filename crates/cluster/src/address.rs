@@ -1,11 +1,12 @@
-//! Addresses at which clients on other nodes reach those of a node.
+//! Addresses at which clients on other nodes reach the clients of a node.
 
 use std::net::IpAddr;
 
-/// The address in its plain form (an IPv4 address that is mapped into IPv6 is the IPv4 address).
+/// Returns the address in its canonical form (an IPv4 address that is mapped into IPv6 becomes the IPv4 address).
 ///
 /// # Errors
-/// It is none of one machine that others could connect to; why, to follow the address.
+/// The address does not belong to one machine that others can connect to. The reason is a phrase that follows the
+/// address.
 pub fn for_clients(address: IpAddr) -> Result<IpAddr, &'static str> {
     let address = address.to_canonical();
     match address {

@@ -1,7 +1,7 @@
-//! A coordinator that is found without its address, on a local network: DNS-SD (RFC 6763) over multicast DNS (RFC 6762).
+//! Announcement and search of a coordinator on a local network, by DNS-SD (RFC 6763) over multicast DNS (RFC 6762).
 //!
-//! Anybody may answer there. A node only looks at announcements that name the authority of its own credentials, and believes them no
-//! more than an address that was typed: who answers still has to have the coordinator's certificate.
+//! Any host may respond there. A node considers only announcements with the authority of its own credentials, and
+//! trusts them no more than an address that a user typed: the coordinator must still present its certificate.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
@@ -13,16 +13,16 @@ use ring::rand::{SecureRandom as _, SystemRandom};
 
 use crate::credentials::Credentials;
 
-/// Kind of service: RFC 6763 §7.
+/// Service type: RFC 6763 §7.
 const SERVICE: &str = "_pubmark._tcp.local.";
-/// Property whose value is the authority that the coordinator is of.
+/// TXT property with the digest of the coordinator's authority.
 const AUTHORITY: &str = "authority";
-/// Bytes of the authority's digest that stand for it: enough to tell clusters apart, no secret.
+/// Bytes of the authority's digest in that property: enough to distinguish clusters, and not a secret.
 const AUTHORITY_BYTES: usize = 8;
-/// Longest wait for the last words of an announcement.
+/// Longest wait for the announcement to be withdrawn.
 const FAREWELL: Duration = Duration::from_millis(500);
 
-/// A coordinator that is announced until this is dropped.
+/// The announcement of a coordinator, active until this is dropped.
 pub struct Announcement {
     daemon: ServiceDaemon,
 }
@@ -34,13 +34,15 @@ impl std::fmt::Debug for Announcement {
 }
 
 impl Announcement {
-    /// Announces a coordinator that listens there, on all networks of this machine if it listens at all addresses.
+    /// Announces a coordinator that listens at this address; if that is the unspecified address, on all networks of
+    /// this machine.
     ///
     /// # Errors
     /// The port of multicast DNS cannot be opened.
     pub fn begin(listens: SocketAddr, credentials: &Credentials) -> Result<Announcement, Error> {
         let authority = authority(credentials);
-        // Several coordinators of one cluster may be on one network; a name that is taken nevertheless is changed by the library.
+        // Several coordinators of one cluster may be on one network. If the name is in use nevertheless, the library
+        // changes it.
         let mut random = [0; 4];
         SystemRandom::new().fill(&mut random).map_err(|_| Error::Msg("no random numbers".to_owned()))?;
         let name = format!("pubmark-{}", hexadecimal(&random));
@@ -62,7 +64,8 @@ impl Drop for Announcement {
     }
 }
 
-/// Looks for a coordinator of this cluster for so long at most; its addresses, IPv4 first, none if there was no response.
+/// Searches for a coordinator of this cluster, for `limit` at most. Returns its addresses, IPv4 first; none if there
+/// was no response.
 ///
 /// # Errors
 /// The port of multicast DNS cannot be opened.
@@ -77,7 +80,7 @@ pub fn find(credentials: &Credentials, limit: Duration) -> Result<Vec<SocketAddr
                     break addresses(&service);
                 }
                 Ok(_) => {}
-                // The time is over, or the daemon has ended and does not respond either.
+                // The time is over, or the daemon has ended and sends nothing more.
                 Err(_) => break vec![],
             }
         }
@@ -91,7 +94,7 @@ fn is_of(service: &ResolvedService, authority: &str) -> bool {
 }
 
 fn addresses(service: &ResolvedService) -> Vec<SocketAddr> {
-    // A link-local address of IPv6 needs the number of the interface, which a text for TLS has no place for.
+    // An IPv6 link-local address needs the interface's index, which cannot be part of a server name in TLS.
     let is_of_use = |address: &IpAddr| match address {
         IpAddr::V4(_) => true,
         IpAddr::V6(address) => !address.is_unicast_link_local(),
@@ -110,7 +113,7 @@ fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Lets it say that what it announced is gone.
+/// Stops the daemon, which withdraws its announcements.
 fn end(daemon: &ServiceDaemon) {
     if let Ok(ended) = daemon.shutdown() {
         // A response is not needed: other hosts discard announcements that are not repeated.

@@ -1,7 +1,8 @@
-//! By what coordinator and nodes know each other: a certificate authority of their own, and a token.
+//! Credentials by which coordinator and nodes authenticate each other: a certificate authority of their own, and a
+//! token.
 //!
-//! The authority's key is forgotten as soon as both certificates are signed, so nobody can add a node to a folder that was copied:
-//! whoever wants others makes a new folder.
+//! The key of the authority is discarded as soon as both certificates are signed, so nobody can issue further
+//! certificates from a copied folder. To get others, a new folder is made.
 
 use std::fs;
 use std::io::Write as _;
@@ -23,55 +24,55 @@ use rustls::{CertificateError, RootCertStore};
 
 use crate::error::ClusterError;
 
-/// By what every coordinator's certificate is known, whatever its machine is called: nodes check this name, so that a folder works
-/// wherever the coordinator runs.
+/// Name in every coordinator's certificate, independent of its machine: nodes check this name, so that a folder works
+/// on any machine.
 pub const COORDINATOR: &str = "coordinator.pubmark";
 /// Bytes of a token's random number.
 const TOKEN_BYTES: usize = 32;
 /// Largest file that is read, bytes.
 const LARGEST: u64 = 64 << 10;
 
-/// Folder of the coordinator's files.
+/// Folder with the coordinator's files.
 pub const COORDINATOR_FOLDER: &str = "coordinator";
-/// Folder of the files that every node has a copy of.
+/// Folder with the files that every node has a copy of.
 pub const NODE_FOLDER: &str = "node";
 
 /// The authority's certificate.
 const AUTHORITY: &str = "ca.pem";
 /// The certificate of the folder's owner: the coordinator or a node.
 const CERTIFICATE: &str = "certificate.pem";
-/// Its key.
+/// The certificate's key.
 const KEY: &str = "key.pem";
-/// The token.
+/// The shared token.
 const TOKEN: &str = "token";
 
-/// What one end needs.
+/// Credentials of one end.
 #[derive(Clone)]
 pub struct Credentials {
-    /// Where they are from, for messages.
+    /// Folder that they were read from, for messages.
     pub folder: PathBuf,
     /// The authority's certificate, PEM.
     pub authority: String,
-    /// Its own, PEM.
+    /// The certificate of this end, PEM.
     pub certificate: String,
-    /// Its key, PEM.
+    /// The certificate's key, PEM.
     pub key: String,
     /// The shared token.
     pub token: String,
 }
 
 impl std::fmt::Debug for Credentials {
-    /// Without the secrets.
+    /// Prints no secrets.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Credentials").finish_non_exhaustive()
     }
 }
 
 impl Credentials {
-    /// Of a folder, with another token than the folder's if one is given.
+    /// Reads the credentials of a folder; `token` replaces the folder's token.
     ///
     /// # Errors
-    /// A file is missing, too large, or no text.
+    /// A file is missing, too large, or not text.
     pub fn read(folder: &Path, token: Option<&str>) -> Result<Credentials, ClusterError> {
         let text = |name: &str| read(&folder.join(name));
         let token = token.map_or_else(|| text(TOKEN), |token| Ok(token.to_owned()))?;
@@ -95,11 +96,11 @@ fn read(path: &Path) -> Result<String, ClusterError> {
 
 /// Default validity of certificates, the maximum for certificates of web servers until 2020.
 pub const VALID_DAYS: u32 = 825;
-/// The longest that they can be.
+/// Longest validity of certificates, days.
 pub const MOST_VALID_DAYS: u32 = 3_650;
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// Which end credentials are for.
+/// The end that credentials are for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// The coordinator.
@@ -116,7 +117,7 @@ impl Role {
         }
     }
 
-    /// Its folder.
+    /// Name of the folder for this role.
     pub fn folder(self) -> &'static str {
         match self {
             Role::Coordinator => COORDINATOR_FOLDER,
@@ -126,10 +127,10 @@ impl Role {
 }
 
 impl Credentials {
-    /// Whether they can be this end's, today.
+    /// Checks whether the credentials are valid for this role today.
     ///
     /// # Errors
-    /// The certificate is the other end's, of another authority, not valid yet or not any more.
+    /// The certificate is for the other role, is signed by another authority, is not valid yet, or has expired.
     pub fn check(&self, role: Role) -> Result<(), ClusterError> {
         let Err(error) = self.verify(role, UnixTime::now()) else { return Ok(()) };
         let why = match self.verify(role.other(), UnixTime::now()) {
@@ -141,16 +142,16 @@ impl Credentials {
         Err(ClusterError::Credentials { path: self.folder.join(CERTIFICATE), why })
     }
 
-    /// Whose they are; `None` if the certificate is nobody's.
+    /// The role that the credentials are for; `None` if the certificate is for neither.
     pub fn role(&self) -> Option<Role> {
         let (since_s, until_s) = self.validity()?;
         let while_valid = UnixTime::since_unix_epoch(Duration::from_secs(since_s / 2 + until_s / 2));
         [Role::Coordinator, Role::Node].into_iter().find(|role| self.verify(*role, while_valid).is_ok())
     }
 
-    /// Since when and until when the certificate is valid, seconds since 1970; `None` if it cannot be read.
+    /// Start and end of the certificate's validity, seconds since 1970; `None` if it cannot be read.
     pub fn validity(&self) -> Option<(u64, u64)> {
-        // Times are looked at before anything that tells the two ends apart.
+        // The validity is checked before anything that depends on the role.
         let at = |time| self.verify(Role::Node, UnixTime::since_unix_epoch(time)).err();
         match (at(Duration::ZERO)?, at(DAY * 365 * 5_000)?) {
             (
@@ -161,7 +162,7 @@ impl Credentials {
         }
     }
 
-    /// Does the authority vouch for the certificate as one of that end, at that time?
+    /// Is the certificate signed by the authority for that role, and valid at that time?
     fn verify(&self, role: Role, at: UnixTime) -> Result<(), CertificateError> {
         let unreadable = |_| CertificateError::BadEncoding;
         let one = CertificateDer::from_pem_slice(self.certificate.as_bytes()).map_err(unreadable)?;
@@ -193,7 +194,7 @@ impl Credentials {
     }
 }
 
-/// What is wrong with a certificate.
+/// What is wrong with a certificate, as a clause about its owner.
 pub(crate) fn in_words(error: &CertificateError) -> String {
     let seconds = |from: UnixTime, to: UnixTime| to.as_secs().saturating_sub(from.as_secs());
     match error {
@@ -214,7 +215,7 @@ pub(crate) fn in_words(error: &CertificateError) -> String {
         CertificateError::InvalidPurpose | CertificateError::InvalidPurposeContext { .. } => {
             "its certificate is for the other end: the coordinator's folder is not for nodes".to_owned()
         }
-        // Authorities of two clusters have one name, so that a signature is what tells them apart.
+        // Authorities of all clusters have the same name, so only the signature distinguishes them.
         CertificateError::UnknownIssuer | CertificateError::BadSignature => {
             "its certificate is of another authority than this cluster's".to_owned()
         }
@@ -222,13 +223,13 @@ pub(crate) fn in_words(error: &CertificateError) -> String {
     }
 }
 
-/// Files by name, with their texts.
+/// Names and contents of files.
 pub type Files = Vec<(&'static str, String)>;
 
-/// Makes those of the coordinator and those of nodes, valid from yesterday (clocks differ) for N days.
+/// Creates the files of the coordinator and those of nodes, valid from one day ago (clocks differ) for `days` days.
 ///
 /// # Errors
-/// The system has no random numbers.
+/// The system provides no random numbers.
 pub fn fresh(days: u32) -> Result<[Files; 2], ClusterError> {
     let unusable = |why: String| ClusterError::Credentials { path: PathBuf::from("certificates"), why };
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().saturating_sub(DAY);
@@ -242,10 +243,11 @@ pub fn fresh(days: u32) -> Result<[Files; 2], ClusterError> {
     }))
 }
 
-/// Makes a folder with one for the coordinator and one to copy to nodes, valid for N days. Overwrites nothing.
+/// Creates, in `folder`, one folder for the coordinator and one to copy to nodes, valid for `days` days. Overwrites
+/// nothing.
 ///
 /// # Errors
-/// The folder has such files already, or cannot be written.
+/// The folder has such folders already, or cannot be written.
 pub fn make(folder: &Path, days: u32) -> Result<(), ClusterError> {
     let names = [COORDINATOR_FOLDER, NODE_FOLDER];
     if let Some(name) = names.iter().find(|name| folder.join(name).exists()) {
@@ -261,7 +263,7 @@ pub fn make(folder: &Path, days: u32) -> Result<(), ClusterError> {
     Ok(())
 }
 
-/// Readable for its owner only.
+/// Writes a file that only its owner can read.
 fn write(path: PathBuf, text: &str) -> Result<(), ClusterError> {
     let open = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
     let written = open.and_then(|mut file| file.write_all(text.as_bytes()));
@@ -276,7 +278,7 @@ struct Issued {
 }
 
 impl Issued {
-    /// The coordinator's and the nodes' valid between two times since 1970 each.
+    /// Creates certificates of the coordinator and of nodes, each valid between two times since 1970.
     fn new(of_coordinator: (Duration, Duration), of_nodes: (Duration, Duration)) -> Result<Issued, rcgen::Error> {
         let valid = |params: &mut CertificateParams, (since, until)| {
             let epoch = rcgen::date_time_ymd(1970, 1, 1);
@@ -307,14 +309,14 @@ impl Issued {
     }
 }
 
-/// Are two secrets the same? Takes as long whatever they have in common.
+/// Are two secrets equal? The duration does not depend on how much of them agrees.
 pub(crate) fn is_same(one: &str, other: &str) -> bool {
-    // Tags under a key that nobody knows: how many bytes agree says nothing about the secrets.
+    // Tags under a random key: how many of their bytes agree reveals nothing about the secrets.
     let Ok(key) = ring::hmac::Key::generate(ring::hmac::HMAC_SHA256, &SystemRandom::new()) else { return false };
     ring::hmac::verify(&key, other.as_bytes(), ring::hmac::sign(&key, one.as_bytes()).as_ref()).is_ok()
 }
 
-/// Credentials of the coordinator and of nodes, valid between two times since 1970 each.
+/// Credentials of the coordinator and of nodes, each valid between two times since 1970.
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 pub(crate) fn ends_valid(of_coordinator: (Duration, Duration), of_nodes: (Duration, Duration)) -> [Credentials; 2] {

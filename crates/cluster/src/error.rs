@@ -1,4 +1,4 @@
-//! What can go wrong between a coordinator and its nodes.
+//! Errors between a coordinator and its nodes.
 
 use std::io;
 use std::net::SocketAddr;
@@ -7,11 +7,11 @@ use std::path::PathBuf;
 /// A refused node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// Where from.
+    /// Address of the node.
     pub address: SocketAddr,
-    /// Its name, if it came to say it.
+    /// The node's name, if it was received.
     pub name: Option<String>,
-    /// Why, in words.
+    /// The reason, in words.
     pub why: String,
 }
 
@@ -30,94 +30,94 @@ pub enum ClusterError {
     /// The port cannot be opened.
     #[error("failed to listen on {address} for nodes")]
     Listen {
-        /// Where.
+        /// The address.
         address: SocketAddr,
-        /// Why not.
+        /// The cause.
         source: io::Error,
     },
     /// A file of the credentials cannot be read or written.
     #[error("failed to {verb} {}", path.display())]
     File {
-        /// read, or write.
+        /// The operation, `read` or `write`.
         verb: &'static str,
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// A file of the credentials is not what it should be.
+    /// A file of the credentials has wrong content.
     #[error("{} is of no use: {why}", path.display())]
     Credentials {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// Fewer nodes came than were wanted.
+    /// Fewer nodes joined than were required.
     #[error("{} of {wanted} {what} joined within {waited_s} s{}", came.len(), list(came))]
     Missing {
-        /// How many were wanted.
+        /// Required number.
         wanted: usize,
-        /// Nodes or observers.
+        /// Kind of nodes, such as nodes or observers.
         what: &'static str,
-        /// Names of those that came.
+        /// Names of those that joined.
         came: Vec<String>,
         /// Those that were refused.
         refused: Vec<Refusal>,
-        /// How long was waited, s.
+        /// Length of the wait, s.
         waited_s: u64,
     },
     /// Stopped by the user.
     #[error("interrupted")]
     Interrupted,
-    /// A node is not there any more.
+    /// A node disconnected.
     #[error("node `{name}` was lost: {why}")]
     Lost {
-        /// Which.
+        /// The node's name.
         name: String,
-        /// Why.
+        /// The reason.
         why: String,
     },
     /// A node could not start its worker.
     #[error("node `{name}` could not start a worker: {why}")]
     Worker {
-        /// Which.
+        /// The node's name.
         name: String,
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// Clients on a node cannot listen at the address that is meant to be its own.
+    /// Clients on a node cannot listen at the address that the node has for them.
     #[error("clients on node `{name}` cannot be reached: {why}")]
     Address {
-        /// Which.
+        /// The node's name.
         name: String,
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// The coordinator does not take this node.
+    /// The coordinator refused this node.
     #[error("the coordinator at {address} refused this node: {why}")]
     Refused {
-        /// Of the coordinator.
+        /// Address of the coordinator.
         address: String,
-        /// What it objects to.
+        /// The kind of objection.
         objection: Objection,
         /// The reason that it sent.
         why: String,
     },
-    /// There is no such coordinator, or it cannot be believed.
+    /// There is no coordinator at the address, or it is not trusted.
     #[error("failed to reach a coordinator at {address}: {why}")]
     Unreachable {
-        /// What was tried.
+        /// The addresses that were tried.
         address: String,
-        /// Why not.
+        /// The reason.
         why: String,
     },
-    /// The operating system does not give what is needed.
+    /// The operating system did not provide a resource.
     #[error("failed to {doing}")]
     System {
-        /// What for.
+        /// The operation.
         doing: &'static str,
-        /// Why not.
+        /// The cause.
         source: io::Error,
     },
 }
@@ -126,7 +126,7 @@ fn list(names: &[String]) -> String {
     if names.is_empty() { String::new() } else { format!(" ({})", names.join(", ")) }
 }
 
-/// An error's own words and those of what caused it, the innermost last; each once.
+/// An error's text and those of its causes, the innermost last; each text once.
 pub(crate) fn causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -144,14 +144,14 @@ pub(crate) fn causes(error: &dyn std::error::Error) -> String {
 /// What a coordinator objects to in a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Objection {
-    /// Its token is another cluster's.
+    /// Its token belongs to another cluster.
     Token,
-    /// Its version, or that of its control protocol, is another.
+    /// Its version of pubmark, or of the control protocol, differs.
     Version,
-    /// Its name is taken.
+    /// Its name is in use.
     Name,
     /// Its certificate.
     Certificate,
-    /// What it says of itself.
+    /// The data in its first message.
     Introduction,
 }

@@ -1,4 +1,4 @@
-//! Messages that wait to be sent to the other end: short messages overtake long pieces.
+//! Queues of messages to the other end: short messages are sent before long pieces.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -6,12 +6,12 @@ use std::task::{Context, Poll};
 use tokio::sync::mpsc::{self, Receiver, Sender};
 use tokio_stream::Stream;
 
-/// Short messages that may wait, at most.
+/// Most short messages in the queue.
 const WORDS: usize = 256;
-/// Pieces of tunnels that may wait, at most; a sender with more blocks.
+/// Most pieces of tunnels in the queue; after that, senders wait.
 const PIECES: usize = 8;
 
-/// The sender's end of both lanes.
+/// The sender's end of both queues.
 #[derive(Debug)]
 pub(crate) struct Lanes<T> {
     words: Sender<T>,
@@ -25,26 +25,27 @@ impl<T> Clone for Lanes<T> {
 }
 
 impl<T> Lanes<T> {
-    /// Sends a message before all pieces that wait. False if the other end is gone, or so far behind that hundreds of messages
-    /// wait: its missing heartbeats will show that it is lost.
+    /// Sends a message before all pieces in the queue. False if the other end has disconnected, or is so late that
+    /// hundreds of messages wait: its missing heartbeats will show that it is lost.
     pub fn say(&self, word: T) -> bool {
         self.words.try_send(word).is_ok()
     }
 
-    /// Sends a message in its order among pieces, as soon as the queue has space. False if the other end is gone.
+    /// Sends a message in its order among pieces, as soon as the queue has space. False if the other end has
+    /// disconnected.
     pub async fn pass(&self, piece: T) -> bool {
         self.pieces.send(piece).await.is_ok()
     }
 }
 
-/// The receiver's end, in the order in which messages are to be sent. Ends when all senders are dropped.
+/// The receiver's end, in the order in which messages are to be sent. It ends when all senders are dropped.
 #[derive(Debug)]
 pub(crate) struct Outbound<T> {
     words: Receiver<T>,
     pieces: Receiver<T>,
 }
 
-/// Both ends of two new lanes.
+/// Both ends of two new queues.
 pub(crate) fn lanes<T>() -> (Lanes<T>, Outbound<T>) {
     let (words, words_end) = mpsc::channel(WORDS);
     let (pieces, pieces_end) = mpsc::channel(PIECES);

@@ -1,6 +1,7 @@
-//! What the kernel says of this machine's clocks.
+//! Kernel data of this machine: its clocks, and the usage of processes.
 
-/// Machines, and containers, that read one clock have this in common: the boot of the kernel, and the namespace of time.
+/// Identifies the clock of this machine: boot id of the kernel, and time namespace. Machines and containers with the
+/// same value read the same clock.
 pub(crate) fn boot() -> String {
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let namespace = std::fs::read_link("/proc/self/ns/time").map(|link| link.display().to_string()).unwrap_or_default();
@@ -10,10 +11,10 @@ pub(crate) fn boot() -> String {
     }
 }
 
-/// Whether a time service steers this machine's clock, and how far off it thinks to be: adjtimex(2), which chrony, ntpd and ptp tools
-/// keep up to date. It says nothing about the run's clock, which needs none of them.
+/// Whether a time service steers this machine's clock, and the error that it estimates: adjtimex(2), which chrony, ntpd
+/// and PTP tools keep up to date. It is for information only, because the run's clock does not depend on it.
 pub(crate) fn discipline() -> String {
-    // SAFETY: a timex of zeros is one that asks and changes nothing.
+    // SAFETY: a timex of zeros is valid; it requests no change.
     let mut timex: libc::timex = unsafe { std::mem::zeroed() };
     // SAFETY: `timex` is valid for writing.
     let state = unsafe { libc::adjtimex(&mut timex) };
@@ -26,20 +27,21 @@ pub(crate) fn discipline() -> String {
     format!("synchronised, estimated error {} µs", timex.esterror)
 }
 
-/// Puts the calling thread before all others that are not so urgent, if it may: it says that this machine is there, which takes
-/// microseconds twice a second, and a load that takes all cores must not look like a machine that is gone. Children do not inherit it.
+/// Gives the calling thread a priority above all others, if it has the right to. The thread sends heartbeats, which
+/// take microseconds twice a second: a machine whose cores are all busy must not appear to be lost. Child processes do
+/// not inherit the priority.
 pub(crate) fn stay_ahead() {
-    // SAFETY: numbers alone, of which zero is one.
+    // SAFETY: `sched_param` has only integer fields, for which zero is valid.
     let mut parameters: libc::sched_param = unsafe { std::mem::zeroed() };
     parameters.sched_priority = pubmark_engine::plan::REALTIME_PRIORITY + 1;
-    // Without the right to it (CAP_SYS_NICE) things are as they were.
+    // Without the right (CAP_SYS_NICE), the thread keeps its normal priority.
     // SAFETY: `parameters` is a valid sched_param; 0 names the calling thread.
     unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, &parameters) };
 }
 
-/// Processor time of this process so far, ns.
+/// CPU time of this process so far, ns.
 pub(crate) fn own_cpu_ns() -> u64 {
-    // SAFETY: a rusage of zeros is a valid one, and it is written to.
+    // SAFETY: a rusage of zeros is valid, and the call fills it.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     // SAFETY: `usage` is valid for writing; RUSAGE_SELF always exists.
     unsafe { libc::getrusage(libc::RUSAGE_SELF, &mut usage) };
@@ -47,18 +49,18 @@ pub(crate) fn own_cpu_ns() -> u64 {
     ns(usage.ru_utime) + ns(usage.ru_stime)
 }
 
-/// Processor time of a process so far, ns; `None` if it is gone (proc_pid_stat(5): fields 14 and 15).
+/// CPU time of a process so far, ns; `None` if it has ended (proc_pid_stat(5): fields 14 and 15).
 pub(crate) fn cpu_ns_of(process: u32) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     let after_name = stat.rsplit_once(')')?.1;
     let mut fields = after_name.split_ascii_whitespace().skip(11);
     let ticks: u64 = fields.next()?.parse::<u64>().ok()? + fields.next()?.parse::<u64>().ok()?;
-    // SAFETY: takes a number and returns one.
+    // SAFETY: the call has an integer argument and an integer result.
     let per_second = u64::try_from(unsafe { libc::sysconf(libc::_SC_CLK_TCK) }).ok().filter(|ticks| *ticks > 0)?;
     Some(ticks * (1_000_000_000 / per_second))
 }
 
-/// Largest resident set of a process so far, bytes; `None` if it is gone (proc_pid_status(5)).
+/// Largest resident set of a process so far, bytes; `None` if it has ended (proc_pid_status(5)).
 pub(crate) fn peak_rss_of(process: u32) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

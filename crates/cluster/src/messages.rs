@@ -1,15 +1,16 @@
-//! What coordinator and nodes say to each other. Tags are never used again for something else; `Join` is understood by every version.
+//! Messages between the coordinator and the nodes. A tag is never reused for something else. Every version can decode
+//! `Join`.
 
-/// Number of this protocol; both ends have to have the same.
+/// Version of this protocol; both ends must have the same.
 pub const SCHEMA: u32 = 7;
 
-/// Largest message that either end takes, bytes: a piece of the tunnel and what surrounds it.
+/// Largest message that either end accepts, bytes: a piece of the tunnel and its envelope.
 pub const LARGEST_BYTES: usize = 1 << 20;
 
-/// Largest piece of a worker's control stream, bytes: on a line of 100 kbit/s a heartbeat waits 1.3 s behind one.
+/// Largest piece of a worker's control stream, bytes: on a link of 100 kbit/s a heartbeat waits 1.3 s behind one.
 pub const PIECE_BYTES: usize = 16 << 10;
 
-/// From a node.
+/// Envelope of a message from a node.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct FromNode {
     /// The message.
@@ -23,16 +24,16 @@ pub enum NodeMessage {
     /// The node wants to join; sent once, first.
     #[prost(message, tag = "1")]
     Join(Join),
-    /// Request for the time. Also the node's heartbeat.
+    /// Request for the time. It is also the node's heartbeat.
     #[prost(message, tag = "2")]
     Ask(Ask),
-    /// A worker was started, or not.
+    /// A worker was started, or could not be started.
     #[prost(message, tag = "3")]
     Began(Began),
     /// A piece of a worker's output.
     #[prost(message, tag = "4")]
     Piece(Piece),
-    /// Counters of its shards.
+    /// Counters of the node's shards.
     #[prost(message, tag = "5")]
     Rows(Rows),
     /// A worker has ended; sent after all of its output.
@@ -44,12 +45,12 @@ pub enum NodeMessage {
     /// The node leaves; the reason.
     #[prost(string, tag = "8")]
     Goodbye(String),
-    /// Ports that are free on its machine.
+    /// Ports that are free on the node's machine.
     #[prost(message, tag = "9")]
     FreePorts(FreePorts),
 }
 
-/// To a node.
+/// Envelope of a message to a node.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct ToNode {
     /// The message.
@@ -75,10 +76,10 @@ pub enum CoordinatorMessage {
     /// A piece of a worker's input.
     #[prost(message, tag = "5")]
     Piece(Piece),
-    /// Send counters from now on, or no more.
+    /// Send counters from now on, or stop sending them.
     #[prost(bool, tag = "6")]
     Watch(bool),
-    /// End a worker and report.
+    /// End a worker and report its results.
     #[prost(message, tag = "7")]
     End(Run),
     /// Which of these ports are free?
@@ -92,49 +93,51 @@ pub struct Join {
     /// [`SCHEMA`] of the node.
     #[prost(uint32, tag = "1")]
     pub schema: u32,
-    /// Its version of pubmark.
+    /// The node's version of pubmark.
     #[prost(string, tag = "2")]
     pub version: String,
     /// Shared token, checked in addition to certificates.
     #[prost(string, tag = "3")]
     pub token: String,
-    /// Its name.
+    /// The node's name.
     #[prost(string, tag = "4")]
     pub name: String,
-    /// Name of its machine.
+    /// Name of the node's machine.
     #[prost(string, tag = "5")]
     pub host: String,
-    /// Release of its kernel.
+    /// Release of the machine's kernel.
     #[prost(string, tag = "6")]
     pub kernel: String,
-    /// Cores that it may use.
+    /// Cores that the node may use.
     #[prost(uint32, tag = "7")]
     pub cores: u32,
-    /// Memory, bytes.
+    /// Memory of the machine, bytes.
     #[prost(uint64, tag = "8")]
     pub memory_bytes: u64,
-    /// Boot id of its kernel: nodes with the same boot id share a clock. Empty if the node is to count as another machine.
+    /// Boot id of the machine's kernel: nodes with the same boot id share a clock. Empty if the node is to count as
+    /// another machine.
     #[prost(string, tag = "9")]
     pub boot: String,
-    /// State of its time service, as its kernel reports it.
+    /// State of the machine's time service, as the kernel reports it.
     #[prost(string, tag = "10")]
     pub discipline: String,
     /// The node neither sends nor receives: it measures what a system uses on its machine.
     #[prost(bool, tag = "11")]
     pub observes: bool,
-    /// CPU idle states of its machine are disabled while a worker runs.
+    /// CPU idle states of the machine are disabled while a worker runs.
     #[prost(bool, tag = "12")]
     pub awake: bool,
-    /// Address at which clients of other machines reach its clients; empty: that from which it joined.
+    /// Address at which clients on other machines reach the node's clients; empty: the address from which the node
+    /// joined.
     #[prost(string, tag = "13")]
     pub address: String,
-    /// Its labels, KEY=VALUE.
+    /// The node's labels, KEY=VALUE.
     #[prost(string, repeated, tag = "14")]
     pub labels: Vec<String>,
-    /// Why links cannot be emulated on its machine; empty if they can.
+    /// Why links cannot be emulated on the machine; empty if they can.
     #[prost(string, tag = "15")]
     pub no_links: String,
-    /// The same of links by the kernel's netem.
+    /// Why links cannot be emulated by the kernel's netem on the machine; empty if they can.
     #[prost(string, tag = "16")]
     pub no_kernel_netem: String,
     /// The node neither sends nor receives: it starts systems that a run requires on its machine.
@@ -148,13 +151,13 @@ pub struct Welcome {
     /// The coordinator's version.
     #[prost(string, tag = "1")]
     pub version: String,
-    /// Boot id of its kernel.
+    /// Boot id of the coordinator's kernel.
     #[prost(string, tag = "2")]
     pub boot: String,
-    /// The run's time − its `CLOCK_MONOTONIC_RAW`, ns, for nodes with the same clock.
+    /// The run's time − the coordinator's `CLOCK_MONOTONIC_RAW`, ns, for nodes with the same clock.
     #[prost(sint64, tag = "3")]
     pub run_less_raw_ns: i64,
-    /// Address at which clients of other machines reach those of the node.
+    /// Address at which clients on other machines reach the clients of the node.
     #[prost(string, tag = "4")]
     pub clients_at: String,
 }
@@ -162,21 +165,22 @@ pub struct Welcome {
 /// A node requests the time.
 #[derive(Clone, Copy, PartialEq, prost::Message)]
 pub struct Ask {
-    /// Its `CLOCK_MONOTONIC_RAW` when it sent the request, ns.
+    /// The node's `CLOCK_MONOTONIC_RAW` when it sent the request, ns.
     #[prost(fixed64, tag = "1")]
     pub asked_ns: u64,
 }
 
-/// The time.
+/// The run's time, as a response to a request or as the coordinator's heartbeat.
 #[derive(Clone, Copy, PartialEq, prost::Message)]
 pub struct Time {
-    /// As in the request.
+    /// The value of the request.
     #[prost(fixed64, tag = "1")]
     pub asked_ns: u64,
-    /// When the request arrived, ns of the run's time; 0 if there was none, and this is only the coordinator's heartbeat.
+    /// When the request arrived, ns of the run's time; 0 if there was no request, and this is only the coordinator's
+    /// heartbeat.
     #[prost(fixed64, tag = "2")]
     pub came_ns: u64,
-    /// When this was sent, ns of the run's time.
+    /// When this message was sent, ns of the run's time.
     #[prost(fixed64, tag = "3")]
     pub sent_ns: u64,
 }
@@ -184,7 +188,7 @@ pub struct Time {
 /// A worker, by its number at the coordinator.
 #[derive(Clone, Copy, PartialEq, prost::Message)]
 pub struct Run {
-    /// Its number.
+    /// The worker's number.
     #[prost(uint32, tag = "1")]
     pub number: u32,
 }
@@ -192,46 +196,46 @@ pub struct Run {
 /// A worker has ended.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Ended {
-    /// Its number.
+    /// The worker's number.
     #[prost(uint32, tag = "1")]
     pub number: u32,
-    /// Why its node ended it; empty if it ended by itself, or at the coordinator's request.
+    /// Why the node ended the worker; empty if it ended by itself, or at the coordinator's request.
     #[prost(string, tag = "2")]
     pub why: String,
 }
 
-/// A worker is to be started.
+/// Request to start a worker.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Begin {
-    /// Its number.
+    /// The worker's number.
     #[prost(uint32, tag = "1")]
     pub number: u32,
-    /// Shards of the whole run.
+    /// Number of shards of the whole run.
     #[prost(uint32, tag = "2")]
     pub shards: u32,
-    /// Those of this node, by index.
+    /// Indices of the shards that run on this node.
     #[prost(uint32, repeated, tag = "3")]
     pub own: Vec<u32>,
 }
 
-/// A worker was started.
+/// Response to the request to start a worker.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Began {
-    /// Its number.
+    /// The worker's number.
     #[prost(uint32, tag = "1")]
     pub number: u32,
-    /// Why it was not; empty if it was.
+    /// Why the worker was not started; empty if it was.
     #[prost(string, tag = "2")]
     pub failure: String,
 }
 
-/// Ports at which clients on a node could listen.
+/// Request: which of these ports can clients on a node listen at?
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct WantedPorts {
-    /// Number of the question.
+    /// Number of the request.
     #[prost(uint32, tag = "1")]
     pub number: u32,
-    /// The address at which they would.
+    /// The address at which the clients would listen.
     #[prost(string, tag = "2")]
     pub address: String,
     /// The ports, at most [`crate::limits::PORTS`].
@@ -239,16 +243,16 @@ pub struct WantedPorts {
     pub ports: Vec<u32>,
 }
 
-/// Those of them that are free.
+/// Response: the requested ports that are free.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct FreePorts {
-    /// Number of the question.
+    /// Number of the request.
     #[prost(uint32, tag = "1")]
     pub number: u32,
-    /// In the order of the question.
+    /// The free ports, in the order of the request.
     #[prost(uint32, repeated, tag = "2")]
     pub ports: Vec<u32>,
-    /// Why clients cannot listen at the address at all; empty if they can.
+    /// Why clients cannot listen at this address at all; empty if they can.
     #[prost(string, tag = "3")]
     pub failure: String,
 }
@@ -259,7 +263,7 @@ pub struct Piece {
     /// The worker's number.
     #[prost(uint32, tag = "1")]
     pub number: u32,
-    /// At most [`PIECE_BYTES`].
+    /// The bytes, at most [`PIECE_BYTES`].
     #[prost(bytes = "vec", tag = "2")]
     pub bytes: Vec<u8>,
 }
@@ -270,39 +274,39 @@ pub struct Rows {
     /// The worker's number.
     #[prost(uint32, tag = "1")]
     pub number: u32,
-    /// Those of its shards, one after the other in their order.
+    /// The counters of the shards, one after the other in their order.
     #[prost(uint64, repeated, tag = "2")]
     pub counters: Vec<u64>,
 }
 
-/// What a run came to on a node.
+/// Results of a worker on a node.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Report {
     /// The worker's number.
     #[prost(uint32, tag = "1")]
     pub number: u32,
-    /// The clock's part; none where there is one clock.
+    /// How well the node followed the run's clock; none if the node never had an estimate of it.
     #[prost(message, optional, tag = "2")]
     pub clock: Option<Clock>,
-    /// Processor time of the worker while nothing was watched, ns.
+    /// CPU time of the worker during the measurement, while no counters were sent, ns.
     #[prost(uint64, tag = "3")]
     pub cpu_ns: u64,
-    /// How long that was, ns; 0 if the run never came to it.
+    /// Length of that time, ns; 0 if the run ended before the measurement.
     #[prost(uint64, tag = "4")]
     pub measured_ns: u64,
-    /// Largest resident set of the worker, bytes; 0 if its kernel does not say.
+    /// Largest resident set of the worker, bytes; 0 if the kernel does not report it.
     #[prost(uint64, tag = "5")]
     pub peak_rss_bytes: u64,
-    /// The whole machine meanwhile; none where its kernel does not say.
+    /// Usage of the whole machine during that time; none if the kernel does not report it.
     #[prost(message, optional, tag = "6")]
     pub machine: Option<MachineUsage>,
-    /// Processor time of the node itself meanwhile, whose workers share it, ns.
+    /// CPU time of the node's process during that time, ns. The workers of a node share it.
     #[prost(uint64, tag = "7")]
     pub node_cpu_ns: u64,
 }
 
 impl Report {
-    /// What a run came to with another worker of the same node.
+    /// Combines the results of two workers of the same node.
     pub fn and(self, other: &Report) -> Report {
         Report {
             cpu_ns: self.cpu_ns.saturating_add(other.cpu_ns),
@@ -316,19 +320,19 @@ impl Report {
     }
 }
 
-/// What a whole machine took while a run measured.
+/// What a whole machine used while a run measured.
 #[derive(Clone, Copy, PartialEq, prost::Message)]
 pub struct MachineUsage {
-    /// Processor time of all that ran there, ns.
+    /// CPU time of all processes of the machine, ns.
     #[prost(uint64, tag = "1")]
     pub cpu_ns: u64,
-    /// Memory in use, the larger of both edges, bytes; none where its kernel does not say.
+    /// Memory in use, bytes: the larger of the values at the two edges; none if the kernel does not report it.
     #[prost(uint64, optional, tag = "2")]
     pub used_bytes: Option<u64>,
-    /// Bytes received by the interface that has the node's address; none where that is not known for the whole time.
+    /// Bytes received by the interface that has the node's address; none if that is not known for the whole time.
     #[prost(uint64, optional, tag = "3")]
     pub received_bytes: Option<u64>,
-    /// Bytes sent by it.
+    /// Bytes sent by that interface.
     #[prost(uint64, optional, tag = "4")]
     pub sent_bytes: Option<u64>,
 }
@@ -336,28 +340,29 @@ pub struct MachineUsage {
 /// A node's clock over a run.
 #[derive(Clone, Copy, PartialEq, prost::Message)]
 pub struct Clock {
-    /// The run's time − the node's clock when the worker began, ns.
+    /// The run's time − the node's clock when the worker started, ns.
     #[prost(sint64, tag = "1")]
     pub offset_ns: i64,
-    /// A second of the node is longer in the run by this, ns.
+    /// By how much a second of the node's clock is longer than a second of the run's clock, parts per billion.
     #[prost(double, tag = "2")]
     pub drift_ppb: f64,
-    /// Largest error that stamps can have had, ns.
+    /// Largest possible error of time stamps, ns.
     #[prost(double, tag = "3")]
     pub bound_ns: f64,
     /// Shortest round trip, ns.
     #[prost(uint64, tag = "4")]
     pub minimum_round_trip_ns: u64,
-    /// Responses that it is based on.
+    /// Number of responses that the estimate is based on.
     #[prost(uint64, tag = "5")]
     pub samples: u64,
-    /// How often it had to begin anew, as no straight line fitted what it had seen.
+    /// How often the estimate was restarted, because no straight line fitted all readings.
     #[prost(uint64, tag = "6")]
     pub restarts: u64,
-    /// Largest true error, ns, where an error was put into the clock of a node on the coordinator's machine to see whether it is found.
+    /// Largest true error, ns. Known only if an error was put on purpose into the clock of a node on the coordinator's
+    /// machine, as a test.
     #[prost(uint64, optional, tag = "7")]
     pub true_error_ns: Option<u64>,
-    /// The node's clock is the coordinator's: nothing was estimated.
+    /// Node and coordinator have the same clock: nothing was estimated.
     #[prost(bool, tag = "8")]
     pub is_the_same: bool,
 }

@@ -1,7 +1,9 @@
-//! The control plane between real processes: how long things take, what a stalled node does to others, who is called lost.
+//! The control plane between real processes: its delays, the effect of a stalled node on others, and which nodes are
+//! detected as lost.
 //!
-//! Nodes run in processes of their own, many in each; their workers are `cat`, which says again what it is told: what is measured is the
-//! way there and back. `PUBMARK_NODES=200` does it at full size and prints the figures of docs/explanation/many-machines.md.
+//! Nodes run in separate processes, many in each. Their workers are `cat`, which sends back what it receives, so the
+//! tests measure the round trip. `PUBMARK_NODES=200` runs the tests at full size and prints the figures of
+//! docs/explanation/many-machines.md.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a failed unwrap is a failed test; figures are printed")]
 
@@ -23,11 +25,11 @@ use pubmark_engine::progress::Progress;
 use pubmark_engine::remote;
 use pubmark_model::placement::Labels;
 
-/// Tells a process that it is one with nodes: folder, address, first number, how many.
+/// Environment variable of a process that runs nodes: folder, address, first number, number of nodes.
 const ROLE: &str = "PUBMARK_TEST_NODES";
-/// Nodes, if nothing else is said.
+/// Default number of nodes.
 const FEW: usize = 12;
-/// Nodes of a process.
+/// Number of nodes per process.
 const IN_ONE: usize = 25;
 const VERSION: &str = "1.2.3";
 const LIMIT: Duration = Duration::from_secs(30);
@@ -55,9 +57,9 @@ fn settings(folder: &Path, join: &str, name: String) -> NodeSettings {
     }
 }
 
-/// A worker that says again what it is told.
+/// A worker that sends back what it receives.
 fn echo(control: OwnedFd, memory: OwnedFd) -> std::io::Result<Child> {
-    // `cat` has no heartbeat: this process, which ends with the test, beats in its place.
+    // `cat` has no heartbeat: this process, which ends with the test, sets it instead.
     let progress = Arc::new(Progress::of_run(memory)?);
     remote::beat(&progress, 0)?;
     std::mem::forget(progress);
@@ -65,7 +67,7 @@ fn echo(control: OwnedFd, memory: OwnedFd) -> std::io::Result<Child> {
     Command::new("cat").stdin(Stdio::from(control)).stdout(Stdio::from(out)).spawn()
 }
 
-/// Not a test of its own: the processes that the others start run nodes in it.
+/// Not a test: processes that the tests start run nodes in it.
 #[test]
 fn role_of_nodes() {
     let Ok(role) = std::env::var(ROLE) else { return };
@@ -138,7 +140,7 @@ fn signal(process: u32, signal: libc::c_int) {
     assert_eq!(unsafe { libc::kill(process as libc::pid_t, signal) }, 0);
 }
 
-/// Says something to all and waits until all have said it again.
+/// Sends 64 bytes to all workers and waits until all have sent them back.
 fn barrier(workers: &mut [UnixStream]) -> Duration {
     let began = Instant::now();
     workers.iter_mut().for_each(|worker| worker.write_all(&[7; 64]).unwrap());
@@ -224,7 +226,7 @@ fn a_node_that_stalls_delays_nobody() {
     let mut stalled = workers.pop().unwrap();
     barrier(&mut workers);
     let mut quiet: Vec<Duration> = (0..200).map(|_| barrier(&mut workers)).collect();
-    // The worker of one node takes nothing, so all between us and it fills up.
+    // The worker of one node reads nothing, so all buffers before it fill up.
     let stuck = children_of(bed.processes[4].id())[0];
     signal(stuck, libc::SIGSTOP);
     stalled.set_write_timeout(Some(Duration::from_millis(500))).unwrap();
@@ -233,7 +235,7 @@ fn a_node_that_stalls_delays_nobody() {
     let [quiet, beside] = [&mut quiet, &mut beside].map(|times| quantile(times, 0.5));
     println!("barrier of four p50 {quiet:?}, beside a stalled one {beside:?}");
     assert!(beside < quiet * 3 + Duration::from_millis(5), "{beside:?} after {quiet:?}");
-    // It is stuck, not gone: its node still says that it is there.
+    // The worker is stuck, but its node is not lost: it still sends heartbeats.
     thread::sleep(Duration::from_millis(2_500));
     assert!((0..5).all(|node| bed.cluster.lost(node).is_none()), "{:?}", bed.cluster.lost(4));
     signal(stuck, libc::SIGCONT);

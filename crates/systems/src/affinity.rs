@@ -1,8 +1,9 @@
-//! Cores: which a process may run on, and which are given to the system and to pubmark (`--pin system=0 generator=1`).
+//! Cores: which ones a process may use, and which ones are assigned to the system and to pubmark
+//! (`--pin system=0 generator=1`).
 
 use std::io;
 
-/// Cores given to each side; a side without any may use all.
+/// Cores assigned to each side; a side without any may use all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pins {
     /// Cores of the system.
@@ -14,13 +15,13 @@ pub struct Pins {
 /// Why cores cannot be assigned as requested.
 #[derive(Debug, thiserror::Error)]
 pub enum PinError {
-    /// Not a side and its cores.
+    /// The text does not assign cores to a side.
     #[error("`{written}` gives no cores to a side: write `system=0` or `generator=1-3,5`")]
     Unreadable {
-        /// What was written.
+        /// The text.
         written: String,
     },
-    /// A side twice.
+    /// A side has cores twice.
     #[error("cores are given to `{side}` twice: write `{side}=0-1` once")]
     Repeated {
         /// The side.
@@ -31,7 +32,7 @@ pub enum PinError {
     NotThere {
         /// The core.
         core: u32,
-        /// Those that may be used.
+        /// The cores that may be used.
         present: String,
     },
     /// The kernel refused.
@@ -45,15 +46,15 @@ pub enum PinError {
     },
 }
 
-/// Highest number of cores that is read: `cpu_set_t` holds no more (sched_setaffinity(2)).
+/// Number of cores in a `cpu_set_t` (sched_setaffinity(2)); core numbers are below it.
 const MOST_CORES: u32 = libc::CPU_SETSIZE as u32;
 
-/// Reads values such as `system=0-1,3` and `generator=2`, and compares them with the cores of this process.
+/// Parses values such as `system=0-1,3` and `generator=2`, and compares them with the cores of this process.
 pub fn parse_pins<Text: AsRef<str>>(values: &[Text]) -> Result<Pins, PinError> {
     parse_pins_for(values, &own_cores())
 }
 
-/// The same, compared with the cores given.
+/// Parses the same values, and compares them with the given cores.
 pub fn parse_pins_for<Text: AsRef<str>>(values: &[Text], present: &[u32]) -> Result<Pins, PinError> {
     let mut pins = Pins::default();
     for value in values {
@@ -76,7 +77,8 @@ pub fn parse_pins_for<Text: AsRef<str>>(values: &[Text], present: &[u32]) -> Res
     Ok(pins)
 }
 
-/// Reads a list as the kernel writes them: `0-1,3`. Sorted, each once; `None` if it is not one.
+/// Parses a list in the kernel's format: `0-1,3`. The result is sorted, without duplicates; `None` if the text is not a
+/// list.
 pub fn parse_list(text: &str) -> Option<Vec<u32>> {
     let mut cores = Vec::new();
     for part in text.trim().split(',') {
@@ -92,7 +94,7 @@ pub fn parse_list(text: &str) -> Option<Vec<u32>> {
     Some(cores)
 }
 
-/// A sorted list as the kernel writes it: `0-1,3`.
+/// Formats a sorted list as the kernel does: `0-1,3`.
 pub fn shown(cores: &[u32]) -> String {
     let mut parts: Vec<(u32, u32)> = Vec::new();
     for core in cores {
@@ -123,7 +125,7 @@ pub fn own_cores() -> Vec<u32> {
     (0..MOST_CORES).filter(|core| unsafe { libc::CPU_ISSET(*core as usize, &set) }).collect()
 }
 
-/// A set for the kernel; cores beyond its size were refused when they were read.
+/// A set for system calls. Cores beyond its size were refused when they were parsed.
 pub(crate) fn set_of(cores: &[u32]) -> libc::cpu_set_t {
     // SAFETY: an all-zero set is valid.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
@@ -134,7 +136,7 @@ pub(crate) fn set_of(cores: &[u32]) -> libc::cpu_set_t {
     set
 }
 
-/// Keeps this process, all its present threads and those to come, to these cores. No cores: nothing changes.
+/// Restricts this process, all its present threads and later ones, to these cores. An empty list changes nothing.
 pub fn pin_this_process(cores: &[u32]) -> Result<(), PinError> {
     if cores.is_empty() {
         return Ok(());
@@ -186,7 +188,7 @@ mod tests {
 
     #[test]
     fn a_process_is_kept_to_its_cores() {
-        // In a thread, and back to what was: other tests of this process run beside it.
+        // In a separate thread, and restored at the end: other tests of this process run at the same time.
         let all = own_cores();
         pin_this_process(&all[..1]).unwrap();
         assert_eq!(own_cores(), all[..1]);

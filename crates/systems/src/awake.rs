@@ -1,35 +1,35 @@
-//! Keeps the machine's cores from sleeping: a core that sleeps takes time to wake up, in a virtual machine hundreds of µs, and whatever is
-//! due meanwhile is late. cyclictest of rt-tests does the same.
+//! Disables CPU idle states: a sleeping core takes time to wake up, in a virtual machine hundreds of µs, and messages
+//! that are due meanwhile are late. cyclictest of rt-tests does the same.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 
-/// Where the longest time that a wake-up may take is asked for: Documentation/power/pm_qos_interface.rst of Linux.
+/// Device for requesting the longest wake-up latency: Documentation/power/pm_qos_interface.rst of Linux.
 const DEVICE: &str = "/dev/cpu_dma_latency";
 
-/// The machine's cores poll instead of sleeping until this is dropped, or the process ends in whatever way.
+/// The machine's cores poll instead of sleeping until this is dropped, or the process ends for any reason.
 #[derive(Debug)]
 pub struct IdleStatesDisabled {
     _held: File,
 }
 
 impl IdleStatesDisabled {
-    /// Asks for wake-ups without delay.
+    /// Requests a wake-up latency of 0.
     ///
     /// # Errors
-    /// The device is not there or may not be written: it is root's.
+    /// The device does not exist or cannot be written: it belongs to root.
     pub fn hold() -> io::Result<IdleStatesDisabled> {
         let mut held = OpenOptions::new().write(true).open(DEVICE)?;
         held.write_all(&0i32.to_ne_bytes())?;
         Ok(IdleStatesDisabled { _held: held })
     }
 
-    /// May it be asked for?
+    /// Can the request be made?
     ///
     /// # Errors
-    /// Why not.
+    /// The reason why not.
     pub fn is_allowed() -> io::Result<()> {
-        // Opening alone asks for nothing yet: the kernel's default value changes nothing.
+        // Opening the device requests nothing: the kernel's default value has no effect.
         OpenOptions::new().write(true).open(DEVICE).map(drop)
     }
 }

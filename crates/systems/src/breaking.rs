@@ -1,4 +1,4 @@
-//! A running system broken on purpose and put right again: at the same ports, with the same files and the same data folder.
+//! Faults on purpose in a running system, and their end: with the same ports, the same files and the same data folder.
 
 use std::path::Path;
 use std::thread;
@@ -16,13 +16,13 @@ impl RunningSystem {
     /// Kills a server (numbered from 0), or all, at once (SIGKILL), and waits until they have ended.
     ///
     /// # Errors
-    /// One had ended by itself.
+    /// A server had ended by itself.
     pub fn kill(&mut self, server: Option<usize>) -> Result<(), String> {
         self.each(server, |number, broker| {
             let stopped = match (&broker.container, broker.held.ended()) {
                 (Some(contained), None) => {
                     contained.engine.kill(&contained.name).map_err(|error| error.to_string())?;
-                    // Of what ran the container.
+                    // This waits for the end of the command that ran the container.
                     broker.held.wait_for_end(Duration::ZERO)
                 }
                 _ => broker.held.kill(),
@@ -34,10 +34,11 @@ impl RunningSystem {
         })
     }
 
-    /// Asks a server, or all, to end, and waits for that as long as the definition says; all are asked before any is waited for.
+    /// Requests a server, or all, to end, and waits for the time in the definition. All servers get the request before
+    /// the first is waited for.
     ///
     /// # Errors
-    /// One had ended by itself, or had to be killed.
+    /// A server had ended by itself, or had to be killed.
     pub fn end(&mut self, server: Option<usize>) -> Result<(), String> {
         let within: Duration = self.stop_within;
         self.each(server, |number, broker| match broker.held.ended() {
@@ -55,7 +56,7 @@ impl RunningSystem {
         })
     }
 
-    /// Starts a server that was killed or ended, or all, as they were started at first. They need not listen yet when this
+    /// Starts a server that was killed or ended, or all, in the same way as at first. They may not listen yet when this
     /// returns.
     ///
     /// # Errors
@@ -82,7 +83,7 @@ impl RunningSystem {
     /// Pauses a server, or all (SIGSTOP; a container by its engine), or resumes them.
     ///
     /// # Errors
-    /// One has ended, or the engine cannot.
+    /// A server has ended, or the engine cannot pause it.
     pub fn pause(&mut self, server: Option<usize>, pause: bool) -> Result<(), String> {
         self.each(server, |number, broker| match &mut broker.container {
             Some(contained) => contained.pause(pause),
@@ -94,7 +95,7 @@ impl RunningSystem {
         })
     }
 
-    /// Resumes paused containers, because they are to end.
+    /// Resumes paused containers, because they are about to be ended.
     pub(crate) fn let_go_on(&mut self) {
         let paused =
             self.brokers.iter_mut().filter_map(|broker| broker.container.as_mut()).filter(|found| found.is_paused);
@@ -102,7 +103,7 @@ impl RunningSystem {
         paused.for_each(|contained| drop(contained.pause(false)));
     }
 
-    /// Applies an action to one server, or to all; the first failure is returned after all were tried.
+    /// Applies an action to one server, or to all; returns the first failure after all were tried.
     fn each(
         &mut self,
         server: Option<usize>,
@@ -125,12 +126,12 @@ impl Contained {
     }
 }
 
-/// Times that an engine is requested to start a container again before its failure is final.
+/// Attempts to restart a container before the engine's failure is final.
 const ATTEMPTS: u32 = 3;
 
-/// Starts a container again and waits until it runs, or has ended by itself. Where the engine itself fails it is asked again:
-/// podman 4.3.1 was seen once, on a busy machine, to fail with "failed to connect to container's attach socket: connection
-/// refused".
+/// Starts a container again and waits until it runs, or has ended by itself. If the engine itself fails, the start is
+/// repeated: podman 4.3.1 failed once, on a busy machine, with "failed to connect to container's attach socket:
+/// connection refused".
 fn start_container(held: &mut Supervised, work: &Work, contained: &Contained, log: &Path) -> Result<(), SystemError> {
     for _ in 0..ATTEMPTS {
         held.start(work)?;

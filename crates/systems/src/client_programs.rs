@@ -1,5 +1,5 @@
-//! Client programs that pubmark brings: their files, and how their libraries are installed. `pubmark install NAME` does it, and
-//! `--client NAME` starts one. A new one is a folder in `clients/` and a row here.
+//! Client programs that pubmark includes: their files, and how their libraries are installed. `pubmark install NAME`
+//! installs one, `--client NAME` runs one. To add one, add a folder in `clients/` and a row here.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,26 +9,26 @@ use std::sync::atomic::AtomicBool;
 use crate::install::{InstallError, run_script};
 use crate::programs;
 
-/// A program over a client library of others, with its library's package.
+/// A client program that uses a third-party client library, and how that library is installed.
 #[derive(Debug)]
 pub struct BundledClient {
-    /// Its name.
+    /// Name of the program.
     pub name: &'static str,
-    /// Its library.
+    /// Name of the library, and where it comes from.
     pub library: &'static str,
-    /// Protocols that it speaks, by their names.
+    /// Names of the protocols that the program supports.
     pub protocols: &'static [&'static str],
-    /// What starts it; `{programs}` is the folder for programs.
+    /// Command that starts the program; `{programs}` is the folder for programs.
     pub command: &'static str,
-    /// Its files below `clients` in that folder, with their content.
+    /// The program's files, as paths below `clients` in that folder, with their content.
     files: &'static [(&'static str, &'static str)],
-    /// Shell commands that bring its library, executed in that `clients`.
+    /// Shell commands that install the library, executed in that `clients` folder.
     pub script: &'static str,
-    /// What they bring, below `clients`.
+    /// File that the commands install, as a path below `clients`.
     brings: &'static str,
 }
 
-/// All of them.
+/// All included client programs.
 pub static CLIENT_PROGRAMS: [BundledClient; 2] = [
     BundledClient {
         name: "paho",
@@ -59,23 +59,23 @@ pub static CLIENT_PROGRAMS: [BundledClient; 2] = [
     },
 ];
 
-/// The one of this name.
+/// The program of this name.
 pub fn find(name: &str) -> Option<&'static BundledClient> {
     CLIENT_PROGRAMS.iter().find(|program| program.name == name)
 }
 
-/// Their names.
+/// Names of all programs.
 pub fn names() -> impl Iterator<Item = &'static str> {
     CLIENT_PROGRAMS.iter().map(|program| program.name)
 }
 
-/// The first of these words that names a file below the folder for programs which is not there.
+/// The first of these words that is a path below the folder for programs and does not exist.
 pub fn missing(words: &[String]) -> Option<&Path> {
     words.iter().map(Path::new).find(|path| programs::is_own(path) && !path.exists())
 }
 
 impl BundledClient {
-    /// Is it here, as this version of pubmark has it?
+    /// Is the program installed, with the files of this version of pubmark?
     pub fn is_here(&self) -> bool {
         programs::folder().is_some_and(|folder| self.is_in(&folder.join("clients")))
     }
@@ -86,7 +86,8 @@ impl BundledClient {
         clients.join(self.brings).exists() && self.files.iter().all(is_same)
     }
 
-    /// The shell commands that install it, for a script of its own, behind a line that says which files are written besides.
+    /// The shell commands that install the library, as a separate script, after a line that lists the files that are
+    /// written as well.
     pub fn printed_script(&self) -> String {
         let files: Vec<&str> = self.files.iter().map(|(path, _)| *path).collect();
         let files = files.join(", ");
@@ -96,7 +97,7 @@ impl BundledClient {
         )
     }
 
-    /// Writes its files and runs its script; gives the folder in which it is.
+    /// Writes the program's files and runs its script; returns the folder with the program.
     ///
     /// # Errors
     /// A file cannot be written, the script failed, or `stop` was set.
@@ -141,7 +142,7 @@ mod tests {
             let own = program.files.iter().any(|(path, _)| program.command.contains(&below(path)));
             assert!(own, "{} starts none of its files", program.name);
             let folder = tempfile::tempdir().unwrap();
-            // In place of its library, which a registry would have to send.
+            // Stands for the library, which would have to be downloaded from a registry.
             let bring: &'static str = match program.name {
                 "paho" => "mkdir -p paho/bin; : > paho/bin/python3",
                 _ => "mkdir -p mqttjs/node_modules/mqtt; : > mqttjs/node_modules/mqtt/package.json",

@@ -1,8 +1,8 @@
-//! When a part of a definition applies.
+//! Conditions for the parts of a definition.
 
 use serde::Deserialize;
 
-/// One condition of a start.
+/// One condition, which depends on how a system is started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Condition {
@@ -18,27 +18,27 @@ pub enum Condition {
     Password,
     /// Clients do not log in.
     Anonymous,
-    /// The system runs as a program of this machine.
+    /// The system runs as a program on this machine.
     Process,
     /// The system runs in a container.
     Container,
-    /// There is one broker, or several that know nothing of each other.
+    /// There is one broker, or there are several that are not connected.
     Alone,
-    /// Brokers forward to each other over bridges.
+    /// Brokers forward messages to each other over bridges.
     Bridge,
     /// Brokers form a cluster.
     Cluster,
-    /// This broker is the first of several that know each other.
+    /// This broker is the first of several that are connected.
     First,
-    /// This broker is one of several that know each other, but not the first.
+    /// This broker is one of several that are connected, but not the first.
     Further,
-    /// The workload needs larger packets than the system takes by default, and they are allowed.
+    /// The workload needs larger packets than the system accepts by default, and the limit is raised.
     Raised,
-    /// The packets that the system takes by default are large enough.
+    /// The packets that the system accepts by default are large enough.
     Unraised,
 }
 
-/// Conditions of a part, all of which must hold: one word or a list of words.
+/// Conditions of a part, all of which must hold: one word or a list of words in a definition.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(from = "OneOrMany")]
 pub struct When(Vec<Condition>);
@@ -59,10 +59,10 @@ impl From<OneOrMany> for When {
     }
 }
 
-/// How brokers of a system know each other.
+/// How the brokers of a system are connected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Neighbours {
-    /// Not at all.
+    /// They are not connected.
     None,
     /// Over bridges.
     Bridge,
@@ -70,7 +70,7 @@ pub enum Neighbours {
     Cluster,
 }
 
-/// What conditions are evaluated for: one broker of one start.
+/// The situation in which conditions are evaluated: one broker of one start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Situation {
     /// The listeners encrypt.
@@ -79,13 +79,13 @@ pub struct Situation {
     pub websocket: bool,
     /// Clients log in.
     pub password: bool,
-    /// It runs in a container.
+    /// The system runs in a container.
     pub container: bool,
-    /// How the brokers know each other.
+    /// How the brokers are connected.
     pub neighbours: Neighbours,
-    /// It is the first of them.
+    /// The broker is the first of them.
     pub first: bool,
-    /// Larger packets than the default are allowed.
+    /// The packet size is raised above the default.
     pub raised: bool,
 }
 
@@ -118,12 +118,12 @@ impl When {
         self.0.iter().all(|condition| condition.holds(now))
     }
 
-    /// Is this condition among them?
+    /// Does the list contain this condition?
     pub fn needs(&self, condition: Condition) -> bool {
         self.0.contains(&condition)
     }
 
-    /// For tables: the conditions as written, `always` where there are none.
+    /// For tables: the conditions as in definitions, `always` if there are none.
     pub fn shown(&self) -> String {
         let words: Vec<String> = self.0.iter().map(|condition| format!("{condition:?}").to_lowercase()).collect();
         if words.is_empty() { "always".to_owned() } else { words.join(", ") }

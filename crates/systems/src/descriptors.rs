@@ -1,17 +1,17 @@
-//! The limit of open files, which is the limit of connections.
+//! The limit of open files, which limits the number of connections.
 
 use std::{fs, io};
 
 /// Limits of open files of this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DescriptorLimit {
-    /// What holds.
+    /// The limit that is in force.
     pub soft: u64,
-    /// What it can be raised to without rights.
+    /// The value to which the soft limit can be raised without privileges.
     pub hard: u64,
 }
 
-/// The limits that hold now.
+/// The current limits.
 pub fn limit() -> io::Result<DescriptorLimit> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `limit` is a valid rlimit that the call fills.
@@ -21,7 +21,7 @@ pub fn limit() -> io::Result<DescriptorLimit> {
     Ok(DescriptorLimit { soft: limit.rlim_cur, hard: limit.rlim_max })
 }
 
-/// Raises the soft limit to the hard one and says what holds then.
+/// Raises the soft limit to the hard limit and returns the limits in force.
 pub fn raise() -> io::Result<DescriptorLimit> {
     let found = limit()?;
     if found.soft < found.hard {
@@ -30,14 +30,16 @@ pub fn raise() -> io::Result<DescriptorLimit> {
     limit()
 }
 
-/// The same; where N are needed and the hard limit is below, that too, if we have the right to.
+/// Raises the soft limit to the hard limit. If `needed` is above it, also raises the hard limit, if we have the right
+/// to.
 pub fn raise_for(needed: u64) -> io::Result<DescriptorLimit> {
     let found = raise()?;
-    // Who may not (root may, unless it has no CAP_SYS_RESOURCE) keeps what there is.
+    // Without the right (root has it, unless CAP_SYS_RESOURCE is missing), the limit stays as it is.
     if found.hard < needed && set(needed).is_ok() { limit() } else { Ok(found) }
 }
 
-/// What the limit can be raised to, without doing it: the hard one, or what the kernel grants at most to who may raise that.
+/// The value to which the limit could be raised, without raising it: the hard limit, or the kernel's maximum if we have
+/// the right to raise the hard limit.
 pub fn reachable() -> io::Result<u64> {
     let hard = limit()?.hard;
     let status = fs::read_to_string("/proc/self/status")?;
@@ -47,7 +49,7 @@ pub fn reachable() -> io::Result<u64> {
     }
 }
 
-/// Has a process with this status (`proc_pid_status(5)`) the right to raise hard limits?
+/// Does a process with this status (`proc_pid_status(5)`) have the right to raise hard limits?
 fn may_raise(status: &str) -> bool {
     let rights = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
     rights
@@ -78,7 +80,7 @@ mod tests {
         let raised = raise().unwrap();
         assert_eq!(raised.soft, raised.hard);
         assert_eq!(limit().unwrap(), raised);
-        // More than there can be (`fs.nr_open`) is no error, and takes nothing away.
+        // More than the kernel's maximum (`fs.nr_open`) is not an error, and lowers nothing.
         assert_eq!(raise_for(u64::MAX - 1).unwrap(), raised);
         assert_eq!(raise_for(1).unwrap(), raised);
         assert!(reachable().unwrap() >= raised.hard);

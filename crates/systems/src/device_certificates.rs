@@ -1,5 +1,5 @@
-//! Certificates for devices: an authority of their own, a certificate and a key for each, and the file by which a workload names
-//! them.
+//! Certificates for devices: a new authority, a certificate and a key for each device, and the file that a workload
+//! refers to.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -14,7 +14,7 @@ use rcgen::{
 use crate::error::SystemError;
 use crate::launch::write_private;
 
-/// The authority's certificate, which the system is to trust.
+/// The authority's certificate, which the system must trust.
 pub const AUTHORITY: &str = "ca.pem";
 /// The authority's key, which signs further certificates.
 pub const AUTHORITY_KEY: &str = "ca.key";
@@ -22,31 +22,32 @@ pub const AUTHORITY_KEY: &str = "ca.key";
 pub const ROWS: &str = "devices.csv";
 /// Folder of certificates and keys.
 const DEVICES: &str = "devices";
-/// Most devices: each takes about 100 µs and two files.
+/// Most devices: each takes about 100 µs and needs two files.
 pub const MOST_DEVICES: u32 = 100_000;
 /// Most days for which certificates can be valid.
 pub const MOST_VALID_DAYS: u32 = 3_650;
 const DAY: Duration = Duration::from_secs(24 * 3_600);
 
-/// What is to be made.
+/// Which certificates to create.
 #[derive(Clone, Copy, Debug)]
 pub struct Order<'a> {
     /// Devices, 1 to [`MOST_DEVICES`].
     pub count: u32,
-    /// Their names are this and their number, from 0; they are the common names of the certificates.
+    /// Prefix of the devices' names. A name is the prefix and a number, from 0; it is the common name of the
+    /// certificate.
     pub prefix: &'a str,
-    /// Days for which the certificates are valid, from yesterday on, as clocks differ.
+    /// Days for which the certificates are valid, starting one day ago, because clocks differ.
     pub days: u32,
 }
 
-/// Makes all of it in `folder`, which must not exist: readable by its owner alone.
+/// Creates all files in `folder`, which must not exist. Only its owner can read it.
 ///
 /// # Errors
 /// The folder exists or cannot be written.
 pub fn make(folder: &Path, order: Order<'_>) -> Result<(), SystemError> {
     create(folder)?;
     fill(folder, order).inspect_err(|_| {
-        // Ours alone, as it was not there; the error that is returned says why.
+        // The folder did not exist, so all its content is ours. The original error is returned.
         let _ = fs::remove_dir_all(folder);
     })
 }
@@ -86,7 +87,7 @@ fn params(name: &str, (since, until): Validity) -> Result<CertificateParams, rcg
     Ok(params)
 }
 
-/// Certificate and key as PEM, and what signs with them.
+/// The authority's certificate and key as PEM, and the issuer that signs with them.
 fn authority(validity: Validity) -> Result<(String, String, Issuer<'static, KeyPair>), rcgen::Error> {
     let mut params = params("pubmark, for emulated devices", validity)?;
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));

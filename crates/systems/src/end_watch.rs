@@ -4,7 +4,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use crate::cgroup::CostSource;
 
-/// Watches the first process of each broker through a descriptor of it (pidfd), which no other process can take over.
+/// Watches the first process of each broker through a pidfd, which never refers to another process.
 #[derive(Debug, Default)]
 pub struct EndWatch {
     processes: Vec<OwnedFd>,
@@ -12,14 +12,14 @@ pub struct EndWatch {
 }
 
 impl EndWatch {
-    /// Of brokers that run now.
+    /// Creates a watch of running brokers.
     pub fn new(places: &[CostSource]) -> EndWatch {
-        // What cannot be watched (a kernel before 5.3, a process that another machine counts) tells nothing here; the end of the
-        // run finds out who has ended.
+        // A process that cannot be watched (a kernel before 5.3, a process of another machine) is ignored here. The end
+        // of the run detects which processes have ended.
         EndWatch { processes: places.iter().filter_map(|place| open(place.pid)).collect(), has_ended: false }
     }
 
-    /// Has one of them ended? Costs one system call.
+    /// Has one of the processes ended? Costs one system call.
     pub fn has_ended(&mut self) -> bool {
         if !self.has_ended {
             self.has_ended = self.processes.iter().any(is_readable);
@@ -29,7 +29,7 @@ impl EndWatch {
 }
 
 fn open(pid: u32) -> Option<OwnedFd> {
-    // SAFETY: a plain system call; what it gives is a descriptor of ours alone.
+    // SAFETY: a plain system call; its result is a new descriptor that only we own.
     unsafe {
         let descriptor = libc::syscall(libc::SYS_pidfd_open, pid as libc::pid_t, 0);
         (descriptor >= 0).then(|| OwnedFd::from_raw_fd(descriptor as i32))
@@ -39,7 +39,7 @@ fn open(pid: u32) -> Option<OwnedFd> {
 /// A process's descriptor is readable once the process has ended.
 fn is_readable(process: &OwnedFd) -> bool {
     let mut look = libc::pollfd { fd: process.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-    // SAFETY: one entry, as said; a time of 0 waits for nothing.
+    // SAFETY: one entry, as stated; a timeout of 0 does not wait.
     unsafe { libc::poll(&mut look, 1, 0) == 1 && look.revents & libc::POLLIN != 0 }
 }
 

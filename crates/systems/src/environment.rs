@@ -1,4 +1,4 @@
-//! The machine a run was made on, and how much of it others took.
+//! The machine of a run, and how much of its CPU time others used.
 
 use std::fs;
 
@@ -29,7 +29,7 @@ pub fn read() -> Environment {
     }
 }
 
-/// What this machine calls itself; `localhost` if it has no name.
+/// Host name of this machine; `localhost` if it has none.
 pub fn host_name() -> String {
     word("/proc/sys/kernel/hostname").unwrap_or_else(|| "localhost".to_owned())
 }
@@ -42,18 +42,18 @@ pub fn load() -> Option<f64> {
 /// CPU time of the whole machine since its start, in clock ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CpuTimes {
-    /// Of all kinds, idle included.
+    /// CPU time in all modes, including idle.
     pub total: u64,
-    /// CgroupLimits by us but given to other guests by the hypervisor.
+    /// Time in which this machine had work, but the hypervisor ran other guests.
     pub stolen: u64,
-    /// Without work.
+    /// Time without work.
     pub idle: u64,
-    /// Processors that these times are of.
+    /// Number of CPUs that these times cover.
     pub processors: u32,
 }
 
 impl CpuTimes {
-    /// Now; `None` where `/proc/stat` cannot be read.
+    /// Reads the times now; `None` if `/proc/stat` cannot be read.
     pub fn read() -> Option<CpuTimes> {
         let text = fs::read_to_string("/proc/stat").ok()?;
         let line = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
@@ -83,8 +83,8 @@ impl CpuTimes {
     }
 }
 
-/// Time in which some thread of the machine was ready to run and had no processor, since its start, µs (pressure stall information);
-/// `None` in a kernel without it.
+/// Time since the machine's start in which some thread was ready to run and had no CPU, µs (pressure stall
+/// information); `None` if the kernel does not support it.
 pub fn cpu_pressure_us() -> Option<u64> {
     some_total_us(&fs::read_to_string("/proc/pressure/cpu").ok()?)
 }
@@ -95,7 +95,7 @@ fn some_total_us(text: &str) -> Option<u64> {
     line.split_whitespace().find_map(|field| field.strip_prefix("total="))?.parse().ok()
 }
 
-/// The first line of a small file, if it is there and not empty.
+/// The first line of a small file, if it exists and is not empty.
 fn word(path: &str) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
     text.lines().next().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned)
@@ -113,7 +113,7 @@ fn cpu_name() -> Option<String> {
     Some(line.split_once(':')?.1.trim().to_owned())
 }
 
-/// Cores that this process may use, by its affinity.
+/// Number of cores that this process may use, by its affinity.
 fn cores() -> u32 {
     // SAFETY: an all-zero set is valid, the call fills it, and its size is given.
     unsafe {
@@ -132,7 +132,8 @@ pub fn memory_bytes() -> Option<u64> {
     Some(line.split_whitespace().next()?.parse::<u64>().ok()? * 1024)
 }
 
-/// What we run in, as far as files tell: a container, a virtual machine and by whom, or both.
+/// The environment of this process, as far as files show it: a container, a virtual machine and its hypervisor, or
+/// both.
 fn virtualization() -> Option<String> {
     let guest = fs::read_to_string("/proc/cpuinfo").is_ok_and(|text| {
         text.lines()

@@ -1,4 +1,4 @@
-//! What can go wrong with a system.
+//! Errors of systems under test.
 
 use std::path::PathBuf;
 
@@ -12,15 +12,15 @@ pub enum SystemError {
     Unknown {
         /// The name given.
         name: String,
-        /// The names there are.
+        /// The existing names.
         known: String,
     },
     /// A definition that cannot be used.
     #[error("wrong definition `{origin}`: {reason}")]
     Definition {
-        /// Its file.
+        /// The definition's file.
         origin: String,
-        /// What is wrong, with the position in the file where it is known.
+        /// What is wrong, with the position in the file if it is known.
         reason: String,
     },
     /// The system has no such profile.
@@ -30,7 +30,7 @@ pub enum SystemError {
         system: String,
         /// The requested profile.
         profile: String,
-        /// The profiles there are.
+        /// The existing profiles.
         known: String,
     },
     /// The system does not support that protocol.
@@ -40,7 +40,7 @@ pub enum SystemError {
         system: String,
         /// The requested protocol.
         protocol: String,
-        /// The protocols there are.
+        /// The supported protocols.
         known: String,
     },
     /// The system cannot encrypt this protocol.
@@ -51,10 +51,10 @@ pub enum SystemError {
         /// The requested protocol.
         protocol: String,
     },
-    /// No certificates could be made for it.
+    /// No certificates could be created for the system.
     #[error("failed to make certificates: {reason}")]
     Certificates {
-        /// Why not.
+        /// The reason.
         reason: String,
     },
     /// The system has no listener for this protocol over WebSocket.
@@ -76,7 +76,7 @@ pub enum SystemError {
     NoBackEnd {
         /// The system.
         system: String,
-        /// Why none of its back ends will do.
+        /// Why no back end can be used.
         reason: String,
     },
     /// The system does not offer that topology.
@@ -88,7 +88,7 @@ pub enum SystemError {
         brokers: u32,
         /// Requested mode.
         mode: &'static str,
-        /// What it offers.
+        /// The supported topologies.
         known: String,
     },
     /// The workload's packets are larger than the system accepts.
@@ -98,10 +98,10 @@ pub enum SystemError {
         system: String,
         /// Bytes needed.
         needed: u32,
-        /// Largest packet that it accepts, bytes, after the limit was raised where that is possible.
+        /// Largest packet that it accepts, bytes, after the limit was raised if that is possible.
         most: u32,
     },
-    /// A limit that this machine cannot hold a system to.
+    /// A limit that cannot be enforced on this machine.
     #[error("limit `{asked}` cannot be set: {reason}; {remedy}")]
     Limit {
         /// The requested limits.
@@ -116,7 +116,7 @@ pub enum SystemError {
     Supervisor {
         /// The program.
         program: String,
-        /// What it did or did not do.
+        /// What went wrong.
         reason: String,
     },
     /// An environment variable names a file that is not a program.
@@ -124,20 +124,20 @@ pub enum SystemError {
     NotAProgram {
         /// The variable.
         variable: String,
-        /// What it holds.
+        /// The variable's value.
         value: String,
     },
-    /// A program that others could have changed.
+    /// A program that other users could have changed.
     #[error("`{program}` is not run: `{}`: {why}", path.display())]
     Untrusted {
         /// The program.
         program: String,
-        /// It, or a folder on the way to it.
+        /// The path of the program, or a folder that contains it.
         path: PathBuf,
         /// Its owner, or the users who can change it.
         why: String,
     },
-    /// The program is not there.
+    /// The program was not found.
     #[error("{program} is not installed{}", by(.install))]
     Missing {
         /// The program.
@@ -150,17 +150,17 @@ pub enum SystemError {
     NoPort {
         /// First port tried.
         first: u16,
-        /// Last port that could have been tried.
+        /// Last port of the range.
         last: u16,
     },
     /// A file or folder could not be used.
     #[error("failed to {action} `{path}`")]
     File {
-        /// What was tried.
+        /// The operation.
         action: &'static str,
-        /// On what.
+        /// The file or folder.
         path: PathBuf,
-        /// Why it failed.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
@@ -169,7 +169,7 @@ pub enum SystemError {
     Run {
         /// The program.
         program: String,
-        /// Why it failed.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
@@ -198,7 +198,7 @@ pub enum SystemError {
     NotReady {
         /// The system.
         system: String,
-        /// How long it had.
+        /// Longest time that it had, seconds.
         seconds: f64,
         /// What was still missing.
         reason: String,
@@ -217,7 +217,8 @@ pub enum SystemError {
 }
 
 impl SystemError {
-    /// Is it this machine or the call that is at fault, and not the system? Another folder, other rights or other words would help.
+    /// Is the error caused by this machine or by the call, and not by the system? Then another folder, other
+    /// permissions or other arguments would help.
     pub fn is_local(&self) -> bool {
         match self {
             SystemError::Unknown { .. }
@@ -249,20 +250,20 @@ impl SystemError {
     }
 }
 
-/// The command that installs a program, as the end of a message; a script is not shown.
+/// The command that installs a program, as the end of a message; a script of several lines is not shown.
 fn by(install: &str) -> String {
     if install.trim_end().contains('\n') { String::new() } else { format!(": `{}`", install.trim_end()) }
 }
 
-/// What comes before the output of another program in a message.
+/// Text before the output of another program in a message.
 const OUTPUT: &str = "; it printed:";
 
-/// What a program printed, as the end of a message.
+/// The output of a program, as the end of a message.
 pub(crate) fn said(text: &str) -> String {
     if text.is_empty() { "; it printed nothing".to_owned() } else { format!("{OUTPUT}\n{text}") }
 }
 
-/// A message without the output of another program: its lines name hosts and addresses of one machine.
+/// A message without the output of another program, because that output names hosts and addresses of one machine.
 pub fn without_output(message: &str) -> &str {
     message.split(OUTPUT).next().unwrap_or_default()
 }

@@ -17,13 +17,13 @@ use crate::programs::{self, FOLDER_VARIABLE, SELF};
 pub const WITHIN: Duration = Duration::from_secs(20 * 60);
 /// Interval at which other events are checked while a script prints nothing.
 const LOOK: Duration = Duration::from_millis(100);
-/// The variable that scripts put programs under.
+/// The variable in scripts for the folder for programs.
 const VARIABLE: &str = "$PROGRAMS";
 
-/// A system that can be started as a program here.
+/// A system that can be started as a program on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Installed {
-    /// The program.
+    /// Path of the program.
     pub program: PathBuf,
     /// The version that it prints; `None` if it prints none.
     pub version: Option<String>,
@@ -32,26 +32,26 @@ pub struct Installed {
 /// A system could not be installed.
 #[derive(Debug, thiserror::Error)]
 pub enum InstallError {
-    /// There is no program to install.
+    /// The system has no program to install.
     #[error("`{system}` has no program of this machine: {instead}")]
     NoProgram {
         /// The system.
         system: String,
-        /// What it runs as.
+        /// How the system runs instead.
         instead: String,
     },
-    /// No variable says where programs go.
+    /// No environment variable determines the folder for programs.
     #[error("there is no folder to install `{system}` in: neither {FOLDER_VARIABLE}, XDG_DATA_HOME nor HOME names one")]
     NoFolder {
         /// The system.
         system: String,
     },
-    /// The script needs root's rights.
+    /// The script needs root privileges.
     #[error("installing `{system}` needs root's rights")]
     NeedsRoot {
         /// The system.
         system: String,
-        /// What to type.
+        /// The command to type.
         command: String,
     },
     /// The script ended with a failure; its output was passed to the caller.
@@ -67,7 +67,7 @@ pub enum InstallError {
     TooSlow {
         /// The system.
         system: String,
-        /// How long it had.
+        /// Longest time that it had, seconds.
         seconds: u64,
     },
     /// The caller requested a stop.
@@ -76,38 +76,39 @@ pub enum InstallError {
         /// The system.
         system: String,
     },
-    /// The script ended well and the program is still not there.
+    /// The script succeeded, but the program was not found.
     #[error("the script that installs `{system}` ended well, and its program is not there")]
     NotThere {
         /// The system.
         system: String,
-        /// What was looked for.
+        /// The error of the search for the program.
         #[source]
         source: SystemError,
     },
     /// A folder or program could not be used.
     #[error("failed to {action} to install `{system}`")]
     Io {
-        /// What was tried.
+        /// The operation.
         action: String,
         /// The system.
         system: String,
-        /// Why it failed.
+        /// The cause.
         #[source]
         source: io::Error,
     },
 }
 
-/// The system's program and version, if it is here.
+/// The system's program and version, if it is installed.
 pub fn found(definition: &Definition) -> Option<Installed> {
     let back_end = definition.back_ends.process.as_ref()?;
     let program = programs::find_program(&back_end.program, back_end).ok()?;
-    // A program whose version cannot be read is installed all the same.
+    // A program whose version cannot be read still counts as installed.
     let version = programs::read_version(&program, back_end).ok().flatten();
     Some(Installed { program, version })
 }
 
-/// Is what the script would bring here already? A program from elsewhere does not count where the script places its own.
+/// Is the system already installed as its script would do it? If the script puts a program into the folder for
+/// programs, one from elsewhere does not count.
 pub fn is_up_to_date(definition: &Definition) -> Option<Installed> {
     let back_end = definition.back_ends.process.as_ref()?;
     let here = found(definition)?;
@@ -115,7 +116,7 @@ pub fn is_up_to_date(definition: &Definition) -> Option<Installed> {
     (!own || programs::is_own(&here.program)).then_some(here)
 }
 
-/// The shell commands that install these systems, for a script of its own.
+/// The shell commands that install these systems, as a separate script.
 pub fn scripts(definitions: &[Definition]) -> Result<String, InstallError> {
     let folder =
         programs::folder().map_or_else(|| "/opt/pubmark/programs".to_owned(), |folder| folder.display().to_string());
@@ -131,8 +132,8 @@ pub fn script(definition: &Definition) -> Result<&str, InstallError> {
     back_end(definition).map(|back_end| back_end.install.trim_end())
 }
 
-/// Runs the script and passes each line of its output to `line`, until it ends, `stop` is set or [`WITHIN`] is over; then
-/// looks for the program. Nothing of the script runs on afterwards.
+/// Runs the script and passes each line of its output to `line`, until the script ends, `stop` is set or [`WITHIN`] is
+/// over. Then looks for the program. No process of the script runs on afterwards.
 pub fn run(definition: &Definition, stop: &AtomicBool, line: &mut dyn FnMut(&str)) -> Result<Installed, InstallError> {
     let folder = programs::folder().ok_or_else(|| InstallError::NoFolder { system: definition.name.clone() })?;
     run_under(&folder, definition, stop, line)
@@ -158,7 +159,8 @@ fn run_under(
             source,
         })?;
         let mut command = Command::new("sh");
-        // What others of the user's group may write to would not be run later; archives keep no owners.
+        // A program that other users of the group can change would not be run later, so the umask removes that
+        // permission. `TAR_OPTIONS` ignores the owners in archives.
         let script = format!("umask 022\n{script}");
         command
             .args(["-eu", "-c", &script])
@@ -180,7 +182,7 @@ fn back_end(definition: &Definition) -> Result<&ProcessBackEnd, InstallError> {
         .ok_or_else(|| InstallError::NoProgram { system: definition.name.clone(), instead: how_else(definition) })
 }
 
-/// How a system runs that is no program of this machine.
+/// How a system runs that has no program for this machine.
 fn how_else(definition: &Definition) -> String {
     match (&definition.back_ends.container, &definition.back_ends.brokerless) {
         (Some(container), _) => format!("it runs in a container (image {})", container.image),
@@ -189,7 +191,7 @@ fn how_else(definition: &Definition) -> String {
     }
 }
 
-/// Packages of the machine are root's.
+/// Package managers of the machine need root privileges.
 fn needs_root(script: &str) -> bool {
     script.lines().any(|line| line.trim_start().starts_with("apt-get "))
 }

@@ -1,8 +1,8 @@
 //! Systems under test: what they are, how they are started and stopped, what they cost; and the machine they run on.
 //!
-//! A system is one YAML file ([`definition`]); [`start`] runs it and [`running::RunningSystem`] stops it whatever
-//! happens. [`sampler`] measures process trees, [`environment`] describes the machine. What runs over a system's
-//! protocols is not known here: a real round trip is the caller's to make.
+//! A system is one YAML file ([`definition`]); [`start`] starts it and [`running::RunningSystem`] stops it in any case.
+//! [`sampler`] measures process trees, [`environment`] describes the machine. This crate has no clients of the systems'
+//! protocols: the caller checks with a real message that a system works.
 
 pub mod affinity;
 pub mod awake;

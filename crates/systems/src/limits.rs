@@ -1,4 +1,4 @@
-//! What a system may use of the machine, as people write it: `cpu=0.5,memory=256MB,cores=1`, or the name of a set.
+//! Resource limits of a system as people write them: `cpu=0.5,memory=256MB,cores=1`, or the name of a set.
 
 use pubmark_model::units;
 
@@ -7,32 +7,33 @@ use crate::affinity;
 /// Limits of each broker of a system.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ResourceLimits {
-    /// As written: `cpu=0.5,memory=256MB`, or the name of a set.
+    /// The limits as written: `cpu=0.5,memory=256MB`, or the name of a set.
     pub asked: String,
-    /// CPU time over time: 0.5 is half a core.
+    /// CPU seconds per second: 0.5 is half a core.
     pub cpu: Option<f64>,
-    /// Memory, bytes; without swap.
+    /// Memory, bytes; no swap is allowed.
     pub memory_bytes: Option<u64>,
-    /// Cores that it may run on.
+    /// Number of cores that the broker may use.
     pub cores: Option<u32>,
 }
 
 /// A named set of limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LimitSet {
-    /// Its name on the command line.
+    /// Name on the command line.
     pub name: &'static str,
     /// Cores.
     pub cores: u32,
     /// Memory, bytes.
     pub memory_bytes: u64,
-    /// What it stands for, and where that is from, one phrase.
+    /// What the set represents, and its source, in one phrase.
     pub source: &'static str,
 }
 
 const GIB: u64 = 1 << 30;
 
-/// All named sets. Cores are counted, not their speed: a limited server is still a server, only a smaller one.
+/// All named sets. They limit the number of cores, not their speed: a limited server is still a server, only a smaller
+/// one.
 pub const LIMIT_SETS: &[LimitSet] = &[
     LimitSet { name: "mq-bench-1", cores: 1, memory_bytes: 2 * GIB, source: "mq-bench (CCGrid 2026), VM vm12" },
     LimitSet { name: "mq-bench-2", cores: 2, memory_bytes: 4 * GIB, source: "mq-bench (CCGrid 2026), VM vm24" },
@@ -51,31 +52,31 @@ pub const LIMIT_SETS: &[LimitSet] = &[
     },
 ];
 
-/// Word for no limits.
+/// Word on the command line for no limits.
 pub const NO_LIMITS: &str = "none";
-/// Least CPU time over time: below it a scheduling period would be longer than 100 ms.
+/// Smallest CPU limit, CPU seconds per second: with less, a scheduling period would be longer than 100 ms.
 pub const LEAST_CPU: f64 = 0.01;
-/// Least memory, bytes: with less, no program gets as far as its own messages.
+/// Smallest memory limit, bytes: with less, programs fail before they print a message.
 pub const LEAST_MEMORY_BYTES: u64 = 4_000_000;
-/// What is shown where a limit cannot be read.
+/// Example that errors show.
 const EXAMPLE: &str = "cpu=0.5,memory=256MB,cores=1";
 
 /// Why limits cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LimitError {
-    /// Neither a set nor a list of limits.
+    /// Neither the name of a set nor a list of limits.
     #[error("`{written}` is no limit: write `{EXAMPLE}`, or one of {}, {NO_LIMITS}", set_names())]
     Unknown {
         /// What was written.
         written: String,
     },
-    /// The same limit twice.
+    /// The same limit is written twice.
     #[error("`{name}` is limited twice: write it once, like `{EXAMPLE}`")]
     Repeated {
         /// The limit.
         name: String,
     },
-    /// A value that is not what the limit takes.
+    /// A value that is not valid for the limit.
     #[error("`{name}={value}` cannot be used: {reason}; for instance `{name}={example}`")]
     Value {
         /// The limit.
@@ -87,40 +88,40 @@ pub enum LimitError {
         /// A value that can be used.
         example: &'static str,
     },
-    /// More than the machine has: it would limit nothing.
+    /// More than the machine has: the limit would have no effect.
     #[error("limit `{asked}` asks for {wanted}, this machine has {present}: ask for no more than that")]
     MoreThanThere {
-        /// Limits as written.
+        /// The limits as written.
         asked: String,
-        /// What they need.
+        /// The required amount.
         wanted: String,
-        /// What is there.
+        /// The amount that the machine has.
         present: String,
     },
 }
 
-/// What a machine has, for comparing limits with it.
+/// Resources of a machine, for comparison with limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Machine {
     /// Cores that this process may use.
     pub cores: u32,
-    /// Memory, bytes; `None` where it cannot be told.
+    /// Memory, bytes; `None` if it cannot be read.
     pub memory_bytes: Option<u64>,
 }
 
 impl Machine {
-    /// This one.
+    /// Resources of this machine.
     pub fn this() -> Machine {
         Machine { cores: affinity::own_cores().len().max(1) as u32, memory_bytes: memory_bytes() }
     }
 }
 
-/// Reads limits, and compares them with this machine. `none` gives limits that limit nothing.
+/// Parses limits and compares them with this machine. `none` gives limits that limit nothing.
 pub fn parse(text: &str) -> Result<ResourceLimits, LimitError> {
     parse_for(text, Machine::this())
 }
 
-/// The same for any machine.
+/// Parses limits and compares them with a given machine.
 pub fn parse_for(text: &str, machine: Machine) -> Result<ResourceLimits, LimitError> {
     let asked = text.trim().to_owned();
     let limits = match LIMIT_SETS.iter().find(|set| set.name == asked) {
@@ -133,7 +134,7 @@ pub fn parse_for(text: &str, machine: Machine) -> Result<ResourceLimits, LimitEr
 }
 
 impl ResourceLimits {
-    /// Do they limit nothing (`none`)?
+    /// Is nothing limited (`none`)?
     pub fn is_empty(&self) -> bool {
         self.cpu.is_none() && self.memory_bytes.is_none() && self.cores.is_none()
     }
@@ -189,7 +190,7 @@ fn cores(value: &str) -> Result<u32, LimitError> {
     }
 }
 
-/// A limit above what is there would limit nothing, and a record that names it would mislead.
+/// A limit above what the machine has would have no effect, and a record that names it would mislead.
 fn fits(limits: &ResourceLimits, machine: Machine) -> Result<(), LimitError> {
     let more = |wanted: String, present: String| {
         Err(LimitError::MoreThanThere { asked: limits.asked.clone(), wanted, present })

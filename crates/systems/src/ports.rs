@@ -1,4 +1,4 @@
-//! Free ports on the loopback address, below the range that connections take theirs from; and how many that range has.
+//! Free ports on the loopback address, below the range for outgoing connections; and the size of that range.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
@@ -9,10 +9,10 @@ use crate::error::SystemError;
 
 /// First port that is tried.
 pub const FIRST: u16 = 20_000;
-/// Last port that is tried: Linux gives connections theirs from 32768 on (`ip_local_port_range`).
+/// Last port that is tried: outgoing connections of Linux use ports from 32768 on (`ip_local_port_range`).
 pub const LAST: u16 = 32_767;
 
-/// Ports that connections of one source address to one endpoint can have; `None` where the kernel does not say.
+/// Number of ports for connections from one source address to one endpoint; `None` if the kernel does not report it.
 pub fn outgoing() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").ok()?;
     let mut ends = text.split_whitespace().map(str::parse::<u64>);
@@ -20,12 +20,13 @@ pub fn outgoing() -> Option<u64> {
     Some((last + 1).saturating_sub(first))
 }
 
-/// `count` ports to try on another machine, at most all that there are.
+/// `count` ports to try on another machine; fewer if the range is smaller.
 pub fn candidates(count: usize) -> Vec<u16> {
     all().take(count).collect()
 }
 
-/// All ports that are tried, from a random one on: it keeps two starts at the same time apart. Nothing measured depends on it.
+/// All ports of the range, in order from a random one on, so that two starts at the same time use different ports. No
+/// measurement depends on the random number.
 fn all() -> impl Iterator<Item = u16> {
     let count = LAST - FIRST + 1;
     let begin = begin(count.into()) as u16;
@@ -36,7 +37,8 @@ fn begin(count: u64) -> u64 {
     RandomState::new().hash_one(0) % count.max(1)
 }
 
-/// `count` different free ports. They are free now; a start that finds one taken after all tries others.
+/// `count` different ports that are free now. If one is in use when a system starts, the start is tried again with
+/// others.
 pub fn free(count: usize) -> Result<Vec<u16>, SystemError> {
     let found: Vec<u16> = all().filter(|port| is_free(*port)).take(count).collect();
     if found.len() == count { Ok(found) } else { Err(SystemError::NoPort { first: FIRST, last: LAST }) }
@@ -49,7 +51,7 @@ pub fn free_discovery_port(places: &MeetingPorts) -> Result<u16, SystemError> {
     found.map(|(port, _)| port).ok_or_else(|| no_discovery_port(places))
 }
 
-/// All such ports from a random one on, each with the UDP port that is bound when clients use it.
+/// All discovery ports in order from a random one on, each with the UDP port that is bound when clients use it.
 pub fn to_meet(places: &MeetingPorts) -> impl Iterator<Item = (u16, u16)> {
     let MeetingPorts { first, step, count, taken_at } = *places;
     let begin = begin(count.into());
@@ -66,7 +68,7 @@ pub fn no_discovery_port(places: &MeetingPorts) -> SystemError {
     SystemError::NoPort { first: places.first, last }
 }
 
-/// For TCP and for UDP, because systems use either.
+/// Is the port free for TCP and for UDP? Systems use either.
 fn is_free(port: u16) -> bool {
     let place = (Ipv4Addr::LOCALHOST, port);
     TcpListener::bind(place).is_ok() && UdpSocket::bind(place).is_ok()

@@ -1,5 +1,5 @@
-//! A directory of our own for a system's files: it goes away with its owner, and what a killed owner left is removed by
-//! the next one.
+//! A directory for a system's files. It is removed when its owner ends; if the owner was killed, the next start removes
+//! it.
 
 use std::fs::{self, DirBuilder, File, TryLockError};
 use std::hash::{BuildHasher, RandomState};
@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 
 use crate::error::SystemError;
 
-/// Start of the name of every such directory.
+/// Prefix of the name of every such directory.
 const PREFIX: &str = "pubmark-system-";
-/// File in it that its owner keeps locked; the kernel lets go of the lock when the owner dies.
+/// File that the owner keeps locked; the kernel releases the lock when the owner ends.
 pub(crate) const LOCK: &str = "lock";
 
 /// A directory for one system, readable only by its owner; removed when dropped.
@@ -22,7 +22,7 @@ pub struct PrivateDirectory {
 }
 
 impl PrivateDirectory {
-    /// Makes one in `folder`, after removing those whose owners are dead.
+    /// Creates a directory in `folder`, and removes those whose owners have ended.
     pub fn within(folder: &Path) -> Result<PrivateDirectory, SystemError> {
         remove_abandoned(folder);
         PrivateDirectory::create(&planned(folder))
@@ -33,13 +33,13 @@ impl PrivateDirectory {
         let failed = |action, source| SystemError::File { action, path: path.to_owned(), source };
         DirBuilder::new().mode(0o700).create(path).map_err(|source| failed("create", source))?;
         lock(path).map(|lock| PrivateDirectory { path: path.to_owned(), _lock: lock }).map_err(|source| {
-            // The lock's failure is what is reported; an empty directory left behind harms nobody.
+            // The failed lock is reported. If the empty directory remains, it does no harm.
             let _ = fs::remove_dir_all(path);
             failed("lock", source)
         })
     }
 
-    /// Where it is.
+    /// Path of the directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -52,18 +52,19 @@ impl Drop for PrivateDirectory {
     }
 }
 
-/// The folder for temporary files, by its full path: supervisors work elsewhere.
+/// Absolute path of the folder for temporary files: supervisors have another working directory.
 pub fn folder() -> Result<PathBuf, SystemError> {
     let folder = std::env::temp_dir();
     std::path::absolute(&folder).map_err(|source| SystemError::File { action: "find", path: folder, source })
 }
 
-/// A place in `folder` for a directory that nobody has made yet: so that whoever takes it back can be told before.
+/// A path in `folder` for a directory that does not exist yet, so that a supervisor can register it before it is
+/// created.
 pub fn planned(folder: &Path) -> PathBuf {
     folder.join(format!("{PREFIX}{:016x}", RandomState::new().hash_one(std::process::id())))
 }
 
-/// Locks under another name first, so that no lock file is ever seen unlocked while its owner runs.
+/// Creates the lock under another name first, so that the lock file is never visible unlocked while its owner runs.
 fn lock(directory: &Path) -> io::Result<File> {
     let early = directory.join("lock-early");
     let file = File::create_new(&early)?;
@@ -72,7 +73,7 @@ fn lock(directory: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Removes directories of our user whose lock nobody holds. What cannot be read or removed stays.
+/// Removes directories of our user whose lock is free. Those that cannot be read or removed remain.
 pub fn remove_abandoned(folder: &Path) {
     // SAFETY: the call has no arguments and cannot fail.
     let own_user = unsafe { libc::geteuid() };
@@ -98,7 +99,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let kept = PrivateDirectory::within(folder.path()).unwrap();
         assert_eq!(fs::metadata(kept.path()).unwrap().mode() & 0o777, 0o700);
-        // As a killed owner leaves it: a lock file that nobody holds.
+        // The state after an owner was killed: a lock file that is not locked.
         let abandoned = folder.path().join(format!("{PREFIX}0"));
         fs::create_dir(&abandoned).unwrap();
         fs::write(abandoned.join(LOCK), "").unwrap();

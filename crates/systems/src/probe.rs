@@ -1,5 +1,5 @@
-//! Does a system do its work over a protocol that pubmark does not speak? Asked by the probe of its definition: a message
-//! is published and received in the protocol's own words.
+//! Tests whether a system works over a protocol for which pubmark has no adapter. It uses the probe of the definition:
+//! a message is published and received with the protocol's own commands.
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
@@ -15,16 +15,17 @@ use crate::process::run_to_end;
 use crate::programs::{find_program, folder_text};
 use crate::template::Values;
 
-/// Most that is read from a connection while one text is waited for, bytes. Answers are lines.
+/// Most bytes that are read from a connection for one expected text. Responses are short lines.
 const MOST_HEARD: usize = 1 << 20;
 /// Longest part of the received text that is shown, characters.
 const MOST_SHOWN: usize = 200;
 
-/// Makes the round trip of `protocol` once, against a system that listens at `endpoint`, within the time given.
+/// Publishes and receives a message over `protocol` once, at a system that listens at `endpoint`, within the given
+/// time.
 ///
 /// # Errors
-/// What was missing, as a phrase: the definition has no probe for the protocol, the connection encrypts (no probe does),
-/// a response did not arrive, a command failed.
+/// What failed, as a phrase: the definition has no probe for the protocol, the connection encrypts (no probe does), a
+/// response did not arrive, a command failed.
 pub fn run(definition: &Definition, protocol: &str, endpoint: &Endpoint, within: Duration) -> Result<(), String> {
     let offer = definition.offer(protocol).map_err(|error| error.to_string())?;
     let Some(probe) = &offer.probe else {
@@ -46,7 +47,7 @@ fn token() -> String {
 }
 
 fn values(endpoint: &Endpoint, listener: &str) -> Values {
-    // All that the start knew, its folders included.
+    // All values of the start, including its folders.
     let mut values = endpoint.values.clone();
     values.set("token", token());
     values.set("host", endpoint.address.ip().to_string());
@@ -88,7 +89,7 @@ fn dialogue(lines: &[Line], endpoint: &Endpoint, values: &Values, within: Durati
     Ok(())
 }
 
-/// One connection of a dialogue, and the received text that no step has waited for yet.
+/// One connection of a dialogue, and the received text that no step has processed yet.
 struct Connection {
     stream: TcpStream,
     heard: Vec<u8>,
@@ -108,7 +109,7 @@ impl Connection {
             .map_err(|error| format!("failed to send: {error}"))
     }
 
-    /// Reads until `words` arrived; discards the text up to their end.
+    /// Reads until `words` has arrived; discards the text up to its end.
     fn hear(&mut self, words: &str, deadline: Instant) -> Result<(), String> {
         let missing = |heard: &[u8], why: &str| Err(format!("{why} before {words:?} came; heard {}", shown(heard)));
         loop {
@@ -135,7 +136,7 @@ impl Connection {
     }
 }
 
-/// Time until the deadline; an error once it has passed.
+/// Time until the deadline; an error after it has passed.
 fn left(deadline: Instant) -> Result<Duration, String> {
     match deadline.saturating_duration_since(Instant::now()) {
         Duration::ZERO => Err("the time was over".to_owned()),

@@ -1,4 +1,5 @@
-//! Commands that end by themselves, run to their end; they die when we do. Brokers are held by a [`crate::supervisor`].
+//! Commands that end by themselves. They are killed when this process ends. Brokers have a [`crate::supervisor`]
+//! instead.
 
 use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
@@ -10,10 +11,10 @@ use std::time::{Duration, Instant};
 use crate::error::SystemError;
 use crate::tree;
 
-/// Time between two looks at a process that is waited for.
+/// Interval at which a process that is waited for is checked.
 const LOOK: Duration = Duration::from_millis(2);
 
-/// A running program with a session of its own. Dropping it kills whatever is left.
+/// A running program with its own session. Dropping it kills all its processes.
 #[derive(Debug)]
 pub(crate) struct Process {
     child: Child,
@@ -25,7 +26,7 @@ pub(crate) struct Process {
 /// How a broker was stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stopped {
-    /// It had ended before.
+    /// It had ended before the request.
     Before(ExitStatus),
     /// It ended after a request to stop.
     Asked(ExitStatus),
@@ -34,8 +35,8 @@ pub enum Stopped {
 }
 
 impl Process {
-    /// Starts a program: in a session of its own (our terminal's Ctrl-C does not reach it), killed by the kernel when we
-    /// die, however we die.
+    /// Starts a program in its own session, so that our terminal's Ctrl-C does not reach it. The kernel kills it when
+    /// this process ends, for any reason.
     pub(crate) fn start(mut command: Command) -> io::Result<Process> {
         let ours = std::process::id() as libc::pid_t;
         // SAFETY: between fork and exec only calls that POSIX allows there are made, and nothing is allocated.
@@ -44,28 +45,28 @@ impl Process {
                 if libc::setsid() == -1 || libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) == -1 {
                     return Err(io::Error::last_os_error());
                 }
-                // We may have died before the call above.
+                // This process may have ended before the call above.
                 if libc::getppid() == ours { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::ESRCH)) }
             });
         }
         let (starter, until_dropped) = mpsc::channel::<()>();
         let (started, result) = mpsc::sync_channel(1);
         thread::Builder::new().name("command".to_owned()).stack_size(64 << 10).spawn(move || {
-            // The other side waits for the result, so sending cannot fail.
+            // The receiver waits for the result, so sending cannot fail.
             let _ = started.send(command.spawn());
-            // Ends with an error as soon as the sender is dropped, which is what is waited for.
+            // Returns an error as soon as the sender is dropped, which is what this waits for.
             let _ = until_dropped.recv();
         })?;
         let child = result.recv().map_err(|_| io::Error::other("the thread that starts programs ended"))??;
         Ok(Process { child, status: None, _starter: starter })
     }
 
-    /// Its process id, which is also that of its session and group.
+    /// The program's process id, which is also the id of its session and group.
     fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// How it ended, if it did.
+    /// The program's exit status, if it has ended.
     pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
         if self.status.is_none() && self.is_waiting_to_be_reaped() {
             self.reap();
@@ -80,7 +81,8 @@ impl Process {
         }
     }
 
-    /// Kills what the program left behind and takes its exit status. Until then its id cannot be given to another.
+    /// Kills the processes that the program left and reads its exit status. Until then its id cannot be used for
+    /// another process.
     fn reap(&mut self) {
         let pid = self.pid();
         self.signal_group(libc::SIGKILL);
@@ -88,7 +90,7 @@ impl Process {
             // SAFETY: plain system call; the id was just read, and a process that ended since makes it fail.
             unsafe { libc::kill(member as libc::pid_t, libc::SIGKILL) };
         }
-        // Fails only if the status was taken already, which `status` excludes.
+        // Fails only if the status was read already, which `status` excludes.
         self.status = self.child.wait().ok();
     }
 
@@ -97,7 +99,7 @@ impl Process {
         unsafe { libc::kill(-(self.pid() as libc::pid_t), signal) };
     }
 
-    /// Has it ended, with its status not yet taken?
+    /// Has the program ended, without its status having been read?
     fn is_waiting_to_be_reaped(&self) -> bool {
         // SAFETY: an all-zero siginfo is valid, and the call fills it.
         unsafe {
@@ -114,17 +116,18 @@ impl Drop for Process {
     }
 }
 
-/// Runs a command that ends by itself and gives what it wrote, both streams; kills it at the deadline.
+/// Runs a command that ends by itself, and returns its status and the output of both streams; kills it at the deadline.
 pub fn run_to_end(mut command: Command, within: Duration) -> Result<(ExitStatus, String), SystemError> {
     let shown = format!("{command:?}");
     let (mut reader, writer) = io::pipe().map_err(|source| SystemError::Run { program: shown.clone(), source })?;
     let streams = writer.try_clone().map_err(|source| SystemError::Run { program: shown.clone(), source })?;
     command.stdin(Stdio::null()).stdout(streams).stderr(writer);
     let mut process = Process::start(command).map_err(|source| SystemError::Run { program: shown.clone(), source })?;
-    // Our copies of the pipe's writing end went with the command, so reading ends when the program's do.
+    // Our copies of the pipe's writing end were closed with the command, so the reader gets the end of the pipe when
+    // the program's copies are closed.
     let output = thread::spawn(move || {
         let mut output = Vec::new();
-        // What was read until a failure is still worth showing.
+        // If reading fails, the text before the failure is still useful.
         let _ = reader.by_ref().take(1 << 20).read_to_end(&mut output);
         String::from_utf8_lossy(&output).into_owned()
     });

@@ -1,5 +1,4 @@
-//! Where programs are found: those named by an environment variable, those that `pubmark install` installed, those that the
-//! machine has.
+//! Finds programs: those in an environment variable, those that `pubmark install` installed, and those of the machine.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -11,36 +10,36 @@ use crate::definition::{ProcessBackEnd, VersionCommand};
 use crate::error::SystemError;
 use crate::process::run_to_end;
 
-/// Environment variable that names the folder for programs.
+/// Environment variable for the folder for programs.
 pub const FOLDER_VARIABLE: &str = "PUBMARK_PROGRAMS";
-/// Start of the environment variables that name one program each: `PUBMARK_PROGRAM_NATS_SERVER`.
+/// Prefix of environment variables for one program each: `PUBMARK_PROGRAM_NATS_SERVER`.
 pub const PROGRAM_VARIABLE: &str = "PUBMARK_PROGRAM_";
-/// Stands for the folder for programs where there is none (Debian policy, 9.2.3: it never exists).
+/// Replaces the folder for programs if there is none (Debian policy, 9.2.3: this path never exists).
 const NOWHERE: &str = "/nonexistent";
-/// Program that stands for the running one.
+/// Program name that means the running program.
 pub const SELF: &str = "{self}";
 /// Longest run of a command that prints a version: a Java program on a busy machine takes seconds.
 pub(crate) const VERSION_WITHIN: Duration = Duration::from_secs(30);
 
-/// Folder where `pubmark install` puts programs: `$PUBMARK_PROGRAMS`, else `$XDG_DATA_HOME/pubmark/programs`, else
-/// `~/.local/share/pubmark/programs`. It need not exist. `None` where no variable names an absolute path: a folder that
-/// others can write to is not safe for programs.
+/// Folder where `pubmark install` puts programs: `$PUBMARK_PROGRAMS`, otherwise `$XDG_DATA_HOME/pubmark/programs`,
+/// otherwise `~/.local/share/pubmark/programs`. It need not exist. `None` if no variable has an absolute path: a folder
+/// that others can write to is not safe for programs.
 pub fn folder() -> Option<PathBuf> {
     let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let chosen = std::env::var_os(FOLDER_VARIABLE).filter(|value| !value.is_empty());
-    // Fails only without a working directory.
+    // Fails only if there is no working directory.
     chosen
         .and_then(|chosen| std::path::absolute(chosen).ok())
         .or_else(|| variable("XDG_DATA_HOME").map(|data| data.join("pubmark/programs")))
         .or_else(|| variable("HOME").map(|home| home.join(".local/share/pubmark/programs")))
 }
 
-/// The folder as texts name it; a path that never exists if there is none.
+/// The folder for use in texts; a path that never exists if there is none.
 pub(crate) fn folder_text() -> String {
     folder().map_or_else(|| NOWHERE.to_owned(), |folder| folder.display().to_string())
 }
 
-/// Is this a program that `pubmark install` placed?
+/// Was this program installed by `pubmark install`?
 pub fn is_own(program: &Path) -> bool {
     folder().is_some_and(|folder| program.starts_with(folder))
 }
@@ -52,7 +51,7 @@ pub fn variable_of(program: &str) -> String {
     PROGRAM_VARIABLE.chars().chain(words).collect()
 }
 
-/// Finds a program: by its environment variable, by its path, in the back end's folders, in `PATH`.
+/// Finds a program by its environment variable, by its path, in the back end's folders, or in `PATH`.
 pub fn find_program(program: &str, back_end: &ProcessBackEnd) -> Result<PathBuf, SystemError> {
     if program == SELF {
         return std::env::current_exe()
@@ -81,13 +80,13 @@ pub fn find_program(program: &str, back_end: &ProcessBackEnd) -> Result<PathBuf,
         .and_then(trusted)
 }
 
-/// A program of the folder for programs belongs to root or to us, and nobody else can change it or what lies on the way to it:
-/// it would be run as us.
+/// Checks that a program in the folder for programs belongs to root or to our user, and that no other user can change
+/// it or a folder that contains it: it would run as our user.
 fn trusted(program: PathBuf) -> Result<PathBuf, SystemError> {
     if !is_own(&program) {
         return Ok(program);
     }
-    // What a link points to is what is run; the way to the link and the way behind it both count.
+    // The target of a link is what is executed; the folders of the link and those of its target are both checked.
     let real = program.canonicalize().unwrap_or_else(|_| program.clone());
     for path in program.ancestors().chain(real.ancestors()) {
         let Ok(found) = fs::symlink_metadata(path) else { continue };
@@ -98,7 +97,7 @@ fn trusted(program: PathBuf) -> Result<PathBuf, SystemError> {
     Ok(program)
 }
 
-/// Why a file or folder cannot be relied on.
+/// Why a file or folder is not trusted; `None` if it is.
 fn distrust(found: &fs::Metadata) -> Option<String> {
     // SAFETY: the call has no arguments and cannot fail.
     let own_user = unsafe { libc::geteuid() };
@@ -106,12 +105,13 @@ fn distrust(found: &fs::Metadata) -> Option<String> {
     if owner != 0 && owner != own_user {
         return Some(format!("it belongs to user {owner}, who is neither root nor the one who runs pubmark"));
     }
-    // In a folder like /tmp only their owners can change entries, although all may create some; a link's mode has no effect.
+    // In a folder like /tmp, only owners can change their entries, although every user can create some. The mode of a
+    // link has no effect.
     let is_sticky = found.is_dir() && mode & libc::S_ISVTX != 0;
     if is_sticky || found.file_type().is_symlink() {
         return None;
     }
-    // A group whose number is its owner's is that user's alone (Debian, Ubuntu, Fedora).
+    // A group with the same id as the owner is private to that user (Debian, Ubuntu, Fedora).
     let of_others = mode & 0o020 != 0 && found.gid() != owner;
     (mode & 0o002 != 0 || of_others).then(|| format!("others can change it (mode {:04o})", mode & 0o7777))
 }
@@ -121,7 +121,7 @@ pub fn read_version(program: &Path, back_end: &ProcessBackEnd) -> Result<Option<
     let Some((version, program)) = version_words(back_end, program)? else { return Ok(None) };
     let mut command = Command::new(program);
     command.args(version.arguments.iter().map(|argument| with_folder(argument)));
-    // Some programs end with a failure after printing their help, so the status says nothing.
+    // Some programs exit with a failure after they print their help, so the status is ignored.
     let (_, output) = run_to_end(command, VERSION_WITHIN)?;
     Ok(version_in(&output, &version.after))
 }
@@ -144,7 +144,7 @@ pub(crate) fn version_in(output: &str, after: &str) -> Option<String> {
     output.split_once(after).and_then(|(_, rest)| rest.split_whitespace().next()).map(str::to_owned)
 }
 
-/// A text with the one placeholder filled in that is known before any start: `{programs}`, the folder for programs.
+/// Fills in the only placeholder that is known before a start: `{programs}`, the folder for programs.
 pub fn with_folder(text: &str) -> String {
     text.replace("{programs}", &folder_text())
 }
@@ -182,7 +182,7 @@ mod tests {
         assert_eq!(said(0o755), None);
         assert!(said(0o777).is_some_and(|why| why.contains("0777")));
         assert!(said(0o757).is_some());
-        // The folder for temporary files is everybody's, with entries that are their owners'.
+        // All users can write to the folder for temporary files, but only owners can change their entries.
         assert_eq!(distrust(&fs::symlink_metadata("/tmp").unwrap()), None);
     }
 }

@@ -1,4 +1,4 @@
-//! A system that runs.
+//! A running system.
 
 use std::fs;
 use std::io::{Read, Seek, SeekFrom};
@@ -14,19 +14,19 @@ use crate::private_directory::PrivateDirectory;
 use crate::process::Stopped;
 use crate::supervisor::supervised::End;
 
-/// Most of a log's end that is shown, bytes and lines.
+/// Most of the end of a log that is shown, bytes and lines.
 const TAIL_BYTES: u64 = 4_096;
 const TAIL_LINES: usize = 12;
 
-/// A started system, one broker or several. Dropping it stops it: SIGTERM, a wait, SIGKILL for all that is left. Its
-/// supervisors do so if we are killed.
+/// A started system with one or several brokers. Dropping it stops it: SIGTERM, a wait, SIGKILL for the remaining
+/// processes. If this process is killed, the supervisors stop the system.
 #[derive(Debug)]
 pub struct RunningSystem {
     pub(crate) info: SystemInfo,
     pub(crate) deviations: Vec<Deviation>,
-    /// At least one.
+    /// At least one, in the order of the brokers.
     pub(crate) endpoints: Vec<Endpoint>,
-    /// As many, or none.
+    /// As many as `endpoints`, or none.
     pub(crate) second_endpoints: Vec<Endpoint>,
     pub(crate) places: Vec<CostSource>,
     pub(crate) stop_within: Duration,
@@ -37,17 +37,17 @@ pub struct RunningSystem {
 }
 
 impl RunningSystem {
-    /// Where its brokers listen, at least one.
+    /// Endpoints of its brokers, at least one.
     pub fn endpoints(&self) -> &[Endpoint] {
         &self.endpoints
     }
 
-    /// Where its brokers listen for the second protocol; none if only one was requested.
+    /// Endpoints of its brokers for the second protocol; none if only one was requested.
     pub fn second_endpoints(&self) -> &[Endpoint] {
         &self.second_endpoints
     }
 
-    /// Where the first broker listens.
+    /// Endpoint of the first broker.
     pub fn endpoint(&self) -> &Endpoint {
         &self.endpoints[0]
     }
@@ -62,33 +62,33 @@ impl RunningSystem {
         self.places[0].pid
     }
 
-    /// What the record says of it.
+    /// Description of the system for the record.
     pub fn info(&self) -> SystemInfo {
         self.info.clone()
     }
 
-    /// Its settings that are not its defaults.
+    /// Settings that are not the system's defaults.
     pub fn deviations(&self) -> &[Deviation] {
         &self.deviations
     }
 
-    /// How a broker of it ended, if one did by itself, in words; of several, which.
+    /// How a broker ended, if one has ended by itself, in words; with several brokers, also which one.
     pub fn ended(&mut self) -> Option<String> {
         self.own_end().map(|end| end.how)
     }
 
-    /// The same in figures. When is not known here.
+    /// How a broker ended, if one has ended by itself. The time is not set here.
     pub fn own_end(&mut self) -> Option<SystemEnd> {
         end_of(&mut self.brokers).map(|(_, end)| end)
     }
 
-    /// The last lines of its log; of several brokers, of the one that ended, otherwise of the first.
+    /// The last lines of the log of the broker that has ended, otherwise of the first broker.
     pub fn log_tail(&self) -> String {
         let ended = self.brokers.iter().find(|broker| broker.end.is_some());
         ended.or(self.brokers.first()).map(|broker| log_tail(&broker.log)).unwrap_or_default()
     }
 
-    /// Stops it and says how that went: for several brokers, how it went with the most unwilling.
+    /// Stops the system and returns how it ended; with several brokers, the worst result.
     pub fn stop(mut self) -> Stopped {
         self.stop_all()
     }
@@ -125,7 +125,7 @@ impl Drop for RunningSystem {
     }
 }
 
-/// The first broker that has ended, and how; of several, its name too.
+/// The first broker that has ended, and how it ended; with several brokers, also its name.
 pub(crate) fn end_of(brokers: &mut [Broker]) -> Option<(usize, SystemEnd)> {
     let several = brokers.len() > 1;
     brokers.iter_mut().enumerate().find_map(|(number, broker)| {
@@ -152,7 +152,7 @@ pub(crate) fn end_of(brokers: &mut [Broker]) -> Option<(usize, SystemEnd)> {
 
 fn ran_out_of_memory(cgroup: Option<&Cgroup>, container: Option<&crate::launch::Contained>) -> bool {
     let counted = cgroup.and_then(Cgroup::out_of_memory_kills).is_some_and(|kills| kills > 0);
-    // A container engine that does not respond any more has nothing to add.
+    // A container engine that does not respond any more adds nothing.
     let told = container.and_then(|found| found.engine.ended(&found.name).ok().flatten());
     counted || told.is_some_and(|end| end.out_of_memory)
 }
@@ -167,7 +167,7 @@ pub(crate) fn log_tail(path: &Path) -> String {
         file.take(TAIL_BYTES).read_to_end(&mut end)?;
         Ok(end)
     };
-    // A log that cannot be read is shown as one that says nothing.
+    // A log that cannot be read is shown as an empty one.
     let end = read().unwrap_or_default();
     let text = String::from_utf8_lossy(&end);
     let lines: Vec<&str> = text.lines().collect();

@@ -1,15 +1,17 @@
-//! What the kernel still holds of a system's TCP connections: not acknowledged by the other end, or not read there.
+//! Bytes of a system's TCP connections that the kernel still buffers: not acknowledged by the other end, or not read
+//! there.
 
 use std::collections::BTreeSet;
 
 use procfs::FromReadSI as _;
 use procfs::net::TcpNetEntries;
 
-/// Tables of the network that this thread is in: IPv4, IPv6. A kernel may be without the second.
+/// Tables of the calling thread's network namespace: IPv4, IPv6. A kernel may lack the second.
 const TABLES: [&str; 2] = ["/proc/thread-self/net/tcp", "/proc/thread-self/net/tcp6"];
 
-/// Bytes on their way from a system that listens at these ports: unacknowledged at its ends of connections, and unread at the other
-/// ends as far as they are in the network that the calling thread is in. `None` where the kernel does not tell.
+/// Bytes that are in transit from a system that listens at these ports: unacknowledged at the system's ends of
+/// connections, and unread at the other ends if these are in the network namespace of the calling thread. `None` if the
+/// kernel does not report them.
 pub fn bytes_on_their_way(ports: &BTreeSet<u16>) -> Option<u64> {
     let read = |table| TcpNetEntries::from_file(table, procfs::current_system_info()).ok();
     let [first, second] = TABLES.map(read);
@@ -43,7 +45,7 @@ mod tests {
             written += bytes;
         }
         let held = bytes_on_their_way(&ports).unwrap();
-        // What has come and is not acknowledged yet is held on both sides.
+        // Bytes that have arrived and are not acknowledged yet are counted on both sides.
         assert!((written as u64..=2 * written as u64).contains(&held), "{held} of {written}");
         let mut rest = vec![0; written];
         reader.read_exact(&mut rest).unwrap();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::definition::{Definition, Probe};
 
-/// Placeholders that every broker has; `port:LISTENER` and `first:port:LISTENER` come to these for each listener.
+/// Placeholders that every broker has. In addition, each listener has `port:LISTENER` and `first:port:LISTENER`.
 const NAMES: [&str; 18] = [
     "self",
     "host",
@@ -25,9 +25,10 @@ const NAMES: [&str; 18] = [
     "first:host",
     "first:name",
 ];
-/// Further ones, in parts of files with `for_each_other`; `other:port:LISTENER` comes to these.
+/// Additional placeholders in parts of files with `for_each_other`. In addition, each listener has
+/// `other:port:LISTENER`.
 const OTHER_NAMES: [&str; 2] = ["other:host", "other:name"];
-/// Further one, in probes.
+/// Additional placeholder in probes.
 const PROBE_NAMES: [&str; 1] = ["token"];
 
 /// Values of placeholders.
@@ -35,7 +36,7 @@ const PROBE_NAMES: [&str; 1] = ["token"];
 pub struct Values(BTreeMap<String, String>);
 
 impl std::fmt::Debug for Values {
-    /// The names alone: a value may be a password.
+    /// Prints only the names, because a value may be a password.
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.debug_set().entries(self.0.keys()).finish()
     }
@@ -52,8 +53,8 @@ impl Values {
         self.0.get(name).map(String::as_str)
     }
 
-    /// Fills in a text. A placeholder without a value stays as it is; [`check`] has seen that all are known. Values are
-    /// not searched for placeholders.
+    /// Fills in the placeholders of a text. A placeholder without a value is not changed; [`check`] has verified that
+    /// all are known. Values are not searched for placeholders.
     pub fn fill(&self, text: &str) -> String {
         let mut out = String::with_capacity(text.len());
         for piece in pieces(text) {
@@ -74,8 +75,8 @@ enum Piece<'a> {
     Placeholder(&'a str),
 }
 
-/// Cuts a text at placeholders: braces around lower-case letters, digits, `_` and `:`. Other braces are text, as
-/// configuration languages need them.
+/// Splits a text at placeholders: braces around lower-case letters, digits, `_` and `:`. Other braces are part of the
+/// text, because configuration languages use them.
 fn pieces(text: &str) -> Vec<Piece<'_>> {
     let is_name = |name: &str| {
         !name.is_empty()
@@ -100,7 +101,7 @@ fn pieces(text: &str) -> Vec<Piece<'_>> {
     found
 }
 
-/// Are all placeholders of a definition known where they stand?
+/// Are all placeholders of a definition known and allowed where they are used?
 pub fn check(definition: &Definition) -> Result<(), String> {
     let check_all = |texts: Vec<&str>, further: &[&str]| -> Result<(), String> {
         texts.into_iter().try_for_each(|text| check_text(definition, text, further))
@@ -132,7 +133,7 @@ fn check_text(definition: &Definition, text: &str, further: &[&str]) -> Result<(
     Ok(())
 }
 
-/// Every text of a definition that is filled in, but those of files and probes.
+/// Every text of a definition that is filled in, except those of files and probes.
 fn texts(definition: &Definition) -> Vec<&str> {
     let profiles = definition.profiles.values();
     let changes = definition.deviations.iter().chain(profiles.clone().flat_map(|profile| &profile.deviations));
@@ -158,7 +159,7 @@ fn texts(definition: &Definition) -> Vec<&str> {
     texts
 }
 
-/// Texts of files, of parts that are repeated for other brokers or of those that are not.
+/// Texts of the parts of files that are repeated for other brokers, or of those that are not.
 fn parts(definition: &Definition, for_each_other: bool) -> Vec<&str> {
     let parts = definition.files.iter().flat_map(|file| &file.parts);
     parts.filter(|part| part.for_each_other == for_each_other).map(|part| part.text.as_str()).collect()

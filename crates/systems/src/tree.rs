@@ -1,4 +1,4 @@
-//! Who belongs to a program: its descendants, and whoever is left of its session.
+//! Which processes belong to a program: its descendants, and the remaining processes of its session.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,8 +12,9 @@ pub fn session(leader: u32) -> Vec<u32> {
     stats().into_iter().filter(|stat| stat.session == leader as i32).map(|stat| stat.pid as u32).collect()
 }
 
-/// Ids of a program and everything that belongs to it: descendants by parent, members of its session that lost theirs,
-/// and, where a supervisor holds it, what came to the supervisor: programs that put themselves into the background.
+/// Ids of a program and all processes that belong to it: descendants, processes of its session that have lost their
+/// parent, and, if a supervisor started it, all other children of the supervisor: programs that put themselves into the
+/// background.
 pub fn members(root: u32) -> Vec<u32> {
     let stats = stats();
     let children = children(&stats);
@@ -34,21 +35,22 @@ pub fn below(root: u32) -> Vec<u32> {
     descend(&children, children.get(&(root as i32)).cloned().unwrap_or_default())
 }
 
-/// Ids of the descendants of a process that began with this variable in their environment, and of all that is below them.
+/// Ids of the descendants of a process that were started with this variable in their environment, and of all processes
+/// below them.
 pub fn marked_below(root: u32, variable: &str) -> Vec<u32> {
     let children = children(&stats());
     let all = descend(&children, children.get(&(root as i32)).cloned().unwrap_or_default());
     let mark = format!("{variable}=");
     let carries = |pid: &u32| {
         let path = format!("/proc/{pid}/environ");
-        // One that has ended meanwhile carries nothing.
+        // A process that has ended meanwhile has no environment.
         std::fs::read(path)
             .is_ok_and(|text| text.split(|byte| *byte == 0).any(|word| word.starts_with(mark.as_bytes())))
     };
     descend(&children, all.into_iter().filter(carries).map(|pid| pid as i32).collect())
 }
 
-/// Ids of processes of our user that began with this variable in their environment.
+/// Ids of our user's processes that were started with this variable and value in their environment.
 pub fn marked(variable: &str, value: &str) -> Vec<u32> {
     let mark = format!("{variable}={value}");
     let carries = |process: &Process| {
@@ -58,7 +60,8 @@ pub fn marked(variable: &str, value: &str) -> Vec<u32> {
     all_processes().into_iter().flatten().flatten().filter(carries).map(|process| process.pid() as u32).collect()
 }
 
-/// Ids of the processes that run a program of this name, without those whose parent runs it too: the roots of its trees.
+/// Ids of the processes that run a program of this name, except those whose parent runs it too: the roots of the
+/// process trees.
 pub fn called(name: &str) -> Vec<u32> {
     let stats = stats();
     let is_called = |stat: &Stat| stat.comm == truncated(name) || first_word(stat.pid).is_some_and(|word| word == name);
@@ -70,8 +73,8 @@ pub fn called(name: &str) -> Vec<u32> {
     roots
 }
 
-/// Ids of the root processes of the other containers in this pod, whose containers share a PID namespace (`shareProcessNamespace`). The
-/// pause process, which holds the namespace, is not among them.
+/// Ids of the root processes of the other containers in this pod, whose containers share a PID namespace
+/// (`shareProcessNamespace`). The pause process, which holds the namespace, is not among them.
 pub fn beside() -> Vec<u32> {
     beside_process(&stats(), std::process::id())
 }
@@ -79,23 +82,24 @@ pub fn beside() -> Vec<u32> {
 fn beside_process(stats: &[Stat], own: u32) -> Vec<u32> {
     let holds = |stat: &Stat| stat.pid == 1 && PAUSES.contains(&stat.comm.as_str());
     let is_held = stats.iter().any(holds);
-    // A program that puts itself in the background goes to the first process.
+    // A program that puts itself into the background becomes a child of process 1.
     let roots = stats.iter().filter(|stat| !holds(stat) && (stat.ppid == 0 || (is_held && stat.ppid == 1)));
     let children = children(stats);
     let is_other = |root: &&Stat| !descend(&children, vec![root.pid]).contains(&own);
     roots.filter(is_other).map(|stat| stat.pid as u32).collect()
 }
 
-/// Programs that hold the namespaces of a pod: Kubernetes's own (kubernetes/kubernetes, build/pause), and podman's.
+/// Programs that hold the namespaces of a pod: that of Kubernetes (kubernetes/kubernetes, build/pause), and that of
+/// podman.
 const PAUSES: [&str; 2] = ["pause", "catatonit"];
 
-/// A name as the kernel keeps it: its first 15 bytes (proc_pid_comm(5)).
+/// A name as the kernel stores it: its first 15 bytes (proc_pid_comm(5)).
 fn truncated(name: &str) -> &str {
     let end = (0..=name.len().min(15)).rev().find(|end| name.is_char_boundary(*end)).unwrap_or(0);
     &name[..end]
 }
 
-/// The program that a process was started as, without its folder.
+/// The program name in a process's command line, without its folder.
 fn first_word(pid: i32) -> Option<String> {
     let words = Process::new(pid).ok()?.cmdline().ok()?;
     Some(words.first()?.rsplit('/').next()?.to_owned())
@@ -109,7 +113,7 @@ fn children(stats: &[Stat]) -> HashMap<i32, Vec<i32>> {
     children
 }
 
-/// These and all below them, sorted.
+/// These processes and all their descendants, sorted.
 fn descend(children: &HashMap<i32, Vec<i32>>, mut open: Vec<i32>) -> Vec<u32> {
     let mut found: HashSet<i32> = HashSet::new();
     while let Some(pid) = open.pop() {
@@ -122,7 +126,7 @@ fn descend(children: &HashMap<i32, Vec<i32>>, mut open: Vec<i32>) -> Vec<u32> {
     members
 }
 
-/// Does `root` or one of its tree listen on a TCP port of ours? `None` where it cannot be told.
+/// Does `root` or a process of its tree listen on this TCP port? `None` if that cannot be determined.
 pub fn listens(root: u32, port: u16) -> Option<bool> {
     let sockets = [procfs::net::tcp(), procfs::net::tcp6()].into_iter().flatten().flatten();
     let listening: HashSet<u64> = sockets
@@ -138,11 +142,11 @@ pub fn listens(root: u32, port: u16) -> Option<bool> {
             Ok(true) => return Some(true),
             Ok(false) => {}
             Err(ProcError::PermissionDenied(_)) => told = false,
-            // It ended while we looked.
+            // The process has ended meanwhile.
             Err(_) => {}
         }
     }
-    // Only a tree that could be read in full is known not to listen.
+    // Only if all processes could be read, it is certain that none listens.
     told.then_some(false)
 }
 
@@ -151,7 +155,7 @@ fn holds_socket(pid: u32, inodes: &HashSet<u64>) -> ProcResult<bool> {
     Ok(descriptors.flatten().any(|info| matches!(info.target, FDTarget::Socket(inode) if inodes.contains(&inode))))
 }
 
-/// What `/proc` says of every process; one that ends meanwhile is left out.
+/// `/proc/PID/stat` of every process; a process that ends meanwhile is left out.
 fn stats() -> Vec<Stat> {
     all_processes().into_iter().flatten().flatten().filter_map(|process| process.stat().ok()).collect()
 }
@@ -176,7 +180,8 @@ mod tests {
         let mut with_a_daemon = stats.to_vec();
         with_a_daemon.push(stat(30, "epmd", 1));
         assert_eq!(beside_process(&with_a_daemon, 21), [7, 30]);
-        // Where the first container's own program holds the namespace, it is the system.
+        // If the program of the first container has process id 1 and no pause process exists, that program is the
+        // system.
         assert_eq!(beside_process(&[stat(1, "mosquitto", 0), stat(9, "pubmark", 0)], 9), [1]);
     }
 }

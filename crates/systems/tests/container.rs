@@ -1,4 +1,4 @@
-//! A real container engine: mosquitto in a container, its limits, its end, and what is left.
+//! Tests with a real container engine: mosquitto in a container, its limits, its end, and what remains.
 #![allow(clippy::unwrap_used, clippy::print_stderr, missing_docs)]
 
 mod common;
@@ -18,7 +18,7 @@ use pubmark_systems::ports;
 use pubmark_systems::private_directory::PrivateDirectory;
 use pubmark_systems::process::run_to_end;
 
-/// A container that was started; it and its files go when this is dropped.
+/// A container that was started. When this is dropped, the container and its files are removed.
 struct Started {
     engine: Engine,
     name: String,
@@ -73,7 +73,7 @@ impl Started {
         std::fs::read_to_string(self.log.path()).unwrap()
     }
 
-    /// Asks it to end; the status with which its command ended.
+    /// Requests the container to end; returns the status of the command that ran it.
     fn ask_to_end(&mut self) -> Option<i32> {
         // SAFETY: plain system call on a child that was not waited for.
         unsafe { libc::kill(self.child.id() as libc::pid_t, libc::SIGTERM) };
@@ -96,7 +96,7 @@ impl Started {
             let mut command = Command::new(&words[0]);
             command.args(&words[1..]);
             let (status, output) = run_to_end(command, Duration::from_secs(20)).unwrap();
-            // Only what is paused can be let go on.
+            // `unpause` fails if the container is not paused.
             assert!(status.success() || words.contains(&"unpause".to_owned()), "{output}");
         }
         self.engine.wait_for_monitor(&self.name);
@@ -111,8 +111,8 @@ impl Drop for Started {
     }
 }
 
-/// What a network other than the host's would change: the packet filter's rules without their counters and times, and
-/// whether packets are forwarded.
+/// What a network other than the host's would change: the rules of the packet filter without their counters and times,
+/// and whether packets are forwarded.
 fn packet_filter() -> (String, String) {
     let rules =
         Command::new("iptables-save").output().map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
@@ -130,7 +130,7 @@ fn mosquitto_in_a_container_answers_and_leaves_nothing() {
     let configuration = directory.path().join("mosquitto.conf");
     let text = format!("listener {port} 127.0.0.1\nallow_anonymous true\npersistence false\n");
     std::fs::write(&configuration, text).unwrap();
-    // As a start writes it, and the container's user is another.
+    // A start writes the file with this mode, and the container runs as another user.
     Command::new("chmod").arg("600").arg(&configuration).status().unwrap();
     let mut started =
         Started::with(engine, image, directory, &["/usr/sbin/mosquitto", "-c", "/pubmark/mosquitto.conf"], None);
@@ -162,7 +162,7 @@ fn mosquitto_in_a_container_answers_and_leaves_nothing() {
 fn its_version_is_what_the_program_in_the_image_says() {
     let Some((engine, image)) = engine() else { return };
     let version = engine.read_version(&back_end(image), image, "pubmark-test-version").unwrap().unwrap();
-    // The image's tag is the version and the number of the recipe.
+    // The image's tag is the version and the number of the image's recipe.
     assert!(image.ends_with(&format!(":{version}-1")), "{image} {version}");
     assert!(!containers(engine).contains("pubmark-test-version"));
 }
@@ -205,7 +205,7 @@ fn limits_hold_and_show_in_the_counters() {
     let cores = read(&group.cpuset, "cpuset.cpus").or_else(|| read(&group.unified, "cpuset.cpus")).unwrap();
     assert_eq!(cores, "0");
     let memory = read(&group.memory, "memory.limit_in_bytes").or_else(|| read(&group.unified, "memory.max")).unwrap();
-    // Rounded down to pages.
+    // The kernel rounds the limit down to pages.
     assert_eq!(memory.parse::<u64>().unwrap() / 4_096, 64_000_000 / 4_096);
 }
 
@@ -230,7 +230,7 @@ fn a_container_that_ignores_sigterm_is_removed_at_once() {
     let Some((engine, image)) = engine() else { return };
     let mut started = Started::new(engine, image, &["/bin/sh", "-c", "trap '' TERM; while :; do :; done"], None);
     let place = engine.cost_place(&started.name, Duration::from_secs(20)).unwrap().expect("it runs");
-    // Killing the command alone leaves the container running: that is what the clean-up is for.
+    // If only the command is killed, the container continues to run: the clean-up command removes it.
     started.child.kill().unwrap();
     started.child.wait().unwrap();
     assert!(is_alive(place.pid));
@@ -254,7 +254,7 @@ fn an_image_that_is_not_here_is_named_with_the_command_that_fetches_it() {
     assert!(error.starts_with(&start), "{error}");
 }
 
-/// Runs itself in a process of its own, which starts a container and is killed with all that watched over it.
+/// Runs this test in a separate process, which starts a container and is killed together with its supervisor.
 #[test]
 fn what_a_killed_owner_left_is_removed_by_the_next_start() {
     let Some((engine, image)) = engine() else { return };
@@ -263,7 +263,7 @@ fn what_a_killed_owner_left_is_removed_by_the_next_start() {
         let place = engine.cost_place(&started.name, Duration::from_secs(20)).unwrap().expect("it runs");
         std::fs::write(format!("{note}-early"), format!("{} {}", started.name, place.pid)).unwrap();
         std::fs::rename(format!("{note}-early"), note).unwrap();
-        // Killed here.
+        // The process is killed here.
         std::thread::sleep(Duration::from_secs(60));
         return;
     }
@@ -272,7 +272,7 @@ fn what_a_killed_owner_left_is_removed_by_the_next_start() {
     let mut owner = Command::new(std::env::current_exe().unwrap())
         .args(["what_a_killed_owner_left_is_removed_by_the_next_start", "--exact"])
         .env("PUBMARK_TEST_NOTE", &note)
-        // What it cannot remove itself goes with this folder.
+        // Files that the process cannot remove are removed with this folder.
         .env("TMPDIR", folder.path())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -285,7 +285,7 @@ fn what_a_killed_owner_left_is_removed_by_the_next_start() {
     let (name, pid) = read_note(&note);
     assert!(is_alive(pid), "this test would see nothing: the container ended with its owner");
     let removed = engine.remove_abandoned().unwrap();
-    // Another test's start may have been first.
+    // The start of another test may have removed it first.
     assert!(removed.contains(&name) || !containers(engine).contains(&name), "{removed:?}");
     assert!(comes_true(|| !is_alive(pid)));
 }

@@ -1,4 +1,4 @@
-//! Systems started in containers, from start to nothing left.
+//! Systems in containers, from their start until nothing remains.
 #![allow(clippy::unwrap_used, clippy::print_stderr, missing_docs)]
 
 mod common;
@@ -17,7 +17,7 @@ use pubmark_systems::container::EngineKind;
 use pubmark_systems::limits::ResourceLimits;
 use pubmark_systems::{BackEndChoice, Endpoint, RunningSystem, StartOptions, start};
 
-/// Set for the process that starts a system and is killed: where it notes what it started.
+/// Environment variable of the process that starts a system and is killed: file in which it notes what it started.
 const NOTE: &str = "PUBMARK_TEST_NOTE";
 
 fn accepts(endpoint: &Endpoint) -> Result<(), String> {
@@ -70,7 +70,7 @@ fn a_system_in_a_container_is_started_described_measured_and_stopped() {
     );
 }
 
-/// Process of which another is a child: the second field behind the name in brackets.
+/// Parent of a process: the second field after the name in brackets.
 fn parent_of(pid: u32) -> u32 {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     stat.rsplit_once(") ").unwrap().1.split(' ').nth(1).unwrap().parse().unwrap()
@@ -122,13 +122,13 @@ fn a_container_is_killed_paused_and_started_again() {
     assert!(stream.read(&mut [0; 4]).is_err(), "nobody answers");
     running.pause(None, false).unwrap();
     assert!(listens(&running));
-    // A paused one is taken back, too.
+    // A paused container is removed, too.
     running.pause(None, true).unwrap();
     drop(running);
     assert!(!is_there(engine, &id), "{}", containers(engine));
 }
 
-/// An engine that fails as often as the file FAILURES says when it is to start a container again.
+/// An engine that fails as many times as the file FAILURES says when it restarts a container.
 const FAILING: &str = r#"#!/bin/sh
 left=$(cat FAILURES)
 for word in "$@"; do
@@ -173,21 +173,21 @@ fn an_engine_that_fails_to_start_a_container_again_is_asked_again_and_not_for_ev
     assert_eq!(std::fs::read_to_string(&failures).unwrap().trim(), "2", "the failing engine was used: {output}");
 }
 
-/// The id of the container that a process is in.
+/// Id of the container in which a process runs.
 fn id_of(pid: u32) -> String {
     let groups = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap();
     let words = groups.split(|letter: char| !letter.is_ascii_hexdigit());
     words.max_by_key(|word| word.len()).unwrap().to_owned()
 }
 
-/// Does the engine know a container of this id?
+/// Does the engine have a container with this id?
 fn is_there(engine: &pubmark_systems::container::Engine, id: &str) -> bool {
     let mut inspect = Command::new(&engine.program);
     inspect.args(["inspect", "--type", "container", id]);
     pubmark_systems::process::run_to_end(inspect, Duration::from_secs(20)).unwrap().0.success()
 }
 
-/// Runs itself in a process of its own, which starts a container and is killed with SIGKILL.
+/// Runs this test in a separate process, which starts a container and is killed with SIGKILL.
 #[test]
 fn nothing_is_left_of_a_container_whose_owner_is_killed() {
     let Some((engine, image)) = engine() else { return };
@@ -195,7 +195,7 @@ fn nothing_is_left_of_a_container_whose_owner_is_killed() {
         let running = begin(image, |_| {});
         std::fs::write(format!("{note}-early"), running.cost_sources()[0].pid.to_string()).unwrap();
         std::fs::rename(format!("{note}-early"), note).unwrap();
-        // Killed here.
+        // The process is killed here.
         std::thread::sleep(Duration::from_secs(60));
         return;
     }
@@ -217,7 +217,7 @@ fn nothing_is_left_of_a_container_whose_owner_is_killed() {
         }
         owner.kill().unwrap();
         owner.wait().unwrap();
-        // The kernel has closed its pipes; its supervisor takes everything back now.
+        // The kernel has closed the pipes of the owner; its supervisor removes everything now.
         let owner = owner.id();
         assert!((0..3).any(|_| comes_true(|| nothing_is_left(engine, folder.path(), owner))), "{}", containers(engine));
         if let Ok(pid) = std::fs::read_to_string(&note) {
@@ -226,7 +226,7 @@ fn nothing_is_left_of_a_container_whose_owner_is_killed() {
     }
 }
 
-/// No container with that owner, and no directory.
+/// Is there no container of that owner, and no directory?
 fn nothing_is_left(engine: &pubmark_systems::container::Engine, folder: &Path, owner: u32) -> bool {
     let mut list = Command::new(&engine.program);
     list.args(["ps", "--all", "--format", "{{.Labels}}"]);

@@ -1,4 +1,4 @@
-//! The embedded definitions, and what is said of wrong ones.
+//! The embedded definitions, and the errors for wrong definitions.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use pubmark_systems::condition::{Condition, When};
@@ -19,7 +19,7 @@ fn every_embedded_definition_is_right_and_has_both_profiles() {
     }
 }
 
-/// The conditions of everything that a definition writes or passes on.
+/// The conditions of all texts that a definition writes or passes on.
 fn conditions(definition: &Definition) -> Vec<&When> {
     let files = definition.files.iter().flat_map(|file| file.parts.iter().map(|part| &part.when).chain([&file.when]));
     let process = definition.back_ends.process.iter().flat_map(|process| &process.arguments);
@@ -68,7 +68,7 @@ fn what_a_definition_promises_it_says_how_to_do() {
 
 #[test]
 fn a_log_in_or_tls_is_offered_by_each_back_end_apart() {
-    // Mochi's own program encrypts and lets everybody in; the one in its image asks for a log-in and does not encrypt.
+    // Mochi's own program encrypts and requires no log-in; the one in its image requires a log-in and does not encrypt.
     let mochi = Definition::load("mochi").unwrap();
     assert_eq!((mochi.encrypts(false), mochi.asks_for_login(false)), (true, false));
     assert_eq!((mochi.encrypts(true), mochi.asks_for_login(true)), (false, true));
@@ -87,19 +87,20 @@ fn every_setting_of_mosquitto_is_a_named_deviation() {
         .chain(definition.profiles.values().flat_map(|profile| &profile.deviations))
         .map(|change| change.setting.as_str())
         .collect();
-    // A bridge is one deviation, however many lines it has.
+    // A bridge is one deviation, regardless of its number of lines.
     let parts = file.parts.iter().filter(|part| !part.when.needs(Condition::Bridge));
     let lines = parts.map(|part| part.text.as_str()).chain(profile).flat_map(str::lines);
     for line in lines.filter(|line| *line != "{profile}") {
         let setting = line.split(' ').next().unwrap();
-        // Refusing the anonymous is mosquitto's default.
+        // Refusing anonymous clients is mosquitto's default.
         assert!(line == "allow_anonymous false" || named.iter().any(|name| name.contains(setting)), "{line}");
     }
 }
 
 #[test]
 fn vernemq_keeps_the_plug_in_that_lets_clients_use_topics() {
-    // Without it no hook answers who may subscribe and publish, and every request is refused (`no_matching_hook_found`).
+    // Without it no hook decides who may subscribe and publish, and every request is refused
+    // (`no_matching_hook_found`).
     let definition = Definition::load("vernemq").unwrap();
     let parts = definition.files.iter().flat_map(|file| &file.parts).map(|part| part.text.as_str());
     let profiles = definition.profiles.values().map(|profile| profile.text.as_str());

@@ -1,4 +1,4 @@
-//! Nothing remains: whoever is killed, and whenever.
+//! Nothing remains, whichever process is killed, and whenever.
 #![allow(clippy::unwrap_used, clippy::print_stderr, missing_docs)]
 
 mod common;
@@ -12,15 +12,15 @@ use pubmark_model::topology::{Topology, TopologyMode};
 use pubmark_systems::cgroup::layout::Layout;
 use pubmark_systems::{Definition, StartOptions, start};
 
-/// Puts a program into the background in a session of its own, as daemons do, and leaves a second one behind in the
-/// usual session; then listens.
+/// Starts a background program in its own session, as daemons do, and a second one in the usual session; then listens.
 const DAEMONS: &str = "(setsid sleep 1000 &)\nsleep 1000 &\nexec python3 -c 'import socket,sys\ns=socket.create_server((\"127.0.0.1\",int(sys.argv[1])))\nwhile True: s.accept()' $1";
-/// Environment variable by which all that a test starts is found again.
+/// Environment variable by which all processes that a test starts are found.
 const MARK: &str = "PUBMARK_TEST_MARK";
-/// Tells the program run by a test that it is the owner that will be killed.
+/// Environment variable for the process that owns the systems and will be killed.
 const OWNER: &str = "PUBMARK_TEST_OWNER";
 
-/// Two brokers with daemons. Below an owner that will be killed, a clean-up command notes their end in the folder of temporary files.
+/// Two brokers with daemons. If their owner will be killed, a clean-up command notes their end in the folder for
+/// temporary files.
 fn daemons() -> Definition {
     let clean_up = "    clean_up: [{program: sh, arguments: [-c, \"[ -z \\\"$PUBMARK_TEST_OWNER\\\" ] || echo {name} >> $TMPDIR/cleaned\"]}]\n";
     script_with(DAEMONS, 20.0, 2.0, clean_up)
@@ -30,12 +30,12 @@ fn two_of_them() -> StartOptions {
     StartOptions { topology: Topology { brokers: 2, mode: TopologyMode::Shard }, ..options("mqtt5") }
 }
 
-/// Processes that carry the mark.
+/// Ids of the processes with this value of the variable.
 fn marked(mark: &str) -> Vec<u32> {
     pubmark_systems::tree::marked(MARK, mark).into_iter().filter(|pid| is_alive(*pid)).collect()
 }
 
-/// Control groups of ours that carry one of these process ids.
+/// Control groups of pubmark whose names have one of these process ids.
 fn groups_of(pids: &[u32]) -> Vec<PathBuf> {
     let layout = Layout::read().unwrap();
     let parents =
@@ -57,7 +57,7 @@ fn folders_in(folder: &Path) -> Vec<PathBuf> {
 #[test]
 fn nothing_remains_of_an_owner_killed_at_any_moment() {
     if std::env::var_os(OWNER).is_some() {
-        // Killed somewhere in here.
+        // The process is killed somewhere in this loop.
         loop {
             let running = start(&daemons(), &two_of_them(), &mut |_| Ok(())).unwrap();
             std::fs::write(std::env::temp_dir().join("started"), "").unwrap();
@@ -76,7 +76,7 @@ fn nothing_remains_of_an_owner_killed_at_any_moment() {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        // Spread over what a start and a stop take; the last ones once it has surely been through a start.
+        // The kills are spread over the time of a start and a stop; the last ones happen after a complete start.
         if kill >= 7 {
             assert!(comes_true(|| folder.path().join("started").exists()), "the owner never started its system");
         }
@@ -103,7 +103,7 @@ fn nothing_remains_of_an_owner_killed_at_any_moment() {
 fn nothing_remains_of_a_system_that_is_killed() {
     let mut running = start(&daemons(), &options("mqtt5"), &mut |_| Ok(())).unwrap();
     let tree = pubmark_systems::tree::members(running.pid());
-    // The listener, the background program of its session, the daemon of another.
+    // The listener, the background program of its session, and the daemon in another session.
     assert!(tree.len() >= 3, "{tree:?}");
     let folder = std::fs::read_link(format!("/proc/{}/cwd", running.pid())).unwrap();
     assert!(folder.is_dir());
@@ -136,7 +136,7 @@ fn a_supervisor_outlives_the_signals_of_a_terminal() {
         // SAFETY: plain system call on a process that is ours.
         unsafe { libc::kill(supervisor as libc::pid_t, signal) };
     }
-    // The broker begins with the default action: asked to end, it does.
+    // The broker starts with the default action for signals: it ends when requested to.
     assert!(is_alive(supervisor) && running.ended().is_none());
     assert!(matches!(running.stop(), pubmark_systems::process::Stopped::Asked(_)));
     assert!(comes_true(|| !is_alive(supervisor)));

@@ -1,4 +1,4 @@
-//! Limits on real programs, where control groups can be made.
+//! Limits of real programs, on machines where control groups can be created.
 #![allow(clippy::unwrap_used, clippy::print_stderr, missing_docs)]
 
 mod common;
@@ -13,17 +13,17 @@ use pubmark_systems::cgroup::control::{CgroupLimits, Plan};
 use pubmark_systems::cgroup::layout::Layout;
 use pubmark_systems::{CgroupFolders, RunningSystem, StartOptions, SystemError, limits, start};
 
-/// Listens, and then does what follows.
+/// A script that listens, and then executes `what`.
 fn listen_and(what: &str) -> String {
     format!(
         "exec python3 -c 'import socket,sys\ns=socket.create_server((\"127.0.0.1\",int(sys.argv[1])))\ns.accept()\n{what}' $1"
     )
 }
 
-/// Can limits be held here? Says so if not.
+/// Can limits be enforced here? Records a skip if not.
 fn limits_can_be_held() -> bool {
     let wanted = CgroupLimits { cpu: Some(0.5), memory_bytes: Some(64 << 20), cores: vec![] };
-    // Tests run side by side: each probes with a group of its own.
+    // Tests run at the same time, so each one uses its own group.
     static PROBES: AtomicU32 = AtomicU32::new(0);
     let name = format!("pubmark-{}-probe-{}", std::process::id(), PROBES.fetch_add(1, Ordering::Relaxed));
     match Layout::read()

@@ -1,4 +1,4 @@
-//! The real mosquitto: started, asked, measured, stopped.
+//! The real mosquitto: started, connected to, measured, stopped.
 #![allow(clippy::unwrap_used, clippy::print_stderr, missing_docs)]
 
 mod common;
@@ -94,7 +94,8 @@ fn a_tls_listener_uses_the_files_given() {
     let key = write("server.key", made.signing_key.serialize_pem());
     let mut options = options("mqtt5");
     options.tls = Some(TlsFiles { authority: certificate.clone(), certificate: certificate.clone(), key });
-    // A TLS client hello (RFC 8446 §4.1.2) is answered by a TLS record; a plain CONNECT is not answered by a CONNACK.
+    // The response to a TLS ClientHello (RFC 8446 §4.1.2) is a TLS record; a CONNECT without encryption gets no
+    // CONNACK.
     let running = start(&Definition::load("mosquitto").unwrap(), &options, &mut |endpoint| {
         mqtt_connect(endpoint, None).map_or(Ok(()), |code| Err(format!("answered in plain text with {code}")))
     })
@@ -105,7 +106,7 @@ fn a_tls_listener_uses_the_files_given() {
     assert!(speaks_tls(running.endpoint(), &certificate), "{}", running.log_tail());
 }
 
-/// Does `mosquitto_pub` or `openssl` get through with this authority? Says so if neither is there.
+/// Does a TLS connection with this authority succeed? Records a skip if `openssl` is not installed.
 fn speaks_tls(endpoint: &Endpoint, authority: &std::path::Path) -> bool {
     let output = Command::new("openssl")
         .args(["s_client", "-connect", &endpoint.address.to_string(), "-verify_return_error", "-CAfile"])
@@ -131,19 +132,19 @@ fn two_run_side_by_side() {
     assert_eq!((mqtt_connect(one.endpoint(), None), mqtt_connect(other.endpoint(), None)), (Ok(0), Ok(0)));
 }
 
-/// Runs itself in a process of its own, which starts mosquitto and is killed with SIGKILL.
+/// Runs this test in a separate process, which starts mosquitto and is killed with SIGKILL.
 #[test]
 fn nothing_runs_on_when_its_owner_is_killed() {
     if !mosquitto_is_installed() {
         return;
     }
     if let Ok(note) = std::env::var("PUBMARK_TEST_NOTE") {
-        // From a thread that ends: the broker must outlive that thread, though not this process.
+        // Started in a thread that ends: the broker must outlive the thread, but not the process.
         let running = std::thread::spawn(|| mosquitto(|_| {})).join().unwrap();
         assert_eq!(mqtt_connect(running.endpoint(), None), Ok(0));
         std::fs::write(format!("{note}-early"), running.pid().to_string()).unwrap();
         std::fs::rename(format!("{note}-early"), note).unwrap();
-        // Killed here.
+        // The process is killed here.
         std::thread::sleep(std::time::Duration::from_secs(60));
         return;
     }
@@ -164,7 +165,7 @@ fn nothing_runs_on_when_its_owner_is_killed() {
     owner.wait().unwrap();
     assert!(comes_true(|| !is_alive(broker)), "mosquitto {broker} runs on");
 
-    // Its supervisor takes back its directories too.
+    // Its supervisor removes its directories too.
     let left = || std::fs::read_dir(folder.path()).unwrap().flatten().filter(|e| e.path().is_dir()).count();
     assert!(comes_true(|| left() == 0), "{} directories are left", left());
 }

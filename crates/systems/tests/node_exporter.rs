@@ -1,4 +1,4 @@
-//! A real node_exporter, asked as during a run, and peers that answer wrongly.
+//! A real node_exporter, read as during a run, and servers with wrong responses.
 #![allow(clippy::unwrap_used, clippy::print_stderr, missing_docs)]
 
 mod common;
@@ -41,7 +41,7 @@ impl Exporter {
         Scraper::new(&format!("http://127.0.0.1:{}", self.port)).unwrap()
     }
 
-    /// Waits until it answers, at most 20 s.
+    /// Waits until the exporter responds, at most 20 s.
     fn wait(&self) {
         let (scraper, start) = (self.scraper(), Instant::now());
         while let Err(error) = scraper.read() {
@@ -58,7 +58,7 @@ impl Drop for Exporter {
     }
 }
 
-/// Listens, and answers each of `answers` to one query, then ends. Gives the port and what was asked.
+/// Listens, sends each of `answers` as the response to one request, then ends. Returns the port and the requests.
 fn peer(answers: Vec<Vec<u8>>) -> (u16, JoinHandle<Vec<String>>) {
     let listener = common::listen();
     let port = listener.local_addr().unwrap().port();
@@ -69,7 +69,7 @@ fn peer(answers: Vec<Vec<u8>>) -> (u16, JoinHandle<Vec<String>>) {
             let mut query = vec![0; 4_096];
             let length = stream.read(&mut query).unwrap();
             asked.push(String::from_utf8_lossy(&query[..length]).lines().next().unwrap_or_default().to_owned());
-            // Who was too slow or too long is hung up on.
+            // The client closes the connection if the response is too slow or too long.
             stream.write_all(&answer).ok();
         }
         asked
@@ -116,7 +116,7 @@ fn a_busy_core_is_seen_in_the_cost_of_the_machine() {
     let usage = readings.usage(start_ns, end_ns);
     eprintln!("{usage:?}");
     let ours = own_ns as f64 / (end_ns - start_ns) as f64;
-    // Its counters go in steps of 10 ms a core and mode.
+    // The exporter's counters have steps of 10 ms for each core and mode.
     let cores = usage.cores.unwrap();
     assert!(cores > 0.8 * ours && cores <= f64::from(usage.cores_total.unwrap()) + 0.1, "{cores} of {ours}");
     assert!(usage.peak_used_bytes > Some(1 << 20) && usage.failed_readings == 0, "{usage:?}");
@@ -186,6 +186,6 @@ fn readings_that_fail_are_counted_and_leave_the_rest_known() {
     assert!(usage.cores.is_some() && usage.failed_readings == 1, "{usage:?}");
     assert_eq!((usage.memory_bytes, usage.received_bytes), (None, None));
     peer.join().unwrap();
-    // A wrong address is told at once.
+    // A wrong address is reported at once.
     assert!(HostWatch::start(Scraper::new(&format!("127.0.0.1:{port}")).unwrap()).is_err());
 }

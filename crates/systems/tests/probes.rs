@@ -1,4 +1,4 @@
-//! Probes: against real servers, and against those that do not do what is waited for.
+//! Probes against real servers, and against servers that do not respond as expected.
 #![allow(clippy::unwrap_used, clippy::print_stderr, missing_docs)]
 
 mod common;
@@ -14,7 +14,7 @@ use pubmark_systems::{Definition, Endpoint, RunningSystem, StartOptions, TlsFile
 
 const WITHIN: Duration = Duration::from_secs(5);
 
-/// The definition if its program is installed; says so if it is not.
+/// The definition, if its program is installed; otherwise records a skip.
 fn here(name: &str) -> Option<Definition> {
     let definition = Definition::load(name).unwrap();
     if install::found(&definition).is_some() {
@@ -113,7 +113,7 @@ fn an_answer_that_does_not_come_ends_the_probe_at_its_deadline() {
     let definition = probed("{dialogue: [{on: one, say: hello, hear: welcome}]}");
     let listener = common::listen();
     let begun = Instant::now();
-    // Connects by the backlog; nobody ever answers.
+    // The connection succeeds because of the listen backlog; no program ever responds.
     let error = probe::run(&definition, "words", &endpoint(&listener), Duration::from_millis(300)).unwrap_err();
     assert_eq!(error, "one: the time was over before \"welcome\" came; heard nothing");
     assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());

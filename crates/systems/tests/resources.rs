@@ -1,4 +1,4 @@
-//! What a real mosquitto uses under a real load, told by two ways where there are two.
+//! The usage of a real mosquitto under a real load, measured in two ways if there are two.
 #![allow(clippy::unwrap_used, clippy::print_stderr, missing_docs)]
 
 mod common;
@@ -18,10 +18,10 @@ use pubmark_systems::meter::{Reading, SystemMeter, Workers};
 use pubmark_systems::network::SocketMeter;
 use pubmark_systems::sampler::{Sample, Sampler};
 
-/// Longest wait for an answer of a broker.
+/// Longest wait for a response of a broker.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A mosquitto of this test, and its control group where one can be made.
+/// A mosquitto of this test, and its control group if one can be created.
 struct Broker {
     child: Child,
     port: u16,
@@ -43,7 +43,7 @@ impl Broker {
         let doors: Vec<PathBuf> = cgroup.iter().flat_map(folders).map(|folder| folder.join("cgroup.procs")).collect();
         let mut command = Command::new("mosquitto");
         command.arg("-c").arg(&configuration).stdout(Stdio::null()).stderr(Stdio::null());
-        // SAFETY: only opens and writes files between fork and exec.
+        // SAFETY: between fork and exec, this only opens and writes files.
         unsafe { command.pre_exec(move || doors.iter().try_for_each(|door| fs::write(door, "0"))) };
         let child = command.spawn().unwrap();
         let broker = Broker { child, port, cgroup, _folder: folder };
@@ -82,7 +82,7 @@ impl Drop for Broker {
         self.child.kill().ok();
         self.child.wait().ok();
         for folder in self.cgroup.iter().flat_map(folders) {
-            // A group stays busy for a moment after its last process.
+            // A group stays busy for a moment after its last process has ended.
             comes_true(|| fs::remove_dir(folder).is_ok());
         }
     }
@@ -92,7 +92,7 @@ fn folders(place: &CgroupFolders) -> impl Iterator<Item = &PathBuf> {
     [&place.unified, &place.cpu, &place.cpuacct, &place.memory].into_iter().flatten()
 }
 
-/// A group in each hierarchy that there is and that we may write to; says so if there is none that counts CPU time.
+/// Creates a group in each hierarchy that we may write to; records a skip if none of them counts CPU time.
 fn make_cgroup(port: u16) -> Option<CgroupFolders> {
     let make = |root: &str| {
         let folder = Path::new("/sys/fs/cgroup").join(root).join(format!("pubmark-test-{port}"));
@@ -120,7 +120,7 @@ fn message() -> Vec<u8> {
     packet
 }
 
-/// Publishes and reads all of it back; gives the bytes each way.
+/// Publishes messages and reads all of them back; returns the bytes in each direction.
 fn load(publisher: &mut TcpStream, subscriber: &mut TcpStream, messages: usize) -> usize {
     let (burst, mut read) = (message().repeat(100), vec![0; 100 * 105]);
     for _ in 0..messages / 100 {
@@ -157,7 +157,7 @@ fn cpu_time_of_the_control_group_and_of_the_tree_agree() {
     let used: Vec<f64> = ways.iter_mut().zip(before).map(|((_, meter), before)| cpu_ms(meter) - before).collect();
     for ((name, _), ms) in ways.iter().zip(&used) {
         eprintln!("{name}: {ms:.2} ms");
-        // They are not read at the same instant.
+        // The two figures are not read at the same instant.
         assert!(
             *ms > 10.0 && (ms - used[0]).abs() <= 0.03 * used[0] + 2.0,
             "{name}: {ms} ms, the tree says {}",
@@ -180,8 +180,8 @@ fn bytes_of_a_known_transfer_are_told_to_the_byte() {
     let pids = [broker.child.id()];
     let mut meter = SocketMeter::new(&pids, &[]).unwrap();
     let bytes = load(&mut publisher, &mut subscriber, 20_000) as u64;
-    // What was read is acknowledged within the kernel's delay of acknowledgements, 40 ms; so was the answer to CONNECT and
-    // SUBSCRIBE, 4 and 5 bytes, perhaps only after the meter began.
+    // Bytes that were read are acknowledged within 40 ms, the kernel's delay of acknowledgements. This also holds for
+    // the responses to CONNECT and SUBSCRIBE, 4 and 5 bytes, which may be acknowledged after the meter has started.
     let meter = std::cell::RefCell::new(&mut meter);
     let last = std::cell::Cell::new(None);
     let told = comes_true(|| {
@@ -193,7 +193,7 @@ fn bytes_of_a_known_transfer_are_told_to_the_byte() {
             && system.sent_bytes >= bytes
     });
     assert!(told, "{bytes} bytes each way, told {:?}", last.get());
-    // A new connection brings its own: CONNECT and CONNACK, and the SYN that the kernel counts as a byte sent.
+    // A new connection adds CONNECT and CONNACK, and the SYN, which the kernel counts as a sent byte.
     let _third = broker.connect("third");
     let (system, own) = meter.borrow_mut().read(&pids, &[std::process::id()]).unwrap();
     let system = system.unwrap();
@@ -228,7 +228,7 @@ fn samples_of_a_broker_under_load_hold_everything_and_only_rise() {
             assert!(values.len() >= 4 && values.is_sorted(), "{values:?}");
         }
     }
-    // From the second sample to the last but one: the load and nothing else.
+    // From the second sample to the last but one there is only the load.
     let (first_ns, last_ns) = (all[1].at_ns, all[all.len() - 2].at_ns);
     let resources = samples.resources(first_ns, last_ns);
     let (system, generator) = (resources.system.unwrap(), resources.generator.unwrap());
@@ -274,7 +274,7 @@ fn limits_that_hold_a_broker_back_are_told() {
     let Some(folder) = broker.cgroup.as_ref().and_then(|place| place.cpu.as_ref().or(place.unified.as_ref())) else {
         return;
     };
-    // A tenth of a core in periods of 10 ms.
+    // Limit: a tenth of a core, in periods of 10 ms.
     let written = fs::write(folder.join("cpu.cfs_period_us"), "10000")
         .and_then(|()| fs::write(folder.join("cpu.cfs_quota_us"), "1000"))
         .or_else(|_| fs::write(folder.join("cpu.max"), "1000 10000"));
@@ -313,8 +313,8 @@ fn sampler_cpu_s() -> f64 {
     samplers.filter_map(|task| ns(&task)).sum::<f64>() / 1e9
 }
 
-/// The cost of sampling with `connections` idle ones, in shares of a core: runs itself alone in a process of its own, where
-/// no other test's sampler is counted.
+/// The cost of sampling with `connections` idle connections, as a share of a core. It runs in a separate process, in
+/// which no other test has a sampler.
 fn cost_of_sampling(connections: usize) -> Option<f64> {
     let broker = Broker::start()?;
     let _streams: Vec<TcpStream> = (0..connections).map(|number| broker.connect(&format!("c{number}"))).collect();
@@ -331,7 +331,8 @@ fn cost_of_sampling(connections: usize) -> Option<f64> {
     Some(share)
 }
 
-/// Prints what each look takes of a core: the first at all sockets, which tells whose they are, and a later one; and the rest.
+/// Prints the share of a core for each reading: the first of all sockets, which finds their owners, a later one, and
+/// the others.
 fn print_single_looks(broker: &Broker) {
     let own = pubmark_systems::meter::OwnMeter::default();
     let mut system = SystemMeter::new(&[broker.place()]);
@@ -356,7 +357,7 @@ fn sampling_a_thousand_connections_takes_a_hundredth_of_a_core() {
     if let Ok(connections) = std::env::var(ALONE) {
         let connections: usize = connections.parse().unwrap();
         if let Some(share) = cost_of_sampling(connections) {
-            // A build for tests is slower than what is measured with.
+            // A build for tests is slower than a release build.
             assert!(share < 0.02, "{share}");
         }
         return;

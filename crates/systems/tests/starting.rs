@@ -12,7 +12,7 @@ use pubmark_model::workload::Credentials;
 use pubmark_systems::process::Stopped;
 use pubmark_systems::{BackEndChoice, Definition, Endpoint, RunningSystem, SystemError, TlsFiles, start};
 
-/// Listens on its port with what every machine has that runs these tests.
+/// Listens on its port with Python, which every machine for these tests has.
 const LISTEN: &str = "exec python3 -c 'import socket,sys,time\ns=socket.create_server((\"127.0.0.1\",int(sys.argv[1])))\nwhile True: s.accept()' $1";
 
 fn begin(definition: &Definition) -> Result<RunningSystem, SystemError> {
@@ -119,7 +119,8 @@ fn a_round_trip_that_fails_at_first_is_tried_again() {
 
 #[test]
 fn a_port_that_somebody_else_takes_is_not_mistaken_for_the_system() {
-    // The first start listens where the script should, which then says so and ends; the second is left alone.
+    // On the first start another program takes the port, so the script fails and ends; the second start is not
+    // disturbed.
     let mut taken: Vec<std::net::TcpListener> = Vec::new();
     let folder = tempfile::tempdir().unwrap();
     let gate = folder.path().join("gate");
@@ -129,7 +130,7 @@ fn a_port_that_somebody_else_takes_is_not_mistaken_for_the_system() {
     let ports = {
         let (stop, gate) = (Arc::clone(&stop), gate.clone());
         std::thread::spawn(move || {
-            // Finds the script's port by its command line, takes it, then lets the script go on.
+            // Finds the script's port in its command line, binds it, then lets the script continue.
             while !stop.load(Ordering::Relaxed) {
                 if let Some(port) = script_port(&gate) {
                     taken.push(std::net::TcpListener::bind(("127.0.0.1", port)).unwrap());
@@ -149,7 +150,7 @@ fn a_port_that_somebody_else_takes_is_not_mistaken_for_the_system() {
     assert_ne!(running.endpoint().address.port(), stolen);
 }
 
-/// The port given to the script that waits for `gate`, once it runs.
+/// The port of the script that waits for `gate`, once the script runs.
 fn script_port(gate: &std::path::Path) -> Option<u16> {
     for entry in std::fs::read_dir("/proc").ok()?.flatten() {
         let command = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();

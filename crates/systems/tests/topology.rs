@@ -10,7 +10,7 @@ use common::{comes_true, is_alive, mosquitto_is_installed, mqtt_connect, options
 use pubmark_model::topology::{Topology, TopologyMode};
 use pubmark_systems::{Definition, Endpoint, StartOptions, start};
 
-/// Brokers that listen on two ports and are told of each other; the second ends with status 3 if it finds `fail`.
+/// Brokers that listen on two ports and know each other's addresses; the second ends with status 3 if it finds `fail`.
 const YAML: &str = r#"
 name: trio
 title: trio

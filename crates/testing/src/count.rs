@@ -1,7 +1,8 @@
-//! Assertions about counts: marked, so that a failure of one is never taken for an accident of a busy machine.
+//! Assertions about counts. They are marked, so that their failure is never attributed to a busy machine.
 
-/// As `assert!`, for a statement about how many messages, packets, bytes or connections there were: `assert_count!(lost == 0)`.
-/// The failure's words begin with `COUNT:`, by which `.ci/again` knows that it stands.
+/// Like `assert!`, for a statement about how many messages, packets, bytes or connections there were:
+/// `assert_count!(lost == 0)`. The failure's message starts with `COUNT:`, so that `.ci/again` does not repeat the
+/// test.
 #[macro_export]
 macro_rules! assert_count {
     ($holds:expr $(,)?) => {
@@ -12,8 +13,9 @@ macro_rules! assert_count {
     };
 }
 
-/// As `assert_eq!`, for numbers of messages, packets, bytes or connections, and for lists whose length is one:
-/// `assert_count_eq!(delivered, sent)`. The failure's words begin with `COUNT:`, by which `.ci/again` knows that it stands.
+/// Like `assert_eq!`, for numbers of messages, packets, bytes or connections, and for lists whose length is such a
+/// number: `assert_count_eq!(delivered, sent)`. The failure's message starts with `COUNT:`, so that `.ci/again` does
+/// not repeat the test.
 #[macro_export]
 macro_rules! assert_count_eq {
     ($left:expr, $right:expr $(,)?) => {
@@ -34,7 +36,7 @@ macro_rules! assert_count_eq {
 mod tests {
     use std::panic::catch_unwind;
 
-    /// What a failed assertion says.
+    /// Message of a failed assertion.
     fn words(assertion: impl FnOnce() + std::panic::UnwindSafe) -> String {
         let words = catch_unwind(assertion).unwrap_err();
         words.downcast_ref::<String>().cloned().unwrap_or_else(|| (*words.downcast_ref::<&str>().unwrap()).to_owned())

@@ -1,18 +1,18 @@
-//! A skipped test says so where it is counted.
+//! Reports a skipped test where skips are counted.
 
 use std::fmt::Display;
 use std::io::{self, Write as _};
 use std::panic::Location;
 use std::path::{Path, PathBuf};
 
-/// The environment variable that names the file to which skips are appended. Without it, that is `target/test-logs/skips`.
+/// Environment variable with the file to which skips are appended. Without it, the file is `target/test-logs/skips`.
 pub const SKIPS: &str = "PUBMARK_SKIPS";
 
-/// Records that the running test, or a part of it, cannot run here, with the reason as one line: what is missing, and what to
-/// type to have it. The caller returns afterwards.
+/// Records that the running test, or a part of it, cannot run here. `reason` is one line: what is missing, and what to
+/// type to install it. The caller returns afterwards.
 ///
-/// The line goes to standard error, around the harness's capture, and to the file that [`SKIPS`] names: one line, `test`,
-/// `reason` and `file:line` apart by tabs. Any number of processes may do so at once.
+/// The record goes to standard error, which the test harness does not capture here, and to the file of [`SKIPS`]: one
+/// line with `test`, `reason` and `file:line`, separated by tabs. Any number of processes may do so at the same time.
 ///
 /// # Panics
 /// Panics if the file cannot be written: a skip that is not counted would be a test that passes silently.
@@ -23,22 +23,23 @@ pub fn skip(reason: impl Display) {
     let line = record(&file, &test_name(), &reason.to_string(), &format!("{}:{}", place.file(), place.line()));
     let line = line.unwrap_or_else(|error| panic!("failed to record a skip ({reason}) in {}: {error}", file.display()));
     let words = line.trim_end().rsplit_once('\t').map_or(line.trim_end(), |(words, _)| words);
-    // Where nobody can hear it, the file has it.
+    // If standard error is closed, the file still has the line.
     let _ = io::stderr().write_all(format!("skipped: {}\n", words.replace('\t', ": ")).as_bytes());
 }
 
-/// The file of this workspace.
+/// The default file in this workspace's target folder.
 fn default_file() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/test-logs/skips")
 }
 
-/// The harness names threads after tests; what runs without it, or in a thread of its own, is named after its program.
+/// The harness names threads after tests. A test without the harness, or code in another thread, gets the program's
+/// name.
 fn test_name() -> String {
     let thread = std::thread::current().name().filter(|name| *name != "main").map(str::to_owned);
     thread.unwrap_or_else(|| {
         let program = std::env::current_exe().ok();
         let stem = program.as_deref().and_then(Path::file_stem).map(|stem| stem.to_string_lossy().into_owned());
-        // Cargo ends the name of a test's program with a hash.
+        // Cargo appends a hash to the name of a test program.
         stem.map_or_else(|| "a test".to_owned(), |stem| stem.split('-').next().unwrap_or(&stem).to_owned())
     })
 }
@@ -61,10 +62,10 @@ mod tests {
 
     use super::*;
 
-    /// Set for the processes that skip for a test of this file.
+    /// Environment variable for the processes that a test of this file starts to record skips.
     const MANY: &str = "PUBMARK_TESTING_SKIPS_MANY";
 
-    /// A file that is not there yet, in a folder that goes with the first value.
+    /// Path of a file that does not exist yet, in a folder that is removed when the first value is dropped.
     fn own_file() -> (TempDir, PathBuf) {
         let folder = TempDir::with_prefix("pubmark-testing-").unwrap();
         let file = folder.path().join("deeper/skips");

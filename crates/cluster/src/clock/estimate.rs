@@ -1,21 +1,23 @@
-//! Which straight lines fit what was read of two clocks.
+//! Estimates the straight lines that fit the readings of two clocks.
 //!
-//! A node sends a request at `asked` of its clock; it arrives at `came` of the run's clock. The response leaves at `said` of the
-//! run's clock and arrives at `heard` of the node's. A message cannot arrive before it is sent, so the run's time less the
-//! node's, θ, is at most `came − asked` at the request and at least `said − heard` at the response. These limits hold
-//! however long either message waited in queues. Half a round trip, which clocks are often set
-//! by (RFC 5905 §8), is an error's limit only for that one round trip; here every reading narrows what the others left, and one
-//! under load narrows nothing. Between two clocks θ is a straight line but for wander, so the limits are those of lines: a linear
-//! programme of two unknowns, solved by halving (Moon, Skelly and Towsley, "Estimation and removal of clock skew from network delay
-//! measurements", INFOCOM 1999, fits the line below one-way delays in this way).
+//! A node sends a request at `asked` of its clock; it arrives at `came` of the run's clock. The response leaves at
+//! `said` of the run's clock and arrives at `heard` of the node's clock. A message cannot arrive before it is sent. So
+//! the run's time minus the node's time, θ, is at most `came − asked` at the request and at least `said − heard` at the
+//! response. These limits hold however long either message waited in queues. Half a round trip, which is often used to
+//! set clocks (RFC 5905 §8), limits the error of one round trip only. Here each reading narrows the limits of the
+//! others, and a reading under load does no harm. Apart from wander, θ is a straight line over time, so the limits are
+//! those of lines: a linear programme with two unknowns, solved by section search (Moon, Skelly and Towsley,
+//! "Estimation and removal of clock skew from network delay measurements", INFOCOM 1999, fits the line below one-way
+//! delays in this way).
 
-/// Steepest line between two clocks: crystals are good for 100 parts in a million each.
+/// Steepest line between two clocks: each crystal has an error of at most 100 ppm.
 const STEEPEST: f64 = 200e-6;
-/// How far θ may leave a straight line for each second of distance, ns: a crystal that warms up changes by some 0.05 parts in a million.
+/// How far θ may leave a straight line for each second of distance, ns: a crystal that warms up changes by about 0.05
+/// ppm.
 const WANDER_NS_PER_S: f64 = 100.0;
-/// Steps of a search in an interval: 0.618^60 of 400 parts in a million is 1e-16, nothing over any window.
+/// Steps of a search in an interval: 0.618^60 of 400 ppm is about 1e-16, negligible over any window.
 const STEPS: u32 = 60;
-/// Numbers are nanoseconds relative to a near origin; this is what adding them up may lose.
+/// Values are nanoseconds relative to a near origin; this is the largest rounding error of their sums.
 const ROUNDING_NS: f64 = 1.0;
 
 /// A request for the time and its response.
@@ -42,32 +44,32 @@ impl Reading {
         (self.heard_ns - self.asked_ns).saturating_sub(self.sent_ns - self.came_ns)
     }
 
-    /// Largest and smallest θ, ns.
+    /// Upper and lower limit of θ, ns.
     fn limits(&self) -> (i64, i64) {
         (self.came_ns.wrapping_sub(self.asked_ns) as i64, self.sent_ns.wrapping_sub(self.heard_ns) as i64)
     }
 }
 
-/// What θ can be at an instant.
+/// Possible values of θ at an instant.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Fit {
-    /// The middle of what θ can be, ns.
+    /// Middle of the possible values of θ, ns.
     pub offset_ns: i64,
-    /// How far θ can be from the middle, ns.
+    /// Largest distance of θ from the middle, ns.
     pub half_width_ns: f64,
-    /// The slope that leaves most room between the limits: nearer to the truth than the middle of those that fit (measured on simulated
-    /// clocks).
+    /// The slope with the largest distance between the limits. It is nearer to the true slope than the middle of all
+    /// slopes that fit (measured on simulated clocks).
     pub slope: f64,
 }
 
-/// A limit of θ near the instant in question: how far away, and where, ns.
+/// A limit of θ: its distance in time from the instant in question, and its value, ns.
 #[derive(Clone, Copy)]
 struct Limit {
     distance: f64,
     value: f64,
 }
 
-/// What θ can be at an instant of the node's clock; `None` if there is no reading, or no line fits them all.
+/// Possible values of θ at an instant of the node's clock; `None` if there is no reading, or no line fits all readings.
 pub(super) fn fit(readings: &[Reading], at_ns: u64) -> Option<Fit> {
     let base_ns = readings.first()?.limits().0;
     let limit = |of_ns: u64, value: i64| Limit {
@@ -99,7 +101,7 @@ pub(super) fn fit(readings: &[Reading], at_ns: u64) -> Option<Fit> {
     })
 }
 
-/// The limits that any line can touch: the convex hull's lower side, or its upper side for a `side` of −1.
+/// The limits that a line can touch: the lower side of the convex hull, or its upper side for a `side` of −1.
 fn hull(mut limits: Vec<Limit>, side: f64) -> Vec<Limit> {
     limits.sort_by(|one, other| one.distance.total_cmp(&other.distance));
     let mut kept: Vec<Limit> = vec![];
@@ -117,7 +119,7 @@ fn hull(mut limits: Vec<Limit>, side: f64) -> Vec<Limit> {
     kept
 }
 
-/// Where a concave function is largest, by the golden section.
+/// Position of the maximum of a concave function, by golden-section search.
 fn peak(of: impl Fn(f64) -> f64, mut left: f64, mut right: f64) -> f64 {
     let section = (5.0f64.sqrt() - 1.0) / 2.0;
     let inner = |left: f64, right: f64| [right - section * (right - left), left + section * (right - left)];
@@ -139,7 +141,7 @@ fn peak(of: impl Fn(f64) -> f64, mut left: f64, mut right: f64) -> f64 {
     (left + right) / 2.0
 }
 
-/// The last slope towards `end` for which there is room; there is some at `inside`.
+/// The farthest slope towards `end` that fits all limits; the slope `inside` fits.
 fn edge(room: impl Fn(f64) -> f64, mut inside: f64, end: f64) -> f64 {
     if room(end) >= 0.0 {
         return end;
@@ -161,7 +163,7 @@ fn edge(room: impl Fn(f64) -> f64, mut inside: f64, end: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// A question at a second of the node's clock, so long on the way there and back, of clocks that differ by `theta_ns`.
+    /// A reading at this second of the node's clock, with these one-way delays, for clocks that differ by `theta_ns`.
     fn reading(at_s: f64, there_ns: u64, back_ns: u64, theta_ns: impl Fn(f64) -> i64) -> Reading {
         let asked_ns = (at_s * 1e9) as u64;
         let heard_ns = asked_ns + there_ns + back_ns;
@@ -178,7 +180,7 @@ mod tests {
 
     #[test]
     fn limits_of_different_readings_meet() {
-        // The first was quick on its way there, the second on its way back.
+        // The first reading had a fast request, the second a fast response.
         let readings = [reading(1.0, 5_000, 900_000, |_| 0), reading(1.002, 900_000, 7_000, |_| 0)];
         let fit = fit(&readings, 1_002_000_000).unwrap();
         assert!(fit.half_width_ns < 6_500.0, "{fit:?}");

@@ -1,4 +1,4 @@
-//! A node's copy of the run's clock: set from what was read, never stepped while a run goes on, and judged afterwards.
+//! A node's estimate of the run's clock. It is set from readings, never stepped during a run, and judged afterwards.
 
 use std::collections::VecDeque;
 
@@ -6,23 +6,25 @@ use pubmark_protocol::run_clock::Mapping;
 
 use super::estimate::{self, Fit, Reading};
 
-/// Readings that an estimate rests on, at most.
+/// Most readings that an estimate is based on.
 const WINDOW: usize = 256;
-/// Readings older than this are not used, ns of the node's clock: a line is straight only so long.
+/// Largest age of a reading in an estimate, ns of the node's clock: over a longer time, drift is not a straight line.
 const WINDOW_NS: u64 = 128_000_000_000;
-/// A mapping meets the estimate again within so many times the time between the last two, so that one that comes late is no overshoot.
+/// A mapping reaches the estimate within this many times the interval between the last two settings, so that a late
+/// setting does not overshoot.
 const SLEW_STEPS: f64 = 4.0;
-/// The same, shortest and longest, ns. Meanwhile it is off by that time and the error of the drift, which is large where little was read
-/// yet: a node that had just joined was off by 30 parts in a million for 2 s, twice what it could know.
+/// Limits of that time, ns. Until then the mapping is wrong by that time multiplied by the error of the drift. The
+/// error is large after few readings: a node that had just joined was wrong by 30 ppm for 2 s, twice what it could
+/// estimate.
 const SLEW_NS: std::ops::RangeInclusive<f64> = 0.25e9..=2e9;
-/// Steepest that the run's clock is steered besides the drift, as adjtime(3) does.
+/// Largest rate, in addition to the drift, at which the run's clock is slewed; adjtime(3) uses the same.
 const STEEPEST_SLEW: f64 = 500e-6;
-/// Readings and mappings kept for the judgement afterwards, at most: two weeks at two a second would be 2.4 million.
+/// Most readings and mappings that are stored for the judgement: two weeks at two per second would be 2.4 million.
 const KEPT: usize = 1 << 18;
-/// Instants at which a run's clock is judged, at most.
+/// Most instants at which a run's clock is judged.
 const JUDGED: usize = 2_048;
 
-/// Follows the run's clock.
+/// Estimates the run's clock on a node.
 #[derive(Debug, Default)]
 pub struct RunClockEstimator {
     window: VecDeque<Reading>,
@@ -32,25 +34,25 @@ pub struct RunClockEstimator {
     restarts: u64,
 }
 
-/// A clock over a run.
+/// How well a node followed the run's clock during a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Figures {
-    /// The run's time − the node's at the begin, ns.
+    /// The run's time − the node's time at the start of the run, ns.
     pub offset_ns: i64,
-    /// What a second of the node is longer in the run, ns.
+    /// By how much a second of the node's clock is longer than a second of the run's clock, parts per billion.
     pub drift_ppb: f64,
-    /// Largest error that the applied mapping can have had, ns; infinite if no line fits what was read.
+    /// Largest possible error of the applied mapping, ns; infinite if no line fits the readings.
     pub bound_ns: f64,
-    /// Shortest way there and back, ns.
+    /// Shortest round trip, ns.
     pub minimum_round_trip_ns: u64,
-    /// Readings that this rests on.
+    /// Number of readings that these figures are based on.
     pub samples: u64,
-    /// How often no line fitted and the estimate began anew.
+    /// How often the estimate was restarted, because no line fitted.
     pub restarts: u64,
 }
 
 impl RunClockEstimator {
-    /// Takes a reading; one against the order of time is left out.
+    /// Adds a reading; one whose times are not in order is ignored.
     pub fn read(&mut self, reading: Reading) {
         if !reading.is_possible() {
             return;
@@ -64,8 +66,8 @@ impl RunClockEstimator {
         }
     }
 
-    /// The mapping that is in force from an instant of the node's clock on; `None` before anything was read. Without a run it jumps to
-    /// the estimate; with one it goes there smoothly, and never backwards.
+    /// Returns the mapping that applies from an instant of the node's clock on; `None` before the first reading. If no
+    /// run is active, it jumps to the estimate. During a run it is slewed to the estimate, and never goes backwards.
     pub fn meet(&mut self, now_ns: u64, is_running: bool) -> Option<Mapping> {
         let fit = self.fit(now_ns)?;
         let estimated_ns = now_ns.wrapping_add_signed(fit.offset_ns);
@@ -86,7 +88,7 @@ impl RunClockEstimator {
         Some(mapping)
     }
 
-    /// The newest estimate; begins anew with the newest readings where no line fits all.
+    /// The newest estimate. If no line fits all readings, the estimate restarts with the newest ones.
     fn fit(&mut self, now_ns: u64) -> Option<Fit> {
         loop {
             let found = estimate::fit(self.window.make_contiguous(), now_ns);
@@ -98,7 +100,7 @@ impl RunClockEstimator {
         }
     }
 
-    /// A run begins: what was read and applied before is forgotten but for what the estimate rests on.
+    /// Starts a run: earlier readings and mappings are discarded, except those that the estimate is based on.
     pub fn begin(&mut self) {
         self.readings = self.window.iter().copied().collect();
         self.applied.clear();
@@ -106,7 +108,7 @@ impl RunClockEstimator {
         self.restarts = 0;
     }
 
-    /// Is the run's time the node's own and this constant, by all that was read?
+    /// Do all readings permit that the run's time is the node's time plus this constant?
     pub fn is_constant(&self, run_less_local_ns: i64) -> bool {
         self.window.iter().all(|reading| {
             let run_ns = |local_ns: u64| local_ns.wrapping_add_signed(run_less_local_ns);
@@ -114,7 +116,8 @@ impl RunClockEstimator {
         })
     }
 
-    /// How good the mapping was from the run's begin to an instant of the node's clock; `None` if none was ever applied.
+    /// How accurate the mapping was from the start of the run to an instant of the node's clock; `None` if no mapping
+    /// was ever applied.
     pub fn judge(&self, now_ns: u64) -> Option<Figures> {
         let first = self.applied.first()?;
         let edges = self.applied.windows(2).flat_map(|pair| [(pair[0], pair[1].local_ns), (pair[1], pair[1].local_ns)]);
@@ -139,7 +142,7 @@ impl RunClockEstimator {
         off_ns.unsigned_abs() as f64 + fit.half_width_ns
     }
 
-    /// The estimate with what was read before and after an instant.
+    /// The estimate at an instant, from the readings before and after it.
     fn fit_around(&self, at_ns: u64) -> Option<Fit> {
         let from = self.readings.partition_point(|reading| reading.heard_ns < at_ns.saturating_sub(WINDOW_NS / 2));
         let to = self.readings.partition_point(|reading| reading.asked_ns <= at_ns.saturating_add(WINDOW_NS / 2));
@@ -147,7 +150,7 @@ impl RunClockEstimator {
     }
 }
 
-/// Leaves out every second of the older half where there are too many.
+/// Removes every second element of the older half if there are too many.
 fn thin<T>(kept: &mut Vec<T>) {
     if kept.len() < KEPT {
         return;
@@ -164,7 +167,7 @@ fn thin<T>(kept: &mut Vec<T>) {
 mod tests {
     use super::*;
 
-    /// SplitMix64 (Steele, Lea and Flood, 2014), for delays that are the same whenever the test runs.
+    /// SplitMix64 (Steele, Lea and Flood, 2014), for delays that are the same in every run of the test.
     struct Draws(u64);
 
     impl Draws {
@@ -176,13 +179,13 @@ mod tests {
             ((word ^ (word >> 31)) >> 11) as f64 / (1u64 << 53) as f64
         }
 
-        /// A way: so long at least, with a queue that is mostly short and now and then very long (Pareto).
+        /// A one-way delay: a minimum, plus a queueing delay that is mostly short and rarely very long (Pareto).
         fn way_ns(&mut self, least_ns: f64) -> f64 {
             least_ns + 10_000.0 * (self.unit().max(1e-9).powf(-0.8) - 1.0).min(1e4)
         }
     }
 
-    /// Two clocks that differ, drift apart, and wander.
+    /// Two clocks with an offset, a drift and a wander.
     struct Pair {
         offset_ns: f64,
         drift: f64,
@@ -196,7 +199,7 @@ mod tests {
             Pair {
                 offset_ns: (draws.unit() - 0.5) * 2.0 * 7_200e9,
                 drift: (draws.unit() - 0.5) * 200e-6,
-                // A sine's slope is at most amplitude × 2π / period: 0.03 parts in a million.
+                // The slope of a sine is at most amplitude × 2π / period: 0.03 ppm.
                 wander_ns: 30.0 * period_s / std::f64::consts::TAU * draws.unit(),
                 period_s,
             }
@@ -209,7 +212,7 @@ mod tests {
         }
     }
 
-    /// One run of 40 s as a node does it. Returns the largest true error, and what was said of it.
+    /// Simulates one run of 40 s on a node. Returns the largest true error, and the figures of the estimator.
     fn simulate(seed: u64) -> (f64, Figures) {
         let mut draws = Draws(seed);
         let pair = Pair::draw(&mut draws);
@@ -229,7 +232,7 @@ mod tests {
             }
         };
         burst(&mut estimator, &mut draws, &mut now_ns);
-        // Sessions come up.
+        // The session starts with a few readings.
         for _ in 0..10 {
             ask(&mut estimator, &mut draws, now_ns);
             now_ns += 100_000_000;
@@ -269,7 +272,7 @@ mod tests {
         let mut last_ns = 0;
         for number in 0..200u64 {
             let asked_ns = 1_000_000_000 + number * 500_000_000;
-            // Half way the coordinator's clock falls back by 40 ms.
+            // Halfway the coordinator's clock is set back by 40 ms.
             let came_ns = asked_ns + 90_000_000_000 - if number > 100 { 40_000_000 } else { 0 };
             estimator.read(Reading { asked_ns, came_ns, sent_ns: came_ns, heard_ns: asked_ns + 80_000 });
             let mapping = estimator.meet(asked_ns + 80_000, number > 0).unwrap();

@@ -1,4 +1,4 @@
-//! What a node's clock reads when the run's reads something else: hard limits instead of guesses.
+//! Conversion between a node's clock and the run's clock, with hard limits of the error.
 
 mod estimate;
 mod estimator;

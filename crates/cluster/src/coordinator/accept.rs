@@ -1,4 +1,4 @@
-//! Incoming connections of nodes: their certificates are checked here, so that the reason of a refusal is known.
+//! Incoming connections of nodes. Their certificates are checked here, so that the reason of a refusal is known.
 
 use std::io;
 use std::net::SocketAddr;
@@ -24,10 +24,10 @@ use crate::credentials::{Credentials, in_words};
 use crate::error::{Refusal, causes};
 use crate::limits;
 
-/// Handshakes at a time; more wait in the kernel.
+/// Most handshakes at a time; further connections wait in the kernel's queue.
 const HANDSHAKES: usize = 64;
 
-/// Bytes of a connection, those of TLS with them.
+/// Bytes of a connection, including those of TLS.
 #[derive(Debug, Default)]
 pub(super) struct Carried {
     /// To the node.
@@ -36,12 +36,12 @@ pub(super) struct Carried {
     pub received: AtomicU64,
 }
 
-/// Whose connection it is.
+/// The remote end of a connection.
 #[derive(Clone, Debug)]
 pub(super) struct Peer {
-    /// Where from.
+    /// Its address.
     pub address: SocketAddr,
-    /// What it carried.
+    /// Bytes that the connection carried.
     pub carried: Arc<Carried>,
 }
 
@@ -131,14 +131,15 @@ pub(super) async fn accept(
                 }
             },
         };
-        // Without it a heartbeat waits for the acknowledgement of the last; that it cannot be set hurts nothing else.
+        // Without TCP_NODELAY, a heartbeat may wait for the acknowledgement of the previous one. If the option cannot
+        // be set, everything else works.
         let _ = stream.set_nodelay(true);
         let (acceptor, hub, accepted) = (acceptor.clone(), Arc::clone(&hub), accepted.clone());
         tokio::spawn(async move {
             let counted = Counted { stream, peer: Peer { address, carried: Arc::default() } };
             match timeout(limits::INTRODUCTION, acceptor.accept(counted).into_fallible()).await {
                 Ok(Ok(stream)) => {
-                    // The coordinator ends: the receiver is dropped.
+                    // If the coordinator is ending, the receiver is dropped, and this fails.
                     let _ = accepted.send(Ok(stream)).await;
                 }
                 Ok(Err((error, stream))) => {
@@ -156,10 +157,11 @@ pub(super) async fn accept(
     }
 }
 
-/// Lets the other end read the reason of its refusal: closing a socket with unread data in it discards what was sent.
+/// Gives the other end time to read the reason of its refusal: closing a socket with unread received data discards data
+/// that was sent.
 async fn let_read(mut stream: TcpStream) {
     let _ = timeout(limits::REFUSAL_TIMEOUT, async {
-        // An error means that the other end is gone, which is what is waited for.
+        // An error means that the other end has disconnected, which is what this waits for.
         let _ = stream.shutdown().await;
         while let Ok(1..) = stream.read(&mut [0; 1024]).await {}
     })

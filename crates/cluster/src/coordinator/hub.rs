@@ -1,4 +1,4 @@
-//! Nodes that joined, and which worker runs on which node: the state that node sessions share with the coordinator of the run.
+//! Nodes that joined, and which worker runs on which node: the state that node sessions share with the coordinator.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -20,40 +20,42 @@ use crate::node::NodeKind;
 /// A node that joined.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeInfo {
-    /// Its name.
+    /// The node's name.
     pub name: String,
-    /// Where it joined from.
+    /// Address from which the node joined.
     pub address: SocketAddr,
-    /// Its version of pubmark.
+    /// The node's version of pubmark.
     pub version: String,
-    /// Name of its machine.
+    /// Name of the node's machine.
     pub host: String,
-    /// Boot id of its kernel, which differs between machines with the same name; empty if it is to count as another machine.
+    /// Boot id of the machine's kernel, which differs between machines with the same name; empty if the node is to
+    /// count as another machine.
     pub boot: String,
-    /// Release of its kernel.
+    /// Release of the machine's kernel.
     pub kernel: String,
-    /// Cores that pubmark can use there.
+    /// Cores that pubmark can use on the machine.
     pub cores: u32,
-    /// Memory, bytes.
+    /// Memory of the machine, bytes.
     pub memory_bytes: u64,
-    /// State of its time service, as its kernel reports it.
+    /// State of the machine's time service, as the kernel reports it.
     pub discipline: String,
-    /// CPU idle states of its machine are disabled while a worker runs.
+    /// CPU idle states of the machine are disabled while a worker runs.
     pub awake: bool,
-    /// Its role in the run.
+    /// The node's role in the run.
     pub kind: NodeKind,
-    /// Its labels, by which groups are placed.
+    /// The node's labels, by which groups are placed.
     pub labels: Labels,
-    /// Where clients of other machines reach its clients: as it says, otherwise where it joined from.
+    /// Address at which clients on other machines reach the node's clients: as the node specifies, otherwise the
+    /// address from which it joined.
     pub clients_at: IpAddr,
-    /// Why links cannot be emulated there; empty if they can.
+    /// Why links cannot be emulated on the machine; empty if they can.
     pub no_links: String,
-    /// The same of links by the kernel's netem.
+    /// Why links cannot be emulated by the kernel's netem on the machine; empty if they can.
     pub no_kernel_netem: String,
 }
 
 impl NodeInfo {
-    /// Of what it says of itself; its labels were read when it was checked.
+    /// Creates it from the node's `Join` message; the labels were parsed when the message was checked.
     pub(super) fn of(join: Join, labels: Labels, address: SocketAddr) -> NodeInfo {
         let named = join.address.parse().ok().and_then(|address| for_clients(address).ok());
         let clients_at = named.unwrap_or_else(|| address.ip().to_canonical());
@@ -94,11 +96,11 @@ pub(super) struct Slot {
     pub info: NodeInfo,
     pub lanes: Lanes<ToNode>,
     pub carried: Arc<Carried>,
-    /// Bytes so far at the begin and at the end of what is measured.
+    /// Bytes carried until the start and until the end of the measurement.
     pub marks: [Option<u64>; 2],
 }
 
-/// How many a run wants.
+/// Numbers of nodes that a run needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodesRequired {
     /// Nodes that send and receive.
@@ -140,13 +142,13 @@ pub(super) struct State {
     pub order: Vec<NodeInfo>,
     /// Observers of the run, in the order of their names.
     pub observers: Vec<NodeInfo>,
-    /// Nodes that start its systems, likewise.
+    /// Nodes that start the run's systems, in the order of their names.
     pub system_hosts: Vec<NodeInfo>,
     pub lost: BTreeMap<String, String>,
     /// Connected nodes that had to end their newest worker, with the reason.
     pub without_worker: BTreeMap<String, String>,
     pub runs: BTreeMap<u32, Run>,
-    /// Number of the next of them.
+    /// Number of the next worker.
     pub next_run: u32,
     /// Number of the newest request for free ports, the node that received it, and the response.
     pub ports: (u32, String, Option<FreePorts>),
@@ -154,7 +156,7 @@ pub(super) struct State {
     events: Vec<Event>,
 }
 
-/// Refusals and events that are stored, at most: an unknown client that retries for ever must not fill memory.
+/// Most refusals and events that are stored: an unknown client that retries without end must not fill the memory.
 const KEPT: usize = 1_000;
 
 /// State, and a notification when it changes.
@@ -176,7 +178,7 @@ impl Hub {
         result
     }
 
-    /// Waits until `found` finds something, at most for so long.
+    /// Waits until `found` returns something, for `limit` at most.
     pub fn wait<T>(&self, limit: Duration, mut found: impl FnMut(&mut State) -> Option<T>) -> Option<T> {
         let until = Instant::now() + limit;
         let mut state = self.state();
@@ -248,7 +250,7 @@ impl Hub {
         });
     }
 
-    /// Counters of a worker.
+    /// Stores counters of a worker.
     pub fn rows(&self, node: &str, number: u32, counters: &[u64]) {
         let state = self.state();
         let Some(run) = state.runs.get(&number).filter(|run| run.node == node) else { return };
@@ -263,24 +265,25 @@ impl Hub {
     /// Sends a message to every node.
     pub fn broadcast(&self, told: impl Fn() -> CoordinatorMessage) {
         for slot in self.state().nodes.values() {
-            // A node that does not receive it is found lost by its missing heartbeats.
+            // A node that does not receive the message is detected as lost by its missing heartbeats.
             slot.lanes.say(ToNode { message: Some(told()) });
         }
     }
 }
 
 impl State {
-    /// How many of a kind are there.
+    /// Number of connected nodes of a kind.
     pub fn count(&self, kind: NodeKind) -> usize {
         self.nodes.values().filter(|slot| slot.info.kind == kind).count()
     }
 
-    /// Does it run on a node with clients?
+    /// Does the worker run on a node with clients?
     pub fn has_clients(&self, run: &Run) -> bool {
         self.order.iter().any(|node| node.name == run.node)
     }
 
-    /// Of what too few are there: how many are wanted, what, and the names of those that came.
+    /// The first kind of which too few nodes have joined: the required number, the kind, and the names of those that
+    /// joined.
     pub fn missing(&self) -> Option<(usize, &'static str, Vec<String>)> {
         let kinds = [NodeKind::Clients, NodeKind::Observer, NodeKind::SystemHost];
         let kind = kinds.into_iter().find(|kind| self.count(*kind) < self.wanted.of(*kind))?;
@@ -294,14 +297,14 @@ impl State {
         }
     }
 
-    /// What happened since the last call.
+    /// Events since the last call.
     pub fn take_events(&mut self) -> Vec<Event> {
         std::mem::take(&mut self.events)
     }
 }
 
 impl Slot {
-    /// Bytes of both directions so far.
+    /// Bytes carried in both directions so far.
     pub fn bytes(&self) -> u64 {
         self.carried.sent.load(Relaxed) + self.carried.received.load(Relaxed)
     }

@@ -1,4 +1,4 @@
-//! The coordinator's end: accepts nodes, starts workers on them, and detects lost nodes.
+//! The coordinator's side: accepts nodes, starts workers on them, and detects lost nodes.
 
 mod accept;
 mod hub;
@@ -34,23 +34,23 @@ use crate::node::NodeKind;
 use crate::stubs::control_server::ControlServer;
 use hub::{Hub, Run};
 
-/// Time between two looks at whether somebody wants to stop waiting.
+/// Interval at which a waiting function checks whether it must stop.
 const LOOK: Duration = Duration::from_millis(50);
-/// Longest wait for what nodes say of a run that is over: the end of a worker, and readings of the clock.
+/// Longest wait for reports of nodes after a run: the end of a worker, and readings of the clock.
 const REPORTS: Duration = Duration::from_secs(10);
 
-/// Bytes between the coordinator and a node, those of TLS with them, headers of TCP and below without.
+/// Bytes between the coordinator and a node, including those of TLS, excluding headers of TCP and lower layers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
     /// To the node, since it joined.
     pub sent: u64,
     /// From the node, since it joined.
     pub received: u64,
-    /// Of both, between the two marks.
+    /// In both directions, between the two marks.
     pub between_marks: u64,
 }
 
-/// A coordinator with its nodes. Dropping it says goodbye to them.
+/// A coordinator with its nodes. Dropping it disconnects them with a `Goodbye` message.
 pub struct Cluster {
     hub: Arc<Hub>,
     address: SocketAddr,
@@ -66,10 +66,10 @@ impl std::fmt::Debug for Cluster {
 }
 
 impl Cluster {
-    /// Opens the port, and keeps the run's clock from now on: every later instant of this process is the run's.
+    /// Opens the port, and sets the run's clock: every later time stamp of this process is in the run's time.
     ///
     /// # Errors
-    /// The port cannot be opened, or the credentials are of no use.
+    /// The port cannot be opened, or the credentials are not usable.
     pub fn listen(address: SocketAddr, credentials: &Credentials, version: &str) -> Result<Cluster, ClusterError> {
         let system = |doing: &'static str| move |source: io::Error| ClusterError::System { doing, source };
         let acceptor = accept::acceptor(credentials)
@@ -101,7 +101,7 @@ impl Cluster {
             tokio::select! {
                 served = served => served.map_err(io::Error::other),
                 _ = stopped => {
-                    // Connections are served by tasks of their own, which say goodbye meanwhile.
+                    // Each connection is served by its own task, which sends `Goodbye` meanwhile.
                     tokio::time::sleep(limits::FAREWELL).await;
                     Ok(())
                 }
@@ -111,24 +111,26 @@ impl Cluster {
             .name("coordinator".to_owned())
             .spawn(move || {
                 crate::machine::stay_ahead();
-                // An error of the port itself: nodes are found lost by their missing heartbeats, and the run reports that.
+                // This is an error of the listening socket. The nodes are then detected as lost by their missing
+                // heartbeats, and the run reports that.
                 let _ = runtime.block_on(serve);
-                // Connections that nobody closes are not waited for.
+                // Connections that are still open are not waited for.
                 runtime.shutdown_timeout(limits::GRACE);
             })
             .map_err(system("start listening to nodes"))?;
         Ok(Cluster { hub, address, runtime: handle, stop: Some(stop), thread: Some(thread) })
     }
 
-    /// Where nodes join.
+    /// Address at which nodes join.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Waits for nodes and observers and numbers them by their names; `seen` hears of each that comes and of each that is refused.
+    /// Waits for nodes and observers and numbers them by their names; calls `seen` for each one that joins or is
+    /// refused.
     ///
     /// # Errors
-    /// Too few came in time, or `stop` was set.
+    /// Too few joined in time, or `stop` was set.
     pub fn gather(
         &self,
         wanted: NodesRequired,
@@ -163,7 +165,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// The nodes in the order of their numbers; for a lost node, what it reported about itself.
+    /// The nodes in the order of their numbers; for a lost node, its data from when it joined.
     pub fn nodes(&self) -> Vec<NodeInfo> {
         self.hub.state().order.clone()
     }
@@ -183,11 +185,11 @@ impl Cluster {
         self.hub.state().order.get(node).map(|node| node.name.clone()).unwrap_or_default()
     }
 
-    /// Starts a worker on a node for shards by their index of N; its counters will appear in `progress`. What is written into
-    /// the stream that comes back reaches the worker; dropping it ends the worker.
+    /// Starts a worker on a node for the shards with the given indices; its counters will appear in `progress`. Bytes
+    /// that are written into the returned stream reach the worker; dropping the stream ends the worker.
     ///
     /// # Errors
-    /// The node is gone, or cannot start one; `stop` was set during the wait.
+    /// The node was lost, or cannot start a worker; `stop` was set during the wait.
     pub fn begin(
         &self,
         node: usize,
@@ -198,10 +200,11 @@ impl Cluster {
         self.begin_on(self.name(node), own, progress, stop)
     }
 
-    /// The ports among some that are free on a node, at an address for its clients; at most [`limits::PORTS`] are checked.
+    /// Returns those of the given ports that are free on a node, at an address for its clients; at most
+    /// [`limits::PORTS`] are checked.
     ///
     /// # Errors
-    /// The node is gone, does not have that address, or sent another response; `stop` was set during the wait.
+    /// The node was lost, does not have that address, or sent another response; `stop` was set during the wait.
     pub fn free_ports(
         &self,
         node: usize,
@@ -248,10 +251,11 @@ impl Cluster {
         }
     }
 
-    /// Starts what a node does its work with that has no clients, an observer or one that starts systems; what is written into the stream that comes back reaches it, dropping it ends it.
+    /// Starts the worker of a node without clients, which is an observer or starts systems. Bytes that are written into
+    /// the returned stream reach the worker; dropping the stream ends the worker.
     ///
     /// # Errors
-    /// The node is gone, or cannot start it; `stop` was set during the wait.
+    /// The node was lost, or cannot start the worker; `stop` was set during the wait.
     pub fn begin_without_clients(&self, name: &str, stop: &AtomicBool) -> Result<UnixStream, ClusterError> {
         let progress =
             Progress::new(1).map_err(|source| ClusterError::System { doing: "make room for counters", source })?;
@@ -272,7 +276,7 @@ impl Cluster {
         let (to_driver, for_driver) = mpsc::channel(tunnel::PIECES);
         let started = self.hub.change(|state| {
             let lanes = state.nodes.get(&name).map(|slot| slot.lanes.clone())?;
-            // Never again that of an earlier one, which may still say something.
+            // Numbers are not reused, because an earlier worker may still send messages.
             let number = state.next_run;
             state.next_run = number.wrapping_add(1);
             let (progress, own) = (Arc::clone(progress), own.to_vec());
@@ -306,19 +310,19 @@ impl Cluster {
         }
     }
 
-    /// Nodes send counters from now on, ten times a second, or no more.
+    /// From now on nodes send counters ten times a second, or stop sending them.
     pub fn watch(&self, on: bool) {
         self.hub.broadcast(|| CoordinatorMessage::Watch(on));
     }
 
-    /// The measurement begins (0) or ends (1) now: see [`Traffic::between_marks`].
+    /// The measurement starts (0) or ends (1) now: see [`Traffic::between_marks`].
     pub fn mark(&self, edge: usize) {
         for slot in self.hub.state().nodes.values_mut() {
             slot.marks[edge] = Some(slot.bytes());
         }
     }
 
-    /// Bytes by node, by number; none of one that is gone.
+    /// Traffic of each node, by its number; `None` for a lost node.
     pub fn traffic(&self) -> Vec<Option<Traffic>> {
         let state = self.hub.state();
         let of = |node: &NodeInfo| {
@@ -333,10 +337,11 @@ impl Cluster {
         state.order.iter().map(of).collect()
     }
 
-    /// What workers that were begun since the last call came to, by number of the node; waits for those that are still there.
+    /// Results of the workers that were started since the last call, by the number of their node. Waits for the workers
+    /// that have not ended yet.
     pub fn reports(&self) -> Vec<Option<Report>> {
         let all_there = |state: &mut hub::State| {
-            // What nodes without clients run ends later, and reports nothing.
+            // Workers of nodes without clients end later, and send no report.
             let missing =
                 |run: &Run| state.has_clients(run) && run.report.is_none() && state.nodes.contains_key(&run.node);
             (!state.runs.values().any(missing)).then_some(())
@@ -348,7 +353,7 @@ impl Cluster {
             state.runs = others;
             let of = |node: &NodeInfo| {
                 let its = runs.values().filter(|run| run.node == node.name);
-                // Of one that was lost nothing is known, and of its node but a part.
+                // If one worker of a node was lost, the results of the node would be incomplete, so there are none.
                 let all: Option<Vec<Report>> = its.map(|run| run.report.clone()).collect();
                 all?.into_iter().reduce(|one, other| one.and(&other))
             };
@@ -356,7 +361,7 @@ impl Cluster {
         })
     }
 
-    /// Why a node is gone, or has no worker any more, by its number; `None` if it has all that it was given.
+    /// Why a node was lost, or has no worker any more, by the node's number; `None` if neither is the case.
     pub fn lost(&self, node: usize) -> Option<String> {
         let name = self.name(node);
         let state = self.hub.state();
@@ -368,7 +373,7 @@ impl Drop for Cluster {
     fn drop(&mut self) {
         self.hub.broadcast(|| CoordinatorMessage::Goodbye("the coordinator has ended".to_owned()));
         if let Some(stop) = self.stop.take() {
-            // The thread may have ended.
+            // This fails if the thread has ended.
             let _ = stop.send(());
         }
         if let Some(thread) = self.thread.take() {
@@ -377,8 +382,8 @@ impl Drop for Cluster {
     }
 }
 
-/// Lets this process follow the run's clock: its `CLOCK_MONOTONIC_RAW` and a constant, so that a run's time begins as the machine's.
-/// Returns the constant, ns.
+/// Sets the run's clock of this process: its `CLOCK_MONOTONIC_RAW` plus a constant, so that the run's time starts equal
+/// to `CLOCK_MONOTONIC`. Returns the constant, ns.
 fn keep_clock() -> i64 {
     let kept: &'static RunClock = Box::leak(Box::default());
     let (local_ns, run_ns) = (clock::raw_ns(), clock::monotonic_ns());
@@ -387,7 +392,7 @@ fn keep_clock() -> i64 {
     run_ns.wrapping_sub(local_ns) as i64
 }
 
-/// The requested ports that a response names, each once; `None` if the response is longer than the request.
+/// The requested ports in a response, without duplicates; `None` if the response is longer than the request.
 fn named(answer: &[u32], asked: &[u16]) -> Option<Vec<u16>> {
     if answer.len() > asked.len() {
         return None;
@@ -396,12 +401,12 @@ fn named(answer: &[u32], asked: &[u16]) -> Option<Vec<u16>> {
     Some(asked.iter().copied().filter(|port| answer.contains(&u32::from(*port))).collect())
 }
 
-/// `node-9` comes before `node-10`.
+/// Order of names by which `node-9` comes before `node-10`.
 fn by_name(one: &str, other: &str) -> Order {
     key(one).cmp(&key(other)).then_with(|| one.cmp(other))
 }
 
-/// A name with the number at its end apart.
+/// A name, split into its stem and the number at its end.
 fn key(name: &str) -> (&str, Option<u64>) {
     let stem = name.trim_end_matches(|letter: char| letter.is_ascii_digit());
     (stem, name[stem.len()..].parse().ok())
@@ -418,7 +423,7 @@ mod tests {
     use std::process::Child;
     use std::time::SystemTime;
 
-    /// What a node that comes with these credentials hears, and what the coordinator says of it.
+    /// The error that a node with these credentials gets, and the refusal that the coordinator reports.
     fn refusals(coordinator: &Credentials, node: &Credentials) -> (String, String) {
         let cluster = Cluster::listen("127.0.0.1:0".parse().unwrap(), coordinator, "1").unwrap();
         let settings = NodeSettings {
@@ -443,7 +448,7 @@ mod tests {
         };
         let stop = AtomicBool::new(false);
         let none = |_: OwnedFd, _: OwnedFd| -> io::Result<Child> { Err(io::Error::other("no worker")) };
-        // It gives up by itself: a node that waits for ever fails the test by its time.
+        // The coordinator gives up by itself; a node that waits without end makes the test time out.
         let heard = std::thread::scope(|scope| {
             let joins = scope.spawn(|| node::attend(&settings, &none, &stop, &mut |_| {}));
             let until = Instant::now() + Duration::from_secs(20);

@@ -1,4 +1,4 @@
-//! One node at the coordinator, from its first message to its last.
+//! The session of one node at the coordinator, from its first message to its last.
 
 use std::error::Error as _;
 use std::pin::Pin;
@@ -26,7 +26,7 @@ use crate::messages::{
 };
 use crate::stubs::control_server::Control;
 
-/// What nodes call.
+/// The gRPC service that nodes call.
 pub(super) struct Service {
     pub hub: Arc<Hub>,
     pub token: String,
@@ -69,7 +69,8 @@ impl Control for Service {
         let name = info.name.clone();
         let slot = Slot { info, lanes: lanes.clone(), carried: Arc::clone(&peer.carried), marks: [None; 2] };
         if let Err((why, again)) = self.hub.join(slot) {
-            // One that waits for its turn asks twice a second: that is not worth a line each time.
+            // A node that waits because its name is in use tries twice a second, so its refusals are not reported each
+            // time.
             return Err(match again {
                 true => Status::unavailable(why),
                 false => self.refused(&peer, Some(&name), Code::AlreadyExists, &why),
@@ -85,7 +86,7 @@ impl Control for Service {
 }
 
 impl Service {
-    /// Its labels, if it may join.
+    /// Checks a node's first message; returns its labels if the node may join.
     fn check(&self, join: &Join) -> Result<Labels, (Code, String)> {
         let texts = [
             &join.version,
@@ -134,7 +135,7 @@ async fn listen(hub: &Hub, name: &str, mut inbound: Streaming<FromNode>, lanes: 
     loop {
         let mut message = timeout(limits::NODE_SILENCE, inbound.message()).await;
         if message.is_err() {
-            // If this process was late, the node's message has arrived by now.
+            // If this process was delayed, the node's message has arrived by now.
             message = timeout(limits::GRACE, inbound.message()).await;
         }
         let said = match message {
@@ -181,8 +182,8 @@ async fn listen(hub: &Hub, name: &str, mut inbound: Streaming<FromNode>, lanes: 
     }
 }
 
-/// Hands a piece to whoever drives the worker. While that takes its time the node is not listened to, but it is told that somebody is
-/// here.
+/// Passes a piece to the driver of the worker. If that takes long, no messages of the node are read, but heartbeats are
+/// sent to it.
 async fn pass_on(hub: &Hub, name: &str, piece: Piece, lanes: &Lanes<ToNode>) {
     let to_driver: Option<mpsc::Sender<Vec<u8>>> = {
         let state = hub.state();
@@ -193,7 +194,7 @@ async fn pass_on(hub: &Hub, name: &str, piece: Piece, lanes: &Lanes<ToNode>) {
     tokio::pin!(handed_over);
     loop {
         tokio::select! {
-            // The driver is gone: what its worker says is not wanted any more.
+            // The driver has ended: it does not need the worker's output any more.
             _ = &mut handed_over => return,
             () = sleep(limits::HEARTBEAT) => {
                 lanes.say(ToNode { message: Some(CoordinatorMessage::Time(Time::default())) });
@@ -223,7 +224,7 @@ pub(crate) fn words(status: &Status) -> String {
 mod tests {
     use super::*;
 
-    /// What the coordinator says of a node of its own version.
+    /// Result of the check for a node of the coordinator's version, with a change.
     fn checked(change: impl FnOnce(&mut Join)) -> Result<Labels, (Code, String)> {
         let service =
             Service { hub: Arc::default(), token: "t".to_owned(), version: "1".to_owned(), run_less_raw_ns: 0 };

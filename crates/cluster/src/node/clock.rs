@@ -7,19 +7,19 @@ use pubmark_protocol::run_clock::Mapping;
 use crate::clock::{Reading, RunClockEstimator};
 use crate::messages::{Ask, Clock, Time, Welcome};
 
-/// A node's clock as it reads it, and the run's.
+/// A node's own clock, and its estimate of the run's clock.
 pub(super) struct NodeClock {
     estimator: RunClockEstimator,
-    /// The run's time − the machine's `CLOCK_MONOTONIC_RAW`, where both are read from one clock.
+    /// The run's time − the machine's `CLOCK_MONOTONIC_RAW`, ns, if node and coordinator have the same clock.
     constant_ns: Option<i64>,
-    /// The same, as the coordinator says it, whatever clock this is.
+    /// The same difference as the coordinator sends it, even if the node has another clock, ns.
     run_less_raw_ns: i64,
     error: Option<Error>,
     mapping: Option<Mapping>,
     worst_true_error_ns: u64,
 }
 
-/// What is put into a clock to see whether it is found.
+/// An error that is put on purpose into a node's clock, to check whether it is detected.
 #[derive(Clone, Copy)]
 struct Error {
     offset_ns: i64,
@@ -28,7 +28,7 @@ struct Error {
 }
 
 impl Error {
-    /// What the wrong clock reads when the right one reads this.
+    /// The value of the wrong clock when the right clock has this value.
     fn wrong_ns(&self, right_ns: u64) -> u64 {
         let gained_ns = right_ns.saturating_sub(self.since_ns) as f64 * self.ppm / 1e6;
         right_ns.wrapping_add_signed(self.offset_ns + gained_ns as i64)
@@ -36,7 +36,7 @@ impl Error {
 }
 
 impl NodeClock {
-    /// Of a node that joined.
+    /// Creates the clock of a node that has just joined.
     pub fn new(welcome: &Welcome, boot: &str, error: Option<(i64, f64)>) -> NodeClock {
         let is_the_same = error.is_none() && !boot.is_empty() && welcome.boot == boot;
         NodeClock {
@@ -54,25 +54,25 @@ impl NodeClock {
         self.error.map_or(raw_ns, |error| error.wrong_ns(raw_ns))
     }
 
-    /// A question for the coordinator.
+    /// A request for the coordinator's time.
     pub fn ask(&self) -> Ask {
         Ask { asked_ns: self.now_ns() }
     }
 
-    /// Its answer, just heard.
+    /// Processes a response that has just arrived.
     pub fn hear(&mut self, time: &Time) {
         if time.came_ns == 0 {
             return;
         }
         let (came_ns, sent_ns) = (time.came_ns, time.sent_ns);
         self.estimator.read(Reading { asked_ns: time.asked_ns, came_ns, sent_ns, heard_ns: self.now_ns() });
-        // Machines that were copied while they ran can have one boot and several clocks.
+        // Virtual machines that were copied while they ran can have the same boot id and different clocks.
         if self.constant_ns.is_some_and(|constant_ns| !self.estimator.is_constant(constant_ns)) {
             self.constant_ns = None;
         }
     }
 
-    /// Estimates anew, and sets the clocks of workers; one that runs is not stepped.
+    /// Estimates the run's clock again, and sets the clocks of workers; the clock of a run in progress is not stepped.
     pub fn set<'a>(&mut self, workers: impl Iterator<Item = &'a Progress>, is_running: bool) {
         let now_ns = self.now_ns();
         let exact = self.constant_ns.map(|constant_ns| Mapping {
@@ -91,12 +91,13 @@ impl NodeClock {
         }
     }
 
-    /// Has a mapping been found?
+    /// Is there a mapping?
     pub fn is_set(&self) -> bool {
         self.mapping.is_some()
     }
 
-    /// A worker reads its machine's own clock: an error that was put into ours is taken out of the mapping's side of it.
+    /// A worker reads its machine's clock without the test error, so the error is removed from the mapping's local
+    /// side.
     fn as_workers_read(&self, mapping: Mapping) -> Mapping {
         let Some(error) = self.error else { return mapping };
         let raw_ns = clock::raw_ns();
@@ -108,7 +109,7 @@ impl NodeClock {
         }
     }
 
-    /// Where the true time is known, because this is the coordinator's machine with an error put in: how wrong is the mapping now?
+    /// With a test error on the coordinator's machine, the true time is known: notes the error of the mapping now.
     fn note_true_error(&mut self) {
         if let (Some(error), Some(mapping)) = (self.error, self.mapping) {
             let raw_ns = clock::raw_ns();
@@ -118,13 +119,13 @@ impl NodeClock {
         }
     }
 
-    /// A run begins.
+    /// Starts a run.
     pub fn begin(&mut self) {
         self.estimator.begin();
         self.worst_true_error_ns = 0;
     }
 
-    /// What the clock came to since the run's begin.
+    /// Accuracy of the clock since the start of the run.
     pub fn report(&self) -> Option<Clock> {
         let true_error_ns = self.error.map(|_| self.worst_true_error_ns);
         if let Some(constant_ns) = self.constant_ns {

@@ -14,16 +14,16 @@ use crate::machine;
 use crate::messages::{CoordinatorMessage, FromNode, Join, LARGEST_BYTES, NodeMessage, SCHEMA, ToNode, Welcome};
 use crate::stubs::control_client::ControlClient;
 
-/// A node that joined.
+/// The connection of a node that joined.
 pub(super) struct Membership {
-    /// Where the coordinator is.
+    /// Address of the coordinator.
     pub address: String,
     pub inbound: Streaming<ToNode>,
     pub lanes: Lanes<FromNode>,
     pub welcome: Welcome,
 }
 
-/// Why it did not.
+/// Why a node could not join.
 pub(super) enum Failure {
     /// A later attempt may succeed: the coordinator is not reachable, or needs no further node now.
     NotYet(String),
@@ -31,7 +31,7 @@ pub(super) enum Failure {
     Refused(ClusterError),
 }
 
-/// Joins.
+/// Joins a coordinator, with one attempt.
 pub(super) async fn join(settings: &NodeSettings) -> Result<Membership, Failure> {
     let addresses = match &settings.join {
         Whereabouts::At(address) => vec![address.clone()],
@@ -47,7 +47,7 @@ pub(super) async fn join(settings: &NodeSettings) -> Result<Membership, Failure>
     Err(Failure::NotYet(not_yet))
 }
 
-/// Addresses of a coordinator that says where it is.
+/// Addresses of a coordinator that is announced on the network.
 async fn announced(settings: &NodeSettings) -> Result<Vec<String>, Failure> {
     let credentials = settings.credentials.clone();
     let searched = tokio::task::spawn_blocking(move || announcement::find(&credentials, limits::SEARCH)).await;
@@ -72,7 +72,8 @@ async fn join_at(address: String, settings: &NodeSettings) -> Result<Membership,
         if why.contains("alert") {
             return Failure::Refused(not_taken(&address, &why));
         }
-        // A coordinator of another authority stays one, and one whose certificate is out of date waits for a new one.
+        // Further attempts are useless: the coordinator's authority does not change, and a certificate that is not valid
+        // now must first be replaced.
         let certificate = "invalid peer certificate";
         if why.contains(certificate) && (why.contains("expired") || why.contains("not valid yet")) {
             return unreachable(format!("by the clock of this machine its certificate is out of date ({why})"));
@@ -99,7 +100,7 @@ fn endpoint(address: &str, credentials: &Credentials) -> Result<Endpoint, tonic:
     let tls = ClientTlsConfig::new()
         .ca_certificate(Certificate::from_pem(&credentials.authority))
         .identity(Identity::from_pem(&credentials.certificate, &credentials.key))
-        // Whatever its machine is called: nobody else has a certificate with this name.
+        // The name is independent of the coordinator's machine; only a coordinator's certificate has it.
         .domain_name(COORDINATOR);
     Endpoint::from_shared(format!("https://{address}"))?
         .connect_timeout(limits::CONNECT)
@@ -129,7 +130,7 @@ fn introduction(settings: &NodeSettings) -> Join {
     }
 }
 
-/// What a coordinator's refusal of a node means.
+/// Converts a coordinator's refusal of a node into an error.
 fn refused(address: &str, status: &Status) -> Failure {
     let why = match status.message() {
         "" => words(status),
@@ -147,7 +148,8 @@ fn refused(address: &str, status: &Status) -> Failure {
         Some(objection) => Failure::Refused(ClusterError::Refused { address, objection, why }),
         None => {
             let words = words(status);
-            // TLS 1.3 has shaken hands before the other end looks at our certificate (RFC 8446 §4.4.2).
+            // In TLS 1.3 the handshake is finished on this side before the other end checks our certificate (RFC 8446
+            // §4.4.2).
             match words.contains("alert") {
                 true => Failure::Refused(not_taken(&address, &words)),
                 false => Failure::NotYet(why),
@@ -156,7 +158,7 @@ fn refused(address: &str, status: &Status) -> Failure {
     }
 }
 
-/// The coordinator's TLS alert says what is wrong with this node's certificate (RFC 8446 §6.2).
+/// The coordinator's TLS alert contains what is wrong with this node's certificate (RFC 8446 §6.2).
 fn not_taken(address: &str, words: &str) -> ClusterError {
     ClusterError::Refused {
         address: address.to_owned(),

@@ -1,4 +1,5 @@
-//! Counts of a node's own clients, for display on the node: read from the memory in which its workers count.
+//! Counts of a node's own clients, for display on the node. They are read from the memory that its workers share with
+//! the node.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,21 +8,21 @@ use std::time::{Duration, Instant, SystemTime};
 use pubmark_engine::progress::{Progress, Totals};
 use pubmark_engine::window_latency::{WindowLatency, WindowWatch};
 
-/// Time between two looks.
+/// Interval between two readings.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Counts of a node's own clients in one run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NodeCounts {
-    /// When the run's first worker began here.
+    /// Time at which the first worker of the run started on this node.
     pub began: SystemTime,
-    /// Counters of its clients.
+    /// Counters of the node's clients.
     pub totals: Totals,
-    /// Latencies of what its subscribers received in the measured window.
+    /// Latencies of the messages that its subscribers received in the measured window.
     pub latency: WindowLatency,
 }
 
-/// Looks at the workers of a run, by their numbers. One that has ended stays until another run begins.
+/// Reads the counts of a run's workers, by their numbers. A worker that has ended stays until the next run starts.
 pub(super) struct CountWatch {
     began: SystemTime,
     workers: BTreeMap<u32, (Arc<Progress>, WindowWatch)>,
@@ -29,12 +30,12 @@ pub(super) struct CountWatch {
 }
 
 impl CountWatch {
-    /// Of no worker.
+    /// Creates it without workers.
     pub fn new() -> CountWatch {
         CountWatch { began: SystemTime::now(), workers: BTreeMap::new(), looked: Instant::now() }
     }
 
-    /// A worker began, the first of a run or a further one.
+    /// Adds a worker that was started, the first of a run or a further one.
     pub fn begin(&mut self, number: u32, progress: Arc<Progress>, is_first: bool) {
         if is_first {
             *self = CountWatch::new();
@@ -42,12 +43,12 @@ impl CountWatch {
         self.workers.insert(number, (progress, WindowWatch::default()));
     }
 
-    /// What has come until now, if the last look is a second ago and there is something to look at.
+    /// The counts until now, if the last reading is a second ago and there are workers.
     pub fn look(&mut self) -> Option<NodeCounts> {
         (self.looked.elapsed() >= LOOK && !self.workers.is_empty()).then(|| self.now())
     }
 
-    /// What has come until now.
+    /// The counts until now.
     pub fn now(&mut self) -> NodeCounts {
         self.looked = Instant::now();
         let mut counts = NodeCounts { began: self.began, totals: Totals::default(), latency: WindowLatency::default() };

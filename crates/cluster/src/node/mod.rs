@@ -1,4 +1,5 @@
-//! A node's end: joins a coordinator, runs workers at its request, sets the run's clock for them, and ends them when it is gone.
+//! A node's side: joins a coordinator, runs workers at its request, sets the run's clock for them, and ends them when
+//! it disconnects.
 
 mod clock;
 mod connection;
@@ -25,24 +26,24 @@ use crate::messages::Join;
 
 pub use counts::NodeCounts;
 
-/// Starts a worker whose ends these are.
+/// Starts a worker with two descriptors: its end of the control stream, and the memory that it shares with the node.
 pub type Launch<'a> = &'a dyn Fn(OwnedFd, OwnedFd) -> io::Result<Child>;
 
-/// Resources that a machine had used up to one moment.
+/// Resources that a machine had used up to one instant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MachineReading {
     /// CPU time of all processes, ns.
     pub cpu_ns: u64,
     /// Memory in use, bytes.
     pub used_bytes: Option<u64>,
-    /// The interface that has the node's address; `None` if none has it but the loopback.
+    /// The interface that has the node's address; `None` if only the loopback has it.
     pub interface: Option<InterfaceReading>,
 }
 
-/// Bytes that a network interface had carried up to one moment.
+/// Bytes that a network interface had carried up to one instant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InterfaceReading {
-    /// Its name.
+    /// Name of the interface.
     pub name: String,
     /// Bytes received.
     pub received_bytes: u64,
@@ -53,9 +54,9 @@ pub struct InterfaceReading {
 /// Where a node looks for its coordinator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Whereabouts {
-    /// HOST:PORT; of a name with several addresses each is tried.
+    /// HOST:PORT; if the name has several addresses, each is tried.
     At(String),
-    /// Where one is announced on a local network of this machine.
+    /// The address that a coordinator announces on a local network of this machine.
     Announced,
 }
 
@@ -71,7 +72,7 @@ impl std::fmt::Display for Whereabouts {
 /// Role of a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NodeKind {
-    /// Clients send and receive on it.
+    /// Its clients send and receive.
     #[default]
     Clients,
     /// It measures what a system uses on its machine.
@@ -81,7 +82,7 @@ pub enum NodeKind {
 }
 
 impl NodeKind {
-    /// Of what it says of itself.
+    /// The role in a node's first message.
     pub(crate) fn of(join: &Join) -> NodeKind {
         match (join.starts_systems, join.observes) {
             (true, _) => NodeKind::SystemHost,
@@ -90,7 +91,7 @@ impl NodeKind {
         }
     }
 
-    /// Several of them, in words.
+    /// Several nodes of this kind, in words.
     pub fn plural(self) -> &'static str {
         match self {
             NodeKind::Clients => "nodes",
@@ -100,51 +101,52 @@ impl NodeKind {
     }
 }
 
-/// A node.
+/// Settings of a node.
 #[derive(Clone, Debug)]
 pub struct NodeSettings {
-    /// Where the coordinator is.
+    /// Where the node looks for the coordinator.
     pub join: Whereabouts,
-    /// Its credentials.
+    /// The node's credentials.
     pub credentials: Credentials,
-    /// Its name.
+    /// The node's name.
     pub name: String,
-    /// Its version of pubmark.
+    /// The node's version of pubmark.
     pub version: String,
-    /// Name of its machine.
+    /// Name of the machine.
     pub host: String,
-    /// Release of its kernel.
+    /// Release of the machine's kernel.
     pub kernel: String,
     /// Cores that pubmark can use.
     pub cores: u32,
-    /// Memory, bytes.
+    /// Memory of the machine, bytes.
     pub memory_bytes: u64,
-    /// CPU idle states of its machine are disabled while a worker runs.
+    /// CPU idle states of the machine are disabled while a worker runs.
     pub awake: bool,
-    /// Its role.
+    /// The node's role.
     pub kind: NodeKind,
-    /// Where clients of other machines reach its clients; `None`: the address from which it joins.
+    /// Address at which clients on other machines reach the node's clients; `None`: the address from which it joins.
     pub address: Option<IpAddr>,
-    /// Its labels, by which groups are placed.
+    /// The node's labels, by which groups are placed.
     pub labels: Labels,
-    /// Why links cannot be emulated on its machine, if they cannot.
+    /// Why links cannot be emulated on the machine, if they cannot.
     pub no_links: Option<String>,
-    /// The same of links by the kernel's netem.
+    /// Why links cannot be emulated by the kernel's netem on the machine, if they cannot.
     pub no_kernel_netem: Option<String>,
-    /// Reads what its machine has taken, and what the interface with this address has carried; `None` where the kernel does not say.
+    /// Reads the usage of the machine, and the bytes of the interface with this address; `None` if the kernel does not
+    /// report them.
     pub machine: fn(Option<IpAddr>) -> Option<MachineReading>,
-    /// It tells its counts once a second, as [`Happening::Counts`].
+    /// Report the counts of its clients once a second, as [`Happening::Counts`].
     pub counts: bool,
-    /// Ends with the coordinator, instead of waiting for another.
+    /// End together with the coordinator, instead of waiting for another.
     pub once: bool,
-    /// An error that is put into its clock, to see whether it is found: how far off, ns, and how much too fast, parts in a million.
+    /// A test error of the node's clock, to check whether it is detected: offset, ns, and drift, parts per million.
     pub clock_error: Option<(i64, f64)>,
 }
 
-/// What happens to a node.
+/// Events of a node.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Happening {
-    /// It waits for a coordinator; the reason why there is none yet.
+    /// It waits for a coordinator; the reason why it has not joined.
     Waits(String),
     /// It joined the coordinator at this address.
     Joined(String),
@@ -154,14 +156,15 @@ pub enum Happening {
     Ended,
     /// Counts of its clients.
     Counts(Box<NodeCounts>),
-    /// The coordinator is gone; the reason.
+    /// It lost the coordinator; the reason.
     Left(String),
 }
 
-/// Joins, and serves until `stop` is set; with [`NodeSettings::once`] until the coordinator goes.
+/// Joins a coordinator, and serves it, until `stop` is set; with [`NodeSettings::once`] until the coordinator
+/// disconnects.
 ///
 /// # Errors
-/// The coordinator refuses this node, or cannot be one.
+/// The coordinator refuses this node, is not trusted, or is not a coordinator of pubmark.
 pub fn attend(
     settings: &NodeSettings,
     launch: Launch<'_>,
@@ -219,7 +222,7 @@ async fn serve(
     }
 }
 
-/// Returns when somebody wants this to end.
+/// Returns when `stop` is set.
 async fn stopped(stop: &AtomicBool) {
     while !stop.load(Relaxed) {
         sleep(Duration::from_millis(50)).await;

@@ -1,11 +1,11 @@
-//! Ports of this machine that clients could listen at.
+//! Free ports of this machine at which clients can listen.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
 
 use crate::limits;
 use crate::messages::{FreePorts, WantedPorts};
 
-/// Those of the wanted ports that are free on this machine, or why clients cannot use the address.
+/// The requested ports that are free on this machine, or why clients cannot use the address.
 pub(super) fn free(wanted: &WantedPorts) -> FreePorts {
     let (ports, failure) = match found(wanted) {
         Ok(ports) => (ports, String::new()),
@@ -23,7 +23,7 @@ fn found(wanted: &WantedPorts) -> Result<Vec<u32>, String> {
     Ok(wanted.ports.iter().copied().filter(|port| is_free(address, *port)).collect())
 }
 
-/// For TCP and for UDP, at every address: a client may listen at any.
+/// Is the port free for TCP and for UDP, at all addresses? A client may listen at any address.
 fn is_free(address: IpAddr, port: u32) -> bool {
     let any = if address.is_ipv4() { IpAddr::from(Ipv4Addr::UNSPECIFIED) } else { Ipv6Addr::UNSPECIFIED.into() };
     let Ok(port @ 1..) = u16::try_from(port) else { return false };
@@ -47,7 +47,7 @@ mod tests {
         let found = asked("127.0.0.1", [&[0, 70_000][..], &ports].concat());
         assert_eq!((found.number, found.ports, found.failure.as_str()), (3, vec![], ""));
         drop(taken);
-        // Another process may take one of them in between.
+        // Another process may bind one of the ports meanwhile.
         let found = asked("127.0.0.1", ports.clone()).ports;
         assert!(!found.is_empty() && found.iter().all(|port| ports.contains(port)), "{found:?} of {ports:?}");
     }

@@ -1,4 +1,4 @@
-//! A node while it has a coordinator.
+//! The session of a node with its coordinator.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -22,20 +22,20 @@ use crate::messages::{
     Began, Begin, CoordinatorMessage, FromNode, NodeMessage, Piece, Report, Rows, Run, Time, ToNode,
 };
 
-/// Time between two looks at whether somebody wants this to end.
+/// Interval at which the session checks whether it must end.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// A node and its coordinator.
+/// The connection of a node to its coordinator, with its workers.
 pub(super) struct Session<'a> {
     launch: Launch<'a>,
     machine: fn(Option<IpAddr>) -> Option<MachineReading>,
-    /// Where clients of other machines look for those of this node.
+    /// Address at which clients on other machines reach the node's clients.
     clients_at: Option<IpAddr>,
     inbound: Streaming<ToNode>,
     lanes: Lanes<FromNode>,
     clock: NodeClock,
     workers: BTreeMap<u32, Worker>,
-    /// Where somebody wants to know them.
+    /// `None` if the counts are not reported.
     counts: Option<CountWatch>,
     is_watched: bool,
     joined: Instant,
@@ -45,11 +45,11 @@ pub(super) struct Session<'a> {
     heartbeat: Instant,
     /// Requests of a burst that are not sent yet.
     burst: u32,
-    /// Workers that have ended; reported when the burst after them is over.
+    /// Reports of workers that have ended; they are sent after the burst of time requests that follows.
     over: Vec<Report>,
 }
 
-/// What a session goes on.
+/// What a session continues with.
 enum Next {
     Message(Option<CoordinatorMessage>),
     Lost(String),
@@ -57,7 +57,7 @@ enum Next {
 }
 
 impl<'a> Session<'a> {
-    /// Of a node that has just joined.
+    /// Creates the session of a node that has just joined.
     pub fn new(settings: &NodeSettings, launch: Launch<'a>, joined: Membership) -> Session<'a> {
         let now = Instant::now();
         Session {
@@ -133,7 +133,7 @@ impl<'a> Session<'a> {
         why
     }
 
-    /// If this process was late, the coordinator's message has arrived by now.
+    /// If this process was delayed, the coordinator's message has arrived by now.
     async fn listen_once_more(&mut self, seen: &mut dyn FnMut(&Happening)) {
         if let Ok(Ok(Some(message))) = timeout(limits::GRACE, self.inbound.message()).await {
             self.obey(message.message, seen).await;
@@ -146,7 +146,7 @@ impl<'a> Session<'a> {
         (self.heard.elapsed() >= limit).then(|| format!("the coordinator was silent for {} s", limit.as_secs()))
     }
 
-    /// A worker runs and no counters are requested: then the node sends as little as possible.
+    /// Is a worker running while no counters are requested? Then the node sends as little as possible.
     fn is_measuring(&self) -> bool {
         !self.workers.is_empty() && !self.is_watched
     }
@@ -162,7 +162,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Requests the time, which is a heartbeat too, and sends a heartbeat to the workers.
+    /// Requests the time if it is due, which is a heartbeat too, and sends a heartbeat to the workers.
     fn ask_when_due(&mut self) {
         if !self.until_next_question().is_zero() {
             return;
@@ -176,7 +176,7 @@ impl<'a> Session<'a> {
         }
         self.burst -= 1;
         self.asked = (Instant::now(), false);
-        // A coordinator that does not receive it is found lost by its missing heartbeats.
+        // If the request cannot be sent, the missing heartbeats will show that the coordinator is lost.
         self.lanes.say(FromNode { message: Some(NodeMessage::Ask(self.clock.ask())) });
         if self.burst == 0 {
             self.report_what_is_over();
@@ -266,15 +266,15 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Hands a piece to its worker. While that takes its time the coordinator hears that somebody is here, and a worker that takes
-    /// nothing as it is frozen is noticed.
+    /// Passes a piece to its worker. If that takes long, heartbeats are still sent to the coordinator, and a worker
+    /// that reads nothing because it is frozen is detected.
     async fn pass_on(&mut self, piece: Piece) {
         let Some(inbox) = self.workers.get(&piece.number).and_then(Worker::inbox) else { return };
         let handed_over = inbox.send(piece.bytes);
         tokio::pin!(handed_over);
         loop {
             tokio::select! {
-                // The worker is gone, which it says itself.
+                // The worker has ended, which its output channel reports.
                 _ = &mut handed_over => return,
                 () = sleep(LOOK) => {
                     self.ask_when_due();
@@ -291,11 +291,11 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Ends a worker, and begins the readings that close the judgement of its clock.
+    /// Ends a worker, and starts the last readings of the clock for its judgement.
     async fn end(&mut self, run: Run, seen: &mut dyn FnMut(&Happening)) {
         let Some(mut worker) = self.workers.remove(&run.number) else { return };
         worker.end().await;
-        // It has settled what was open: these are its last counts.
+        // The worker has finished all its messages: these are its last counts.
         if let Some(counts) = &mut self.counts {
             seen(&Happening::Counts(Box::new(counts.now())));
         }

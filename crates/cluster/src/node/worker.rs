@@ -20,9 +20,9 @@ use crate::limits;
 use crate::machine;
 use crate::messages::{Begin, Ended, FromNode, MachineUsage, NodeMessage, PIECE_BYTES, Piece, Report};
 
-/// Pieces that wait for a worker.
+/// Most pieces that wait for a worker.
 const PIECES: usize = 64;
-/// Time between two looks at whether a worker has ended.
+/// Interval at which it is checked whether a worker has ended.
 const LOOK: Duration = Duration::from_millis(10);
 
 /// A worker that was started.
@@ -30,19 +30,19 @@ pub(super) struct Worker {
     pub progress: Arc<Progress>,
     own: Vec<u32>,
     child: Child,
-    /// Closed to end it.
+    /// Dropped to end the worker.
     to_worker: Option<Sender<Vec<u8>>>,
-    /// Processor time of it and of the node when what is measured began, ns, what its machine had taken, and when that was.
+    /// Start of the measurement: CPU time of the worker and of the node, ns, usage of the machine, and the time.
     measures_since: Option<([u64; 2], Option<MachineReading>, Instant)>,
     measured: ([u64; 2], Option<MachineUsage>, Duration),
     peak_rss_bytes: u64,
     heartbeat: HeartbeatWatch,
-    /// Why it was killed, if it was frozen.
+    /// Why the worker was killed, if it was frozen.
     frozen: Arc<OnceLock<String>>,
 }
 
 impl Worker {
-    /// Starts one. `prepare` sets its clock before it looks at it.
+    /// Starts a worker. `prepare` sets the worker's clock before the worker reads it.
     pub fn start(
         begin: &Begin,
         launch: Launch<'_>,
@@ -78,28 +78,28 @@ impl Worker {
         })
     }
 
-    /// Where pieces for it go.
+    /// The queue of pieces for the worker.
     pub fn inbox(&self) -> Option<Sender<Vec<u8>>> {
         self.to_worker.clone()
     }
 
-    /// Counters of its shards, one row after the other.
+    /// Counters of the worker's shards, one row after the other.
     pub fn rows(&self) -> Vec<u64> {
         let shards = self.progress.shards();
         self.own.iter().flat_map(|own| shards[*own as usize].row()).collect()
     }
 
-    /// Kills it if it shows no sign of life any more. To be called several times a second.
+    /// Kills the worker if its heartbeats are missing. To be called several times a second.
     pub fn look(&mut self) {
         if let (Some(length), None) = (self.heartbeat.too_long(), self.frozen.get()) {
-            // The reader finds the reason when the channel closes.
+            // The reader gets the reason when the channel closes.
             let _ = self.frozen.set(format!("its worker was silent for {} s", length.as_secs()));
-            // It may have ended by itself meanwhile; its status is read when it is ended.
+            // The worker may have ended by itself meanwhile; its status is read in `Worker::end`.
             let _ = self.child.kill();
         }
     }
 
-    /// What is measured begins or ends now, when its machine has taken this.
+    /// The measurement starts or ends now, with this usage of the machine so far.
     pub fn measures(&mut self, on: bool, machine: Option<MachineReading>) {
         let id = self.child.id();
         let cpu_ns = [machine::cpu_ns_of(id).unwrap_or(0), machine::own_cpu_ns()];
@@ -115,14 +115,15 @@ impl Worker {
         }
     }
 
-    /// Processor time of it and of the node while it measured, for how long, what the machine took, and the largest resident set.
+    /// CPU time of the worker and of the node during the measurement, its length, the usage of the machine, and the
+    /// largest resident set.
     pub fn usage(&self) -> Report {
         let ([cpu_ns, node_cpu_ns], machine, measured) = self.measured;
         let measured_ns = measured.as_nanos() as u64;
         Report { cpu_ns, node_cpu_ns, measured_ns, peak_rss_bytes: self.peak_rss_bytes, machine, ..Report::default() }
     }
 
-    /// Ends it: by closing its channel, and by force if that does not help.
+    /// Ends the worker: by closing its channel, and by killing it if that does not help.
     pub async fn end(&mut self) {
         self.peak_rss_bytes = machine::peak_rss_of(self.child.id()).unwrap_or(self.peak_rss_bytes);
         self.to_worker = None;
@@ -133,14 +134,14 @@ impl Worker {
                 _ => return,
             }
         }
-        // It may have ended by itself meanwhile; a killed process is always there to be waited for.
+        // The worker may have ended by itself meanwhile; a killed process can always be waited for.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
 impl MachineReading {
-    /// What was taken from here to a later reading.
+    /// Usage between this reading and a later one.
     fn until(&self, later: &MachineReading) -> MachineUsage {
         let interfaces = self.interface.as_ref().zip(later.interface.as_ref());
         let carried = interfaces.and_then(|(before, after)| before.until(after));
@@ -154,7 +155,8 @@ impl MachineReading {
 }
 
 impl InterfaceReading {
-    /// Bytes received and sent from here to a later reading; `None` if that is of another interface, or it began to count anew.
+    /// Bytes received and sent between this reading and a later one; `None` if that is of another interface, or the
+    /// counters restarted.
     fn until(&self, later: &InterfaceReading) -> Option<(u64, u64)> {
         let received = later.received_bytes.checked_sub(self.received_bytes)?;
         let sent = later.sent_bytes.checked_sub(self.sent_bytes)?;
@@ -163,7 +165,7 @@ impl InterfaceReading {
 }
 
 impl Drop for Worker {
-    /// Whatever happens to the node's session, no worker is left.
+    /// Ends the worker in any case, however the node's session ends.
     fn drop(&mut self) {
         if let Ok(None) = self.child.try_wait() {
             let _ = self.child.kill();
@@ -172,10 +174,10 @@ impl Drop for Worker {
     }
 }
 
-/// Forwards a worker's output, then the end of it.
+/// Forwards a worker's output, then reports its end.
 async fn read(mut from: OwnedReadHalf, number: u32, lanes: Lanes<FromNode>, frozen: Arc<OnceLock<String>>) {
     let mut buffer = vec![0; PIECE_BYTES];
-    // An error means the same as the end of the stream: the worker is gone.
+    // An error means the same as the end of the stream: the worker has ended.
     while let Ok(length @ 1..) = from.read(&mut buffer).await {
         let piece = Piece { number, bytes: buffer[..length].to_vec() };
         if !lanes.pass(FromNode { message: Some(NodeMessage::Piece(piece)) }).await {

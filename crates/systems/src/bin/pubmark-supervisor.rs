@@ -1,4 +1,4 @@
-//! Holds one broker for whoever started it; see `pubmark_systems::supervisor`.
+//! Supervises one broker for the process that started it; see `pubmark_systems::supervisor`.
 
 use std::process::ExitCode;
 

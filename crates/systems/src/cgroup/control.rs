@@ -1,4 +1,4 @@
-//! A control group of our own for one broker: made, limited, removed.
+//! A control group for one broker: creating, limiting and removing it.
 
 use std::fs;
 use std::io;
@@ -10,21 +10,22 @@ use crate::cgroup::layout::{Layout, Version};
 
 /// Start of the name of every group created here; the process id of its creator follows.
 pub const PREFIX: &str = "pubmark-";
-/// Group that takes the processes of ours when version 2 asks for it; it goes with the scope that it is in.
+/// Group into which our own processes are moved if version 2 requires it; it is removed together with its scope.
 const OWN_LEAF: &str = "pubmark-self";
-/// Period over which CPU time is rationed. The usual 100 ms stop a broker for tens of milliseconds at a time.
+/// Period for CPU time, µs. The usual 100 ms would stop a broker for tens of milliseconds at a time.
 const PERIOD_US: u64 = 10_000;
-/// Least quota that the kernel takes (sched_cfs_bandwidth_slice aside): below it the period grows.
+/// Smallest quota that the kernel accepts, µs (apart from sched_cfs_bandwidth_slice): for less CPU time, the period is
+/// longer.
 const LEAST_QUOTA_US: u64 = 1_000;
 
-/// What a group is to hold its processes to.
+/// Limits for the processes of a group.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CgroupLimits {
-    /// CPU time over time: 0.5 is half a core.
+    /// CPU seconds per second: 0.5 is half a core.
     pub cpu: Option<f64>,
-    /// Memory, bytes; without swap.
+    /// Memory, bytes; no swap is allowed.
     pub memory_bytes: Option<u64>,
-    /// Cores; all if empty. Where there is no controller for them, affinity does.
+    /// Cores; all if empty. Without a controller for cores, affinity is used.
     pub cores: Vec<u32>,
 }
 
@@ -50,7 +51,7 @@ impl ControlError {
     }
 }
 
-/// Quota and period, µs, for a share of CPU time.
+/// Quota and period, µs, for a number of CPU seconds per second.
 pub fn ration(cpu: f64) -> (u64, u64) {
     let quota = (cpu * PERIOD_US as f64).round() as u64;
     if quota >= LEAST_QUOTA_US {
@@ -60,7 +61,7 @@ pub fn ration(cpu: f64) -> (u64, u64) {
     }
 }
 
-/// A group as planned: nothing exists yet.
+/// A planned group: nothing has been created yet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     place: CgroupFolders,
@@ -72,14 +73,14 @@ pub struct Plan {
 /// A group that exists. The supervisor of its processes removes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cgroup {
-    /// Where it is.
+    /// Folders of the group.
     pub place: CgroupFolders,
-    /// Which version holds the limits.
+    /// Version that enforces the limits.
     pub version: Version,
 }
 
 impl Plan {
-    /// Where a group named `name` will lie. An error if a controller for what is wanted is not mounted.
+    /// Plans a group named `name`. An error if a controller that the limits need is not mounted.
     pub fn new(layout: &Layout, name: &str, wanted: &CgroupLimits) -> Result<Plan, ControlError> {
         let version = layout.version();
         let plan = |place| Plan { place, wanted: wanted.clone(), version, name: name.to_owned() };
@@ -102,12 +103,13 @@ impl Plan {
         }))
     }
 
-    /// Folders that will exist, each once.
+    /// Folders that the group will have, without duplicates.
     pub fn folders(&self) -> Vec<PathBuf> {
         folders(&self.place)
     }
 
-    /// Makes the group and sets its limits. What is not needed for them and cannot be made is left out of the place.
+    /// Creates the group and sets its limits. Folders that the limits do not need and that cannot be created are left
+    /// out of the result.
     pub fn make(mut self) -> Result<Cgroup, ControlError> {
         let made = self.make_folders().and_then(|()| self.limit());
         if let Err(error) = made {
@@ -185,11 +187,11 @@ impl Plan {
         }
         if let (Some(bytes), Some(folder)) = (self.wanted.memory_bytes, &self.place.memory) {
             set(folder, "memory.limit_in_bytes", &bytes.to_string())?;
-            // Memory and swap together; not there where swap is not counted.
+            // Memory and swap together. The file does not exist if the kernel does not count swap.
             set_if_there(folder, "memory.memsw.limit_in_bytes", &bytes.to_string())?;
         }
         if let Some(folder) = &self.place.cpuset {
-            // Without memory nodes no process may join (cpuset(7)).
+            // Without memory nodes, no process can join (cpuset(7)).
             let nodes = folder.parent().and_then(|parent| fs::read_to_string(parent.join("cpuset.mems")).ok());
             set(folder, "cpuset.mems", nodes.as_deref().map(str::trim).filter(|text| !text.is_empty()).unwrap_or("0"))?;
             set(folder, "cpuset.cpus", &affinity::shown(&self.wanted.cores))?;
@@ -199,12 +201,12 @@ impl Plan {
 }
 
 impl Cgroup {
-    /// Its folders, each once.
+    /// Folders of the group, without duplicates.
     pub fn folders(&self) -> Vec<PathBuf> {
         folders(&self.place)
     }
 
-    /// Processes in it that the kernel OOM-killed; `None` where the kernel does not count them.
+    /// Number of its processes that the kernel OOM-killed; `None` if the kernel does not count them.
     pub fn out_of_memory_kills(&self) -> Option<u64> {
         let events = self.place.unified.as_ref().map(|folder| folder.join("memory.events"));
         let control = self.place.memory.as_ref().map(|folder| folder.join("memory.oom_control"));
@@ -215,7 +217,7 @@ impl Cgroup {
     }
 }
 
-/// Controllers without which what is wanted cannot be held. Cores can be held by affinity.
+/// Controllers without which the limits cannot be enforced. Cores can be enforced by affinity.
 fn needs(wanted: &CgroupLimits) -> Vec<&'static str> {
     let cpu = wanted.cpu.map(|_| "cpu");
     let memory = wanted.memory_bytes.map(|_| "memory");
@@ -230,8 +232,9 @@ fn folders(place: &CgroupFolders) -> Vec<PathBuf> {
     found
 }
 
-/// Version 2: the group to make ours in. Beside our own, as a group with processes can have no limited groups below it
-/// ("no internal processes", cgroups(7)); where that is not ours to do, below our own, whose processes move to a leaf.
+/// Version 2: the parent for the new group. It is the parent of our own group, because a group with processes cannot
+/// have limited groups below it ("no internal processes", cgroups(7)). If we may not create groups there, it is our own
+/// group, whose processes move to a leaf.
 fn parent_of(own: &Path, top: bool, name: &str, needed: &[&str]) -> Result<PathBuf, ControlError> {
     let beside = if top { None } else { own.parent() };
     let mut refusal = None;
@@ -241,11 +244,11 @@ fn parent_of(own: &Path, top: bool, name: &str, needed: &[&str]) -> Result<PathB
             Err(error) => refusal = Some(error),
         }
     }
-    // Without limits, the place is tried and may be left out.
+    // Without limits, the group is optional.
     if needed.is_empty() { Ok(own.to_owned()) } else { Err(refusal.unwrap_or_else(|| ControlError::new("no group"))) }
 }
 
-/// Tries it out: whether a folder can be made there is known for sure only by making it.
+/// Creates a group as a trial: whether a folder can be created there is only known by creating it.
 fn can_hold(parent: &Path, name: &str, needed: &[&str]) -> Result<(), ControlError> {
     let there = words(&parent.join("cgroup.controllers"));
     if let Some(missing) = needed.iter().find(|name| !there.iter().any(|found| found == *name)) {
@@ -261,7 +264,7 @@ fn can_hold(parent: &Path, name: &str, needed: &[&str]) -> Result<(), ControlErr
     Ok(())
 }
 
-/// Passes controllers on to the groups below `parent`.
+/// Enables controllers for the groups below `parent`.
 fn enable(parent: &Path, needed: &[&str]) -> Result<(), ControlError> {
     let file = parent.join("cgroup.subtree_control");
     let there = words(&file);
@@ -281,7 +284,7 @@ fn enable(parent: &Path, needed: &[&str]) -> Result<(), ControlError> {
     }
 }
 
-/// Moves the processes of a group to a leaf of its own, so that it may have limited groups below it.
+/// Moves the processes of a group to a new leaf, so that the group may have limited groups below it.
 fn move_to_leaf(group: &Path) -> Result<(), ControlError> {
     let leaf = group.join(OWN_LEAF);
     match fs::create_dir(&leaf) {
@@ -291,13 +294,14 @@ fn move_to_leaf(group: &Path) -> Result<(), ControlError> {
         _ => {}
     }
     for pid in words(&group.join("cgroup.procs")) {
-        // One that has ended meanwhile cannot be moved, and need not be; any other is seen when the order is repeated.
+        // A process that has ended meanwhile cannot be moved, and need not be. Another one is moved when the call is
+        // repeated.
         let _ = fs::write(leaf.join("cgroup.procs"), pid);
     }
     Ok(())
 }
 
-/// Words of a small file; none where it cannot be read.
+/// Words of a small file; empty if it cannot be read.
 fn words(path: &Path) -> Vec<String> {
     fs::read_to_string(path).unwrap_or_default().split_whitespace().map(str::to_owned).collect()
 }
@@ -313,12 +317,12 @@ fn set_if_there(folder: &Path, file: &str, value: &str) -> Result<(), ControlErr
 
 fn remove(folders: &[PathBuf]) {
     for folder in folders {
-        // Not there, or somebody is in it already: nothing to be done here.
+        // The folder does not exist, or still has processes: nothing can be done here.
         let _ = fs::remove_dir(folder);
     }
 }
 
-/// Removes groups that dead processes of ours left, where nothing runs any more.
+/// Removes groups of ended pubmark processes, if nothing runs in them any more.
 pub fn remove_abandoned(layout: &Layout) {
     let all = layout.controllers.values().chain(&layout.unified);
     let parents = all.flat_map(|found| [Some(found.own.as_path()), found.own.parent()]).flatten();
@@ -326,7 +330,7 @@ pub fn remove_abandoned(layout: &Layout) {
         let name = entry.file_name().to_string_lossy().into_owned();
         let owner = name.strip_prefix(PREFIX).and_then(|rest| rest.split('-').next()).and_then(|pid| pid.parse().ok());
         if owner.is_some_and(|pid: u32| !Path::new(&format!("/proc/{pid}")).exists()) {
-            // Fails where something still runs in it.
+            // Fails if a process still runs in it.
             let _ = fs::remove_dir(entry.path());
         }
     }

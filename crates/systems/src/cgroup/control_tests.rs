@@ -1,4 +1,4 @@
-//! Groups made in folders that only look like control groups, and in the real ones of this machine.
+//! Groups in ordinary folders that imitate control groups, and in the real control groups of this machine.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ fn hierarchy(own: &Path, top: &Path) -> Hierarchy {
     Hierarchy { own: own.to_owned(), top: top.to_owned() }
 }
 
-/// A tree of version 2 as systemd delegates it: `slice/scope`, the scope being our own.
+/// A hierarchy of version 2 as systemd delegates it: `slice/scope`, where the scope is our own group.
 fn version_2(folder: &Path, of_slice: &str, of_scope: &str) -> Layout {
     let scope = folder.join("slice/scope");
     fs::create_dir_all(&scope).unwrap();
@@ -66,7 +66,7 @@ fn version_2_without_a_controller_beside_goes_below_and_without_any_says_so() {
     let layout = version_2(none.path(), "", "");
     let error = Plan::new(&layout, "pubmark-1-c", &wanted).unwrap_err().to_string();
     assert!(error.starts_with("control group `") && error.ends_with("` has no `cpu`"), "{error}");
-    // Without limits it is a place for counting.
+    // Without limits, the group is used for counting.
     let made = Plan::new(&layout, "pubmark-1-c", &CgroupLimits::default()).unwrap().make().unwrap();
     assert!(made.place.unified.unwrap().is_dir());
 }
@@ -81,7 +81,7 @@ fn version_1_writes_each_controller_and_leaves_out_what_is_not_needed() {
         controllers.insert(name, hierarchy(&place, &place));
     }
     fs::write(folder.path().join("cpuset/cpuset.mems"), "0-1\n").unwrap();
-    // Not there: counting CPU time is left out, and nothing fails.
+    // The folder does not exist: counting CPU time is left out, and nothing fails.
     controllers.insert("cpuacct", hierarchy(&folder.path().join("missing"), folder.path()));
     let layout = Layout { unified: None, controllers };
     let wanted = CgroupLimits { cpu: Some(0.2), memory_bytes: Some(64_000_000), cores: vec![0, 2] };

@@ -8,18 +8,18 @@ use std::path::{Path, PathBuf};
 /// Versions of control groups on a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
-    /// None is mounted.
+    /// No version is mounted.
     None,
     /// Version 1 alone.
     One,
     /// Version 2 alone.
     Two,
-    /// Both: the controllers used here are version 1's, version 2 counts CPU time and ends trees.
+    /// Both: the controllers used here belong to version 1; version 2 counts CPU time and kills process trees.
     Both,
 }
 
 impl Version {
-    /// For records and people.
+    /// Text for records and users.
     pub fn shown(self) -> &'static str {
         match self {
             Version::None => "none",
@@ -35,16 +35,17 @@ impl Version {
 pub struct Hierarchy {
     /// Folder of the group that this process is in.
     pub own: PathBuf,
-    /// Folder where it is mounted: the highest group that can be seen.
+    /// Mount point: the highest group that is visible.
     pub top: PathBuf,
 }
 
-/// All hierarchies that matter here.
+/// All hierarchies that are used here.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Layout {
-    /// Version 2.
+    /// The hierarchy of version 2.
     pub unified: Option<Hierarchy>,
-    /// Version 1, by controller: `cpu`, `cpuacct`, `memory`, `cpuset`. Some may share a hierarchy.
+    /// Hierarchies of version 1, by controller: `cpu`, `cpuacct`, `memory`, `cpuset`. Controllers may share a
+    /// hierarchy.
     pub controllers: BTreeMap<&'static str, Hierarchy>,
 }
 
@@ -52,12 +53,12 @@ pub struct Layout {
 pub const CONTROLLERS: [&str; 4] = ["cpu", "cpuacct", "memory", "cpuset"];
 
 impl Layout {
-    /// This machine's.
+    /// Reads the layout of this machine, with the groups of this process.
     pub fn read() -> io::Result<Layout> {
         Layout::of("/proc/self/cgroup")
     }
 
-    /// As seen by another process: where its groups are.
+    /// Reads the layout with the groups of another process.
     pub fn read_for(pid: u32) -> io::Result<Layout> {
         Layout::of(&format!("/proc/{pid}/cgroup"))
     }
@@ -66,7 +67,7 @@ impl Layout {
         Ok(parse(&std::fs::read_to_string("/proc/self/mountinfo")?, &std::fs::read_to_string(cgroup)?))
     }
 
-    /// Which versions there are.
+    /// Versions that are mounted.
     pub fn version(&self) -> Version {
         match (self.controllers.is_empty(), &self.unified) {
             (true, None) => Version::None,
@@ -77,7 +78,7 @@ impl Layout {
     }
 }
 
-/// Reads the texts of `/proc/self/mountinfo` and `/proc/PID/cgroup`. Lines that are not understood are left out.
+/// Parses the texts of `/proc/self/mountinfo` and `/proc/PID/cgroup`. Lines that cannot be parsed are ignored.
 pub fn parse(mountinfo: &str, groups: &str) -> Layout {
     let mut layout = Layout::default();
     for mount in mountinfo.lines().filter_map(Mount::parse) {
@@ -107,7 +108,7 @@ fn group_of<'a>(groups: &'a str, controller: &str) -> Option<&'a str> {
 
 /// One line of mountinfo: `id parent device root place options [more…] - kind source options`.
 struct Mount<'a> {
-    /// The group that is seen at its place: not `/` inside a container.
+    /// The group that is mounted at the mount point: not `/` inside a container.
     root: String,
     place: PathBuf,
     kind: &'a str,
@@ -126,7 +127,7 @@ impl<'a> Mount<'a> {
 
     fn hierarchy(&self, group: &str) -> Hierarchy {
         let below = if self.root == "/" { Some(group) } else { group.strip_prefix(&self.root) };
-        // A group above what is mounted (`/..`) cannot be seen: the top stands for it.
+        // A group above the mounted one (`/..`) is not visible: the mount point is used instead.
         let below = below.filter(|path| !Path::new(path).components().any(|part| part.as_os_str() == ".."));
         let own = match below.map(|path| path.trim_matches('/')).filter(|path| !path.is_empty()) {
             Some(path) => self.place.join(path),
@@ -136,7 +137,7 @@ impl<'a> Mount<'a> {
     }
 }
 
-/// Spaces, tabs, newlines and backslashes are written as octal numbers.
+/// In mountinfo, spaces, tabs, newlines and backslashes are written as octal numbers.
 fn unescaped(text: &str) -> String {
     ["\\040", "\\011", "\\012", "\\134"]
         .iter()
@@ -168,7 +169,7 @@ mod tests {
 
     #[test]
     fn a_machine_with_version_1_has_a_hierarchy_for_each_mount() {
-        // CentOS 7: cpu and cpuacct share one.
+        // CentOS 7: cpu and cpuacct share a hierarchy.
         let layout = parse(
             "31 24 0:26 / /sys/fs/cgroup/cpu,cpuacct rw,nosuid shared:10 - cgroup cgroup rw,cpuacct,cpu\n\
              32 24 0:27 / /sys/fs/cgroup/memory rw,nosuid shared:11 - cgroup cgroup rw,memory\n\
@@ -199,13 +200,13 @@ mod tests {
 
     #[test]
     fn in_a_container_the_mounted_group_is_the_top() {
-        // Docker with version 1: the container's group is what is mounted.
+        // Docker with version 1: the container's group is the mounted one.
         let one = parse(
             "650 649 0:33 /docker/abc /sys/fs/cgroup/memory ro,nosuid master:15 - cgroup cgroup rw,memory\n",
             "9:memory:/docker/abc\n",
         );
         assert_eq!(one.controllers["memory"].own, Path::new("/sys/fs/cgroup/memory"));
-        // A group namespace whose mount is of another one.
+        // A cgroup namespace with a mount from another namespace.
         let two = parse("28 23 0:25 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n", "0::/../other\n");
         assert_eq!(two.unified.unwrap().own, Path::new("/sys/fs/cgroup"));
         assert_eq!(parse("", "0::/\n").version(), Version::None);

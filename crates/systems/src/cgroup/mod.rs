@@ -1,4 +1,4 @@
-//! Control groups, version 1, version 2 and both at once, by plain files.
+//! Control groups of version 1, version 2 and both at once, used through their files.
 
 pub mod control;
 #[cfg(test)]
@@ -10,11 +10,11 @@ use std::path::PathBuf;
 
 pub use control::Cgroup;
 
-/// Where a control group lies. A folder is `None` where that controller is not mounted or not ours to use.
+/// Folders of a control group. A folder is `None` if that controller is not mounted or we have no permission to use it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CgroupFolders {
-    /// Version 2: one folder for all controllers. On a machine with both versions it has no controllers, but still counts
-    /// CPU time (`cpu.stat`) and ends a whole tree (`cgroup.kill`).
+    /// Version 2: one folder for all controllers. On a machine with both versions it has no controllers, but still
+    /// counts CPU time (`cpu.stat`) and can kill all its processes (`cgroup.kill`).
     pub unified: Option<PathBuf>,
     /// Version 1: `cpu`, with quota and throttling.
     pub cpu: Option<PathBuf>,
@@ -26,11 +26,11 @@ pub struct CgroupFolders {
     pub cpuset: Option<PathBuf>,
 }
 
-/// One broker's processes, for meters: the root of its tree, and its control group where it has one.
+/// Where the cost of one broker is read: the root of its process tree, and its control group if it has one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CostSource {
     /// Root of the process tree.
     pub pid: u32,
-    /// Its control group.
+    /// The broker's control group.
     pub cgroup: Option<CgroupFolders>,
 }

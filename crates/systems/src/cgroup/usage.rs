@@ -1,40 +1,40 @@
-//! What a control group used, and what its limits did, read from its files.
+//! Usage of a control group, and the effect of its limits, read from its files.
 
 use std::fs;
 use std::path::Path;
 
 use super::CgroupFolders;
 
-/// What a control group says; a field is `None` where its controller is missing or the kernel too old to count it.
+/// Counters of a control group; a field is `None` if its controller is missing or the kernel is too old to count it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CgroupUsage {
-    /// CPU time of everything that ever ran in it, ns.
+    /// CPU time of all processes that ever ran in the group, ns.
     pub cpu_ns: Option<u64>,
-    /// Memory charged to it now, bytes.
+    /// Memory charged to the group now, bytes.
     pub memory_bytes: Option<u64>,
-    /// Largest memory ever charged to it, bytes (version 2: Linux 5.19 and later).
+    /// Largest memory ever charged to the group, bytes (version 2: Linux 5.19 and later).
     pub memory_peak_bytes: Option<u64>,
-    /// What its limits did; `None` without limits.
+    /// Counters of the limits; `None` without limits.
     pub limits: Option<LimitCounters>,
 }
 
-/// What limits did until now. Counters; a field is `None` where that is not limited or not counted.
+/// Effect of limits until now, as counters; a field is `None` if that resource is not limited or not counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LimitCounters {
-    /// Periods in which CPU time was rationed.
+    /// Periods in which CPU time was limited.
     pub periods: Option<u64>,
-    /// Of these, those that ended with it held back.
+    /// Periods in which the group was throttled.
     pub throttled_periods: Option<u64>,
-    /// Time that it was held back, ns, on each core counted.
+    /// Time that the group was throttled, ns; each core is counted.
     pub throttled_ns: Option<u64>,
-    /// Times that memory was at its limit.
+    /// Times that memory reached its limit.
     pub memory_limit_hits: Option<u64>,
-    /// OOM-killed processes.
+    /// Number of OOM-killed processes.
     pub out_of_memory_kills: Option<u64>,
 }
 
 impl CgroupUsage {
-    /// Reads it now; all fields are `None` once it was removed.
+    /// Reads the counters now; all fields are `None` after the group was removed.
     pub fn read(place: &CgroupFolders) -> CgroupUsage {
         let v1_memory = place.memory.as_deref();
         let v2 = place.unified.as_deref();
@@ -83,7 +83,7 @@ impl LimitCounters {
     }
 }
 
-/// Processes in it now; `None` if that cannot be read or nobody is in it.
+/// Ids of the processes in the group now; `None` if they cannot be read or there are none.
 pub fn members(place: &CgroupFolders) -> Option<Vec<u32>> {
     let folders = [&place.cpuacct, &place.cpu, &place.unified, &place.memory];
     let text = folders.into_iter().find_map(|folder| text(folder.as_deref(), "cgroup.procs"))?;
@@ -91,7 +91,7 @@ pub fn members(place: &CgroupFolders) -> Option<Vec<u32>> {
     Some(pids).filter(|pids| !pids.is_empty())
 }
 
-/// Version 1 counts ns; version 2 µs, without any controller, too.
+/// Version 1 counts ns. Version 2 counts µs, even without any controller.
 fn cpu_ns(place: &CgroupFolders) -> Option<u64> {
     number(place.cpuacct.as_deref(), "cpuacct.usage").or_else(|| {
         let text = text(place.unified.as_deref(), "cpu.stat")?;
@@ -100,13 +100,13 @@ fn cpu_ns(place: &CgroupFolders) -> Option<u64> {
 }
 
 fn cpu_is_limited(place: &CgroupFolders) -> bool {
-    // -1 and `max` mean none.
+    // -1 and `max` mean no limit.
     number(place.cpu.as_deref(), "cpu.cfs_quota_us").is_some()
         || text(place.unified.as_deref(), "cpu.max").is_some_and(|text| !text.starts_with("max"))
 }
 
 fn memory_is_limited(place: &CgroupFolders) -> bool {
-    // Version 1 says "none" with the largest multiple of a page below 2^63.
+    // In version 1, "no limit" is the largest multiple of a page below 2^63.
     const NONE: u64 = 1 << 62;
     number(place.memory.as_deref(), "memory.limit_in_bytes").is_some_and(|bytes| bytes < NONE)
         || number(place.unified.as_deref(), "memory.max").is_some()
@@ -116,12 +116,12 @@ fn text(folder: Option<&Path>, file: &str) -> Option<String> {
     fs::read_to_string(folder?.join(file)).ok()
 }
 
-/// The only number of a file.
+/// The number in a file that has only this number.
 fn number(folder: Option<&Path>, file: &str) -> Option<u64> {
     text(folder, file)?.trim().parse().ok()
 }
 
-/// The number behind a name, one pair a line.
+/// The number after a name, in a text with one pair per line.
 fn field(text: &str, name: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.trim().parse().ok())
 }
@@ -201,7 +201,7 @@ mod tests {
             (usage.cpu_ns, usage.memory_bytes, usage.memory_peak_bytes),
             (Some(85_716_000), Some(5_000), Some(6_000))
         );
-        // Memory has no limit, so nothing is said of it.
+        // Memory has no limit, so its counters are unknown.
         let limits = LimitCounters {
             periods: Some(9),
             throttled_periods: Some(3),

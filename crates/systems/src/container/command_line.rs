@@ -13,9 +13,9 @@ use crate::launch::{CommandLine, ContainerOrder};
 use crate::limits::ResourceLimits;
 
 impl Engine {
-    /// What runs a container in the foreground and what removes it. Its image must be there ([`Engine::prepare`]).
-    /// The files of the order's folders are copied for the container's user into a folder inside each
-    /// (`container`), and that one is mounted.
+    /// The commands that run a container in the foreground and that remove it. The image must be present
+    /// ([`Engine::prepare`]). In each folder of the order, files are copied into a subfolder (`container`) that the
+    /// container's user may read, and the subfolder is mounted.
     pub fn command_line(&self, order: &ContainerOrder<'_>) -> Result<CommandLine, SystemError> {
         let mut arguments = self.global_arguments();
         let mut add = |words: &[&str]| arguments.extend(words.iter().map(|word| (*word).to_owned()));
@@ -23,9 +23,9 @@ impl Engine {
         if let Some(owner) = Owner::this() {
             add(&["--label", &format!("{OWNER}={owner}")]);
         }
-        // The log is what comes out of this command; the engine need not write it a second time.
+        // The output of this command is the log; the engine need not write it a second time.
         add(&["--pull", "never", "--network", "host", "--log-driver", "none"]);
-        // With SELinux, a container reads no files of the host that are not labelled for it, and these are not.
+        // With SELinux, a container cannot read files of the host without a label for it, and these files have none.
         add(&["--security-opt", "label=disable"]);
         for (folder, inside) in &order.mounts {
             add(&["--volume", &format!("{}:{inside}", share(folder)?.display())]);
@@ -37,7 +37,8 @@ impl Engine {
         }
         let mut environment = Vec::new();
         for (name, value) in &order.environment {
-            // A name alone takes the value from the environment of this command, where other users do not see it.
+            // A variable without a value takes it from the environment of this command, where other users cannot read
+            // it.
             if is_read_by_engines(name) {
                 add(&["--env", &format!("{name}={value}")]);
             } else {
@@ -60,22 +61,23 @@ impl Engine {
         })
     }
 
-    /// Removes a container at once, running or not, with what it kept in volumes without a name. No error if it is not
-    /// there.
+    /// Removes a container at once, running or not, with its anonymous volumes. No error if the container does not
+    /// exist.
     pub(super) fn removal(&self, name: &str) -> Command {
         self.command(&self.removal_words(name))
     }
 
     fn removal_words<'a>(&self, name: &'a str) -> Vec<&'a str> {
         match self.kind {
-            // Without a time, podman asks the container to end and waits 10 s.
+            // Without `--time 0`, podman asks the container to end and waits 10 s.
             EngineKind::Podman => vec!["rm", "--force", "--time", "0", "--volumes", "--ignore", name],
             EngineKind::Docker => vec!["rm", "--force", "--volumes", name],
         }
     }
 
     fn clean_up(&self, order: &ContainerOrder<'_>) -> Vec<Vec<String>> {
-        // A paused container is not removed: it has to run to be killed. Of one that is not paused, this only fails.
+        // A paused container cannot be killed, so it is resumed first. For one that is not paused, that command only
+        // fails.
         let mut commands = vec![self.words(&["unpause", &order.name]), self.words(&self.removal_words(&order.name))];
         if self.leaves_files_of_others() {
             for (folder, _) in &order.mounts {
@@ -85,7 +87,7 @@ impl Engine {
         commands
     }
 
-    /// What a container writes belongs to its user. We may not remove that unless we are root, or that user is us.
+    /// Files that a container writes belong to its user. We cannot remove them unless we are root or that user.
     fn leaves_files_of_others(&self) -> bool {
         // SAFETY: the call has no arguments and cannot fail.
         unsafe { libc::geteuid() != 0 }
@@ -116,7 +118,7 @@ impl Engine {
             add("cpu", vec![format!("--cpu-period={period}"), format!("--cpu-quota={quota}")])?;
         }
         if let Some(bytes) = order.limits.and_then(|limits: &ResourceLimits| limits.memory_bytes) {
-            // The second counts memory and swap together, so that there is no swap.
+            // `--memory-swap` is the sum of memory and swap, so an equal value means no swap.
             add("memory", vec![format!("--memory={bytes}b"), format!("--memory-swap={bytes}b")])?;
         }
         if !order.cores.is_empty() {
@@ -141,7 +143,7 @@ impl Engine {
     }
 }
 
-/// Variables that would change what the engine's own command does, were they set for it.
+/// Variables that would change the behaviour of the engine's own command if they were set for it.
 fn is_read_by_engines(name: &str) -> bool {
     let prefixes = [
         "XDG_",

@@ -11,48 +11,49 @@ use crate::process::run_to_end;
 
 /// Engines that are looked for in `PATH`, in this order.
 const PROGRAMS: [&str; 2] = ["podman", "docker"];
-/// Names an engine to use instead: a name looked up in `PATH`, or a path.
+/// Environment variable with an engine to use instead: a name that is looked up in `PATH`, or a path.
 pub const ENGINE_VARIABLE: &str = "PUBMARK_CONTAINER_ENGINE";
-/// Everything that can be limited.
+/// All limits that an engine can set.
 const LIMITS: [&str; 3] = ["cpu", "memory", "cores"];
-/// Longest run of a question to the engine. The first one after an installation sets up its storage.
+/// Longest run of a query to the engine. The first one after an installation sets up its storage.
 pub(crate) const QUESTION: Duration = Duration::from_secs(20);
-/// Exit status that says that the engine failed, and not what it ran (podman-start(1); Docker's `run` has the same).
+/// Exit status for a failure of the engine itself, not of the program in the container (podman-start(1); Docker's `run`
+/// has the same).
 pub(crate) const FAILED: i32 = 125;
-/// Starts the line of an answer: engines write warnings beside it.
+/// Prefix of the line with the result: engines print warnings on other lines.
 pub(super) const ANSWER: &str = "pubmark-answer:";
 
-/// Which engine it is.
+/// The kind of engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EngineKind {
     /// Podman: no daemon, containers are children of the command that starts them.
     Podman,
-    /// Docker, or what speaks its command line: a daemon runs the containers.
+    /// Docker, or an engine with the same command line: a daemon runs the containers.
     Docker,
 }
 
-/// An engine that answers.
+/// An engine that works on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Engine {
-    /// Its program.
+    /// Path of the engine's program.
     pub program: PathBuf,
-    /// Which one it is.
+    /// The kind of engine.
     pub kind: EngineKind,
-    /// Its version, without a leading word.
+    /// The engine's version, without a leading word.
     pub version: String,
-    /// OCI runtime that has to be named, because the engine's own choice cannot run here.
+    /// OCI runtime to pass to the engine, because the engine's own choice cannot run here.
     pub runtime: Option<PathBuf>,
-    /// Flags without which a container gets descriptor and process limits that we may not give.
+    /// Flags that are needed where the engine's default limits on descriptors and processes exceed what we may set.
     pub ulimits: Vec<String>,
-    /// The engine runs without root's rights.
+    /// The engine runs without root privileges.
     pub rootless: bool,
-    /// Limits that it would leave out with no more than a warning: `cpu`, `memory`, `cores`.
+    /// Limits that the engine would ignore with only a warning: `cpu`, `memory`, `cores`.
     pub limits_left_out: Vec<&'static str>,
 }
 
 impl Engine {
-    /// The engine of `PUBMARK_CONTAINER_ENGINE`, else the first of podman and docker that answers. A docker client
-    /// without a daemon is not an engine. Nothing is kept between calls; one takes about 0.1 s.
+    /// Returns the engine of `PUBMARK_CONTAINER_ENGINE`, otherwise the first of podman and docker that works. A docker
+    /// client without a daemon does not count. Nothing is cached between calls; one takes about 0.1 s.
     pub fn find() -> Result<Engine, SystemError> {
         match std::env::var(ENGINE_VARIABLE) {
             Ok(program) if !program.is_empty() => Engine::find_among(&[&program]),
@@ -60,7 +61,7 @@ impl Engine {
         }
     }
 
-    /// The first of these programs, names or paths, that is an engine and answers.
+    /// Returns the first of these programs, given as names or paths, that is an engine and works.
     pub fn find_among(programs: &[&str]) -> Result<Engine, SystemError> {
         let mut found = Vec::new();
         for name in programs {
@@ -70,7 +71,7 @@ impl Engine {
             };
             match Engine::ask(&program) {
                 Ok(engine) => return Ok(engine),
-                // The engine is there and would do, with one step that the message names.
+                // The engine is present and needs one more step, which the message names.
                 Err(SystemError::Container(error @ ContainerError::NoRuntime { .. })) => return Err(error.into()),
                 Err(SystemError::Command { outcome, output, .. }) => {
                     found.push(format!("`{name}` {outcome}, saying \"{}\"", last_line(&output)));
@@ -81,7 +82,7 @@ impl Engine {
         Err(ContainerError::NoEngine { found: found.join("; ") }.into())
     }
 
-    /// Its name with its version, for messages: `podman 4.3.1`.
+    /// The engine's name with its version, for messages: `podman 4.3.1`.
     pub fn title(&self) -> String {
         let name = match self.kind {
             EngineKind::Podman => "podman",
@@ -90,7 +91,7 @@ impl Engine {
         format!("{name} {}", self.version)
     }
 
-    /// Arguments that come before the engine's verb.
+    /// Arguments that come before the engine's subcommand.
     pub(super) fn global_arguments(&self) -> Vec<String> {
         match &self.runtime {
             Some(runtime) => vec!["--runtime".to_owned(), runtime.display().to_string()],
@@ -98,14 +99,14 @@ impl Engine {
         }
     }
 
-    /// The engine's command with these arguments.
+    /// The engine's command with these arguments, to be run now.
     pub(super) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
         command.args(self.global_arguments()).args(arguments);
         command
     }
 
-    /// The same as a list of words, for those who run it later.
+    /// The same command as a list of words, to be run later.
     pub(super) fn words(&self, arguments: &[&str]) -> Vec<String> {
         let mut words = vec![self.program.display().to_string()];
         words.extend(self.global_arguments());
@@ -166,7 +167,7 @@ impl Engine {
             kind: EngineKind::Docker,
             version,
             runtime: None,
-            // The daemon gives containers its own limits.
+            // The daemon sets the limits of containers itself.
             ulimits: vec![],
             rootless: security.contains("rootless"),
             limits_left_out: held.filter(|(_, held)| held != "true").map(|(limit, _)| limit).collect(),
@@ -174,7 +175,7 @@ impl Engine {
     }
 }
 
-/// What a command of the engine says, if it succeeds.
+/// Output of a command of the engine, if it succeeds.
 pub(super) fn said_by(command: Command, within: Duration) -> Result<String, SystemError> {
     let shown = shown(&command);
     let (status, output) = run_to_end(command, within)?;
@@ -191,7 +192,7 @@ pub(super) fn shown(command: &Command) -> String {
     words.map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
 }
 
-/// What follows the mark in the engine's answer.
+/// The text after the prefix [`ANSWER`] in an engine's output.
 pub(super) fn answer_in(said: &str) -> Option<&str> {
     said.lines().find_map(|line| line.strip_prefix(ANSWER)).map(str::trim)
 }
@@ -204,7 +205,7 @@ fn answer_of(program: &Path, arguments: &[&str]) -> Result<String, SystemError> 
 
 fn fields_of<const COUNT: usize>(program: &Path, said: &str) -> Result<[String; COUNT], SystemError> {
     let fields: Option<Vec<String>> = answer_in(said).map(|line| line.split('|').map(str::to_owned).collect());
-    // A docker client without a daemon ends with success in some versions, with empty fields.
+    // In some versions, a docker client without a daemon exits with success and prints empty fields.
     fields
         .and_then(|fields| fields.try_into().ok())
         .filter(|fields: &[String; COUNT]| !fields[0].is_empty())
@@ -221,7 +222,7 @@ fn last_line(text: &str) -> &str {
     text.trim_end().lines().next_back().unwrap_or("nothing")
 }
 
-/// A program by its path, or by its name in `PATH` and where only root's `PATH` looks.
+/// Finds a program by its path, or by its name in `PATH` and in the folders that are usually only in root's `PATH`.
 fn find_in_path(name: &str) -> Option<PathBuf> {
     if name.contains('/') {
         return Some(PathBuf::from(name)).filter(|path| path.is_file());
@@ -238,8 +239,9 @@ mod tests {
 
     use super::*;
 
-    /// A program that can be executed at once. Writing is left to another process: a file that any process has open for
-    /// writing is not executed (`ETXTBSY`), and what other tests start at this moment inherits the files this process has open.
+    /// Writes a program that can be executed at once. Another process writes it: a file that any process has open for
+    /// writing cannot be executed (`ETXTBSY`), and processes that other tests start at this moment inherit the
+    /// descriptors of this process.
     fn program(folder: &Path, name: &str, script: &str) -> String {
         let path = folder.join(name);
         let mut writer = Command::new("sh")

@@ -1,24 +1,24 @@
-//! What can go wrong with a container, apart from what can go wrong with any program.
+//! Errors that occur with containers only.
 
 use crate::error::said;
 
-/// A container could not be started.
+/// Why a container could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum ContainerError {
-    /// No engine runs containers here.
+    /// No engine runs containers on this machine.
     #[error("no container engine found: {found}; `apt-get install podman runc` brings one")]
     NoEngine {
-        /// What was looked for, and what each of them said.
+        /// The engines that were tried, and what each printed.
         found: String,
     },
-    /// The engine is there, its runtime cannot run here.
+    /// The engine is present, but its runtime cannot run here.
     #[error("{engine} cannot run containers here: {reason}; `{fix}`")]
     NoRuntime {
         /// The engine with its version.
         engine: String,
-        /// Why not.
+        /// The reason.
         reason: String,
-        /// What to type.
+        /// The command to type.
         fix: String,
     },
     /// The image is not on this machine and could not be fetched.
@@ -30,25 +30,25 @@ pub enum ContainerError {
         outcome: String,
         /// The engine's program.
         program: String,
-        /// The end of what the engine said.
+        /// The end of the engine's output.
         output: String,
     },
-    /// The engine answered with something that is not understood.
+    /// The engine's output could not be parsed.
     #[error("failed to read what `{command}` says{}", said(.output))]
     Answer {
         /// The command.
         command: String,
-        /// What it said.
+        /// The output.
         output: String,
     },
-    /// A limit that this engine would leave out.
+    /// A limit that this engine would ignore.
     #[error("{engine} cannot hold a limit on {limit} here: {reason}")]
     Limit {
         /// The engine with its version.
         engine: String,
-        /// What should have been limited.
+        /// The resource that should have been limited.
         limit: &'static str,
-        /// Why it cannot, and what can.
+        /// The reason, and what to do instead.
         reason: String,
     },
 }

@@ -1,8 +1,8 @@
-//! Files that a container reads, whoever it runs as.
+//! Makes files readable for a container, whichever user it runs as.
 //!
-//! A private directory is open to its owner alone, but an image's user is often another one. So its files are copied into
-//! a folder inside it that everybody may use, and that folder is mounted: from outside, nobody gets past the private
-//! directory around it; in the container, every user gets at the files, and may write beside them.
+//! A private directory is accessible to its owner only, but the user of an image is often another one. So the files are
+//! copied into a subfolder that everybody may use, and the subfolder is mounted. On the host, the private directory
+//! around it prevents access by others. In the container, every user can read the files, and write beside them.
 
 use std::fs;
 use std::io;
@@ -15,8 +15,8 @@ use crate::private_directory::LOCK;
 /// The folder in a private directory that is mounted.
 pub(super) const SHARED: &str = "container";
 
-/// Copies a private directory's files into the folder to be mounted, and gives that folder. What is there already stays:
-/// brokers that share a directory find each other's files.
+/// Copies a private directory's files into the subfolder to be mounted, and returns the subfolder. Existing files are
+/// not overwritten, because brokers may share a directory.
 pub(super) fn share(private: &Path) -> Result<PathBuf, SystemError> {
     let shared = private.join(SHARED);
     copy_open(private, &shared, &[LOCK, SHARED]).map_err(|source| SystemError::File {
@@ -27,7 +27,7 @@ pub(super) fn share(private: &Path) -> Result<PathBuf, SystemError> {
     Ok(shared)
 }
 
-/// Copies files and folders; everybody may read and write the copies, and run what its owner may run.
+/// Copies files and folders. Everybody may read and write the copies, and execute those that their owner may execute.
 fn copy_open(from: &Path, to: &Path, except: &[&str]) -> io::Result<()> {
     fs::create_dir_all(to)?;
     fs::set_permissions(to, fs::Permissions::from_mode(0o777))?;

@@ -1,19 +1,19 @@
-//! What this machine lets an engine do.
+//! What this machine permits an engine to do.
 
 use std::fs;
 
 /// Facts that decide how containers are started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Host {
-    /// Control groups of both versions are mounted, and version 2 has controllers of its own.
+    /// Control groups of both versions are mounted, and version 2 has controllers.
     pub(super) hybrid_cgroups_with_controllers: bool,
-    /// We are root, but may not raise limits (no CAP_SYS_RESOURCE), as inside another container.
+    /// We are root, but have no right to raise limits (no CAP_SYS_RESOURCE), as inside another container.
     limits_are_fixed: bool,
     /// Soft and hard limit on descriptors.
     descriptors: (u64, u64),
     /// Soft and hard limit on processes.
     processes: (u64, u64),
-    /// Most process ids there are.
+    /// Largest number of process ids.
     process_ids: u64,
 }
 
@@ -23,11 +23,11 @@ const SYS_RESOURCE: u32 = 24;
 const HYBRID_CONTROLLERS: &str = "/sys/fs/cgroup/unified/cgroup.controllers";
 
 impl Host {
-    /// This machine, now.
+    /// Reads the facts of this machine.
     pub(super) fn read() -> Host {
         let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
         Host {
-            // Missing unless both versions are mounted.
+            // The file does not exist unless both versions are mounted.
             hybrid_cgroups_with_controllers: !text(HYBRID_CONTROLLERS).trim().is_empty(),
             limits_are_fixed: may_not_raise(&text("/proc/self/status")),
             descriptors: limit(libc::RLIMIT_NOFILE),
@@ -36,9 +36,9 @@ impl Host {
         }
     }
 
-    /// An engine that runs as root gives containers about a million descriptors and processes, and fails where it may
-    /// not raise its own limits. These flags ask for what we have. Podman lowers its own limit on processes to the
-    /// number of process ids before it starts anything, so no more can be asked for than that.
+    /// An engine that runs as root gives containers limits of about a million descriptors and processes, and fails if
+    /// it may not raise its own limits. These flags request our own limits instead. Podman lowers its own limit on
+    /// processes to the number of process ids before it starts anything, so no more than that can be requested.
     pub(super) fn ulimit_flags(&self) -> Vec<String> {
         if !self.limits_are_fixed {
             return vec![];
@@ -52,7 +52,7 @@ impl Host {
     }
 }
 
-/// Are these the rights of a root that may not raise limits?
+/// Does this status belong to a root that may not raise limits?
 fn may_not_raise(status: &str) -> bool {
     let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
     let effective_user = field("Uid:").and_then(|ids| ids.split_whitespace().nth(1));
@@ -60,13 +60,13 @@ fn may_not_raise(status: &str) -> bool {
     effective_user == Some("0") && rights.is_some_and(|rights| rights >> SYS_RESOURCE & 1 == 0)
 }
 
-/// What names a limit: C libraries differ.
+/// Type of a resource's identifier, which differs between C libraries.
 #[cfg(target_env = "gnu")]
 type Resource = libc::__rlimit_resource_t;
 #[cfg(not(target_env = "gnu"))]
 type Resource = libc::c_int;
 
-/// Soft and hard limit; a limit of the kernel's largest number (no limit) stays that number.
+/// Soft and hard limit. No limit is the kernel's largest number.
 fn limit(resource: Resource) -> (u64, u64) {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `limit` is a valid rlimit that the call fills; it fails only for resources that do not exist.

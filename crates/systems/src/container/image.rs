@@ -1,4 +1,4 @@
-//! Images: is it here, fetch it, which version does it hold.
+//! Images: checks for presence, fetches, and reads the version of the program in an image.
 
 use std::fs::File;
 use std::path::Path;
@@ -17,15 +17,15 @@ use crate::running::log_tail;
 
 /// Longest time to fetch an image: some hundred MB over a slow line.
 const FETCH: Duration = Duration::from_secs(900);
-/// Longest run of a container that tells a version.
+/// Longest run of a container that prints a version.
 const VERSION: Duration = Duration::from_secs(30);
-/// Time between two looks at an image that is fetched.
+/// Time between two checks of whether an image has been fetched.
 const LOOK: Duration = Duration::from_millis(20);
 
 impl Engine {
-    /// Makes a start possible: removes containers whose owners have ended, and fetches the image if it is not on this
-    /// machine, which can take minutes. `system` names the system in errors, `log` gets what the engine says meanwhile,
-    /// and `stop` gives up.
+    /// Prepares a start: removes containers whose owners have ended, and fetches the image if it is not on this
+    /// machine, which can take minutes. `system` names the system in errors, the engine's output goes to the file
+    /// `log`, and setting `stop` cancels.
     pub fn prepare(&self, system: &str, image: &str, log: &Path, stop: Option<&AtomicBool>) -> Result<(), SystemError> {
         self.remove_abandoned()?;
         if self.has_image(image)? { Ok(()) } else { self.fetch(system, image, log, stop) }
@@ -36,8 +36,8 @@ impl Engine {
         Ok(run_to_end(self.command(&["image", "inspect", "--format", "{{.Id}}", image]), QUESTION)?.0.success())
     }
 
-    /// What the program in an image says its version is: the definition's version command, run in a container without a
-    /// network. `None` where the definition has none, or where it does not say so in the expected words.
+    /// The version that the program in an image prints: runs the definition's version command in a container without a
+    /// network. `None` if the definition has no such command, or the output has another format than expected.
     pub fn read_version(
         &self,
         back_end: &ContainerBackEnd,
@@ -56,11 +56,12 @@ impl Engine {
         command.arg(image).args(&version.arguments);
         let said = run_to_end(command, VERSION);
         if said.is_err() {
-            // Ended at its deadline, and the container may run on; that failure is the one to report.
+            // The command was ended at its deadline, and the container may still run. That failure is the one to
+            // report.
             let _ = said_by(self.removal(name), QUESTION);
         }
         self.wait_for_monitor(name);
-        // Some programs end with a failure after printing their help, so the status says nothing.
+        // Some programs exit with a failure after they print their help, so the status is ignored.
         let (_, output) = said?;
         let word = output.split_once(&version.after).and_then(|(_, rest)| rest.split_whitespace().next());
         Ok(word.map(str::to_owned))

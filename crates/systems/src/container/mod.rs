@@ -1,13 +1,13 @@
 //! Systems in containers: podman or docker, by their command line.
 //!
-//! A container is run in the foreground, so for whoever holds it, it is a program like any other: its output is the log,
-//! a SIGTERM is passed on, its end is the end of `ENGINE run`. What differs is taken back by a clean-up command. Start
-//! with [`Engine::find`], then [`Engine::prepare`] once, then [`Engine::command_line`] for each broker, and
-//! [`Engine::cost_place`] when it runs.
+//! A container runs in the foreground, so to its supervisor it is a program like any other: its output is the log, a
+//! SIGTERM is passed on, and it ends when `ENGINE run` ends. A clean-up command removes what remains. Start with
+//! [`Engine::find`], then [`Engine::prepare`] once, then [`Engine::command_line`] for each broker, and
+//! [`Engine::cost_place`] when the container runs.
 //!
-//! **Network**: always the host's (`--network host`). Behind a bridge, network address translation and a virtual pair of
-//! interfaces would be measured with the system, and not for systems that run as programs. Ports are free loopback ports
-//! here as there, and nothing of the machine's packet filter is touched.
+//! **Network**: always the host's (`--network host`). With a bridge, the measurement would include network address
+//! translation and a pair of virtual interfaces, but not for systems that run as programs. Ports are free loopback
+//! ports in both cases, and the machine's packet filter is not changed.
 
 mod breaking;
 mod command_line;

@@ -1,4 +1,4 @@
-//! The process that watches a container for podman (`conmon`). It ends by itself a moment after its container was removed, and the
+//! Podman's monitor of a container (`conmon`). It ends by itself a moment after its container was removed, and the
 //! removal does not wait for it.
 
 use std::fs;
@@ -9,13 +9,14 @@ use super::engine::{Engine, EngineKind};
 use super::place::LOOK;
 use crate::supervisor::releasing;
 
-/// Longest wait for its end. It runs a clean-up command of the engine before, which takes a second on a busy machine.
+/// Longest wait for the monitor's end. Before it ends, it runs a clean-up command of the engine, which takes a second
+/// on a busy machine.
 const GONE_WITHIN: Duration = Duration::from_secs(10);
 
 impl Engine {
-    /// Waits until nothing watches a container any more that was removed. What does after ten seconds is killed.
+    /// Waits until a removed container has no monitor any more. A monitor that still runs after 10 s is killed.
     pub fn wait_for_monitor(&self, name: &str) {
-        // A daemon watches its containers itself.
+        // With Docker, the daemon monitors the containers itself.
         if self.kind != EngineKind::Podman {
             return;
         }
@@ -34,7 +35,7 @@ impl Engine {
     }
 }
 
-/// Processes that watch a container of that name: `conmon … -n NAME …`. One that ended and waits for its parent has no words.
+/// Ids of the monitors of the container of that name: `conmon … -n NAME …`. A zombie has an empty command line.
 fn monitors(name: &str) -> Vec<u32> {
     let watches = |pid: &u32| {
         let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
@@ -57,7 +58,7 @@ mod tests {
     fn a_monitor_is_known_by_the_name_of_its_container() {
         let name = format!("pubmark-test-{}", std::process::id());
         let mut command = Command::new("sh");
-        // A shell that waits, with the words of a monitor.
+        // A shell that waits, with the arguments of a monitor.
         command.arg0("/usr/bin/conmon").args(["-c", "read end", "-n", &name]).stdin(Stdio::piped());
         let mut monitor = command.spawn().unwrap();
         let began = Instant::now();

@@ -1,5 +1,4 @@
-//! Who a container belongs to, so that one whose owner was killed together with all who watched over it is removed by the
-//! next start.
+//! The owner of a container. If an owner was killed together with its supervisor, the next start removes the container.
 
 use std::fs;
 
@@ -13,20 +12,20 @@ pub(super) const OURS: &str = "pubmark=1";
 /// Label with the owner.
 pub(super) const OWNER: &str = "pubmark.owner";
 
-/// A process, told apart from all others that had or will have its number.
+/// Identity of a process, unambiguous even if another process gets the same id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Owner {
-    /// Start of the machine.
+    /// Id of this boot of the machine.
     boot: String,
-    /// Namespace that gives the number its meaning.
+    /// PID namespace in which the id is valid.
     namespace: String,
     pid: i32,
-    /// When it started, in clock ticks since the machine's start.
+    /// Start of the process, in clock ticks since the machine's start.
     started: u64,
 }
 
 impl Owner {
-    /// This process; `None` where `/proc` does not tell.
+    /// This process; `None` if `/proc` does not have the values.
     pub(super) fn this() -> Option<Owner> {
         Owner::of(std::process::id() as i32)
     }
@@ -46,7 +45,7 @@ impl Owner {
         Some(Owner { boot, namespace, pid: parts.next()?.parse().ok()?, started: parts.next()?.parse().ok()? })
     }
 
-    /// Can be told to have ended. Of another machine's processes, and of another namespace's, nothing can be told.
+    /// Has the owner ended? False for processes of another boot or another PID namespace, which cannot be checked.
     fn has_ended(&self) -> bool {
         let this = Owner::this();
         let comparable = this.is_some_and(|this| this.boot == self.boot && this.namespace == self.namespace);
@@ -61,7 +60,7 @@ impl std::fmt::Display for Owner {
 }
 
 impl Engine {
-    /// Removes containers of ours whose owners have ended; gives their names.
+    /// Removes pubmark's containers whose owners have ended; returns their names.
     pub fn remove_abandoned(&self) -> Result<Vec<String>, SystemError> {
         let label = match self.kind {
             EngineKind::Podman => format!("index .Labels {OWNER:?}"),
@@ -73,9 +72,10 @@ impl Engine {
         let ours = said.lines().filter_map(|line| line.strip_prefix(ANSWER)?.split_once('|'));
         let mut removed = Vec::new();
         for (name, _) in ours.filter(|(_, owner)| Owner::parse(owner.trim()).is_some_and(|owner| owner.has_ended())) {
-            // Only a paused one needs it, and of others it fails.
+            // Only a paused container needs this; for others it fails.
             let _ = self.pause(name, false);
-            // Fails where another start was faster; what stays for another reason is tried again by the next one.
+            // The removal fails if another start was faster. If it fails for another reason, the next start tries
+            // again.
             if said_by(self.removal(name), QUESTION).is_ok() {
                 self.wait_for_monitor(name);
                 removed.push(name.to_owned());

@@ -1,4 +1,4 @@
-//! Where a container's cost can be read.
+//! Where the cost of a container can be read, and how a container ended.
 
 use std::fs;
 use std::thread;
@@ -10,32 +10,32 @@ use crate::cgroup::layout::{Hierarchy, Layout};
 use crate::cgroup::{CgroupFolders, CostSource};
 use crate::error::SystemError;
 
-/// Time between two questions for a container that is starting.
+/// Time between two queries for a container that is starting.
 pub(crate) const LOOK: Duration = Duration::from_millis(50);
 
 /// How a container ended, for a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ContainerEnd {
-    /// Status of its first process; 128 and the signal's number where a signal ended it.
+    /// Exit status of the container's first process; 128 plus the signal's number if a signal ended it.
     pub status: i32,
     /// The engine reports that the kernel OOM-killed it. `false` is no proof: not every kernel and engine reports it.
     pub out_of_memory: bool,
 }
 
 impl Engine {
-    /// The first process of a running container and its control group, for those who measure. Waits for the container to
-    /// run, at most `within`; `None` if it does not by then, or if its processes are not to be seen from here (an engine
-    /// in a virtual machine).
+    /// The first process of a running container and its control group, for cost measurement. Waits at most `within` for
+    /// the container to run. `None` if it does not run by then, or if its processes are not visible here (an engine in
+    /// a virtual machine).
     pub fn cost_place(&self, name: &str, within: Duration) -> Result<Option<CostSource>, SystemError> {
         let deadline = Instant::now() + within;
         loop {
             let format = format!("{ANSWER}{{{{.State.Pid}}}}");
-            // Fails until the container is there.
+            // Fails until the container exists.
             if let Ok(said) = said_by(self.command(&["inspect", "--format", &format, name]), QUESTION)
                 && let Some(pid) = answer_in(&said).and_then(|pid| pid.parse().ok()).filter(|pid| *pid > 0)
             {
                 let id = self.id(name)?;
-                // An engine in a virtual machine counts processes of its own.
+                // An engine in a virtual machine returns process ids of that machine.
                 let groups = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
                 return Ok(groups.contains(&id).then(|| CostSource { pid, cgroup: place_of(pid, &id) }));
             }
@@ -46,7 +46,7 @@ impl Engine {
         }
     }
 
-    /// How a container ended that is still there, though it does not run; `None` if it runs or is not there.
+    /// How a container ended that still exists but does not run; `None` if it runs or does not exist.
     pub fn ended(&self, name: &str) -> Result<Option<ContainerEnd>, SystemError> {
         let format = format!("{ANSWER}{{{{.State.Running}}}}|{{{{.State.ExitCode}}}}|{{{{.State.OOMKilled}}}}");
         let command = self.command(&["inspect", "--format", &format, name]);
@@ -74,8 +74,8 @@ impl Engine {
     }
 }
 
-/// The control group of a container's process. Only folders that are the container's own: with some engines and
-/// versions, others are the daemon's or the whole machine's.
+/// The control group of a container's process. Only folders of the container itself are used: with some engines and
+/// versions, others belong to the daemon or to the whole machine.
 fn place_of(pid: u32, id: &str) -> Option<CgroupFolders> {
     let layout = Layout::read_for(pid).ok()?;
     let own = |hierarchy: Option<&Hierarchy>| {

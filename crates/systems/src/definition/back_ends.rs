@@ -1,4 +1,4 @@
-//! Ways to run a system, as its definition says.
+//! Back ends: the ways to run a system that its definition has.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -9,17 +9,18 @@ use serde::Deserialize;
 use super::Change;
 use crate::condition::When;
 
-/// Ways to run a system. A system without any is brokerless, or runs elsewhere.
+/// The back ends of a system. A system without any back end runs elsewhere.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BackEnds {
-    /// As a program of this machine.
+    /// As a program on this machine.
     #[serde(default)]
     pub process: Option<ProcessBackEnd>,
     /// In a container.
     #[serde(default)]
     pub container: Option<ContainerBackEnd>,
-    /// Nothing runs: clients find each other. Its cost is that of the clients.
+    /// Without a broker: nothing is started, and clients find each other. The cost of such a system is that of its
+    /// clients.
     #[serde(default)]
     pub brokerless: Option<BrokerlessBackEnd>,
 }
@@ -28,65 +29,67 @@ pub struct BackEnds {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BrokerlessBackEnd {
-    /// What takes the broker's place, one phrase.
+    /// How messages are delivered without a broker, in one phrase.
     pub how: String,
-    /// Ports by which its clients can meet, where its protocol has rules for them; any free one otherwise.
+    /// Ports that clients use for discovery, if the protocol has rules for them; otherwise any free port is used.
     #[serde(default)]
     pub ports: Option<MeetingPorts>,
-    /// What is different where its clients are in networks of their own.
+    /// What differs if clients are in separate networks.
     #[serde(default)]
     pub across_links: AcrossLinks,
-    /// What is different where its clients are on several machines.
+    /// What differs if clients are on several machines.
     #[serde(default)]
     pub across_nodes: AcrossNodes,
 }
 
-/// How clients without a broker meet across emulated links.
+/// How clients without a broker find each other across emulated links.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AcrossLinks {
-    /// Where they meet.
+    /// Address at which they find each other.
     #[serde(default)]
     pub meet: Meet,
-    /// Settings that their endpoints say besides.
+    /// Settings that are added to their endpoints.
     #[serde(default)]
     pub settings: String,
-    /// What differs from the system's defaults, in place of the system's own list.
+    /// Deviations from the system's defaults. They replace the system's own list.
     #[serde(default)]
     pub deviations: Vec<Change>,
 }
 
-/// How clients without a broker meet on several machines.
+/// How clients without a broker find each other on several machines.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AcrossNodes {
-    /// What differs from the system's defaults, in place of the system's own list.
+    /// Deviations from the system's defaults. They replace the system's own list.
     #[serde(default)]
     pub deviations: Vec<Change>,
 }
 
-/// Where clients meet that have networks of their own.
+/// The address at which clients in separate networks find each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Meet {
-    /// At the address of their subscribers: behind links all in one network, on several machines one address for each.
+    /// At the address of the subscribers. Behind links, all subscribers are in one network; on several machines, each
+    /// machine has its address.
     #[default]
     AtSubscribers,
-    /// Everywhere: each takes its own address, and they find each other.
+    /// At all addresses: each client uses its own address, and they find each other.
     Everywhere,
 }
 
-/// Ports of which each stands for a place to meet.
+/// Discovery ports. Clients that use the same one find each other.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MeetingPorts {
-    /// The first.
+    /// The first port.
     pub first: u16,
-    /// From one to the next.
+    /// Distance from one port to the next.
     pub step: u16,
-    /// How many there are.
+    /// Number of ports.
     pub count: u16,
-    /// The UDP port so far above one is taken where clients have met already.
+    /// Offset of a UDP port that clients bind: if the port plus this offset is bound, clients already use that
+    /// discovery port.
     pub taken_at: u16,
 }
 
@@ -94,17 +97,18 @@ pub struct MeetingPorts {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProcessBackEnd {
-    /// Program: a name looked up in `search` and `PATH`, a path, or `{self}` for the running program.
+    /// Program: a name that is looked up in `search` and `PATH`, a path, or `{self}` for the running program.
     pub program: String,
-    /// Folders to look in before `PATH`; `{programs}` is where `pubmark install` puts what no package manager places.
+    /// Folders that are searched before `PATH`; `{programs}` is the folder in which `pubmark install` puts programs
+    /// that no package manager installs.
     #[serde(default)]
     pub search: Vec<PathBuf>,
-    /// Shell commands that install it, as `pubmark install` runs them. `$PROGRAMS` is the folder for programs.
+    /// Shell commands that install the program, as `pubmark install` runs them. `$PROGRAMS` is the folder for programs.
     pub install: String,
-    /// How to learn its version.
+    /// How to read its version.
     #[serde(default)]
     pub version: Option<VersionCommand>,
-    /// Its command line.
+    /// Arguments of its command line.
     #[serde(default)]
     pub arguments: Vec<ArgumentPart>,
     /// Environment variables.
@@ -113,13 +117,14 @@ pub struct ProcessBackEnd {
     /// Commands run before the start.
     #[serde(default)]
     pub prepare: Vec<PrepareCommand>,
-    /// Commands run after its end, whatever ended it: what it leaves running elsewhere (RabbitMQ's epmd).
+    /// Commands that are run after the program has ended, for whatever reason. They stop what it leaves running
+    /// (RabbitMQ's epmd).
     #[serde(default)]
     pub clean_up: Vec<PrepareCommand>,
     /// Longest time from start to readiness, seconds.
     #[serde(default = "ten")]
     pub ready_within_s: f64,
-    /// Longest time from SIGTERM to its end, seconds; then SIGKILL.
+    /// Longest time from SIGTERM to the program's end, seconds; SIGKILL follows.
     #[serde(default = "five")]
     pub stop_within_s: f64,
 }
@@ -130,28 +135,29 @@ pub struct ProcessBackEnd {
 pub struct ContainerBackEnd {
     /// The image, pinned to a version.
     pub image: String,
-    /// Entry point, where the image's own does not do.
+    /// Entry point, if the image's own is not suitable.
     #[serde(default)]
     pub entrypoint: Option<String>,
-    /// User in the container, where the image's own does not do.
+    /// User in the container, if the image's own is not suitable.
     #[serde(default)]
     pub user: Option<String>,
-    /// Folder in the container where the private directory with the files is mounted; `{directory}` stands for it.
+    /// Folder in the container where the private directory with the files is mounted; the placeholder `{directory}` has
+    /// this value.
     #[serde(default = "pubmark")]
     pub directory: String,
-    /// What follows the image on the command line.
+    /// Arguments that follow the image on the command line.
     #[serde(default)]
     pub arguments: Vec<ArgumentPart>,
     /// Environment variables.
     #[serde(default)]
     pub environment: BTreeMap<String, String>,
-    /// How to learn its version: arguments of the entry point.
+    /// How to read its version: arguments of the entry point.
     #[serde(default)]
     pub version: Option<VersionCommand>,
     /// Longest time from start to readiness, seconds.
     #[serde(default = "sixty")]
     pub ready_within_s: f64,
-    /// Longest time from the stop signal to its end, seconds; then SIGKILL.
+    /// Longest time from the stop signal to the container's end, seconds; SIGKILL follows.
     #[serde(default = "ten")]
     pub stop_within_s: f64,
 }
@@ -178,7 +184,7 @@ impl ProcessBackEnd {
         seconds(self.ready_within_s)
     }
 
-    /// Longest time from SIGTERM to its end.
+    /// Longest time from SIGTERM to the program's end.
     pub fn stop_within(&self) -> Duration {
         seconds(self.stop_within_s)
     }
@@ -190,51 +196,51 @@ impl ContainerBackEnd {
         seconds(self.ready_within_s)
     }
 
-    /// Longest time from the stop signal to its end.
+    /// Longest time from the stop signal to the container's end.
     pub fn stop_within(&self) -> Duration {
         seconds(self.stop_within_s)
     }
 }
 
-/// The definition's check has seen that the value is above 0 and at most 600.
+/// The definition's check has verified that the value is above 0 and at most 600.
 fn seconds(value: f64) -> Duration {
     Duration::try_from_secs_f64(value).unwrap_or(Duration::from_secs(10))
 }
 
-/// A command whose output names the version.
+/// A command that prints the version.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VersionCommand {
-    /// Program, where it is not the system's own; looked up as that is.
+    /// Program, if it is not the system's own; it is looked up in the same way.
     #[serde(default)]
     pub program: Option<String>,
     /// Its arguments.
     pub arguments: Vec<String>,
-    /// The version is the word after the first occurrence of this text.
+    /// The version is the word after the first occurrence of this text in the output.
     pub after: String,
 }
 
-/// Some arguments of a command line.
+/// Some arguments of a command line, and when they apply.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ArgumentPart {
-    /// When they are given.
+    /// When they are used.
     #[serde(default)]
     pub when: When,
-    /// The arguments, placeholders filled in.
+    /// The arguments; placeholders are filled in.
     pub add: Vec<String>,
 }
 
-/// A command beside the system's own.
+/// A command in addition to the system's own.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PrepareCommand {
     /// When it is run.
     #[serde(default)]
     pub when: When,
-    /// The program, looked up as the system's is.
+    /// The program, looked up in the same way as the system's.
     pub program: String,
-    /// Its arguments, placeholders filled in.
+    /// Its arguments; placeholders are filled in.
     #[serde(default)]
     pub arguments: Vec<String>,
 }

@@ -1,38 +1,39 @@
-//! Configuration files, as a definition writes them.
+//! Configuration files of a definition.
 
 use serde::Deserialize;
 
 use crate::condition::When;
 
-/// A file in a system's private directory. In a container it is read through a mount.
+/// A file in a system's private directory. A container has the directory as a mount.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ConfigurationFile {
-    /// Its name, folders allowed (`conf/config.xml`).
+    /// File name; it may have folders (`conf/config.xml`).
     pub name: String,
     /// When it is written.
     #[serde(default)]
     pub when: When,
-    /// May it be run as a program?
+    /// Can it be executed as a program?
     #[serde(default)]
     pub executable: bool,
-    /// Its text, part after part.
+    /// The parts of its text, in order.
     pub parts: Vec<TextPart>,
 }
 
-/// Some text of a file.
+/// A part of a file's text.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TextPart {
-    /// When it is there.
+    /// When the part is included.
     #[serde(default)]
     pub when: When,
-    /// The text, placeholders filled in.
+    /// The text; placeholders are filled in.
     pub text: String,
-    /// Repeat it for every other broker; `{other:name}`, `{other:host}`, `{other:port:LISTENER}` are its own then.
+    /// Repeat the text for every other broker; `{other:name}`, `{other:host}` and `{other:port:LISTENER}` then have the
+    /// values of that broker.
     #[serde(default)]
     pub for_each_other: bool,
-    /// What stands between repetitions.
+    /// Separator between repetitions.
     #[serde(default)]
     pub between: String,
 }

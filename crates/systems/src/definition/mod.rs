@@ -1,4 +1,4 @@
-//! What a system is, as its YAML file says: the files in `systems/` are the reference of this format.
+//! The definition of a system in a YAML file. The files in `systems/` are the reference of this format.
 
 mod back_ends;
 mod files;
@@ -25,7 +25,7 @@ use crate::error::SystemError;
 const EMBEDDED: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/systems.rs"));
 /// Profile that every system has.
 pub const DEFAULT_PROFILE: &str = "default";
-/// Profile for benchmarks: without defaults that mislead.
+/// Profile for benchmarks: without misleading defaults.
 pub const TUNED_PROFILE: &str = "tuned";
 
 /// A system under test.
@@ -34,59 +34,59 @@ pub const TUNED_PROFILE: &str = "tuned";
 pub struct Definition {
     /// Name on the command line and in records.
     pub name: String,
-    /// Its name as its makers write it.
+    /// Name as its vendor writes it.
     pub title: String,
     /// One sentence for `pubmark list systems`.
     pub description: String,
-    /// Where it comes from.
+    /// The system's home page.
     #[serde(default)]
     pub homepage: Option<String>,
-    /// May it be ranked against others? The built-in broker may not.
+    /// Can it be ranked against others? The built-in broker cannot.
     pub ranked: bool,
-    /// How far pubmark's use of it is proven.
+    /// How well pubmark's use of the system is tested.
     #[serde(default)]
     pub tested: Tested,
     /// Versions that published measurements used.
     #[serde(default)]
     pub papers: Vec<PaperVersion>,
-    /// Its ports by name.
+    /// Ports, by name.
     pub listeners: BTreeMap<String, Listener>,
-    /// What it speaks, by the names of pubmark's protocols.
+    /// What the system offers, by names of pubmark's protocols.
     pub protocols: BTreeMap<String, Offer>,
-    /// Client programs by name, each with its command: `--client NAME` starts it.
+    /// Client programs by name, each with its command: `--client NAME` runs it.
     #[serde(default)]
     pub clients: BTreeMap<String, String>,
-    /// What it does not take.
+    /// Limits of what the system accepts.
     #[serde(default)]
     pub limits: Limits,
-    /// Ways to run it.
+    /// Ways to run the system.
     #[serde(default)]
     pub back_ends: BackEnds,
-    /// Files written into its private directory before the start. The first is the one shown in records.
+    /// Files that are written into its private directory before the start. Records contain the first one.
     #[serde(default)]
     pub files: Vec<ConfigurationFile>,
-    /// How several of its brokers can act as one; independent ones (`shard`) always can.
+    /// How several of its brokers can work together; independent ones (`shard`) are always possible.
     #[serde(default)]
     pub topology: Topology,
-    /// What every profile changes.
+    /// Deviations of every profile.
     #[serde(default)]
     pub deviations: Vec<Change>,
-    /// Settings by name; `default` is always there.
+    /// Profiles by name; `default` always exists.
     pub profiles: BTreeMap<String, Profile>,
 }
 
-/// How far it is proven that pubmark starts a system, loads it and counts right.
+/// How well it is tested that pubmark starts a system, loads it and counts its messages correctly.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tested {
-    /// By what.
+    /// The kind of test.
     pub by: TestedBy,
-    /// Version and way of a test by hand, or what stands in the way of any; one phrase.
+    /// Version and method of a manual test, or what prevents any test; one phrase.
     #[serde(default)]
     pub note: Option<String>,
 }
 
-/// What proves it.
+/// Kind of a test.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TestedBy {
@@ -94,15 +94,15 @@ pub enum TestedBy {
     EachChange,
     /// The tests of a release (`make test-all`).
     FullSuite,
-    /// A person.
+    /// A manual test.
     Hand,
-    /// Nothing so far.
+    /// No test so far.
     #[default]
     Nothing,
 }
 
 impl TestedBy {
-    /// For a table.
+    /// Text for a table.
     pub fn words(self) -> &'static str {
         match self {
             TestedBy::EachChange => "each change",
@@ -113,11 +113,11 @@ impl TestedBy {
     }
 }
 
-/// How several brokers of a system can act as one.
+/// How several brokers of a system can work together.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Topology {
-    /// Over bridges: what is forwarded where, one phrase.
+    /// Over bridges: which messages are forwarded where, one phrase.
     #[serde(default)]
     pub bridge: Option<String>,
     /// As a cluster: what the brokers share, one phrase.
@@ -129,61 +129,63 @@ pub struct Topology {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Listener {
-    /// Scheme of its endpoint; for a port among brokers any word.
+    /// Scheme of its endpoint; any word for a port between brokers.
     pub scheme: String,
-    /// Scheme when it encrypts; `None` if it cannot.
+    /// Scheme with encryption; `None` if the listener cannot encrypt.
     #[serde(default)]
     pub tls_scheme: Option<String>,
-    /// A UDP port: nobody can be seen to listen there, so it is ready when a message has gone through it.
+    /// A UDP port. It cannot be checked whether a program listens there, so it is ready when a message has been
+    /// delivered through it.
     #[serde(default)]
     pub datagrams: bool,
 }
 
-/// What a system really offers over a protocol.
+/// What a system offers over a protocol.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Offer {
     /// Name of the listener.
     pub listener: String,
-    /// Name of the listener that speaks it over WebSocket, if there is one; parts `when: websocket` set it up.
+    /// Name of the listener for the protocol over WebSocket, if there is one; parts with `when: websocket` set it up.
     #[serde(default)]
     pub websocket_listener: Option<String>,
-    /// Name of the listener where subscribers connect, if it is another than the devices'.
+    /// Name of the listener where subscribers connect, if it is not the publishers'.
     #[serde(default)]
     pub subscribe_listener: Option<String>,
-    /// Highest MQTT-like level granted, 0 to 2.
+    /// Highest QoS level that is granted, 0 to 2, in terms of MQTT.
     pub highest_qos: u8,
-    /// Keeps retained messages.
+    /// Supports retained messages.
     #[serde(default)]
     pub retain: bool,
-    /// Keeps sessions beyond a connection.
+    /// Supports persistent sessions.
     #[serde(default)]
     pub persistent_sessions: bool,
-    /// Shares a subscription among several clients.
+    /// Supports shared subscriptions.
     #[serde(default)]
     pub shared_subscriptions: bool,
-    /// Filters a subscription by the content of messages.
+    /// Supports subscriptions that are filtered by the content of messages.
     #[serde(default)]
     pub content_filters: bool,
-    /// Log-in without which it lets nobody in, `user:password`.
+    /// Log-in that every client needs, `user:password`.
     #[serde(default)]
     pub fixed_login: Option<String>,
-    /// What is worth knowing before choosing it, one sentence.
+    /// What users should know before they choose it, one sentence.
     #[serde(default)]
     pub note: Option<String>,
-    /// How a publish → receive is made where pubmark has no adapter for the protocol.
+    /// How to publish and receive a message, if pubmark has no adapter for the protocol.
     #[serde(default)]
     pub probe: Option<Probe>,
 }
 
-/// What a system does not take, with the settings used here.
+/// Limits of what a system accepts, with the settings used here.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limits {
-    /// Largest packet it takes by default, bytes.
+    /// Largest packet that it accepts by default, bytes.
     #[serde(default)]
     pub maximum_packet_bytes: Option<u32>,
-    /// Can it be made to take larger ones? Parts `when: raised` do so, with `{packet_bytes}`; up to this many bytes.
+    /// The largest packet size that it can be configured to accept, bytes, if it can. Parts with `when: raised` do so
+    /// with `{packet_bytes}`.
     #[serde(default)]
     pub raised_to_at_most_bytes: Option<u32>,
 }
@@ -194,12 +196,12 @@ pub struct Limits {
 pub struct Change {
     /// Short stable name.
     pub name: String,
-    /// When it is made.
+    /// When the setting is changed.
     #[serde(default)]
     pub when: When,
-    /// The setting, placeholders filled in.
+    /// The setting; placeholders are filled in.
     pub setting: String,
-    /// Why.
+    /// The reason for the change.
     pub reason: String,
 }
 
@@ -209,22 +211,22 @@ pub struct Change {
 pub struct Profile {
     /// One phrase for lists.
     pub description: String,
-    /// Text that stands for `{profile}` in files.
+    /// Value of the placeholder `{profile}` in files.
     #[serde(default)]
     pub text: String,
-    /// Environment variables, on top of the back end's.
+    /// Environment variables in addition to the back end's.
     #[serde(default)]
     pub environment: BTreeMap<String, String>,
     /// Arguments that follow the back end's.
     #[serde(default)]
     pub arguments: Vec<String>,
-    /// What it changes.
+    /// Deviations of this profile.
     #[serde(default)]
     pub deviations: Vec<Change>,
 }
 
 impl Definition {
-    /// All embedded definitions, by name.
+    /// All embedded definitions, ordered by name.
     pub fn embedded() -> Result<Vec<Definition>, SystemError> {
         EMBEDDED.iter().map(|(name, text)| Definition::parse(text, &format!("systems/{name}.yaml"))).collect()
     }
@@ -250,7 +252,7 @@ impl Definition {
         }
     }
 
-    /// Reads and checks a definition; `origin` names it in errors.
+    /// Parses and checks a definition; `origin` names it in errors.
     pub fn parse(text: &str, origin: &str) -> Result<Definition, SystemError> {
         let wrong = |reason: String| SystemError::Definition { origin: origin.to_owned(), reason };
         let definition: Definition = serde_saphyr::from_str(text).map_err(|error| wrong(error.to_string()))?;
@@ -263,7 +265,7 @@ impl Definition {
         let listeners = self.listeners.keys().map(|name| ("listener", name));
         for (what, name) in [("system", &self.name)].into_iter().chain(profiles).chain(listeners) {
             if !file_name::is_one(name) {
-                // The log of a system, its control group and its container are called after it.
+                // The name is used for the system's log, control group and container.
                 return Err(format!("`{name}` cannot be the name of a {what}: {}", file_name::RULE));
             }
         }
@@ -296,29 +298,31 @@ impl Definition {
         crate::template::check(self)
     }
 
-    /// Can any back end be made to ask for a log-in?
+    /// Can a back end be configured to require a log-in?
     pub fn can_ask_for_login(&self) -> bool {
         self.asks_for_login(false) || self.asks_for_login(true)
     }
 
-    /// Can it be made to ask for a log-in, as a program or in a container? It can if a part says how.
+    /// Can the system be configured to require a log-in, as a program or in a container? It can if the definition has a
+    /// part for it.
     pub fn asks_for_login(&self, container: bool) -> bool {
         self.has_part_for(Condition::Password, container)
     }
 
-    /// Can it be made to encrypt, as a program or in a container? It can if a part says how.
+    /// Can the system be configured to encrypt, as a program or in a container? It can if the definition has a part for
+    /// it.
     pub fn encrypts(&self, container: bool) -> bool {
         self.has_part_for(Condition::Tls, container)
     }
 
-    /// Can it be made to encrypt this protocol, over WebSocket or not, as a program or in a container?
+    /// Can the system be configured to encrypt this protocol, over WebSocket or not, as a program or in a container?
     pub fn encrypts_protocol(&self, offer: &Offer, websocket: bool, container: bool) -> bool {
         let listener = if websocket { offer.websocket_listener.as_ref() } else { Some(&offer.listener) };
         let found = listener.and_then(|listener| self.listeners.get(listener));
         found.is_some_and(|listener| listener.tls_scheme.is_some()) && self.encrypts(container)
     }
 
-    /// Is there an argument or a text that needs this condition, in this back end?
+    /// Does this back end have an argument or a text with this condition?
     fn has_part_for(&self, condition: Condition, container: bool) -> bool {
         let process = self.back_ends.process.iter().flat_map(|process| &process.arguments);
         let in_container = self.back_ends.container.iter().flat_map(|found| &found.arguments);
@@ -351,7 +355,7 @@ impl Definition {
     }
 }
 
-/// Is this a file name below the folder it is written to?
+/// Is the file inside the folder that it is written to?
 fn stays_inside(name: &str) -> bool {
     use std::path::Component;
     !name.is_empty()

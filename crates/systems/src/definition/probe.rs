@@ -1,16 +1,16 @@
-//! How to test that a system works where pubmark has no adapter for its protocol.
+//! Probes: how to test that a system works over a protocol for which pubmark has no adapter.
 
 use serde::Deserialize;
 
 use crate::condition::When;
 
-/// A publish → receive in words of the protocol.
+/// How to publish and receive a message with the protocol's own commands.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Probe {
-    /// Over connections of its own, for protocols whose words are text.
+    /// A dialogue over separate connections, for text-based protocols.
     Dialogue(Vec<Line>),
-    /// A program that ends with success once it received what it published: the words of its command line,
+    /// A program that exits with success after it has received the message that it published: its command line, with
     /// placeholders filled in.
     Command(Vec<String>),
 }
@@ -19,15 +19,15 @@ pub enum Probe {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Line {
-    /// Name of the connection, made when it is first named.
+    /// Name of the connection, which is opened when it is first used.
     pub on: String,
-    /// When it is done.
+    /// When the step is executed.
     #[serde(default)]
     pub when: When,
-    /// What is written to it, placeholders filled in; `{token}` is a word of this probe alone, 16 letters and digits.
+    /// Text to send; placeholders are filled in. `{token}` is unique to this probe, 16 letters and digits.
     #[serde(default)]
     pub say: Option<String>,
-    /// Then read from it until this was heard, placeholders filled in. What came before is skipped.
+    /// Text to wait for, after the text was sent; placeholders are filled in. What arrives before it is skipped.
     #[serde(default)]
     pub hear: Option<String>,
 }

@@ -29,9 +29,9 @@ use crate::template::Values;
 
 /// Longest run of a command that prepares a start: a Java program on a busy machine takes seconds.
 const PREPARE_WITHIN: Duration = Duration::from_secs(60);
-/// What is shown instead of a password.
+/// Text that replaces a password.
 const MASK: &str = "********";
-/// What would let limits be held.
+/// How to run pubmark so that limits can be enforced.
 const REMEDY: &str = "run pubmark as root, or by `systemd-run --user --scope -p Delegate=yes pubmark …`";
 
 /// A broker that is starting or runs. Dropping it kills the broker and removes everything that it used.
@@ -41,38 +41,38 @@ pub(crate) struct Broker {
     pub(crate) held: Supervised,
     directory: PrivateDirectory,
     pub(crate) endpoint: Endpoint,
-    /// Where it listens for the second protocol, if there is one.
+    /// Endpoint for the second protocol, if there is one.
     pub(crate) second_endpoint: Option<Endpoint>,
     pub(crate) log: PathBuf,
-    /// The first configuration file as written, the password left out.
+    /// The first configuration file as written, with the password masked.
     pub(crate) configuration: Option<String>,
     pub(crate) cgroup: Option<Cgroup>,
-    /// Its container.
+    /// The broker's container.
     pub(crate) container: Option<Contained>,
-    /// How it ended, in words; `None` while it runs.
+    /// How the broker ended; `None` while it runs.
     pub(crate) end: Option<SystemEnd>,
     values: Values,
     situation: Situation,
-    /// Cores that it may use; all if empty.
+    /// Cores that the broker may use; all if empty.
     pub(crate) cores: Vec<u32>,
-    /// What its program was started as, so that it can be started again.
+    /// How its program was started, so that it can be started again.
     pub(crate) work: Option<Work>,
 }
 
 /// The container of a broker.
 #[derive(Debug)]
 pub(crate) struct Contained {
-    /// Its name.
+    /// The container's name.
     pub(crate) name: String,
-    /// What runs it.
+    /// The engine that runs it.
     pub(crate) engine: Engine,
-    /// It is paused, and would not receive a request to end.
+    /// The container is paused, and would not receive a request to end.
     pub(crate) is_paused: bool,
 }
 
 impl Drop for Contained {
     fn drop(&mut self) {
-        // The supervisor, which goes before, has removed it.
+        // The supervisor, which is dropped earlier, has removed the container.
         self.engine.wait_for_monitor(&self.name);
     }
 }
@@ -80,9 +80,9 @@ impl Drop for Contained {
 /// What all brokers of a start share.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    /// A folder; the first supervisor removes it.
+    /// The shared folder; the first supervisor removes it.
     pub(super) directory: PrivateDirectory,
-    /// What they encrypt with.
+    /// Certificates of the brokers.
     pub(super) tls: Option<TlsFiles>,
 }
 
@@ -95,7 +95,7 @@ pub(super) fn begin(plan: &Plan) -> Result<(Supervised, PrivateDirectory), Syste
 }
 
 impl Broker {
-    /// Writes its files and runs what prepares it.
+    /// Writes the broker's files and runs the commands that prepare its start.
     pub(super) fn prepare(
         plan: &Plan,
         number: usize,
@@ -112,7 +112,7 @@ impl Broker {
             Some(protocol) => Some(listens(protocol, plan.definition.offer(protocol)?)?),
             None => None,
         };
-        // The supervisor works elsewhere.
+        // The supervisor has another working directory.
         let log_folder = std::path::absolute(plan.options.directory.as_deref().unwrap_or(directory.path()));
         let log_folder = log_folder.map_err(|source| SystemError::File {
             action: "find",
@@ -232,7 +232,7 @@ impl Broker {
         all.map(|(name, value)| (name.clone(), self.values.fill(value))).collect()
     }
 
-    /// Starts it. From here on it runs.
+    /// Starts the broker's program.
     pub(super) fn start(&mut self, plan: &Plan, shared: &Path) -> Result<(), SystemError> {
         let line = self.command_line(plan, shared)?;
         let folder = self.directory.path().to_owned();
@@ -243,7 +243,7 @@ impl Broker {
             }
         }
         for work in &mut clean_up {
-            // The folder may be gone by then.
+            // The folder may have been removed by then.
             work.directory = PathBuf::from("/");
         }
         self.held.hold(Holdings { clean_up, ..Holdings::default() })?;
@@ -300,7 +300,7 @@ impl Broker {
         }
     }
 
-    /// Makes its control group: for limits, and where it is ours to do, for counting.
+    /// Creates the broker's control group: for limits, and, if we have permission, for counting.
     fn make_cgroup(&mut self, plan: &Plan) -> Result<(), SystemError> {
         let wanted = CgroupLimits {
             cpu: plan.limits.and_then(|limits| limits.cpu),
@@ -314,7 +314,7 @@ impl Broker {
                 let asked = plan.limits.map(|limits| limits.asked.clone()).unwrap_or_default();
                 return Err(SystemError::Limit { asked, reason, remedy: REMEDY });
             }
-            // Nothing depends on it: the process tree can be measured instead, and affinity holds cores.
+            // The group is optional: the process tree can be measured instead, and affinity restricts cores.
             Err(_) => {}
         }
         Ok(())
@@ -335,18 +335,19 @@ impl Broker {
     }
 }
 
-/// A name for containers of this broker.
+/// A name for this broker's container.
 pub(super) fn name_for_container(broker: &Broker) -> String {
     group_name(broker.held.supervisor_pid())
 }
 
-/// Unlike any other; with the supervisor's id, so that an abandoned one is known by it.
+/// A unique name. It contains the supervisor's process id, by which abandoned groups are recognised.
 fn group_name(supervisor: u32) -> String {
     let random = private_directory::planned(Path::new("")).to_string_lossy().chars().rev().take(8).collect::<String>();
     format!("{}{supervisor}-{random}", control::PREFIX)
 }
 
-/// Cores of a broker: those of the pin, dealt out where each broker has a limited number of them.
+/// Cores of a broker: all pinned ones. If the number of cores is limited, each broker gets that many of the pinned ones,
+/// or of all, in turn.
 fn cores(plan: &Plan, number: usize) -> Vec<u32> {
     let pinned = &plan.options.pinned_cores;
     let Some(count) = plan.limits.and_then(|limits| limits.cores) else { return pinned.clone() };
@@ -357,7 +358,7 @@ fn cores(plan: &Plan, number: usize) -> Vec<u32> {
     chosen
 }
 
-/// Folders as the broker's program sees them; certificates go where a container can read them.
+/// Folders as paths that the broker's program can use. Certificates are put where a container can read them.
 fn folders(plan: &Plan, own: &Path, shared: &Shared) -> Result<Folders, SystemError> {
     let tls = shared.tls.as_ref().map(values::absolute).transpose()?;
     let BackEnd::Container { found, .. } = &plan.back_end else {
@@ -384,7 +385,7 @@ fn shared_in_container(directory: &str) -> String {
     format!("{}-shared", directory.trim_end_matches('/'))
 }
 
-/// Words of a command line as work; none if there is no program.
+/// The words of a command line as work for the supervisor; `None` if there is no program.
 fn bare_work(words: &[String], folder: &Path) -> Option<Work> {
     let (program, arguments) = words.split_first()?;
     Some(Work {
@@ -414,7 +415,7 @@ pub(crate) fn write_private(path: &Path, text: &str, executable: bool) -> Result
         .map_err(|source| SystemError::File { action: "write", path: path.to_owned(), source })
 }
 
-/// Is it the running program itself?
+/// Is the system's program the running program itself?
 pub(super) fn is_builtin(plan: &Plan) -> bool {
     matches!(&plan.back_end, BackEnd::Process { found, .. } if found.program == SELF)
 }

@@ -1,5 +1,5 @@
-//! Certificates for the length of a start: an authority of its own, and a server's certificate that it signed. Nobody else ever
-//! trusts either, and both are gone with the system.
+//! Certificates for one start: a new authority, and a server certificate that it signed. Nothing else trusts them, and
+//! both are deleted with the system.
 
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -12,10 +12,10 @@ use super::broker::write_private;
 use crate::error::SystemError;
 use crate::launch::TlsFiles;
 
-/// What is made, for the record.
+/// Kind of the certificates, for the record.
 pub(super) const KIND: &str = "ECDSA P-256 with SHA-256, signed by an authority of the same kind";
 
-/// Makes both in `folder`, for a system at `host`.
+/// Creates both in `folder`, for a system at `host`.
 pub(super) fn make(folder: &Path, host: Ipv4Addr) -> Result<TlsFiles, SystemError> {
     let made = Issued::new(host).map_err(|error| SystemError::Certificates { reason: error.to_string() })?;
     let write = |name: &str, text: &str| {
@@ -29,7 +29,7 @@ pub(super) fn make(folder: &Path, host: Ipv4Addr) -> Result<TlsFiles, SystemErro
     })
 }
 
-/// All of it as PEM. The authority's key is forgotten at once.
+/// All parts as PEM. The authority's key is discarded at once.
 struct Issued {
     authority: String,
     certificate: String,

@@ -1,4 +1,4 @@
-//! Starting a system: as a program of this machine or in a container, one broker or several.
+//! Starts a system: as a program on this machine or in a container, with one broker or several.
 
 mod broker;
 mod certificates;
@@ -33,19 +33,20 @@ use crate::programs::{version_in, version_words};
 use crate::running::RunningSystem;
 use crate::supervisor::messages::{Holdings, Work};
 
-/// Starts tried when a port that was free a moment ago is taken.
+/// Attempts to start, if a port that was free a moment ago is in use.
 const ATTEMPTS: u32 = 4;
-/// Words in the logs of programs that found their port taken.
+/// Texts in the logs of programs whose port was in use.
 const PORT_TAKEN: [&str; 4] = ["in use", "EADDRINUSE", "eaddrinuse", "already_used"];
-/// Longest time for a container's process to be seen once it does its work.
+/// Longest time until a container's process is visible, after the container is ready.
 const PLACE_WITHIN: Duration = Duration::from_secs(10);
 
-/// Starts a system and waits until all its brokers listen and `ready` agrees for each. `ready` makes a real publish →
-/// receive and is called again after a failure until the definition's time is over. Everything is removed after
-/// any failure.
+/// Starts a system and waits until all its brokers listen and `ready` succeeds for each. `ready` publishes and receives
+/// a message; after a failure it is called again until the time in the definition is over. After any failure,
+/// everything that was started or created is removed.
 ///
 /// # Errors
-/// The system does not offer a requested feature, a program or an engine is missing, a limit cannot be set, or the system did
+/// The system does not offer a requested feature, a program or an engine is missing, a limit cannot be set, or the
+/// system did not become ready: see [`SystemError`].
 /// not become ready: see [`SystemError`].
 pub fn start(
     definition: &Definition,
@@ -65,11 +66,12 @@ pub fn start(
     }
 }
 
-/// Fetches the image that a start would need and has not here, which can take minutes; nothing for a program of this machine.
-/// `log` gets what the engine says meanwhile. So a call of many starts asks for an image once, and before it measures.
+/// Fetches the image that a start needs, if it is not on this machine, which can take minutes. Does nothing for a
+/// program. The engine's output goes to the file `log`. A command with many starts calls this to fetch an image once,
+/// before it measures.
 ///
 /// # Errors
-/// The errors of [`start`], as far as the image.
+/// The errors of [`start`] until the image has been fetched.
 pub fn fetch(definition: &Definition, options: &StartOptions, log: &Path) -> Result<(), SystemError> {
     match &Plan::new(definition, options)?.back_end {
         BackEnd::Process { .. } => Ok(()),
@@ -111,7 +113,7 @@ fn start_once(plan: &Plan, ready: waiting::Ready) -> Result<RunningSystem, Syste
     })
 }
 
-/// What all brokers share: a folder, which the first supervisor removes, and their certificates.
+/// Creates what all brokers share: a folder, which the first supervisor removes, and their certificates.
 fn share(
     plan: &Plan,
     begun: &mut [(crate::supervisor::supervised::Supervised, PrivateDirectory)],
@@ -128,14 +130,14 @@ fn share(
     Ok(Shared { directory, tls })
 }
 
-/// The version that the system reports. A container's image is fetched here, if necessary.
+/// The version that the system prints. For a container, the image is fetched first, if necessary.
 fn version(plan: &Plan, first: &mut Broker) -> Result<Option<String>, SystemError> {
     match &plan.back_end {
         BackEnd::Process { found, program } => {
             let Some((version, program)) = version_words(found, program)? else { return Ok(None) };
             let arguments = version.arguments.iter().map(|argument| first.values().fill(argument)).collect();
             let work = Work { program, arguments, ..Work::default() };
-            // Some programs end with a failure after printing their help, so the status says nothing.
+            // Some programs exit with a failure after they print their help, so the status is ignored.
             let (_, said) = first.ask(work, crate::programs::VERSION_WITHIN)?;
             Ok(version_in(&said, &version.after))
         }
@@ -208,7 +210,7 @@ fn limit_info(plan: &Plan, first: &Broker) -> Option<LimitInfo> {
     let held_by = match (&first.container, first.cgroup.as_ref().map(|cgroup| cgroup.version)) {
         (Some(_), _) => "container",
         (None, Some(Version::Two)) => "cgroup v2",
-        // The controllers of a machine with both versions are version 1's.
+        // On a machine with both versions, the controllers belong to version 1.
         (None, Some(Version::One | Version::Both)) => "cgroup v1",
         (None, Some(Version::None) | None) => "affinity",
     };

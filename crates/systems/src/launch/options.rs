@@ -1,4 +1,4 @@
-//! How a system is started, and where it listens then.
+//! How a system is started, and where it listens afterwards.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -19,61 +19,62 @@ pub struct TlsFiles {
     pub authority: PathBuf,
     /// The system's certificate.
     pub certificate: PathBuf,
-    /// Its key.
+    /// The certificate's key.
     pub key: PathBuf,
 }
 
 /// How a system is started.
 #[derive(Clone, Debug)]
 pub struct StartOptions {
-    /// Protocol that will be spoken; its listener's endpoint is the one given back.
+    /// Protocol that clients will use; the endpoint of its listener is returned.
     pub protocol: String,
-    /// Another one that will be spoken besides; its endpoints are given apart.
+    /// A second protocol that clients will use; its endpoints are returned separately.
     pub second_protocol: Option<String>,
     /// Address at which every broker listens: one of this machine, or of the network namespace of the thread that starts it.
     pub host: Ipv4Addr,
     /// Name of the profile.
     pub profile: String,
-    /// Encrypt with these.
+    /// Encrypt with these certificates.
     pub tls: Option<TlsFiles>,
-    /// Encrypt, where nothing is given for it with certificates that are made for this start.
+    /// Encrypt; without `tls`, with certificates that are made for this start.
     pub encrypt: bool,
     /// Clients will use WebSocket.
     pub websocket: bool,
-    /// Ask clients for this log-in; `None` lets everybody in.
+    /// Require this log-in from clients; `None` admits all clients.
     pub credentials: Option<Credentials>,
-    /// Folder that gets the system's log; `None` keeps it in the private directory, which goes away.
+    /// Folder for the system's log. `None` puts the log in the private directory, which is deleted at the end.
     pub directory: Option<PathBuf>,
-    /// Set by the caller to give up while the system is starting.
+    /// The caller sets it to cancel the start.
     pub stop: Option<Arc<AtomicBool>>,
-    /// Which back end; the first that the definition has, in the order of [`BackEndChoice`], if `None`.
+    /// The back end; `None` selects the first that the definition has, in the order of [`BackEndChoice`].
     pub back_end: Option<BackEndChoice>,
-    /// Image instead of the definition's.
+    /// Image to use instead of the definition's.
     pub image: Option<String>,
-    /// Brokers and how they know each other.
+    /// Number of brokers and how they are connected.
     pub topology: Topology,
-    /// What each broker may use of the machine.
+    /// Resource limits of each broker.
     pub limits: Option<ResourceLimits>,
     /// Cores that the system may run on; all if empty.
     pub pinned_cores: Vec<u32>,
-    /// Largest packet that the workload needs, bytes: a lower default of the system is raised, with a deviation.
+    /// Largest packet that the workload needs, bytes. If the system's default is lower, it is raised, and this is
+    /// recorded as a deviation.
     pub packet_bytes: Option<u32>,
-    /// The program that holds systems and lets none outlive us, and of which the built-in broker is a part: `pubmark` itself with its
-    /// hidden verbs, or the test program. The running program if `None`.
+    /// The program that supervises systems so that none outlives pubmark, and that has the built-in broker: `pubmark`
+    /// itself with its hidden verbs, or the test program. `None` means the running program.
     pub supervisor: Option<PathBuf>,
 }
 
-/// Which back end runs a system.
+/// The back end that runs a system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BackEndChoice {
-    /// A program of this machine.
+    /// A program on this machine.
     Process,
     /// A container.
     Container,
 }
 
 impl StartOptions {
-    /// The default profile, plain, for everybody.
+    /// The default profile, without encryption and without a log-in.
     pub fn new(protocol: &str) -> StartOptions {
         StartOptions {
             protocol: protocol.to_owned(),
@@ -98,12 +99,12 @@ impl StartOptions {
 }
 
 impl StartOptions {
-    /// Is the system to encrypt?
+    /// Will the system encrypt?
     pub fn encrypts(&self) -> bool {
         self.encrypt || self.tls.is_some()
     }
 
-    /// Will a container engine run it?
+    /// Will a container engine run the system?
     pub fn runs_in_container(&self, definition: &Definition) -> bool {
         match self.back_end {
             Some(choice) => choice == BackEndChoice::Container,
@@ -119,13 +120,13 @@ pub struct Endpoint {
     pub scheme: String,
     /// Address.
     pub address: SocketAddr,
-    /// Where subscribers connect, if elsewhere.
+    /// Where subscribers connect, if not at `address`.
     pub subscribers: Option<SocketAddr>,
-    /// Authority to check its certificate with, if it encrypts.
+    /// Authority for checking the system's certificate, if the system encrypts.
     pub authority: Option<PathBuf>,
-    /// Log-in that it asks for.
+    /// Log-in that the system requires.
     pub credentials: Option<Credentials>,
-    /// What placeholders stand for at this broker: what a probe is filled in with.
+    /// Values of the placeholders at this broker, used to fill in probes.
     pub values: Values,
 }
 

@@ -1,4 +1,4 @@
-//! What a start needs, checked before anything is made: back end, profile, protocol, log-in, topology, packet size.
+//! What a start needs, checked before anything is created: back end, profile, protocol, log-in, topology, packet size.
 
 use std::path::PathBuf;
 
@@ -13,10 +13,10 @@ use crate::launch::{BackEndChoice, StartOptions};
 use crate::limits::ResourceLimits;
 use crate::programs::{SELF, find_program};
 
-/// Packets are raised in steps of this many bytes.
+/// The packet size is raised in multiples of this many bytes.
 const PACKET_STEP: u32 = 1_000_000;
 
-/// A start that can be tried.
+/// A start whose options have been checked.
 #[derive(Debug)]
 pub(super) struct Plan<'a> {
     pub(super) definition: &'a Definition,
@@ -24,25 +24,25 @@ pub(super) struct Plan<'a> {
     pub(super) profile: &'a Profile,
     pub(super) offer: &'a Offer,
     pub(super) back_end: BackEnd<'a>,
-    /// Log-in that the system asks for: the one wanted, or the one it always asks for.
+    /// Log-in that the system requires: the requested one, or the one that it always requires.
     pub(super) login: Option<Credentials>,
-    /// Packet size that it is raised to, bytes.
+    /// Packet size that the system is raised to, bytes.
     pub(super) raised: Option<u32>,
-    /// Limits, unless there are none.
+    /// Limits; `None` if nothing is limited.
     pub(super) limits: Option<&'a ResourceLimits>,
 }
 
 /// The back end chosen.
 #[derive(Debug)]
 pub(super) enum BackEnd<'a> {
-    /// A program of this machine.
+    /// A program on this machine.
     Process { found: &'a ProcessBackEnd, program: PathBuf },
     /// A container.
     Container { found: &'a ContainerBackEnd, image: String, engine: Box<Engine> },
 }
 
 impl<'a> Plan<'a> {
-    /// Is the protocol's port one of UDP?
+    /// Is the protocol's port a UDP port?
     pub(super) fn over_datagrams(&self) -> bool {
         self.definition.listeners.get(&self.offer.listener).is_some_and(|listener| listener.datagrams)
     }
@@ -63,12 +63,12 @@ impl<'a> Plan<'a> {
         Ok(Plan { definition, options, profile, offer, back_end, login, raised, limits })
     }
 
-    /// Brokers to start.
+    /// Number of brokers to start.
     pub(super) fn brokers(&self) -> usize {
         self.options.topology.brokers as usize
     }
 
-    /// What conditions are asked of at a broker; the first is 0.
+    /// The situation in which conditions are evaluated at a broker; the first broker is 0.
     pub(super) fn situation(&self, broker: usize) -> Situation {
         let neighbours = match self.options.topology.mode {
             _ if self.brokers() == 1 => Neighbours::None,
@@ -96,7 +96,7 @@ fn no_back_end(definition: &Definition, reason: String) -> SystemError {
     SystemError::NoBackEnd { system: definition.name.clone(), reason }
 }
 
-/// Is it to run in a container? A program goes before it.
+/// Does the system run in a container? If both back ends are possible, the program is used.
 fn wants_container(definition: &Definition, options: &StartOptions) -> Result<bool, SystemError> {
     let there = &definition.back_ends;
     let refuse = |reason: String| Err(no_back_end(definition, reason));
@@ -117,7 +117,7 @@ fn wants_container(definition: &Definition, options: &StartOptions) -> Result<bo
             Some(brokerless) => refuse(format!("it has no broker: {}", brokerless.how)),
             None => refuse("its definition has no back end; if it runs elsewhere, `--endpoint URL`".to_owned()),
         },
-        // An image is asked for by its name, so a container is wanted.
+        // An image was named explicitly, so a container is wanted.
         None => Ok(there.process.is_none() || options.image.is_some()),
         Some(choice) => Ok(choice == BackEndChoice::Container),
     }
@@ -133,7 +133,7 @@ fn as_program<'a>(definition: &'a Definition, options: &StartOptions) -> Result<
         Some(own) if found.program == SELF => own.clone(),
         _ => find_program(&found.program, found)?,
     };
-    // `PATH` may hold relative folders, and the supervisor works elsewhere.
+    // `PATH` may contain relative folders, and the supervisor has another working directory.
     let program =
         std::path::absolute(&program).map_err(|source| SystemError::File { action: "find", path: program, source })?;
     Ok(BackEnd::Process { found, program })
@@ -179,7 +179,7 @@ fn login(
     Ok(fixed_login(offer))
 }
 
-/// The log-in without which a listener lets nobody in.
+/// The log-in without which a listener admits no client.
 pub(super) fn fixed_login(offer: &Offer) -> Option<Credentials> {
     offer.fixed_login.as_ref().map(|written| {
         let (user, password) = written.split_once(':').unwrap_or((written, ""));
@@ -210,10 +210,10 @@ fn check_topology(definition: &Definition, options: &StartOptions) -> Result<(),
     Ok(())
 }
 
-/// The packet size that the system is raised to, if its own does not do.
+/// The packet size that the system is raised to, if its own is too small.
 ///
 /// # Errors
-/// It cannot be raised so far.
+/// The size cannot be raised so far.
 pub fn raised_packet(definition: &Definition, options: &StartOptions) -> Result<Option<u32>, SystemError> {
     let limits = definition.limits;
     match (options.packet_bytes, limits.maximum_packet_bytes) {

@@ -1,4 +1,4 @@
-//! A system as a container elsewhere would run it: everything filled in, nothing started.
+//! A system as a container on another machine would run it: all placeholders are filled in, nothing is started.
 
 use crate::condition::{Neighbours, Situation};
 use crate::definition::{ConfigurationFile, ContainerBackEnd, Definition};
@@ -7,43 +7,43 @@ use crate::launch::StartOptions;
 use crate::launch::plan::raised_packet;
 use crate::template::Values;
 
-/// Ports that people expect, by scheme; what has none gets the next free one of our own.
+/// Well-known ports, by scheme. Other listeners get the next free port from [`FIRST_PORT`] on.
 const KNOWN_PORTS: &[(&str, u16)] =
     &[("mqtt", 1883), ("nats", 4222), ("redis", 6379), ("amqp", 5672), ("coap", 5683), ("ws", 8083)];
-/// First port of listeners without a known one.
+/// First port of listeners without a well-known port.
 const FIRST_PORT: u16 = 21_000;
 
-/// What a container of a system is made of.
+/// What is needed to run a container of a system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rendered {
     /// The image, pinned to a version.
     pub image: String,
-    /// Entry point, where the image's own does not do.
+    /// Entry point, if the image's own is not suitable.
     pub entrypoint: Option<String>,
-    /// User in the container, where the image's own does not do.
+    /// User in the container, if the image's own is not suitable.
     pub user: Option<String>,
     /// Folder in the container for the files.
     pub directory: String,
     /// Files by name.
     pub files: Vec<(String, String)>,
-    /// What follows the image on a command line.
+    /// Arguments that follow the image on a command line.
     pub arguments: Vec<String>,
     /// Environment variables.
     pub environment: Vec<(String, String)>,
-    /// Scheme of the protocol that will be spoken.
+    /// Scheme of the protocol that clients will use.
     pub scheme: String,
-    /// Its port.
+    /// Port of that protocol.
     pub port: u16,
-    /// The port is one of UDP.
+    /// The port is a UDP port.
     pub datagrams: bool,
-    /// All ports, that one included.
+    /// All ports, including `port`.
     pub ports: Vec<u16>,
 }
 
-/// One broker, plain, for everybody, at all addresses of its container.
+/// Renders one broker without encryption and without a log-in, which listens at all addresses of its container.
 ///
 /// # Errors
-/// The system has no container, no such profile, or does not offer the protocol.
+/// The system has no container back end, has no such profile, or does not offer the protocol.
 pub fn rendered(definition: &Definition, options: &StartOptions) -> Result<Rendered, SystemError> {
     let missing = |reason: &str| SystemError::NoBackEnd { system: definition.name.clone(), reason: reason.to_owned() };
     let back_end = definition.back_ends.container.as_ref();

@@ -1,4 +1,4 @@
-//! What placeholders stand for at each broker, and where each listens.
+//! Values of the placeholders at each broker, and the endpoint of each.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -15,7 +15,7 @@ use crate::template::Values;
 /// Ports of a broker, by listener.
 pub(super) type Ports = Vec<(String, u16)>;
 
-/// Free ports for every listener of every broker, all chosen before anything is written.
+/// Chooses free ports for all listeners of all brokers, before anything is written.
 pub(super) fn choose_ports(plan: &Plan) -> Result<Vec<Ports>, SystemError> {
     let listeners = &plan.definition.listeners;
     let mut free = ports::free(listeners.len() * plan.brokers())?.into_iter();
@@ -23,22 +23,22 @@ pub(super) fn choose_ports(plan: &Plan) -> Result<Vec<Ports>, SystemError> {
     Ok((0..plan.brokers()).map(ports_of_one).collect())
 }
 
-/// A broker's name: unlike any other's of the same system.
+/// A broker's name, unique within the system.
 pub(super) fn name_of(plan: &Plan, broker: usize) -> String {
     format!("{}-{}", plan.definition.name, broker + 1)
 }
 
-/// Folders of a broker, as its own program sees them.
+/// Folders of a broker, as paths that its program can use.
 pub(super) struct Folders {
-    /// Its private one.
+    /// The broker's private folder.
     pub(super) own: String,
-    /// The one that all brokers share.
+    /// The folder that all brokers share.
     pub(super) shared: String,
     /// Certificates.
     pub(super) tls: Option<TlsFiles>,
 }
 
-/// All values of a broker.
+/// All placeholder values of a broker.
 pub(super) fn values(plan: &Plan, broker: usize, ports: &[Ports], folders: &Folders) -> Result<Values, SystemError> {
     let mut values = Values::default();
     for (listener, port) in &ports[broker] {
@@ -69,14 +69,14 @@ pub(super) fn values(plan: &Plan, broker: usize, ports: &[Ports], folders: &Fold
         values.set("login_user", &login.user);
         values.set("login_password", login.password.expose());
     }
-    // Without a raise, the system's own size: texts outside `when: raised` may name it.
+    // If the size is not raised, this is the system's own size: texts outside `when: raised` may use it.
     let packet_bytes = plan.raised.or(plan.definition.limits.maximum_packet_bytes);
     values.set("packet_bytes", packet_bytes.unwrap_or(u32::MAX).to_string());
     values.set("profile", values.fill(&plan.profile.text));
     Ok(values)
 }
 
-/// Values for a text that is repeated for another broker.
+/// Placeholder values for a text that is repeated for another broker.
 pub(super) fn with_other(plan: &Plan, values: &Values, other: usize, ports: &[Ports]) -> Values {
     let mut values = values.clone();
     values.set("other:host", plan.options.host.to_string());
@@ -87,7 +87,7 @@ pub(super) fn with_other(plan: &Plan, values: &Values, other: usize, ports: &[Po
     values
 }
 
-/// Where a broker listens for a protocol that will be spoken.
+/// The endpoint of a broker for a protocol that clients will use.
 pub(super) fn endpoint(
     plan: &Plan,
     (protocol, offer): (&str, &Offer),
@@ -128,7 +128,7 @@ pub(super) fn endpoint(
     })
 }
 
-/// Certificates by their full paths, for programs that run elsewhere.
+/// Certificates with absolute paths, for programs with another working directory.
 pub(super) fn absolute(tls: &TlsFiles) -> Result<TlsFiles, SystemError> {
     Ok(TlsFiles {
         authority: full_path(&tls.authority)?,
@@ -141,7 +141,7 @@ fn full_path(path: &Path) -> Result<PathBuf, SystemError> {
     path.canonicalize().map_err(|source| SystemError::File { action: "find", path: path.to_owned(), source })
 }
 
-/// Name of the user we run as; its number where the machine has no name for it.
+/// Name of the user that we run as, or the user id if the machine has no name for it.
 fn own_user_name() -> String {
     // SAFETY: the call has no arguments and cannot fail.
     let uid = unsafe { libc::geteuid() }.to_string();

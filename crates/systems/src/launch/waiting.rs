@@ -12,15 +12,15 @@ use crate::launch::plan::{BackEnd, Plan};
 use crate::running::{end_of, log_tail};
 use crate::tree;
 
-/// Time between two looks at a system that is starting.
+/// Time between two checks of a system that is starting.
 const LOOK: Duration = Duration::from_millis(3);
 /// Longest wait for one TCP connect to the loopback address.
 const CONNECT: Duration = Duration::from_millis(500);
 
-/// What makes a real publish → receive at an endpoint, or says what is missing.
+/// Publishes a message at an endpoint and receives it, or returns what is missing.
 pub(super) type Ready<'a> = &'a mut dyn FnMut(&Endpoint) -> Result<(), String>;
 
-/// Waits for every broker. They share the machine, so each adds its time to the deadline.
+/// Waits for all brokers. They share the machine, so each adds its time to the deadline.
 pub(super) fn wait(plan: &Plan, brokers: &mut [Broker], ready: Ready) -> Result<(), SystemError> {
     let within = match &plan.back_end {
         BackEnd::Process { found, .. } => found.ready_within(),
@@ -46,7 +46,7 @@ fn wait_for_one(
             return Err(SystemError::Interrupted { system: system() });
         }
         let outcome = look(plan, &brokers[number], ready);
-        // Looked at last: a program that has ended cannot be ready, whoever answered on its port.
+        // Checked last: a program that has ended is not ready, even if another program accepts connections on its port.
         if let Some((which, end)) = end_of(brokers) {
             return Err(SystemError::Exited {
                 system: system(),
@@ -63,7 +63,7 @@ fn wait_for_one(
     }
 }
 
-/// Does the broker listen, is it really the one that does, and does it do its work?
+/// Does the broker listen, does the port really belong to it, and does it deliver messages?
 fn look(plan: &Plan, broker: &Broker, ready: Ready) -> Result<(), String> {
     if plan.over_datagrams() {
         return ready(&broker.endpoint);

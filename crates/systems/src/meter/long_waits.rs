@@ -1,9 +1,10 @@
-//! Long waits of threads for a processor.
+//! Long waits of threads for a CPU.
 //!
-//! A sum of run-queue waits does not show them: a thread that wakes up 2,000 times a second and waits 10 µs each time, as on any idle
-//! virtual machine, waits 20 ms in a second; one that waited 15 ms once delayed 1 % of what came in that second by 15 ms, and its sum
-//! looks the same. So threads are looked at many times a second, and of each time between two looks only what is above an ordinary
-//! wait for each time that the thread got a processor is added.
+//! The sum of run-queue waits does not show long waits. A thread that wakes up 2,000 times a second and waits 10 µs
+//! each time, as on any idle virtual machine, waits 20 ms in a second. A thread that waited once for 15 ms has nearly
+//! the same sum, but delayed 1 % of the messages of that second by up to 15 ms. So threads are sampled many times a
+//! second. Of the wait between two samples, only the part above the ordinary wait is added: the number of times that
+//! the thread got a CPU, times the ordinary wait for each.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -15,23 +16,24 @@ use std::time::{Duration, Instant};
 use super::run_queue::{Schedstat, parse};
 use super::switches::threads;
 
-/// Wait for a processor that is held against nobody, for each time that a thread gets one, ns, at most: the mean on an idle virtual
-/// machine is 8 to 18 µs.
+/// Largest ordinary wait each time that a thread gets a CPU, ns. Such waits are not reported. The mean on an idle
+/// virtual machine is 8 to 18 µs.
 pub const ORDINARY_NS: u64 = 50_000;
-/// How much more than the thread's usual wait is still ordinary: so many times it, and so many ns.
+/// The limit of an ordinary wait, computed from the thread's usual wait: a factor, and ns to add.
 const ORDINARY: (f64, f64) = (1.5, 5_000.0);
-/// A mean over fewer waits says nothing of what is usual.
+/// Fewest waits whose mean is used to update the usual wait of a thread.
 const FEWEST: u64 = 4;
-/// What is above ordinary waits between two looks is noise of the machine below this, ns.
+/// Shortest excess over ordinary waits between two samples that counts, ns. A smaller excess is noise of the machine.
 const LONG_NS: u64 = 500_000;
-/// Shortest time between two looks: about a time slice of the scheduler.
+/// Shortest time between two samples: about a time slice of the scheduler.
 const LEAST: Duration = Duration::from_millis(4);
-/// A look that took so long is followed by none for so many times as long: 0.25 % of a core.
+/// Pause after a sample, as a multiple of the time that the sample took: sampling uses at most 0.25 % of a core, unless
+/// a sample takes more than 0.25 ms. The pause is 25 times [`LEAST`] at most.
 const TIMES: u32 = 400;
-/// Threads beyond these are not looked at: each is an open descriptor.
+/// Most threads that are sampled: each needs an open descriptor.
 const MOST_THREADS: usize = 256;
 
-/// Looks at some threads again and again, in a thread of its own, until it is dropped.
+/// Samples the threads of some processes repeatedly, in a separate thread, until it is dropped.
 #[derive(Debug)]
 pub struct LongWaits {
     shared: Arc<Shared>,
@@ -57,7 +59,7 @@ impl Shared {
 }
 
 impl LongWaits {
-    /// Starts, with nobody to look at.
+    /// Starts the sampling thread. No threads are sampled until the first call of [`LongWaits::read`].
     pub fn start() -> std::io::Result<LongWaits> {
         let shared = Arc::new(Shared::default());
         let thread = thread::Builder::new().name("long waits".to_owned()).stack_size(128 << 10).spawn({
@@ -70,8 +72,8 @@ impl LongWaits {
         Ok(LongWaits { shared, thread: Some(thread) })
     }
 
-    /// Looks now, and from now on at all threads that these processes have now: long waits since the start, ns; `None` where no thread
-    /// can be looked at.
+    /// Takes a sample, and from now on samples all threads that these processes have now. Returns the long waits since
+    /// the start, ns; `None` if no thread can be sampled.
     pub fn read(&self, pids: &[u32]) -> Option<u64> {
         let mut state = self.shared.lock();
         state.threads.find(pids);
@@ -85,19 +87,20 @@ impl Drop for LongWaits {
         self.shared.lock().ended = true;
         self.shared.ended.notify_all();
         if let Some(thread) = self.thread.take() {
-            // It has nothing to say.
+            // The thread returns no result.
             let _ = thread.join();
         }
     }
 }
 
-/// Puts the calling thread before all others, pubmark's real-time threads too (priority 10), if it may. A thread that is kept from
-/// running looks rarely, and a long wait hides among the short ones of a longer interval. It uses 0.25 % of a core at most.
+/// Gives the calling thread a priority above all others, including pubmark's real-time threads (priority 10), if it has
+/// the right to. A thread that gets no CPU samples rarely, and a long wait is then hidden among the short ones of a
+/// longer interval. [`TIMES`] limits its use of CPU time.
 fn stay_ahead() {
-    // SAFETY: numbers alone, of which zero is one; musl has more of them than glibc.
+    // SAFETY: `sched_param` has only integer fields, for which zero is valid; musl has more of them than glibc.
     let mut parameters: libc::sched_param = unsafe { std::mem::zeroed() };
     parameters.sched_priority = 11;
-    // Without the right to it (CAP_SYS_NICE) it looks when it can.
+    // Without the right (CAP_SYS_NICE), the thread keeps its normal priority.
     // SAFETY: `parameters` is a valid sched_param; 0 names the calling thread.
     unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameters) };
 }
@@ -123,21 +126,21 @@ struct Threads {
 
 #[derive(Debug)]
 struct Thread {
-    /// Its `schedstat`, which stays its own even if its number is given to another.
+    /// The thread's `schedstat`. It stays the file of this thread even if another thread gets the same id.
     file: File,
     last: Schedstat,
     usual: Usual,
 }
 
 impl Threads {
-    /// Knows the threads of these processes, and no others.
+    /// Replaces the set of sampled threads by the threads of these processes.
     fn find(&mut self, pids: &[u32]) {
         let now: Vec<(u32, u32)> = pids
             .iter()
             .flat_map(|pid| threads(*pid).into_iter().map(|thread| (*pid, thread)))
             .take(MOST_THREADS)
             .collect();
-        // A file of a thread that ended cannot be read any more.
+        // The file of a thread that ended cannot be read any more.
         self.known.retain(|name, thread| now.contains(name) && read(&thread.file).is_some());
         for name @ (pid, thread) in now {
             if self.known.contains_key(&name) {
@@ -165,7 +168,7 @@ fn read(file: &File) -> Option<Schedstat> {
     parse(std::str::from_utf8(&text[..length]).ok()?)
 }
 
-/// Mean wait of a thread when nothing is in its way, ns: follows smaller means soon and larger ones slowly.
+/// Mean wait of a thread that nothing delays, ns. It follows smaller means quickly and larger ones slowly.
 #[derive(Clone, Copy, Debug)]
 struct Usual(f64);
 
@@ -176,7 +179,7 @@ impl Default for Usual {
 }
 
 impl Usual {
-    /// What is above ordinary waits between two looks, where that is long.
+    /// The wait above ordinary waits between two samples, ns; 0 if it is below [`LONG_NS`].
     fn long_ns(&mut self, before: &Schedstat, now: &Schedstat) -> u64 {
         let waited_ns = now.wait_ns.saturating_sub(before.wait_ns);
         let slices = now.slices.saturating_sub(before.slices);
@@ -231,7 +234,7 @@ mod tests {
             (900_000..1_100_000).contains(&look(92 * 12 + 2_000, 92)),
             "2 ms less what 92 waits may be above 12 µs"
         );
-        // A machine that becomes a third slower is not in anybody's way.
+        // A machine that becomes a third slower causes no long waits.
         assert_eq!(look(92 * 16, 92), 0);
     }
 
@@ -252,7 +255,7 @@ mod tests {
             child.kill().unwrap();
             child.wait().unwrap();
         }
-        // It has a third of the processor, or less where something else runs there too.
+        // The process has a third of the CPU, or less if something else runs on it too.
         assert!(after.0 - before.0 > 400_000_000, "{before:?} {after:?}");
         assert!(after.1 - before.1 < 100_000_000, "{before:?} {after:?}");
         assert_eq!(of_busy.read(&victim), None, "ended");

@@ -1,7 +1,8 @@
-//! What a side of a run used until now: the processes of a system ([`SystemMeter`]), this process
-//! with its workers ([`OwnMeter`]), and the client programs that they started ([`ProgramMeter`]).
+//! What each side of a run used until now: the processes of a system ([`SystemMeter`]), this process with its workers
+//! ([`OwnMeter`]), and the client programs that they started ([`ProgramMeter`]).
 //!
-//! CPU time, memory and threads are read on every beat. What costs more is read when the [`Ration`] of it allows.
+//! CPU time, memory and threads are read for every sample. Figures that cost more to read are read when their
+//! [`Ration`] allows it.
 
 mod long_waits;
 mod own_meter;
@@ -24,29 +25,29 @@ pub use tree_meter::{TreeMeter, TreeReading};
 
 use crate::network::Traffic;
 
-/// What a side used until now. `None` is what cannot be told, or was not looked at this time.
+/// What a side used until now. `None`: the figure is not available, or was not read for this sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reading {
     /// CPU time since the start, ns.
     pub cpu_ns: u64,
-    /// Resident set now, bytes; pages that processes share count once for each.
+    /// Resident set now, bytes. A page that several processes share counts once for each process.
     pub rss_bytes: u64,
     /// Threads now.
     pub threads: u64,
     /// Proportional set now, bytes: a page shared by n processes counts 1/n for each.
     pub pss_bytes: Option<u64>,
-    /// Memory charged to its control groups now, bytes.
+    /// Memory charged to the side's control groups now, bytes.
     pub cgroup_bytes: Option<u64>,
-    /// Largest memory ever charged to them, bytes; of several brokers, the sum of each one's largest.
+    /// Largest memory ever charged to the control groups, bytes; for several brokers, the sum of the maxima.
     pub cgroup_peak_bytes: Option<u64>,
     /// Open descriptors now.
     pub descriptors: Option<u64>,
     /// Context switches until now.
     pub switches: Option<Switches>,
-    /// What its threads waited for a processor since the meter began.
+    /// Time that the threads waited for a CPU since the meter started.
     pub run_queue: Option<RunQueueWait>,
-    /// Of it, long waits, ns ([`LongWaits`]).
+    /// Long waits within the run-queue wait, ns ([`LongWaits`]).
     pub long_wait_ns: Option<u64>,
-    /// Bytes of its TCP sockets since the meter began.
+    /// Bytes that the TCP sockets carried since the meter started.
     pub traffic: Option<Traffic>,
 }

@@ -1,4 +1,4 @@
-//! What this process used, and the worker processes that generate for it.
+//! What this process and its worker processes used.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -7,20 +7,21 @@ use procfs::process::Process;
 use super::{ProgramMeter, Reading, RunQueueMeter, RunQueueWait, SwitchMeter, Switches, proc_files, tree_meter};
 use crate::clock;
 
-/// Worker processes of a run: whoever starts one enters it, before the measured window. They end after it.
+/// Worker processes of a run. The code that starts a worker enters it here, before the measured window. Workers end
+/// after the window.
 #[derive(Clone, Debug, Default)]
 pub struct Workers {
     entered: Arc<Mutex<Entered>>,
-    /// Environment variable of the client programs that they start; `None` where they start none.
+    /// Environment variable of the client programs that the workers start; `None` if they start none.
     programs: Option<&'static str>,
 }
 
 #[derive(Debug, Default)]
 struct Entered {
     pids: Vec<u32>,
-    /// Place among the groups of those that work for one of them alone, with its number.
+    /// Workers that work for one group only: index of the group in `groups`, and process id.
     alone: Vec<(usize, u32)>,
-    /// Groups that have processes of their own, in the order in which they came.
+    /// Names of the groups that have worker processes of their own, in the order in which they were entered.
     groups: Vec<String>,
 }
 
@@ -30,7 +31,7 @@ impl Workers {
         Workers { programs: Some(variable), ..Workers::default() }
     }
 
-    /// Enters one by its process number, with the name of the group that it works for if it works for one alone.
+    /// Enters a worker by its process id. `group` is the name of the group, if the worker works for one group only.
     pub fn enter(&self, pid: u32, group: Option<&str>) {
         let mut entered = self.lock();
         entered.pids.push(pid);
@@ -43,7 +44,7 @@ impl Workers {
         entered.alone.push((place, pid));
     }
 
-    /// Groups that have processes of their own, in the order of [`OwnMeter::groups`].
+    /// Names of the groups that have worker processes of their own, in the order of [`OwnMeter::groups`].
     pub fn groups(&self) -> Vec<String> {
         self.lock().groups.clone()
     }
@@ -57,7 +58,7 @@ impl Workers {
     }
 }
 
-/// CPU time, memory and threads of processes; `None` if one is gone.
+/// CPU time, memory and threads of processes; `None` if one of them has ended.
 fn sum(pids: impl IntoIterator<Item = u32>) -> Option<Reading> {
     let mut sum = Reading::default();
     for pid in pids {
@@ -79,7 +80,7 @@ pub struct OwnMeter {
 }
 
 impl OwnMeter {
-    /// Of this process and these workers.
+    /// Creates a meter for this process and these workers.
     pub fn new(workers: Workers) -> OwnMeter {
         let programs = workers.programs.map(ProgramMeter::new);
         OwnMeter { workers, programs, ..OwnMeter::default() }
@@ -90,26 +91,28 @@ impl OwnMeter {
         &self.workers
     }
 
-    /// All its processes.
+    /// Ids of this process and its workers.
     pub fn pids(&self) -> Vec<u32> {
         let mut pids = self.workers.pids();
         pids.push(std::process::id());
         pids
     }
 
-    /// CPU time, memory and threads now; `None` if the kernel does not tell, or a worker is gone.
+    /// CPU time, memory and threads now; `None` if the kernel does not report them, or a worker has ended.
     pub fn read(&self) -> Option<Reading> {
         sum(self.pids())
     }
 
-    /// The same of each group that has processes of its own, in the order of [`Workers::groups`].
+    /// CPU time, memory and threads of each group that has worker processes of its own, in the order of
+    /// [`Workers::groups`].
     pub fn groups(&self) -> Vec<Option<Reading>> {
         let entered = self.workers.lock();
         let of = |place: usize| sum(entered.alone.iter().filter(|(own, _)| *own == place).map(|(_, pid)| *pid));
         (0..entered.groups.len()).map(of).collect()
     }
 
-    /// The client programs, which are in none of the above; `None` without any that runs. With `search`, new ones are looked for.
+    /// What the client programs use; no other figure of this meter includes them. `None` if no program runs. With
+    /// `search`, new programs are looked for.
     pub fn programs(&mut self, search: bool) -> Option<Reading> {
         self.programs.as_mut()?.read(search)
     }
@@ -119,23 +122,23 @@ impl OwnMeter {
         self.programs.as_ref()?.proportional_bytes()
     }
 
-    /// Proportional set now, bytes.
+    /// Proportional set of this process and its workers now, bytes.
     pub fn proportional_bytes(&self) -> Option<u64> {
         proc_files::sum(&self.pids(), proc_files::proportional_bytes)
     }
 
-    /// Open descriptors now.
+    /// Open descriptors of this process and its workers now.
     pub fn descriptors(&self) -> Option<u64> {
         proc_files::sum(&self.pids(), proc_files::descriptors)
     }
 
-    /// What all threads waited for a processor since the first look.
+    /// Time that all threads waited for a CPU since the first reading.
     pub fn run_queue_wait(&mut self) -> Option<RunQueueWait> {
         let pids = self.pids();
         self.run_queue.read(&pids, clock::monotonic_ns())
     }
 
-    /// Context switches of all threads, this process's ended ones too.
+    /// Context switches of all threads, including threads of this process that have ended.
     pub fn switches(&mut self) -> Option<Switches> {
         let workers = self.workers.pids();
         let own = Self::own_switches()?;

@@ -1,10 +1,11 @@
-//! Facts of a single process, from its folder in `/proc`.
+//! Figures of a single process, from its folder in `/proc`.
 
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 
-/// Proportional set of a process, bytes; the kernel walks all its pages for it. `Ok(None)` if it ended.
+/// Proportional set of a process, bytes. The kernel walks all pages of the process to compute it. `Ok(None)` if the
+/// process has ended.
 pub(super) fn proportional_bytes(pid: u32) -> io::Result<Option<u64>> {
     let text = match fs::read_to_string(format!("/proc/{pid}/smaps_rollup")) {
         Ok(text) => text,
@@ -12,13 +13,14 @@ pub(super) fn proportional_bytes(pid: u32) -> io::Result<Option<u64>> {
         Err(error) => return Err(error),
     };
     let kib = text.lines().find_map(|line| line.strip_prefix("Pss:")?.trim().strip_suffix(" kB")?.trim().parse().ok());
-    // A zombie has no memory and no line.
+    // A zombie has no memory, and its file has no such line.
     Ok(Some(kib.unwrap_or(0u64) * 1_024))
 }
 
-/// Open descriptors of a process; `Ok(None)` if it ended.
+/// Open descriptors of a process; `Ok(None)` if the process has ended.
 ///
-/// Since Linux 6.2 the size of `/proc/PID/fd` is their number; before, it is 0 and they are counted one by one.
+/// Since Linux 6.2 the size of `/proc/PID/fd` is their number. In older versions the size is 0, and the entries are
+/// counted.
 pub(super) fn descriptors(pid: u32) -> io::Result<Option<u64>> {
     let folder = format!("/proc/{pid}/fd");
     let counted = || match fs::metadata(&folder)?.size() {
@@ -32,11 +34,11 @@ pub(super) fn descriptors(pid: u32) -> io::Result<Option<u64>> {
     }
 }
 
-/// Sum over processes of something each may be asked; `None` if one is not ours to ask, or all ended.
+/// Sum of a figure over processes; `None` if we have no permission to read one of them, or all have ended.
 pub(super) fn sum(pids: &[u32], of: impl Fn(u32) -> io::Result<Option<u64>>) -> Option<u64> {
     let mut sum = None;
     for pid in pids {
-        // A sum without one of its parts would be too small and not say so.
+        // A sum that lacks a part would be too small, and nothing would show it.
         if let Some(value) = of(*pid).ok()? {
             sum = Some(sum.unwrap_or(0) + value);
         }
@@ -56,7 +58,7 @@ mod tests {
     #[test]
     fn descriptors_are_counted_exactly() {
         let pid = std::process::id();
-        // Other tests of this process open and close some, too: two looks that agree with a count between them are exact.
+        // Other tests of this process open and close descriptors too: a count is exact if the readings around it are equal.
         let agreed = (0..1_000).find_map(|_| {
             let before = descriptors(pid).unwrap().unwrap();
             // The count itself has the folder open.

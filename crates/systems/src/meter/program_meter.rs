@@ -1,29 +1,31 @@
-//! What client programs used: processes below this one that carry a variable in their environment, and all that they started.
+//! What client programs used: processes below this one that have a certain variable in their environment, and all their
+//! descendants.
 
 use super::{Reading, TreeMeter, proc_files};
 use crate::tree;
 
-/// Rounds between two looks for programs that have started since.
+/// Readings between two searches for programs that have started since.
 const ROUNDS_BETWEEN_SEARCHES: u32 = 4;
 
-/// Meters all client programs of a run together. Their CPU time never falls: what ended ones used stays counted.
+/// Measures all client programs of a run together. Their CPU time never falls: the time of programs that ended stays
+/// included.
 #[derive(Debug)]
 pub struct ProgramMeter {
     variable: &'static str,
     processes: TreeMeter,
     round: u32,
-    /// One was found before.
+    /// A program was found by an earlier reading.
     found: bool,
 }
 
 impl ProgramMeter {
-    /// Of the programs that carry this variable.
+    /// Creates a meter for the programs that have this variable in their environment.
     pub fn new(variable: &'static str) -> ProgramMeter {
         ProgramMeter { variable, processes: TreeMeter::new(std::process::id()), round: 0, found: false }
     }
 
-    /// CPU time, memory and threads now: nothing before the first one runs, `None` after the last one has ended. New ones are looked for
-    /// now and then, and with `search`.
+    /// CPU time, memory and threads now: all 0 before the first program runs, `None` after the last one has ended. New
+    /// programs are looked for every few readings, and with `search`.
     pub fn read(&mut self, search: bool) -> Option<Reading> {
         let pids = if search || self.round.is_multiple_of(ROUNDS_BETWEEN_SEARCHES) {
             tree::marked_below(std::process::id(), self.variable)
@@ -38,7 +40,7 @@ impl ProgramMeter {
         Some(Reading { cpu_ns: found.cpu_ns, rss_bytes: found.rss_bytes, threads: found.threads, ..Reading::default() })
     }
 
-    /// Proportional set at the last reading, bytes.
+    /// Proportional set of the processes of the last reading, bytes.
     pub fn proportional_bytes(&self) -> Option<u64> {
         proc_files::sum(&self.processes.pids().collect::<Vec<_>>(), proc_files::proportional_bytes)
     }
@@ -52,20 +54,20 @@ mod tests {
 
     use super::*;
 
-    /// A shell with one further process, which both end with it.
+    /// A shell with one child process. Both are killed when it is dropped.
     struct Shell(Child);
 
     impl Drop for Shell {
         fn drop(&mut self) {
             for pid in tree::below(self.0.id()).into_iter().chain([self.0.id()]) {
-                // SAFETY: plain numbers of processes that this test started.
+                // SAFETY: the ids are of processes that this test started.
                 unsafe { libc::kill(pid as libc::pid_t, libc::SIGKILL) };
             }
             self.0.wait().unwrap();
         }
     }
 
-    /// It uses the CPU for as long as it lives.
+    /// The shell uses the CPU for as long as it runs.
     fn start(variable: Option<&str>) -> Shell {
         let mut command = Command::new("sh");
         command.args(["-c", "sleep 60 & while :; do :; done"]).stdin(Stdio::null()).stdout(Stdio::null());
@@ -75,7 +77,7 @@ mod tests {
         Shell(command.spawn().unwrap())
     }
 
-    /// Reads until it is as it should be: what ended is there until its parent has looked.
+    /// Reads until the condition holds: a process that ended exists until its parent has waited for it.
     fn read_until(meter: &mut ProgramMeter, is_so: impl Fn(Option<Reading>) -> bool) -> Option<Reading> {
         let deadline = Instant::now() + Duration::from_secs(20);
         loop {
@@ -94,7 +96,7 @@ mod tests {
         let mut meter = ProgramMeter::new(VARIABLE);
         assert_eq!(meter.read(true), Some(Reading::default()), "there is none yet");
         let (_other, first, second) = (start(None), start(Some(VARIABLE)), start(Some(VARIABLE)));
-        // Each of both has a shell and its `sleep`.
+        // Each of the two programs consists of a shell and its `sleep`.
         let has_both = |found: Option<Reading>| found.is_some_and(|it| it.threads >= 4 && it.cpu_ns >= 50_000_000);
         let before = read_until(&mut meter, has_both).unwrap();
         assert_eq!(before.threads, 4, "the other one is no client program");

@@ -1,17 +1,17 @@
-//! How often something that costs is looked at.
+//! How often a figure that is expensive to read is read.
 
 use std::time::Duration;
 
-/// Shortest time between two looks; a little less than a second, so that beats of a quarter of one do not miss it.
+/// Shortest time between two readings. It is a little less than a second, so that samples every 250 ms do not miss it.
 const LEAST: Duration = Duration::from_millis(990);
-/// A look that took so long is followed by none for so many times as long: 0.25 % of a core. CPU time counts, so
-/// that a busy machine does not change what is looked at.
+/// Pause after a reading, as a multiple of the CPU time that the reading took: at most 0.25 % of a core. CPU time is
+/// used so that the load of the machine does not change how often figures are read.
 const TIMES: u64 = 400;
-/// A look as cheap as this is taken whenever somebody asks for it.
+/// A reading that costs no more than this is cheap.
 const CHEAP: Duration = Duration::from_millis(2);
 
-/// Keeps a look from taking more than 0.25 % of a core: one that took 10 ms is followed by none for 4 s. So a system with
-/// ten times as many connections is looked at less often, instead of costing ten times as much.
+/// Limits readings to 0.25 % of a core: after a reading that took 10 ms, there is none for 4 s. So a system with ten
+/// times as many connections is read less often, instead of costing ten times as much.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ration {
     next_ns: u64,
@@ -19,17 +19,17 @@ pub struct Ration {
 }
 
 impl Ration {
-    /// May it be looked at again?
+    /// Is the next reading allowed?
     pub fn is_due(&self, now_ns: u64) -> bool {
         now_ns >= self.next_ns
     }
 
-    /// Was the last look so cheap that one more does no harm?
+    /// Was the last reading so cheap that an extra one does no harm?
     pub fn is_cheap(&self) -> bool {
         self.last_cost_ns <= CHEAP.as_nanos() as u64
     }
 
-    /// It was looked at, which took so much CPU time.
+    /// Records a reading at `now_ns` that took `cpu_ns` of CPU time.
     pub fn spend(&mut self, now_ns: u64, cpu_ns: u64) {
         self.last_cost_ns = cpu_ns;
         self.next_ns = now_ns + cpu_ns.saturating_mul(TIMES).max(LEAST.as_nanos() as u64);

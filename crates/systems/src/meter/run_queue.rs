@@ -1,17 +1,17 @@
-//! How long the threads of processes were ready to run and did not: the second number of `/proc/PID/task/TID/schedstat`, ns, which
-//! the kernel adds to whenever a thread gets a processor; and how often they got one, the third.
+//! How long the threads of processes were ready to run and had no CPU, and how often they got one: the second field
+//! (ns) and the third field of `/proc/PID/task/TID/schedstat`. The kernel updates both whenever a thread gets a CPU.
 
 use std::collections::HashMap;
 use std::fs;
 
 use super::switches::threads;
 
-/// What threads waited for a processor.
+/// What threads waited for a CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RunQueueWait {
-    /// Time that they were ready to run and did not, ns.
+    /// Time that threads were ready to run and had no CPU, ns.
     pub wait_ns: u64,
-    /// Times that they got a processor; a wait that goes on at the look is none yet.
+    /// Times that threads got a CPU. A wait that has not ended at the time of the reading is not included.
     pub slices: u64,
 }
 
@@ -24,23 +24,23 @@ impl RunQueueWait {
 
 /// Adds up the run-queue wait of all threads of some processes.
 ///
-/// The kernel adds a wait when it is over. A thread that was ready at one look, is ready at the next and has not run in between has
-/// waited all the time: that is added here, until the kernel does. What threads waited between the last look at them and their end is
-/// missed.
+/// The kernel counts a wait when it ends. A thread that was ready at one reading, is ready at the next, and has not run
+/// in between has waited all that time; this meter adds that time until the kernel counts it. The wait between the last
+/// reading of a thread and its end is missed.
 #[derive(Debug, Default)]
 pub struct RunQueueMeter {
     threads: HashMap<(u32, u32), Seen>,
     round: u32,
-    /// Of threads that ended.
+    /// The waits of threads that have ended.
     ended: RunQueueWait,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     count: Schedstat,
-    /// What it had counted before the first look at it: not ours to tell.
+    /// The counts at the first reading of the thread, which do not belong to this measurement.
     before: Schedstat,
-    /// Ready to run and not run since this time, ns of `CLOCK_MONOTONIC`.
+    /// Time since which the thread has been ready to run and has not run, ns of `CLOCK_MONOTONIC`.
     waits_since_ns: Option<u64>,
     round: u32,
 }
@@ -55,7 +55,7 @@ impl Seen {
     }
 }
 
-/// A thread's line.
+/// The three fields of a thread's `schedstat`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Schedstat {
     pub(super) run_ns: u64,
@@ -64,8 +64,8 @@ pub(super) struct Schedstat {
 }
 
 impl RunQueueMeter {
-    /// Looks at all threads of these processes: what they have waited since the first look at each; `None` if none can be
-    /// read.
+    /// Reads all threads of these processes. Returns the wait since the first reading of each thread; `None` if no
+    /// thread can be read.
     pub fn read(&mut self, pids: &[u32], now_ns: u64) -> Option<RunQueueWait> {
         self.round = self.round.wrapping_add(1);
         let first = self.threads.is_empty() && self.ended == RunQueueWait::default();
@@ -75,13 +75,13 @@ impl RunQueueMeter {
             let Some(count) = schedstat(&folder) else { continue };
             any = true;
             let last = self.threads.get(&(pid, thread)).copied();
-            // A smaller count is another thread's that got the same number.
+            // A smaller count belongs to another thread that got the same id.
             let last = last.filter(|last| last.count.run_ns <= count.run_ns && last.count.slices <= count.slices);
             let waits_since_ns = is_ready(&folder).then(|| {
                 let since = last.filter(|last| last.count == count).and_then(|last| last.waits_since_ns);
                 since.unwrap_or(now_ns)
             });
-            // All of a thread that came between two looks was waited since the first look.
+            // A thread that started after the first reading counts from its start.
             let before = last.map_or(if first { count } else { Schedstat::default() }, |last| last.before);
             let seen = Seen { count, before, waits_since_ns, round: self.round };
             if let (None, Some(other)) = (last, self.threads.insert((pid, thread), seen)) {
@@ -104,7 +104,7 @@ impl RunQueueMeter {
     }
 }
 
-/// Time on a processor, time waited for one, and times that it got one.
+/// Reads a thread's time on a CPU, time waited for one, and number of times that it got one.
 fn schedstat(folder: &str) -> Option<Schedstat> {
     parse(&fs::read_to_string(format!("{folder}/schedstat")).ok()?)
 }
@@ -114,7 +114,7 @@ pub(super) fn parse(text: &str) -> Option<Schedstat> {
     Some(Schedstat { run_ns: numbers.next()?, wait_ns: numbers.next()?, slices: numbers.next()? })
 }
 
-/// Is it running, or ready to?
+/// Is the thread running, or ready to run?
 fn is_ready(folder: &str) -> bool {
     let text = fs::read_to_string(format!("{folder}/stat")).unwrap_or_default();
     text.rsplit_once(") ").is_some_and(|(_, fields)| fields.starts_with('R'))
@@ -131,7 +131,7 @@ mod tests {
     use super::*;
     use crate::clock;
 
-    /// A process that computes for ever, on the first of our processors.
+    /// A process that computes without end, on the first CPU that this process may use.
     fn busy(nice: &str) -> Child {
         let script = "while :; do :; done";
         let command = ["-n", nice, "taskset", "-c", "0", "sh", "-c", script];
@@ -167,7 +167,7 @@ mod tests {
         end(victim);
         sleeper.kill().unwrap();
         sleeper.wait().unwrap();
-        // Against three others of a weight 68 times its own it has 0.5 % of the processor.
+        // Against three processes with 68 times its weight, the process gets 0.5 % of the CPU.
         assert!((900_000_000..=lived_ns).contains(&waited_ns), "waited {waited_ns} ns of {lived_ns} ns");
     }
 

@@ -6,16 +6,16 @@ use std::fs;
 /// Context switches; they never fall.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Switches {
-    /// Because a thread waited.
+    /// Switches because a thread waited.
     pub voluntary: u64,
-    /// Because a thread's time was over, or a more urgent one came.
+    /// Switches because a thread's time slice ended, or a thread of higher priority became ready.
     pub involuntary: u64,
 }
 
 /// Adds up the context switches of all threads of some processes.
 ///
-/// The kernel counts a thread's switches with the thread, so those between the last look at a thread and its end are
-/// missed. Threads that last lose nothing.
+/// The kernel counts switches for each thread, so those between the last reading of a thread and its end are missed.
+/// For threads that do not end, the count is complete.
 #[derive(Debug, Default)]
 pub struct SwitchMeter {
     threads: HashMap<(u32, u32), Seen>,
@@ -30,7 +30,7 @@ struct Seen {
 }
 
 impl SwitchMeter {
-    /// Looks at all threads of these processes; `None` if none can be read.
+    /// Reads all threads of these processes; `None` if none can be read.
     pub fn read(&mut self, pids: &[u32]) -> Option<Switches> {
         self.round = self.round.wrapping_add(1);
         let mut any = false;
@@ -38,7 +38,7 @@ impl SwitchMeter {
             let Some(now) = of_thread(pid, thread) else { continue };
             any = true;
             let seen = self.threads.insert((pid, thread), Seen { switches: now, round: self.round });
-            // A smaller count is another thread's that got the same number.
+            // A smaller count belongs to another thread that got the same id.
             let since =
                 seen.map(|seen| seen.switches).filter(|seen| seen.voluntary <= now.voluntary).unwrap_or_default();
             self.total.voluntary += now.voluntary - since.voluntary;
@@ -49,7 +49,7 @@ impl SwitchMeter {
     }
 }
 
-/// Threads of a process; none if it ended.
+/// Ids of the threads of a process; empty if the process has ended.
 pub(super) fn threads(pid: u32) -> Vec<u32> {
     let entries = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
@@ -57,7 +57,7 @@ pub(super) fn threads(pid: u32) -> Vec<u32> {
 
 fn of_thread(pid: u32, thread: u32) -> Option<Switches> {
     let text = fs::read_to_string(format!("/proc/{pid}/task/{thread}/status")).ok()?;
-    // They stand at the end.
+    // The two lines are at the end of the file.
     let of = |name: &str| text.lines().rev().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
     Some(Switches { voluntary: of("voluntary_ctxt_switches:")?, involuntary: of("nonvoluntary_ctxt_switches:")? })
 }
@@ -85,7 +85,7 @@ mod tests {
         drop(to_thread);
         thread.join().unwrap();
         let after = meter.read(&pid).unwrap();
-        // Each round trip makes a thread wait at least once, if not both.
+        // In each round trip at least one of the two threads waits.
         assert!(busy.voluntary >= before.voluntary + 200, "{before:?} {busy:?}");
         assert!(after.voluntary >= busy.voluntary && after.involuntary >= busy.involuntary, "{busy:?} {after:?}");
         assert_eq!(SwitchMeter::default().read(&[u32::MAX >> 1]), None);

@@ -6,10 +6,11 @@ use crate::cgroup::CostSource;
 use crate::cgroup::usage::{self, CgroupUsage, LimitCounters};
 use crate::clock;
 
-/// Meters a system of one or more brokers.
+/// Measures a system of one or more brokers.
 ///
-/// CPU time is the control group's where a broker has one that counts it, which includes processes that came and went
-/// between two looks; otherwise that of the process tree. Which of the two is settled once, for the whole life of the meter.
+/// The CPU time of a broker is that of its control group, if it has one that counts CPU time. This includes processes
+/// that started and ended between two readings. Otherwise it is the CPU time of the process tree. Which of the two is
+/// used is decided once, when the meter is created.
 #[derive(Debug)]
 pub struct SystemMeter {
     brokers: Vec<Broker>,
@@ -22,14 +23,15 @@ struct Broker {
     place: CostSource,
     tree: TreeMeter,
     cpu_by_cgroup: bool,
-    /// What was counted last, ns.
+    /// CPU time at the last reading, ns.
     last_cpu_ns: u64,
-    /// The engine counted from 0 again, as it does for a container that was started again: what it took before is not known.
+    /// The count of the control group started from 0 again, as it does for a container that was restarted. The CPU time
+    /// before that is not known.
     began_anew: bool,
 }
 
 impl SystemMeter {
-    /// Of these brokers.
+    /// Creates a meter for these brokers.
     pub fn new(places: &[CostSource]) -> SystemMeter {
         SystemMeter {
             brokers: places.iter().map(Broker::new).collect(),
@@ -38,14 +40,14 @@ impl SystemMeter {
         }
     }
 
-    /// How many brokers it has.
+    /// Number of brokers.
     pub fn brokers(&self) -> usize {
         self.brokers.len()
     }
 
-    /// Reads CPU time, memory, threads and control groups now. The reading is `None` if a broker's processes all ended: what
-    /// the others used is not the system's cost. What limits did is still told then, as long as the control group is there;
-    /// it is `None` without limits.
+    /// Reads CPU time, memory, threads and control groups now. The reading is `None` if all processes of a broker have
+    /// ended: the usage of the remaining brokers is not the cost of the system. The counters of the limits are still
+    /// returned then, as long as the control group exists; they are `None` without limits.
     pub fn read(&mut self) -> (Option<Reading>, Option<LimitCounters>) {
         let readings: Vec<(Option<Reading>, Option<LimitCounters>)> =
             self.brokers.iter_mut().map(Broker::read).collect();
@@ -54,28 +56,28 @@ impl SystemMeter {
         (reading, limits)
     }
 
-    /// Ids of its processes, as of the last reading.
+    /// Ids of the system's processes, as of the last reading.
     pub fn pids(&self) -> Vec<u32> {
         self.brokers.iter().flat_map(|broker| broker.tree.pids()).collect()
     }
 
-    /// Proportional set of its processes, bytes; `None` if one is not ours to see.
+    /// Proportional set of the system's processes, bytes; `None` if we have no permission to read one of them.
     pub fn proportional_bytes(&self) -> Option<u64> {
         proc_files::sum(&self.pids(), proc_files::proportional_bytes)
     }
 
-    /// Open descriptors of its processes; `None` if one is not ours to see.
+    /// Open descriptors of the system's processes; `None` if we have no permission to read one of them.
     pub fn descriptors(&self) -> Option<u64> {
         proc_files::sum(&self.pids(), proc_files::descriptors)
     }
 
-    /// What its threads waited for a processor since the first look.
+    /// Time that the system's threads waited for a CPU since the first reading.
     pub fn run_queue_wait(&mut self) -> Option<RunQueueWait> {
         let pids = self.pids();
         self.run_queue.read(&pids, clock::monotonic_ns())
     }
 
-    /// Context switches of its processes until now.
+    /// Context switches of the system's processes until now.
     pub fn switches(&mut self) -> Option<Switches> {
         let pids = self.pids();
         self.switches.read(&pids)
@@ -98,7 +100,7 @@ impl Broker {
         let cgroup = self.place.cgroup.as_ref();
         let used = cgroup.map(CgroupUsage::read).unwrap_or_default();
         let tree = match cgroup.and_then(usage::members) {
-            // Whoever was started in it is in it, daemons that left the tree too.
+            // The control group has all processes that were started in it, including daemons that left the tree.
             Some(pids) => self.tree.read_these(pids),
             None => self.tree.read(),
         };
@@ -116,7 +118,7 @@ impl Broker {
 }
 
 impl Broker {
-    /// A count of its control group, unless that began anew.
+    /// The CPU time of the control group; `None` once its count has started from 0 again.
     fn counted(&mut self, cpu_ns: Option<u64>) -> Option<u64> {
         let cpu_ns = cpu_ns?;
         self.began_anew |= cpu_ns < self.last_cpu_ns;

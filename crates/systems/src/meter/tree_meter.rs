@@ -1,4 +1,4 @@
-//! CPU time and memory of a process tree, as far as `/proc` tells.
+//! CPU time and memory of a process tree, as far as `/proc` shows them.
 
 use std::collections::HashMap;
 
@@ -7,8 +7,9 @@ use procfs::process::{Process, Stat};
 use crate::clock;
 use crate::tree;
 
-/// Rounds between two looks for new members of the tree: looking through all of `/proc` costs more than reading a few
-/// processes. What starts and ends in between is counted in its parent once that has waited for it.
+/// Readings between two searches for new members of the tree. Searching all of `/proc` costs more than reading a few
+/// processes. A process that starts and ends between two searches is counted in its parent, once the parent has waited
+/// for it.
 const ROUNDS_BETWEEN_SEARCHES: u32 = 4;
 
 /// What a tree used until now.
@@ -16,33 +17,34 @@ const ROUNDS_BETWEEN_SEARCHES: u32 = 4;
 pub struct TreeReading {
     /// CPU time since the start, ns.
     pub cpu_ns: u64,
-    /// Resident set now, bytes; pages that processes share count once for each.
+    /// Resident set now, bytes. A page that several processes share counts once for each process.
     pub rss_bytes: u64,
     /// Threads now.
     pub threads: u64,
 }
 
-/// Meters a process tree. Its CPU time never falls: what ended members used stays counted.
+/// Measures a process tree. Its CPU time never falls: the time of members that ended stays included.
 #[derive(Debug)]
 pub struct TreeMeter {
     root: u32,
     members: HashMap<u32, Member>,
-    /// Time of members that ended and that no parent took over.
+    /// CPU time of members that ended and that no parent included in its own count, ns.
     carried_ns: u64,
-    /// By parent: what did not match at the last look.
+    /// Differences at the last reading that are not resolved yet, by the parent's id.
     unmatched: HashMap<u32, Unmatched>,
-    /// Highest time told so far.
+    /// Highest CPU time returned so far, ns.
     told_ns: u64,
     round: u32,
 }
 
-/// What a parent took over and what of its children had ended, where the two were not the same at a look: processes are read
-/// one after the other, and one may end, or be waited for, between the reading of itself and that of its parent.
+/// Difference, at one reading, between the time that a parent added for ended children and the time of its children
+/// that were seen to have ended. The two can differ because processes are read one after the other: a child may end, or
+/// be waited for, between the reading of the child and the reading of its parent.
 #[derive(Clone, Copy, Debug, Default)]
 struct Unmatched {
-    /// Taken over, and the child was still read as running.
+    /// The parent had added this time, but the child was still read as running.
     taken_over_ns: u64,
-    /// Carried here, and the parent was read before it had waited.
+    /// The meter carries this time, because the parent was read before it had waited for the child.
     carried_ns: u64,
 }
 
@@ -51,21 +53,21 @@ struct Member {
     started_ticks: u64,
     parent: u32,
     own_ns: u64,
-    /// Of its children that it waited for.
+    /// CPU time of the children that the process has waited for, ns.
     children_ns: u64,
     rss_bytes: u64,
     threads: u64,
-    /// Not ended: a zombie only waits for its parent to look.
+    /// False for a zombie: it has ended, and its parent has not waited for it yet.
     alive: bool,
 }
 
 impl TreeMeter {
-    /// Of the tree below (and with) `root`.
+    /// Creates a meter for `root` and the tree below it.
     pub fn new(root: u32) -> TreeMeter {
         TreeMeter { root, members: HashMap::new(), carried_ns: 0, unmatched: HashMap::new(), told_ns: 0, round: 0 }
     }
 
-    /// Reads it now; `None` if all of it ended.
+    /// Reads the tree now; `None` if all its processes have ended.
     pub fn read(&mut self) -> Option<TreeReading> {
         let pids = if self.round.is_multiple_of(ROUNDS_BETWEEN_SEARCHES) {
             tree::members(self.root)
@@ -76,7 +78,7 @@ impl TreeMeter {
         self.read_these(pids)
     }
 
-    /// Reads these processes as the tree, for those who know better who belongs to it.
+    /// Reads these processes as the tree, for callers that know its members from elsewhere.
     pub fn read_these(&mut self, pids: Vec<u32>) -> Option<TreeReading> {
         let now: HashMap<u32, Member> = pids.into_iter().filter_map(|pid| Some((pid, Member::read(pid)?))).collect();
         self.account_for_ended(&now);
@@ -89,18 +91,18 @@ impl TreeMeter {
         })
     }
 
-    /// Ids of its processes, as of the last reading.
+    /// Ids of the processes of the last reading.
     pub fn pids(&self) -> impl Iterator<Item = u32> {
         self.members.keys().copied()
     }
 
-    /// CPU time until the last reading, ns, of ended processes too.
+    /// CPU time until the last reading, including that of ended processes, ns.
     fn cpu_ns(&self) -> u64 {
         self.carried_ns + self.members.values().map(|member| member.own_ns + member.children_ns).sum::<u64>()
     }
 
-    /// A member that ended is counted in its parent from then on, if that waited for it. What no parent took over is
-    /// carried here.
+    /// Accounts for the CPU time of members that have ended. The kernel adds it to the parent once the parent has
+    /// waited for the member. Time that no parent adds is carried in `carried_ns`.
     fn account_for_ended(&mut self, now: &HashMap<u32, Member>) {
         let stays = |pid: &u32, before: &Member| {
             now.get(pid).filter(|member| member.started_ticks == before.started_ticks).copied()
@@ -111,7 +113,7 @@ impl TreeMeter {
                 self.members.get(&before.parent).is_some_and(|parent| stays(&before.parent, parent).is_some());
             match has_parent && *pid != before.parent {
                 true => *ended_ns.entry(before.parent).or_default() += before.own_ns + before.children_ns,
-                // Nobody that is metered can take it over.
+                // No process of the tree can add this time to its own.
                 false => self.carried_ns += before.own_ns + before.children_ns,
             }
         }
@@ -148,10 +150,10 @@ impl Member {
     }
 }
 
-/// CPU time of all threads of a process, ended ones too, ns: `/proc/PID/stat` would give it in steps of 10 ms.
+/// CPU time of all threads of a process, including ended ones, ns. `/proc/PID/stat` has it only in steps of 10 ms.
 fn process_cpu_ns(pid: u32) -> Option<u64> {
     let mut its_clock: libc::clockid_t = 0;
-    // SAFETY: the clock's number is written to a valid place.
+    // SAFETY: `its_clock` is a valid variable for the clock's id.
     let found = unsafe { libc::clock_getcpuclockid(pid as libc::pid_t, &mut its_clock) };
     if found == 0 { clock::read_ns(its_clock) } else { None }
 }
@@ -172,10 +174,10 @@ mod tests {
 
     use super::*;
 
-    /// CPU time of a child and of all below it that were waited for, as the kernel counts it.
+    /// CPU time of a child and of all descendants that were waited for, as the kernel counts it, ns.
     fn wait_for_usage(pid: u32) -> u64 {
         let mut status = 0;
-        // SAFETY: an all-zero rusage is valid; both places are valid and the child is ours.
+        // SAFETY: an all-zero rusage is valid; both pointers are valid and the child is ours.
         let usage = unsafe {
             let mut usage: libc::rusage = std::mem::zeroed();
             assert_eq!(libc::wait4(pid as libc::pid_t, &mut status, 0, &mut usage), pid as libc::pid_t);
@@ -187,7 +189,7 @@ mod tests {
 
     #[test]
     fn time_of_children_that_came_and_went_is_counted() {
-        // Two rounds of a child that counts, then it tells us and waits for its input to end.
+        // Two rounds of a child that counts. Then the shell writes a line and waits until its input is closed.
         let script =
             "for round in 1 2; do sh -c 'i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done'; done; echo; read end";
         let mut command = Command::new("sh");
@@ -207,7 +209,7 @@ mod tests {
         drop(child.stdin.take());
         let truth_ns = wait_for_usage(child.id());
         assert_eq!(meter.read(), None);
-        // Times taken over from children come in steps of 10 ms.
+        // The time that a parent adds for its children has steps of 10 ms.
         for (name, found) in [("alive", alive.cpu_ns), ("gone", meter.cpu_ns())] {
             assert!(
                 found.abs_diff(truth_ns) <= 40_000_000 + truth_ns / 20,

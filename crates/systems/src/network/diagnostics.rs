@@ -1,53 +1,54 @@
-//! TCP sockets of this network namespace with the kernel's counters, by `NETLINK_SOCK_DIAG` (sock_diag(7)).
+//! TCP sockets of this network namespace with the kernel's counters, read through `NETLINK_SOCK_DIAG` (sock_diag(7)).
 //!
-//! Layouts and numbers are those of `linux/inet_diag.h`, `linux/sock_diag.h` and `linux/tcp.h`.
+//! Layouts and constants are those of `linux/inet_diag.h`, `linux/sock_diag.h` and `linux/tcp.h`.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
-/// Attribute with `struct tcp_info`; in a request, bit `INET_DIAG_INFO - 1` of the extensions asks for it.
+/// Attribute with `struct tcp_info`; in a request, bit `INET_DIAG_INFO - 1` of the extensions requests it.
 const INET_DIAG_INFO: u16 = 2;
 const TCP_LISTEN: u32 = 10;
-/// States with a peer: ESTABLISHED, FIN_WAIT1, FIN_WAIT2, CLOSE_WAIT, LAST_ACK, CLOSING. TIME_WAIT holds no counters any
-/// more.
+/// States with a peer: ESTABLISHED, FIN_WAIT1, FIN_WAIT2, CLOSE_WAIT, LAST_ACK, CLOSING. A socket in TIME_WAIT has no
+/// counters any more.
 const CONNECTED: u32 = 1 << 1 | 1 << 4 | 1 << 5 | 1 << 8 | 1 << 9 | 1 << 11;
 
 const NETLINK_HEADER: usize = 16;
-/// `struct inet_diag_req_v2`.
+/// Size of `struct inet_diag_req_v2`, bytes.
 const REQUEST: usize = 56;
-/// `struct inet_diag_msg`.
+/// Size of `struct inet_diag_msg`, bytes.
 const MESSAGE: usize = 72;
-/// Offsets in `struct tcp_info`, which only ever grows.
+/// Offsets in `struct tcp_info`. New kernels only append fields.
 const TCPI_BYTES_ACKED: usize = 120;
 const TCPI_BYTES_RECEIVED: usize = 128;
-/// The kernel fills at most 32 KiB a read.
+/// The kernel fills at most 32 KiB per read.
 const BUFFER: usize = 64 << 10;
-/// Longest wait for the kernel's response, s. It responds within the call; this only prevents that a fault hangs a run.
+/// Longest wait for the kernel's response, s. The kernel responds within the call; the limit only prevents that a fault
+/// blocks a run.
 const ANSWER_WITHIN_S: i64 = 2;
 
 /// A TCP socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Socket {
-    /// Number that no other socket of this machine has or will have.
+    /// Number that is never used for another socket of this machine.
     pub cookie: u64,
-    /// Port on its own side.
+    /// Local port.
     pub local_port: u16,
-    /// Port on the other side; 0 while it listens.
+    /// Remote port; 0 for a listening socket.
     pub remote_port: u16,
-    /// Number of the file behind its descriptor; 0 if it has none (not accepted yet, or closed and not yet gone).
+    /// Inode of the socket's file; 0 if it has none (not accepted yet, or closed and not yet removed).
     pub inode: u32,
-    /// What it carried; `None` where the kernel does not say.
+    /// Bytes that the socket carried; `None` if the kernel does not report them.
     pub carried: Option<Carried>,
 }
 
-/// What a TCP connection carried since it began, without headers and repetitions. The kernel counts sequence numbers, so
-/// each SYN and FIN adds one to the side that sent it.
+/// Payload bytes that a TCP connection carried since it was opened, without headers and retransmissions. The kernel
+/// counts sequence numbers, so each SYN and FIN adds one to the side that sent it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Carried {
     /// Bytes received in order.
     pub received_bytes: u64,
-    /// Bytes sent that the other side acknowledged; it may take 40 ms to do so.
+    /// Bytes sent that the other side acknowledged; an acknowledgement may take 40 ms.
     pub acknowledged_bytes: u64,
 }
 
@@ -59,7 +60,7 @@ pub struct Diagnostics {
 }
 
 impl Diagnostics {
-    /// Opens it; needs no privilege.
+    /// Opens the socket; needs no privilege.
     pub fn open() -> io::Result<Diagnostics> {
         // SAFETY: a plain call; its result is checked before it becomes an owned descriptor.
         let socket = unsafe {
@@ -86,12 +87,12 @@ impl Diagnostics {
         Ok(Diagnostics { socket, buffer: vec![0; BUFFER] })
     }
 
-    /// Sockets that listen.
+    /// Sockets in the state LISTEN.
     pub fn listening(&mut self) -> io::Result<Vec<Socket>> {
         self.sockets(1 << TCP_LISTEN)
     }
 
-    /// Sockets that are or were connected, with what they carried.
+    /// Sockets that are or were connected, with the bytes that they carried.
     pub fn connected(&mut self) -> io::Result<Vec<Socket>> {
         self.sockets(CONNECTED)
     }
@@ -137,7 +138,7 @@ enum ParseStatus {
     Done,
 }
 
-/// Takes the sockets out of one datagram of netlink messages.
+/// Parses the sockets in one datagram of netlink messages.
 fn parse(mut datagram: &[u8], found: &mut Vec<Socket>) -> io::Result<ParseStatus> {
     while let (Some(length), Some(kind)) = (u32_at(datagram, 0), u16_at(datagram, 4)) {
         let length = length as usize;
@@ -179,7 +180,7 @@ fn socket(message: &[u8]) -> Option<Socket> {
     })
 }
 
-/// Netlink messages and attributes begin at multiples of 4.
+/// Netlink messages and attributes start at multiples of 4.
 fn aligned(length: usize) -> usize {
     length.next_multiple_of(4)
 }
@@ -235,7 +236,7 @@ mod tests {
             assert_ne!(near.cookie, far.cookie);
             let (near, far) = (near.carried.unwrap(), far.carried.unwrap());
             assert_eq!((near.received_bytes, far.received_bytes), (500, 10_000), "{address}");
-            // The SYN counts as one; the last bytes may not be acknowledged yet.
+            // The SYN counts as one byte; the last bytes may not be acknowledged yet.
             assert!(near.acknowledged_bytes <= 10_001 && far.acknowledged_bytes <= 501, "{near:?} {far:?}");
         }
     }

@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 
 use super::diagnostics::{Carried, Diagnostics, Socket};
 
-/// Bytes of all TCP sockets of one side since its meter began. Never falls.
+/// Bytes of all TCP sockets of one side since its meter started. The counts never fall.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
     /// Received, bytes.
@@ -16,20 +16,21 @@ pub struct Traffic {
     pub sent_bytes: u64,
 }
 
-/// Adds up what the sockets of a system and of the generator carried.
+/// Adds up the bytes of the sockets of a system and of the generator.
 ///
-/// The system's sockets are those at its listening ports, and those that its processes opened to one of these (the links
-/// between its brokers). Ours are those that our processes opened to these ports or to others that clients use. What a socket
-/// carried between the last look and its end is missed: with a look a second and at both edges of the window, connections
-/// that last lose nothing.
+/// The system's sockets are those at its listening ports, and those that its processes opened to one of these ports
+/// (the links between its brokers). The generator's sockets are those that its processes opened to these ports or to
+/// other ports that clients use. Bytes between the last reading of a socket and its end are missed. With one reading
+/// per second and one at each edge of the window, nothing of lasting connections is missed.
 ///
-/// Only this network namespace is seen.
+/// Only the current network namespace is visible.
 #[derive(Debug)]
 pub struct SocketMeter {
     diagnostics: Diagnostics,
-    /// Ports that the system listens on, and that clients connect to. Without any, all sockets of ours are counted.
+    /// Ports that the system listens on, and that clients connect to. If there are none, all sockets of the generator
+    /// are counted.
     ports: HashSet<u16>,
-    /// Are there processes of the system on this machine whose listening ports can be found?
+    /// Does the system have processes on this machine whose listening ports can be found?
     sees_system: bool,
     known: HashMap<u64, Known>,
     round: u32,
@@ -52,8 +53,9 @@ enum Owner {
 }
 
 impl SocketMeter {
-    /// Of a system with these processes (none if it is not on this machine), and of the generator, whose clients connect to
-    /// `client_ports`. The system's ports are those it listens on now. What was carried before is not counted.
+    /// Creates a meter for a system with these processes (none if it is not on this machine), and for the generator,
+    /// whose clients connect to `client_ports`. The system's ports are those that it listens on now. Earlier traffic is
+    /// not counted.
     pub fn new(pids: &[u32], client_ports: &[u16]) -> io::Result<SocketMeter> {
         let mut diagnostics = Diagnostics::open()?;
         let listening = if pids.is_empty() { HashSet::new() } else { listening_ports(&mut diagnostics, pids)? };
@@ -70,8 +72,8 @@ impl SocketMeter {
         Ok(meter)
     }
 
-    /// Looks at all sockets and gives both sums: the system's (`None` if it listens on no port that can be seen), and ours.
-    /// `pids` are the system's processes now, `own_pids` the generator's.
+    /// Reads all sockets and returns both sums: the system's (`None` if it has no listening port that can be found),
+    /// and the generator's. `pids` are the system's processes now, `own_pids` the generator's.
     pub fn read(&mut self, pids: &[u32], own_pids: &[u32]) -> io::Result<(Option<Traffic>, Traffic)> {
         self.look(pids, own_pids)?;
         Ok((self.sees_system.then_some(self.system), self.own))
@@ -115,7 +117,7 @@ fn listening_ports(diagnostics: &mut Diagnostics, pids: &[u32]) -> io::Result<Ha
     Ok(held.map(|socket| socket.local_port).collect())
 }
 
-/// The side that a socket belongs to; `None` if that cannot be found (any more).
+/// The side that a socket belongs to; `None` if that cannot be determined (any more).
 fn owner(socket: &Socket, ports: &HashSet<u16>, sees_system: bool, holders: &mut Holders) -> Option<Owner> {
     if sees_system && ports.contains(&socket.local_port) {
         return Some(Owner::System);
@@ -150,7 +152,7 @@ impl Holders<'_> {
     }
 }
 
-/// Numbers of the sockets behind the descriptors of processes. Processes that end meanwhile or are not ours to see hold none.
+/// Inodes of the sockets that processes have open. Processes that end meanwhile or that we may not read have none.
 fn socket_inodes(pids: &[u32]) -> HashSet<u64> {
     let descriptors = pids.iter().filter_map(|pid| fs::read_dir(format!("/proc/{pid}/fd")).ok()).flatten().flatten();
     descriptors
@@ -174,7 +176,7 @@ mod tests {
         (client, listener.accept().unwrap().0)
     }
 
-    /// A meter of what goes to and from this listener; other tests of this process have connections, too.
+    /// A meter of the traffic of this listener; other tests of this process have connections, too.
     fn metering(listener: &TcpListener) -> SocketMeter {
         let port = listener.local_addr().unwrap().port();
         let mut diagnostics = Diagnostics::open().unwrap();
@@ -189,7 +191,8 @@ mod tests {
         early.write_all(&[0; 777]).unwrap();
         early_peer.read_exact(&mut [0; 777]).unwrap();
 
-        // The system is this process here, so the port identifies its side and the descriptor ours.
+        // Here this process is also the system, so the port identifies the system's side and the descriptor the
+        // generator's.
         let pids = [std::process::id()];
         let mut meter = metering(&listener);
         assert_eq!(meter.read(&pids, &pids).unwrap(), (Some(Traffic::default()), Traffic::default()));
@@ -233,12 +236,12 @@ mod tests {
             let (system, own) = meter.read(&[], &[std::process::id()]).unwrap();
             assert_eq!((system, own.received_bytes), (None, 30));
         }
-        // Sockets that were opened since belong to whoever holds them: nobody of ours.
+        // Later sockets belong to the process that opened them, which is not among the given processes.
         let (mut client, mut server) = pair(&listener);
         server.write_all(&[0; 40]).unwrap();
         client.read_exact(&mut [0; 40]).unwrap();
         assert_eq!(meter.read(&[], &[]).unwrap().1.received_bytes, 30);
-        // A process that listens nowhere and is no system: unknown, not 0.
+        // Without a listening process of a system, its traffic is unknown, not 0.
         assert_eq!(SocketMeter::new(&[u32::MAX >> 1], &[port]).unwrap().read(&[], &[]).unwrap().0, None);
     }
 }

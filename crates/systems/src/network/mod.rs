@@ -1,7 +1,7 @@
-//! Bytes that TCP connections carried, by the kernel's own count of each socket.
+//! Bytes that TCP connections carried, from the kernel's counters of each socket.
 //!
-//! [`diagnostics`] asks the kernel for all TCP sockets with their counters, [`SocketMeter`] tells whose they are and adds
-//! up what they gained. Nothing is captured and no packet is touched.
+//! [`diagnostics`] reads all TCP sockets with their counters from the kernel; [`SocketMeter`] determines whose they are
+//! and adds up the increases. No packet is captured or changed.
 
 pub mod diagnostics;
 mod meter;

@@ -1,8 +1,8 @@
-//! What a whole machine used, as its node_exporter tells it, or as this machine does where it is the one: for a system that runs on a
-//! machine where nothing else of ours does.
+//! Usage of a whole machine, as its node_exporter reports it, or as this machine's kernel does: for a system on a
+//! machine that runs nothing else of pubmark.
 //!
-//! [`Scraper`] asks once and gives a [`Snapshot`]; [`HostWatch`] asks every few seconds from a thread of its own and sums up.
-//! Only plain HTTP is spoken: an exporter behind TLS needs a forwarder.
+//! [`Scraper`] sends one request and returns a [`Snapshot`]; [`HostWatch`] sends a request every few seconds from a
+//! separate thread and adds up. Only plain HTTP is supported: an exporter with TLS needs a forwarder.
 
 mod own;
 mod snapshot;
@@ -25,13 +25,13 @@ const USUAL_PATH: &str = "/metrics";
 /// The requested collectors: only the necessary ones, to limit the work of the machine under test.
 const COLLECTORS: &str = "collect[]=cpu&collect[]=meminfo&collect[]=netdev";
 
-/// A node_exporter could not be read, or its response has no metrics of one.
+/// A node_exporter could not be read, or its response is not that of a node_exporter.
 #[derive(Debug, thiserror::Error)]
 pub enum ScrapeError {
     /// Not the address of an exporter.
     #[error("`{url}` is not the address of a node_exporter: {reason}")]
     Url {
-        /// As written, without password.
+        /// The URL as written, without password.
         url: String,
         /// What is wrong.
         reason: &'static str,
@@ -39,42 +39,43 @@ pub enum ScrapeError {
     /// No response.
     #[error("failed to read `{url}`")]
     NoResponse {
-        /// Where, without password.
+        /// The URL, without password.
         url: String,
-        /// Why.
+        /// The reason.
         source: Box<ureq::Error>,
     },
     /// A response without metrics of the machine.
     #[error("`{url}` answered, but not as a node_exporter: there is no `node_cpu_seconds_total` in it")]
     NoMetrics {
-        /// Where, without password.
+        /// The URL, without password.
         url: String,
     },
-    /// This machine does not say what it does.
+    /// The kernel of this machine does not report its usage.
     #[error("failed to read what this machine does")]
     Own(#[from] procfs::ProcError),
     /// The thread for requests could not be started.
     #[error("failed to start a thread that reads `{url}`")]
     Thread {
-        /// Where, without password.
+        /// The URL, without password.
         url: String,
-        /// Why.
+        /// The reason.
         source: std::io::Error,
     },
 }
 
-/// Asks one exporter.
+/// Sends requests to one exporter.
 #[derive(Debug)]
 pub struct Scraper {
     agent: Agent,
-    /// What is asked, log-in included.
+    /// The URL that is requested, including the log-in.
     asked: String,
     shown: String,
 }
 
 impl Scraper {
-    /// For an exporter at `http://[user:password@]host:port[/path[?query]]`. The scheme may be left out where there is no
-    /// log-in; the path is `/metrics` unless given. Without a query only the collectors that are needed are asked for. Nothing is sent yet.
+    /// Creates a scraper for an exporter at `http://[user:password@]host:port[/path[?query]]`. The scheme may be left
+    /// out if there is no log-in; the path is `/metrics` unless given. Without a query, only the needed collectors are
+    /// requested. Nothing is sent yet.
     pub fn new(url: &str) -> Result<Scraper, ScrapeError> {
         let shown = without_log_in(url);
         let wrong = |reason| ScrapeError::Url { url: shown.clone(), reason };
@@ -92,7 +93,7 @@ impl Scraper {
             None => (rest, ""),
         };
         if !url.contains("://") && authority.contains('@') {
-            // Command lines are recorded, and a log-in is told from other words by what stands before it.
+            // Command lines are recorded, and a log-in is recognised by the scheme before it.
             return Err(wrong("a log-in needs http:// before it"));
         }
         if authority.rsplit('@').next().is_none_or(|host| host.is_empty() || host.starts_with(':')) {
@@ -104,19 +105,19 @@ impl Scraper {
             Agent::config_builder()
                 .timeout_global(Some(REPORT_TIMEOUT))
                 .max_redirects(0)
-                // A proxy of the surroundings is not asked for a machine of ours.
+                // A proxy of the environment is not used for a machine under test.
                 .proxy(None)
                 .build(),
         );
         Ok(Scraper { agent, asked: format!("http://{authority}{path}?{query}"), shown })
     }
 
-    /// Where it asks, without password.
+    /// The URL of the exporter, without password.
     pub fn url(&self) -> &str {
         &self.shown
     }
 
-    /// Asks once, with one query. Answers or fails within 2 s; an answer above 8 MiB is a failure.
+    /// Sends one request. Returns or fails within 2 s; a response above 8 MiB is an error.
     pub fn read(&self) -> Result<Snapshot, ScrapeError> {
         let failed = |source| ScrapeError::NoResponse { url: self.shown.clone(), source: Box::new(source) };
         let mut answer = self.agent.get(&self.asked).call().map_err(failed)?;
@@ -129,7 +130,7 @@ impl Scraper {
     }
 }
 
-/// A URL as it may be shown.
+/// A URL without its log-in, for display.
 fn without_log_in(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").map_or(("http", url), |(scheme, rest)| (scheme, rest));
     let (authority, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
@@ -169,7 +170,7 @@ mod tests {
 
     #[test]
     fn nobody_there_is_an_error_that_names_the_address() {
-        // A port that was free a moment ago, and is below those the kernel gives to connections.
+        // A port that was free a moment ago, and is below the range for outgoing connections.
         let port = crate::ports::free(1).unwrap()[0];
         let scraper = Scraper::new(&format!("http://ann:secret@127.0.0.1:{port}")).unwrap();
         let error = scraper.read().unwrap_err();

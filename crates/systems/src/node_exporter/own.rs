@@ -1,4 +1,4 @@
-//! What this machine says of itself, in an exporter's terms.
+//! Usage of this machine, with the names of an exporter.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -9,10 +9,10 @@ use super::snapshot::LOOPBACK;
 use super::{ScrapeError, Snapshot};
 
 impl Snapshot {
-    /// This machine's own figures, now.
+    /// Usage of this machine until now.
     ///
     /// # Errors
-    /// Its kernel does not say.
+    /// The kernel does not report it.
     pub fn own() -> Result<Snapshot, ScrapeError> {
         snapshot()
     }
@@ -24,7 +24,7 @@ pub fn interface_with(address: IpAddr) -> Option<String> {
     interfaces.into_iter().find(|interface| interface.ip() == address).map(|interface| interface.name)
 }
 
-/// Reads it now.
+/// Reads the usage now.
 pub(super) fn snapshot() -> Result<Snapshot, ScrapeError> {
     let stats = KernelStats::current()?;
     let memory = Meminfo::current()?;
@@ -75,7 +75,7 @@ mod tests {
         }
         let after = snapshot().unwrap();
         let worked = after.busy_seconds() - before.busy_seconds();
-        // Ticks of 10 ms; a hypervisor may take a part.
+        // The kernel counts in ticks of 10 ms, and a hypervisor may steal time.
         assert!(worked >= 0.02, "{worked}");
         assert!(after.used_bytes() > Some(1 << 20) && after.used_bytes() < after.memory_bytes, "{after:?}");
         assert!(after.cores > Some(0) && !after.received_bytes.contains_key(LOOPBACK), "{after:?}");

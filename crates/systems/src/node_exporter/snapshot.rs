@@ -1,25 +1,25 @@
-//! An exporter's metrics at one time.
+//! An exporter's metrics at one instant.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use prometheus_parse::{Scrape, Value};
 
-/// Names of the loopback, whose bytes never leave the machine.
+/// Name of the loopback interface, whose bytes never leave the machine.
 pub(super) const LOOPBACK: &str = "lo";
-/// Time in which a core did nothing for this machine: it idled, waited for a disk, or was taken away by the hypervisor.
+/// Modes in which a core did no work: it was idle, waited for a disk, or the hypervisor ran other guests.
 const NOT_USED: &[&str] = &["idle", "iowait", "steal"];
 
-/// Counters and levels of a machine. What the exporter left out is `None` or missing.
+/// Counters and gauges of a machine. Metrics that the exporter left out are `None` or missing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Snapshot {
     /// CPU time since the machine started, over all cores, seconds by mode (`user`, `idle`, …).
     pub cpu_seconds: BTreeMap<String, f64>,
-    /// Cores.
+    /// Number of cores.
     pub cores: Option<u32>,
-    /// Memory, bytes.
+    /// Total memory, bytes.
     pub memory_bytes: Option<u64>,
-    /// Memory that programs could still have, bytes.
+    /// Memory that is available to programs, bytes.
     pub available_bytes: Option<u64>,
     /// Bytes received since the machine started, by network interface, without the loopback.
     pub received_bytes: BTreeMap<String, u64>,
@@ -28,13 +28,13 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Takes what is needed out of the text format of Prometheus; lines of other metrics are left out unread.
+    /// Parses the needed metrics from the text format of Prometheus; lines of other metrics are skipped.
     pub fn parse(text: &str) -> Snapshot {
         let wanted = |line: &&str| METRICS.iter().any(|(name, _)| line.starts_with(name));
         let lines = text.lines().filter(wanted).map(|line| Ok::<_, io::Error>(line.to_owned()));
         let mut snapshot = Snapshot::default();
         let mut cores = BTreeSet::new();
-        // Reading lines from memory cannot fail; a line that is not understood is left out, and so is its figure.
+        // Reading lines from memory cannot fail. A line that cannot be parsed is left out, and so is its value.
         let samples = Scrape::parse(lines).map(|scrape| scrape.samples).unwrap_or_default();
         for sample in samples {
             let value = match sample.value {
@@ -60,7 +60,7 @@ impl Snapshot {
         busy.map(|(_, seconds)| seconds).sum()
     }
 
-    /// Memory in use: all but what is available, bytes.
+    /// Memory in use, bytes: the total without the available memory.
     pub fn used_bytes(&self) -> Option<u64> {
         self.memory_bytes?.checked_sub(self.available_bytes?)
     }
@@ -78,10 +78,10 @@ impl Snapshot {
 
 /// A label's value.
 type Label<'a> = &'a dyn Fn(&str) -> Option<String>;
-/// Puts a value where it belongs.
+/// Stores a value in its field.
 type Take = fn(&mut Snapshot, Label<'_>, f64);
 
-/// Metrics that are read, by the names that node_exporter has used since 0.16, and where each goes.
+/// Metrics that are read, by the names that node_exporter has used since 0.16, and the field of each.
 const METRICS: &[(&str, Take)] = &[
     ("node_cpu_seconds_total", |snapshot, label, value| {
         if let Some(mode) = label("mode") {

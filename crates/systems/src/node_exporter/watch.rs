@@ -1,4 +1,4 @@
-//! Reads a machine's figures every few seconds while a run goes on.
+//! Reads a machine's usage every few seconds during a run.
 
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
@@ -9,40 +9,41 @@ use pubmark_record::cost::HostUsage;
 use super::{ScrapeError, Scraper, Snapshot, own};
 use crate::clock;
 
-/// Time between two readings. An exporter takes some ms of the machine under test for each.
+/// Time between two readings of an exporter. Each one costs some ms of CPU time on the machine under test.
 const INTERVAL: Duration = Duration::from_secs(5);
-/// The same where the machine is this one, which takes some µs: nobody says when the window begins, so it lies between readings.
+/// Time between two readings of this machine, which cost some µs. The start of the window is not known in advance, so
+/// it lies between two readings.
 const OWN_INTERVAL: Duration = Duration::from_millis(500);
 
-/// What gives a machine's figures.
+/// Reads a machine's usage.
 type Read = Box<dyn Fn() -> Result<Snapshot, ScrapeError> + Send>;
 
-/// Reads a machine's figures from a thread of its own, so that a slow answer delays nothing.
+/// Reads a machine's usage from a separate thread, so that a slow response delays nothing.
 #[derive(Debug)]
 pub struct HostWatch {
     to_thread: Sender<()>,
     thread: JoinHandle<HostReadings>,
 }
 
-/// What was read, in order of time.
+/// All readings, in order of time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HostReadings {
-    /// Where, without password, or the machine's name.
+    /// URL without password, or the machine's name.
     pub url: String,
-    /// When (ns of our `CLOCK_MONOTONIC`, half-way between question and answer), and what.
+    /// Time of each reading (ns of our `CLOCK_MONOTONIC`, halfway between request and response), and its result.
     pub snapshots: Vec<(u64, Snapshot)>,
     /// Readings that failed.
     pub failed: u64,
 }
 
 impl HostWatch {
-    /// Asks an exporter once, so that a wrong address is told before the run, and then every 5 s.
+    /// Reads an exporter once, so that a wrong address is reported before the run, and then every 5 s.
     pub fn start(scraper: Scraper) -> Result<HostWatch, ScrapeError> {
         let url = scraper.url().to_owned();
         HostWatch::of(url, INTERVAL, Box::new(move || scraper.read()))
     }
 
-    /// Reads this machine's own figures, twice a second; `name` is what it is called.
+    /// Reads the usage of this machine twice a second; `name` is the machine's name in the result.
     pub fn own(name: &str) -> Result<HostWatch, ScrapeError> {
         HostWatch::of(name.to_owned(), OWN_INTERVAL, Box::new(own::snapshot))
     }
@@ -63,14 +64,14 @@ impl HostWatch {
         Ok(HostWatch { to_thread, thread })
     }
 
-    /// Asks for a reading now, and does not wait for it.
+    /// Requests a reading now, without waiting for it.
     pub fn read_soon(&self) {
-        // A thread that is gone has panicked, which `finish` tells.
+        // If the thread has ended, it has panicked; `finish` reports that.
         let _ = self.to_thread.send(());
     }
 
-    /// Waits for readings that are under way (2 s at most for each asked for), ends, and gives all of them;
-    /// `None` if the thread panicked, which was printed.
+    /// Waits for readings in progress (2 s at most for each request), stops, and returns all readings; `None` if the
+    /// thread panicked, which was printed.
     pub fn finish(self) -> Option<HostReadings> {
         let HostWatch { to_thread, thread } = self;
         drop(to_thread);
@@ -92,8 +93,9 @@ impl HostReadings {
         }
     }
 
-    /// What the machine used between two instants of `CLOCK_MONOTONIC`; a figure is `None` that was not read before the one
-    /// and after the other, or that began anew in between, as after a restart of the machine.
+    /// Usage of the machine between two instants of `CLOCK_MONOTONIC`. A figure is `None` if it was not read both
+    /// before the first and after the second instant, or if its counter restarted in between, as after a restart of the
+    /// machine.
     pub fn usage(&self, start_ns: u64, end_ns: u64) -> HostUsage {
         let window_s = end_ns.saturating_sub(start_ns) as f64 / 1e9;
         let grown = |counter: fn(&Snapshot) -> Option<f64>| {
@@ -124,14 +126,14 @@ impl HostReadings {
         values.is_sorted()
     }
 
-    /// The readings of a window and one either side.
+    /// The readings of a window, and one on each side.
     fn around(&self, start_ns: u64, end_ns: u64) -> &[(u64, Snapshot)] {
         let first = self.snapshots.partition_point(|(at_ns, _)| *at_ns <= start_ns).saturating_sub(1);
         let after = self.snapshots.partition_point(|(at_ns, _)| *at_ns < end_ns).saturating_add(1);
         &self.snapshots[first..after.min(self.snapshots.len())]
     }
 
-    /// A counter at an instant, on the line between the readings around it.
+    /// A counter at an instant, interpolated linearly between the nearest readings.
     fn at(&self, at_ns: u64, counter: fn(&Snapshot) -> Option<f64>) -> Option<f64> {
         let after = self.snapshots.partition_point(|(read_ns, _)| *read_ns < at_ns);
         let value = |(read_ns, snapshot): &(u64, Snapshot)| Some((*read_ns, counter(snapshot)?));
@@ -176,7 +178,7 @@ mod tests {
         assert_eq!((usage.cores_total, usage.cores, usage.memory_bytes), (Some(4), Some(1.0), Some(1_000)));
         assert_eq!((usage.peak_used_bytes, usage.received_bytes, usage.sent_bytes), (Some(600), Some(500), None));
         assert_eq!((usage.failed_readings, usage.url.as_str()), (2, "http://x:1"));
-        // Nothing was read behind the window's end.
+        // There is no reading after the window's end.
         let usage = readings.usage(5 * S, 25 * S);
         assert_eq!((usage.cores, usage.received_bytes), (None, None));
     }

@@ -1,10 +1,10 @@
-//! What a system and pubmark itself cost, sampled while a run goes on.
+//! What a system and pubmark itself cost, sampled during a run.
 //!
-//! A thread samples every [`INTERVAL`]; [`Sampler::sample_now`] adds a sample at an edge of the measured window, so that
-//! what was used between the edges is measured, and only what lies between two samples is interpolated. CPU time, memory,
-//! threads and control groups are in every sample. Descriptors, context switches, run-queue waits, sockets' bytes and the proportional set
-//! cost more to find out: they are in a sample every second at most, less often the longer they take ([`Ration`]), and at
-//! the edges.
+//! A thread takes a sample every [`INTERVAL`]; [`Sampler::sample_now`] adds a sample at an edge of the measured window.
+//! So the usage between the edges is measured, and only figures between two samples are interpolated. CPU time, memory,
+//! threads and control groups are in every sample. Descriptors, context switches, run-queue waits, bytes of sockets and
+//! the proportional set cost more to read: they are in a sample once a second at most, less often the longer they take
+//! ([`Ration`]), and in the samples at the edges.
 //!
 //! [`Ration`]: crate::meter::Ration
 
@@ -26,7 +26,8 @@ use taker::Taker;
 /// Time between two samples.
 pub const INTERVAL: Duration = Duration::from_millis(250);
 
-/// Time between two looks at who waits for a processor: on an idle machine a thread that is ready runs within a millisecond.
+/// Time between the two readings of run-queue waits: on an idle machine a thread that is ready runs within a
+/// millisecond.
 pub const WAIT_LOOK: Duration = Duration::from_millis(100);
 
 /// Samples a system and this process until it is finished.
@@ -51,7 +52,7 @@ struct State {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        // A sample that panicked half-way has pushed nothing, so the state is whole.
+        // A sample that panicked midway has pushed nothing, so the state is consistent.
         self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
@@ -66,18 +67,18 @@ impl State {
 /// Why a sample is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Occasion {
-    /// The time has come.
+    /// The interval has passed.
     Beat,
-    /// An edge of the window, or of the sampler's life: what costs more is looked at, too.
+    /// An edge of the window, or the start or end of the sampler: figures that cost more are read, too.
     Edge,
 }
 
 impl Sampler {
-    /// Starts sampling, with a sample at once. `places` are the system's brokers, none where it is not on this machine;
-    /// what this process carries to and from `client_ports` is counted as ours. Start it once the system is ready, whose
-    /// listening ports are looked up now, and before clients connect: the memory of this first sample is the idle one. What
-    /// `workers` use counts as ours, too. Sockets of other networks are not seen: where clients are behind links, `sees_clients` is
-    /// false, and what they carried is not known.
+    /// Starts sampling, and takes a sample at once. `places` are the system's brokers, empty if the system is not on
+    /// this machine. Traffic of this process to and from `client_ports` counts as pubmark's own. What `workers` use
+    /// counts as pubmark's own, too. Call this once the system is ready, because its listening ports are looked up now,
+    /// and before clients connect, because the first sample gives the idle memory. Sockets of other network namespaces
+    /// cannot be read: if clients are behind links, `sees_clients` is false, and their traffic is unknown.
     pub fn start(
         places: &[CostSource],
         client_ports: &[u16],
@@ -100,13 +101,13 @@ impl Sampler {
         self.shared.lock().sample(Occasion::Edge);
     }
 
-    /// What is used now; takes no sample.
+    /// What is used now, from the samples taken so far. Takes no sample.
     pub fn usage_now(&self) -> LiveUsage {
         LiveUsage::of(&self.shared.lock().samples)
     }
 
-    /// Do threads of the system wait for a processor, rather than run or sleep? Looks at them twice, [`WAIT_LOOK`] apart; false where
-    /// that cannot be told.
+    /// Do threads of the system wait for a CPU, rather than run or sleep? Reads their waits twice, [`WAIT_LOOK`] apart.
+    /// False if the waits cannot be read.
     pub fn system_waits(&self) -> bool {
         let pids = self.shared.lock().taker.system_pids();
         let mut meter = RunQueueMeter::default();
@@ -117,7 +118,7 @@ impl Sampler {
         waited_ns * 2 >= WAIT_LOOK.as_nanos() as u64
     }
 
-    /// Takes a last sample, ends, and gives all samples in order of time.
+    /// Takes a last sample, stops, and returns all samples in order of time.
     pub fn finish(mut self) -> Samples {
         self.sample_now();
         self.end();
@@ -130,7 +131,7 @@ impl Sampler {
         self.shared.lock().ended = true;
         self.shared.ended.notify_all();
         if let Some(thread) = self.thread.take() {
-            // The thread has nothing to say; if it panicked, its samples are missing and the panic was printed.
+            // The thread returns no result. If it panicked, its samples are missing and the panic was printed.
             let _ = thread.join();
         }
     }
@@ -149,7 +150,7 @@ fn sample_until_ended(shared: &Shared) {
         let now = Instant::now();
         if now >= next {
             state.sample(Occasion::Beat);
-            // On its beat; beats missed on a busy machine are left out.
+            // The next sample is on a multiple of the interval. Samples missed on a busy machine are left out.
             while next <= now {
                 next += INTERVAL;
             }
@@ -184,7 +185,7 @@ mod tests {
         assert!(usage.peak_pss_bytes > Some(100_000) && usage.idle_rss_bytes > Some(100_000), "{usage:?}");
         assert!(usage.threads >= Some(2) && usage.descriptors >= Some(3), "{usage:?}");
         assert!(usage.voluntary_switches.is_some() && usage.received_bytes.is_some(), "{usage:?}");
-        // Nothing was asked of a system.
+        // No system was sampled.
         assert_eq!((usage.cgroup_peak_bytes, resources.system, resources.limits), (None, None, None));
     }
 }

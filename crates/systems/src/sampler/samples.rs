@@ -1,31 +1,32 @@
-//! From samples to what was used in a window, and over time.
+//! From samples to the usage in a window, and over time.
 
 use pubmark_record::cost::{Cost, GroupUsage, LimitEffect, ResourceRow, Usage};
 
 use crate::cgroup::usage::LimitCounters;
 use crate::meter::{ORDINARY_NS, Reading};
 
-/// Most rows that a series has; samples are merged two by two, four by four, … to stay below.
+/// Most rows of a series. If there are more, samples are merged in groups of 2, 4, 8, ….
 const MOST_ROWS: usize = 600;
 
-/// What was used until an instant.
+/// Usage until one instant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// When, ns of `CLOCK_MONOTONIC`.
+    /// Time of the sample, ns of `CLOCK_MONOTONIC`.
     pub at_ns: u64,
-    /// The system, of all its brokers; `None` where it is not ours to see, and once one of them ended.
+    /// The system with all its brokers; `None` if we cannot read it, and after one of its brokers has ended.
     pub system: Option<Reading>,
     /// pubmark's own processes.
     pub generator: Option<Reading>,
-    /// Client programs, which are none of them; `None` in a run without, and once they have ended.
+    /// Client programs, which are not part of pubmark's own processes; `None` in a run without them, and after they
+    /// have ended.
     pub programs: Option<Reading>,
-    /// Of pubmark's, those of each group that has some of its own; as far as they had been started.
+    /// The part of `generator` that belongs to each group with processes of its own, as far as they had been started.
     pub groups: Vec<Option<Reading>>,
-    /// What the system's limits did; `None` without limits.
+    /// Counters of the system's limits; `None` without limits.
     pub limits: Option<LimitCounters>,
 }
 
-/// What was sampled.
+/// All samples of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Samples {
     samples: Vec<Sample>,
@@ -34,16 +35,16 @@ pub struct Samples {
     groups: Vec<String>,
 }
 
-/// What a side uses now.
+/// Current usage of a side.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct UsageNow {
-    /// Cores: CPU seconds a second, over the last second or so.
+    /// CPU seconds per second, over the last second or a little more.
     pub cores: f64,
     /// Resident set, bytes.
     pub rss_bytes: u64,
 }
 
-/// What both sides use now; `None` for one that cannot be sampled, or was not for long enough.
+/// Current usage of both sides; `None` for a side that cannot be sampled, or has not been sampled for long enough.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LiveUsage {
     /// The system.
@@ -52,11 +53,11 @@ pub struct LiveUsage {
     pub generator: Option<UsageNow>,
 }
 
-/// Time over which [`LiveUsage`] takes its cores at least, ns.
+/// Shortest time over which [`LiveUsage`] computes cores, ns.
 const LIVE_NS: u64 = 1_000_000_000;
 
 impl LiveUsage {
-    /// By the newest of these samples, which are in order of time.
+    /// Usage at the newest of these samples, which are in order of time.
     pub fn of(samples: &[Sample]) -> LiveUsage {
         let Some(newest) = samples.last() else { return LiveUsage::default() };
         let earlier = samples.iter().rev().find(|sample| newest.at_ns - sample.at_ns >= LIVE_NS);
@@ -76,12 +77,12 @@ const GENERATOR: Side = |sample| sample.generator;
 const PROGRAMS: Side = |sample| sample.programs;
 
 impl Samples {
-    /// Samples of any origin, in order of time, of a system of N brokers.
+    /// Creates it from samples in order of time, of a system with this many brokers.
     pub fn new(samples: Vec<Sample>, brokers: usize) -> Samples {
         Samples { samples, brokers, groups: vec![] }
     }
 
-    /// With the names of the groups that have processes of their own.
+    /// Adds the names of the groups that have processes of their own.
     #[must_use]
     pub fn of_groups(self, groups: Vec<String>) -> Samples {
         Samples { groups, ..self }
@@ -92,13 +93,13 @@ impl Samples {
         &self.samples
     }
 
-    /// Cost of both sides between two instants of `CLOCK_MONOTONIC`; `None` for a side that was not sampled before both and
-    /// after both. The host is not known here.
+    /// Cost of both sides between two instants of `CLOCK_MONOTONIC`; `None` for a side that was not sampled both before
+    /// the first and after the second. The host is not set here.
     pub fn resources(&self, start_ns: u64, end_ns: u64) -> Cost {
         Cost {
             system: self.usage(SYSTEM, start_ns, end_ns),
             generator: self.usage(GENERATOR, start_ns, end_ns),
-            // They start after the first sample, so nothing is known of them when idle.
+            // Client programs start after the first sample, so their idle memory is unknown.
             client_programs: self
                 .usage(PROGRAMS, start_ns, end_ns)
                 .map(|usage| Usage { idle_rss_bytes: None, ..usage }),
@@ -153,7 +154,7 @@ impl Samples {
         )
     }
 
-    /// Time that the system's threads were ready to run and did not between two instants, ns.
+    /// Time between two instants in which the system's threads were ready to run and had no CPU, ns.
     pub fn system_run_queue_wait_ns(&self, start_ns: u64, end_ns: u64) -> Option<u64> {
         self.grown(start_ns, end_ns, |sample| Some(sample.system?.run_queue?.wait_ns))
     }
@@ -172,21 +173,22 @@ impl Samples {
         })
     }
 
-    /// The samples of a window and one either side: memory at its edges lies between two samples.
+    /// The samples of a window, and one on each side: memory at an edge of the window lies between two samples.
     fn around(&self, start_ns: u64, end_ns: u64) -> &[Sample] {
         let first = self.samples.partition_point(|sample| sample.at_ns <= start_ns).saturating_sub(1);
         let after = self.samples.partition_point(|sample| sample.at_ns < end_ns).saturating_add(1);
         &self.samples[first..after.min(self.samples.len())]
     }
 
-    /// Growth of a counter between two instants, to the nearest whole number.
+    /// Increase of a counter between two instants, rounded.
     fn grown(&self, start_ns: u64, end_ns: u64, counter: impl Fn(&Sample) -> Option<u64>) -> Option<u64> {
         let (start, end) = (self.at(start_ns, &counter)?, self.at(end_ns, &counter)?);
-        // Counters never fall, and two points on a rising line are in order but for rounding.
+        // Counters never fall. Interpolated values can be out of order only because of rounding.
         Some((end - start).max(0.0).round() as u64)
     }
 
-    /// A counter at an instant, on the line between the samples around it that hold it; `None` without one on either side.
+    /// A counter at an instant, interpolated linearly between the nearest samples that have it; `None` without one on
+    /// either side.
     fn at(&self, at_ns: u64, counter: impl Fn(&Sample) -> Option<u64>) -> Option<f64> {
         let after = self.samples.partition_point(|sample| sample.at_ns < at_ns);
         let value = |sample: &Sample| Some((sample.at_ns, counter(sample)? as f64));
@@ -199,8 +201,8 @@ impl Samples {
         Some(earlier + share * (later - earlier))
     }
 
-    /// Cost over time, until `end_ns`; times count from `start_ns`, so those of the warm-up are negative. At most 600 rows.
-    /// Rates of what is not in every sample are those of the line between the samples that hold it.
+    /// Cost over time, until `end_ns`. Times are relative to `start_ns`, so those of the warm-up are negative. At most
+    /// 600 rows. Rates of figures that are not in every sample are interpolated between the samples that have them.
     pub fn rows(&self, start_ns: u64, end_ns: u64) -> Vec<ResourceRow> {
         let samples = &self.samples[..self.samples.partition_point(|sample| sample.at_ns <= end_ns)];
         let step = samples.len().saturating_sub(1).div_ceil(MOST_ROWS).next_power_of_two();
@@ -208,7 +210,7 @@ impl Samples {
         ends.map(|end| self.row(&samples[end - step..=end], start_ns)).collect()
     }
 
-    /// The interval from the first of these samples to the last.
+    /// The row for the interval from the first of these samples to the last.
     fn row(&self, samples: &[Sample], start_ns: u64) -> ResourceRow {
         let (first, last) = (&samples[0], &samples[samples.len() - 1]);
         let passed_ns = (last.at_ns - first.at_ns).max(1) as f64;
@@ -241,8 +243,8 @@ impl Samples {
         }
     }
 
-    /// Share of the time between two samples in which brokers were held back, on average over brokers. The kernel adds up the
-    /// time of each core; a broker held back on two at once counts as held back, not twice.
+    /// Share of the time between two samples in which brokers were throttled, as a mean over brokers. The kernel adds
+    /// up the throttled time of all cores, so the sum can exceed the time that has passed; the share is limited to 1.
     fn throttled(&self, first: &Sample, last: &Sample) -> Option<f64> {
         let held_ns = last.limits?.throttled_ns?.saturating_sub(first.limits?.throttled_ns?) as f64;
         let passed_ns = (last.at_ns - first.at_ns).max(1) as f64 * self.brokers.max(1) as f64;
@@ -250,7 +252,8 @@ impl Samples {
     }
 }
 
-/// Long waits: what looks in quick succession found, or what the sums show already, such as a wait that is not over yet.
+/// Long waits, ns: those that frequent sampling found, or, if larger, what the sums already show, such as a wait that
+/// has not ended yet.
 fn long_wait_ns(found_ns: Option<u64>, wait_ns: Option<u64>, slices: Option<u64>) -> Option<u64> {
     let (wait_ns, slices) = (wait_ns?, slices?);
     Some(found_ns?.max(wait_ns.saturating_sub(slices.saturating_mul(ORDINARY_NS))).min(wait_ns))
@@ -349,7 +352,7 @@ mod tests {
         let usage = samples.resources(500 * MS, 1_500 * MS).system.unwrap();
         assert_eq!((usage.received_bytes, usage.sent_bytes), (Some(1_500), Some(0)));
         assert_eq!((usage.peak_pss_bytes, usage.idle_rss_bytes), (Some(50), Some(1)));
-        // Never looked at is not 0.
+        // A figure that was never read is unknown, not 0.
         assert_eq!((usage.descriptors, usage.voluntary_switches, usage.cgroup_peak_bytes), (None, None, None));
         let rows = samples.rows(0, 2_000 * MS);
         let rates: Vec<f64> = rows.iter().map(|row| row.system_received_per_s.unwrap()).collect();
@@ -378,7 +381,8 @@ mod tests {
         let samples = Samples::new(samples, 1);
         let resources = samples.resources(250 * MS, 1_000 * MS);
         assert_eq!(resources.system, None);
-        // The control group is gone at the window's end, so differences over it are not known; the kill is.
+        // The control group no longer exists at the window's end, so increases over the window are unknown; the kill is
+        // known.
         let effect = resources.limits.unwrap();
         assert_eq!((effect.periods, effect.memory_limit_hits, effect.out_of_memory_kills), (None, None, Some(1)));
         assert!(effect.was_binding());
@@ -387,7 +391,7 @@ mod tests {
         assert_eq!((effect.throttled_seconds, effect.memory_limit_hits), (Some(0.05), Some(0)));
         let rows = samples.rows(0, 1_000 * MS);
         let shares: Vec<Option<f64>> = rows.iter().map(|row| row.system_throttled).collect();
-        // 600 ms on two cores within 250 ms is all of the time.
+        // Throttled for 600 ms on two cores within 250 ms: the share is limited to 1.
         assert_eq!(shares, [Some(0.2), Some(0.2), Some(1.0), None]);
         assert_eq!((rows[2].system_cores, rows[3].system_rss_bytes), (None, None));
     }

@@ -7,21 +7,22 @@ use crate::network::SocketMeter;
 
 use super::{Occasion, Sample};
 
-/// Has a meter for each side, and knows what is due.
+/// Has a meter for each side, and decides which figures are read.
 #[derive(Debug)]
 pub(super) struct Taker {
     system: Option<SystemMeter>,
-    /// Of the system; `None` without one.
+    /// Long waits of the system's threads; `None` without a system.
     long_waits: Option<LongWaits>,
     own: OwnMeter,
-    /// `None` where the kernel does not list its sockets.
+    /// `None` if the kernel does not list the sockets.
     sockets: Option<SocketMeter>,
-    /// All clients' sockets are in the network that this looks at.
+    /// All clients' sockets are in the network namespace that `sockets` reads.
     sees_clients: bool,
     sockets_ration: Ration,
-    /// Of descriptors, context switches and run-queue waits.
+    /// For descriptors, context switches and run-queue waits.
     threads_ration: Ration,
-    /// Of the proportional set. The kernel holds the process's memory map meanwhile, so this disturbs it, too.
+    /// For the proportional set. The kernel locks the process's memory map during the reading, so the reading also
+    /// disturbs the process.
     pages_ration: Ration,
 }
 
@@ -29,25 +30,25 @@ impl Taker {
     pub(super) fn new(places: &[CostSource], client_ports: &[u16], workers: Workers, sees_clients: bool) -> Taker {
         let mut system = (!places.is_empty()).then(|| SystemMeter::new(places));
         let pids = system.as_mut().map(|system| {
-            // Only to find out who they are.
+            // This reading only finds the ids of the processes.
             system.read();
             system.pids()
         });
-        // What cannot be opened stays unknown in the record.
+        // If the sockets cannot be read, traffic is unknown in the record.
         let sockets = SocketMeter::new(&pids.unwrap_or_default(), client_ports).ok();
         let (sockets_ration, threads_ration, pages_ration) = Default::default();
         let own = OwnMeter::new(workers);
-        // Without its thread long waits stay unknown.
+        // If the thread cannot be started, long waits are unknown.
         let long_waits = system.as_ref().and_then(|_| LongWaits::start().ok());
         Taker { system, long_waits, own, sockets, sees_clients, sockets_ration, threads_ration, pages_ration }
     }
 
-    /// Processes of the system.
+    /// Ids of the system's processes.
     pub(super) fn system_pids(&self) -> Vec<u32> {
         self.system.as_ref().map(SystemMeter::pids).unwrap_or_default()
     }
 
-    /// How many brokers the system has; 0 if it is not on this machine.
+    /// Number of the system's brokers; 0 if it is not on this machine.
     pub(super) fn brokers(&self) -> usize {
         self.system.as_ref().map_or(0, SystemMeter::brokers)
     }
@@ -63,7 +64,7 @@ impl Taker {
         let (mut system, limits) = self.system.as_mut().map(SystemMeter::read).unwrap_or_default();
         let mut generator = self.own.read();
         let mut programs = self.own.programs(edge);
-        // The instant of what was just read; what follows takes longer and changes more slowly.
+        // The time of the figures read so far. The figures below take longer to read and change more slowly.
         let at_ns = before_ns + (clock::monotonic_ns() - before_ns) / 2;
         if edge || self.sockets_ration.is_due(at_ns) {
             self.read_sockets(system.as_mut(), generator.as_mut());
@@ -81,7 +82,7 @@ impl Taker {
         let Some(sockets) = &mut self.sockets else { return };
         let started = Effort::start();
         let pids = self.system.as_ref().map(SystemMeter::pids).unwrap_or_default();
-        // A look that failed is a gap, bridged by the looks around it.
+        // A failed reading leaves a gap, which is interpolated from the readings around it.
         if let Ok((of_system, own)) = sockets.read(&pids, &self.own.pids()) {
             if let Some(system) = system {
                 system.traffic = of_system;
@@ -124,7 +125,7 @@ impl Taker {
     }
 }
 
-/// What a look costs this thread.
+/// CPU time that a reading costs this thread.
 struct Effort {
     cpu_ns: u64,
 }

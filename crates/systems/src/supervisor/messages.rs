@@ -1,11 +1,12 @@
-//! Messages between pubmark and a supervisor: one JSON object per line, requests on the supervisor's standard input, reports on
-//! its standard output. When the requests end, for whatever reason, the supervisor removes everything that it holds.
+//! Messages between pubmark and a supervisor: one JSON object per line, requests on the supervisor's standard input,
+//! reports on its standard output. When the requests end, for whatever reason, the supervisor removes all its holdings.
 
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-/// What the supervisor removes at the end. It is registered before it is created, so that nothing unknown can remain.
+/// What the supervisor removes at the end. It is registered before it is created, so that nothing unregistered can
+/// remain.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holdings {
     /// Folders to remove with their contents.
@@ -17,7 +18,7 @@ pub struct Holdings {
 }
 
 impl Holdings {
-    /// Adds others.
+    /// Adds the holdings of `more`.
     pub fn extend(&mut self, more: Holdings) {
         self.directories.extend(more.directories);
         self.cgroups.extend(more.cgroups);
@@ -30,13 +31,13 @@ impl Holdings {
 pub struct Work {
     /// The program, by its path.
     pub program: PathBuf,
-    /// Its arguments.
+    /// Arguments of the program.
     pub arguments: Vec<String>,
     /// Environment variables added to those that the supervisor inherited from its parent.
     pub environment: Vec<(String, String)>,
     /// Working directory.
     pub directory: PathBuf,
-    /// New file for standard output and standard error; the output is discarded if `None`.
+    /// File for standard output and standard error; the output is discarded if `None`.
     pub log: Option<PathBuf>,
     /// Append to the log file instead of replacing it.
     #[serde(default)]
@@ -77,7 +78,7 @@ pub enum Report {
     Ready,
     /// The program runs.
     Started {
-        /// Its process id.
+        /// The program's process id.
         pid: u32,
     },
     /// Processes were paused or resumed.
@@ -89,16 +90,16 @@ pub enum Report {
     Failed {
         /// What failed, and on what.
         reason: String,
-        /// The kernel's error number, where it was the kernel that refused.
+        /// The kernel's error number, if the kernel refused.
         errno: Option<i32>,
-        /// The program itself could not be executed, and nothing around it failed.
+        /// The program itself could not be executed; its preparation did not fail.
         program: bool,
     },
     /// The program has ended, and none of its processes is left.
     Ended {
-        /// Its status as `wait` gives it.
+        /// The status as `wait` returns it.
         status: i32,
-        /// It was killed because it did not end in time after a request to stop.
+        /// The program was killed because it did not end in time after a request to stop.
         killed: bool,
     },
 }

@@ -1,10 +1,10 @@
 //! The process that supervises a broker, so that nothing of the broker remains after pubmark ends, for whatever reason.
 //!
-//! pubmark starts itself again as `pubmark supervisor`, one for each broker ([`supervised::Supervised`]), and tells it what to answer for
-//! before that is made ([`messages`]). The supervisor ([`serve`]) is a child subreaper (prctl(2)): programs that put
-//! themselves into the background, in a session of their own, come to it. When its standard input ends, it kills all that
-//! came from it, runs the clean-up commands, removes control groups and folders, and ends. A supervisor that is killed takes
-//! its program with it (the kernel sees to that); what else it held, pubmark takes back.
+//! pubmark starts its own program again as `pubmark supervisor`, once for each broker ([`supervised::Supervised`]), and
+//! registers what the supervisor must remove before it is created ([`messages`]). The supervisor ([`serve`]) is a child
+//! subreaper (prctl(2)): programs that put themselves into the background, in their own session, become its children.
+//! When its standard input ends, it kills all its descendants, runs the clean-up commands, removes control groups and
+//! folders, and ends. If a supervisor is killed, the kernel kills its program, and pubmark removes the rest.
 
 pub mod messages;
 pub(crate) mod releasing;
@@ -17,18 +17,18 @@ use std::process::ExitCode;
 
 pub use serving::serve;
 
-/// What the supervisor's process is called, by which [`crate::tree`] knows it. At most 15 bytes (prctl(2)).
+/// Name of the supervisor's process, by which [`crate::tree`] recognises it. At most 15 bytes (prctl(2)).
 pub const NAME: &CStr = c"pubmark-superv";
-/// Command-line argument that starts any program that contains a supervisor as a supervisor.
+/// Command-line argument that makes a program that contains a supervisor run as one.
 pub const VERB: &str = "supervisor";
-/// Environment variable that all processes of a broker have, with a value that is unique to this start.
+/// Environment variable of all processes of a broker, with a value that is unique to one start.
 pub const MARK: &str = "PUBMARK_HELD_BY";
 
-/// What a supervisor's program does, called without anything else running: it serves until its owner is gone.
+/// The main function of a supervisor's program: it serves until its owner has ended.
 pub fn main() -> ExitCode {
     match serve() {
         Ok(()) => ExitCode::SUCCESS,
-        // Its owner sees a supervisor that never became ready.
+        // The owner notices that the supervisor did not become ready.
         Err(_) => ExitCode::FAILURE,
     }
 }

@@ -1,5 +1,5 @@
-//! Removal of what a broker used: its folders and control groups. Used by the supervisor, and by
-//! pubmark for a supervisor that was killed.
+//! Removal of what a broker used: its folders and control groups. The supervisor uses it, and pubmark if a supervisor
+//! was killed.
 
 use std::fs;
 use std::io;
@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Longest time for one folder: a process that was just killed may still hold it for a moment.
+/// Longest time for one folder: a process that was just killed may still use it for a moment.
 const FOLDER_WITHIN: Duration = Duration::from_secs(3);
-/// Time between two tries.
+/// Time between two attempts.
 const LOOK: Duration = Duration::from_millis(2);
 
-/// Processes in these control groups. One that cannot be read has none that we could do anything about.
+/// Ids of the processes in these control groups. A group that cannot be read has no processes that we could kill.
 pub fn members(cgroups: &[PathBuf]) -> Vec<u32> {
     let texts = cgroups.iter().filter_map(|folder| fs::read_to_string(folder.join("cgroup.procs")).ok());
     let mut pids: Vec<u32> =
@@ -22,20 +22,20 @@ pub fn members(cgroups: &[PathBuf]) -> Vec<u32> {
     pids
 }
 
-/// Kills everything in control groups that can do so at once (version 2, Linux 5.14).
+/// Kills all processes in those control groups that support it in one step (version 2, Linux 5.14).
 pub fn kill_members(cgroups: &[PathBuf]) {
     for file in cgroups.iter().map(|folder| folder.join("cgroup.kill")).filter(|file| file.exists()) {
-        // The processes are killed one by one where this fails.
+        // If this fails, the processes are killed one by one.
         let _ = fs::write(file, "1");
     }
 }
 
-/// Kills processes that are no children of ours.
+/// Kills processes that are not our children.
 pub fn kill_all(pids: &[u32]) {
     signal_all(pids, libc::SIGKILL);
 }
 
-/// Signals processes that are no children of ours.
+/// Sends a signal to processes that are not our children.
 pub fn signal_all(pids: &[u32], signal: libc::c_int) {
     for pid in pids {
         // SAFETY: plain system call; the id was just read, and a process that ended since makes it fail.
@@ -43,7 +43,7 @@ pub fn signal_all(pids: &[u32], signal: libc::c_int) {
     }
 }
 
-/// Removes control groups and folders. What cannot be removed in time stays for the next start, which tries again.
+/// Removes control groups and folders. What cannot be removed in time remains for the next start, which tries again.
 pub fn remove(cgroups: &[PathBuf], directories: &[PathBuf]) {
     for folder in cgroups {
         persist(|| fs::remove_dir(folder));
@@ -57,7 +57,7 @@ fn remove_folder(folder: &Path) -> io::Result<()> {
     fs::remove_dir_all(folder)
 }
 
-/// Tries until it is done or there is nothing to do.
+/// Retries until the removal succeeds or there is nothing to remove.
 fn persist(mut remove: impl FnMut() -> io::Result<()>) {
     let deadline = Instant::now() + FOLDER_WITHIN;
     while let Err(error) = remove() {

@@ -1,4 +1,4 @@
-//! The supervisor's side: it executes requests, and removes everything that it holds when the requests end.
+//! The supervisor's side: it executes requests, and removes all its holdings when the requests end.
 
 use std::collections::BTreeSet;
 use std::io::{self, BufRead, Write};
@@ -12,24 +12,25 @@ use crate::supervisor::starting::NotStarted;
 use crate::supervisor::{releasing, starting};
 use crate::tree;
 
-/// Longest time to kill all that is left: only a process stuck in the kernel takes longer.
+/// Longest time to kill all remaining processes: only a process that is stuck in the kernel takes longer.
 const KILL_WITHIN: Duration = Duration::from_secs(10);
 /// Longest run of one clean-up command.
 const CLEAN_UP_WITHIN: Duration = Duration::from_secs(15);
 /// Interval at which killed processes are checked.
 const LOOK: Duration = Duration::from_millis(2);
-/// Signals that a terminal or a service manager sends to all it knows; the supervisor ends after its owner, not before.
+/// Signals that a terminal or a service manager sends to all processes. The supervisor ignores them, because it must
+/// end after its owner.
 const OUTLIVED: [libc::c_int; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
 
 enum Event {
     Asked(Box<Request>),
-    /// A child has ended and waits to be looked at.
+    /// A child has ended, and its status has not been read yet.
     Child,
     /// The requests have ended.
     Closed,
 }
 
-/// Serves until the requests end, and then removes everything that the supervisor holds.
+/// Serves until the requests end, and then removes all holdings of the supervisor.
 pub fn serve() -> io::Result<()> {
     let events = listen()?;
     let mut supervisor = Supervisor::new(events.looked);
@@ -38,7 +39,7 @@ pub fn serve() -> io::Result<()> {
         match supervisor.next(&events.queue) {
             Some(Event::Asked(request)) => supervisor.answer(*request),
             Some(Event::Child) => supervisor.look_at_children(),
-            // It did not end in time.
+            // The program did not end in time.
             None => supervisor.kill_program(),
             Some(Event::Closed) => break,
         }
@@ -49,7 +50,7 @@ pub fn serve() -> io::Result<()> {
 
 struct Events {
     queue: Receiver<Event>,
-    /// Told when ended children have been looked at, or there is a new one.
+    /// Notifies the thread that watches children: the ended ones were processed, or there is a new one.
     looked: Sender<()>,
 }
 
@@ -63,11 +64,11 @@ fn listen() -> io::Result<Events> {
     Ok(Events { queue, looked })
 }
 
-/// Processes that lose their parent become our children, whatever session they made for themselves.
+/// Makes this process the parent of orphaned descendants, even if they have their own session.
 fn become_root_of_tree() -> io::Result<()> {
     extern "C" fn nothing(_: libc::c_int) {}
-    // SAFETY: plain calls with valid arguments; the handler does nothing. A handler, not SIG_IGN: programs started from
-    // here begin with the default action (execve(2)).
+    // SAFETY: plain calls with valid arguments; the handler does nothing. A handler is used instead of SIG_IGN, because
+    // it is reset in programs that are started from here (execve(2)).
     unsafe {
         libc::prctl(libc::PR_SET_NAME, NAME.as_ptr());
         if libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) == -1 {
@@ -82,17 +83,18 @@ fn become_root_of_tree() -> io::Result<()> {
 
 fn read_requests(events: &Sender<Event>) {
     for line in io::stdin().lock().lines() {
-        // What cannot be read or understood can no longer be served: the same as the end.
+        // A request that cannot be read or parsed is handled like the end of the requests.
         let Some(request) = line.ok().and_then(|line| serde_json::from_str(&line).ok()) else { break };
         if events.send(Event::Asked(Box::new(request))).is_err() {
             return;
         }
     }
-    // The receiver lives until it has heard this.
+    // The receiver exists until it has received this.
     let _ = events.send(Event::Closed);
 }
 
-/// Says that a child has ended, and leaves taking its status to the main thread: until then its id is not given away.
+/// Reports that a child has ended. The main thread reads its status: until then its id cannot be used for another
+/// process.
 fn watch_children(events: &Sender<Event>, go_on: &Receiver<()>) {
     loop {
         // SAFETY: an all-zero siginfo is valid, and the call fills it.
@@ -107,7 +109,7 @@ fn watch_children(events: &Sender<Event>, go_on: &Receiver<()>) {
         } else if io::Error::last_os_error().raw_os_error() == Some(libc::EINTR) {
             continue;
         }
-        // After the look at it; or, without any child, when there is one.
+        // Continues after the ended children were processed; if there was no child, when there is one.
         if go_on.recv().is_err() {
             return;
         }
@@ -117,12 +119,12 @@ fn watch_children(events: &Sender<Event>, go_on: &Receiver<()>) {
 struct Supervisor {
     holdings: Holdings,
     looked: Sender<()>,
-    /// The program that runs.
+    /// Process id of the running program.
     program: Option<u32>,
-    /// When it is killed.
+    /// Time at which the program is killed.
     stop_at: Option<Instant>,
     killed: bool,
-    /// Anything was ever started, so that there is something to clean up.
+    /// A program was started at some time, so there may be something to clean up.
     used: bool,
 }
 
@@ -131,7 +133,7 @@ impl Supervisor {
         Supervisor { holdings: Holdings::default(), looked, program: None, stop_at: None, killed: false, used: false }
     }
 
-    /// The next event; `None` if the program's time to end is over before.
+    /// The next event; `None` if the program's time to end is over before it.
     fn next(&self, events: &Receiver<Event>) -> Option<Event> {
         let Some(stop_at) = self.stop_at else { return Some(events.recv().unwrap_or(Event::Closed)) };
         match events.recv_timeout(stop_at.saturating_duration_since(Instant::now())) {
@@ -177,9 +179,9 @@ impl Supervisor {
     }
 
     fn request_end(&mut self, within: Duration) {
-        // One that has ended meanwhile was reported already.
+        // A program that has ended meanwhile was reported already.
         if let Some(pid) = self.program {
-            // SAFETY: plain system call; its status was not taken, so the group is still this program's.
+            // SAFETY: plain system call; the program's status was not read, so the group is still its group.
             unsafe { libc::kill(-(pid as libc::pid_t), libc::SIGTERM) };
             self.stop_at = Some(Instant::now() + within);
         }
@@ -209,7 +211,7 @@ impl Supervisor {
 
     fn look_at_children(&mut self) {
         if let Some(status) = self.take_statuses() {
-            // What it left behind goes with it.
+            // The processes that the program left are killed, too.
             self.kill_everything();
             self.note_end(Some(status));
         }
@@ -223,7 +225,7 @@ impl Supervisor {
         }
     }
 
-    /// Takes the status of every child that has ended; gives the program's, if it is among them.
+    /// Reads the status of every child that has ended; returns the program's status if it has ended.
     fn take_statuses(&mut self) -> Option<i32> {
         let mut found = None;
         loop {
@@ -240,7 +242,7 @@ impl Supervisor {
         }
     }
 
-    /// Kills all that came from here, and gives the program's status if it was among them.
+    /// Kills all descendants, and returns the program's status if it was among them.
     fn kill_everything(&mut self) -> Option<i32> {
         let deadline = Instant::now() + KILL_WITHIN;
         releasing::kill_members(&self.holdings.cgroups);
@@ -267,7 +269,7 @@ impl Supervisor {
         releasing::remove(&self.holdings.cgroups, &self.holdings.directories);
     }
 
-    /// Runs a command to its end; kills it and all it started after that time.
+    /// Runs a command to its end; after `within`, kills it and all processes that it started.
     fn run(&mut self, work: &Work, within: Duration) {
         // There is no process to report a failure to; most clean-up commands find nothing to do.
         let Ok(pid) = starting::start(work) else { return };
@@ -281,7 +283,7 @@ impl Supervisor {
     }
 
     fn go_on(&self) {
-        // The thread that watches runs as long as this process.
+        // The thread that watches children runs as long as this process.
         let _ = self.looked.send(());
     }
 }

@@ -1,4 +1,5 @@
-//! How a supervisor starts a program: in its own session, in its control groups, on its cores, killed if the supervisor dies.
+//! How a supervisor starts a program: in its own session, in its control groups, on its cores, killed if the supervisor
+//! ends.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -18,11 +19,11 @@ pub struct NotStarted {
     pub reason: String,
     /// The kernel's error number.
     pub errno: Option<i32>,
-    /// The program itself could not be executed, and nothing around it failed.
+    /// The program itself could not be executed; its preparation did not fail.
     pub program: bool,
 }
 
-/// Starts a program and gives its process id. The caller takes its status.
+/// Starts a program and returns its process id. The caller must read its status.
 pub fn start(work: &Work) -> Result<u32, NotStarted> {
     let failed =
         |reason: String| move |error: io::Error| NotStarted { reason, errno: error.raw_os_error(), program: false };
@@ -62,14 +63,14 @@ fn open_log(path: &Path, appends: bool) -> io::Result<File> {
     if appends { File::options().create(true).append(true).open(path) } else { File::create(path) }
 }
 
-/// The new process before it becomes the program.
+/// Runs in the new process before it executes the program.
 fn prepare(supervisor: libc::pid_t, members: &[CString], cores: Option<&libc::cpu_set_t>) -> io::Result<()> {
     // SAFETY: plain system calls on valid arguments.
     unsafe {
         if libc::setsid() == -1 || libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) == -1 {
             return Err(io::Error::last_os_error());
         }
-        // The supervisor may have died before the call above.
+        // The supervisor may have ended before the call above.
         if libc::getppid() != supervisor {
             return Err(io::Error::from_raw_os_error(libc::ESRCH));
         }
@@ -85,9 +86,9 @@ fn prepare(supervisor: libc::pid_t, members: &[CString], cores: Option<&libc::cp
     Ok(())
 }
 
-/// Moves the calling process: 0 stands for it (cgroups(7)).
+/// Moves the calling process, for which 0 stands (cgroups(7)), into a control group.
 fn join(file: &CString) -> io::Result<()> {
-    // SAFETY: the name ends with a zero byte, the buffer is valid, the descriptor is ours.
+    // SAFETY: the path ends with a zero byte, the buffer is valid, the descriptor is ours.
     unsafe {
         let descriptor = libc::open(file.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
         if descriptor == -1 {

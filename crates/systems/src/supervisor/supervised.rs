@@ -15,11 +15,11 @@ use crate::supervisor::messages::{Holdings, Report, Request, Work};
 use crate::supervisor::{MARK, VERB, releasing};
 use crate::tree;
 
-/// Longest wait for a supervisor's report; it only has to start a program.
+/// Longest wait for a supervisor's report; most work of a supervisor is to start a program.
 const REPORT_TIMEOUT: Duration = Duration::from_secs(30);
-/// Longest time from the end of the requests to the end of the supervisor: killing, clean-up commands, removing.
+/// Longest time from the end of the requests to the end of the supervisor: killing, clean-up commands, removal.
 const TAKE_BACK_WITHIN: Duration = Duration::from_secs(60);
-/// Longest run of one clean-up command when the supervisor is gone.
+/// Longest run of one clean-up command if the supervisor has ended.
 const CLEAN_UP_WITHIN: Duration = Duration::from_secs(15);
 /// Interval at which a condition that is waited for is checked.
 const LOOK: Duration = Duration::from_millis(2);
@@ -42,7 +42,7 @@ impl std::fmt::Display for End {
     }
 }
 
-/// A supervisor and what it holds. Dropping it removes everything at once.
+/// A supervisor and its holdings. Dropping it removes everything at once.
 #[derive(Debug)]
 pub struct Supervised {
     program: PathBuf,
@@ -61,7 +61,7 @@ pub struct Supervised {
 impl Supervised {
     /// Starts a supervisor: `program` if given, otherwise the running program. It must accept the argument `supervisor`.
     pub fn begin(program: Option<&Path>) -> Result<Supervised, SystemError> {
-        // Not by its path: that may lead to another program by now, if it was built anew.
+        // The path is not used: if the program was built again, another program may be at the path.
         let program = program.map_or_else(|| PathBuf::from("/proc/self/exe"), Path::to_owned);
         let wrong = |reason: &str| SystemError::Supervisor { program: shown(&program), reason: reason.to_owned() };
         if std::env::var_os(MARK).is_some() {
@@ -87,7 +87,7 @@ impl Supervised {
         match held.answer() {
             Ok(Report::Ready) => Ok(held),
             Ok(_) => Err(wrong("it did not say that it is ready")),
-            // Not a supervisor: it must not be left to run.
+            // The program is not a supervisor: it must not continue to run.
             Err(error) => {
                 let _ = held.supervisor.kill();
                 Err(error)
@@ -95,13 +95,13 @@ impl Supervised {
         }
     }
 
-    /// Gives the supervisor more to hold. To be called before any of it is created.
+    /// Registers more holdings with the supervisor. This must be called before any of them is created.
     pub fn hold(&mut self, more: Holdings) -> Result<(), SystemError> {
         self.holdings.extend(more.clone());
         self.ask(&Request::Hold(more))
     }
 
-    /// Starts a program, after the one before has ended, and gives its process id.
+    /// Starts a program, after the previous one has ended, and returns its process id.
     pub fn start(&mut self, work: &Work) -> Result<u32, SystemError> {
         self.end = None;
         self.killed = false;
@@ -122,7 +122,8 @@ impl Supervised {
         }
     }
 
-    /// Runs a command to its end, its output in `log`, and gives its status; stops it and gives an error after that time.
+    /// Runs a command to its end with its output in `log`, and returns its status; after `within`, stops it and returns
+    /// an error.
     pub fn run(&mut self, work: &Work, within: Duration) -> Result<ExitStatus, SystemError> {
         self.start(work)?;
         let deadline = Instant::now() + within;
@@ -142,7 +143,7 @@ impl Supervised {
         })
     }
 
-    /// Process id of the program started last; 0 before.
+    /// Process id of the program that was started last; 0 before the first start.
     pub fn pid(&self) -> u32 {
         self.pid
     }
@@ -164,7 +165,7 @@ impl Supervised {
         self.end
     }
 
-    /// Requests that the program ends, without waiting for it.
+    /// Requests the program to end, without waiting for it.
     pub fn request_end(&mut self, within: Duration) {
         if self.ended().is_none() {
             // A supervisor that accepts no request has ended, which the next check detects.
@@ -172,7 +173,7 @@ impl Supervised {
         }
     }
 
-    /// Requests that the program ends, waits, and has it killed after that; returns how it ended.
+    /// Requests the program to end, waits, and has it killed after `within`; returns how it ended.
     pub fn stop(&mut self, within: Duration) -> Stopped {
         match self.ended() {
             Some(End::Status(status)) => return Stopped::Before(status),
@@ -208,7 +209,7 @@ impl Supervised {
         }
     }
 
-    /// Waits for the end of a program that was requested to stop; a supervisor that does not report is killed itself.
+    /// Waits for the end of a program that was requested to stop; a supervisor that does not report in time is killed.
     pub fn wait_for_end(&mut self, within: Duration) -> Stopped {
         let deadline = Instant::now() + within + REPORT_TIMEOUT;
         while self.end.is_none() {
@@ -255,19 +256,19 @@ impl Supervised {
         self.end = Some(End::WithSupervisor);
         self.requests = None;
         let _ = self.supervisor.kill();
-        // Fails only if its status was taken already.
+        // Fails only if the status was read already.
         let _ = self.supervisor.wait();
         self.kill_what_is_left();
         for work in &self.holdings.clean_up {
             let mut command = Command::new(&work.program);
             command.args(&work.arguments).envs(work.environment.iter().cloned());
-            // Most clean-up commands find nothing to do, and there is nobody to act on a failure.
+            // Most clean-up commands find nothing to do, and no one could act on a failure.
             let _ = run_to_end(command, CLEAN_UP_WITHIN);
         }
         releasing::remove(&self.holdings.cgroups, &self.holdings.directories);
     }
 
-    /// Kills processes that have our environment variable or are in our control groups, until there is none.
+    /// Kills processes that have our environment variable or are in our control groups, until none is left.
     fn kill_what_is_left(&self) {
         let deadline = Instant::now() + CLEAN_UP_WITHIN;
         releasing::kill_members(&self.holdings.cgroups);
@@ -304,7 +305,7 @@ impl Drop for Supervised {
     }
 }
 
-/// The supervisor in a session of its own: our terminal's Ctrl-C does not reach it.
+/// Starts the supervisor in its own session, so that our terminal's Ctrl-C does not reach it.
 fn spawn(program: &Path, mark: &str) -> io::Result<Child> {
     let mut command = Command::new(std::path::absolute(program)?);
     command.arg(VERB).env(MARK, mark).current_dir("/");
@@ -316,7 +317,8 @@ fn spawn(program: &Path, mark: &str) -> io::Result<Child> {
     command.spawn()
 }
 
-/// Reads reports on a thread of its own; the channel ends with the supervisor, or with the first line that is no report.
+/// Reads reports in a separate thread; the channel ends with the supervisor, or with the first line that is not a
+/// report.
 fn listen(output: ChildStdout) -> io::Result<Receiver<Report>> {
     let (sender, reports) = mpsc::channel();
     thread::Builder::new().name("supervisor".to_owned()).stack_size(128 << 10).spawn(move || {

@@ -8,18 +8,18 @@ use std::time::{Duration, Instant};
 use pubmark_systems::launch::find_program;
 use pubmark_systems::{Definition, Endpoint, StartOptions};
 
-/// How the tests start a system: held by the supervisor that is built beside them, as a test program is none itself.
+/// Options of a start in these tests, with the supervisor that is built for them: a test program is not a supervisor.
 pub fn options(protocol: &str) -> StartOptions {
     StartOptions { supervisor: Some(env!("CARGO_BIN_EXE_pubmark-supervisor").into()), ..StartOptions::new(protocol) }
 }
 
-/// Listens below the range of outgoing connections. A port that was free a moment ago may be taken by another test.
+/// Listens on a port below the range for outgoing connections. Another test may bind a port that was free a moment ago.
 pub fn listen() -> TcpListener {
     let mut tries = (0..10).map(|_| TcpListener::bind(("127.0.0.1", pubmark_systems::ports::free(1).unwrap()[0])));
     tries.find_map(Result::ok).expect("one of ten free ports can be had")
 }
 
-/// Is mosquitto there? Says so if it is not.
+/// Is mosquitto installed? Records a skip if not.
 pub fn mosquitto_is_installed() -> bool {
     let definition = Definition::load("mosquitto").unwrap();
     let found = find_program("mosquitto", definition.back_ends.process.as_ref().unwrap()).is_ok();
@@ -29,7 +29,7 @@ pub fn mosquitto_is_installed() -> bool {
     found
 }
 
-/// A system that is a shell script, which finds its port in `$1`, and how else it differs: `extra` goes into the back end.
+/// A system that is a shell script, with its port in `$1`; `extra` is added to its back end.
 pub fn script_with(text: &str, ready_within_s: f64, stop_within_s: f64, extra: &str) -> Definition {
     let yaml = format!(
         "name: script\ntitle: script\ndescription: a script\nranked: false\n\
@@ -44,12 +44,12 @@ pub fn script_with(text: &str, ready_within_s: f64, stop_within_s: f64, extra: &
     Definition::parse(&yaml, "script.yaml").unwrap()
 }
 
-/// The same, with nothing else.
+/// A system that is a shell script, without additions to its back end.
 pub fn script(text: &str, ready_within_s: f64, stop_within_s: f64) -> Definition {
     script_with(text, ready_within_s, stop_within_s, "")
 }
 
-/// Connects as an MQTT 3.1.1 client and gives the broker's return code (MQTT 3.1.1 §3.2.2.3).
+/// Connects as an MQTT 3.1.1 client and returns the broker's return code (MQTT 3.1.1 §3.2.2.3).
 pub fn mqtt_connect(endpoint: &Endpoint, login: Option<(&str, &str)>) -> Result<u8, String> {
     let mut stream = TcpStream::connect(endpoint.address).map_err(|error| error.to_string())?;
     stream.set_read_timeout(Some(Duration::from_secs(5))).map_err(|error| error.to_string())?;
@@ -68,12 +68,12 @@ pub fn mqtt_connect(endpoint: &Endpoint, login: Option<(&str, &str)>) -> Result<
 
 /// Is there a process of that id that has not ended?
 pub fn is_alive(pid: u32) -> bool {
-    // The state is the first field behind the name in brackets; Z is a process whose parent has not looked yet.
+    // The state is the first field after the name in brackets; Z is a zombie, which its parent has not waited for yet.
     std::fs::read_to_string(format!("/proc/{pid}/stat"))
         .is_ok_and(|stat| stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z')))
 }
 
-/// Waits until `holds`, at most 10 s.
+/// Waits until `holds` returns true, at most 10 s; false if it does not.
 pub fn comes_true(holds: impl Fn() -> bool) -> bool {
     let deadline = Instant::now() + Duration::from_secs(10);
     while Instant::now() < deadline {

@@ -1,6 +1,6 @@
 //! What the tests with a container engine share.
 //!
-//! The image is made by `.ci/container-image` from installed files; no registry is asked.
+//! `.ci/container-image` makes the image from installed files; no registry is used.
 #![allow(dead_code, clippy::unwrap_used, clippy::print_stderr)]
 
 use std::io::{Read, Write};
@@ -13,7 +13,7 @@ use pubmark_systems::container::Engine;
 use pubmark_systems::definition::{ContainerBackEnd, Definition};
 use pubmark_systems::process::run_to_end;
 
-/// The engine and the image of these tests, or why they cannot run.
+/// The engine and the image for these tests, or why they cannot run.
 static ENGINE: LazyLock<Result<(Engine, String), String>> = LazyLock::new(|| {
     let engine = Engine::find().map_err(|error| error.to_string())?;
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../.ci/container-image");
@@ -33,7 +33,7 @@ static ENGINE: LazyLock<Result<(Engine, String), String>> = LazyLock::new(|| {
     }
 });
 
-/// The engine and its image; says why there is none.
+/// The engine and its image; records a skip if there is none.
 pub fn engine() -> Option<(&'static Engine, &'static str)> {
     match &*ENGINE {
         Ok((engine, image)) => Some((engine, image)),
@@ -44,7 +44,7 @@ pub fn engine() -> Option<(&'static Engine, &'static str)> {
     }
 }
 
-/// Mosquitto in that image, as a user who owns no file of the host.
+/// Mosquitto in that image, with a user that owns no files of the host.
 pub fn definition(image: &str) -> Definition {
     let yaml = format!(
         "name: contained\ntitle: contained\ndescription: mosquitto in a container\nranked: false\n\
@@ -60,19 +60,19 @@ pub fn definition(image: &str) -> Definition {
     Definition::parse(&yaml, "contained.yaml").unwrap()
 }
 
-/// Its back end.
+/// The back end of that definition.
 pub fn back_end(image: &str) -> ContainerBackEnd {
     definition(image).back_ends.container.unwrap()
 }
 
-/// Name and state of every container, one a line.
+/// Name and state of every container, one per line.
 pub fn containers(engine: &Engine) -> String {
     let mut list = Command::new(&engine.program);
     list.args(["ps", "--all", "--format", "{{.Names}} {{.Status}}"]);
     run_to_end(list, Duration::from_secs(20)).unwrap().1
 }
 
-/// Does a broker answer a CONNECT of MQTT 3.1.1 (§3.1) with a CONNACK that accepts (§3.2)?
+/// Does a broker accept a CONNECT of MQTT 3.1.1 (§3.1) with a CONNACK (§3.2)?
 pub fn accepts_mqtt(port: u16) -> std::io::Result<bool> {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
     stream.set_read_timeout(Some(Duration::from_secs(5)))?;
