@@ -1,6 +1,6 @@
 //! The table of built-in experiments.
 
-use pubmark_model::experiment::{self, Experiment, Listed};
+use pubmark_model::experiment::{self, AXES, Experiment, Listed, axis_description};
 use pubmark_runner::{ErrorKind, RunError};
 
 use pubmark_experiment::experiment::definition;
@@ -87,5 +87,14 @@ pub fn markdown() -> Result<String, RunError> {
             experiment.description,
         ));
     }
+    text.push_str(
+        "\n## Axes\n\n\
+         An experiment's file varies these under `axes`, each with one value or a list.\n\n\
+         | axis | example | values |\n|---|---|---|\n",
+    );
+    for row in AXES {
+        text.push_str(&format!("| `{}` | `{}` | {} |\n", row.name, row.example, axis_description(row.name)));
+    }
+    text.push_str(&format!("| `set` | `{{size: [1KB, 2KB]}}` | {} |\n", axis_description("set")));
     Ok(text)
 }

@@ -1,5 +1,6 @@
 //! What all pages of a publication say alike.
 
+use pubmark_model::experiment::axis_title;
 use pubmark_record::by_reason::by_reason;
 use pubmark_record::comparison::Unit;
 use pubmark_report::columns::{ColumnUnit, figure};
@@ -104,24 +105,15 @@ pub(crate) fn times((least, most): (f64, f64)) -> String {
 /// Values of axes as the head of a row or a column; a number or a switch with the name of its axis.
 pub(crate) fn head(axes: &[String], values: &[String]) -> String {
     let word = |(axis, value): (&String, &String)| match value.parse::<f64>().is_ok() || value.parse::<bool>().is_ok() {
-        true => format!("{} {value}", axis_name(axis)),
+        true => format!("{} {value}", axis_title(axis)),
         false => value.clone(),
     };
     if values.is_empty() { "all".to_owned() } else { axes.iter().zip(values).map(word).collect::<Vec<_>>().join(", ") }
 }
 
-/// An axis for people; a setting of the workload without its prefix.
-fn axis_name(axis: &str) -> &str {
-    match axis {
-        "qos" => "QoS",
-        "tls" => "TLS",
-        axis => axis.strip_prefix("set.").unwrap_or(axis),
-    }
-}
-
 /// Names of axes as the head of a table.
 pub(crate) fn axes(axes: &[String]) -> String {
-    axes.iter().map(|axis| axis_name(axis)).collect::<Vec<_>>().join(", ")
+    axes.iter().map(|axis| axis_title(axis)).collect::<Vec<_>>().join(", ")
 }
 
 /// How much of a table was measured, and how it compares with what is printed.

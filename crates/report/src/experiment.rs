@@ -9,6 +9,7 @@ mod papers;
 
 use std::collections::BTreeMap;
 
+use pubmark_model::experiment::axis_words;
 use pubmark_record::experiment::{Axis, Cell, CellFigure, Contest, ExperimentRecord};
 use pubmark_record::record::VerdictStatus;
 
@@ -166,7 +167,7 @@ impl<'a> View<'a> {
     /// Settings that are the same in all cells: axes with one value.
     pub fn common(&self) -> Vec<String> {
         let single = self.record.axes.iter().filter(|axis| axis.values.len() == 1);
-        single.filter_map(|axis| axis.values.first().map(|value| setting(&axis.name, value))).collect()
+        single.filter_map(|axis| axis.values.first().map(|value| axis_words(&axis.name, value))).collect()
     }
 
     /// The experiment in one line.
@@ -214,22 +215,5 @@ fn member<'a>(record: &'a ExperimentRecord, compared: &str, cell: &'a Cell) -> M
 /// Common settings of a group's cells, in order of the axes.
 fn group_label(record: &ExperimentRecord, among: &BTreeMap<&str, &str>) -> String {
     let settings = varied_axes(record).filter_map(|axis| among.get(axis.name.as_str()).map(|value| (axis, value)));
-    settings.map(|(axis, value)| setting(&axis.name, value)).collect::<Vec<String>>().join(", ")
-}
-
-/// A value of an axis in words.
-pub fn setting(axis: &str, value: &str) -> String {
-    match axis {
-        "qos" => format!("QoS {value}"),
-        "limit" if value == "none" => "no limit".to_string(),
-        "limit" => value.to_string(),
-        "rate" => format!("rate × {value}"),
-        "payload" => format!("payload {value}"),
-        "tls" => if value == "true" { "TLS" } else { "no TLS" }.to_string(),
-        "topology" if value == "1" => "1 broker".to_string(),
-        "topology" => format!("brokers {value}"),
-        "profile" => format!("{value} profile"),
-        "protocol" | "system" | "client" => value.to_string(),
-        _ => format!("{axis} {value}"),
-    }
+    settings.map(|(axis, value)| axis_words(&axis.name, value)).collect::<Vec<String>>().join(", ")
 }

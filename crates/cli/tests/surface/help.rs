@@ -33,6 +33,19 @@ const VERBS: &[&str] = &[
 ];
 
 #[test]
+fn compare_has_an_option_for_every_axis() {
+    let text = call(&["compare", "--help"]);
+    for row in pubmark_model::experiment::AXES {
+        let option = match row.name {
+            "workload" => "<WORKLOAD".to_owned(),
+            "nodes" => "--local-nodes ".to_owned(),
+            name => format!("--{name}"),
+        };
+        assert!(text.contains(&option), "`{option}` is missing");
+    }
+}
+
+#[test]
 fn the_program_says_what_it_does_and_what_it_answers() {
     let text = call(&["--help"]);
     assert_fits(&text);

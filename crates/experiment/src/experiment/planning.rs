@@ -151,6 +151,7 @@ impl Plan {
 
     /// Cells that differ in nothing that changes the load must be offered the same.
     fn refuse_unequal_schedules(&self) -> Result<(), RunError> {
+        let same = experiment::same_schedule_axes();
         let mut first_of: BTreeMap<Vec<(&str, &str)>, (&str, &str)> = BTreeMap::new();
         for cell in &self.cells {
             let Ok(run) = &cell.run else { continue };
@@ -158,7 +159,7 @@ impl Plan {
                 .planned
                 .values
                 .iter()
-                .filter(|(axis, _)| !pubmark_record::evaluation::SAME_SCHEDULE_AXES.contains(&axis.as_str()))
+                .filter(|(axis, _)| !same.contains(&axis.as_str()))
                 .map(|(axis, value)| (axis.as_str(), value.as_str()))
                 .collect();
             let (id, hash) = (cell.planned.id.as_str(), run.schedule.hash.as_str());

@@ -1,17 +1,26 @@
 //! Parses single values of axes.
 
-use super::raw::{BytesText, FactorText, LevelText, LimitText, SwitchText, TopologyText};
-use super::{Judge, Word};
+use std::collections::BTreeSet;
+
+use super::raw::{BytesText, FactorText, LevelText, LimitText, SwitchText, TopologyText, WholeText};
+use super::{Judge, LARGEST_SCALE, Word};
 use crate::fault::choice::FaultChoice;
 use crate::link::choice::LinkChoice;
 use crate::load::diagnostic::{Problem, ProblemKind, Span};
-use crate::load::shape::{AnyText, Text};
+use crate::load::shape::{AnyText, OneOrMany, Text};
 use crate::load::value::{impossible, unit};
 use crate::topology::Topology;
 use crate::units;
 
 /// Text for no limits; the judge is not called for it.
 pub(super) const NO_LIMIT: &str = "none";
+/// Maximum number of nodes that can join; worker processes on one machine have a lower limit.
+const LARGEST_NODES: u32 = 1_000;
+
+/// Limits as written; `None` for no limits.
+pub(super) fn asked_limit(limit: &str) -> Option<String> {
+    (limit != NO_LIMIT).then(|| limit.to_owned())
+}
 
 /// Calls the judge for a name.
 pub(super) fn judged(judge: Judge<'_>, word: Word<'_>, text: &str, span: Span) -> Result<(), Problem> {
@@ -25,6 +34,89 @@ pub(super) fn nothing(span: Span) -> Problem {
     Problem::new(ProblemKind::Empty, "an axis without values leaves nothing to run")
         .at(span, "empty")
         .help("give a value, or leave the axis out")
+}
+
+/// Parses the values of an axis and refuses repetitions.
+pub(super) fn read<'a, K: 'a, T: PartialEq>(
+    raw: impl IntoIterator<Item = &'a OneOrMany<Text<K>>>,
+    read: impl Fn(&Text<K>) -> Result<T, Problem>,
+) -> Result<Vec<T>, Problem> {
+    let mut found: Vec<T> = vec![];
+    for text in raw.into_iter().flat_map(|many| &many.0) {
+        let value = read(text)?;
+        if found.contains(&value) {
+            return Err(twice(&text.text, text.span));
+        }
+        found.push(value);
+    }
+    Ok(found)
+}
+
+fn twice(text: &str, span: Span) -> Problem {
+    Problem::new(ProblemKind::BadName, format!("`{text}` is given twice")).at(span, "again").help("keep one of the two")
+}
+
+/// Parses a name, and calls the judge if it stands for a `word`.
+pub(super) fn name<'a>(
+    judge: Judge<'a>,
+    word: Option<Word<'a>>,
+) -> impl Fn(&Text<AnyText>) -> Result<String, Problem> + 'a {
+    move |text| {
+        word.map_or(Ok(()), |word| judged(judge, word, &text.text, text.span))?;
+        Ok(text.text.clone())
+    }
+}
+
+/// Parses the values of the axis `client`: each needs a unique name for the results.
+pub(super) fn clients(raw: &Option<OneOrMany<Text<AnyText>>>, judge: Judge<'_>) -> Result<Vec<String>, Problem> {
+    let found = read(raw, name(judge, None))?;
+    let mut labels = BTreeSet::new();
+    match raw.iter().flat_map(|many| &many.0).find(|text| !labels.insert(client_parts(&text.text).0)) {
+        Some(text) => {
+            Err(twice(client_parts(&text.text).0, text.span)
+                .help("give each client a label of its own: `LABEL=COMMAND`"))
+        }
+        None => Ok(found),
+    }
+}
+
+/// Name of pubmark's own client among the values of the axis `client`.
+pub const OWN_CLIENT: &str = "pubmark";
+
+/// Label and program of a value of the axis `client`; the program is `None` for pubmark's own client.
+pub fn client_parts(text: &str) -> (&str, Option<&str>) {
+    let is_label = |label: &str| {
+        !label.is_empty() && label.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_.".contains(letter))
+    };
+    match text.split_once('=') {
+        _ if text == OWN_CLIENT => (text, None),
+        Some((label, client)) if is_label(label) && client == OWN_CLIENT => (label, None),
+        Some((label, client)) if is_label(label) => (label, Some(client)),
+        _ => (text, Some(text)),
+    }
+}
+
+/// Parses a whole number from 1 to `most`.
+pub(super) fn whole(text: &Text<WholeText>, what: &str, most: u32) -> Result<u32, Problem> {
+    match text.text.parse::<u32>() {
+        Ok(number) if (1..=most).contains(&number) => Ok(number),
+        Ok(_) => Err(impossible(format!("{what} of {} cannot be", text.text))
+            .at(text.span, "out of range")
+            .help(format!("write a whole number from 1 to {most}"))),
+        Err(_) => Err(Problem::new(ProblemKind::WrongKind, format!("`{}` is not a whole number", text.text))
+            .at(text.span, "here")
+            .help(format!("write a whole number from 1 to {most}"))),
+    }
+}
+
+/// Parses a multiplier of device counts.
+pub(super) fn scale(text: &Text<WholeText>) -> Result<u32, Problem> {
+    whole(text, "a scale", LARGEST_SCALE)
+}
+
+/// Parses a number of nodes.
+pub(super) fn nodes(text: &Text<WholeText>) -> Result<u16, Problem> {
+    whole(text, "a number of nodes", LARGEST_NODES).map(|nodes| nodes as u16)
 }
 
 /// Parses a QoS.
@@ -92,4 +184,16 @@ pub(super) fn payload(text: &Text<BytesText>) -> Result<String, Problem> {
             .at(text.span, "out of range")
             .help("write a size from `1B` to `4GiB`")),
     }
+}
+
+/// A text that YAML reads as the same string: plain if it cannot be anything else, otherwise as JSON, which YAML also
+/// reads.
+pub(super) fn quoted(text: &str) -> String {
+    let plain = text.starts_with(|first: char| first.is_ascii_alphabetic())
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/'))
+        && !matches!(
+            text.to_ascii_lowercase().as_str(),
+            "true" | "false" | "yes" | "no" | "on" | "off" | "null" | "y" | "n"
+        );
+    if plain { text.to_owned() } else { serde_json::Value::from(text).to_string() }
 }

@@ -2,13 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::axis_value::NO_LIMIT;
-use super::definition::{Experiment, SystemChoice, client_parts};
-use super::endpoint::EndpointChoice;
-use crate::fault::choice::{FaultChoice, NO_FAULT};
-use crate::link::choice::LinkChoice;
-use crate::topology::Topology;
-use crate::units;
+use super::axes::{AXES, Settings, Value, axis_words, setting_values};
+use super::definition::Experiment;
 
 /// Values of an axis as they are displayed, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,51 +12,6 @@ pub struct AxisValues {
     pub name: String,
     /// Its values.
     pub values: Vec<String>,
-}
-
-/// Settings of a cell for its runs.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Settings {
-    /// A built-in workload or the path of a file.
-    pub workload: String,
-    /// A built-in system or the path of a definition; `None` for an endpoint of an unknown system.
-    pub system: Option<String>,
-    /// Endpoint of a system that already runs; `None` for a system that pubmark starts.
-    pub endpoint: Option<EndpointChoice>,
-    /// Protocol; chosen automatically if `None`.
-    pub protocol: Option<String>,
-    /// Profile of the system; `default` if `None`.
-    pub profile: Option<String>,
-    /// QoS of all devices and subscribers; the workload's if `None`.
-    pub qos: Option<u8>,
-    /// Number of brokers and how they are connected.
-    pub topology: Topology,
-    /// Resource limits as written; none if `None`.
-    pub limit: Option<String>,
-    /// `process` or `container`; the first one of the definition if `None`.
-    pub back_end: Option<String>,
-    /// Node that starts the system; the machine of the coordinator, or that of all systems, if `None`.
-    pub node: Option<String>,
-    /// Image of the container; the definition's if `None`.
-    pub image: Option<String>,
-    /// Multiplier of device counts.
-    pub scale: u32,
-    /// Multiplier of rates.
-    pub rate: f64,
-    /// Number of nodes; `None` if no axis sets it.
-    pub nodes: Option<u16>,
-    /// Size of every payload, bytes; the workload's if `None`.
-    pub payload_bytes: Option<u32>,
-    /// Link that replaces those of the workload; unchanged if `None`.
-    pub link: Option<LinkChoice>,
-    /// Fault that replaces those of the workload; unchanged if `None`.
-    pub fault: Option<FaultChoice>,
-    /// Whether connections are encrypted.
-    pub tls: bool,
-    /// Client library or program; pubmark's client if `None`.
-    pub client: Option<String>,
-    /// Settings of the workload; those of all cells come first.
-    pub set: Vec<(String, String)>,
 }
 
 /// One combination.
@@ -88,91 +38,20 @@ pub fn axes(experiment: &Experiment) -> Vec<AxisValues> {
         .collect()
 }
 
-/// A change to a cell's settings.
-type Change = Box<dyn Fn(&mut Settings)>;
-
-struct Value {
-    shown: String,
-    change: Change,
-}
-
 struct Dimension {
     name: String,
     values: Vec<Value>,
 }
 
-impl Dimension {
-    fn new<T: Clone + 'static>(
-        name: &str,
-        values: &[T],
-        shown: impl Fn(&T) -> String,
-        change: impl Fn(&mut Settings, &T) + Clone + 'static,
-    ) -> Dimension {
-        let value = |value: &T| {
-            let (own, change) = (value.clone(), change.clone());
-            Value { shown: shown(value), change: Box::new(move |settings| change(settings, &own)) }
-        };
-        Dimension { name: name.to_owned(), values: values.iter().map(value).collect() }
-    }
-}
-
 /// All axes with values; the ones that vary slowest come first.
 fn dimensions(experiment: &Experiment) -> Vec<Dimension> {
     let given = &experiment.axes;
-    let text = |text: &String| text.clone();
-    let mut found = vec![
-        Dimension::new("system", &given.system, |choice| choice.label.clone(), choose),
-        Dimension::new("workload", &given.workload, text, |to, name| to.workload.clone_from(name)),
-        Dimension::new("protocol", &given.protocol, text, |to, name| to.protocol = Some(name.clone())),
-        Dimension::new("profile", &given.profile, text, |to, name| to.profile = Some(name.clone())),
-        Dimension::new("qos", &given.qos, u8::to_string, |to, level| to.qos = Some(*level)),
-        Dimension::new("topology", &given.topology, Topology::to_string, |to, topology| to.topology = *topology),
-        Dimension::new("limit", &given.limit, text, |to, limit| to.limit = asked(limit)),
-        Dimension::new("scale", &given.scale, u32::to_string, |to, scale| to.scale = *scale),
-        Dimension::new("rate", &given.rate, f64::to_string, |to, rate| to.rate = *rate),
-        Dimension::new("nodes", &given.nodes, u16::to_string, |to, nodes| to.nodes = Some(*nodes)),
-        // The size was validated before.
-        Dimension::new("payload", &given.payload, text, |to, size| {
-            to.payload_bytes = units::size(size).ok().map(|bytes| bytes.round() as u32);
-        }),
-        Dimension::new("link", &given.link, LinkChoice::to_string, |to, link| to.link = Some(link.clone())),
-        Dimension::new("fault", &given.fault, FaultChoice::to_string, |to, fault| to.fault = Some(fault.clone())),
-        Dimension::new("tls", &given.tls, bool::to_string, |to, tls| to.tls = *tls),
-        Dimension::new(
-            "client",
-            &given.client,
-            |client| client_parts(client).0.to_owned(),
-            |to, client| {
-                to.client = client_parts(client).1.map(str::to_owned);
-            },
-        ),
-    ];
-    for (key, values) in &given.set {
-        let own = key.clone();
-        found.push(Dimension::new(&format!("set.{key}"), values, text, move |to, value| {
-            to.set.push((own.clone(), value.clone()));
-        }));
-    }
-    found.retain(|dimension| !dimension.values.is_empty());
-    found
-}
-
-fn asked(limit: &str) -> Option<String> {
-    (limit != NO_LIMIT).then(|| limit.to_owned())
-}
-
-fn choose(settings: &mut Settings, choice: &SystemChoice) {
-    settings.system.clone_from(&choice.system);
-    settings.endpoint.clone_from(&choice.endpoint);
-    settings.protocol.clone_from(&choice.protocol);
-    settings.profile.clone_from(&choice.profile);
-    settings.qos = choice.qos;
-    settings.limit = choice.limit.as_deref().and_then(asked);
-    settings.topology = choice.topology.unwrap_or(Topology::ONE);
-    settings.tls = choice.tls.unwrap_or(false);
-    settings.back_end.clone_from(&choice.back_end);
-    settings.node.clone_from(&choice.node);
-    settings.image.clone_from(&choice.image);
+    let rows = AXES.iter().map(|row| Dimension { name: row.name.to_owned(), values: (row.values)(given) });
+    let settings = given
+        .set
+        .iter()
+        .map(|(key, values)| Dimension { name: format!("set.{key}"), values: setting_values(key.clone(), values) });
+    rows.chain(settings).filter(|dimension| !dimension.values.is_empty()).collect()
 }
 
 /// Number of combinations of all axes.
@@ -183,28 +62,7 @@ pub(super) fn combinations(experiment: &Experiment) -> u64 {
 /// Every combination, in order of the axes, the last varying fastest.
 pub fn cells(experiment: &Experiment) -> Vec<PlannedCell> {
     let dimensions = dimensions(experiment);
-    let untouched = Settings {
-        workload: experiment.workload.clone(),
-        system: None,
-        endpoint: None,
-        protocol: None,
-        profile: None,
-        qos: None,
-        topology: Topology::ONE,
-        limit: None,
-        back_end: None,
-        node: None,
-        image: None,
-        scale: 1,
-        rate: 1.0,
-        nodes: None,
-        payload_bytes: None,
-        link: None,
-        fault: None,
-        tls: false,
-        client: None,
-        set: experiment.set.clone(),
-    };
+    let untouched = Settings::unchanged(&experiment.workload, &experiment.set);
     let count: usize = dimensions.iter().map(|dimension| dimension.values.len()).product();
     let mut ids = BTreeSet::new();
     (0..count)
@@ -262,31 +120,7 @@ fn unique(taken: &mut BTreeSet<String>, id: &str) -> String {
 }
 
 fn label(chosen: &[(&Dimension, &Value)]) -> String {
-    let words: Vec<String> = telling(chosen)
-        .map(|(axis, value)| match axis {
-            "system" | "workload" | "protocol" | "client" => value.to_owned(),
-            "profile" => format!("profile {value}"),
-            "qos" => format!("QoS {value}"),
-            "topology" => match value.split_once(':') {
-                Some((brokers, "bridge")) => format!("{brokers} bridged brokers"),
-                Some((brokers, "cluster")) => format!("{brokers} clustered brokers"),
-                Some((brokers, _)) => format!("{brokers} shards"),
-                None => "1 broker".to_owned(),
-            },
-            "limit" if value == NO_LIMIT => "no limit".to_owned(),
-            "limit" => value.to_owned(),
-            "scale" => format!("scale {value}"),
-            "rate" => format!("rate × {value}"),
-            "nodes" if value == "1" => "1 node".to_owned(),
-            "nodes" => format!("{value} nodes"),
-            "payload" => format!("payload {value}"),
-            "fault" if value == NO_FAULT => "no fault".to_owned(),
-            "fault" => value.to_owned(),
-            "tls" => if value == "true" { "TLS" } else { "no TLS" }.to_owned(),
-            axis => format!("{} {value}", axis.strip_prefix("set.").unwrap_or(axis)),
-        })
-        .collect();
-    words.join(", ")
+    telling(chosen).map(|(axis, value)| axis_words(axis, value)).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

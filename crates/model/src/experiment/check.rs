@@ -1,19 +1,18 @@
 //! Validates the shape of a file and converts it to an [`Experiment`].
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::axis_value::{factor, fault, judged, level, limit, link, nothing, payload, switch, topology};
+use super::axes::{AXES, Axes, RawAxes};
+use super::axis_value::{judged, name, nothing, read, whole};
 use super::cells::combinations;
-use super::definition::{Axes, Experiment, Generator, Pins, Quick, QuietMachine, client_parts};
+use super::definition::{Experiment, Generator, Pins, Quick, QuietMachine};
 use super::raw::{
-    NetemWord, RawAxes, RawExperiment, RawGenerator, RawPins, RawQuick, RawQuietMachine, ShareText, TimeText,
-    VariantWord, WholeText,
+    NetemWord, RawExperiment, RawGenerator, RawPins, RawQuick, RawQuietMachine, ShareText, TimeText, VariantWord,
+    WholeText,
 };
-use super::systems::systems;
-use super::{Judge, LARGEST_SCALE, LARGEST_SEED, MOST_CELLS, MOST_REPETITIONS, Word, papers};
+use super::{Judge, LARGEST_SEED, MOST_CELLS, MOST_REPETITIONS, Word, papers};
 use crate::load::diagnostic::{Problem, ProblemKind, Span};
-use crate::load::shape::{AnyText, OneOrMany, Spanned, Text};
+use crate::load::shape::{AnyText, Spanned, Text};
 use crate::load::value::{impossible, too_many, unit};
 use crate::units;
 use crate::workload::Variant;
@@ -22,8 +21,6 @@ use crate::workload::Variant;
 const REPETITIONS: u32 = 5;
 /// Maximum number of threads on each side of the generator.
 const MOST_SHARDS: u32 = 256;
-/// Maximum number of nodes that can join; worker processes on one machine have a lower limit.
-const LARGEST_NODES: u32 = 1_000;
 
 /// Validates every value.
 pub(super) fn checked(raw: &RawExperiment, judge: Judge<'_>) -> Result<Experiment, Problem> {
@@ -118,18 +115,6 @@ fn seed(text: &Text<WholeText>) -> Result<u64, Problem> {
     })
 }
 
-fn whole(text: &Text<WholeText>, what: &str, most: u32) -> Result<u32, Problem> {
-    match text.text.parse::<u32>() {
-        Ok(number) if (1..=most).contains(&number) => Ok(number),
-        Ok(_) => Err(impossible(format!("{what} of {} cannot be", text.text))
-            .at(text.span, "out of range")
-            .help(format!("write a whole number from 1 to {most}"))),
-        Err(_) => Err(Problem::new(ProblemKind::WrongKind, format!("`{}` is not a whole number", text.text))
-            .at(text.span, "here")
-            .help(format!("write a whole number from 1 to {most}"))),
-    }
-}
-
 fn repetitions(text: Option<&Text<WholeText>>, default: u32) -> Result<u32, Problem> {
     text.map_or(Ok(default), |text| whole(text, "a number of repetitions", MOST_REPETITIONS))
 }
@@ -173,94 +158,14 @@ fn quick(raw: &RawQuick, default: Quick) -> Result<Quick, Problem> {
 }
 
 fn all_axes(raw: &RawAxes, judge: Judge<'_>) -> Result<Axes, Problem> {
-    let name = |text: &Text<AnyText>| (text.text.clone(), text.span);
-    let protocols = values(&raw.protocol, name)?;
-    protocols.iter().try_for_each(|(text, span)| judged(judge, Word::Protocol, text, *span))?;
-    let workloads = values(&raw.workload, name)?;
-    workloads.iter().try_for_each(|(text, span)| judged(judge, Word::Workload, text, *span))?;
-    let axes = Axes {
-        workload: texts(workloads),
-        system: systems(&raw.system, raw, judge)?,
-        protocol: protocols.into_iter().map(|(text, _)| text).collect(),
-        profile: texts(values(&raw.profile, name)?),
-        qos: read(&raw.qos, level)?,
-        topology: read(&raw.topology, topology)?,
-        limit: read(&raw.limit, |text| limit(text, judge))?,
-        scale: read(&raw.scale, |text: &Text<WholeText>| whole(text, "a scale", LARGEST_SCALE))?,
-        rate: read(&raw.rate, factor)?,
-        nodes: read(&raw.nodes, |text: &Text<WholeText>| whole(text, "a number of nodes", LARGEST_NODES))?
-            .into_iter()
-            .map(|nodes| nodes as u16)
-            .collect(),
-        payload: read(&raw.payload, payload)?,
-        link: read(&raw.link, link)?,
-        fault: read(&raw.fault, fault)?,
-        tls: read(&raw.tls, switch)?,
-        client: clients(values(&raw.client, name)?)?,
-        set: raw
-            .set
-            .0
-            .iter()
-            .map(|(key, many)| Ok((key.value.clone(), texts(distinct(many, name)?))))
-            .collect::<Result<_, Problem>>()?,
-    };
-    match axes.set.iter().zip(&raw.set.0).find(|((_, values), _)| values.is_empty()) {
-        Some((_, (key, _))) => Err(nothing(key.span)),
-        None => Ok(axes),
-    }
-}
-
-/// The values of the axis `client`: each needs a unique name for the results.
-fn clients(values: Vec<(String, Span)>) -> Result<Vec<String>, Problem> {
-    let mut labels = BTreeSet::new();
-    match values.iter().find(|(text, _)| !labels.insert(client_parts(text).0)) {
-        Some((text, span)) => {
-            Err(twice(client_parts(text).0, *span).help("give each client a label of its own: `LABEL=COMMAND`"))
+    let mut axes = Axes::default();
+    AXES.iter().try_for_each(|row| (row.read)(raw, &mut axes, judge))?;
+    for (key, many) in &raw.set.0 {
+        let values = read([many], name(judge, None))?;
+        if values.is_empty() {
+            return Err(nothing(key.span));
         }
-        None => Ok(texts(values)),
+        axes.set.push((key.value.clone(), values));
     }
-}
-
-fn texts(values: Vec<(String, Span)>) -> Vec<String> {
-    values.into_iter().map(|(text, _)| text).collect()
-}
-
-/// The values of an optional axis, without repetitions.
-fn values<K>(
-    raw: &Option<OneOrMany<Text<K>>>,
-    name: impl Fn(&Text<K>) -> (String, Span),
-) -> Result<Vec<(String, Span)>, Problem> {
-    raw.as_ref().map_or(Ok(vec![]), |many| distinct(many, name))
-}
-
-fn distinct<K>(
-    many: &OneOrMany<Text<K>>,
-    name: impl Fn(&Text<K>) -> (String, Span),
-) -> Result<Vec<(String, Span)>, Problem> {
-    let mut seen = BTreeSet::new();
-    let found: Vec<(String, Span)> = many.0.iter().map(name).collect();
-    match found.iter().find(|(text, _)| !seen.insert(text.clone())) {
-        Some((text, span)) => Err(twice(text, *span)),
-        None => Ok(found),
-    }
-}
-
-/// Parses the values of an axis and refuses repetitions.
-fn read<K, T: PartialEq>(
-    raw: &Option<OneOrMany<Text<K>>>,
-    read: impl Fn(&Text<K>) -> Result<T, Problem>,
-) -> Result<Vec<T>, Problem> {
-    let mut found: Vec<T> = vec![];
-    for text in raw.iter().flat_map(|many| &many.0) {
-        let value = read(text)?;
-        if found.contains(&value) {
-            return Err(twice(&text.text, text.span));
-        }
-        found.push(value);
-    }
-    Ok(found)
-}
-
-fn twice(text: &str, span: Span) -> Problem {
-    Problem::new(ProblemKind::BadName, format!("`{text}` is given twice")).at(span, "again").help("keep one of the two")
+    Ok(axes)
 }

@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
+use super::axes::Axes;
 use super::endpoint::EndpointChoice;
 use super::papers::PaperFigures;
-use crate::fault::choice::FaultChoice;
-use crate::link::choice::LinkChoice;
-use crate::topology::Topology;
+use super::systems::SystemChoice;
 use crate::workload::Variant;
 
 /// An experiment: one workload, some axes, repetitions.
@@ -120,105 +119,6 @@ impl Default for Quick {
     /// 10 s measured after 2 s, three times.
     fn default() -> Quick {
         Quick { duration: Duration::from_secs(10), warmup: Duration::from_secs(2), repeat: 3 }
-    }
-}
-
-/// Settings that vary. An empty axis changes nothing.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Axes {
-    /// Workloads; empty if there is only one.
-    pub workload: Vec<String>,
-    /// Systems; at least one.
-    pub system: Vec<SystemChoice>,
-    /// Protocols.
-    pub protocol: Vec<String>,
-    /// Profiles of the systems.
-    pub profile: Vec<String>,
-    /// QoS of all devices and subscribers, 0 to 2.
-    pub qos: Vec<u8>,
-    /// Numbers of brokers and how they are connected.
-    pub topology: Vec<Topology>,
-    /// Resource limits of each broker, as written; `none` for none.
-    pub limit: Vec<String>,
-    /// Multipliers of device counts, from 1.
-    pub scale: Vec<u32>,
-    /// Multipliers of every device's rate, above 0.
-    pub rate: Vec<f64>,
-    /// Numbers of nodes that the fleet is distributed over: worker processes, or some of the machines that joined.
-    pub nodes: Vec<u16>,
-    /// Sizes of every payload, as written.
-    pub payload: Vec<String>,
-    /// Links that replace those of the workload: `none`, `lte`, `sensors=lte`.
-    pub link: Vec<LinkChoice>,
-    /// Faults that replace those of the workload: `none`, `reset:mttf=30s,mttr=5s`.
-    pub fault: Vec<FaultChoice>,
-    /// Whether connections are encrypted.
-    pub tls: Vec<bool>,
-    /// Clients: `pubmark` for its own client, a client library, or the command of a client program; `label=command` gives
-    /// it a name.
-    pub client: Vec<String>,
-    /// Settings of the workload: key, values.
-    pub set: Vec<(String, Vec<String>)>,
-}
-
-/// A system with its own settings. Settings that it does not give come from the axes. pubmark starts it, or it already runs
-/// at an endpoint.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct SystemChoice {
-    /// Name in the report, unique.
-    pub label: String,
-    /// A built-in system or the path of a definition; for an endpoint, the system that is assumed to run there, if given.
-    pub system: Option<String>,
-    /// Endpoint of a system that already runs; `None` for a system that pubmark starts.
-    pub endpoint: Option<EndpointChoice>,
-    /// Its protocol.
-    pub protocol: Option<String>,
-    /// Its profile.
-    pub profile: Option<String>,
-    /// Its delivery level.
-    pub qos: Option<u8>,
-    /// Its limits, as written; `none` for none.
-    pub limit: Option<String>,
-    /// Its brokers.
-    pub topology: Option<Topology>,
-    /// Whether connections to it are encrypted.
-    pub tls: Option<bool>,
-    /// `process` or `container`.
-    pub back_end: Option<String>,
-    /// Node that starts it.
-    pub node: Option<String>,
-    /// Image of its container.
-    pub image: Option<String>,
-}
-
-/// Name of pubmark's own client among the values of the axis `client`.
-pub const OWN_CLIENT: &str = "pubmark";
-
-/// Label and program of a value of the axis `client`; the program is `None` for pubmark's own client.
-pub fn client_parts(text: &str) -> (&str, Option<&str>) {
-    let is_label = |label: &str| {
-        !label.is_empty() && label.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_.".contains(letter))
-    };
-    match text.split_once('=') {
-        _ if text == OWN_CLIENT => (text, None),
-        Some((label, client)) if is_label(label) && client == OWN_CLIENT => (label, None),
-        Some((label, client)) if is_label(label) => (label, Some(client)),
-        _ => (text, Some(text)),
-    }
-}
-
-impl SystemChoice {
-    /// A system without settings: its label is its name, or the name of its file.
-    pub fn named(system: &str) -> SystemChoice {
-        let file = system.rsplit('/').next().unwrap_or(system);
-        let label = file.strip_suffix(".yaml").unwrap_or(file);
-        SystemChoice { label: label.to_owned(), system: Some(system.to_owned()), ..SystemChoice::default() }
-    }
-
-    /// An endpoint under its label.
-    pub fn at(label: &str, url: &str) -> SystemChoice {
-        let endpoint = Some(EndpointChoice::at(url));
-        SystemChoice { label: label.to_owned(), endpoint, ..SystemChoice::default() }
     }
 }
 

@@ -5,6 +5,7 @@
 //! [`Experiment::to_yaml`] the text of a file. Names that only other crates know (systems, protocols, limits) are validated
 //! by the caller's [`Judge`], so that a wrong one is underlined like any other error.
 
+mod axes;
 mod axis_value;
 mod builtin;
 mod cells;
@@ -21,15 +22,18 @@ mod systems;
 mod values;
 mod write;
 
+pub use axes::{AXES, Axes, AxisRow, Settings, axis_description, axis_title, axis_words, same_schedule_axes};
+pub use axis_value::client_parts;
 pub use builtin::{Listed, all, names};
-pub use cells::{AxisValues, PlannedCell, Settings, axes, cells};
+pub use cells::{AxisValues, PlannedCell, axes, cells};
 pub use changes::Changes;
-pub use definition::{Axes, Experiment, Generator, Pins, Quick, QuietMachine, SystemChoice, client_parts};
+pub use definition::{Experiment, Generator, Pins, Quick, QuietMachine};
 pub use endpoint::EndpointChoice;
 pub use load::{LoadError, Loaded, load, parse};
 pub use only::OnlyError;
 pub use order::{Turn, order};
 pub use papers::{PaperFigures, PaperRow};
+pub use systems::SystemChoice;
 pub use values::ValueError;
 
 /// Kind of a name in an experiment.

@@ -1,7 +1,8 @@
 //! A part of an experiment: some values of an axis instead of all, for instance only one system or one size.
 
+use super::axes::{AXES, keep};
 use super::cells::axes;
-use super::definition::{Axes, Experiment, client_parts};
+use super::definition::Experiment;
 
 /// Reason why the values cannot be selected.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,7 +50,14 @@ impl Experiment {
             return Err(OnlyError::NoValue { axis, wrong: (*wrong).to_owned(), values });
         }
         let kept = |value: &str| asked.iter().any(|asked| value.eq_ignore_ascii_case(asked));
-        keep(&mut self.axes, &found.name, &kept);
+        let positions: Vec<bool> = found.values.iter().map(|value| kept(value)).collect();
+        match AXES.iter().find(|row| row.name == found.name) {
+            Some(row) => (row.keep)(&mut self.axes, &positions),
+            None => {
+                let setting = self.axes.set.iter_mut().filter(|(key, _)| found.name == format!("set.{key}"));
+                setting.for_each(|(_, values)| keep(values, &positions));
+            }
+        }
         for paper in &mut self.papers {
             if let Some(column) = paper.columns.iter().position(|column| *column == found.name) {
                 paper.rows.retain(|row| kept(&row.at[column]));
@@ -57,34 +65,6 @@ impl Experiment {
         }
         self.papers.retain(|paper| !paper.rows.is_empty());
         Ok(self)
-    }
-}
-
-/// Keeps the values of one axis for whose displayed text `kept` is true. The names are those of [`axes`].
-fn keep(axes: &mut Axes, axis: &str, kept: &dyn Fn(&str) -> bool) {
-    match axis {
-        "system" => axes.system.retain(|choice| kept(&choice.label)),
-        "workload" => axes.workload.retain(|name| kept(name)),
-        "protocol" => axes.protocol.retain(|name| kept(name)),
-        "profile" => axes.profile.retain(|name| kept(name)),
-        "qos" => axes.qos.retain(|level| kept(&level.to_string())),
-        "topology" => axes.topology.retain(|topology| kept(&topology.to_string())),
-        "limit" => axes.limit.retain(|limit| kept(limit)),
-        "scale" => axes.scale.retain(|scale| kept(&scale.to_string())),
-        "rate" => axes.rate.retain(|rate| kept(&rate.to_string())),
-        "nodes" => axes.nodes.retain(|nodes| kept(&nodes.to_string())),
-        "payload" => axes.payload.retain(|size| kept(size)),
-        "link" => axes.link.retain(|link| kept(&link.to_string())),
-        "fault" => axes.fault.retain(|fault| kept(&fault.to_string())),
-        "tls" => axes.tls.retain(|tls| kept(&tls.to_string())),
-        "client" => axes.client.retain(|client| kept(client_parts(client).0)),
-        setting => {
-            let key = setting.strip_prefix("set.").unwrap_or(setting);
-            axes.set
-                .iter_mut()
-                .filter(|(name, _)| name == key)
-                .for_each(|(_, values)| values.retain(|value| kept(value)));
-        }
     }
 }
 

@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-use super::axes;
+use super::axis_value::quoted;
+use super::cells::axes;
 use super::definition::Experiment;
 use super::raw::RawPaper;
-use super::write::quoted;
 use super::{Judge, Word};
 use crate::load::diagnostic::{Problem, ProblemKind};
 use crate::load::shape::{AnyText, Text};

@@ -3,7 +3,8 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::load::shape::{AnyText, Form, Named, OneOrMany, Spanned, Text, TextKind, text_kinds};
+use super::axes::RawAxes;
+use crate::load::shape::{AnyText, Named, Spanned, Text, TextKind, text_kinds};
 
 // Experiment files have no parameters: only these texts are valid.
 text_kinds! {
@@ -164,48 +165,6 @@ pub(crate) struct RawQuick {
     pub warmup: Option<Text<TimeText>>,
     /// Repetitions, 3 by default.
     pub repeat: Option<Text<WholeText>>,
-}
-
-/// Settings that vary. Each axis has one value or a list.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, expecting = "a mapping with `system` and other axes")]
-pub(crate) struct RawAxes {
-    /// Workloads: built-in ones, or paths of files; instead of `workload` above.
-    pub workload: Option<OneOrMany<Text<AnyText>>>,
-    /// Systems: names (`pubmark list systems`), paths of definitions, or mappings with their own settings; systems that
-    /// already run, by their `endpoint`.
-    pub system: Spanned<OneOrMany<Form<Text<AnyText>, Spanned<RawSystem>>>>,
-    /// Protocols of the clients; the first one that all systems offer if not given.
-    pub protocol: Option<OneOrMany<Text<AnyText>>>,
-    /// Profiles: `default`, `tuned`.
-    pub profile: Option<OneOrMany<Text<AnyText>>>,
-    /// QoS of all devices and subscribers; the workload's if not given.
-    pub qos: Option<OneOrMany<Text<LevelText>>>,
-    /// Number of brokers and how they are connected: `1`, `3:bridge`, `3:cluster`, `5:shard`.
-    pub topology: Option<OneOrMany<Text<TopologyText>>>,
-    /// Resource limits of each broker: `none`, or limits such as `cpu=0.5,memory=256MB` (in quotes inside `[…]`).
-    pub limit: Option<OneOrMany<Text<LimitText>>>,
-    /// Multipliers of the number of devices.
-    pub scale: Option<OneOrMany<Text<WholeText>>>,
-    /// Multipliers of every device's rate.
-    pub rate: Option<OneOrMany<Text<FactorText>>>,
-    /// Number of nodes that the fleet is distributed over: worker processes on this machine, or with `--nodes` machines
-    /// that have joined.
-    pub nodes: Option<OneOrMany<Text<WholeText>>>,
-    /// Sizes of every payload.
-    pub payload: Option<OneOrMany<Text<BytesText>>>,
-    /// Emulated networks of all groups, or of one: `none`, `lte`, `sensors=lte`; the workload's if not given.
-    pub link: Option<OneOrMany<Text<AnyText>>>,
-    /// Faults of each run, instead of the workload's: `none`, or a fault (in quotes) such as `reset:mttf=30s,mttr=5s`; the
-    /// workload's if not given.
-    pub fault: Option<OneOrMany<Text<AnyText>>>,
-    /// Whether connections are encrypted, with certificates created for each run: `true`, `false`.
-    pub tls: Option<OneOrMany<Text<SwitchText>>>,
-    /// Clients: `pubmark` for its own, a client library, or the command of a client program, `label=command` (in quotes).
-    pub client: Option<OneOrMany<Text<AnyText>>>,
-    /// Settings of the workload: a parameter, or a dotted path, each with its values.
-    #[serde(default)]
-    pub set: Named<OneOrMany<Text<AnyText>>>,
 }
 
 /// A system with its own settings: one that pubmark starts, or one that already runs at an `endpoint`.

@@ -1,17 +1,104 @@
 //! The axis `system` of a file: systems that pubmark starts, and endpoints of systems that already run.
 
-use super::axis_value::{judged, level, limit, nothing, switch, topology};
-use super::definition::SystemChoice;
+use super::axes::RawAxes;
+use super::axis_value::{judged, level, limit, nothing, quoted, switch, topology};
 use super::endpoint::EndpointChoice;
-use super::raw::{RawAxes, RawSystem};
+use super::raw::RawSystem;
 use super::{Judge, Word};
 use crate::load::diagnostic::{Problem, ProblemKind, Span};
 use crate::load::shape::{AnyText, Form, OneOrMany, Spanned, Text};
 use crate::load::value::impossible;
 use crate::secret::without_password;
+use crate::topology::Topology;
 
 /// Names of the back ends.
 const BACK_ENDS: [&str; 2] = ["process", "container"];
+
+/// A system with its own settings. Settings that it does not give come from the axes. pubmark starts it, or it already runs
+/// at an endpoint.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SystemChoice {
+    /// Name in the report, unique.
+    pub label: String,
+    /// A built-in system or the path of a definition; for an endpoint, the system that is assumed to run there, if given.
+    pub system: Option<String>,
+    /// Endpoint of a system that already runs; `None` for a system that pubmark starts.
+    pub endpoint: Option<EndpointChoice>,
+    /// Its protocol.
+    pub protocol: Option<String>,
+    /// Its profile.
+    pub profile: Option<String>,
+    /// Its delivery level.
+    pub qos: Option<u8>,
+    /// Its limits, as written; `none` for none.
+    pub limit: Option<String>,
+    /// Its brokers.
+    pub topology: Option<Topology>,
+    /// Whether connections to it are encrypted.
+    pub tls: Option<bool>,
+    /// `process` or `container`.
+    pub back_end: Option<String>,
+    /// Node that starts it.
+    pub node: Option<String>,
+    /// Image of its container.
+    pub image: Option<String>,
+}
+
+impl SystemChoice {
+    /// A system without settings: its label is its name, or the name of its file.
+    pub fn named(system: &str) -> SystemChoice {
+        let file = system.rsplit('/').next().unwrap_or(system);
+        let label = file.strip_suffix(".yaml").unwrap_or(file);
+        SystemChoice { label: label.to_owned(), system: Some(system.to_owned()), ..SystemChoice::default() }
+    }
+
+    /// An endpoint under its label.
+    pub fn at(label: &str, url: &str) -> SystemChoice {
+        let endpoint = Some(EndpointChoice::at(url));
+        SystemChoice { label: label.to_owned(), endpoint, ..SystemChoice::default() }
+    }
+
+    /// The system as YAML: its name alone if nothing else is set, otherwise a mapping.
+    pub(super) fn to_yaml(&self) -> String {
+        if let Some(system) = self.system.as_ref().filter(|system| *self == SystemChoice::named(system)) {
+            return quoted(system);
+        }
+        let topology = self.topology.map(|topology| topology.to_string());
+        let tls = self.tls.map(|tls| tls.to_string());
+        let qos = self.qos.map(|level| level.to_string());
+        let mut fields = vec![
+            ("system", self.system.as_ref()),
+            ("label", Some(&self.label)),
+            ("protocol", self.protocol.as_ref()),
+            ("profile", self.profile.as_ref()),
+            ("qos", qos.as_ref()),
+            ("limit", self.limit.as_ref()),
+            ("topology", topology.as_ref()),
+            ("back_end", self.back_end.as_ref()),
+            ("node", self.node.as_ref()),
+            ("image", self.image.as_ref()),
+            ("tls", tls.as_ref()),
+        ];
+        let insecure = "true".to_owned();
+        if let Some(endpoint) = &self.endpoint {
+            fields.extend([
+                ("endpoint", Some(&endpoint.url)),
+                ("subscribe_endpoint", endpoint.subscribe_endpoint.as_ref()),
+                ("node_exporter", endpoint.node_exporter.as_ref()),
+                ("user", endpoint.user.as_ref()),
+                ("password_env", endpoint.password_env.as_ref()),
+                ("password_file", endpoint.password_file.as_ref()),
+                ("tls_ca", endpoint.tls_ca.as_ref()),
+                ("tls_insecure", endpoint.tls_insecure.then_some(&insecure)),
+                ("tls_cert", endpoint.tls_cert.as_ref()),
+                ("tls_key", endpoint.tls_key.as_ref()),
+            ]);
+        }
+        let fields: Vec<String> =
+            fields.into_iter().filter_map(|(name, value)| Some(format!("{name}: {}", quoted(value?)))).collect();
+        format!("{{{}}}", fields.join(", "))
+    }
+}
 
 /// The values of the axis; each needs a unique name.
 pub(super) fn systems(

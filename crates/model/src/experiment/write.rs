@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
-use super::definition::{Axes, Experiment, Generator, SystemChoice};
+use super::axes::{AXES, Axes};
+use super::axis_value::quoted;
+use super::definition::{Experiment, Generator};
 use super::papers;
 use crate::units::written;
 
@@ -57,88 +59,22 @@ impl Experiment {
 }
 
 fn write_axes(text: &mut String, axes: &Axes) {
-    text.push_str("  system:\n");
-    for choice in &axes.system {
-        let _ = writeln!(text, "    - {}", system(choice));
+    for row in AXES {
+        let values: Vec<String> = (row.values)(axes).into_iter().map(|value| value.written).collect();
+        let _ = match (row.name, values.as_slice()) {
+            (_, []) => continue,
+            // Mappings are long: each has a line of its own.
+            ("system", _) => writeln!(text, "  system:\n    - {}", values.join("\n    - ")),
+            (name, _) => writeln!(text, "  {name}: [{}]", values.join(", ")),
+        };
     }
-    let mut axis = |name: &str, values: Vec<String>| {
-        if !values.is_empty() {
-            let _ = writeln!(text, "  {name}: [{}]", values.join(", "));
-        }
-    };
-    let texts = |values: &[String]| values.iter().map(|value| quoted(value)).collect::<Vec<_>>();
-    axis("workload", texts(&axes.workload));
-    axis("protocol", texts(&axes.protocol));
-    axis("profile", texts(&axes.profile));
-    axis("qos", axes.qos.iter().map(u8::to_string).collect());
-    axis("topology", axes.topology.iter().map(|topology| quoted(&topology.to_string())).collect());
-    axis("limit", texts(&axes.limit));
-    axis("scale", axes.scale.iter().map(u32::to_string).collect());
-    axis("rate", axes.rate.iter().map(f64::to_string).collect());
-    axis("nodes", axes.nodes.iter().map(u16::to_string).collect());
-    axis("payload", texts(&axes.payload));
-    axis("tls", axes.tls.iter().map(bool::to_string).collect());
-    axis("client", texts(&axes.client));
-    axis("fault", axes.fault.iter().map(|fault| quoted(&fault.to_string())).collect());
-    axis("link", axes.link.iter().map(|link| quoted(&link.to_string())).collect());
     if !axes.set.is_empty() {
         text.push_str("  set:\n");
         for (key, values) in &axes.set {
-            let _ = writeln!(text, "    {}: [{}]", quoted(key), texts(values).join(", "));
+            let values: Vec<String> = values.iter().map(|value| quoted(value)).collect();
+            let _ = writeln!(text, "    {}: [{}]", quoted(key), values.join(", "));
         }
     }
-}
-
-fn system(choice: &SystemChoice) -> String {
-    if let Some(system) = choice.system.as_ref().filter(|system| *choice == SystemChoice::named(system)) {
-        return quoted(system);
-    }
-    let topology = choice.topology.map(|topology| topology.to_string());
-    let tls = choice.tls.map(|tls| tls.to_string());
-    let qos = choice.qos.map(|level| level.to_string());
-    let mut fields = vec![
-        ("system", choice.system.as_ref()),
-        ("label", Some(&choice.label)),
-        ("protocol", choice.protocol.as_ref()),
-        ("profile", choice.profile.as_ref()),
-        ("qos", qos.as_ref()),
-        ("limit", choice.limit.as_ref()),
-        ("topology", topology.as_ref()),
-        ("back_end", choice.back_end.as_ref()),
-        ("node", choice.node.as_ref()),
-        ("image", choice.image.as_ref()),
-        ("tls", tls.as_ref()),
-    ];
-    let insecure = "true".to_owned();
-    if let Some(endpoint) = &choice.endpoint {
-        fields.extend([
-            ("endpoint", Some(&endpoint.url)),
-            ("subscribe_endpoint", endpoint.subscribe_endpoint.as_ref()),
-            ("node_exporter", endpoint.node_exporter.as_ref()),
-            ("user", endpoint.user.as_ref()),
-            ("password_env", endpoint.password_env.as_ref()),
-            ("password_file", endpoint.password_file.as_ref()),
-            ("tls_ca", endpoint.tls_ca.as_ref()),
-            ("tls_insecure", endpoint.tls_insecure.then_some(&insecure)),
-            ("tls_cert", endpoint.tls_cert.as_ref()),
-            ("tls_key", endpoint.tls_key.as_ref()),
-        ]);
-    }
-    let fields: Vec<String> =
-        fields.into_iter().filter_map(|(name, value)| Some(format!("{name}: {}", quoted(value?)))).collect();
-    format!("{{{}}}", fields.join(", "))
-}
-
-/// A text that YAML reads as the same string: plain if it cannot be anything else, otherwise as JSON, which YAML also
-/// reads.
-pub(super) fn quoted(text: &str) -> String {
-    let plain = text.starts_with(|first: char| first.is_ascii_alphabetic())
-        && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/'))
-        && !matches!(
-            text.to_ascii_lowercase().as_str(),
-            "true" | "false" | "yes" | "no" | "on" | "off" | "null" | "y" | "n"
-        );
-    if plain { text.to_owned() } else { serde_json::Value::from(text).to_string() }
 }
 
 #[cfg(test)]
@@ -149,7 +85,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::experiment::{EndpointChoice, Pins, Quick, QuietMachine, parse};
+    use crate::experiment::{EndpointChoice, Pins, Quick, QuietMachine, SystemChoice, parse};
     use crate::fault::choice::FaultChoice;
     use crate::topology::{Topology, TopologyMode};
     use crate::workload::Variant;

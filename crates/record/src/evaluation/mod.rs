@@ -14,6 +14,7 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 
 use pubmark_metrics::distribution::NotAHistogram;
+use pubmark_model::experiment::same_schedule_axes;
 
 use crate::custom;
 use crate::experiment::{Axis, Cell, CellFailure, CellFigure, CellMetric, CellRun, Contest, FailureKind, LowerBounds};
@@ -24,10 +25,6 @@ use crate::statistics::description::{mean_on, median, quartiles};
 use crate::statistics::interval::interval;
 use contests::{Entrant, Match};
 
-/// Axes that do not change the schedule: cells that differ only in these must have been offered the same messages at
-/// the same times, and can be compared.
-pub const SAME_SCHEDULE_AXES: [&str; 9] =
-    ["system", "protocol", "qos", "limit", "topology", "profile", "fault", "tls", "client"];
 /// The preferred axis of contests.
 const SYSTEM: &str = "system";
 
@@ -140,14 +137,15 @@ pub fn cell_label(axes: &[Axis], settings: &BTreeMap<String, String>) -> String 
     varied.join(", ")
 }
 
-/// Returns an error for runs with different schedules in cells that differ only in [`SAME_SCHEDULE_AXES`].
+/// Returns an error for runs with different schedules in cells that differ only in [`same_schedule_axes`].
 fn same_schedules(cells: &[CellInput]) -> Result<(), EvaluationError> {
+    let same = same_schedule_axes();
     let mut first_of: BTreeMap<Vec<(&str, &str)>, (&str, &str)> = BTreeMap::new();
     for cell in cells {
         let load: Vec<(&str, &str)> = cell
             .settings
             .iter()
-            .filter(|(axis, _)| !SAME_SCHEDULE_AXES.contains(&axis.as_str()))
+            .filter(|(axis, _)| !same.contains(&axis.as_str()))
             .map(|(axis, value)| (axis.as_str(), value.as_str()))
             .collect();
         for run in &cell.runs {
@@ -264,7 +262,7 @@ fn contest_axes(cells: &[CellInput]) -> Vec<&'static str> {
     if is_varied(&SYSTEM) {
         return vec![SYSTEM];
     }
-    SAME_SCHEDULE_AXES.into_iter().filter(is_varied).collect()
+    same_schedule_axes().into_iter().filter(is_varied).collect()
 }
 
 fn matches_along(axis: &str, axes: &[Axis], cells: &[CellInput]) -> Vec<Match> {

@@ -295,6 +295,8 @@ fn outcome(outcome: TrialOutcome) -> &'static str {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use pubmark_model::experiment::{AXES, AxisRow};
+    use pubmark_record::experiment::Axis;
     use pubmark_record::sample_experiment;
 
     #[test]
@@ -304,6 +306,17 @@ mod tests {
         let row = text.lines().find(|line| line.starts_with("betamq")).unwrap();
         assert!(row.ends_with(&format!("not installed{}", ",".repeat(17))), "{row}");
         assert_eq!(runs(&record).lines().count(), 3);
+    }
+
+    #[test]
+    fn every_axis_is_a_column() {
+        let mut record = sample_experiment::experiment();
+        let axis = |row: &AxisRow| Axis { name: row.name.to_owned(), values: vec![row.example.to_owned()] };
+        record.axes = AXES.iter().map(axis).collect();
+        let names: Vec<&str> = AXES.iter().map(|row| row.name).collect();
+        for text in [cells(&record), runs(&record)] {
+            assert!(text.lines().next().unwrap().contains(&names.join(",")), "{text}");
+        }
     }
 
     #[test]

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use pubmark_model::experiment::axis_words;
 use pubmark_record::experiment::Axis as Varied;
 
 use super::{CELLS, Member, View};
 use crate::charts::{Chart, Picture};
-use crate::experiment::setting;
 use crate::numbers::{significant, time};
 use crate::plot::{Axis, Join, Line, Plot};
 use crate::words::sentence;
@@ -29,7 +29,7 @@ pub(super) fn draw(view: &View) -> Option<Chart> {
         }
     }
     for others in &settings {
-        let label: Vec<String> = others.iter().map(|(name, value)| setting(name, value)).collect();
+        let label: Vec<String> = others.iter().map(|(name, value)| axis_words(name, value)).collect();
         for (figure, head) in SHOWN {
             let name = if label.is_empty() { head.to_string() } else { format!("{head}, {}", label.join(", ")) };
             panels.extend(plot(view, swept, others, figure).map(|plot| (name, plot)));
@@ -158,7 +158,7 @@ fn finding(view: &View, swept: &Varied) -> String {
     else {
         return "No system has a p99 at both ends of the load.".to_string();
     };
-    let range = format!("from {} to {}", setting(&swept.name, least), setting(&swept.name, most));
+    let range = format!("from {} to {}", axis_words(&swept.name, least), axis_words(&swept.name, most));
     if growths.len() == 1 {
         return sentence(&format!("{range}, p99 becomes {} times what it was", significant(most_growth.0)));
     }

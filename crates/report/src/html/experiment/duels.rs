@@ -1,10 +1,11 @@
 //! All duels: the best cell by a figure compared with each other cell.
 
 use maud::{Markup, html};
+use pubmark_model::experiment::axis_words;
 use pubmark_record::experiment::{Contest, Duel, Grade};
 
 use crate::columns::EXPERIMENT_COLUMNS;
-use crate::experiment::{View, probability, setting};
+use crate::experiment::{View, probability};
 use crate::html::scorecard::badge;
 use crate::numbers::{MISSING, significant};
 
@@ -41,7 +42,7 @@ fn row(view: &View, contest: &Contest, duel: &Duel) -> Markup {
     let print = |value: f64| {
         if duel.is_ratio { format!("{} ×", significant(value)) } else { view.plain_difference(&contest.figure, value) }
     };
-    let among: Vec<String> = contest.among.iter().map(|(name, value)| setting(name, value)).collect();
+    let among: Vec<String> = contest.among.iter().map(|(name, value)| axis_words(name, value)).collect();
     let p = |value: Option<f64>| probability(value).trim_start_matches("p ").to_string();
     html! {
         tr.none[duel.grade() == Grade::NotShown] {
