@@ -15,7 +15,7 @@ use crate::printer::Printer;
 /// Prepare runs on several machines
 #[derive(Debug, Args)]
 pub struct Cluster {
-    /// What to do.
+    /// The subcommand.
     #[command(subcommand)]
     pub what: What,
 }

@@ -346,7 +346,7 @@ impl Setup {
         replace_some(&mut connection.tls_key, self.tls_key);
         replace_some(&mut connection.user, self.user);
         if self.password.is_some() || self.password_env.is_some() || self.password_file.is_some() {
-            // One way in place of the other, which a specification's file may have.
+            // Each way replaces the others, which the file of a specification may contain.
             (connection.password, connection.password_env, connection.password_file) = (None, None, None);
         }
         replace_some(&mut connection.password_env, self.password_env);
