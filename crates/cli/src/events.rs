@@ -1,4 +1,4 @@
-//! `--events`: what goes on, as lines of JSON for programs.
+//! `--events`: the progress of a command, as lines of JSON for programs.
 
 use std::fs::File;
 use std::io::Write;
@@ -15,21 +15,21 @@ use crate::failure::{Failure, Outcome};
 use crate::host;
 use crate::printer::Printer;
 
-/// Where events go.
+/// Where events are written.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Events {
-    /// Write what goes on to FILE as lines of JSON, once a second and when something happens (`pubmark schema events`); `-` writes it to
-    /// standard output, in place of the summary
+    /// Write the progress to FILE as lines of JSON, once a second and when something happens (`pubmark schema events`);
+    /// `-` writes it to standard output, in place of the summary
     #[arg(long, value_name = "FILE", help_heading = "Output", hide_short_help = true)]
     pub events: Option<PathBuf>,
 
-    /// Words of the command line that records have in place of this one: a JSON array. `pubmark serve` says so how a reader makes the same,
-    /// who has the folder of results and not the server's files
+    /// Command line that records store in place of this one, as a JSON array. `pubmark serve` passes a command that a
+    /// reader can execute who has the folder of results and not the server's files
     #[arg(long, value_name = "WORDS", hide = true, value_parser = words, requires = "events")]
     pub recorded_command: Option<Words>,
 }
 
-/// Words of a command line.
+/// The words of a command line.
 #[derive(Clone, Debug)]
 pub struct Words(Vec<String>);
 
@@ -38,7 +38,7 @@ fn words(text: &str) -> Result<Words, serde_json::Error> {
 }
 
 impl Events {
-    /// This machine, with the command line that records have.
+    /// This machine, with the command line that records store.
     pub fn host(&self) -> Host {
         let host = host::this();
         match &self.recorded_command {
@@ -47,12 +47,12 @@ impl Events {
         }
     }
 
-    /// Do they take the place of what is printed?
+    /// Whether events are printed in place of the summary.
     pub fn take_output(&self) -> bool {
         self.events.as_deref() == Some(Path::new("-"))
     }
 
-    /// Shows the result of a command that made a folder: as JSON, or as text where no events are printed.
+    /// Shows the result of a command that created a folder: as JSON, or as text if no events are printed.
     pub fn show<Kind: Serialize>(
         &self,
         json: bool,
@@ -70,7 +70,7 @@ impl Events {
         }
     }
 
-    /// Opens the stream, hands it to what is done, and writes how that failed.
+    /// Opens the stream, passes it to the work, and writes an event if the work failed.
     pub fn during(
         &self,
         json: bool,
@@ -88,7 +88,7 @@ impl Events {
         if let Err(failure) = &outcome {
             failure.write(&stream);
         }
-        // A reader that went away has what it wanted, as on standard output.
+        // If the reader closed standard output, that is not an error, as for other results.
         if let Some(error) = stream.failure().filter(|_| !self.take_output()) {
             let name = self.events.as_deref().unwrap_or(Path::new("-")).display();
             printer.note(&format!("warning: events are missing in `{name}`: {error}"));

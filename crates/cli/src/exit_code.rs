@@ -1,4 +1,4 @@
-//! What the process answers when it ends: one table for the code, the help and the documentation.
+//! The exit codes of the process: one table for the code, the help and the documentation.
 
 use pubmark_record::conclusion::Conclusion;
 use pubmark_report::wrapping::wrap;
@@ -6,13 +6,13 @@ use pubmark_report::wrapping::wrap;
 /// How a call of `pubmark` ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExitCode {
-    /// The call did what it was asked for.
+    /// The call did what was requested.
     Ok = 0,
     /// A fault of pubmark itself.
     Internal = 1,
     /// The command line, a workload or another input cannot be used.
     Usage = 2,
-    /// A threshold that was asked for was missed.
+    /// A required threshold was missed.
     ThresholdMissed = 3,
     /// A comparison found a regression.
     Regression = 4,
@@ -20,9 +20,9 @@ pub enum ExitCode {
     InvalidRun = 5,
     /// The system under test could not be started, reached, or kept running.
     SystemFailed = 6,
-    /// The run was made, and its record or a file beside it could not be written.
+    /// The run was made, but its record or a file beside it could not be written.
     NotWritten = 7,
-    /// A threshold lies inside what is known of its figure.
+    /// A threshold lies between the bounds of its figure.
     Undecided = 8,
     /// Ctrl-C or SIGTERM ended the call.
     Interrupted = 130,
@@ -58,17 +58,17 @@ impl ExitCode {
         ExitCode::Interrupted,
     ];
 
-    /// The one of this number, if there is one.
+    /// The exit code with this number, if there is one.
     pub fn of(number: i32) -> Option<ExitCode> {
         ExitCode::ALL.into_iter().find(|code| i32::from(code.number()) == number)
     }
 
-    /// The number that the shell sees.
+    /// The number that the shell receives.
     pub fn number(self) -> u8 {
         self as u8
     }
 
-    /// What it means, for help and documentation.
+    /// The meaning of the code, for help and documentation.
     pub fn meaning(self) -> &'static str {
         match self {
             ExitCode::Ok => Conclusion::Done.words(),
@@ -84,7 +84,7 @@ impl ExitCode {
         }
     }
 
-    /// What to do about it, for the documentation.
+    /// What to do about the code, for the documentation.
     pub fn advice(self) -> &'static str {
         match self {
             ExitCode::Ok => "Nothing. A *suspect* run ends with this code too: read its reasons before you quote it.",
@@ -128,7 +128,7 @@ pub fn help() -> String {
     text
 }
 
-/// The codes, as `pubmark list exit-codes` takes them.
+/// The codes, as `pubmark list exit-codes` accepts them.
 pub fn names() -> Vec<String> {
     ExitCode::ALL.iter().map(|code| code.number().to_string()).collect()
 }

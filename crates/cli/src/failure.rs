@@ -7,19 +7,19 @@ use pubmark_runner::{ErrorKind, RunError};
 
 use crate::exit_code::ExitCode;
 
-/// What a verb answers.
+/// The result of a verb.
 pub type Outcome = Result<ExitCode, Failure>;
 
-/// An error on its way to the user.
+/// An error that is reported to the user.
 #[derive(Debug)]
 pub struct Failure {
     /// The code that the process ends with.
     pub exit: ExitCode,
-    /// What was tried and on what, then why, outermost first; lowercase, without full stops.
+    /// What was tried and on what, then the causes, outermost first; lowercase, without full stops.
     pub chain: Vec<String>,
-    /// What to do, as something that can be typed where possible.
+    /// What to do, as a command where possible.
     pub hint: Option<String>,
-    /// A finding in a file, shown with the place instead of the chain.
+    /// A finding in a file, shown with its position instead of the chain.
     pub diagnostic: Option<Box<dyn miette::Diagnostic + Send + Sync>>,
 }
 
@@ -42,7 +42,7 @@ fn exit_of(kind: ErrorKind) -> ExitCode {
 }
 
 impl Failure {
-    /// A failure with a message of pubmark's own.
+    /// A failure with a message of its own, without a cause.
     pub fn new(exit: ExitCode, message: impl Into<String>) -> Failure {
         Failure { exit, chain: vec![message.into()], hint: None, diagnostic: None }
     }
@@ -57,18 +57,18 @@ impl Failure {
         Failure { exit, ..RunError::from_error(ErrorKind::Internal, error).into() }
     }
 
-    /// Writes it for programs.
+    /// Writes it as an event for programs.
     pub fn write(&self, stream: &EventStream) {
         stream.fails(self.exit.number(), &self.chain, self.hint.as_deref());
     }
 
-    /// Puts what was being done in front.
+    /// Puts what was being done in front of the chain.
     pub fn during(mut self, what: impl Into<String>) -> Failure {
         self.chain.insert(0, what.into());
         self
     }
 
-    /// Adds something to type.
+    /// Adds a hint, as a command where possible.
     pub fn hint(mut self, hint: impl Into<String>) -> Failure {
         self.hint = Some(hint.into());
         self

@@ -1,4 +1,4 @@
-//! `--live`: the run in a browser while it goes on.
+//! `--live`: shows a run in a browser while it goes on.
 
 #[cfg(feature = "serve")]
 use std::net::SocketAddr;
@@ -13,7 +13,8 @@ use crate::metrics::address;
 /// Where a run is shown.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Live {
-    /// Show in a browser on this machine what goes on: prints the address of a page, which becomes the report at the end. PORT is one of 127.0.0.1 [default: a free one]
+    /// Show the progress in a browser on this machine: prints the address of a page, which becomes the report at the
+    /// end. PORT is one of 127.0.0.1 [default: a free one]
     #[cfg(feature = "serve")]
     #[arg(long, value_name = "PORT", num_args = 0..=1, require_equals = true, default_missing_value = "0", value_parser = address,
           help_heading = "Output", conflicts_with = "quiet")]
@@ -21,7 +22,7 @@ pub struct Live {
 }
 
 impl Live {
-    /// Was it asked for?
+    /// Whether a page was requested.
     pub fn is_wanted(&self) -> bool {
         #[cfg(feature = "serve")]
         return self.live.is_some();
@@ -30,7 +31,7 @@ impl Live {
     }
 }
 
-/// Takes events twice.
+/// A listener that passes each event to both listeners, if both are given.
 pub fn both(one: Option<Listener>, other: Option<Listener>) -> Option<Listener> {
     match (one, other) {
         (Some(one), Some(other)) => Some(Box::new(move |event| {
@@ -54,11 +55,11 @@ mod without_serve {
     use super::{Failure, Listener, Live, Outcome};
     use crate::printer::Printer;
 
-    /// Nobody watches a build without `serve`.
+    /// No value exists: a build without `serve` has no page.
     pub enum Watched {}
 
     impl Live {
-        /// Nothing.
+        /// Does nothing.
         pub fn bind(&self) -> Result<Option<Watched>, Failure> {
             Ok(None)
         }
@@ -94,30 +95,30 @@ mod with_serve {
     use crate::exit_code::ExitCode;
     use crate::printer::Printer;
 
-    /// A run that a browser may follow.
+    /// A run that a browser can follow.
     pub struct Watched(LiveServer);
 
     impl Live {
-        /// Takes the address, before anything else is done.
+        /// Binds the address, before anything else is done.
         pub fn bind(&self) -> Result<Option<Watched>, Failure> {
             self.live.map(|address| LiveServer::bind(address).map(Watched).map_err(failed)).transpose()
         }
     }
 
     impl Watched {
-        /// Takes what a run writes.
+        /// The listener that receives the events of a run.
         pub fn listener(&self) -> Listener {
             Box::new(self.0.takes())
         }
 
-        /// Answers from now on, and prints where. A page may set `stop`.
+        /// Serves the page from now on, and prints its address. A page may set `stop`.
         pub fn start(&mut self, stop: Arc<AtomicBool>, printer: &Printer) -> Result<(), Failure> {
             self.0.start(stop).map_err(failed)?;
             printer.note(&format!("live view at {}", self.0.url()));
             Ok(())
         }
 
-        /// The run is over: pages become its report.
+        /// Ends the live view: pages become the report.
         pub fn end(self, outcome: &Outcome) {
             let (state, error) = match outcome {
                 Ok(ExitCode::Interrupted) => (State::Cancelled, None),

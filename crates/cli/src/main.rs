@@ -1,6 +1,6 @@
 //! The `pubmark` command: reads the command line, does one verb, prints why it failed, answers with an exit code.
 //!
-//! Start with [`arguments`] (the verbs) and `commands/<verb>.rs` (what each does). Nothing but [`printer`] prints.
+//! Start with [`arguments`] (the verbs) and `commands/<verb>.rs` (the execution of each). Only [`printer`] prints.
 
 mod arguments;
 mod commands;
@@ -41,7 +41,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Help and version are results; anything else that clap finds is a usage error, in clap's words.
+/// Help and version are results; any other result of clap is a usage error, with clap's text.
 fn unread(error: &clap::Error) -> ExitCode {
     let printer = Printer::new(false);
     let text = error.render();

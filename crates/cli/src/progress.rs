@@ -11,10 +11,10 @@ use crate::printer::Printer;
 
 /// Time between two drawings.
 const REDRAW: Duration = Duration::from_millis(200);
-/// Time between two lines where nothing can be redrawn.
+/// Time between two lines where the output cannot be redrawn.
 const LINE: Duration = Duration::from_secs(10);
 
-/// Shows how a run goes on.
+/// Shows the progress of a run.
 pub struct Progress<'a> {
     printer: &'a Printer,
     bar: Option<ProgressBar>,
@@ -23,12 +23,12 @@ pub struct Progress<'a> {
 }
 
 impl RunObserver for Progress<'_> {
-    /// A phase begins; the one before has ended.
+    /// Begins a phase; the one before has ended.
     fn phase(&mut self, phase: Phase) {
         self.text.begin(phase, clock::monotonic_ns());
     }
 
-    /// How it goes. Called often; draws as often as it can be read.
+    /// Shows the progress. Called often; draws no more often than a person can read.
     fn progress(&mut self, progress: &RunProgress) {
         let now_ns = clock::monotonic_ns();
         self.text.take(progress, now_ns);
@@ -53,7 +53,7 @@ impl<'a> Progress<'a> {
     pub fn new(printer: &'a Printer) -> Progress<'a> {
         let bar = printer.is_watched().then(|| {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-            // A template without keys that could be wrong: the text is ours.
+            // Without keys, the template cannot be wrong: we write the text ourselves.
             if let Ok(style) = ProgressStyle::with_template("{msg}") {
                 bar.set_style(style);
             }
@@ -64,7 +64,7 @@ impl<'a> Progress<'a> {
 }
 
 impl Drop for Progress<'_> {
-    /// Takes the drawing away.
+    /// Removes the drawing.
     fn drop(&mut self) {
         if let Some(bar) = self.bar.take() {
             bar.finish_and_clear();

@@ -1,4 +1,4 @@
-//! Records on disk, and what is made from them.
+//! Records on disk, and the texts that are made from them.
 
 use std::path::Path;
 
@@ -16,17 +16,17 @@ pub fn load(run: &Path) -> Result<Record, Failure> {
     load_as(run)
 }
 
-/// The same of any kind of record.
+/// As [`load`], for any kind of record.
 pub fn load_as<Kind: Stored>(run: &Path) -> Result<Kind, Failure> {
     store::load_as(run).map_err(unreadable)
 }
 
-/// A record that cannot be read.
+/// The failure for a record that cannot be read.
 pub fn unreadable(error: StoreError) -> Failure {
     Failure::from_error(ExitCode::Usage, &error).hint(error.reading_hint())
 }
 
-/// Writes a file, whole or not at all.
+/// Writes a file completely or not at all.
 pub fn write(path: &Path, text: &str) -> Result<(), Failure> {
     Ok(save::write(path, text)?)
 }

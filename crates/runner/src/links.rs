@@ -1,4 +1,4 @@
-//! Links of a workload: whether a run can have them.
+//! Checks whether a run can have the links of its workload.
 
 use pubmark_model::workload::Workload;
 
@@ -7,10 +7,11 @@ use crate::spec::{Netem, RunSpec};
 use crate::target::CheckedTarget;
 use pubmark_protocols::ProtocolPair;
 
-/// Refuses what links cannot carry, before anything starts.
+/// Refuses runs that emulated links cannot carry, before anything starts.
 ///
 /// # Errors
-/// Clients that meet without a broker elsewhere, options that speak of this machine's network.
+/// Clients that connect to each other without a broker on other machines, or options that concern this machine's
+/// network.
 pub fn validate(
     workload: &Workload,
     wanted: &CheckedTarget,

@@ -1,4 +1,4 @@
-//! The log-in of a run: where its password is read from.
+//! Credentials of a run: where the password is read from.
 
 use std::env::VarError;
 use std::fs::File;
@@ -11,7 +11,7 @@ use pubmark_model::workload::Credentials;
 use crate::error::RunError;
 use crate::spec::Connection;
 
-/// The log-in of all clients that have none of their own, if the run has one.
+/// Credentials of all clients for which the workload has none, if the run has some.
 pub fn of(connection: &Connection) -> Result<Option<Credentials>, RunError> {
     let Some(user) = connection.user.clone() else { return Ok(None) };
     let password = match (&connection.password, &connection.password_env, &connection.password_file) {
@@ -31,10 +31,10 @@ pub fn of(connection: &Connection) -> Result<Option<Credentials>, RunError> {
     Ok(Some(Credentials { user, password }))
 }
 
-/// Longest password that is read from a file, bytes.
+/// Longest password that is read from a file, in bytes.
 const LONGEST_PASSWORD: u64 = 4_096;
 
-/// The first line of a file. No message holds what stands in it.
+/// The first line of a file. No error message contains the content.
 fn password_in(file: &Path) -> Result<Secret, RunError> {
     let failed = |why: String| {
         RunError::input(why)

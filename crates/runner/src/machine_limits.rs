@@ -1,4 +1,4 @@
-//! Checks that this machine has the open files, the ports and the memory for a fleet.
+//! Checks whether this machine has enough open files, ports and memory for a fleet.
 
 use pubmark_model::fleet::ClientCounts;
 use pubmark_model::plan::{Plan, PlanOptions};
@@ -10,10 +10,11 @@ use crate::spec::RunSpec;
 use crate::target::CheckedTarget;
 use crate::{linked, sources};
 
-/// Descriptors that pubmark needs besides its connections.
+/// File descriptors that pubmark needs in addition to its connections.
 const OTHER_DESCRIPTORS: u64 = 64;
 
-/// Checks open files and ports for these clients. `available` gets the number of open files that are needed and returns the limit.
+/// Checks open files and ports for these clients. `available` is called with the number of required open files and
+/// returns the limit.
 pub fn check(
     spec: &RunSpec,
     workload: &Workload,
@@ -23,7 +24,7 @@ pub fn check(
 ) -> Result<(), RunError> {
     let is_relayed = matches!(wanted, CheckedTarget::External { .. }) && linked::are_here(spec, workload);
     let sockets = wanted.sockets(clients).div_ceil(spec.node_count().into());
-    // The relay to a system that runs already is a process of its own, with two for each connection.
+    // The relay to a system that already runs is a separate process, with two descriptors for each connection.
     let sockets = if is_relayed { 2 * sockets } else { sockets };
     let needed = sockets + OTHER_DESCRIPTORS;
     let limit = available(needed)?;
@@ -37,21 +38,22 @@ pub fn check(
     sources::check_ports(spec.connection.source_addresses.as_ref(), sources::connections_to_one(clients, wanted))
 }
 
-/// Raises the limit of open files to what is needed, or as far as this process may.
+/// Raises the limit of open files to the required number, or as far as this process may.
 pub fn raise_descriptors(needed: u64) -> Result<u64, RunError> {
     descriptors::raise_for(needed).map(|limit| limit.soft).map_err(|error| {
         RunError::from_error(ErrorKind::Internal, &error).during("failed to raise the limit of open files")
     })
 }
 
-/// What the limit of open files could be raised to.
+/// The value to which the limit of open files could be raised.
 pub fn look_at_descriptors(_needed: u64) -> Result<u64, RunError> {
     descriptors::reachable().map_err(|error| {
         RunError::from_error(ErrorKind::Internal, &error).during("failed to read the limit of open files")
     })
 }
 
-/// Refuses what the whole memory of this machine cannot hold, by an estimate of what the generator takes; `--dry-run` is stricter.
+/// Refuses a run that needs more than the total memory of this machine, by an estimate of the generator's memory;
+/// `--dry-run` is stricter.
 pub fn check_memory(spec: &RunSpec, workload: &Workload) -> Result<(), RunError> {
     let (nodes, labels, duration) = (spec.node_count(), spec.node_labels(), spec.window.duration);
     let options = PlanOptions { nodes, labels, duration, ..PlanOptions::default() };

@@ -1,4 +1,4 @@
-//! What a node says of its machine, and why it cannot be one.
+//! What a node reports about its machine, and the reasons why a machine cannot be a node.
 
 use std::net::{IpAddr, UdpSocket};
 
@@ -9,10 +9,10 @@ use pubmark_systems::node_exporter::{Snapshot, interface_with};
 
 use crate::error::{ErrorKind, RunError};
 
-/// An address of this machine at which others reach it.
+/// Checks an address of this machine at which other machines reach it.
 ///
 /// # Errors
-/// Others cannot reach it, or no interface has it.
+/// Other machines cannot reach the address, or no interface has it.
 pub fn own_address(address: IpAddr) -> Result<IpAddr, RunError> {
     let hint = "`ip -brief address` lists those of this machine";
     let address =
@@ -25,11 +25,11 @@ pub fn own_address(address: IpAddr) -> Result<IpAddr, RunError> {
     }
 }
 
-/// What this machine has taken by now, and what the interface with this address has carried.
+/// Resource usage of this machine so far, and the traffic of the interface with this address.
 pub fn read_machine(address: Option<IpAddr>) -> Option<MachineReading> {
     let snapshot = Snapshot::own().ok()?;
     let interface = address.and_then(interface_with).and_then(|name| {
-        // The loopback is not among them.
+        // The loopback interface is not among them.
         let (received_bytes, sent_bytes) = (*snapshot.received_bytes.get(&name)?, *snapshot.sent_bytes.get(&name)?);
         Some(InterfaceReading { name, received_bytes, sent_bytes })
     });
@@ -40,7 +40,7 @@ pub fn read_machine(address: Option<IpAddr>) -> Option<MachineReading> {
     })
 }
 
-/// A node that wanted to join there, and cannot.
+/// The error of a node that could not join a coordinator.
 pub fn unable(error: &ClusterError, join: &Whereabouts) -> RunError {
     let found = RunError::from_error(ErrorKind::Input, error);
     match error {

@@ -1,4 +1,4 @@
-//! Nodes of a run, as its record names them.
+//! Nodes of a run, for its record.
 
 use pubmark_engine::outcome::Outcome;
 use pubmark_engine::plan::RunPlan;
@@ -14,10 +14,11 @@ use crate::cluster::JoinedNodes;
 use crate::error::RunError;
 use crate::spec::{RunSpec, local_name};
 
-/// Refuses what nodes cannot have, before anything starts.
+/// Refuses features that a run with nodes cannot have, before anything starts.
 ///
 /// # Errors
-/// Links or processes of groups, which are on the machine that leads a run; an option for nodes of a run that has none.
+/// Links or processes of groups, which belong to the machine that leads a run; or an option for nodes in a run that has
+/// none.
 pub fn validate(spec: &RunSpec, workload: &Workload) -> Result<(), RunError> {
     let nodes = &spec.nodes;
     if nodes.nodes.is_none() && nodes.observers.is_none() && spec.target.node.is_none() {
@@ -48,7 +49,7 @@ pub fn validate(spec: &RunSpec, workload: &Workload) -> Result<(), RunError> {
     Ok(())
 }
 
-/// The nodes of a run; none if it had but this process.
+/// The nodes of a run; empty if only this process took part.
 pub fn rows(plan: &RunPlan, outcome: &Outcome, joined: Option<&JoinedNodes>) -> Vec<NodeRow> {
     let rows: Vec<NodeRow> = match joined {
         Some(joined) => joined.rows(),
@@ -57,7 +58,8 @@ pub fn rows(plan: &RunPlan, outcome: &Outcome, joined: Option<&JoinedNodes>) -> 
     };
     let parts = (0u16..).zip(sections::on_nodes(plan));
     let with_part = |(row, (node, (devices, subscribers))): (NodeRow, (u16, (u64, u64)))| {
-        // The control plane knows better than a channel that closed why a node is gone; one that went when all was said was not lost.
+        // The control plane knows the reason better than a closed channel does. A node that left after its last report
+        // was not lost.
         let closed = outcome.lost.iter().find(|lost| lost.node == node);
         let lost = closed.map(|closed| row.lost.clone().unwrap_or_else(|| closed.why.clone()));
         let seconds = outcome.received_on_nodes.get(usize::from(node)).and_then(Option::as_deref);
@@ -72,13 +74,13 @@ fn local_row(plan: &RunPlan, node: u16) -> NodeRow {
     NodeRow { name: local_name(node), labels, ..NodeRow::default() }
 }
 
-/// What a node's subscribers received a second. Where nobody subscribes nothing is measured, and of a node that was lost but a part is
-/// known.
+/// Messages per second that a node's subscribers received. `None` without subscribers, because nothing is measured, and
+/// for a lost node, of which only a part is known.
 fn received_per_second(seconds: Option<&[u64]>, subscribers: u64, is_lost: bool) -> Option<ReceivedPerSecond> {
     seconds.filter(|_| subscribers > 0 && !is_lost).and_then(ReceivedPerSecond::of)
 }
 
-/// Worker processes that were lost, of a run that has no nodes.
+/// Worker processes that were lost, in a run without nodes.
 pub fn lost_workers(plan: &RunPlan, outcome: &Outcome) -> Vec<LostWorker> {
     if plan.nodes > 1 || plan.on_nodes {
         return vec![];
@@ -101,7 +103,7 @@ pub fn lost_workers(plan: &RunPlan, outcome: &Outcome) -> Vec<LostWorker> {
     workers.into_iter().map(|(_, worker)| worker).collect()
 }
 
-/// What pubmark took on all nodes together; `None` if one does not tell.
+/// Resource usage of pubmark on all nodes together; `None` if one node did not report it.
 pub fn generator(nodes: &[NodeRow]) -> Option<Usage> {
     let usages: Option<Vec<Usage>> = nodes.iter().map(|node| node.generator).collect();
     usages?.into_iter().reduce(Usage::and)

@@ -1,4 +1,4 @@
-//! Limits that a run has to keep: those of its specification, or else of its workload.
+//! Limits that a run has to meet: those of its specification, or else of its workload.
 
 use pubmark_model::metric::MetricProgram;
 use pubmark_model::workload::Workload;
@@ -9,7 +9,7 @@ use crate::error::RunError;
 use crate::spec::RunSpec;
 use crate::suggestion;
 
-/// Reads them; `None` where there are none.
+/// Parses the limits; `None` if there are none.
 pub(crate) fn of(spec: &RunSpec, workload: &Workload, own: &[MetricProgram]) -> Result<Option<Objectives>, RunError> {
     let (text, place) = match &spec.objectives {
         Some(text) => (text.clone(), "`--slo`".to_owned()),
@@ -23,7 +23,7 @@ pub(crate) fn of(spec: &RunSpec, workload: &Workload, own: &[MetricProgram]) -> 
     Ok(Some(objectives))
 }
 
-/// Is a metric of the user's own declared, and does it count in what it is limited by?
+/// Checks that a metric of the user's own is declared, and that its unit fits the limit.
 fn declared(metric: &Limited, limit: &str, own: &[MetricProgram]) -> Result<(), RunError> {
     let (Some(name), Limited::Custom { symbol, .. }) = (metric.custom_name(), metric) else { return Ok(()) };
     let Some(found) = own.iter().find(|declared| declared.name == name) else {
@@ -44,7 +44,7 @@ fn declared(metric: &Limited, limit: &str, own: &[MetricProgram]) -> Result<(), 
     }
 }
 
-/// The error for limits that cannot be read, given in this place.
+/// The error for limits that cannot be parsed; `place` says where they were given.
 pub fn unread(place: &str, error: &ThresholdError) -> RunError {
     let hint = match &error.unknown_name {
         Some(name) => suggestion::choices(name, metrics::names()),

@@ -1,4 +1,4 @@
-//! What a run tells while it goes on.
+//! Progress and events of a run while it goes on.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -11,70 +11,70 @@ pub use pubmark_engine::run::Phase;
 pub use pubmark_engine::window_latency::WindowLatency;
 pub use pubmark_systems::sampler::{LiveUsage, UsageNow};
 
-/// How far a run is. Counters are of the whole fleet and only approximate until the run is over.
+/// Progress of a run. Counters are those of the whole fleet, and approximate until the run is over.
 #[derive(Clone, Debug)]
 pub struct RunProgress {
     /// The phase.
     pub phase: Phase,
-    /// Time since it began.
+    /// Time since the phase began.
     pub elapsed: Duration,
-    /// Its length; `None` if it ends when something has come about.
+    /// Length of the phase; `None` if it ends at an event, not at a time.
     pub length: Option<Duration>,
     /// Counters.
     pub totals: Totals,
-    /// Deliveries that are lost as far as it is known by now, warm-up included: see [`pubmark_engine::losses`]. `None` while other machines
-    /// measure, which send no counts meanwhile.
+    /// Deliveries that are known to be lost so far, warm-up included: see [`pubmark_engine::losses`]. `None` if other
+    /// machines measure, because they send no counts meanwhile.
     pub lost: Option<u64>,
-    /// Latencies of the last seconds, while devices follow their schedule; `None` where other machines measure them.
+    /// Latencies of the last seconds, while devices follow their schedule; `None` if other machines measure them.
     pub latency: Option<LiveLatency>,
-    /// Latencies of the measured window since its beginning, at most a second old; `None` before it, and where other machines measure
-    /// them.
+    /// Latencies of the measured window since its start, at most a second old; `None` before it, and if other machines
+    /// measure them.
     pub window_latency: Option<Arc<WindowLatency>>,
-    /// What the system and pubmark use.
+    /// Resource usage of the system and of pubmark.
     pub usage: LiveUsage,
 }
 
-/// Something that happened beside the phases.
+/// An event in addition to the phases.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RunEvent {
     /// The run waits for nodes to join.
     WaitsForNodes {
-        /// Nodes that make load.
+        /// Nodes that generate load.
         nodes: usize,
         /// Nodes that observe the system's machines.
         observers: usize,
         /// Nodes that start systems.
         system_hosts: usize,
-        /// Where they join.
+        /// Address at which they join.
         address: SocketAddr,
     },
     /// A node joined.
     NodeJoined {
-        /// Its name.
+        /// Name of the node.
         name: String,
-        /// Where it is.
+        /// Address of the node.
         address: IpAddr,
     },
-    /// Somebody was turned away.
+    /// A node was refused.
     NodeRefused {
-        /// Who, and why.
+        /// Which node, and the reason.
         reason: String,
     },
     /// A node left before the run began.
     NodeLeft {
-        /// Its name.
+        /// Name of the node.
         name: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// A fault of the workload begins.
     FaultBegins {
-        /// Its kind and what it befalls.
+        /// Kind of the fault and its target.
         fault: String,
     },
-    /// It is over.
+    /// A fault of the workload ends.
     FaultEnds {
-        /// The same words.
+        /// Kind and target, as in [`RunEvent::FaultBegins`].
         fault: String,
     },
 }
@@ -108,23 +108,23 @@ fn nodes_in_words([nodes, observers, system_hosts]: [usize; 3]) -> String {
     kinds.into_iter().flatten().collect::<Vec<_>>().join(" and ")
 }
 
-/// Receives what a run tells. Every method is called on the thread that called [`crate::PreparedRun::run`]; one that takes long
-/// delays the run's phases, never its messages.
+/// Receives the progress and events of a run. Every method is called on the thread that called
+/// [`crate::PreparedRun::run`]; a slow method delays the run's phases, never its messages.
 pub trait RunObserver {
     /// A phase begins; the one before has ended.
     fn phase(&mut self, _phase: Phase) {}
 
-    /// How it goes, some ten times a second.
+    /// Progress, about ten times a second.
     fn progress(&mut self, _progress: &RunProgress) {}
 
-    /// Something happened.
+    /// An event.
     fn event(&mut self, _event: &RunEvent) {}
 }
 
-/// Nobody looks.
+/// No observer.
 impl RunObserver for () {}
 
-/// Nobody looks, or one does.
+/// An optional observer.
 impl<One: RunObserver> RunObserver for Option<One> {
     fn phase(&mut self, phase: Phase) {
         self.iter_mut().for_each(|one| one.phase(phase));
@@ -139,7 +139,7 @@ impl<One: RunObserver> RunObserver for Option<One> {
     }
 }
 
-/// Both look.
+/// Two observers: both are called.
 impl<One: RunObserver, Other: RunObserver> RunObserver for (One, Other) {
     fn phase(&mut self, phase: Phase) {
         self.0.phase(phase);

@@ -1,4 +1,4 @@
-//! What a run asks of a system that it does not offer, or that is not on this machine; found before anything is started.
+//! Checks, before anything is started, whether a system offers what a run requires, and whether it is installed.
 
 use pubmark_model::topology::TopologyMode;
 use pubmark_model::workload::Workload;
@@ -8,17 +8,17 @@ use pubmark_systems::{BackEndChoice, Definition, StartOptions, SystemError, laun
 
 use crate::error::{ErrorKind, RunError};
 
-/// Refuses what the system does not offer.
+/// Refuses features that the system does not offer.
 ///
 /// # Errors
-/// The first such thing, of kind [`ErrorKind::Unsupported`].
+/// The first such feature, of kind [`ErrorKind::Unsupported`].
 pub fn check(definition: &Definition, options: &StartOptions, workload: &Workload) -> Result<(), RunError> {
     let refused =
         |text: String| RunError::unsupported(text).hint("`pubmark list systems NAME` says what a system offers");
     not_offered(definition, options, workload).map_or(Ok(()), |text| Err(refused(text)))
 }
 
-/// What the system does not offer, in a sentence.
+/// The first feature that the system does not offer, in a sentence.
 fn not_offered(definition: &Definition, options: &StartOptions, workload: &Workload) -> Option<String> {
     let name = &definition.name;
     let devices = workload.devices.iter().map(|group| group.qos.level()).max().unwrap_or(0);
@@ -86,7 +86,7 @@ fn not_offered(definition: &Definition, options: &StartOptions, workload: &Workl
     }
 }
 
-/// Can connections over a protocol be encrypted, by the system and by our clients?
+/// Whether the system and our clients can both encrypt connections over a protocol.
 fn encrypts(definition: &Definition, options: &StartOptions, protocol: &str) -> bool {
     let container = options.runs_in_container(definition);
     let offered =
@@ -94,13 +94,14 @@ fn encrypts(definition: &Definition, options: &StartOptions, protocol: &str) -> 
     offered && protocols::find(protocol).is_some_and(|ours| !ours.capabilities.tls_schemes.is_empty())
 }
 
-/// Is what starts it on this machine? An image that is not here yet may still be pulled, so only the engine is asked for.
+/// Checks whether the back end that starts the system is on this machine. An image that is missing may still be pulled,
+/// so only the container engine is checked.
 ///
 /// # Errors
 /// What is missing, of kind [`ErrorKind::NotInstalled`]; or that no back end can be started here.
 pub fn check_installed(definition: &Definition, options: &StartOptions) -> Result<(), RunError> {
     let (name, ends) = (&definition.name, &definition.back_ends);
-    // An image is asked for by its name, so a container is wanted.
+    // An image can only be used with a container.
     let asked = options.back_end.or(options.image.as_ref().map(|_| BackEndChoice::Container));
     let wants = |choice| asked.is_none_or(|asked| asked == choice);
     let refused = |text: String| Err(RunError::new(ErrorKind::NotInstalled, text));
@@ -108,7 +109,7 @@ pub fn check_installed(definition: &Definition, options: &StartOptions) -> Resul
         (Some(process), _) if wants(BackEndChoice::Process) => {
             match launch::find_program(&process.program, process) {
                 Err(error @ (SystemError::Missing { .. } | SystemError::NotAProgram { .. })) => {
-                    // The whole script is `pubmark install`'s to print.
+                    // The hint names `pubmark install`, which prints the whole script.
                     let said = error.to_string();
                     let said = said.split(": ").next().unwrap_or(&said);
                     refused(format!("{said} (`pubmark install {name}`)"))

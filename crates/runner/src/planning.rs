@@ -1,4 +1,4 @@
-//! What the engine is to do in a repetition.
+//! The engine's plan of a repetition.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -18,23 +18,25 @@ use crate::spec::ConnectRate;
 use crate::target::Target;
 use crate::{client_program, faults, sockets, workers};
 
-/// Connections started a second at most, if a run asks for no other rate: what small brokers accept without refusing.
+/// Default limit of connections started a second: a rate that small brokers accept without refusing connections.
 const CONNECTS_PER_S: f64 = 2_000.0;
-/// Longest wait for sessions, on top of the ramp-up; and how long those that failed are tried again, where others are up.
+/// Longest wait for sessions, in addition to the ramp-up; and how long failed sessions are retried if others are
+/// connected.
 const CONNECT_LIMIT: Duration = Duration::from_secs(15);
 const HOPELESS_AFTER: Duration = Duration::from_secs(5);
-/// The same for both behind links, which the probes have just crossed: where half of the packets are lost, three attempts of ten
-/// seconds in a hundred fail one after the other.
+/// Both limits behind links, which the probes have just crossed: where half of the packets are lost, three attempts of
+/// ten seconds in a hundred fail one after the other.
 const LINKED_CONNECT_LIMIT: Duration = Duration::from_secs(60);
-/// Seconds of silence after which a client pings.
+/// Keep-alive in seconds: a client that has sent nothing for this time sends a ping.
 const KEEP_ALIVE_S: u16 = 60;
-/// Room for topic and properties in the largest packet that a system may send us.
+/// Space for topic and properties in the largest packet that a system may send to us.
 const PACKET_ROOM: usize = 64 * 1024;
-/// Packets of others may be larger than ours; up to this size they are counted as foreign instead of ending a connection.
+/// Packets of other clients may be larger than ours; up to this size they are counted as foreign instead of ending a
+/// connection.
 const FOREIGN_ROOM: usize = 1 << 20;
 
 impl PreparedRun {
-    /// Longest quantum that `--pace auto` may choose: a part of the shortest time that was asked for.
+    /// Longest quantum that `--pace auto` may choose: a fraction of the shortest time among the limits.
     fn longest_quantum(&self) -> Duration {
         let limit_us = self.objectives.as_ref().and_then(Objectives::shortest_time_us);
         let of_limit = |limit_us: f64| Duration::from_nanos((limit_us * 1e3) as u64) / pacing::PART;
@@ -67,7 +69,7 @@ impl PreparedRun {
             node_labels: self.node_labels.clone(),
             on_nodes: self.driven().is_some(),
             probes: self.spoken.is_brokerless() && nodes > 1,
-            // Processes of nodes on this machine are inside their networks.
+            // Worker processes for nodes on this machine run inside their networks.
             by_network: are_linked && (workers::are_needed(self.spoken) || (nodes > 1 && linked.is_some())),
             follows: linked.filter(|linked| linked.shows_packets() && nodes == 1).map(|_| self.followed()),
             message_log: self.spec.message_log.map(|_| self.host.scratch.clone()),
@@ -93,7 +95,7 @@ impl PreparedRun {
     }
 }
 
-/// A number that tells this run's messages from those of others: of the time and the process, mixed.
+/// A number that distinguishes this run's messages from those of other runs: a hash of the time and the process.
 fn run_id() -> u32 {
     (mix(clock::realtime_ns() ^ mix(u64::from(std::process::id()))) >> 32) as u32
 }

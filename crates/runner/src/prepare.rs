@@ -1,4 +1,5 @@
-//! From a specification to a run that is ready: everything is checked, the fleet and the schedule are worked out, nothing is started.
+//! From a specification to a prepared run: everything is checked, the fleet and the schedule are computed, nothing is
+//! started.
 
 use std::sync::Arc;
 
@@ -25,19 +26,19 @@ use crate::{
     objectives, offers, pins, sockets, spoken, suitability, system_node,
 };
 
-/// A specification that can be carried out, as far as that can be said without counting the fleet out.
+/// A specification that can be run, as far as this can be decided without enumerating the fleet.
 pub struct CheckedRun {
-    /// What it is.
+    /// The specification.
     pub spec: RunSpec,
-    /// Who sends and who subscribes.
+    /// The workload.
     pub workload: Arc<Workload>,
-    /// What clients speak.
+    /// Protocols of the clients.
     pub spoken: ProtocolPair,
     /// The system.
     pub wanted: CheckedTarget,
-    /// Its faults, in order of time.
+    /// Faults, in order of time.
     pub faults: Arc<[Occurrence]>,
-    /// Limits that it has to keep.
+    /// Limits that the run has to meet.
     pub objectives: Option<Objectives>,
     /// Metrics of the user's own.
     pub metrics: Vec<MetricProgram>,
@@ -45,10 +46,10 @@ pub struct CheckedRun {
 }
 
 impl RunSpec {
-    /// Loads the workload, with what the specification changes of it.
+    /// Loads the workload, with the changes of the specification.
     ///
     /// # Errors
-    /// It cannot be found or read, or a change does not fit; with the place in the file.
+    /// The workload cannot be found or read, or a change does not fit; with the position in the file.
     pub fn load(&self) -> Result<Workload, RunError> {
         self.check_fields()?;
         let load = &self.load;
@@ -69,7 +70,7 @@ impl RunSpec {
             WorkloadSource::Inline { file_name, text, .. } => load::parse(file_name, text, &options),
         };
         let mut workload = loaded.map_err(|error| not_loaded(error, self.workload.name()))?;
-        // `none` is about the workload, and leaves what this call says.
+        // `none` removes the workload's placement, and keeps that of this call.
         let choices = &self.nodes.placement;
         let chosen = choices.iter().rposition(|choice| *choice == PlacementChoice::None).map_or(0, |last| last + 1);
         if chosen > 0 {
@@ -85,12 +86,12 @@ impl RunSpec {
         Ok(workload)
     }
 
-    /// Lets a plain user make the links of the run, as root of a user namespace: from then on this process is in a network of
-    /// its own. To be called before any thread is started; does nothing for root, and for a run without links. Returns the host with
-    /// what reaches a system on the network that was left.
+    /// Lets a user without root privileges create the links of the run, as root of a user namespace: from then on this
+    /// process is in a separate network namespace. Call it before any thread is started; it does nothing for root, and
+    /// for a run without links. Returns the host with the relay process that reaches a system on the machine's network.
     ///
     /// # Errors
-    /// What this machine lacks, or observers, which would have to reach this process.
+    /// What this machine lacks, or a refusal of observers, which would have to reach this process.
     pub fn claim_links(&self, workload: &Workload, mut host: Host) -> Result<Host, RunError> {
         if !linked::are_here(self, workload) || !linked::leaves_network() {
             return Ok(host);
@@ -107,16 +108,16 @@ impl RunSpec {
         linked::claim().map(|()| host)
     }
 
-    /// Checks everything that can be checked without counting the fleet out; starts nothing.
+    /// Checks everything that can be checked without enumerating the fleet; starts nothing.
     ///
     /// # Errors
-    /// The first thing that cannot be done, and why; see [`ErrorKind`].
+    /// The first thing that is not possible, with the reason; see [`ErrorKind`].
     pub fn check(&self, host: &Host) -> Result<CheckedRun, RunError> {
         let spec = self.self_contained();
         spec.check_loaded(Arc::new(spec.load()?), host)
     }
 
-    /// The same for a workload that [`RunSpec::load`] returned.
+    /// As [`RunSpec::check`], for a workload that [`RunSpec::load`] returned.
     ///
     /// # Errors
     /// As [`RunSpec::check`].
@@ -143,7 +144,7 @@ impl RunSpec {
         Ok(CheckedRun { spec, workload, spoken, wanted, faults, objectives, metrics, host: host.clone() })
     }
 
-    /// Checks everything and works the schedule out; starts nothing.
+    /// Checks everything and computes the schedule; starts nothing.
     ///
     /// # Errors
     /// As [`RunSpec::check`] and [`CheckedRun::prepare`].
@@ -159,22 +160,23 @@ impl RunSpec {
         }
     }
 
-    /// The fleet on all nodes, if its publishers can be told apart. Before machines have joined, each counts as a site of its own.
+    /// The fleet on all nodes, if its publishers can be distinguished. Before machines have joined, each counts as a
+    /// separate site.
     ///
     /// # Errors
-    /// It is too large, of kind [`ErrorKind::TooLarge`].
+    /// The fleet is too large, of kind [`ErrorKind::TooLarge`].
     pub fn fleet(&self, workload: &Workload) -> Result<Fleet, RunError> {
         let nodes = NodeLabels { nodes: self.node_count(), labels: &self.node_labels() };
         Fleet::checked_on_nodes(workload, nodes).map_err(|error| RunError::fleet_too_large(&error))
     }
 }
 
-/// Clients of fleets in which every topic is held against every filter before the run: more take seconds, and `--dry-run` names their
-/// groups that no topic matches.
+/// Largest fleet, in clients, in which every topic is matched against every filter before the run: more would take
+/// seconds. For larger fleets, `--dry-run` names the groups that no topic matches.
 const MATCHED_CLIENTS: u64 = 2_000;
 
-/// Subscriber groups that no device's topic reaches, and whether those are all. With wills nothing is said: they have topics of their
-/// own, which are sent to when a device dies.
+/// Subscriber groups whose filters match no device's topic, and whether these are all groups. With wills the list is
+/// empty: wills have separate topics, to which a message is sent when a device fails.
 fn unmatched_subscribers(workload: &Workload) -> (Vec<String>, bool) {
     let devices = workload.devices.iter().map(|group| u64::from(group.count));
     let clients: u64 = devices.chain(workload.subscribers.iter().map(|group| u64::from(group.count))).sum();
@@ -186,13 +188,13 @@ fn unmatched_subscribers(workload: &Workload) -> (Vec<String>, bool) {
     (unmatched, all)
 }
 
-/// No filter of any subscriber matches a topic.
+/// The error if no filter of any subscriber matches a topic.
 fn no_subscriber_matches(workload: &Workload, unmatched: &[String]) -> RunError {
     let topics = workload.devices.iter().map(|group| format!("`{}`", group.topic.0)).collect::<Vec<_>>();
     RunError::input(no_topic(workload, &unmatched[0])).hint(format!("devices publish to {}", topics.join(", ")))
 }
 
-/// What a group asked for that no topic matches, in a sentence.
+/// The filters of a group that match no topic, in a sentence.
 fn no_topic(workload: &Workload, group: &str) -> String {
     let asked = workload.subscribers.iter().find(|subscribers| subscribers.name == group);
     let filters = asked.map_or_else(String::new, |subscribers| {
@@ -202,7 +204,7 @@ fn no_topic(workload: &Workload, group: &str) -> String {
 }
 
 impl CheckedRun {
-    /// What a reader should know of choices that the specification did not make.
+    /// Notes for the user about choices that the specification did not make.
     pub fn notes(&self) -> Vec<String> {
         let unmatched = unmatched_subscribers(&self.workload).0;
         let mut notes = spoken::notes(&self.spec, &self.workload, self.spoken);
@@ -210,25 +212,25 @@ impl CheckedRun {
         notes
     }
 
-    /// Is what starts the system on this machine?
+    /// Checks whether the back end that starts the system is on this machine.
     ///
     /// # Errors
     /// What is missing, of kind [`ErrorKind::NotInstalled`].
     pub fn check_installed(&self) -> Result<(), RunError> {
         match &self.wanted {
-            // The node finds out.
+            // The node that starts the system checks it.
             CheckedTarget::Started { .. } if self.spec.target.node.is_some() => Ok(()),
             CheckedTarget::Started { definition, options } => offers::check_installed(definition, options),
             CheckedTarget::External { .. } | CheckedTarget::Brokerless { .. } => Ok(()),
         }
     }
 
-    /// Checks that this machine has the open files, the ports and the memory for the clients, and that each message gets a number.
-    /// Clients are counted by
-    /// group; [`CheckedRun::prepare`] counts out what reactions add, too. Starts nothing, and leaves the limits of this process as they are.
+    /// Checks whether this machine has enough open files, ports and memory for the clients, and whether sequence
+    /// numbers suffice for the messages. Clients are counted by group; [`CheckedRun::prepare`] also enumerates the
+    /// messages that reactions add. Starts nothing, and leaves the limits of this process unchanged.
     ///
     /// # Errors
-    /// What there is too little of.
+    /// The resource that is insufficient.
     pub fn check_limits(&self) -> Result<(), RunError> {
         let CheckedRun { spec, workload, wanted, .. } = self;
         let nodes = NodeLabels { nodes: spec.node_count(), labels: &spec.node_labels() };
@@ -239,11 +241,11 @@ impl CheckedRun {
         machine_limits::check_memory(spec, workload)
     }
 
-    /// Counts the fleet out, checks that this machine holds it, and works the schedule out, which takes time where there are
-    /// many messages; [`Host::stop`] ends it.
+    /// Enumerates the fleet, checks that this machine can run it, and computes the schedule, which takes time if there
+    /// are many messages; [`Host::stop`] ends it.
     ///
     /// # Errors
-    /// The machine is too small, the protocols cannot carry this fleet, or it was stopped.
+    /// The machine is too small, the protocols cannot carry this fleet, or the preparation was stopped.
     pub fn prepare(self) -> Result<PreparedRun, RunError> {
         let CheckedRun { spec, workload, spoken, wanted, faults, objectives, metrics, host } = self;
         if spec.load.netem == Netem::Kernel && linked::are_here(&spec, &workload) {
@@ -282,8 +284,9 @@ fn check_messages(spec: &RunSpec, workload: &Workload) -> Result<(), RunError> {
     })
 }
 
-/// A fleet that its protocols carry, that this machine holds, and whose clients are told apart. How many clients are at sites of nodes
-/// that have not joined is not known: then the last is left for [`PreparedRun::gather`].
+/// A fleet that its protocols can carry, that this machine can run, and whose clients can be distinguished. The number
+/// of clients at sites of nodes that have not joined is unknown: then the limits of this machine are checked in
+/// [`PreparedRun::gather`].
 pub(crate) fn checked_fleet(
     spec: &RunSpec,
     workload: &Workload,
@@ -304,7 +307,7 @@ pub(crate) fn checked_fleet(
     Ok(fleet)
 }
 
-/// The protocol cannot carry the workload.
+/// The error for a workload that the protocol cannot carry.
 fn unsuitable(lacks: String) -> RunError {
     RunError::unsupported(lacks).hint(
         "`pubmark list protocols NAME` shows what one can do; `--qos` sets the level of all devices and subscribers",

@@ -1,4 +1,4 @@
-//! One repetition of a run: reach the system, drive it, sample what it costs, put the record together.
+//! One repetition of a run: reach the system, drive it, sample its resource usage, put the record together.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -52,45 +52,45 @@ use crate::watch::{CarriedAtEdges, Watch};
 use crate::{labels, pins, prepare, workers};
 use pubmark_protocols::ProtocolPair;
 
-/// A run that is ready: checked, its fleet and its schedule worked out, nothing started.
+/// A prepared run: checked, its fleet and its schedule computed, nothing started.
 pub struct PreparedRun {
-    /// What it is.
+    /// The specification.
     pub spec: RunSpec,
-    /// Who sends and who subscribes.
+    /// The workload.
     pub workload: Arc<Workload>,
-    /// The same counted out.
+    /// The workload's clients, enumerated.
     pub fleet: Arc<Fleet>,
-    /// What clients speak.
+    /// Protocols of the clients.
     pub spoken: ProtocolPair,
     /// The system.
     pub wanted: CheckedTarget,
-    /// Its faults, in order of time.
+    /// Faults, in order of time.
     pub faults: Arc<[Occurrence]>,
-    /// Limits that it has to keep.
+    /// Limits that the run has to meet.
     pub objectives: Option<Objectives>,
     /// Metrics of the user's own.
     pub metrics: Vec<MetricProgram>,
-    /// What its schedule comes to, worked out once for all repetitions.
+    /// Summary of the schedule, computed once for all repetitions.
     pub schedule: Summary,
     pub(crate) pins: Pins,
     pub(crate) host: Host,
-    /// Machines that joined; all repetitions use the same.
+    /// Machines that joined; all repetitions use the same ones.
     pub(crate) joined: Option<Arc<JoinedNodes>>,
     /// Labels of the nodes, as far as they are known.
     pub(crate) node_labels: Vec<Labels>,
 }
 
-/// What a repetition came to.
+/// The result of a repetition.
 pub struct RunOutcome {
-    /// The specification as a file that makes the same run again, without passwords.
+    /// The specification as a file that repeats the run, without passwords.
     pub spec: String,
-    /// The record, judged.
+    /// The record, with its verdict.
     pub record: Record,
     /// Histograms by name, in HdrHistogram's V2 format.
     pub histograms: Vec<(&'static str, Vec<u8>)>,
-    /// The message log, if one was asked for.
+    /// The message log, if it was requested.
     pub message_log: Option<MessageLog>,
-    /// Metrics of the user's own, which [`RunOutcome::save`] computes.
+    /// Metrics of the user's own; [`RunOutcome::save`] computes them.
     pub custom: Option<CustomMetrics>,
     /// No session of one side could be established.
     pub unreachable: bool,
@@ -98,15 +98,15 @@ pub struct RunOutcome {
     pub system_ended: Option<String>,
 }
 
-/// What was observed of the links of a run.
+/// Observations of the links of a run.
 struct LinkObservations {
-    /// What links had carried at the edges of the window.
+    /// Traffic of the links at the edges of the window.
     carried: CarriedAtEdges,
-    /// Deliveries of the messages that were followed.
+    /// Deliveries of the messages that were followed on the links.
     followed: Followed,
 }
 
-/// Where a system listens that was started here; none of another's.
+/// Ports of a system that was started here; empty for any other system.
 fn ports_started(target: &Target) -> BTreeSet<u16> {
     let endpoints = target.publish_at.endpoints().iter().chain(target.subscribe_at.endpoints().iter());
     let ports = endpoints.map(|endpoint| endpoint.address.port());
@@ -114,7 +114,7 @@ fn ports_started(target: &Target) -> BTreeSet<u16> {
 }
 
 impl PreparedRun {
-    /// Name of the system, as the record has it.
+    /// Name of the system in the record.
     pub fn system_name(&self) -> &str {
         match &self.wanted {
             CheckedTarget::External { definition, .. } => {
@@ -126,7 +126,7 @@ impl PreparedRun {
         }
     }
 
-    /// Makes the run once, and gives its record the workload's name.
+    /// Runs once, and gives the record the workload's name.
     ///
     /// # Errors
     /// As [`PreparedRun::repeat`].
@@ -136,11 +136,11 @@ impl PreparedRun {
         self.repeat(1, &name, observer)
     }
 
-    /// Waits until all nodes of the run are there, those included that were lost in an earlier repetition. Does nothing for a run
-    /// without.
+    /// Waits until all nodes of the run have joined, including nodes that were lost in an earlier repetition. Does
+    /// nothing for a run without nodes.
     ///
     /// # Errors
-    /// Some did not come in time, or the run was stopped.
+    /// Some nodes did not join in time, or the run was stopped.
     pub fn gather(&mut self, observer: &mut dyn RunObserver) -> Result<(), RunError> {
         match &self.joined {
             Some(joined) => joined.gather(observer, &self.host.stop)?,
@@ -154,7 +154,7 @@ impl PreparedRun {
         self.place()
     }
 
-    /// Refuses a system of this machine that nodes do not reach.
+    /// Refuses a system on this machine that nodes cannot reach.
     fn check_reach(&self) -> Result<(), RunError> {
         let listens_at = self.wanted.listens_at().filter(|_| self.spec.target.node.is_none());
         let Some(joined) = &self.joined else { return Ok(()) };
@@ -162,7 +162,7 @@ impl PreparedRun {
         if self.spec.connection.tls { joined.check_certificates() } else { Ok(()) }
     }
 
-    /// Places the fleet on the nodes that joined, by the labels that they have.
+    /// Places the fleet on the nodes that joined, by their labels.
     fn place(&mut self) -> Result<(), RunError> {
         let Some(joined) = self.driven() else { return Ok(()) };
         if linked::any(&self.workload) {
@@ -174,16 +174,15 @@ impl PreparedRun {
         let nodes = NodeLabels { nodes: self.spec.node_count(), labels: &self.node_labels };
         let copies = GroupNodes::of(&self.workload.placements(), nodes).copies();
         if *self.fleet.copies() != copies || !labels::sites_are_known(&self.spec, &self.workload) {
-            // Subscribers alone depend on how many sites there are: the schedule is the same.
+            // Only the subscribers depend on the number of sites: the schedule is the same.
             let fleet = Fleet::of_copies(&self.workload, &copies);
             self.fleet = prepare::checked_fleet(&self.spec, &self.workload, self.spoken, &self.wanted, fleet, true)?;
         }
         Ok(())
     }
 
-    /// Lets a run with nodes use some that joined already: the first, as many as it wants. Several runs that are made one after the
-    /// other share them in this way, so that they join once. Does nothing for a run without nodes.
-    ///
+    /// Assigns nodes that have already joined to a run with nodes: the first ones, as many as the run needs. Several
+    /// successive runs share nodes in this way, so that nodes join once. Does nothing for a run without nodes.
     /// # Errors
     /// It wants more than there are, or starts a system that they do not reach.
     pub fn use_nodes(&mut self, joined: &Arc<JoinedNodes>) -> Result<(), RunError> {
@@ -203,23 +202,24 @@ impl PreparedRun {
         nodes.nodes.is_some() || nodes.observers.is_some() || self.spec.target.node.is_some()
     }
 
-    /// Nodes that joined, for other runs to [use](PreparedRun::use_nodes).
+    /// Nodes that joined, which other runs can [use](PreparedRun::use_nodes).
     pub fn nodes(&self) -> Option<&Arc<JoinedNodes>> {
         self.joined.as_ref()
     }
 
-    /// Makes repetition `number` (from 1), whose record has this name. Nodes have to be [gathered](PreparedRun::gather).
+    /// Runs repetition `number` (from 1), whose record gets this name. Nodes have to be [gathered](PreparedRun::gather)
+    /// before.
     ///
     /// # Errors
-    /// The system could not be started or reached, the machine lacks something, or a node was lost before there was anything to
-    /// record. What goes wrong later is in the record.
+    /// The system could not be started or reached, the machine lacks something, or a node was lost before anything was
+    /// measured. Later failures are in the record.
     pub fn repeat(&self, number: u32, name: &str, observer: &mut dyn RunObserver) -> Result<RunOutcome, RunError> {
         if self.joined.is_none() && self.wants_nodes() {
             return Err(RunError::input("the run needs nodes, and none were gathered")
                 .hint("`PreparedRun::gather` before each repetition, or `PreparedRun::run`"));
         }
         pins::pin_generator(&self.pins)?;
-        // Held until the repetition is over.
+        // Stays in effect until the repetition is over.
         let awake = self.spec.generator.awake.then(IdleStatesDisabled::hold).transpose();
         let mut outcome = self.repeat_on_links(number, name, observer)?;
         recording::add_awake(&mut outcome.record, &awake);
@@ -230,12 +230,12 @@ impl PreparedRun {
         Ok(outcome)
     }
 
-    /// Nodes that send and receive; observers are none.
+    /// Nodes that send and receive, without observers.
     pub(crate) fn driven(&self) -> Option<&Arc<JoinedNodes>> {
         self.joined.as_ref().filter(|joined| joined.drives())
     }
 
-    /// Makes it behind links, if it has some.
+    /// Runs the repetition, behind links if the workload has some.
     fn repeat_on_links(&self, number: u32, name: &str, observer: &mut dyn RunObserver) -> Result<RunOutcome, RunError> {
         let (load, extent) = (&self.spec.load, Extent::All { nodes: self.spec.node_count() });
         let linked = match self.driven() {
@@ -260,7 +260,7 @@ impl PreparedRun {
         let (report, seen) = linked.finish(edges, held_ns)?;
         let (workload, fleet) = (&self.workload, &self.fleet);
         let sampling = self.followed();
-        // Where several nodes have networks, one number of a network means several.
+        // If several nodes have networks, one network number means several networks.
         let seen = seen.filter(|_| self.spec.node_count() == 1);
         let breakdown = seen
             .map(|seen| latency_breakdown::figures(workload, fleet, &networks, sampling, &observed.followed, &seen));
@@ -269,7 +269,7 @@ impl PreparedRun {
         Ok(measured)
     }
 
-    /// What the user wrote cannot be used, or pubmark itself failed.
+    /// The error for an engine failure: the user's input cannot be used, or pubmark itself failed.
     fn engine_failure(&self, error: EngineError) -> RunError {
         match (&error, self.driven()) {
             (EngineError::Worker { node, why }, Some(_)) => {
@@ -288,12 +288,12 @@ impl PreparedRun {
         }
     }
 
-    /// Messages that are followed on their way.
+    /// Messages that are followed on the links.
     pub(crate) fn followed(&self) -> sampling::Sampling {
         latency_breakdown::sampling(&self.workload, &self.fleet, self.spec.window.duration.as_secs_f64())
     }
 
-    /// Where clients without a broker find each other on the nodes that joined; `None` where they do not.
+    /// Endpoints at which clients without a broker find each other on the nodes that joined; `None` for other systems.
     fn endpoints_on_nodes(&self) -> Result<Option<Endpoints>, RunError> {
         let Some(joined) = self.driven() else { return Ok(None) };
         let CheckedTarget::Brokerless { definition, profile, .. } = &self.wanted else { return Ok(None) };
@@ -303,7 +303,7 @@ impl PreparedRun {
         joined.places(definition, can, profile, run, (nodes, &*self.host.stop)).map(Some)
     }
 
-    /// The same where the system is to run; with what was observed of the links.
+    /// Measures the repetition in the network where the system runs; also returns the observations of the links.
     fn measure(
         &self,
         number: u32,
@@ -376,13 +376,14 @@ impl PreparedRun {
             let outcome = run::run(&plan, sides, launcher.as_deref(), &self.host.stop, &mut watch);
             let pressure = watch.cpu_pressure();
             (environment.steal, environment.busy_cores) = (watch.steal, watch.busy_cores);
-            // The conductor ends when nobody can tell it anything any more: the rest of the watch goes before.
+            // The fault injector ends when its last sender is dropped: the remaining parts of the watch are dropped
+            // first.
             let (carried, held, life) = watch.end();
             (outcome, conductor.finish(), carried, held, life, pressure)
         });
         environment.load_after = environment::load();
         let mut outcome = outcome.map_err(|error| self.engine_failure(error))?;
-        // What the relay held is none of the system's; a run that ended early did not say.
+        // The time that a relay held bytes is not the system's; it is unknown for a run that ended early.
         let reported =
             on_nodes.map(|_| Reported::read(&outcome.access, &self.workload, &self.node_names(), self.faults.len()));
         let is_unknown = relay.is_some() && carried.0[1].is_none();
@@ -393,7 +394,7 @@ impl PreparedRun {
         let finished = hosted.as_mut().map(|hosted| hosted.finish(window_ns, outcome.drain_ns));
         let known = target.running.as_mut().and_then(|running| life.reported_end(running, !outcome.unreachable));
         let end = life.end(known, (window_ns.0 > 0).then_some(window_ns.0));
-        // Connections that the relay took with it say nothing of the system.
+        // If the relay failed, closed connections are no evidence about the system.
         let end = end.filter(|_| relay.is_none_or(|relayed| relayed.counts().is_ok()));
         let end_of_hosted = finished.as_ref().and_then(|finished| finished.end.clone());
         let log = match &end_of_hosted {
@@ -449,13 +450,13 @@ impl PreparedRun {
         joined.start_system(name, &self.spec, self.spoken, &self.host.stop).map(Some)
     }
 
-    /// Lets observers look, where there are some.
+    /// Starts the measurements of the observers, if there are some.
     fn observe(&self) -> Result<Option<Observed>, RunError> {
         let joined = self.joined.as_ref().filter(|_| self.spec.nodes.observers.is_some());
         joined.map_or(Ok(None), |joined| joined.observe())
     }
 
-    /// What starts processes of their own for clients, where the plan wants some.
+    /// The launcher of separate processes for clients, if the plan needs some.
     fn launcher(
         &self,
         plan: &RunPlan,

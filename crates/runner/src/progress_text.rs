@@ -1,4 +1,4 @@
-//! How a run goes, in words: lines that are redrawn in place on a terminal, or one for a log.
+//! The progress of a run as text: lines that are redrawn in place on a terminal, or a line for a log.
 
 use std::time::Duration;
 
@@ -8,18 +8,18 @@ use pubmark_report::numbers;
 use crate::observer::{LiveInterval, LiveLatency, Phase, RunProgress};
 use crate::stream::PhaseWord;
 
-/// Rates are taken over at least this time.
+/// Shortest time over which rates are computed.
 const RATE_OVER: Duration = Duration::from_secs(1);
-/// Characters of the bar.
+/// Width of the progress bar in characters.
 const BAR: usize = 20;
 
-/// What was seen of a run so far, as far as the next line needs it. Times are nanoseconds of one clock.
+/// State of the run so far that the next line needs. Times are nanoseconds of one clock.
 #[derive(Default)]
 pub struct ProgressText {
     /// Phases that have ended, with their lengths.
     finished: String,
     phase: Option<(Phase, u64)>,
-    /// Totals at an earlier time, and the rates found since.
+    /// Totals at an earlier time, and the rates that were computed since.
     earlier: Option<(u64, Totals)>,
     rates: Option<Rates>,
 }
@@ -41,7 +41,7 @@ impl ProgressText {
         self.rates = None;
     }
 
-    /// Takes how it goes, for the rates.
+    /// Reads the progress, for the rates.
     pub fn take(&mut self, progress: &RunProgress, now_ns: u64) {
         let totals = &progress.totals;
         let Some((then_ns, then)) = self.earlier else {
@@ -59,7 +59,8 @@ impl ProgressText {
         }
     }
 
-    /// The lines of a terminal: all phases with a bar of this one, its figures, and latencies where there are some.
+    /// The lines for a terminal: all phases with a bar for the current one, its figures, and latencies if there are
+    /// some.
     pub fn redrawn(&self, progress: &RunProgress) -> String {
         let RunProgress { phase, elapsed, ref latency, .. } = *progress;
         format!(
@@ -72,7 +73,7 @@ impl ProgressText {
         )
     }
 
-    /// A line of a log.
+    /// A line for a log.
     pub fn line(&self, progress: &RunProgress) -> String {
         let RunProgress { phase, elapsed, ref latency, .. } = *progress;
         format!(
@@ -90,14 +91,14 @@ fn name(phase: Phase) -> &'static str {
     PhaseWord::from(phase).as_str()
 }
 
-/// A phase begins a few milliseconds after it was planned to.
+/// Rounds a length to tenths of a second: a phase begins a few milliseconds after its planned start.
 fn whole_tenths(length: Option<Duration>) -> Option<Duration> {
     length.map(|length| Duration::from_millis((length.as_millis() as u64 + 50) / 100 * 100))
 }
 
 fn figures(progress: &RunProgress, rates: Option<Rates>) -> String {
     let totals = &progress.totals;
-    // As far as it is known by now: nothing is said of it before something is.
+    // Known losses so far; nothing is shown while the number is unknown.
     let known_lost = |before: &str, behind: &str| match progress.lost {
         None | Some(0) => String::new(),
         Some(lost) => format!("{before}{lost}{behind}"),
@@ -128,7 +129,7 @@ fn figures(progress: &RunProgress, rates: Option<Rates>) -> String {
     }
 }
 
-/// Percentiles of the last seconds; one without enough samples is left out, and `None` if both are.
+/// Percentiles of the last seconds; a percentile without enough samples is left out, and `None` if both are.
 fn latencies(latency: Option<&LiveLatency>) -> Option<String> {
     let one = |(name, interval): (&str, Option<LiveInterval>)| {
         let LiveInterval { lower_ns, upper_ns, over_s } = interval?;
@@ -150,7 +151,7 @@ fn bar_text(elapsed: Duration, length: Option<Duration>) -> String {
     format!("{}{} {:.0}/{}", "━".repeat(full), "─".repeat(BAR - full), elapsed.as_secs_f64(), seconds(length))
 }
 
-/// Seconds for a sentence: `10 s`, `2.5 s`.
+/// A time in seconds for a sentence: `10 s`, `2.5 s`.
 pub fn seconds(time: Duration) -> String {
     format!("{} s", (time.as_secs_f64() * 1e3).round() / 1e3)
 }

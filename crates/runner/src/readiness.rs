@@ -1,4 +1,4 @@
-//! Is a system ready? Answered by a message of our own that goes through it: publish → receive.
+//! Tests whether a system is ready: a message has to pass through it, from publisher to subscriber.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use pubmark_systems::{Definition, probe};
 use crate::target::{connectable, for_subscribers};
 use pubmark_protocols as protocols;
 
-/// Longest time for a definition's probe; the caller tries again.
+/// Time limit for a definition's probe; the caller tries again.
 const LIMIT: Duration = Duration::from_secs(2);
 
 /// Sends a message through a system over a protocol of its definition: with our adapter if there is one, otherwise with

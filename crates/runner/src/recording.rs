@@ -1,4 +1,4 @@
-//! From what the engine found out to a record.
+//! Makes a record from the run outcome of the engine.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -36,40 +36,40 @@ use crate::linked::{self, LinkReport};
 use pubmark_protocol::capabilities;
 use pubmark_protocols::ProtocolPair;
 
-/// What a record holds besides the engine's outcome.
+/// Content of a record in addition to the engine's outcome.
 pub struct RecordInputs {
-    /// The call, which may have passwords in it.
+    /// The command line, which may contain passwords.
     pub command: Vec<String>,
-    /// Name of the run: its folder's name.
+    /// Name of the run, which is the name of its folder.
     pub run: String,
-    /// What the clients spoke.
+    /// Protocols of the clients.
     pub spoken: ProtocolPair,
-    /// What the schedule comes to.
+    /// Summary of the schedule.
     pub schedule: Summary,
-    /// What was measured.
+    /// The system that was measured.
     pub system: SystemInfo,
-    /// Differences from what was asked, besides the workload's.
+    /// Differences from what was requested, in addition to the workload's.
     pub deviations: Vec<Deviation>,
-    /// What it cost.
+    /// Resource usage.
     pub cost: Cost,
-    /// The same over time.
+    /// Resource usage over time.
     pub resource_series: Vec<ResourceRow>,
     /// [`LeftAtEnd::system_drain_wait_ns`].
     pub drain_wait_ns: Option<u64>,
-    /// The machine.
+    /// This machine.
     pub environment: Environment,
-    /// Nodes, of a run on several.
+    /// Nodes, for a run on several nodes.
     pub nodes: Vec<NodeRow>,
-    /// Repetition, from 1.
+    /// Number of the repetition, from 1.
     pub repetition: u32,
-    /// Repetitions of the call.
+    /// Number of repetitions of the command.
     pub repetitions: u32,
 }
 
-/// Puts the record together; it is to be [judged](judge) when all is in it.
+/// Makes the record; [`judge`] it when it is complete.
 pub fn record(plan: &RunPlan, outcome: &Outcome, mut inputs: RecordInputs) -> Record {
     if plan.on_nodes {
-        // This process only led: what made the load is elsewhere.
+        // This process only led the run: the load was generated on other machines.
         inputs.cost.generator = crate::nodes::generator(&inputs.nodes);
     }
     let clock_error_ns = sections::clock_error_ns(&inputs.nodes);
@@ -180,17 +180,17 @@ fn latency(outcome: &Outcome, clock_error_ns: Option<u64>) -> LatencyFigures {
     }
 }
 
-/// Judges a record that is complete.
+/// Judges a complete record: sets its verdict.
 pub fn judge(record: &mut Record) {
     verdict::assess(record);
 }
 
-/// Adds where messages were on their way.
+/// Adds the latency breakdown of messages.
 pub fn add_breakdown(record: &mut Record, breakdown: Option<LatencyBreakdown>) {
     record.latency.breakdown = breakdown.filter(|breakdown| !breakdown.rows.is_empty());
 }
 
-/// Adds what links on nodes carried, by process with the number of its node.
+/// Adds what links on nodes carried, for each process with the number of its node.
 pub fn add_links_of_nodes(record: &mut Record, reports: &[(u16, LinkReport)]) {
     for (node, report) in reports {
         let row = record.tables.nodes.get_mut(usize::from(*node));
@@ -201,7 +201,7 @@ pub fn add_links_of_nodes(record: &mut Record, reports: &[(u16, LinkReport)]) {
     add_links(record, &reports.iter().map(|(_, report)| report.clone()).collect::<Vec<_>>());
 }
 
-/// Takes the emulator's processor time off that of a generator.
+/// Subtracts the emulator's CPU time from the generator's.
 fn take_off(usage: &mut Usage, emulator_ns: u64) {
     if usage.cpu_seconds > 0.0 {
         let own = (usage.cpu_seconds - emulator_ns as f64 / 1e9).max(0.0);
@@ -210,14 +210,14 @@ fn take_off(usage: &mut Usage, emulator_ns: u64) {
     }
 }
 
-/// Adds what links carried. The emulator's processor time is told apart from the generator's.
+/// Adds what links carried. The emulator's CPU time is reported separately from the generator's.
 pub fn add_links(record: &mut Record, reports: &[LinkReport]) {
     let mut links = linked::figures(reports);
     if let Some(own) = &record.settings.congestion_control {
         links.congestion_control = format!("{own} at clients and {} at the system", links.congestion_control);
     }
     if let Some(efficiency) = &mut record.cost.efficiency {
-        // A group's own, whichever nodes its clients are on.
+        // Sums for each group over all nodes that have its clients.
         let mut packets: BTreeMap<&str, [PacketCounts; 2]> = BTreeMap::new();
         for (group, window, set_up) in reports.iter().flat_map(|report| &report.packets) {
             let known = packets.entry(group).or_default();
@@ -233,17 +233,17 @@ pub fn add_links(record: &mut Record, reports: &[LinkReport]) {
     record.conditions.links = Some(links);
 }
 
-/// Adds what the system's kernel still held for clients when the drain was over.
+/// Adds the bytes that the system's kernel still held for clients at the end of the drain.
 pub fn add_held(record: &mut Record, bytes: Option<u64>) {
     record.delivery.at_end.system_unsent_bytes = bytes;
 }
 
-/// Adds how the system ended, if it did.
+/// Adds how the system ended, if it ended.
 pub fn add_end(record: &mut Record, end: Option<SystemEnd>) {
     record.system.ended = end;
 }
 
-/// Adds what faults came to.
+/// Adds the figures of faults.
 pub fn add_faults(record: &mut Record, faults: FaultFigures) {
     record.conditions.faults = Some(faults);
 }
@@ -274,13 +274,15 @@ fn filtered(spoken: ProtocolPair, outcome: &Outcome) -> Option<FilteredCounts> {
     at_clients.then_some(FilteredCounts { withheld, passed_over })
 }
 
-/// Connections from which on memory is divided among them: the growth of a resident set by some pages says nothing about
-/// each of twenty.
+/// Least number of connections for which memory is divided among them: the growth of a resident set by some pages says
+/// nothing about each of twenty connections.
 const FEWEST_CONNECTIONS: u64 = 100;
-/// Bytes that every connection takes: where a resident set grew by less, it had the memory before, and nothing can be said.
+/// Least number of bytes that every connection needs: if a resident set grew by less, the system already had the
+/// memory, and no figure can be given.
 const LEAST_BYTES: u64 = 100;
 
-/// With cost per message and per connection, where both parts were measured, with our threads and the efficiency.
+/// Resource usage with the cost per message and per connection, if both operands were measured, and with our threads
+/// and the efficiency.
 fn cost(measured: Cost, plan: &RunPlan, outcome: &Outcome) -> Cost {
     let delivered = outcome.books.delivery.delivered;
     let per_million = |cpu_seconds: f64| (delivered > 0).then(|| cpu_seconds * 1e6 / delivered as f64);
@@ -301,14 +303,14 @@ fn cost(measured: Cost, plan: &RunPlan, outcome: &Outcome) -> Cost {
     }
 }
 
-/// Adds what competed for the processors of this machine.
+/// Adds the contention for the CPUs of this machine.
 pub fn add_contention(record: &mut Record, cpu_pressure: Option<f64>, on_nodes: bool) {
     let others = || {
         let (system, generator) = (record.cost.system?, record.cost.generator?);
         let programs = record.cost.client_programs.map_or(0.0, |usage| usage.cores);
         Some((record.environment.busy_cores? - system.cores - generator.cores - programs).max(0.0))
     };
-    // Programs of nodes may be on this machine or not.
+    // Programs of nodes may or may not be on this machine.
     let other_cores = if on_nodes { None } else { others() };
     record.cost.contention =
         (cpu_pressure.is_some() || other_cores.is_some()).then_some(Contention { cpu_pressure, other_cores });
@@ -346,7 +348,7 @@ fn workload_deviations(plan: &RunPlan) -> Vec<Deviation> {
     plan.workload.deviations.iter().map(shown).collect()
 }
 
-/// What a run leaves on a system that it did not start.
+/// State that a run leaves on a system that it did not start.
 fn leftovers(plan: &RunPlan, spoken: ProtocolPair) -> Vec<Deviation> {
     let workload = &plan.workload;
     let mut left = vec![];
@@ -368,7 +370,7 @@ fn leftovers(plan: &RunPlan, spoken: ProtocolPair) -> Vec<Deviation> {
     left
 }
 
-/// Says whether the machine was kept awake, if that was asked for.
+/// Adds whether the CPU idle states were disabled, if that was requested.
 pub fn add_awake(record: &mut Record, awake: &io::Result<Option<IdleStatesDisabled>>) {
     match awake {
         Ok(held) => record.settings.cpu_idle_disabled = held.is_some(),
@@ -379,7 +381,7 @@ pub fn add_awake(record: &mut Record, awake: &io::Result<Option<IdleStatesDisabl
     }
 }
 
-/// What was asked of pubmark itself and could not be had.
+/// Requested features of pubmark itself that were not available.
 fn own_deviations(plan: &RunPlan, outcome: &Outcome) -> Vec<Deviation> {
     let mut deviations = vec![];
     if plan.realtime && !outcome.realtime {
@@ -429,7 +431,7 @@ fn sent_means(means: capabilities::SentMeans) -> SentMeans {
     }
 }
 
-/// The wall clock's time now, for the name of a run's folder.
+/// The current wall-clock time, for the name of a run's folder.
 pub fn now() -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_nanos(pubmark_protocol::clock::realtime_ns())
 }

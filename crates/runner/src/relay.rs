@@ -1,4 +1,4 @@
-//! The process between emulated links and a system that runs already, as the run that it serves sees it.
+//! The process between emulated links and a system that already runs, on the side of the run.
 
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -11,11 +11,11 @@ use pubmark_links::relay::{self, Relay, RelayError};
 use crate::child_process;
 use crate::error::{ErrorKind, RunError};
 
-/// Time to end in order, once nobody asks any more.
+/// Time to end in order, once nothing requires the process any more.
 const ENDS_WITHIN: Duration = Duration::from_secs(2);
 const LOOK: Duration = Duration::from_millis(2);
 
-/// A relay on the network that this process had when it was started.
+/// A relay in the network that this process had when the relay was started.
 #[derive(Debug)]
 pub struct RelayProcess {
     relay: Option<Relay>,
@@ -23,7 +23,7 @@ pub struct RelayProcess {
 }
 
 impl RelayProcess {
-    /// Starts one from the host's program, the running one if `None`.
+    /// Starts a relay with the host's program, or with the running program if it is `None`.
     ///
     /// # Errors
     /// The process cannot be started.
@@ -34,24 +34,24 @@ impl RelayProcess {
         };
         let [ours, theirs] = relay::pair().map_err(|error| failed(&error))?;
         let child = spawn(program, theirs).map_err(|error| failed(&error))?;
-        // Made first, so that the child is ended whatever follows.
+        // Created first, so that the child is ended if a later step fails.
         let mut process = RelayProcess { relay: None, child };
         process.relay = Some(Relay::new(ours).map_err(|error| failed(&error))?);
         Ok(process)
     }
 
-    /// What it is asked through.
+    /// The client with which the relay is controlled.
     ///
     /// # Errors
-    /// It was never reached.
+    /// The relay was never reached.
     pub fn relay(&self) -> Result<&Relay, RelayError> {
         self.relay.as_ref().ok_or_else(|| RelayError::Gone(std::io::ErrorKind::NotConnected.into()))
     }
 
-    /// The address of a host as its network finds it.
+    /// Address of a host, resolved in the relay's network.
     ///
     /// # Errors
-    /// There is none.
+    /// The name cannot be resolved.
     pub fn resolve(&self, host: &str, port: u16) -> Result<SocketAddr, RunError> {
         self.relay().and_then(|relay| relay.resolve(host, port)).map_err(|error| match error {
             RelayError::Refused(why) => RunError::input(why).hint("check the name, or write the address"),
@@ -62,13 +62,13 @@ impl RelayProcess {
 
 impl Drop for RelayProcess {
     fn drop(&mut self) {
-        // It ends when its channel does.
+        // The process ends when its channel is closed.
         self.relay = None;
         let began = Instant::now();
         while matches!(self.child.try_wait(), Ok(None)) && began.elapsed() < ENDS_WITHIN {
             std::thread::sleep(LOOK);
         }
-        // Both fail where it has ended, as it should have.
+        // Both fail if the process has ended, which is the normal case.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -78,7 +78,7 @@ fn spawn(program: Option<&Path>, channel: OwnedFd) -> std::io::Result<Child> {
     let program = program.map_or_else(std::env::current_exe, |program| Ok(program.to_owned()))?;
     let mut command = Command::new(program);
     command.arg("relay").stdin(Stdio::from(channel)).stdout(Stdio::null());
-    // An interruption from the terminal is for the run, which ends it.
+    // A Ctrl-C in the terminal is for the run, which ends the relay.
     std::os::unix::process::CommandExt::process_group(&mut command, 0);
     child_process::end_with_parent(&mut command);
     command.spawn()

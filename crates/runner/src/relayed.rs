@@ -1,4 +1,4 @@
-//! The way from emulated links to a system that runs already: where clients find it, what the relay on the way counted.
+//! The relay from emulated links to a system that already runs: where clients find it, and what it counted.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -21,21 +21,22 @@ use crate::endpoint;
 use crate::error::{ErrorKind, RunError};
 use crate::relay::RelayProcess;
 
-/// The port of a URL without one.
+/// Port of a URL that has none.
 const HTTP_PORT: u16 = 80;
 
-/// Serves the run at the other end of standard input until that end closes.
+/// Serves the run that is connected to standard input until that connection closes.
 ///
 /// # Errors
-/// Standard input is no channel, or the kernel refuses what the loop needs.
+/// Standard input is not a channel, or the kernel refuses a resource that the loop needs.
 pub fn serve() -> std::io::Result<()> {
     let channel = std::io::stdin().as_fd().try_clone_to_owned()?;
-    // Two for each connection: as many as there may be. What is refused shows where a connection does not get one.
+    // Two descriptors for each connection: raise the limit as far as possible. A connection without a descriptor is
+    // counted as refused.
     let _ = descriptors::raise();
     relay::serve(channel, |host, port| endpoint::address_of(host, port).map_err(|error| error.to_string()))
 }
 
-/// What differs in a run to this system from one without a relay on `machine` ("this machine").
+/// How a run to this system differs from one without a relay on `machine` ("this machine").
 pub fn deviation(system: &str, machine: &str) -> Deviation {
     let detail = format!(
         "clients' connections end at a relay on {machine}, which opens its own to `{system}`: acknowledgements, windows and \
@@ -44,13 +45,13 @@ pub fn deviation(system: &str, machine: &str) -> Deviation {
     Deviation { name: "relayed".to_owned(), detail }
 }
 
-/// How often a message passes the relay: to the system and on; at QoS 2 twice as often, as a broker may forward a message when its
-/// sender has released it (MQTT 5.0 §4.3.3).
+/// How often a message passes the relay: once to the system and once to the subscriber; at QoS 2 twice as often,
+/// because a broker may forward a message only when its sender has released it (MQTT 5.0 §4.3.3).
 pub fn passes(workload: &Workload) -> u64 {
     if workload.devices.iter().any(|group| group.qos == Qos::ExactlyOnce) { 4 } else { 2 }
 }
 
-/// Pairs of a time, ns, and how often it occurred: a histogram of a report.
+/// Histogram in a report: pairs of a time, ns, and its number of occurrences.
 pub type Times = Vec<(u64, u64)>;
 
 /// What a relay carried in the measured window.
@@ -70,7 +71,7 @@ pub struct RelayReport {
     pub realtime: bool,
 }
 
-/// One way through a relay.
+/// One direction through a relay.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct WayReport {
     /// [`pubmark_record::links::RelayTraffic::bytes`].
@@ -81,24 +82,24 @@ pub struct WayReport {
     pub dropped: u64,
 }
 
-/// A system behind a relay, as clients in the links' networks find it.
+/// A system behind a relay, with the addresses at which clients in the links' networks reach it.
 #[derive(Debug)]
 pub struct Relayed {
     process: Arc<RelayProcess>,
-    /// Where devices connect, and subscribers.
+    /// Endpoints of devices, and of subscribers.
     endpoints: [Endpoints; 2],
-    /// Where the exporter of the system's machine answers.
+    /// Address of the node_exporter of the system's machine.
     pub node_exporter: Option<String>,
-    /// Connections and refusals when the run began.
+    /// Connections and refusals at the start of the run.
     before: (u64, u64),
 }
 
 impl Relayed {
-    /// Lets clients in the network of `core` reach a system that runs already, at these endpoints of devices and of subscribers; where
-    /// they open connections (`connects`), each endpoint is tried.
+    /// Lets clients in the network of `core` reach a system that already runs, at these endpoints of devices and of
+    /// subscribers; for each side that opens connections (`connects`), the endpoint is tested.
     ///
     /// # Errors
-    /// The relay is gone, the system does not take connections, or the exporter's host is not found.
+    /// The relay has ended, the system does not accept connections, or the exporter's host cannot be resolved.
     pub fn of(
         sides: [&Endpoints; 2],
         connects: [bool; 2],
@@ -117,7 +118,7 @@ impl Relayed {
             relay.try_connect(to.address).map_err(|error| unreachable(&error, to))?;
         }
         let listen = |to: SocketAddr| relay.listen(core, CORE_V4.into(), to).map_err(failed);
-        // Both sides of one protocol connect to one place.
+        // Both sides connect to the same address if they use one protocol.
         let mut known: HashMap<SocketAddr, SocketAddr> = HashMap::new();
         let mut lead = |to: &Endpoint| -> Result<Endpoint, RunError> {
             let address = match known.entry(to.address) {
@@ -139,20 +140,20 @@ impl Relayed {
         Ok(Relayed { process: Arc::clone(&process), endpoints, node_exporter, before })
     }
 
-    /// Where devices find the system, and where subscribers do.
+    /// Endpoints of devices, and of subscribers.
     pub fn endpoints(&self) -> [Endpoints; 2] {
         self.endpoints.clone()
     }
 
-    /// What the relay has counted; `Err` says why nothing is known of it.
+    /// Counts of the relay so far; `Err` has the reason why they are unknown.
     pub fn counts(&self) -> Result<Counts, String> {
         self.process.relay().and_then(Relay::counts).map_err(|error| error.to_string())
     }
 
-    /// What it carried between two counts; `Err` says why nothing is known of it.
+    /// What the relay carried between two counts; `Err` has the reason why it is unknown.
     ///
     /// # Errors
-    /// It had ended before the run did.
+    /// The relay ended before the run did.
     pub fn report(
         &self,
         before: &Result<Counts, String>,
@@ -174,7 +175,7 @@ impl Relayed {
     }
 }
 
-/// Without the relay each client would say so.
+/// The error that each client would report without the relay.
 fn unreachable(error: &RelayError, to: &Endpoint) -> RunError {
     RunError::from_error(ErrorKind::System, error)
         .during(format!("failed to connect to `{}`", to.shown))
@@ -189,7 +190,7 @@ fn way(before: &Carried, after: &Carried) -> WayReport {
     }
 }
 
-/// Of a URL: what stands before the host, host and port, what follows.
+/// Splits a URL: the part before the host, host and port, the rest.
 fn parts(url: &str) -> [&str; 3] {
     let begin = url.find("://").map_or(0, |at| at + 3);
     let end = url[begin..].find(['/', '?']).map_or(url.len(), |at| begin + at);

@@ -1,4 +1,4 @@
-//! A repetition with a folder of its own: the folder is made, the run is made, and what came of it is written there.
+//! A repetition with its folder: the folder is created, the run is executed, and its results are written to the folder.
 
 use std::fs;
 use std::path::Path;
@@ -12,20 +12,20 @@ use crate::prepared::{PreparedRun, RunOutcome};
 use crate::recording::now;
 use crate::save::{Saved, no_folder, unwritten};
 
-/// A repetition of a run, and its folder.
+/// A repetition of a run, and the folder of the repetition.
 pub struct Repetition<'a> {
     run: &'a PreparedRun,
     number: u32,
     folder: RunFolder,
-    /// Space for its record, once it was measured.
+    /// Disk space that is reserved for the record, once the run was measured.
     reserve: Option<Reserve>,
 }
 
 impl PreparedRun {
-    /// Makes the folder of repetition `number` (from 1) in `out`. Nothing is started.
+    /// Creates the folder of repetition `number` (from 1) in `out`. Nothing is started.
     ///
     /// # Errors
-    /// There is no place for it.
+    /// The folder cannot be created.
     pub fn repetition(&self, number: u32, out: &Path) -> Result<Repetition<'_>, RunError> {
         let folder = RunFolder::create(out, &self.workload.name, now()).map_err(|error| no_folder(&error))?;
         Ok(Repetition { run: self, number, folder, reserve: None })
@@ -38,17 +38,18 @@ impl Repetition<'_> {
         self.run
     }
 
-    /// Its number, from 1.
+    /// Number of the repetition, from 1.
     pub fn number(&self) -> u32 {
         self.number
     }
 
-    /// Its folder.
+    /// Folder of the repetition.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// Makes the run. Where nothing was measured, because it failed or nobody connected, the folder is removed.
+    /// Runs the repetition. If nothing was measured, because the run failed or no client connected, the folder is
+    /// removed.
     ///
     /// # Errors
     /// As [`PreparedRun::repeat`]; or the disk has no space for a record.
@@ -60,13 +61,13 @@ impl Repetition<'_> {
             Ok(outcome)
         });
         if self.reserve.is_none() {
-            // One with something in it stays.
+            // A folder with files in it is not removed.
             let _ = fs::remove_dir(self.folder.path());
         }
         measured
     }
 
-    /// Writes what was measured into the folder, and makes it the latest.
+    /// Writes the results into the folder, and makes it the latest one.
     pub fn save(self, outcome: &RunOutcome) -> Saved {
         let Repetition { folder, reserve, .. } = self;
         let Some(reserve) = reserve else {

@@ -1,5 +1,5 @@
-//! What a repetition costs: samples of the system and of pubmark, readings of the system's machine where it has a
-//! node_exporter, and what nodes beside the system saw.
+//! Resource usage in a repetition: samples of the system and of pubmark, readings of the system's machine if it has a
+//! node_exporter, and measurements of nodes beside the system.
 
 use std::collections::BTreeSet;
 
@@ -13,17 +13,17 @@ use crate::cluster::{self, FinishedSystem, Observed};
 use crate::error::{ErrorKind, RunError};
 use crate::target::Target;
 
-/// What a repetition cost.
+/// Resource usage in a repetition.
 pub struct Sampled {
     /// Over the measured window.
     pub resources: Cost,
     /// Over time.
     pub rows: Vec<ResourceRow>,
-    /// Time that threads of the system waited for a processor during the drain, ns.
+    /// Time that threads of the system waited for a CPU during the drain, ns.
     pub drain_wait_ns: Option<u64>,
 }
 
-/// Goes on while a repetition does.
+/// The sampling of a running repetition.
 pub struct Sampling {
     sampler: Sampler,
     host: Option<HostWatch>,
@@ -32,9 +32,9 @@ pub struct Sampling {
 }
 
 impl Sampling {
-    /// Starts, before any client connects. `node_exporter` is the address of the system's machine's exporter; one that does
-    /// not answer now is a failure, one that stops answering later is counted. `observed` looks at a system elsewhere. `sees_clients`:
-    /// their sockets are in this thread's network.
+    /// Starts before any client connects. `node_exporter` is the address of the exporter on the system's machine; if it
+    /// does not respond now, that is a failure; if it stops responding later, that is counted. `observed` measures a
+    /// system on other machines. `sees_clients`: the sockets of clients are in this thread's network.
     pub fn start(
         target: &Target,
         node_exporter: Option<&str>,
@@ -45,7 +45,7 @@ impl Sampling {
         let host = node_exporter.map(watch).transpose()?;
         let places = target.running.as_ref().map(|running| running.cost_sources()).unwrap_or_default();
         let both = target.publish_at.endpoints().iter().chain(target.subscribe_at.endpoints().iter());
-        // Each once, or traffic would be counted twice.
+        // Each port once; otherwise its traffic would be counted twice.
         let ports: BTreeSet<u16> = both.map(|endpoint| endpoint.address.port()).collect();
         let ports: Vec<u16> = ports.into_iter().collect();
         let sampler = Sampler::start(&places, &ports, workers, sees_clients).map_err(|error| {
@@ -54,7 +54,7 @@ impl Sampling {
         Ok(Sampling { sampler, host, observed, elsewhere: None })
     }
 
-    /// An edge of the measured window is now.
+    /// Marks an edge of the measured window at the current time.
     pub fn edge(&self) {
         self.sampler.sample_now();
         if let Some(host) = &self.host {
@@ -62,31 +62,32 @@ impl Sampling {
         }
     }
 
-    /// What the system took was measured where a node started it.
+    /// Sets the system's resource usage, which was measured on the node that started the system.
     pub fn measured_elsewhere(&mut self, system: FinishedSystem) {
         self.elsewhere = Some(system);
     }
 
-    /// What both sides use now.
+    /// The current resource usage of both sides.
     pub fn usage_now(&self) -> LiveUsage {
         self.sampler.usage_now()
     }
 
-    /// Do threads of the system wait for a processor now? See [`Sampler::system_waits`].
+    /// Whether threads of the system now wait for a CPU. See [`Sampler::system_waits`].
     pub fn system_waits(&self) -> bool {
         self.sampler.system_waits()
     }
 
-    /// The drain is over now.
+    /// Marks the end of the drain at the current time.
     pub fn drained(&self) {
         self.sampler.sample_now();
     }
 
-    /// Ends, and gives the cost of the window between two instants of the run's clock, of the drain of that length after it, and
-    /// over time.
+    /// Ends, and returns the resource usage in the window between two times of the run's clock, in the drain of that
+    /// length after it, and over time.
     pub fn finish(self, window_ns: (u64, u64), drain_ns: u64) -> Sampled {
         let (start_ns, end_ns) = window_ns;
-        // The run's clock is the coordinator's raw one, samples have this machine's: in hours of one cluster they come apart.
+        // The run uses the coordinator's raw clock, samples use this machine's: within hours of one cluster the clocks
+        // drift apart.
         let ahead_ns = pubmark_systems::clock::monotonic_ns().wrapping_sub(clock::monotonic_ns());
         let [start_ns, end_ns] = [start_ns, end_ns].map(|run_ns: u64| run_ns.wrapping_add(ahead_ns));
         let readings = self.host.and_then(HostWatch::finish);

@@ -1,4 +1,4 @@
-//! The folder of a run: its record, its histograms, its specification, and what is made from the record.
+//! The folder of a run: its record, histograms and specification, and the reports that are made from the record.
 
 use std::path::Path;
 
@@ -11,27 +11,27 @@ use crate::error::{ErrorKind, RunError};
 use crate::prepared::RunOutcome;
 use crate::spec::file::SPEC_FILE;
 
-/// A record as it was saved.
+/// A saved record.
 pub struct Saved {
     /// The record, which names its files.
     pub record: Record,
-    /// What could not be written, of kind [`ErrorKind::NotWritten`], if something could not.
+    /// The error, of kind [`ErrorKind::NotWritten`], if a file could not be written.
     pub unwritten: Option<RunError>,
 }
 
 impl Saved {
-    /// The record, if all of it was written.
+    /// The record, if all files were written.
     ///
     /// # Errors
-    /// What could not be written.
+    /// A file could not be written.
     pub fn whole(self) -> Result<Record, RunError> {
         self.unwritten.map_or(Ok(self.record), Err)
     }
 }
 
 impl RunOutcome {
-    /// Writes the run's folder: the record, which names its files, then those; computes metrics of the user's own. `reserve` is the space
-    /// that was taken for the record before the run began.
+    /// Writes the run's folder: the record, which names its files, then those files; computes metrics of the user's
+    /// own. `reserve` is the disk space that was allocated for the record before the run began.
     pub fn save(&self, folder: &RunFolder, reserve: Reserve) -> Saved {
         let mut record = self.record.clone();
         let file_of = |name: &str| format!("{name}.hdr");
@@ -56,13 +56,14 @@ impl RunOutcome {
                 log.write(folder.path()).map_err(|error| unwritten_log(&error))?;
             }
             if let Some(custom) = &self.custom {
-                // Their programs read what was written until here; the record with their values takes its place.
+                // The programs of metrics read the files that were written so far; the record with their values
+                // replaces the first one.
                 custom.enter(&mut record, self.message_log.as_ref(), folder.path());
                 write_record(&record, folder.path())?;
             }
             exports::all(&record).iter().try_for_each(|(name, text)| write(&folder.path().join(name), text))
         };
-        // The folder was writable when the run began: what fails here is the disk's doing, not the call's.
+        // The folder was writable when the run began: a failure here is the disk's, not an error of the user.
         let unwritten = write_all().err().map(|error| RunError { kind: ErrorKind::NotWritten, ..error });
         Saved { record, unwritten }
     }
@@ -77,27 +78,27 @@ fn write_record(record: &Record, folder: &Path) -> Result<(), RunError> {
     write(&folder.join(RECORD_FILE), &json)
 }
 
-/// Writes a record that was made elsewhere, and what is made from it, into a folder.
+/// Writes a record that was made elsewhere, and its reports, into a folder.
 ///
 /// # Errors
-/// Something could not be written.
+/// A file could not be written.
 pub fn again(record: &Record, folder: &Path) -> Result<(), RunError> {
     write_record(record, folder)?;
     exports::all(record).iter().try_for_each(|(name, text)| write(&folder.join(name), text))
 }
 
-/// Something of a run that was made could not be saved.
+/// The error for a completed run that could not be saved completely.
 pub fn unwritten(error: &StoreError) -> RunError {
     RunError::from_error(ErrorKind::NotWritten, error)
         .hint("free space, or choose another disk with `--out`; `--json` prints the record, wherever it cannot be kept")
 }
 
-/// There is no place to save a run; nothing was started.
+/// The error if the folder for a run cannot be created; nothing was started.
 pub fn no_folder(error: &StoreError) -> RunError {
     RunError::from_error(ErrorKind::Input, error).hint("choose another folder with `--out`")
 }
 
-/// Writes a file, whole or not at all; its folder is made.
+/// Writes a file completely or not at all; creates its folder.
 ///
 /// # Errors
 /// It could not be written.

@@ -1,4 +1,4 @@
-//! What is asked of our own sockets besides the system's address: congestion control, and TLS sessions that are taken up again.
+//! Options of our sockets in addition to the system's address: congestion control, and TLS session resumption.
 
 use pubmark_protocol::capabilities::SentMeans;
 use pubmark_protocol::congestion::{self, CongestionError};
@@ -8,11 +8,11 @@ use crate::spec::Connection;
 use crate::target::CheckedTarget;
 use pubmark_protocols::ProtocolPair;
 
-/// Refuses what cannot be carried out, before anything starts.
+/// Refuses options that cannot be applied, before anything starts.
 ///
 /// # Errors
-/// A congestion control that this machine does not have or keeps for administrators, or for sockets that are not TCP's or not ours;
-/// a word on TLS sessions where nothing is encrypted.
+/// A congestion control that this machine does not have or reserves for administrators, or that is requested for
+/// sockets that are not TCP or not ours; an option for TLS sessions if no connection is encrypted.
 pub fn validate(connection: &Connection, spoken: ProtocolPair, wanted: &CheckedTarget) -> Result<(), RunError> {
     if connection.tls_resumption.is_some() && !wanted.is_encrypted() {
         return Err(RunError::input("no connection of this run is encrypted, so there is no TLS session to take up")
@@ -46,7 +46,7 @@ fn unusable(error: &CongestionError) -> RunError {
     }
 }
 
-/// Do clients take their own last TLS session up again?
+/// Whether clients resume their last TLS session.
 pub fn resume_tls(connection: &Connection) -> bool {
     connection.tls_resumption != Some(false)
 }

@@ -1,4 +1,4 @@
-//! Where connections come from: do the source addresses of a run exist, and do they have enough ports for its connections?
+//! Source addresses of connections: checks whether a run's source addresses exist and have enough ports.
 
 use std::net::UdpSocket;
 
@@ -8,7 +8,7 @@ use crate::error::RunError;
 use crate::spec::SourceAddresses;
 use crate::target::CheckedTarget;
 
-/// Says before anything starts which addresses this machine does not have, or which cannot reach the system.
+/// Refuses, before anything starts, addresses that this machine does not have, or that cannot reach the system.
 pub fn check(sources: &SourceAddresses, wanted: &CheckedTarget) -> Result<(), RunError> {
     for source in sources.0.iter() {
         UdpSocket::bind((*source, 0)).map_err(|error| {
@@ -34,11 +34,11 @@ pub fn check(sources: &SourceAddresses, wanted: &CheckedTarget) -> Result<(), Ru
     Ok(())
 }
 
-/// Connections to the endpoint that gets most of them: each takes a port of its source address there.
+/// Number of connections to the endpoint that gets most of them: each needs a port of its source address.
 pub fn connections_to_one(clients: ClientCounts, wanted: &CheckedTarget) -> u64 {
     let brokers = wanted.brokers();
     let ClientCounts { devices, subscribers } = clients;
-    // On independent brokers, each subscriber listens on every one.
+    // With independent brokers, each subscriber connects to every one.
     let listeners = if wanted.sessions_per_subscriber() > 1 { subscribers } else { subscribers.div_ceil(brokers) };
     let devices = devices.div_ceil(brokers);
     if wanted.has_one_endpoint() { devices + listeners } else { devices.max(listeners) }

@@ -1,4 +1,4 @@
-//! Which protocols the clients of a run speak.
+//! The protocols that the clients of a run use.
 
 use std::collections::BTreeSet;
 
@@ -11,10 +11,10 @@ use crate::error::RunError;
 use crate::spec::RunSpec;
 use crate::{suggestion, suitability, target, unbuilt};
 
-/// What clients speak.
+/// The protocols of devices and of subscribers.
 ///
 /// # Errors
-/// A protocol or a client library that is not there, or an endpoint's scheme that no protocol has.
+/// A protocol or a client library that does not exist, or an endpoint whose scheme belongs to no protocol.
 pub fn of(spec: &RunSpec, workload: &Workload) -> Result<ProtocolPair, RunError> {
     let (protocols, target) = (&spec.protocols, &spec.target);
     let words = client_program::words(spec)?;
@@ -26,7 +26,8 @@ pub fn of(spec: &RunSpec, workload: &Workload) -> Result<ProtocolPair, RunError>
     Ok(ProtocolPair { publish, subscribe })
 }
 
-/// What one side speaks: what was asked for, otherwise the first of our protocols that the system offers and that can carry the workload.
+/// The protocol of one side: the requested one, otherwise the first of our protocols that the system offers and that
+/// can carry the workload.
 fn side(
     spec: &RunSpec,
     workload: &Workload,
@@ -63,7 +64,7 @@ fn side(
     }
 }
 
-/// The protocol whose endpoints have this one's scheme; an endpoint without any is refused when it is read.
+/// The protocol whose endpoints have this endpoint's scheme; parsing refuses an endpoint without a scheme.
 ///
 /// # Errors
 /// No protocol has this scheme, or this build leaves it out.
@@ -81,7 +82,7 @@ pub fn of_endpoint(endpoint: &str) -> Result<&'static Protocol, RunError> {
     })
 }
 
-/// What a reader should know of a choice that the specification did not make.
+/// Notes for the user about a choice that the specification did not make.
 pub fn notes(spec: &RunSpec, workload: &Workload, spoken: ProtocolPair) -> Vec<String> {
     let mut notes = vec![];
     let usual = protocols::PROTOCOLS[0].capabilities.name;

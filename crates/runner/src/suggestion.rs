@@ -1,6 +1,7 @@
-//! "Did you mean": the valid name that is nearest to a wrong one.
+//! "Did you mean": the valid name that is closest to a wrong one.
 
-/// The nearest of `names` by edits, if it is near enough to be meant: a third of the longer name's letters at most.
+/// The name in `names` with the smallest edit distance, if the distance is at most a third of the longer name's
+/// letters.
 pub fn nearest<'a>(wrong: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     names
         .into_iter()
@@ -10,7 +11,7 @@ pub fn nearest<'a>(wrong: &str, names: impl IntoIterator<Item = &'a str>) -> Opt
         .map(|(_, name)| name)
 }
 
-/// The hint for a wrong name: the nearest valid one, and all of them.
+/// The hint for a wrong name: the closest valid name, and all names.
 pub fn choices<'a>(wrong: &str, names: impl IntoIterator<Item = &'a str>) -> String {
     let names: Vec<&str> = names.into_iter().collect();
     let list = names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");

@@ -1,4 +1,5 @@
-//! Can a protocol carry a workload? Asked before anything starts: what it cannot do is refused, never done by halves.
+//! Checks whether a protocol can carry a workload, before anything starts: an unsupported feature is refused, never
+//! applied in part.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,16 +16,17 @@ use pubmark_model::workload::{DeviceGroup, SessionKind, SubscriberGroup, Workloa
 use crate::carrying;
 use pubmark_protocols::{PROTOCOLS, Protocol, ProtocolPair};
 
-/// A fleet that the protocols can carry.
+/// Checks a fleet against the protocols.
 ///
 /// # Errors
-/// The first thing that a protocol cannot do, in a sentence.
+/// The first feature that a protocol does not have, in a sentence.
 pub fn fleet(workload: &Workload, spoken: ProtocolPair, fleet: Fleet) -> Result<Arc<Fleet>, String> {
     let missing = lacking_for_groups(workload, spoken).or_else(|| lacking_for_fleet(workload, &fleet, spoken));
     missing.map_or_else(|| Ok(Arc::new(fleet)), Err)
 }
 
-/// A device group of which a device sends more messages than sequence numbers have room for, in a sentence.
+/// Checks for a device group in which a device sends more messages than there are sequence numbers; the result is a
+/// sentence.
 pub fn too_many_messages(workload: &Workload, length: Duration) -> Option<String> {
     workload.devices.iter().find_map(|group| {
         let messages = group.arrival.mean_rate_within(length)? * length.as_secs_f64();
@@ -35,13 +37,13 @@ pub fn too_many_messages(workload: &Workload, length: Duration) -> Option<String
                 u32::MAX
             )
         };
-        // A schedule of random gaps has a few more than its mean.
+        // A schedule of random gaps may have a few messages more than its mean.
         (messages > 0.99 * f64::from(u32::MAX)).then(sentence)
     })
 }
 
-/// The first thing that a protocol cannot do, for a fleet that is not to be run: it may be larger than this machine could
-/// hold, and is counted out only for protocols that look at its topics.
+/// The first feature that a protocol does not have, for a fleet that is not run: it may be too large for this machine,
+/// and is enumerated only for protocols that depend on its topics.
 pub fn lacking(workload: &Workload, spoken: ProtocolPair) -> Option<String> {
     let looks = |protocol: &Protocol| {
         let can = &protocol.capabilities;
@@ -115,7 +117,7 @@ fn lacking_for_groups(workload: &Workload, spoken: ProtocolPair) -> Option<Strin
         .or_else(|| carrying::too_much(workload, spoken))
 }
 
-/// A header beside payloads that subscribers would not see, so that they could tell no message from another.
+/// Checks for a header beside payloads that subscribers would not see, so that they could not distinguish messages.
 fn unread_header(workload: &Workload, protocol: &Protocol) -> Option<String> {
     let can = &protocol.capabilities;
     let beside = workload.devices.iter().find(|group| group.header == HeaderPlace::UserProperty);
@@ -127,7 +129,7 @@ fn unread_header(workload: &Workload, protocol: &Protocol) -> Option<String> {
     Some(format!("device group `{}` has its header in a user property, {reason}: `header: payload`", group.name))
 }
 
-/// Why a protocol's subscribers cannot be slow ones.
+/// Why a protocol does not support slow subscribers.
 fn takes_its_time(protocol: &Protocol) -> String {
     let with = PROTOCOLS.iter().filter(|other| other.pauses).map(|other| other.capabilities.name);
     let with: Vec<&str> = with.collect();
@@ -138,7 +140,7 @@ fn takes_its_time(protocol: &Protocol) -> String {
     )
 }
 
-/// Requests and answers go over one protocol that has words for them.
+/// Checks that requests and replies use one protocol that supports them.
 fn lacking_for_requests(workload: &Workload, spoken: ProtocolPair) -> Option<String> {
     let group = workload.devices.iter().find(|group| group.requests.is_some())?;
     let kind = format!("requester group `{}`", group.name);
@@ -157,7 +159,7 @@ fn lacking_for_requests(workload: &Workload, spoken: ProtocolPair) -> Option<Str
     Some(format!("{kind} waits for replies, {} has no requests ({} have)", capabilities.name, with.join(", ")))
 }
 
-/// Messages that nobody answers go over a protocol that carries them.
+/// Checks that messages without a reply use a protocol that carries them.
 fn lacking_for_messages(workload: &Workload, spoken: ProtocolPair) -> Option<String> {
     let only_requests = |protocol: &Protocol| protocol.capabilities.features.only_requests;
     let publishes = workload.devices.iter().find(|group| group.requests.is_none());
@@ -170,7 +172,7 @@ fn lacking_for_messages(workload: &Workload, spoken: ProtocolPair) -> Option<Str
     Some(format!("{what}, {} carries requests and their replies only", protocol.capabilities.name))
 }
 
-/// Devices and subscribers on one connection, where a protocol has connections for either.
+/// Checks devices and subscribers on one connection, for protocols whose connections are for only one of them.
 fn lacking_both(kind: &str, group: &DeviceGroup, workload: &Workload, spoken: ProtocolPair) -> Option<String> {
     let client = group.client.as_ref()?;
     let apart = [spoken.publish, spoken.subscribe].into_iter().find(|protocol| {
@@ -182,7 +184,7 @@ fn lacking_both(kind: &str, group: &DeviceGroup, workload: &Workload, spoken: Pr
     Some(format!("{kind} is on the connections of subscriber group `{others}`, one of {name} publishes or subscribes"))
 }
 
-/// What only some protocols have for devices.
+/// The first option of a device group that the protocol does not have.
 fn lacking_option(kind: &str, group: &DeviceGroup, protocol: &Protocol) -> Option<String> {
     let (name, features) = (protocol.capabilities.name, &protocol.capabilities.features);
     let waits = group.will.as_ref().is_some_and(|will| !will.delay.is_zero());
@@ -223,7 +225,8 @@ fn lacking_option(kind: &str, group: &DeviceGroup, protocol: &Protocol) -> Optio
     Some(format!("{kind} {lacks}"))
 }
 
-/// Brokers filter by what publishers put beside their payloads, so both sides need a protocol with content filters.
+/// Brokers filter by properties that publishers put beside their payloads, so both sides need a protocol with content
+/// filters.
 fn no_content_filter(group: &SubscriberGroup, spoken: ProtocolPair) -> Option<String> {
     group.broker_filter()?;
     let both = [spoken.subscribe, spoken.publish].map(|protocol| &protocol.capabilities);
@@ -266,7 +269,7 @@ fn with_properties() -> String {
     with.map(|can| can.name).collect::<Vec<_>>().join(", ")
 }
 
-/// What a group of either kind may ask for.
+/// The first option of a group of either kind that the protocol does not have.
 fn lacking_in_group(kind: &str, qos: Qos, session: SessionKind, protocol: &Protocol) -> Option<String> {
     let can = &protocol.capabilities;
     if !can.offers(qos) {
@@ -293,7 +296,7 @@ fn lacking_for_fleet(workload: &Workload, fleet: &Fleet, spoken: ProtocolPair) -
         .or_else(|| unheard_request(workload, fleet, spoken.publish))
 }
 
-/// A request that a subscriber is to hear, where only its responder does.
+/// Checks for a subscriber that would have to receive requests, where only the responder receives them.
 fn unheard_request(workload: &Workload, fleet: &Fleet, protocol: &Protocol) -> Option<String> {
     let can = &protocol.capabilities;
     let (group, topic) =
@@ -304,7 +307,7 @@ fn unheard_request(workload: &Workload, fleet: &Fleet, protocol: &Protocol) -> O
     ))
 }
 
-/// There may be more sessions than a client library holds.
+/// Checks for more sessions than a client library supports.
 fn too_many_sessions(workload: &Workload, fleet: &Fleet, spoken: ProtocolPair) -> Option<String> {
     let has_limit = |protocol: &Protocol| protocol.capabilities.features.maximum_sessions.is_some();
     if !has_limit(spoken.publish) && !has_limit(spoken.subscribe) {
@@ -331,7 +334,7 @@ fn lacking_for_topics(workload: &Workload, fleet: &Fleet, spoken: ProtocolPair) 
     let topics: BTreeSet<String> = fleet.devices().iter().map(|device| fleet.topic(workload, device)).collect();
     let filters = fleet.subscribers().iter().flat_map(|subscriber| fleet.filters(workload, subscriber));
     let filters: BTreeSet<String> = filters.collect();
-    // What is published in one protocol's words has to be heard in the other's.
+    // A topic that is published over one protocol has to be valid in the other.
     unspeakable(&topics, spoken.publish)
         .or_else(|| unspeakable(topics.union(&filters), spoken.subscribe))
         .or_else(|| other_meaning(&filters, &topics, spoken.subscribe))
@@ -343,7 +346,7 @@ fn unspeakable<'a>(topics: impl IntoIterator<Item = &'a String>, protocol: &Prot
     Some(format!("{} has no such topic: {why}", protocol.capabilities.name))
 }
 
-/// A filter that would hear more or less of this workload's topics than the standard says.
+/// Checks for a filter that would match more or fewer of this workload's topics than the standard defines.
 fn other_meaning(filters: &BTreeSet<String>, topics: &BTreeSet<String>, protocol: &Protocol) -> Option<String> {
     let hears = protocol.capabilities.hears?;
     let wild = filters.iter().filter(|filter| filter.contains(['+', '#'])).cloned().map(TopicFilter);

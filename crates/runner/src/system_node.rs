@@ -1,4 +1,4 @@
-//! Whether a node can start the system of a run.
+//! Checks whether a node can start the system of a run.
 
 use pubmark_model::load::{has_keys, names_other_files};
 use pubmark_model::workload::Workload;
@@ -11,7 +11,7 @@ use crate::spec::{RunSpec, WorkloadSource};
 /// Refuses a definition that is not built in.
 ///
 /// # Errors
-/// It is such a one; `node` says who would start it.
+/// The definition is not built in; `node` names what would start it.
 pub fn check_system(named: Option<&str>, node: &str) -> Result<(), RunError> {
     match named.filter(|name| !Definition::names().contains(name)) {
         Some(path) => {
@@ -22,13 +22,13 @@ pub fn check_system(named: Option<&str>, node: &str) -> Result<(), RunError> {
     }
 }
 
-/// Most bytes of files of sizes that a node is sent: its messages hold 1 MiB.
+/// Largest size, in bytes, of the files of sizes that are sent to a node: the limit of its messages is 1 MiB.
 const MOST_CONTENTS: usize = 512 << 10;
 
-/// Refuses a workload that names files or variables, which are the coordinator's machine's.
+/// Refuses a workload that names files or environment variables, which are on the coordinator's machine.
 ///
 /// # Errors
-/// It names some.
+/// The workload names some.
 pub fn check_workload(spec: &RunSpec) -> Result<(), RunError> {
     let text = match &spec.workload {
         WorkloadSource::Inline { text, .. } => text,
@@ -52,10 +52,11 @@ pub fn check_workload(spec: &RunSpec) -> Result<(), RunError> {
     Ok(())
 }
 
-/// Refuses what a node cannot start: it starts what is built in, for clients that reach it over the network.
+/// Refuses a system that a node cannot start: a node starts built-in systems, for clients that reach it over the
+/// network.
 ///
 /// # Errors
-/// A definition of the user's own, a system without a broker, links of this machine.
+/// A definition of the user's own, a system without a broker, or links of this machine.
 pub fn check(spec: &RunSpec, workload: &Workload) -> Result<(), RunError> {
     let Some(node) = &spec.target.node else { return Ok(()) };
     let named = spec.target.system.as_deref();

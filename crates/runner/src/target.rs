@@ -1,4 +1,4 @@
-//! What a run is made against: a system that runs already, or one that is started for it.
+//! The system that a run measures: one that already runs, or one that is started for the run.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -27,43 +27,44 @@ mod external;
 
 use external::{external, external_target};
 
-/// System of a run that names none.
+/// System of a run that does not name one.
 const DEFAULT_SYSTEM: &str = "builtin";
 
-/// Longest time until brokers that know each other forward to each other.
+/// Longest wait until connected brokers forward messages to each other.
 const CROSSING: Duration = Duration::from_secs(30);
 
-/// What was asked for, checked, nothing started.
+/// The requested system, checked, with nothing started.
 pub enum CheckedTarget {
-    /// An endpoint, its name looked up.
+    /// An endpoint, with its host name resolved.
     External {
-        /// Where it is.
+        /// Endpoint of devices.
         endpoint: Box<Endpoint>,
-        /// Where subscribers find it.
+        /// Endpoint of subscribers.
         subscribe_endpoint: Box<Endpoint>,
-        /// TLS without a check.
+        /// TLS without verification of the certificate.
         unchecked: bool,
-        /// What it is said to be.
+        /// Definition of the system, if the user named it.
         definition: Option<Box<Definition>>,
-        /// How it was started, where that is known.
+        /// How the system was started, if that is known.
         placed: Option<Box<PlacedSystem>>,
     },
     /// A system without a broker.
     Brokerless {
-        /// Where its clients find each other; `None` on machines that join, whose addresses are known then.
+        /// Endpoints at which its clients find each other; `None` on machines that join, whose addresses are not yet
+        /// known.
         endpoints: Option<Endpoints>,
-        /// Where its clients are.
+        /// The network namespaces or nodes in which its clients run.
         apart: Apart,
-        /// Each subscriber listens at one of them, and each device connects to all.
+        /// Each subscriber listens at one of the endpoints, and each device connects to all of them.
         to_each: bool,
-        /// What it is.
+        /// Definition of the system.
         definition: Box<Definition>,
-        /// Its profile.
+        /// Profile of the system.
         profile: String,
     },
     /// A system to start.
     Started {
-        /// What it is.
+        /// Definition of the system.
         definition: Box<Definition>,
         /// How it is started.
         options: Box<StartOptions>,
@@ -76,19 +77,19 @@ pub struct Target {
     pub publish_at: Endpoints,
     /// Where subscribers connect.
     pub subscribe_at: Endpoints,
-    /// What the record says of it.
+    /// The record's section about the system.
     pub info: SystemInfo,
-    /// What differs from its defaults.
+    /// Differences from the system's defaults.
     pub deviations: Vec<Deviation>,
-    /// The one that was started; stopped when this is dropped.
+    /// The system that was started; it is stopped when this is dropped.
     pub running: Option<RunningSystem>,
 }
 
 impl CheckedTarget {
-    /// Checks what a specification says of the system, and whether the system offers it.
+    /// Checks what a specification says about the system, and whether the system offers it.
     ///
     /// # Errors
-    /// The first thing that contradicts itself, cannot be read, or is not offered.
+    /// The first field that contradicts another one, cannot be parsed, or is not offered.
     pub fn of(
         spec: &RunSpec,
         spoken: ProtocolPair,
@@ -110,7 +111,7 @@ impl CheckedTarget {
         Ok(wanted)
     }
 
-    /// Address of a system that is to be started.
+    /// Address of a system that will be started.
     pub fn listens_at(&self) -> Option<Ipv4Addr> {
         match self {
             CheckedTarget::Started { options, .. } => Some(options.host),
@@ -118,7 +119,8 @@ impl CheckedTarget {
         }
     }
 
-    /// Starts what is to be started; `on_nodes` is where clients without a broker find each other on machines that joined.
+    /// Starts the system if necessary; `on_nodes` has the endpoints at which clients without a broker find each other
+    /// on machines that joined.
     pub fn reach(&self, spoken: ProtocolPair, on_nodes: Option<Endpoints>) -> Result<Target, RunError> {
         match self {
             CheckedTarget::External { endpoint, subscribe_endpoint, unchecked, definition, placed } => {
@@ -136,7 +138,7 @@ impl CheckedTarget {
                 let endpoints =
                     endpoints.ok_or_else(|| RunError::new(ErrorKind::Internal, "no place for clients to meet"))?;
                 let mut info = brokerless::info(definition, profile, &endpoints);
-                // Where clients are all there is, their library is what was measured.
+                // Without a broker, the client library is what was measured.
                 info.version = spoken.publish.program.map(str::to_owned).or_else(|| spoken.publish.client_version());
                 Ok(Target {
                     info,
@@ -184,7 +186,7 @@ fn several(endpoints: Vec<Endpoint>, independent: bool) -> Result<Endpoints, Run
         .ok_or_else(|| RunError::new(ErrorKind::Internal, "a system that was reached has no endpoint"))
 }
 
-/// Brokers that know each other need time until messages cross from each to each.
+/// Connected brokers need time until messages pass from each one to each other one.
 fn wait_for_each_other(
     protocol: &Protocol,
     endpoints: &[Endpoint],
@@ -198,7 +200,7 @@ fn wait_for_each_other(
     Ok(())
 }
 
-/// Tries until it works, the run is stopped, or the time for crossings is over.
+/// Retries until it succeeds, the run is stopped, or [`CROSSING`] is over.
 fn keep_trying(
     options: &StartOptions,
     title: &str,
@@ -219,7 +221,7 @@ fn keep_trying(
     Ok(())
 }
 
-/// Each broker to the next, and the last to the first: everyone is heard and hears.
+/// Pairs of each broker and the next, and of the last and the first: each broker sends and receives once.
 fn crossings(brokers: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..brokers).map(move |from| (from, (from + 1) % brokers)).filter(|(from, to)| from != to)
 }
@@ -281,7 +283,7 @@ fn started(
     Ok(CheckedTarget::Started { definition: Box::new(definition), options: Box::new(options) })
 }
 
-/// Address at which a started system listens.
+/// Address on which a started system listens.
 fn listening_address(spec: &RunSpec, workload: &Workload) -> Result<Ipv4Addr, RunError> {
     match (linked::are_here(spec, workload), spec.target.system_host) {
         (true, None) => Ok(CORE_V4),
@@ -291,7 +293,7 @@ fn listening_address(spec: &RunSpec, workload: &Workload) -> Result<Ipv4Addr, Ru
     }
 }
 
-/// The definition of that name or path.
+/// The definition with this name or path.
 pub fn definition(name: &str) -> Result<Definition, RunError> {
     Definition::load(name).map_err(|error| match error {
         SystemError::Unknown { .. } => {
@@ -306,7 +308,7 @@ pub fn definition(name: &str) -> Result<Definition, RunError> {
     })
 }
 
-/// Does a name of no system mean one that pubmark does not start?
+/// Whether a name, which is not a known system's, means a system that pubmark does not start.
 fn is_elsewhere(name: &str) -> bool {
     ["endpoint", "external"].contains(&name) || name.contains("://")
 }
@@ -323,8 +325,8 @@ fn with_hint(error: RunError) -> RunError {
     error.hint("`pubmark list systems` shows what is built in; a definition of your own is given by its path")
 }
 
-/// The first of our protocols that the run's system offers and that can carry the workload; the first that it offers if none can, so
-/// that the refusal names it.
+/// The first of our protocols that the run's system offers and that can carry the workload; if none can, the first that
+/// it offers, so that the error names it.
 pub fn usual_protocol(
     spec: &RunSpec,
     workload: &Workload,
@@ -333,7 +335,7 @@ pub fn usual_protocol(
     let definition = definition(spec.target.system.as_deref().unwrap_or(DEFAULT_SYSTEM))?;
     let ours = protocols::names().into_iter().filter(|name| definition.protocols.contains_key(*name));
     let is_spoken = |name: &&str| hello.is_none_or(|hello| hello.claims(name).is_some());
-    // For a program that speaks none of them, the refusal names the first.
+    // If a client program supports none of them, the error names the first.
     let spoken: Vec<&str> = ours.clone().filter(is_spoken).collect();
     let ours = if spoken.is_empty() { ours.collect() } else { spoken };
     let offered: Vec<&Protocol> = ours.into_iter().filter_map(protocols::find).collect();
@@ -354,16 +356,16 @@ pub fn usual_protocol(
     })
 }
 
-/// Room for the head of a message in the largest packet: topic, properties, lengths.
+/// Space for the header of a message in the largest packet: topic, properties, lengths.
 const HEAD_BYTES: u32 = 1_024;
 
-/// Largest packet that a workload sends, as far as its sizes have a bound.
+/// Largest packet that a workload sends, if its sizes have a limit.
 fn largest_packet_bytes(workload: &Workload) -> u32 {
     let largest = workload.devices.iter().map(DeviceGroup::largest_payload_bytes).max().unwrap_or(0);
     largest.saturating_add(HEAD_BYTES)
 }
 
-/// An endpoint as adapters take it, for devices.
+/// An endpoint in the form that adapters use, for devices.
 pub fn connectable(found: &pubmark_systems::Endpoint) -> Endpoint {
     let server_name = found.address.ip().to_string();
     let offers = protocols::PROTOCOLS.iter().filter_map(|protocol| protocol.capabilities.features.websocket);
@@ -383,7 +385,7 @@ pub fn connectable(found: &pubmark_systems::Endpoint) -> Endpoint {
     }
 }
 
-/// The same for subscribers, which a system may want at a port of their own.
+/// As [`connectable`], for subscribers, which may need a separate port of the system.
 pub fn for_subscribers(found: &pubmark_systems::Endpoint) -> Endpoint {
     let address = found.subscribers.unwrap_or(found.address);
     connectable(&pubmark_systems::Endpoint { address, ..found.clone() })
@@ -413,7 +415,7 @@ fn not_started(error: SystemError, name: &str) -> RunError {
 }
 
 impl CheckedTarget {
-    /// For people: the endpoint, or the system and its profile.
+    /// Text for people: the endpoint, or the system and its profile.
     pub fn shown(&self) -> String {
         match self {
             CheckedTarget::External { endpoint, .. } => endpoint.shown.clone(),
@@ -424,7 +426,7 @@ impl CheckedTarget {
         }
     }
 
-    /// Where devices and subscribers find a system that runs already.
+    /// Endpoints of devices and subscribers of a system that already runs.
     pub fn external_endpoints(&self) -> Option<[&Endpoint; 2]> {
         match self {
             CheckedTarget::External { endpoint, subscribe_endpoint, .. } => Some([endpoint, subscribe_endpoint]),
@@ -432,7 +434,7 @@ impl CheckedTarget {
         }
     }
 
-    /// Are connections encrypted?
+    /// Whether connections are encrypted.
     pub fn is_encrypted(&self) -> bool {
         match self {
             CheckedTarget::External { endpoint, subscribe_endpoint, .. } => {
@@ -443,7 +445,7 @@ impl CheckedTarget {
         }
     }
 
-    /// Where it listens, as far as that is known before anything starts: for devices, for subscribers.
+    /// Addresses of the system, as far as they are known before anything starts: for devices, for subscribers.
     pub fn addresses(&self) -> [IpAddr; 2] {
         match self {
             CheckedTarget::External { endpoint, subscribe_endpoint, .. } => {
@@ -453,7 +455,7 @@ impl CheckedTarget {
         }
     }
 
-    /// Do devices and subscribers connect to the same endpoint?
+    /// Whether devices and subscribers connect to the same endpoint.
     pub fn has_one_endpoint(&self) -> bool {
         match self {
             CheckedTarget::External { endpoint, subscribe_endpoint, .. } => {
@@ -467,7 +469,7 @@ impl CheckedTarget {
         }
     }
 
-    /// Its brokers.
+    /// Number of brokers.
     pub fn brokers(&self) -> u64 {
         match self {
             CheckedTarget::External { .. } | CheckedTarget::Brokerless { .. } => 1,
@@ -475,7 +477,7 @@ impl CheckedTarget {
         }
     }
 
-    /// Sessions that each subscriber needs: one for each of independent brokers.
+    /// Sessions that each subscriber needs: one for each independent broker.
     pub fn sessions_per_subscriber(&self) -> u64 {
         match self {
             CheckedTarget::Started { options, .. } if options.topology.mode == TopologyMode::Shard => {
@@ -485,7 +487,7 @@ impl CheckedTarget {
         }
     }
 
-    /// Sockets that N clients need here. Where subscribers listen, both ends of a connection are ours.
+    /// Sockets that these clients need on this machine. If subscribers listen, both ends of a connection are ours.
     pub fn sockets(&self, clients: ClientCounts) -> u64 {
         let ClientCounts { devices, subscribers } = clients;
         match self {
@@ -494,11 +496,11 @@ impl CheckedTarget {
         }
     }
 
-    /// Largest packet that the system takes, where it is known before anything starts.
+    /// Largest packet that the system accepts, if it is known before anything starts.
     pub fn packet_limit_bytes(&self) -> Option<u32> {
         match self {
             CheckedTarget::External { .. } | CheckedTarget::Brokerless { .. } => None,
-            // As the start does: raised as far as allowed, unless limits are to stay as they are.
+            // As at the start: raised as far as allowed, unless limits have to stay unchanged.
             CheckedTarget::Started { definition, options } => {
                 let limits = &definition.limits;
                 limits.maximum_packet_bytes.map(|most| match options.packet_bytes {

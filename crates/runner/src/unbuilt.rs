@@ -1,4 +1,4 @@
-//! Protocols that pubmark has and this build leaves out: what is said of them, and what to build.
+//! Protocols that pubmark has and this build leaves out: the error, and the features to build.
 
 use pubmark_systems::Definition;
 
@@ -7,7 +7,7 @@ use crate::suggestion;
 use pubmark_protocols as protocols;
 use pubmark_protocols::known::{self, Known};
 
-/// The first protocol of a system that this build leaves out, where it speaks none that is left.
+/// The first protocol of a system that this build leaves out, if the build has no other protocol of the system.
 pub fn of(definition: &Definition) -> Option<&'static Known> {
     let speaks = |name: &str| definition.protocols.contains_key(name);
     match protocols::names().into_iter().any(speaks) {
@@ -16,7 +16,7 @@ pub fn of(definition: &Definition) -> Option<&'static Known> {
     }
 }
 
-/// Why a name that is none of this build's protocols cannot be used.
+/// The error for a name that is not a protocol of this build.
 pub fn no_protocol(name: &str) -> RunError {
     match known::left_out(name) {
         Some(known) => failure(known),
@@ -25,12 +25,12 @@ pub fn no_protocol(name: &str) -> RunError {
     }
 }
 
-/// What is lacking, and the build that has it.
+/// The error that names the missing protocol, and the build that has it.
 pub fn failure(known: &Known) -> RunError {
     RunError::input(lacking(known)).hint(remedy(known))
 }
 
-/// The same in one sentence, where there is no room for a hint.
+/// As [`failure`], in one sentence, for texts without a hint.
 pub fn words(known: &Known) -> String {
     format!("{} ({})", lacking(known), remedy(known))
 }
@@ -48,7 +48,7 @@ fn remedy(known: &Known) -> String {
 mod tests {
     use super::*;
 
-    /// The features that a build is asked for.
+    /// The features of a build.
     const MANIFEST: &str = include_str!("../Cargo.toml");
 
     #[test]

@@ -1,4 +1,4 @@
-//! Watches the engine during a run: tells the observer, samples at the edges of the window.
+//! Watches the engine during a run: reports to the observer, and samples at the edges of the window.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,15 +20,16 @@ use crate::linked::{CarriedNow, Linked};
 use crate::observer::{RunObserver, RunProgress};
 use crate::sampling::Sampling;
 
-/// What links had carried at both edges of the window, and the longest that a relay held a byte from then on, ns.
+/// What links had carried at both edges of the window, and the longest time that a relay held a byte since the first
+/// edge, ns.
 pub type CarriedAtEdges = ([Option<CarriedNow>; 2], u64);
 
-/// What watches one repetition.
+/// The watch of one repetition.
 pub struct Watch<'a> {
     pub observer: &'a mut dyn RunObserver,
     pub sampling: &'a Sampling,
     pub cpu_before: Option<CpuTimes>,
-    /// Of the machine, at both edges of the window, µs with the time in ns.
+    /// CPU pressure of the machine at both edges of the window, µs, with the time in ns.
     pub pressure: [Option<(u64, u64)>; 2],
     pub steal: Option<f64>,
     pub busy_cores: Option<f64>,
@@ -38,32 +39,32 @@ pub struct Watch<'a> {
     pub hosted: Option<&'a Hosted>,
     /// What links had carried at the edges of the window.
     pub carried: [Option<CarriedNow>; 2],
-    /// The longest that a relay held a byte since the window began, ns.
+    /// Longest time that a relay held a byte since the window began, ns.
     pub relay_held_ns: u64,
-    /// Ports of a system that was started here, and what its kernel held for clients when the drain was over.
+    /// Ports of a system that was started here, and the bytes that its kernel held for clients at the end of the drain.
     pub ports: BTreeSet<u16>,
     pub held: Option<u64>,
-    /// Gets the start of the window.
+    /// Sends the start of the window to the fault injector.
     pub fault_start: Sender<u64>,
     pub joined: Option<&'a JoinedNodes>,
     pub faults: FaultProgress,
     pub latency: Option<LiveLatency>,
     pub window_latency: Option<Arc<WindowLatency>>,
     pub losses: LossWatch,
-    /// What was used when this second of a phase began.
+    /// Resource usage when this second of a phase began.
     pub usage: (u64, LiveUsage),
 }
 
 impl Watch<'_> {
-    /// Share of the window in which some thread of the machine had no processor though it was ready.
+    /// Share of the window in which some thread of the machine was ready and had no CPU.
     pub fn cpu_pressure(&self) -> Option<f64> {
         let [Some((before_us, start_ns)), Some((after_us, end_ns))] = self.pressure else { return None };
         let passed_us = end_ns.checked_sub(start_ns).filter(|passed| *passed > 0)? as f64 / 1e3;
         Some((after_us.saturating_sub(before_us) as f64 / passed_us).min(1.0))
     }
 
-    /// What was seen: what links had carried at both edges with the longest hold of a relay, bytes held for clients, how the system
-    /// fared.
+    /// The observations: what links had carried at both edges with the longest hold of a relay, bytes held for clients,
+    /// and the state of the system.
     pub fn end(self) -> (CarriedAtEdges, Option<u64>, Life) {
         ((self.carried, self.relay_held_ns), self.held, self.life)
     }
@@ -91,13 +92,13 @@ impl Observer for Watch<'_> {
 
     fn progress(&mut self, phase: Phase, elapsed: Duration, length: Option<Duration>, totals: &Totals) {
         self.life.check(phase, totals);
-        // Once a second: samples are not taken more often than a few times in that.
+        // Once a second: samples are taken only a few times in that time.
         if self.usage.0 != elapsed.as_secs() {
             self.usage = (elapsed.as_secs(), self.sampling.usage_now());
         }
         let (latency, usage, window_latency) = (self.latency, self.usage.1, self.window_latency.clone());
         let known = self.losses.sample(totals, pubmark_systems::clock::monotonic_ns());
-        // Who measures here says how late messages are, too.
+        // A process that measures reports latencies, too: without them, other machines measure.
         let measure_others = matches!(phase, Phase::WarmUp | Phase::Measure) && self.latency.is_none();
         let (totals, lost) = (*totals, (!measure_others).then_some(known));
         self.observer.progress(&RunProgress { phase, elapsed, length, totals, lost, latency, window_latency, usage });
@@ -110,16 +111,16 @@ impl Observer for Watch<'_> {
 
     fn schedule_begins(&mut self, start_ns: u64) {
         self.life.schedule_begins();
-        // Links have this machine's clock.
+        // Links use this machine's clock.
         let ahead_ns = pubmark_systems::clock::monotonic_ns().wrapping_sub(pubmark_protocol::clock::monotonic_ns());
         self.linked.inspect(|linked| linked.begin(start_ns.wrapping_add(ahead_ns)));
         self.hosted.inspect(|hosted| hosted.begin(start_ns));
-        // Nobody listens in a run without faults.
+        // In a run without faults there is no receiver.
         let _ = self.fault_start.send(start_ns);
     }
 
     fn window_began(&mut self) {
-        // First, as it is from here on that a relay's holds count.
+        // First, because the holds of a relay are counted from here.
         self.carried[0] = self.linked.map(Linked::carried);
         self.sampling.edge();
         self.joined.inspect(|joined| joined.edge(0));
@@ -151,7 +152,7 @@ impl Observer for Watch<'_> {
         self.sampling.drained();
         let held_ns = self.linked.filter(|linked| linked.relayed().is_some()).map(|linked| linked.carried().held_ns());
         self.relay_held_ns = self.relay_held_ns.max(held_ns.unwrap_or(0));
-        // This thread is in the system's network, behind links too.
+        // This thread is in the system's network, also behind links.
         self.held =
             (!self.ports.is_empty()).then(|| pubmark_systems::sockets::bytes_on_their_way(&self.ports)).flatten();
     }

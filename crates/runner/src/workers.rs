@@ -1,5 +1,5 @@
-//! Worker processes of a run. Behind links, where a client library opens sockets of its own, all its clients of a network run in a
-//! process that was started inside it; a group that is to be apart has one of its own.
+//! Worker processes of a run. Behind links, a client library that opens sockets itself has all its clients of a network
+//! in a process that was started inside that network; each isolated group has a separate process.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -29,9 +29,9 @@ use pubmark_protocols::{self as protocols, Protocol, ProtocolPair};
 /// Starts workers.
 #[derive(Debug)]
 pub struct Workers {
-    /// Names of the workload's groups, those of one client taken together.
+    /// Names of the workload's groups; groups that share clients are combined.
     groups: Vec<String>,
-    /// By number of the network; those of the first node first.
+    /// Namespaces by number of the network; those of the first node are first.
     namespaces: Vec<Namespace>,
     networks_of_node: usize,
     speaks: [String; 2],
@@ -39,7 +39,8 @@ pub struct Workers {
     program: Option<PathBuf>,
 }
 
-/// Do clients open their sockets in a library, or listen, on either side? Others make each socket where it belongs.
+/// Whether clients of either side listen, or open their sockets in a library. Other clients create each socket in the
+/// network of its group.
 pub fn are_needed(spoken: ProtocolPair) -> bool {
     let of_its_own = |side: &Protocol| {
         side.capabilities.sent_means == SentMeans::HandedOver || side.capabilities.features.subscribers_listen
@@ -48,8 +49,8 @@ pub fn are_needed(spoken: ProtocolPair) -> bool {
 }
 
 impl Workers {
-    /// For the clients of a plan, which speak this, in these networks, as many for each node. Each is started from the host's program
-    /// and entered in `started`.
+    /// The workers for the clients of a plan, with these protocols and networks, with the same number for each node.
+    /// Each is started with the host's program and entered in `started`.
     pub fn new(
         plan: &RunPlan,
         namespaces: Vec<Namespace>,
@@ -63,12 +64,12 @@ impl Workers {
     }
 }
 
-/// What devices speak, and what subscribers do, as a worker understands it.
+/// Names of the protocols of devices and of subscribers, in a form that a worker can parse.
 pub fn words(spoken: ProtocolPair) -> [String; 2] {
     [spoken.publish, spoken.subscribe].map(word)
 }
 
-/// What [`read`] understands.
+/// The name of a protocol that [`read`] can parse.
 fn word(protocol: &Protocol) -> String {
     let client = protocol.program.map(|_| protocols::PROGRAM).or(protocol.client.map(|client| client.name));
     let client = client.map(|name| format!(" {name}")).unwrap_or_default();
@@ -89,11 +90,11 @@ fn read(word: &str) -> Result<&'static Protocol, String> {
     client.map_or(Ok(protocol), |client| protocol.with_client(client).map_err(|_| unknown()))
 }
 
-/// What starts a worker of this program (the running one if `None`) with these as its ends.
+/// The command that starts a worker with this program (the running one if `None`) and these descriptors.
 pub fn command(program: Option<&Path>, control: OwnedFd, memory: OwnedFd) -> io::Result<Command> {
     let program = program.map_or_else(std::env::current_exe, |program| Ok(program.to_owned()))?;
     let mut command = Command::new(program);
-    // An interruption from the terminal is for the run, which ends its workers.
+    // A Ctrl-C in the terminal is for the run, which ends its workers.
     command.arg("worker").stdin(Stdio::from(control)).stdout(Stdio::from(memory)).process_group(0);
     Ok(command)
 }
@@ -127,11 +128,11 @@ impl Launcher for Workers {
     }
 }
 
-/// What a worker was given: the channel at its standard input, and the memory at its standard output.
+/// The descriptors of a worker: the channel at standard input, and the shared memory at standard output.
 pub fn ends() -> io::Result<(UnixStream, OwnedFd)> {
     let control = io::stdin().as_fd().try_clone_to_owned()?;
     let memory = io::stdout().as_fd().try_clone_to_owned()?;
-    // What a library prints is for people, not for the memory.
+    // Output that a library prints is for people, and must not be written to the memory.
     // SAFETY: both descriptors are open; no memory is touched.
     if unsafe { libc::dup2(libc::STDERR_FILENO, libc::STDOUT_FILENO) } < 0 {
         return Err(io::Error::last_os_error());
@@ -139,7 +140,8 @@ pub fn ends() -> io::Result<(UnixStream, OwnedFd)> {
     Ok((UnixStream::from(control), memory))
 }
 
-/// Serves the run at the other end of standard input, with standard output as the memory, until that end closes.
+/// Serves the run that is connected to standard input, with standard output as the shared memory, until the connection
+/// closes.
 pub fn serve() -> io::Result<()> {
     let (control, memory) = ends()?;
     remote::serve(control, memory, Service { sides, access, gone: end })
@@ -153,7 +155,7 @@ fn access(order: &[u8]) -> Result<Box<dyn AccessNetwork>, String> {
     NodeLinks::new(order).map(|links| Box::new(links) as Box<dyn AccessNetwork>)
 }
 
-/// Ends this process at once: whoever drove it is gone, and a library's threads may take their time.
+/// Ends this process at once: its parent has ended, and a library's threads may take long to end.
 pub fn end() {
     // SAFETY: does not return; nothing is left behind, as sockets and memory go with the process.
     unsafe { libc::_exit(0) }

@@ -32,24 +32,24 @@ use crate::watching::{Watchers, Watching};
 
 /// Find the highest load that a system carries within objectives.
 ///
-/// Short runs with a fresh system each: the load is doubled until an objective is missed, then the gap is halved. A miss is
-/// tried again before it is believed, and the answer has held twice. Says when pubmark itself was the
-/// limit. A system that runs already (`--endpoint`) is not started afresh.
+/// Short runs, each with a fresh system: the load is doubled until an objective is missed, then the gap is halved. A
+/// missed trial is repeated before it counts, and the result has held twice. The result states whether pubmark itself
+/// was the limit. A system that already runs (`--endpoint`) is not started afresh.
 #[derive(Clone, Debug, Args)]
 #[command(max_term_width = 80)]
 pub struct Capacity {
     /// A built-in workload (`pubmark list workloads`) or the path of a workload file
     pub workload: String,
 
-    /// What must hold, separated by commas: `p99<50ms,loss=0`
+    /// Objectives that must hold, separated by commas: `p99<50ms,loss=0`
     #[arg(long, value_name = "OBJECTIVES", default_value = "p99<50ms,loss=0")]
     pub slo: String,
 
-    /// What is varied: how often devices send, or how many there are
+    /// What is varied: the rate of the devices, or their number
     #[arg(long, value_parser = one_of(KNOBS), default_value = "rate", help_heading = "Search")]
     pub vary: Knob,
 
-    /// Stop when the answer is known to so many percent
+    /// Stop when the capacity is known to this many percent
     #[arg(long, value_name = "PERCENT", default_value_t = 3.0, value_parser = percent,
           help_heading = "Search", hide_short_help = true)]
     pub precision: f64,
@@ -58,7 +58,7 @@ pub struct Capacity {
     #[arg(long, value_name = "TIME", value_parser = positive_duration, default_value = "10m", help_heading = "Search")]
     pub within: Duration,
 
-    /// Factor of the workload to begin with [default: 1, or what makes 1,000 messages a second]
+    /// Factor of the workload to begin with [default: 1, or the factor that gives 1,000 messages a second]
     #[arg(long, value_name = "FACTOR", value_parser = rate_factor, help_heading = "Search", hide_short_help = true)]
     pub first: Option<f64>,
 
@@ -81,7 +81,7 @@ pub struct Capacity {
           help_heading = "Load", hide_short_help = true)]
     pub warmup: Duration,
 
-    /// Break something in each trial, in place of what the workload breaks: `kill:at=1s,for=1s`, `none`; once for each
+    /// Inject a fault in each trial, in place of the workload's faults: `kill:at=1s,for=1s`, `none`; may be repeated
     /// (docs/how-to/inject-faults.md)
     #[arg(long, value_name = "KIND:KEY=VALUE,…", value_parser = FaultChoice::parse,
           help_heading = "Load", hide_short_help = true)]
@@ -92,15 +92,15 @@ pub struct Capacity {
           help_heading = "Load", hide_short_help = true)]
     pub drain: Duration,
 
-    /// Print what would be tried, and whether this machine can give the first load; start nothing
+    /// Print the planned trials, and whether this machine can generate the first load; start nothing
     #[arg(long, conflicts_with = "json", help_heading = "Instead of searching")]
     pub dry_run: bool,
 
-    /// Folder in which the folder of the search is made
+    /// Folder in which the folder of the search is created
     #[arg(long, value_name = "DIR", default_value = "runs", help_heading = "Output")]
     pub out: PathBuf,
 
-    /// Print the record of the search as JSON to standard output, and nothing else there
+    /// Print only the record of the search, as JSON, to standard output
     #[arg(long, help_heading = "Output")]
     pub json: bool,
 
@@ -115,7 +115,7 @@ pub struct Capacity {
     pub quiet: bool,
 }
 
-/// What a search varies.
+/// Quantities that a search can vary.
 const KNOBS: &[Word<Knob>] = &[
     ("rate", "Messages per second, at the same number of devices", Knob::Rate),
     ("scale", "Number of devices, at the same rate each", Knob::Scale),
@@ -129,7 +129,7 @@ fn percent(text: &str) -> Result<f64, String> {
 }
 
 impl Capacity {
-    /// Searches and shows what was found.
+    /// Searches, and shows the result.
     pub fn perform(self: Box<Self>, printer: &Printer) -> Outcome {
         let watching = if self.dry_run { Watching::default() } else { self.watching.clone() };
         watching.during(&self.events, self.json, printer, |stream, watchers| self.search(stream, watchers, printer))
@@ -137,7 +137,7 @@ impl Capacity {
 
     fn search(&self, stream: &EventStream, watchers: &mut Watchers, printer: &Printer) -> Outcome {
         let objectives = objectives("`--slo`", &self.slo)?;
-        // Every trial has the same workload, whatever becomes of its file meanwhile.
+        // Every trial has the same workload, even if its file is changed meanwhile.
         let spec = self.spec().self_contained();
         let knob = self.vary;
         let range = Range { first: self.first, most: self.most, precision_percent: self.precision };
@@ -160,7 +160,7 @@ impl Capacity {
             folder: &folder,
         };
         let (record, unwritten) = capacity.perform(&mut Watcher { printer, stream }).inspect_err(|_| {
-            // A search that never began leaves no folder; one with something in it stays.
+            // A search that did not begin leaves no folder: `remove_dir` removes empty folders only.
             let _ = std::fs::remove_dir(folder.path());
         })?;
         let unwritten = unwritten.or_else(|| folder.mark_latest().err().map(|error| save::unwritten(&error)));
@@ -169,7 +169,7 @@ impl Capacity {
         unwritten.map_or_else(|| Ok(Conclusion::of_search(&record).into()), |error| Err(error.into()))
     }
 
-    /// Prints what would be tried.
+    /// Prints the planned trials.
     fn plan(&self, bounds: &Bounds, trials: &Trials<'_>, printer: &Printer) -> Outcome {
         let first = planning::first_trial(trials, bounds)?;
         first.notes().iter().for_each(|note| printer.note(note));

@@ -1,4 +1,4 @@
-//! `pubmark check`: a run or an experiment against limits and a baseline, for continuous integration.
+//! `pubmark check`: compares a run or an experiment with limits and a baseline, for continuous integration.
 
 use std::path::{Path, PathBuf};
 
@@ -19,14 +19,14 @@ use crate::printer::Printer;
 use crate::rendering;
 use crate::values::{UNDECIDED, one_of};
 
-/// Hold a run or an experiment against limits and a baseline.
+/// Check a run or an experiment against limits and a baseline.
 ///
-/// Without `--require`, a run is held against the limits that it was made with. Of an experiment every run has to keep each limit;
-/// a change from the baseline counts only if it exceeds the noise. What was not measured fails. Of a workload, its file is
-/// checked and its links are shown.
+/// Without `--require`, a run is checked against the limits that it was run with. In an experiment, every run has to
+/// meet each limit; a change from the baseline counts only if it exceeds the noise. A figure that was not measured
+/// fails its check. For a workload, its file is validated and its links are shown.
 #[derive(Debug, Args)]
 pub struct Check {
-    /// Folder of a run or of an experiment, or the record in it; or a workload
+    /// Folder of a run or of an experiment, or its record; or a workload
     #[arg(value_name = "RUN_OR_EXPERIMENT")]
     pub subject: PathBuf,
 
@@ -34,23 +34,23 @@ pub struct Check {
     #[arg(long, value_name = "LIMITS")]
     pub require: Option<String>,
 
-    /// Conditions that must not come true, for instance 'max>1s'; a sign makes it a change from the baseline: 'p99>+10%'
+    /// Conditions that must not be true, for instance 'max>1s'; with a sign, a change from the baseline: 'p99>+10%'
     #[arg(long, value_name = "CONDITIONS")]
     pub fail_on: Option<String>,
 
-    /// What changes count from: a run or an experiment of the same schedule
+    /// Run or experiment of the same schedule, with which changes are compared
     #[arg(long, value_name = "RUN_OR_EXPERIMENT")]
     pub baseline: Option<PathBuf>,
 
-    /// Write the checks as JUnit XML too
+    /// Also write the checks as JUnit XML
     #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,
 
-    /// What a limit between both bounds of its figure comes to [default: exit code 8]
+    /// How a limit counts that lies between both bounds of its figure [default: exit code 8]
     #[arg(long, value_name = "pass|fail", value_parser = one_of(UNDECIDED))]
     pub undecided: Option<Undecided>,
 
-    /// Fail for suspect runs too
+    /// Fail for suspect runs, too
     #[arg(long)]
     pub strict: bool,
 
@@ -60,7 +60,7 @@ pub struct Check {
 }
 
 impl Check {
-    /// Loads, judges, prints.
+    /// Loads the records, evaluates the checks and prints them.
     pub fn perform(self, printer: &Printer) -> Outcome {
         let demands = self.demands()?;
         if let Some(name) = self.workload() {
@@ -86,7 +86,7 @@ impl Check {
         Ok(exit)
     }
 
-    /// The workload that is meant, if it is one: a built-in one, or a file that is no record.
+    /// The workload's name, if the argument is a workload: a built-in one, or a file that is not a record.
     fn workload(&self) -> Option<&str> {
         let name = self.subject.to_str()?;
         let is_file = self.subject.extension().is_some_and(|extension| extension == "yaml" || extension == "yml");
@@ -94,7 +94,7 @@ impl Check {
         (is_file || is_built_in).then_some(name)
     }
 
-    /// A workload has no figures that could be held against anything.
+    /// A workload has no figures to compare with limits.
     fn check_workload(&self, name: &str, printer: &Printer) -> Outcome {
         if self.require.is_some() || self.fail_on.is_some() || self.junit.is_some() || self.json {
             return Err(Failure::usage(format!("`{name}` is a workload, and limits are for runs of it"))

@@ -31,12 +31,13 @@ const REQUIRED: &str = "What is required";
 const WHO: &str = "Candidates";
 const RUNS: &str = "Runs";
 
-/// Choose a system: who meets the requirements, with how much headroom, at what cost.
+/// Choose a system: which ones meet the requirements, with how much headroom, at what cost.
 ///
-/// Excludes candidates that lack what is needed, makes short runs, then races the rest in blocks until each objective holds or is
-/// missed beyond the noise; kills those that hold, where recovery is required; searches how much more they carry. Options replace
-/// what the file says. The same call again goes on where an interrupted one stopped. Ends with 0 if a candidate qualifies, 3 if none
-/// does, 8 if that is undecided.
+/// Excludes candidates that lack a required capability, makes short runs, then races the rest in blocks until each
+/// objective holds or is missed by more than the noise; kills the qualified ones, where recovery is required; searches
+/// for their headroom. Options replace values of the file. The same
+/// call again continues where an interrupted one stopped. Ends with 0 if a candidate qualifies, 3 if none does, 8 if
+/// that is undecided.
 #[derive(Clone, Debug, Args)]
 #[command(max_term_width = 80)]
 pub struct Choose {
@@ -60,43 +61,43 @@ pub struct Choose {
     #[arg(long, value_name = "FACTOR", value_parser = rate_factor, help_heading = REQUIRED)]
     pub growth: Option<f64>,
 
-    /// What must hold, separated by commas: `p99<100ms,loss=0`
+    /// Objectives that must hold, separated by commas: `p99<100ms,loss=0`
     #[arg(long, value_name = "OBJECTIVES", help_heading = REQUIRED)]
     pub slo: Option<String>,
 
-    /// Time within which all clients are back after the system was killed: `10s`
+    /// Time within which all clients have reconnected after the system was killed: `10s`
     #[arg(long, value_name = "TIME", value_parser = positive_duration, help_heading = REQUIRED)]
     pub recovery: Option<Duration>,
 
-    /// What each broker may use: `cpu=1,memory=512MB`
+    /// Resources that each broker may use: `cpu=1,memory=512MB`
     #[arg(long, value_name = "LIMITS", value_parser = limits, help_heading = REQUIRED)]
     pub limit: Option<ResourceLimits>,
 
-    /// Emulated network of all groups, or of one: `lte`, `sensors=lte`; once for each
+    /// Emulated network of all groups, or of one: `lte`, `sensors=lte`; may be repeated
     #[arg(long, value_name = "LINK|GROUP=LINK", value_parser = LinkChoice::parse, help_heading = REQUIRED)]
     pub link: Vec<LinkChoice>,
 
-    /// Delivery level that is needed
+    /// Required delivery level
     #[arg(long, value_name = "0|1|2", value_parser = clap::value_parser!(u8).range(0..=2), help_heading = REQUIRED)]
     pub qos: Option<u8>,
 
-    /// Retained messages are needed
+    /// Require retained messages
     #[arg(long, help_heading = REQUIRED)]
     pub retained: bool,
 
-    /// Shared subscriptions are needed
+    /// Require shared subscriptions
     #[arg(long, help_heading = REQUIRED)]
     pub shared_subscriptions: bool,
 
-    /// Sessions that survive a connection are needed
+    /// Require sessions that survive a connection
     #[arg(long, help_heading = REQUIRED, hide_short_help = true)]
     pub persistent_sessions: bool,
 
-    /// Encryption is needed
+    /// Require encryption
     #[arg(long, help_heading = REQUIRED)]
     pub tls: bool,
 
-    /// Protocol that is needed [default: the first that a system offers and that has the rest]
+    /// Required protocol [default: the system's first one that has the other required capabilities]
     #[arg(long, value_parser = protocol_names(), hide_possible_values = true, help_heading = REQUIRED)]
     pub protocol: Option<String>,
 
@@ -112,12 +113,13 @@ pub struct Choose {
     #[arg(long, value_name = "N", help_heading = RUNS, hide_short_help = true)]
     pub seed: Option<u64>,
 
-    /// Systems to start, names or paths of definitions: `mosquitto,nats` [default: all that can start here and may be ranked]
+    /// Systems to start, names or paths of definitions: `mosquitto,nats` [default: all that can be started here and may
+    /// be ranked]
     #[arg(long, value_name = "SYSTEMS", value_delimiter = ',', help_heading = WHO)]
     pub systems: Vec<String>,
 
-    /// A system that runs already, such as `mqtts://user@broker.example:8883`; once for each
-    // Not taken apart at commas: a URL may have some.
+    /// A system that already runs, such as `mqtts://user@broker.example:8883`; may be repeated
+    // Not split at commas: a URL may contain commas.
     #[arg(long, value_name = "URL", help_heading = WHO)]
     pub endpoint: Vec<String>,
 
@@ -145,31 +147,31 @@ pub struct Choose {
     #[arg(long, help_heading = RUNS, hide_short_help = true)]
     pub awake: bool,
 
-    /// Do not search how much more the candidates carry
+    /// Do not search for the headroom of the candidates
     #[arg(long, help_heading = RUNS)]
     pub no_headroom: bool,
 
-    /// Candidate that has to qualify: the exit code is about it alone
+    /// Candidate that has to qualify: the exit code is about this candidate alone
     #[arg(long, value_name = "NAME", help_heading = "Result")]
     pub require: Option<String>,
 
-    /// End with 0 (`pass`) or 3 (`fail`) where it is undecided
+    /// End with 0 (`pass`) or 3 (`fail`) if the result is undecided
     #[arg(long, value_name = "pass|fail", value_parser = one_of(UNDECIDED), help_heading = "Result", hide_short_help = true)]
     pub undecided: Option<Undecided>,
 
-    /// Print who is excluded, what would be run and for how long; start nothing
+    /// Print the excluded candidates, the planned runs and their duration; start nothing
     #[arg(long, conflicts_with = "json", help_heading = "Result")]
     pub dry_run: bool,
 
-    /// Begin anew, also where the same call was interrupted and could go on
+    /// Start again, even if an interrupted call could be continued
     #[arg(long, help_heading = RUNS)]
     pub fresh: bool,
 
-    /// Folder in which the folder of the choice is made
+    /// Folder in which the folder of the choice is created
     #[arg(long, value_name = "DIR", default_value = "runs", help_heading = "Output", hide_short_help = true)]
     pub out: PathBuf,
 
-    /// Print the record of the choice as JSON to standard output, and nothing else there
+    /// Print only the record of the choice, as JSON, to standard output
     #[arg(long, help_heading = "Output")]
     pub json: bool,
 
@@ -182,19 +184,19 @@ pub struct Choose {
 }
 
 impl Choose {
-    /// Chooses and shows what was found.
+    /// Chooses, and shows the result.
     pub fn perform(self: Box<Self>, printer: &Printer) -> Outcome {
         self.events.during(self.json, None, printer, |stream| self.choose(stream, printer))
     }
 
     fn choose(&self, stream: &EventStream, printer: &Printer) -> Outcome {
-        // Every run has the same workload, whatever becomes of its file meanwhile.
+        // Every run has the same workload, even if its file is changed meanwhile.
         let requirements = self.requirements()?.self_contained();
         let spec = requirements.spec();
         let workload = spec.load()?;
         let objectives = requirements.check(&workload.objectives)?;
         let host = host::this();
-        // Before any thread is started.
+        // Before any thread is started: only a process with a single thread can create a user namespace (unshare(2)).
         let host = if self.dry_run { host } else { spec.claim_links(&workload, host)? };
         let host = Host { stop: signals::watch()?, scratch: self.out.clone(), ..host };
         let candidates = candidate::all(&requirements, &host)?;
@@ -228,7 +230,7 @@ impl Choose {
         unwritten.map_or_else(|| Ok(conclusion.into()), |error| Err(error.into()))
     }
 
-    /// What the file says, with the options in its place.
+    /// The requirements of the file, with the options in place of its values.
     fn requirements(&self) -> Result<Requirements, Failure> {
         let mut requirements = match (&self.file, &self.workload) {
             (Some(file), _) => Requirements::read(file)?,

@@ -1,4 +1,4 @@
-//! `pubmark cluster`: what machines need to trust each other.
+//! `pubmark cluster`: the credentials by which machines trust each other.
 
 use std::path::{Path, PathBuf};
 
@@ -15,35 +15,35 @@ use crate::printer::Printer;
 /// Prepare runs on several machines
 #[derive(Debug, Args)]
 pub struct Cluster {
-    /// What to do.
+    /// The subcommand.
     #[command(subcommand)]
     pub what: What,
 }
 
-/// What to do.
+/// The subcommands.
 #[derive(Debug, Subcommand)]
 pub enum What {
-    /// Make certificates and a token by which a coordinator and its nodes know each other
+    /// Make certificates and a token by which a coordinator and its nodes authenticate each other
     Init {
-        /// Folder to make
+        /// Folder to create
         #[arg(value_name = "DIR", default_value = "cluster")]
         folder: PathBuf,
 
-        /// Days for which the certificates are valid, from yesterday on, as clocks differ
+        /// Days for which the certificates are valid, from yesterday on, because clocks differ
         #[arg(long, value_name = "DAYS", default_value_t = VALID_DAYS,
               value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_VALID_DAYS)))]
         days: u32,
     },
-    /// Say whose the credentials in a folder are, and until when they are valid
+    /// Show the owner of the credentials in a folder, and until when they are valid
     Show {
-        /// Folder that `pubmark cluster init` made, or a copy of one in it
+        /// Folder that `pubmark cluster init` created, or a copy of one of its folders
         #[arg(value_name = "DIR", default_value = "cluster")]
         folder: PathBuf,
     },
 }
 
 impl Cluster {
-    /// Makes them and says what to type next.
+    /// Creates the credentials and prints the next commands.
     pub fn perform(self, printer: &Printer) -> Outcome {
         match self.what {
             What::Init { folder, days } => init(&folder, days, printer),
@@ -76,7 +76,7 @@ fn init(folder: &Path, days: u32, printer: &Printer) -> Outcome {
     Ok(ExitCode::Ok)
 }
 
-/// Whose credentials these are, and until when they are valid.
+/// Prints the owner of the credentials, and until when they are valid.
 fn show(folder: &Path, printer: &Printer) -> Outcome {
     let is_parent = folder.join(COORDINATOR_FOLDER).exists() || folder.join(NODE_FOLDER).exists();
     let parts = [Role::Coordinator, Role::Node].map(|role| folder.join(role.folder()));
@@ -106,7 +106,7 @@ fn show(folder: &Path, printer: &Printer) -> Outcome {
     Ok(ExitCode::Ok)
 }
 
-/// `2029-02-27`
+/// Date of a Unix time in seconds, such as `2029-02-27`.
 fn day(seconds: u64) -> String {
     UtcTime::from_unix_seconds(seconds).rfc3339().chars().take(10).collect()
 }

@@ -21,10 +21,11 @@ use crate::watching::Watching;
 
 /// Compare systems under a workload, or put records of runs side by side.
 ///
-/// With a workload and `--systems`, `--endpoint` or both every combination of what is varied is run, each repetition in a random order,
-/// each run on a quiet machine with a fresh system; the report says who is better and how sure that is. An endpoint is a system that runs
-/// already: it is not started afresh. With folders of runs their
-/// records are put side by side; they must have the same schedule. The built-in broker is shown and never ranked.
+/// With a workload and `--systems`, `--endpoint` or both, every combination of the varied values is run, each
+/// repetition in a random order, each run on a quiet machine with a fresh system; the report says which system is
+/// better and how certain that is. An endpoint is a system that already runs: it is not started afresh. With folders of
+/// runs, their records are put side by side; they must have the same schedule. The built-in broker is shown and never
+/// ranked.
 #[derive(Debug, Args)]
 #[command(max_term_width = 80)]
 pub struct Compare {
@@ -38,19 +39,19 @@ pub struct Compare {
     #[command(flatten)]
     pub machines: MachineOptions,
 
-    /// Print what would be run, how long it would take and what is not possible; start nothing
+    /// Print the planned runs, their duration and what is not possible; start nothing
     #[arg(long, requires = "compared", conflicts_with = "json", help_heading = "Instead of running")]
     pub dry_run: bool,
 
-    /// With runs: write the comparison as one offline HTML file too
+    /// With runs: also write the comparison as one offline HTML file
     #[arg(long, value_name = "FILE", conflicts_with = "compared", help_heading = "Output")]
     pub html: Option<PathBuf>,
 
-    /// Folder in which the folder of the experiment is made
+    /// Folder in which the folder of the experiment is created
     #[arg(long, value_name = "DIR", default_value = "runs", help_heading = "Output")]
     pub out: PathBuf,
 
-    /// Print the experiment's record as JSON to standard output, and nothing else there
+    /// Print only the experiment's record, as JSON, to standard output
     #[arg(long, requires = "compared", help_heading = "Output")]
     pub json: bool,
 
@@ -120,7 +121,7 @@ impl Compare {
     }
 }
 
-/// Is it the folder or the record of an experiment?
+/// Whether the path is the folder or the record of an experiment.
 fn is_experiment(path: &Path) -> bool {
     path.join(EXPERIMENT_FILE).is_file() || path.file_name().is_some_and(|name| name == EXPERIMENT_FILE)
 }

@@ -1,4 +1,4 @@
-//! `pubmark demo`: a first run that needs nothing.
+//! `pubmark demo`: a first run that needs no other program.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,11 +12,11 @@ use crate::failure::Outcome;
 use crate::printer::Printer;
 use crate::values::positive_duration;
 
-/// Run a smart home on the built-in broker for ten seconds, to see what comes out.
+/// Run a smart home on the built-in broker for ten seconds, to see the results.
 ///
-/// The same as `pubmark run smart-home --system builtin --warmup 2s --duration 10s`. A demonstration: the built-in broker is
-/// there so that something answers, not to be quoted. Where the machine allows it and has two cores or more, the generator's threads
-/// run under SCHED_FIFO (`--realtime`).
+/// The same as `pubmark run smart-home --system builtin --warmup 2s --duration 10s`. A demonstration: do not quote
+/// figures of the built-in broker. Where the machine allows it and has two cores or more, the generator's threads run
+/// under SCHED_FIFO (`--realtime`).
 #[derive(Debug, Args)]
 pub struct Demo {
     /// Length of the measured window
@@ -27,11 +27,11 @@ pub struct Demo {
     #[arg(long, value_name = "0|1|2", value_parser = clap::value_parser!(u8).range(0..=2))]
     pub qos: Option<u8>,
 
-    /// Folder in which the folder of the run is made
+    /// Folder in which the folder of the run is created
     #[arg(long, value_name = "DIR", default_value = "runs")]
     pub out: PathBuf,
 
-    /// Print the record as JSON to standard output, and nothing else there
+    /// Print only the record, as JSON, to standard output
     #[arg(long)]
     pub json: bool,
 
@@ -53,13 +53,13 @@ impl Demo {
         };
         run.setup.system = Some("builtin".to_owned());
         run.setup.qos = self.qos;
-        // Where it is not allowed, the demonstration does without: nobody asked for it.
+        // Where real-time priority is not allowed, the demonstration runs without it: the user did not request it.
         run.setup.realtime = may_be_realtime(printer);
         run.perform(printer)
     }
 }
 
-/// May the generator's threads come first? With one core alone they would take it from the broker.
+/// Whether the generator's threads may have real-time priority. With only one core they would take it from the broker.
 fn may_be_realtime(printer: &Printer) -> bool {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let may = cores > 1 && kernel::allows_realtime();

@@ -1,4 +1,4 @@
-//! `pubmark deploy`: files by which an orchestrator places a run on several machines.
+//! `pubmark deploy`: files with which an orchestrator runs a measurement on several machines.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -15,32 +15,32 @@ use crate::printer::Printer;
 use crate::values::{Word, one_of, positive_duration};
 use crate::{rendering, signals};
 
-/// Longest wait for the end of a run that was applied, if nothing else is said.
+/// Longest wait for the end of a run with `--apply`, unless `--apply-limit` is given.
 const APPLY_LIMIT: Duration = Duration::from_secs(3600);
 
-/// Write the files by which Compose or Kubernetes places a run
+/// Write the files with which Compose or Kubernetes deploys a run
 ///
-/// A coordinator, its nodes with certificates of their own, and the system in a container with limits. Nothing is started, unless
-/// `--apply` lets `kubectl` do it.
+/// A coordinator, its nodes with separate certificates, and the system in a container with resource limits. Nothing is
+/// started, unless `--apply` lets `kubectl` do it.
 #[derive(Debug, Args)]
 #[command(max_term_width = 80)]
 pub struct Deploy {
-    /// What reads the files
+    /// Orchestrator that reads the files
     #[arg(value_parser = one_of(KINDS))]
     pub kind: Kind,
 
     /// A built-in workload, the path of a workload file, or the run.yaml of a run
     pub workload: String,
 
-    /// The system to run in a container, or one without a broker; none if OPTIONS have `--endpoint`
+    /// The system to run in a container, or a system without a broker; none if OPTIONS have `--endpoint`
     #[arg(long, value_name = "SYSTEM", default_value = "mosquitto")]
     pub system: String,
 
-    /// Protocol of devices and subscribers [default: mqtt5, or the first that the system speaks]
+    /// Protocol of devices and subscribers [default: mqtt5, or the system's first]
     #[arg(long, value_name = "PROTOCOL")]
     pub protocol: Option<String>,
 
-    /// Image of the system, in place of the one that its definition has
+    /// Image of the system, in place of the one in its definition
     #[arg(long, value_name = "IMAGE")]
     pub system_image: Option<String>,
 
@@ -48,19 +48,19 @@ pub struct Deploy {
     #[arg(long, value_name = "PROFILE", default_value = "default")]
     pub profile: String,
 
-    /// What the system may use: `cpu=2,memory=1GB`
+    /// Resources that the system may use: `cpu=2,memory=1GB`
     #[arg(long, value_name = "LIMITS", value_parser = anywhere)]
     pub limit: Option<ResourceLimits>,
 
-    /// What each node may use: `cpu=1,memory=512MB`
+    /// Resources that each node may use: `cpu=1,memory=512MB`
     #[arg(long, value_name = "LIMITS", value_parser = anywhere)]
     pub node_limit: Option<ResourceLimits>,
 
-    /// What the coordinator of a Kubernetes deployment may use
+    /// Resources that the coordinator of a Kubernetes deployment may use
     #[arg(long, value_name = "LIMITS", value_parser = anywhere, default_value = "cpu=1,memory=1GB")]
     pub coordinator_limit: ResourceLimits,
 
-    /// Nodes
+    /// Number of nodes
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub nodes: u16,
 
@@ -68,7 +68,7 @@ pub struct Deploy {
     #[arg(long, value_name = "IMAGE", default_value = concat!("pubmark:", env!("CARGO_PKG_VERSION")))]
     pub image: String,
 
-    /// Name of the run. Objects of a cluster are called NAME-ID-…, with an id that is new each time
+    /// Name of the run. Objects in the cluster are named NAME-ID-…, with a new id each time
     #[arg(long, value_name = "NAME", default_value = "pubmark")]
     pub name: String,
 
@@ -76,11 +76,12 @@ pub struct Deploy {
     #[arg(long, value_name = "DIR", default_value = "deploy")]
     pub out: PathBuf,
 
-    /// Start no observer container, which measures CPU and memory of the system; for clusters that refuse `shareProcessNamespace`
+    /// Start no observer container, which measures CPU and memory of the system; for clusters that refuse
+    /// `shareProcessNamespace`
     #[arg(long)]
     pub no_observer: bool,
 
-    /// Namespace of the cluster; the one that `kubectl` is configured for, if none is given
+    /// Namespace in the cluster [default: the one that `kubectl` is configured for]
     #[arg(long, value_name = "NAMESPACE")]
     pub namespace: Option<String>,
 
@@ -88,11 +89,12 @@ pub struct Deploy {
     #[arg(long, value_name = "CONTEXT", requires = "apply")]
     pub context: Option<String>,
 
-    /// Create the objects with `kubectl`, wait for the run's end, bring its results into the folder, and delete the objects
+    /// Create the objects with `kubectl`, wait for the end of the run, copy its results into the folder, and delete the
+    /// objects
     #[arg(long)]
     pub apply: bool,
 
-    /// With --apply: longest wait for the run's end [default: 1h]
+    /// With --apply: longest wait for the end of the run [default: 1h]
     #[arg(long, value_name = "TIME", value_parser = positive_duration, requires = "apply")]
     pub apply_limit: Option<Duration>,
 
@@ -101,13 +103,13 @@ pub struct Deploy {
     pub options: Vec<String>,
 }
 
-/// What reads the files.
+/// Orchestrators that read the files.
 const KINDS: &[Word<Kind>] = &[
     ("compose", "`docker compose` or `podman-compose`: all on one machine", Kind::Compose),
     ("kubernetes", "`kubectl create`", Kind::Kubernetes),
 ];
 
-/// The first given option of `pubmark run` that the deployment sets itself, or that concerns this terminal or machine.
+/// The first given option of `pubmark run` that the deployment itself sets, or that concerns this terminal or machine.
 fn set_by_deployment(run: &Run) -> Option<&'static str> {
     let (setup, join) = (&run.setup, &run.join);
     let given = [
@@ -137,14 +139,14 @@ fn set_by_deployment(run: &Run) -> Option<&'static str> {
     given.into_iter().find_map(|(option, given)| given.then_some(option))
 }
 
-/// Limits for a machine that is not this one.
+/// Parses resource limits of another machine, which are not compared with this one.
 fn anywhere(text: &str) -> Result<ResourceLimits, String> {
     let any = Machine { cores: u32::MAX, memory_bytes: None };
     limits::parse_for(text, any).map_err(|error| error.to_string())
 }
 
 impl Deploy {
-    /// Writes the files and says what to type next.
+    /// Writes the files and prints the next commands.
     pub fn perform(self, printer: &Printer) -> Outcome {
         let order = self.order();
         order.check_name()?;
@@ -158,7 +160,7 @@ impl Deploy {
         Ok(ExitCode::Ok)
     }
 
-    /// The run, if it and the deployment have only options that go together.
+    /// The specification of the run, if the options of the run and of the deployment are compatible.
     fn spec(&self) -> Result<RunSpec, Failure> {
         if (self.namespace.is_some() || self.context.is_some() || self.no_observer) && self.kind != Kind::Kubernetes {
             return Err(Failure::usage(

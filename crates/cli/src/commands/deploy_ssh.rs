@@ -1,4 +1,4 @@
-//! `pubmark deploy ssh`: nodes on hosts that `ssh` reaches, for one run that this machine leads.
+//! `pubmark deploy ssh`: nodes on hosts that are reached with `ssh`, for one run that this machine leads.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -16,14 +16,15 @@ use crate::commands::run_arguments::Run;
 use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
 
-/// Write the files by which Compose or Kubernetes places a run, or start its nodes by ssh
+/// Write the files with which Compose or Kubernetes deploys a run, or start its nodes with ssh
 ///
-/// The files: a coordinator, its nodes with certificates of their own, and the system in a container with limits. Nothing is started,
-/// unless `--apply` lets `kubectl` do it. `pubmark deploy ssh` needs no files, and starts the nodes on the hosts of a list.
+/// The files: a coordinator, its nodes with separate certificates, and the system in a container with resource limits.
+/// Nothing is started, unless `--apply` lets `kubectl` do it. `pubmark deploy ssh` needs no files, and starts the nodes
+/// on the hosts of a list.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true, max_term_width = 80)]
 pub struct Deployments {
-    /// What starts nodes.
+    /// The way to start the nodes, if not with an orchestrator.
     #[command(subcommand)]
     pub by: Option<By>,
 
@@ -31,30 +32,31 @@ pub struct Deployments {
     pub files: Option<Deploy>,
 }
 
-/// What starts nodes, without files.
+/// Ways to start nodes without an orchestrator.
 #[derive(Debug, Subcommand)]
 pub enum By {
     Ssh(Ssh),
 }
 
-/// Start nodes on hosts by ssh, make a run there, and leave nothing on the hosts
+/// Start nodes on hosts with ssh, run a workload there, and leave nothing on the hosts
 ///
-/// Checks all hosts, copies this program into a private folder on each, starts a node there, and leads the run on this machine, as
-/// `pubmark run --nodes` does. Nodes and folders go with the connection, however it ends.
+/// Checks all hosts, copies this program into a private folder on each, starts a node there, and leads the run on this
+/// machine, as `pubmark run --nodes` does. Nodes and folders are removed when the connection ends, for whatever reason.
 #[derive(Debug, Args)]
 #[command(max_term_width = 80)]
 pub struct Ssh {
-    /// Hosts, one a line: `[user@]host[:port] [key=value …]`, where `site=edge-1` is a label of the node; `#` begins a comment
+    /// File with hosts, one a line: `[user@]host[:port] [key=value …]`, where `site=edge-1` is a label of the node; `#`
+    /// begins a comment
     pub hosts: PathBuf,
 
     /// A built-in workload, the path of a workload file, or the run.yaml of a run
     pub workload: String,
 
-    /// Configuration of `ssh`, in place of that of the user
+    /// Configuration of `ssh`, in place of the user's
     #[arg(long, value_name = "FILE")]
     pub ssh_config: Option<PathBuf>,
 
-    /// Folder on hosts in which a private one is made [default: the host's $TMPDIR, or /tmp]
+    /// Folder on the hosts in which a private one is created [default: the host's $TMPDIR, or /tmp]
     #[arg(long, value_name = "DIR")]
     pub host_folder: Option<String>,
 
@@ -62,7 +64,7 @@ pub struct Ssh {
     #[arg(long, value_name = "FILE")]
     pub program: Option<PathBuf>,
 
-    /// Address of this machine where nodes join [default: the one from which a host sees the connection come]
+    /// Address of this machine where nodes join [default: the source address that a host sees]
     #[arg(long, value_name = "IP")]
     pub address: Option<IpAddr>,
 
@@ -72,7 +74,7 @@ pub struct Ssh {
 }
 
 impl Deployments {
-    /// Places the run.
+    /// Starts the nodes and runs.
     pub fn perform(self, printer: &Printer) -> Outcome {
         match (self.by, self.files) {
             (Some(By::Ssh(ssh)), _) => ssh.perform(printer),
@@ -82,7 +84,7 @@ impl Deployments {
         }
     }
 
-    /// Is `--quiet` among the options?
+    /// Whether `--quiet` is among the options.
     pub fn is_quiet(&self) -> bool {
         let quiet = |ssh: &Ssh| ssh.options.iter().any(|option| option == "--quiet" || option == "-q");
         matches!(&self.by, Some(By::Ssh(ssh)) if quiet(ssh))
@@ -112,7 +114,7 @@ impl Ssh {
         outcome
     }
 
-    /// The run, on as many nodes as there are hosts.
+    /// The run, with as many nodes as there are hosts.
     fn run(&self, hosts: &[Host]) -> Result<Run, Failure> {
         let words = std::iter::once(self.workload.clone()).chain(self.options.iter().cloned());
         let mut run = Run::read(&words.collect::<Vec<_>>())?;

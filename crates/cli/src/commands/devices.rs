@@ -1,4 +1,4 @@
-//! `pubmark devices`: what emulated devices need to log in.
+//! `pubmark devices`: credentials with which emulated devices log in.
 
 use std::path::{Path, PathBuf};
 
@@ -9,35 +9,35 @@ use crate::exit_code::ExitCode;
 use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
 
-/// Days for which certificates are valid unless asked otherwise.
+/// Days for which certificates are valid, unless `--days` is given.
 const VALID_DAYS: u32 = 365;
 
-/// Make what emulated devices need to log in
+/// Make credentials with which emulated devices log in
 #[derive(Debug, Args)]
 pub struct Devices {
-    /// What to do.
+    /// The subcommand.
     #[command(subcommand)]
     pub what: What,
 }
 
-/// What to do.
+/// The subcommands.
 #[derive(Debug, Subcommand)]
 pub enum What {
     /// Make an authority, and a certificate with its key for each device
     Certificates {
-        /// Devices
+        /// Number of devices
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_DEVICES)))]
         count: u32,
 
-        /// Folder to make
+        /// Folder to create
         #[arg(long, value_name = "DIR", default_value = "devices")]
         out: PathBuf,
 
-        /// Devices are called this and their number, from 0; letters, digits, `-`, `_`
+        /// Prefix of the devices' names, which have a number from 0 behind it; letters, digits, `-`, `_`
         #[arg(long, value_name = "TEXT", default_value = "device-", value_parser = prefix)]
         prefix: String,
 
-        /// Days for which the certificates are valid, from yesterday on, as clocks differ
+        /// Days for which the certificates are valid, from yesterday on, because clocks differ
         #[arg(long, value_name = "DAYS", default_value_t = VALID_DAYS,
               value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_VALID_DAYS)))]
         days: u32,
@@ -53,7 +53,7 @@ fn prefix(text: &str) -> Result<String, String> {
 }
 
 impl Devices {
-    /// Makes them and says what to type next.
+    /// Creates the certificates and prints the next commands.
     pub fn perform(self, printer: &Printer) -> Outcome {
         match self.what {
             What::Certificates { count, out, prefix, days } => {

@@ -7,9 +7,10 @@ use crate::failure::Outcome;
 use crate::printer::Printer;
 use pubmark_preflight::doctor::{self, Fitness};
 
-/// Check whether this machine is fit to measure, and say what to change.
+/// Check whether this machine is fit to measure, and print what to change.
 ///
-/// One line a check: ✓ good, ! limits some runs, ✗ makes runs fail; each with its fix. Ends with code 2 if there is a ✗.
+/// One line for each check: ✓ good, ! limits some runs, ✗ makes runs fail; each with its fix. Ends with code 2 if there
+/// is a ✗.
 #[derive(Debug, Args)]
 pub struct Doctor {}
 

@@ -1,4 +1,4 @@
-//! `pubmark experiment`: many runs over a grid of settings, as a file says.
+//! `pubmark experiment`: many runs over a grid of settings that a file defines.
 
 use std::path::PathBuf;
 
@@ -20,25 +20,26 @@ use crate::watching::Watching;
 
 /// Run an experiment: every combination of what it varies, repeated in random order.
 ///
-/// Waits for a quiet machine before each run, starts a fresh system each time, and writes a folder with experiment.json,
-/// experiment.html and a folder for each run, after every repetition. What was interrupted, by Ctrl-C or a power cut, goes
-/// on with `--resume`.
+/// Waits for a quiet machine before each run, starts a fresh system each time, and writes a folder with
+/// experiment.json, experiment.html and a folder for each run, after every repetition. `--resume` continues an
+/// experiment that was interrupted, by Ctrl-C or a power failure.
 #[derive(Clone, Debug, Args)]
 pub struct Experiment {
     /// A built-in experiment (`pubmark list experiments`) or the path of a file
     #[arg(required_unless_present = "resume", value_name = "EXPERIMENT")]
     pub experiment: Option<String>,
 
-    /// Go on with the experiment in a folder: the runs that are missing, in their order
+    /// Continue the experiment in a folder: the missing runs, in their order
     #[arg(long, value_name = "DIR", conflicts_with_all = ["experiment", "endpoint", "only", "realtime", "awake", "quick", "repeat", "duration", "warmup", "wait", "out", "dry_run"])]
     pub resume: Option<PathBuf>,
 
-    /// Some values of an axis instead of all: `system=mosquitto,nats`, `payload=1024B`; once for each axis
+    /// Some values of an axis instead of all: `system=mosquitto,nats`, `payload=1024B`; may be repeated, once for each
+    /// axis
     #[arg(long, value_name = "AXIS=VALUE,…", value_parser = key_value)]
     pub only: Vec<(String, String)>,
 
-    /// A system that runs already, beside the experiment's or in place of the one with this label: `ours=mqtt://10.0.0.5:1883`; once for
-    /// each. Log-ins and certificates are in the experiment's file
+    /// A system that already runs, in addition to the experiment's or in place of the one with this label:
+    /// `ours=mqtt://10.0.0.5:1883`; may be repeated. User names and certificates are in the experiment's file
     #[arg(long, value_name = "LABEL=URL")]
     pub endpoint: Vec<String>,
 
@@ -49,19 +50,20 @@ pub struct Experiment {
     #[arg(long)]
     pub realtime: bool,
 
-    /// Keep the machine's cores from sleeping, whatever the file says; needs root (`pubmark doctor` says whether it is worth it)
+    /// Disable the CPU idle states of this machine, whatever the file says; needs root (`pubmark doctor` says whether
+    /// it is worth it)
     #[arg(long)]
     pub awake: bool,
 
-    /// Print what would be run, how long it would take and what is not possible; start nothing
+    /// Print the planned runs, their duration and what is not possible; start nothing
     #[arg(long, conflicts_with = "json")]
     pub dry_run: bool,
 
-    /// Folder in which the folder of the experiment is made
+    /// Folder in which the folder of the experiment is created
     #[arg(long, value_name = "DIR", default_value = "runs")]
     pub out: PathBuf,
 
-    /// Print the record as JSON to standard output, and nothing else there
+    /// Print only the record, as JSON, to standard output
     #[arg(long)]
     pub json: bool,
 
@@ -80,7 +82,7 @@ pub struct Experiment {
 }
 
 impl Experiment {
-    /// Runs it, or goes on with it.
+    /// Runs the experiment, or resumes one.
     pub fn perform(self, printer: &Printer) -> Outcome {
         let machines = Machines::from(&self.machines);
         let (out, dry_run, json) = (self.out, self.dry_run, self.json);
@@ -105,7 +107,7 @@ impl Experiment {
     }
 }
 
-/// `AXIS=VALUES` in its two parts.
+/// Splits `AXIS=VALUES` into its two parts.
 pub fn key_value(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((axis, values)) if !axis.trim().is_empty() && !values.trim().is_empty() => {

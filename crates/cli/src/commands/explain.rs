@@ -1,4 +1,5 @@
-//! `pubmark explain`: the page behind a code of a verdict or a warning, a word that is printed, a thing that is built in.
+//! `pubmark explain`: the page about a code of a verdict or a warning, a term that is printed, or a built-in
+//! definition.
 
 use clap::Args;
 use pubmark_catalogue::explain;
@@ -7,13 +8,14 @@ use crate::exit_code::ExitCode;
 use crate::failure::Outcome;
 use crate::printer::Printer;
 
-/// Explain a code, a word that pubmark prints, or something that is built in.
+/// Explain a code, a term that pubmark prints, or a built-in definition.
 ///
-/// Codes stand in brackets beside each reason and warning, for instance V01 or W03. Words are those of summaries and reports:
-/// `pubmark explain scheduler lag`. Names are those of `pubmark list`. Without a word, all codes and words are listed.
+/// Codes stand in brackets beside each reason and warning, for instance V01 or W03. Terms are those of summaries and
+/// reports: `pubmark explain scheduler lag`. Names are those of `pubmark list`. Without an argument, all codes and
+/// terms are listed.
 #[derive(Debug, Args)]
 pub struct Explain {
-    /// The code, word or name
+    /// The code, term or name
     #[arg(value_name = "CODE|WORD|NAME")]
     pub code: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! What `pubmark compare` varies, and the experiment that it makes of it.
+//! The axes of `pubmark compare`, and the experiment that is made from them.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use crate::values::{duration, one_of, payload_bytes, positive_duration, rate_fac
 #[derive(Clone, Debug)]
 pub struct Links(Vec<LinkChoice>);
 
-/// Links between commas; those inside braces belong to a definition.
+/// Parses links separated by commas; commas inside braces belong to a definition.
 fn links(text: &str) -> Result<Links, String> {
     let mut depth = 0_i32;
     let outside = |letter: char| {
@@ -33,7 +33,7 @@ fn links(text: &str) -> Result<Links, String> {
 const WHAT: &str = "What is compared; several values make several cells";
 const LOAD: &str = "Load";
 
-/// The axes, and what all runs have in common.
+/// The axes, and the settings that all runs have in common.
 #[derive(Clone, Debug, Args)]
 #[command(group(ArgGroup::new("compared").args(["systems", "endpoint"]).multiple(true)))]
 pub struct Grid {
@@ -41,8 +41,8 @@ pub struct Grid {
     #[arg(long, visible_alias = "system", value_name = "SYSTEMS", value_delimiter = ',', help_heading = WHAT)]
     pub systems: Vec<String>,
 
-    /// A system that runs already, under the name that the report gives it: `ours=mqtt://10.0.0.5:1883`; once for each. Log-ins and
-    /// certificates are in an experiment's file (docs/how-to/compare-systems.md)
+    /// A system that already runs, with its name in the report: `ours=mqtt://10.0.0.5:1883`; may be repeated. User
+    /// names and certificates are in an experiment's file (docs/how-to/compare-systems.md)
     #[arg(long, value_name = "LABEL=URL", help_heading = WHAT)]
     pub endpoint: Vec<String>,
 
@@ -60,12 +60,12 @@ pub struct Grid {
           value_parser = clap::value_parser!(u8).range(0..=2), help_heading = WHAT)]
     pub qos: Vec<u8>,
 
-    /// Brokers as one system: `1,3:bridge,5:shard`
+    /// Several brokers as one system: `1,3:bridge,5:shard`
     #[arg(long, value_name = "N:MODE", value_delimiter = ',', requires = "compared", value_parser = Topology::parse,
           help_heading = WHAT, hide_short_help = true)]
     pub topology: Vec<Topology>,
 
-    /// What each broker may use: `none cpu=0.5,memory=256MB`, with spaces between
+    /// Resources that each broker may use: `none cpu=0.5,memory=256MB`, separated by spaces
     #[arg(long, value_name = "LIMITS", num_args = 1.., requires = "compared", help_heading = WHAT)]
     pub limit: Vec<String>,
 
@@ -79,7 +79,7 @@ pub struct Grid {
           help_heading = WHAT)]
     pub rate: Vec<f64>,
 
-    /// Worker processes that the load is dealt out over, as over so many machines: `1,5`
+    /// Numbers of worker processes among which the load is divided, as among that many machines: `1,5`
     #[arg(long, value_name = "NODES", value_delimiter = ',', requires = "compared",
           value_parser = clap::value_parser!(u16).range(1..=200), conflicts_with = "nodes", help_heading = WHAT, hide_short_help = true)]
     pub local_nodes: Vec<u16>,
@@ -93,7 +93,8 @@ pub struct Grid {
     #[arg(long, value_name = "LINKS", requires = "compared", value_parser = links, help_heading = WHAT)]
     pub link: Vec<Links>,
 
-    /// Break something, in place of what the workload breaks; once for each cell: `--fault none --fault kill:at=5s,for=1s`
+    /// Inject a fault, in place of the workload's; may be repeated, once for each cell: `--fault none --fault
+    /// kill:at=5s,for=1s`
     #[arg(long, value_name = "KIND:KEY=VALUE,…", requires = "compared", value_parser = FaultChoice::parse, help_heading = WHAT)]
     pub fault: Vec<FaultChoice>,
 
@@ -102,13 +103,13 @@ pub struct Grid {
           help_heading = WHAT, hide_short_help = true)]
     pub tls: Vec<bool>,
 
-    /// Clients: `pubmark` for its own, a client library, a client program by name (`paho`), or the command of one with a label:
-    /// `'mine=python3 my/client.py'`, with spaces between
+    /// Clients: `pubmark` for its own, a client library, a client program by name (`paho`), or the command of one with
+    /// a label: `'mine=python3 my/client.py'`, separated by spaces
     #[arg(long, visible_alias = "client", value_name = "CLIENTS", num_args = 1.., requires = "compared", help_heading = WHAT,
           hide_short_help = true)]
     pub clients: Vec<String>,
 
-    /// Values of a setting of the workload: `rate=1/s,10/s`; once for each setting
+    /// Values of a setting of the workload: `rate=1/s,10/s`; may be repeated, once for each setting
     #[arg(long, value_name = "KEY=VALUES", requires = "compared", value_parser = varied, help_heading = WHAT)]
     pub vary: Vec<(String, Vec<String>)>,
 
@@ -146,7 +147,7 @@ pub struct Grid {
           requires = "compared", help_heading = LOAD, hide_short_help = true)]
     pub drain: Duration,
 
-    /// Longest wait for a quiet machine before each run; then it is made all the same, and marked
+    /// Longest wait for a quiet machine before each run; after it the run starts anyway, and is marked
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration, default_value = "30s",
           requires = "compared", help_heading = LOAD, hide_short_help = true)]
     pub wait: Duration,
@@ -160,7 +161,7 @@ pub struct Grid {
     #[arg(long, requires = "compared", help_heading = LOAD)]
     pub realtime: bool,
 
-    /// Keep this machine's cores from sleeping, where it may be asked for
+    /// Disable the CPU idle states of this machine, where that is allowed
     #[arg(long, requires = "compared", help_heading = LOAD, hide_short_help = true)]
     pub awake: bool,
 
@@ -172,14 +173,14 @@ pub struct Grid {
     #[arg(long, requires = "compared", help_heading = LOAD, hide_short_help = true)]
     pub strict_defaults: bool,
 
-    /// Cores for one side: `system=0`, `generator=1-3`; once for each
+    /// Cores for one side: `system=0`, `generator=1-3`; may be repeated, once for each side
     #[arg(long, value_name = "SIDE=CORES", num_args = 1..=2, requires = "compared",
           help_heading = LOAD, hide_short_help = true)]
     pub pin: Vec<String>,
 }
 
 impl Grid {
-    /// The experiment, its names judged.
+    /// The experiment, with its names checked.
     pub fn experiment(&self, workload: &str) -> Result<Experiment, Failure> {
         let experiment = Experiment {
             variant: self.variant.into(),
@@ -205,7 +206,7 @@ impl Grid {
         Ok(experiment)
     }
 
-    /// Is anything named to compare?
+    /// Whether a system or an endpoint is given to compare.
     pub fn is_given(&self) -> bool {
         !self.systems.is_empty() || !self.endpoint.is_empty()
     }

@@ -1,4 +1,4 @@
-//! `pubmark hosted-node`: supervises a node on a host for the `pubmark deploy ssh` at the other end of standard input.
+//! `pubmark hosted-node`: supervises a node on a host for `pubmark deploy ssh`, which is connected to standard input.
 
 use std::path::PathBuf;
 
@@ -12,12 +12,12 @@ use crate::signals;
 /// Runs a node until it ends, or standard input does; called on hosts by `pubmark deploy ssh`.
 #[derive(Debug, Args)]
 pub struct HostedNode {
-    /// Folder of this program, which is removed at the end
+    /// Folder of this program; it is removed at the end
     folder: PathBuf,
 }
 
 impl HostedNode {
-    /// Runs it. The node's exit code is that of the process.
+    /// Runs the node. The process ends with the node's exit code.
     pub fn perform(self) -> Outcome {
         let stop = signals::watch()?;
         let code = on_host::attend(&self.folder, &stop)?;

@@ -1,4 +1,4 @@
-//! `pubmark install`: puts systems where pubmark finds them, by the commands of their definitions, and client programs.
+//! `pubmark install`: installs systems with the commands of their definitions, and client programs.
 
 use std::sync::atomic::AtomicBool;
 
@@ -15,12 +15,13 @@ use crate::failure::Outcome;
 use crate::printer::Printer;
 use crate::signals;
 
-/// Install systems and client programs that pubmark can start, and see whether they work.
+/// Install systems and client programs that pubmark can start, and test whether they work.
 ///
-/// Shows the commands of a system's definition and runs them, unless what they bring is here. What no package manager
-/// places goes into a folder of pubmark's own ($PUBMARK_PROGRAMS, or ~/.local/share/pubmark/programs). Then the system
-/// is started and a message sent through it, once over each protocol. Packages of the machine need root. Client programs are
-/// paho and mqttjs (`--client`): their files are part of pubmark, their libraries come from PyPI and npm.
+/// Shows the commands of a system's definition and runs them, unless the system is already installed. Programs that do
+/// not come from a package manager go into a folder of pubmark ($PUBMARK_PROGRAMS, or ~/.local/share/pubmark/programs).
+/// Then the system is started and a message sent through it, once over each protocol. Packages of the machine need
+/// root. Client programs are paho and mqttjs (`--client`): their files are part of pubmark, their libraries come from
+/// PyPI and npm.
 #[derive(Debug, Args)]
 #[command(max_term_width = 80)]
 pub struct Install {
@@ -28,23 +29,23 @@ pub struct Install {
     #[arg(required = true, value_name = "NAME")]
     pub names: Vec<String>,
 
-    /// Print the commands, run nothing
+    /// Print the commands, execute nothing
     #[arg(long)]
     pub print: bool,
 
-    /// Run the commands even if what they bring is here
+    /// Execute the commands even if the system is already installed
     #[arg(long, conflicts_with = "print")]
     pub again: bool,
 
-    /// Do not start the systems afterwards
+    /// Do not start the systems afterwards to test them
     #[arg(long, conflicts_with = "print")]
     pub untried: bool,
 }
 
 impl Install {
-    /// Installs one after the other; the first failure ends it.
+    /// Installs the systems one after the other; the first failure ends it.
     pub fn perform(self, printer: &Printer) -> Outcome {
-        // All names are judged before anything is run.
+        // All names are checked before any command is executed.
         let clients: Vec<&BundledClient> = self.names.iter().filter_map(|name| client_programs::find(name)).collect();
         let systems = self.names.iter().filter(|name| client_programs::find(name).is_none());
         let definitions: Vec<Definition> = systems.map(|name| definition(name)).collect::<Result<_, _>>()?;
@@ -66,7 +67,7 @@ impl Install {
         Ok(ExitCode::Ok)
     }
 
-    /// Installs a client program and starts it once; what came of it.
+    /// Installs a client program and starts it once; returns the result as text.
     fn install_client(&self, client: &BundledClient, stop: &AtomicBool, printer: &Printer) -> Result<String, RunError> {
         let name = client.name;
         if client.is_here() && !self.again {
@@ -96,7 +97,7 @@ impl Install {
     }
 }
 
-/// What came of one system.
+/// The result for one system, as a line.
 fn line(definition: &Definition, installed: &Installed, tried: &[String]) -> String {
     let version = installed.version.as_deref().unwrap_or("(version unknown)");
     let works = if tried.is_empty() { String::new() } else { format!(" works over {}", tried.join(", ")) };

@@ -10,15 +10,15 @@ use crate::printer::Printer;
 
 /// Show what is built in: workloads, systems, protocols, experiments, links.
 ///
-/// Alone, it names everything; with a kind it prints a line or two for each, with a name all that is known of one:
-/// `pubmark list systems mosquitto`.
+/// Without arguments, it names everything; with a kind it prints a line or two for each; with a name, all details of
+/// one: `pubmark list systems mosquitto`.
 #[derive(Debug, Args)]
 pub struct List {
-    /// Which table; an overview of all if not given
+    /// Table to show [default: an overview of all]
     #[arg(value_parser = one_of_tables())]
     pub table: Option<&'static Table>,
 
-    /// One of the table, in detail
+    /// Entry of the table, in detail
     #[arg(value_name = "NAME", conflicts_with = "markdown")]
     pub name: Option<String>,
 
@@ -27,7 +27,7 @@ pub struct List {
     pub markdown: bool,
 }
 
-/// What the process answers: a table of this program alone.
+/// The table of exit codes, which belongs to this program only.
 static EXIT_CODES: Table = Table {
     word: "exit-codes",
     about: "Exit codes of the command",
@@ -48,7 +48,7 @@ fn one_of_tables() -> impl TypedValueParser<Value = &'static Table> {
 }
 
 impl List {
-    /// Prints the overview, a table, or one of a table.
+    /// Prints the overview, a table, or one entry of a table.
     pub fn perform(self, printer: &Printer) -> Outcome {
         let text = match (self.table, &self.name) {
             (Some(table), Some(name)) => table.one(name),

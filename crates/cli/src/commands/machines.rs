@@ -11,7 +11,7 @@ use pubmark_runner::spec::Nodes;
 use crate::commands::setup::{replace, replace_some};
 use crate::values::duration;
 
-/// Machines that join, and where.
+/// How many machines join, and where.
 #[derive(Clone, Debug, Default, Args)]
 pub struct JoinOptions {
     /// Spread the clients over N machines, which join with `pubmark node`; begin when all have joined. With --dry-run, plan for N machines
@@ -19,20 +19,22 @@ pub struct JoinOptions {
           help_heading = "Nodes", hide_short_help = true)]
     pub nodes: Option<u16>,
 
-    /// Look at what a system at an endpoint takes on its own machines, once N nodes have joined with `pubmark node --observe`
+    /// Measure the resource usage of a system at an endpoint on its machines, once N nodes have joined with `pubmark
+    /// node --observe`
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=100),
           help_heading = "Nodes", hide_short_help = true)]
     pub observers: Option<u16>,
 
-    /// Where nodes join [default: 0.0.0.0:7700]
+    /// Address where nodes join [default: 0.0.0.0:7700]
     #[arg(long, value_name = "ADDRESS", help_heading = "Nodes", hide_short_help = true)]
     pub listen: Option<SocketAddr>,
 
-    /// Say on local networks where nodes join, while they are waited for: `pubmark node --join mdns` finds it
+    /// Announce on local networks where nodes join, while the coordinator waits for them: `pubmark node --join mdns`
+    /// finds it
     #[arg(long, help_heading = "Nodes", hide_short_help = true)]
     pub announce: bool,
 
-    /// The coordinator's folder that `pubmark cluster init` made [default: cluster/coordinator]
+    /// The coordinator's folder that `pubmark cluster init` created [default: cluster/coordinator]
     #[arg(long, value_name = "DIR", help_heading = "Nodes", hide_short_help = true)]
     pub credentials: Option<PathBuf>,
 
@@ -43,7 +45,7 @@ pub struct JoinOptions {
 }
 
 impl JoinOptions {
-    /// Puts the options that were given into a specification.
+    /// Writes the given options into a specification.
     pub fn apply(&self, nodes: &mut Nodes) {
         replace_some(&mut nodes.nodes, self.nodes);
         replace_some(&mut nodes.observers, self.observers);
@@ -60,11 +62,12 @@ pub struct MachineOptions {
     #[command(flatten)]
     pub join: JoinOptions,
 
-    /// Address of this machine at which systems that pubmark starts listen, for nodes on others [default: 127.0.0.1]
+    /// Address of this machine on which systems that pubmark starts listen, for nodes on other machines [default:
+    /// 127.0.0.1]
     #[arg(long, value_name = "ADDRESS", help_heading = "Nodes", hide_short_help = true)]
     pub system_host: Option<Ipv4Addr>,
 
-    /// Node that starts the systems, by its name: it joined with `pubmark node --start-systems`
+    /// Name of the node that starts the systems: it joined with `pubmark node --start-systems`
     #[arg(long, value_name = "NAME", help_heading = "Nodes", hide_short_help = true)]
     pub system_node: Option<String>,
 }

@@ -11,7 +11,7 @@ use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
 use crate::rendering;
 
-/// Write the man pages: one of the program, one of each verb.
+/// Write the man pages: one for the program, one for each verb.
 ///
 /// `make install` puts them where `man pubmark-run` finds them.
 #[derive(Debug, Args)]
@@ -40,7 +40,7 @@ fn pages(program: &Command) -> Result<Vec<(String, String)>, Failure> {
     Ok(pages)
 }
 
-/// The page of a command, and those of the commands below it.
+/// Adds the page of a command, and those of its subcommands.
 fn add(command: Command, name: String, pages: &mut Vec<(String, String)>) -> Result<(), Failure> {
     let below: Vec<Command> = command.get_subcommands().filter(|verb| !verb.is_hide_set()).cloned().collect();
     let mut text = vec![];

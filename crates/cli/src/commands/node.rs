@@ -1,4 +1,4 @@
-//! `pubmark node`: this machine sends and listens for a run that another leads.
+//! `pubmark node`: this machine sends and receives for a run that another machine leads.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -21,18 +21,18 @@ use crate::printer::Printer;
 
 use crate::signals;
 
-/// Word in place of an address, for a coordinator that multicast DNS finds.
+/// Value of `--join` in place of an address, for a coordinator that is found by multicast DNS.
 const ANNOUNCED: &str = "mdns";
 
 /// Let this machine publish and subscribe in runs of a coordinator on another machine
 #[derive(Debug, Args)]
 pub struct Node {
-    /// Where `pubmark run --nodes` listens; of a name with several addresses each is tried. `mdns`: where `pubmark run --announce`
-    /// says it listens, on a local network
+    /// Address where `pubmark run --nodes` listens; if a name has several addresses, each is tried. `mdns`: the address
+    /// that `pubmark run --announce` announces on a local network
     #[arg(long, value_name = "HOST:PORT", value_parser = whereabouts)]
     pub join: Whereabouts,
 
-    /// The node's folder that `pubmark cluster init` made
+    /// The node's folder that `pubmark cluster init` created
     #[arg(long, value_name = "DIR", default_value = "cluster/node")]
     pub credentials: PathBuf,
 
@@ -40,26 +40,27 @@ pub struct Node {
     #[arg(long, value_name = "TOKEN")]
     pub token: Option<String>,
 
-    /// Name of this node in records [default: the machine's]
+    /// Name of this node in records [default: the machine's name]
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
 
-    /// Address of this machine at which clients on other nodes reach its clients, for systems without a broker [default: the address
-    /// from which it joins]
+    /// Address of this machine at which clients on other nodes reach its clients, for systems without a broker
+    /// [default: the address from which it joins]
     #[arg(long, value_name = "IP")]
     pub address: Option<IpAddr>,
 
-    /// Label of this node, by which a workload places groups: `site=edge-1`; once for each
+    /// Label of this node, by which a workload places groups: `site=edge-1`; may be repeated, once for each label
     #[arg(long, value_name = "KEY=VALUE")]
     pub label: Vec<String>,
 
-    /// Send nothing: look at what this machine takes, and the processes of this name or number, for `pubmark run --observers`. `pod:`
-    /// stands for the other containers of a pod that share their processes with this one
+    /// Send nothing: measure the resource usage of this machine, and of the processes with this name or number, for
+    /// `pubmark run --observers`. `pod:` stands for the other containers of a pod that share their processes with this
+    /// one
     #[arg(long, value_name = "PROCESS", num_args = 0..=1, default_missing_value = "")]
     pub observe: Option<String>,
 
-    /// Send nothing: start systems here that a run wants (`pubmark run --system-node NAME`), and measure what they take. Only systems that
-    /// are built in, with the rights of this process
+    /// Send nothing: start systems here for a run (`pubmark run --system-node NAME`), and measure their resource usage.
+    /// Only built-in systems, with the rights of this process
     #[arg(long, conflicts_with = "observe")]
     pub start_systems: bool,
 
@@ -67,18 +68,19 @@ pub struct Node {
     #[arg(long)]
     pub awake: bool,
 
-    /// End when the coordinator does, instead of waiting for the next
+    /// End when the coordinator does, instead of waiting for the next one
     #[arg(long)]
     pub once: bool,
 
     #[command(flatten)]
     pub metrics: Metrics,
 
-    /// Put an error into this node's clock: nanoseconds off, and how much too fast, parts in a million; for tests
+    /// Add an error to this node's clock: offset in nanoseconds, and drift in parts per million (positive is too fast);
+    /// for tests
     #[arg(long, value_name = "NS,PPM", allow_hyphen_values = true, value_parser = clock_error, hide = true)]
     pub clock_error: Option<(i64, f64)>,
 
-    /// Say nothing
+    /// Print nothing
     #[arg(long, short)]
     pub quiet: bool,
 }
@@ -94,7 +96,7 @@ fn whereabouts(text: &str) -> Result<Whereabouts, String> {
     }
 }
 
-/// `1000000,-40`
+/// Offset in nanoseconds and drift in parts per million, such as `1000000,-40`.
 fn clock_error(text: &str) -> Result<(i64, f64), String> {
     let (offset, drift) = text.split_once(',').ok_or("two numbers with a comma between them")?;
     let drift: f64 = drift.parse().map_err(|_| format!("`{drift}` is no number"))?;
@@ -103,7 +105,7 @@ fn clock_error(text: &str) -> Result<(i64, f64), String> {
 }
 
 impl Node {
-    /// Serves until it is told to stop.
+    /// Serves until it is stopped by a signal.
     pub fn perform(self, printer: &Printer) -> Outcome {
         if self.awake {
             IdleStatesDisabled::is_allowed().map_err(|error| {
@@ -116,7 +118,8 @@ impl Node {
         let stop = signals::watch()?;
         scraped.as_mut().map_or(Ok(()), |scraped: &mut Scraped| scraped.start(printer))?;
         let settings = self.settings()?;
-        // Each connection of a device takes one; what there is not, the worker says when it lacks it.
+        // Each connection of a device needs a file descriptor; if there are too few, the worker reports it when it runs
+        // out.
         descriptors::raise().map_err(|error| {
             Failure::from_error(ExitCode::Internal, &error).during("failed to raise the limit of open files")
         })?;

@@ -21,22 +21,23 @@ use crate::{host, signals};
 
 /// Repeat a publication: all its experiments, and its tables with the results of this machine.
 ///
-/// Makes the experiments one after the other in one folder. The same call again goes on where the last one stopped. What this
-/// machine lacks is named in its cells and left out.
+/// Runs the experiments one after the other in one folder. The same call again continues where the last one stopped.
+/// Systems and features that this machine lacks are named in their cells and left out.
 #[derive(Clone, Debug, Args)]
 pub struct Paper {
     /// The publication
     #[arg(value_name = "PAPER", value_parser = PossibleValuesParser::new(definition::names()))]
     pub paper: String,
 
-    /// One of its experiments, or some values of an axis in all that have it: `combench-loss`, `system=mosquitto,nats`; once for each
+    /// One of its experiments, or some values of an axis in all that have it: `combench-loss`, `system=mosquitto,nats`;
+    /// may be repeated
     #[arg(long, value_name = "EXPERIMENT|AXIS=VALUE,…")]
     pub only: Vec<String>,
 
     #[command(flatten)]
     pub lengths: Lengths,
 
-    /// Keep the machine's cores from sleeping; needs root (`pubmark doctor` says whether it is worth it)
+    /// Disable the CPU idle states of this machine; needs root (`pubmark doctor` says whether it is worth it)
     #[arg(long)]
     pub awake: bool,
 
@@ -44,11 +45,11 @@ pub struct Paper {
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 
-    /// Print what would be run, how long it would take and what is not possible; start nothing
+    /// Print the planned runs, their duration and what is not possible; start nothing
     #[arg(long, conflicts_with = "json")]
     pub dry_run: bool,
 
-    /// Print the record as JSON to standard output, and nothing else there
+    /// Print only the record, as JSON, to standard output
     #[arg(long)]
     pub json: bool,
 
@@ -61,7 +62,7 @@ pub struct Paper {
 }
 
 impl Paper {
-    /// Repeats it and shows the results.
+    /// Runs the experiments and shows the results.
     pub fn perform(self, printer: &Printer) -> Outcome {
         let paper = definition::find(&self.paper).ok_or_else(|| {
             Failure::usage(format!("there is no publication `{}`", self.paper))
@@ -103,10 +104,10 @@ impl Paper {
     }
 }
 
-/// Shows how the experiments go on.
+/// Shows the progress of the experiments.
 struct Shown<'a> {
     watcher: Watcher<'a>,
-    /// An experiment made no progress.
+    /// An experiment ended without progress.
     stopped: bool,
 }
 

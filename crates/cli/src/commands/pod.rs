@@ -1,4 +1,4 @@
-//! `pubmark pod`: what pubmark does in the coordinator's pod of a deployment.
+//! `pubmark pod`: tasks of pubmark in the coordinator's pod of a deployment.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::printer::Printer;
 use crate::signals;
 use crate::values::positive_duration;
 
-/// Runs in a pod and hands over its results; called by the manifest that `pubmark deploy kubernetes` writes.
+/// Runs in a pod and sends its results; called by the manifest that `pubmark deploy kubernetes` writes.
 #[derive(Debug, Args)]
 pub struct Pod {
     #[command(subcommand)]
@@ -21,11 +21,11 @@ pub struct Pod {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Wait for the system, run, and wait until somebody collected the results
+    /// Wait for the system, run, and wait until the results are collected
     Run(RunInPod),
-    /// Wait for the run's end, and write its results as a tar to standard output
+    /// Wait for the end of the run, and write its results as a tar archive to standard output
     Send(Send),
-    /// Say that the results were collected
+    /// Report that the results were collected
     Release(Release),
 }
 
@@ -42,11 +42,11 @@ struct RunInPod {
     #[arg(long, value_name = "TIME", value_parser = positive_duration)]
     collect_limit: Duration,
 
-    /// Host and port of the system, which may not be there yet
+    /// Host and port of the system, which may not have started yet
     #[arg(long, value_name = "HOST:PORT", requires = "system_limit")]
     system: Option<String>,
 
-    /// The system takes datagrams: nobody sees whether it listens
+    /// The system uses datagrams, so that a connection cannot show whether it listens
     #[arg(long)]
     datagrams: bool,
 
@@ -61,7 +61,7 @@ struct Send {
     #[arg(long, value_name = "DIR")]
     results: PathBuf,
 
-    /// Longest wait for the run's end
+    /// Longest wait for the end of the run
     #[arg(long, value_name = "TIME", default_value = "24h", value_parser = positive_duration)]
     limit: Duration,
 }
@@ -74,7 +74,7 @@ struct Release {
 }
 
 impl Pod {
-    /// Does it. A run's exit code is that of the process.
+    /// Executes the task. After a run, the process ends with its exit code.
     pub fn perform(self, printer: &Printer) -> Outcome {
         match self.verb {
             Verb::Run(run) => run.perform(printer),

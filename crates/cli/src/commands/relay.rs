@@ -1,11 +1,12 @@
-//! `pubmark relay`: leads emulated links to a system that runs already, for the pubmark that started it.
+//! `pubmark relay`: carries connections over emulated links to a system that already runs, for the pubmark process that
+//! started it.
 
 use clap::Args;
 
 use crate::exit_code::ExitCode;
 use crate::failure::{Failure, Outcome};
 
-/// Carries clients' connections; started by pubmark itself, spoken to over standard input.
+/// Relays clients' connections; started by pubmark itself, which controls it over standard input.
 #[derive(Debug, Args)]
 pub struct Relay {}
 

@@ -1,4 +1,4 @@
-//! `pubmark report`: everything that is shown of a run, made again from its record.
+//! `pubmark report`: everything that is shown about a run, generated again from its record.
 
 use std::path::PathBuf;
 
@@ -21,19 +21,19 @@ use crate::rendering;
 
 /// Rebuild the report of a run, an experiment, a search for capacity, a choice or a publication from its record.
 ///
-/// Prints the summary and writes the HTML report and the tables into the folder. Of a folder that holds folders of publications it
-/// writes `guidelines.md`: which system suits which need.
+/// Prints the summary and writes the HTML report and the tables into the folder. For a folder that contains folders of
+/// publications, it writes `guidelines.md`: which system suits which requirement.
 #[derive(Debug, Args)]
 pub struct Report {
     /// Folder of the run, experiment, search, choice or publication; or its record.json, experiment.json, capacity.json, choice.json,
     /// paper.json
     pub run: PathBuf,
 
-    /// Folder to write into, in place of its own
+    /// Folder to write into, in place of that of the record
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 
-    /// Print everything that there is to say of a run, not the first screen alone
+    /// Print all details, not only the first screen
     #[arg(long, short)]
     pub verbose: bool,
 
@@ -69,7 +69,7 @@ impl Report {
         self.show(&Kind::<Record> { files: exports::all, summary: terminal::summary }, printer)
     }
 
-    /// The publications of a folder that is no record itself.
+    /// The publications of a folder that does not itself contain a record.
     fn collection(&self) -> Result<Option<Collection>, Failure> {
         if !self.run.is_dir() || store::is_a::<Record>(&self.run) {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! What `pubmark run` takes from the command line.
+//! The command-line arguments of `pubmark run`.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -24,7 +24,7 @@ use crate::watching::Watching;
 #[derive(Clone, Debug, Args)]
 #[command(max_term_width = 80)]
 pub struct Run {
-    /// A built-in workload (`pubmark list workloads`), the path of a workload file, or the run.yaml of a run to make again
+    /// A built-in workload (`pubmark list workloads`), the path of a workload file, or the run.yaml of a run to repeat
     pub workload: String,
 
     #[command(flatten)]
@@ -59,12 +59,12 @@ pub struct Run {
           help_heading = "Load")]
     pub repeat: Option<u32>,
 
-    /// Break something, in place of what the workload breaks: `kill:at=30s,for=5s`, `reset:at=10s,share=20%`,
-    /// `pause:mttf=30s,mttr=5s`, `none`; once for each (docs/how-to/inject-faults.md)
+    /// Inject a fault, in place of the workload's: `kill:at=30s,for=5s`, `reset:at=10s,share=20%`,
+    /// `pause:mttf=30s,mttr=5s`, `none`; may be repeated (docs/how-to/inject-faults.md)
     #[arg(long, value_name = "KIND:KEY=VALUE,…", value_parser = FaultChoice::parse, help_heading = "Load")]
     pub fault: Vec<FaultChoice>,
 
-    /// Limits to keep, for instance `p99<50ms,loss=0`, in place of the workload's: passed, missed (exit code 3) or undecided
+    /// Limits, for instance `p99<50ms,loss=0`, in place of the workload's: passed, missed (exit code 3) or undecided
     /// (8)
     #[arg(long, value_name = "LIMITS", help_heading = "Limits")]
     pub slo: Option<String>,
@@ -73,7 +73,7 @@ pub struct Run {
     #[arg(long, value_name = "pass|fail", value_parser = one_of(UNDECIDED), help_heading = "Limits", hide_short_help = true)]
     pub undecided: Option<Undecided>,
 
-    /// Print what the run would need, and whether this machine can give it; start nothing
+    /// Print the resources that the run would need, and whether this machine has them; start nothing
     #[arg(long, conflicts_with_all = ["dump_schedule", "json"], help_heading = "Instead of running")]
     pub dry_run: bool,
 
@@ -85,7 +85,7 @@ pub struct Run {
           help_heading = "Instead of running", hide_short_help = true)]
     pub dump_schedule: Option<PathBuf>,
 
-    /// Folder in which the folder of the run is made
+    /// Folder in which the folder of the run is created
     #[arg(long, value_name = "DIR", default_value = "runs", help_heading = "Output")]
     pub out: PathBuf,
 
@@ -101,7 +101,7 @@ pub struct Run {
           help_heading = "Output", hide_short_help = true)]
     pub metric: Vec<MetricProgram>,
 
-    /// Print the record as JSON to standard output, and nothing else there
+    /// Print only the record, as JSON, to standard output
     #[arg(long, help_heading = "Output")]
     pub json: bool,
 
@@ -111,7 +111,7 @@ pub struct Run {
     #[command(flatten)]
     pub watching: Watching,
 
-    /// Print everything that there is to say, not the first screen alone
+    /// Print all details, not only the first screen
     #[arg(long, short, help_heading = "Output")]
     pub verbose: bool,
 
@@ -121,7 +121,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// The run that the arguments say: a specification's file with changes, or a workload with options.
+    /// The specification that the arguments describe: a specification's file with changes, or a workload with options.
     pub fn spec(&self) -> Result<RunSpec, RunError> {
         let path = Path::new(&self.workload);
         let mut spec = if RunSpec::is_one(path) { RunSpec::read(path)? } else { RunSpec::new(&self.workload) };
@@ -148,15 +148,15 @@ impl Run {
         Run::read(&[workload.to_owned()]).expect("a workload is all that is required")
     }
 
-    /// Reads the words behind `pubmark run`.
+    /// Parses the words after `pubmark run`.
     ///
     /// # Errors
-    /// What clap says of them, in its first line.
+    /// Clap's message, its first line only.
     pub fn read(words: &[String]) -> Result<Run, RunError> {
         let command = Run::augment_args(clap::Command::new("pubmark run").no_binary_name(true));
         let matches = command.try_get_matches_from(words).and_then(|matches| Run::from_arg_matches(&matches));
         matches.map_err(|error| {
-            // clap's text has its own head and hint; its first line says what is wrong.
+            // Clap's text has its own heading and hint; the first line has the reason.
             let text = error.to_string();
             let line = text.lines().next().unwrap_or("unusable arguments");
             RunError::input(line.strip_prefix("error: ").unwrap_or(line).to_owned())

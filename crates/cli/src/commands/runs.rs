@@ -1,4 +1,4 @@
-//! `pubmark runs`: what was run before.
+//! `pubmark runs`: past runs.
 
 use std::path::PathBuf;
 
@@ -11,16 +11,17 @@ use crate::exit_code::ExitCode;
 use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
 
-/// Entries shown unless more are asked for.
+/// Number of entries shown without `--limit` or `--all`.
 const SHOWN: usize = 20;
 
 /// List past runs, experiments, capacity searches and choices, newest first.
 ///
-/// Each has its folder, and below it what it was and what came of it. Words are searched for in all that is shown of an entry,
-/// `key=value` asks for exactly that value; an entry has to meet all of them. Keys: folder, kind (run, experiment, capacity, choice),
-/// workload, variant, system, protocol, qos, verdict, status, reason. Several values stand between commas: `verdict=valid,suspect`.
+/// Each entry has its folder, and below it what was run and the result. A word is searched for in everything that is
+/// shown of an entry; `key=value` selects exactly that value; an entry has to match all of them. Keys: folder, kind
+/// (run, experiment, capacity, choice), workload, variant, system, protocol, qos, verdict, status, reason. Several values are
+/// separated by commas: `verdict=valid,suspect`.
 ///
-/// The runs of an experiment or a choice are in its own folder: `pubmark runs --folder runs/latest/runs`.
+/// The runs of an experiment or a choice are in its folder: `pubmark runs --folder runs/latest/runs`.
 #[derive(Debug, Args)]
 pub struct Runs {
     /// Words or key=value, such as `mosquitto`, `smart-home`, `verdict=valid`
@@ -31,7 +32,7 @@ pub struct Runs {
     #[arg(long, value_name = "DIR", default_value = DEFAULT_FOLDER)]
     pub folder: PathBuf,
 
-    /// Only those of this system; the same as `system=NAME`
+    /// Only those with this system; the same as `system=NAME`
     #[arg(long, value_name = "NAME")]
     pub system: Option<String>,
 
@@ -43,11 +44,11 @@ pub struct Runs {
     #[arg(long, value_name = "VERDICT", value_parser = ["valid", "suspect", "invalid"])]
     pub verdict: Option<String>,
 
-    /// Only those that began then or later: `2h` ago, `2026-03-01`, `2026-03-01T09:05` (UTC)
+    /// Only those that began at this time or later: `2h` ago, `2026-03-01`, `2026-03-01T09:05` (UTC)
     #[arg(long, value_name = "TIME", value_parser = moment::read)]
     pub since: Option<String>,
 
-    /// Entries at most, the newest [default: 20]
+    /// Largest number of entries; the newest are shown [default: 20]
     #[arg(long, value_name = "N", conflicts_with = "all", value_parser = clap::value_parser!(u32).range(1..))]
     pub limit: Option<u32>,
 

@@ -12,7 +12,7 @@ use crate::printer::Printer;
 /// records to read record.json, experiment.json, capacity.json, choice.json and paper.json.
 #[derive(Debug, Args)]
 pub struct Schema {
-    /// Which file's schema
+    /// The file
     pub of: Of,
 }
 

@@ -18,23 +18,23 @@ use crate::values::{Word, one_of};
 
 /// Accept runs over HTTP, run them one after the other, and show them.
 ///
-/// The interface is described at /openapi.json (docs/reference/openapi.json). Every request shows a token, which is printed at the first
-/// start. Runs are made by processes of their own; what waits survives a restart.
+/// The interface is described at /openapi.json (docs/reference/openapi.json). Every request needs a token, which is
+/// printed at the first start. Runs are executed by separate processes; the queue survives a restart.
 #[derive(Debug, Args)]
 pub struct Serve {
-    /// Where to listen; port 0 for a free one. Other addresses than those of loopback need TLS
+    /// Address to listen on; port 0 selects a free port. Addresses other than loopback need TLS
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7780")]
     pub listen: SocketAddr,
 
-    /// Folder of results: what is there is listed, too
+    /// Folder of results; those that are already in it are listed, too
     #[arg(long, value_name = "DIR", default_value = "runs")]
     pub runs: PathBuf,
 
-    /// What submissions may do beside running built-in workloads on the built-in broker
+    /// What submissions may do in addition to running built-in workloads on the built-in broker
     #[arg(long, value_name = "RIGHTS", value_parser = one_of(RIGHTS), value_delimiter = ',')]
     pub allow: Vec<Right>,
 
-    /// Certificate (PEM, its chain behind it) to encrypt connections with
+    /// Certificate (PEM, with its chain behind it) to encrypt connections with
     #[arg(long, value_name = "FILE", requires = "tls_key", conflicts_with = "tls_self")]
     pub tls_cert: Option<PathBuf>,
 
@@ -46,12 +46,12 @@ pub struct Serve {
     #[arg(long)]
     pub tls_self: bool,
 
-    /// Another name by which the server is called; once for each
+    /// Another name of the server; may be repeated
     #[arg(long, value_name = "NAME")]
     pub host: Vec<String>,
 
-    /// End when standard input is closed, as by Ctrl-C: a program that starts the server holds the other end, so that the server does not
-    /// outlive it however it ends
+    /// End when standard input is closed, as with Ctrl-C: a program that starts the server has the other end open, so
+    /// that the server ends when the program does, for whatever reason
     #[arg(long)]
     pub until_stdin_closes: bool,
 }
@@ -64,7 +64,7 @@ const RIGHTS: &[Word<Right>] = &[
 ];
 
 impl Serve {
-    /// Answers until Ctrl-C.
+    /// Serves until Ctrl-C.
     pub fn perform(self, printer: &Printer) -> Outcome {
         let stop = signals::watch()?;
         if self.until_stdin_closes {
@@ -93,10 +93,10 @@ impl Serve {
     }
 }
 
-/// Sets `stop` when standard input is closed. What comes from it until then is dropped.
+/// Sets `stop` when standard input is closed. What is read from it until then is discarded.
 fn end_with_stdin(stop: Arc<AtomicBool>) -> Result<(), Failure> {
     let wait = move || {
-        // An input that cannot be read does not say any more that anybody is there.
+        // A read error counts as closed: it no longer shows that the other end is open.
         let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
         stop.store(true, Ordering::Relaxed);
     };
@@ -115,7 +115,7 @@ fn failed(error: ServeError) -> Failure {
     }
 }
 
-/// What whoever started it has to know.
+/// What the person who started the server needs to know: addresses and the token.
 fn ready(ready: &Ready) -> String {
     let mut text = format!("listening on {}\n", ready.url);
     match &ready.new_token {

@@ -1,4 +1,4 @@
-//! What commands that make runs have in common: what is measured, by what load, over which connections.
+//! Common options of commands that make runs: what is measured, with what load, over which connections.
 
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
@@ -20,14 +20,15 @@ use pubmark_systems::limits::ResourceLimits;
 
 use crate::values::{Word, limits, one_of, payload_bytes, positive_duration, setting};
 
-/// What is measured, by what load, over which connections; how much of the load and how long is the command's own.
+/// What is measured, with what load, over which connections. Each command has its own options for the length of the run
+/// and for how much load there is.
 #[derive(Clone, Debug, Args)]
 pub struct Setup {
     /// System to start and measure (`pubmark list systems`) [default: builtin]
     #[arg(long, value_name = "SYSTEM", help_heading = "What is measured")]
     pub system: Option<String>,
 
-    // Not as a doc comment, which would take the brackets for links.
+    // Not a doc comment: rustdoc would read the brackets as links.
     #[arg(
         long,
         value_name = "URL",
@@ -36,56 +37,58 @@ pub struct Setup {
     )]
     pub endpoint: Option<String>,
 
-    /// node_exporter of the endpoint's machine, for what the whole machine used: `http://host:9100`
+    /// node_exporter of the endpoint's machine, for the resource usage of the whole machine: `http://host:9100`
     #[arg(long, value_name = "URL", help_heading = "What is measured", hide_short_help = true)]
     pub node_exporter: Option<String>,
 
-    /// Protocol that clients speak [default: by the endpoint's scheme, or the first of these that the system offers]
+    /// Protocol of the clients [default: by the endpoint's scheme, or the first of these that the system offers]
     #[arg(long, value_parser = protocol_names(), help_heading = "What is measured")]
     pub protocol: Option<String>,
 
-    /// Client library, where a protocol has several [default: the first that is there of, for DDS, `cyclone` and `rustdds`]; or a
-    /// client program by name: `paho`, `mqttjs` (`pubmark install paho`), those of the system's definition; or the command of a
-    /// program of yours: `'python3 my/client.py'`
+    /// Client library, where a protocol has several [default for DDS: the first of `cyclone` and `rustdds` that this
+    /// build has]; or a client program by name: `paho`, `mqttjs` (`pubmark install paho`), or one of the system's
+    /// definition; or the command of a program of yours: `'python3 my/client.py'`
     #[arg(long, value_name = "NAME|COMMAND", help_heading = "What is measured", hide_short_help = true)]
     pub client: Option<String>,
 
-    /// Protocol of devices alone, where the system hands messages on between two
+    /// Protocol of devices only, where the system forwards messages between two protocols
     #[arg(long, value_name = "PROTOCOL", value_parser = protocol_names(), hide_possible_values = true,
           help_heading = "What is measured", hide_short_help = true)]
     pub publish_protocol: Option<String>,
 
-    /// Protocol of subscribers alone
+    /// Protocol of subscribers only
     #[arg(long, value_name = "PROTOCOL", value_parser = protocol_names(), hide_possible_values = true,
           help_heading = "What is measured", hide_short_help = true)]
     pub subscribe_protocol: Option<String>,
 
-    /// Where subscribers connect, if their protocol has an endpoint of its own
+    /// Address where subscribers connect, if their protocol has a separate endpoint
     #[arg(long, value_name = "URL", help_heading = "What is measured", hide_short_help = true)]
     pub subscribe_endpoint: Option<String>,
 
-    /// Configuration of a system that pubmark starts: `default` is what the package ships, `tuned` set for the load, each change
-    /// named in the record; `pubmark list systems NAME` shows each system's [default: default]
+    /// Configuration of a system that pubmark starts: `default` is what the package ships, `tuned` is set for the load,
+    /// and the record names each change; `pubmark list systems NAME` shows each system's [default: default]
     #[arg(long, value_name = "PROFILE", help_heading = "What is measured", hide_short_help = true)]
     pub profile: Option<String>,
 
-    /// What carries the protocol to a system that pubmark starts; an endpoint says it with its scheme (`ws://`) [default: tcp]
+    /// Transport of the protocol to a system that pubmark starts; the scheme of an endpoint implies it (`ws://`)
+    /// [default: tcp]
     #[arg(long, value_parser = one_of(TRANSPORTS), help_heading = "What is measured", hide_short_help = true)]
     pub transport: Option<Transport>,
 
-    /// What runs a system that pubmark starts: a program of this machine, or a container
+    /// How a system that pubmark starts is run: as a program of this machine, or in a container
     #[arg(long, value_parser = one_of(BACK_ENDS), help_heading = "What is measured", hide_short_help = true)]
     pub back_end: Option<BackEnd>,
 
-    /// Address of this machine at which a system that pubmark starts listens, for nodes on others [default: 127.0.0.1]
+    /// Address of this machine on which a system that pubmark starts listens, for nodes on other machines [default:
+    /// 127.0.0.1]
     #[arg(long, value_name = "ADDRESS", help_heading = "What is measured", hide_short_help = true)]
     pub system_host: Option<Ipv4Addr>,
 
-    /// Node that starts the system, by its name: it joined with `pubmark node --start-systems`
+    /// Name of the node that starts the system: it joined with `pubmark node --start-systems`
     #[arg(long, value_name = "NAME", help_heading = "What is measured", hide_short_help = true)]
     pub system_node: Option<String>,
 
-    /// Image of the container, in place of the system's own
+    /// Image of the container, in place of that of the system's definition
     #[arg(long, value_name = "IMAGE", help_heading = "What is measured", hide_short_help = true)]
     pub image: Option<String>,
 
@@ -94,12 +97,12 @@ pub struct Setup {
           help_heading = "What is measured", hide_short_help = true)]
     pub topology: Option<Topology>,
 
-    /// What each broker may use: `cpu=0.5,memory=256MB,cores=1`, or a set such as `mq-bench-1`
+    /// Resources that each broker may use: `cpu=0.5,memory=256MB,cores=1`, or a set such as `mq-bench-1`
     #[arg(long, value_name = "LIMITS", value_parser = limits,
           help_heading = "What is measured")]
     pub limit: Option<ResourceLimits>,
 
-    /// Cores for one side: `system=0`, `generator=1-3`; once for each
+    /// Cores for one side: `system=0`, `generator=1-3`; may be repeated, once for each side
     #[arg(long, value_name = "SIDE=CORES", num_args = 1..=2, help_heading = "What is measured", hide_short_help = true)]
     pub pin: Vec<String>,
 
@@ -111,7 +114,8 @@ pub struct Setup {
     #[arg(long, value_name = "0|1|2", value_parser = clap::value_parser!(u8).range(0..=2), help_heading = "Load")]
     pub qos: Option<u8>,
 
-    /// Reading of a published workload: with the errors its figures were made with, or as its text means it [default: corrected]
+    /// Reading of a published workload: with the errors that its figures were measured with, or as its text means it
+    /// [default: corrected]
     #[arg(long, value_parser = one_of(READINGS), help_heading = "Load", hide_short_help = true)]
     pub variant: Option<Reading>,
 
@@ -123,8 +127,8 @@ pub struct Setup {
     #[arg(long, value_name = "KEY=VALUE", value_parser = setting, help_heading = "Load")]
     pub set: Vec<(String, String)>,
 
-    /// Emulated network of all groups, or of one, in place of the workload's: `lte`, `sensors=lte`, `none`
-    /// (`pubmark list links`), `{delay: 20ms, loss: 1%}`; once for each
+    /// Emulated network of all groups, or of one, in place of the workload's: `lte`, `sensors=lte`, `none` (`pubmark
+    /// list links`), `{delay: 20ms, loss: 1%}`; may be repeated
     #[arg(long, value_name = "LINK|GROUP=LINK", value_parser = LinkChoice::parse, help_heading = "Load")]
     pub link: Vec<LinkChoice>,
 
@@ -136,23 +140,24 @@ pub struct Setup {
     #[arg(long, value_name = "N", help_heading = "Load", hide_short_help = true)]
     pub seed: Option<u64>,
 
-    /// Encrypt: a system that pubmark starts gets a certificate made for the run; an endpoint says it with its scheme (`mqtts://`)
+    /// Encrypt: a system that pubmark starts gets a certificate that is made for the run; the scheme of an endpoint
+    /// implies it (`mqtts://`)
     #[arg(long, help_heading = "Connection")]
     pub tls: bool,
 
-    /// Each client keeps the TLS session of its last connection and takes it up when it connects again [default: on]
+    /// Each client stores the TLS session of its last connection and resumes it when it reconnects [default: on]
     #[arg(long, value_name = "SWITCH", value_parser = one_of(SWITCH), help_heading = "Connection", hide_short_help = true)]
     pub tls_resumption: Option<bool>,
 
-    /// Authorities (PEM) that the server's certificate is checked against [default: the machine's]
+    /// Authorities (PEM) with which the server's certificate is verified [default: the machine's]
     #[arg(long, value_name = "FILE", help_heading = "Connection", hide_short_help = true)]
     pub tls_ca: Option<PathBuf>,
 
-    /// Accept any certificate of the server; the record says so
+    /// Accept any certificate of the server; the record states it
     #[arg(long, help_heading = "Connection", hide_short_help = true)]
     pub tls_insecure: bool,
 
-    /// Certificate (PEM, its chain behind it) that clients show to a server that asks who they are
+    /// Client certificate (PEM, with its chain behind it), sent to a server that requests one
     #[arg(long, value_name = "FILE", help_heading = "Connection", hide_short_help = true)]
     pub tls_cert: Option<PathBuf>,
 
@@ -160,7 +165,7 @@ pub struct Setup {
     #[arg(long, value_name = "FILE", help_heading = "Connection", hide_short_help = true)]
     pub tls_key: Option<PathBuf>,
 
-    /// User name of all clients that have none of their own
+    /// User name of all clients for which the workload has none
     #[arg(long, value_name = "NAME", help_heading = "Connection", hide_short_help = true)]
     pub user: Option<String>,
 
@@ -172,17 +177,17 @@ pub struct Setup {
     #[arg(long, value_name = "FILE", help_heading = "Connection", hide_short_help = true)]
     pub password_file: Option<PathBuf>,
 
-    /// The password. Others on this machine see it in the list of processes, as they see what `--set` gives: `--password-env`
-    /// and `--password-file` hide it
+    /// The password. Others on this machine see it in the list of processes, as they see values of `--set`;
+    /// `--password-env` and `--password-file` avoid that
     #[arg(long, value_name = "PASSWORD", help_heading = "Connection", hide_short_help = true)]
     pub password: Option<Secret>,
 
-    /// Connections that all clients together start a second, at most [default: 2000/s]
+    /// Largest number of connections that all clients together start each second [default: 2000/s]
     #[arg(long, value_name = "RATE", value_parser = ConnectRate::parse, help_heading = "Connection", hide_short_help = true)]
     pub connects: Option<ConnectRate>,
 
-    /// Addresses of this machine that connections come from, in turn: `127.0.0.1-127.0.0.8`, `10.0.0.0/28`, or a list with
-    /// commas; each has about 28,000 ports
+    /// Addresses of this machine from which clients connect, in turn: `127.0.0.1-127.0.0.8`, `10.0.0.0/28`, or a list
+    /// with commas; each has about 28,000 ports
     #[arg(long, value_name = "ADDRESSES", value_parser = SourceAddresses::parse,
           help_heading = "Connection", hide_short_help = true)]
     pub source_addresses: Option<SourceAddresses>,
@@ -196,32 +201,36 @@ pub struct Setup {
           help_heading = "Generator", hide_short_help = true)]
     pub shards: Option<u16>,
 
-    /// Deal the load out over N worker processes of this machine, as over N machines; behind links each has networks of its own
+    /// Divide the load among N worker processes of this machine, as among N machines; with links, each has separate
+    /// networks
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=200),
           help_heading = "Nodes", hide_short_help = true)]
     pub local_nodes: Option<u16>,
 
-    /// On several nodes: deal the devices out, or let every node have all of them [default: the workload's]
+    /// On several nodes: divide the devices among the nodes, or run all of them on every node [default: the workload's]
     #[arg(long, value_name = "WAY", value_parser = one_of(DEVICES), help_heading = "Nodes", hide_short_help = true)]
     pub devices: Option<DevicePlacement>,
 
-    /// On several nodes: each subscriber is there once, or on every node [default: the workload's]
+    /// On several nodes: run each subscriber once, or on every node [default: the workload's]
     #[arg(long, value_name = "WAY", value_parser = one_of(SUBSCRIBERS), help_heading = "Nodes", hide_short_help = true)]
     pub subscribers: Option<SubscriberPlacement>,
 
-    /// On several nodes: where a group runs, in place of the workload's placement: on all nodes (`GROUP=split`), on those with a label
-    /// (`cameras=site=edge-1`), a copy on every node (`GROUP=replicate`) or, of subscribers, at every site (`'dashboards=each site'`);
-    /// `default` for groups that are not named, `none` in place of all of the workload; once for each
+    /// On several nodes: where a group runs, in place of the workload's placement: on all nodes (`GROUP=split`), on
+    /// those with a label (`cameras=site=edge-1`), a copy on every node (`GROUP=replicate`) or, for subscribers, at
+    /// every site (`'dashboards=each site'`); `default` for groups that are not named, `none` to ignore the workload's
+    /// placement; may be repeated
     #[arg(long, value_name = "GROUP=WHERE", value_parser = PlacementChoice::parse,
           help_heading = "Nodes", hide_short_help = true)]
     pub placement: Vec<PlacementChoice>,
 
-    /// Labels of the processes of `--local-nodes`, in turn: `site=edge-1,edge-2,cloud`; once for each key
+    /// Labels of the processes of `--local-nodes`, in turn: `site=edge-1,edge-2,cloud`; may be repeated, once for each
+    /// key
     #[arg(long, value_name = "KEY=VALUE,…", value_parser = LabelsInTurn::parse,
           help_heading = "Nodes", hide_short_help = true)]
     pub node_label: Vec<LabelsInTurn>,
 
-    /// Run the clients of a group in a process of their own, so that what they cost is told apart; once for each group, or `all`
+    /// Run the clients of a group in a separate process, so that their cost is measured separately; may be repeated,
+    /// once for each group, or `all`
     #[arg(long, value_name = "GROUP|all", help_heading = "Generator", hide_short_help = true)]
     pub isolate: Vec<String>,
 
@@ -234,23 +243,24 @@ pub struct Setup {
     #[arg(long, help_heading = "Generator", hide_short_help = true)]
     pub awake: bool,
 
-    /// Send each message exactly when it is due, or those together that become due within a time (`0.2ms`), which takes much less CPU;
-    /// `auto` chooses the time from the latencies of the warm-up. Intervals of latencies contain it [default: exact]
+    /// Send each message exactly when it is due, or send together the messages that become due within a time (`0.2ms`),
+    /// which needs much less CPU; `auto` chooses the time from the latencies of the warm-up. Intervals of latencies
+    /// include it [default: exact]
     #[arg(long, value_name = "exact|auto|TIME", value_parser = Pace::parse, help_heading = "Generator", hide_short_help = true)]
     pub pace: Option<Pace>,
 
-    /// Make each send take this long at least: a generator of known capacity
+    /// Make each send last at least this long: a generator of known capacity
     #[arg(long, value_name = "TIME", value_parser = positive_duration, hide = true)]
     pub handicap: Option<Duration>,
 }
 
-/// Devices on several nodes.
+/// Placement of devices on several nodes.
 const DEVICES: &[Word<DevicePlacement>] = &[
     ("split", "Each device is on one node", DevicePlacement::Split),
     ("replicate", "Every node has all devices", DevicePlacement::Replicate),
 ];
 
-/// Subscribers on several nodes.
+/// Placement of subscribers on several nodes.
 const SUBSCRIBERS: &[Word<SubscriberPlacement>] = &[
     ("once", "Each subscriber is on one node", SubscriberPlacement::Once),
     ("every-node", "Every node has all subscribers", SubscriberPlacement::EveryNode),
@@ -259,34 +269,34 @@ const SUBSCRIBERS: &[Word<SubscriberPlacement>] = &[
 /// On or off.
 const SWITCH: &[Word<bool>] = &[("on", "Yes", true), ("off", "No", false)];
 
-/// What carries a protocol.
+/// Transports.
 const TRANSPORTS: &[Word<Transport>] =
     &[("tcp", "TCP alone", Transport::Tcp), ("websocket", "WebSocket over TCP", Transport::Websocket)];
 
-/// What emulates links.
+/// Implementations of emulated links.
 pub const NETEMS: &[Word<Netem>] =
     &[("user", "pubmark's emulator", Netem::User), ("kernel", "The kernel's netem", Netem::Kernel)];
 
-/// What runs a system.
+/// Ways to run a system.
 const BACK_ENDS: &[Word<BackEnd>] = &[
     ("process", "A program of this machine", BackEnd::Process),
     ("container", "A container, by podman or docker", BackEnd::Container),
 ];
 
-/// Reading of a published workload.
+/// Readings of a published workload.
 pub const READINGS: &[Word<Reading>] = &[
     ("published", "With the errors the paper's figures were made with", Reading::Published),
     ("corrected", "As the paper's text means it", Reading::Corrected),
 ];
 
-/// Puts what is given in place of what is there.
+/// Replaces `value` if an option was given.
 pub fn replace<Value, Given: Into<Value>>(value: &mut Value, given: Option<Given>) {
     if let Some(given) = given {
         *value = given.into();
     }
 }
 
-/// The same where there may be nothing.
+/// As [`replace`], for an optional value.
 pub fn replace_some<Value, Given: Into<Value>>(value: &mut Option<Value>, given: Option<Given>) {
     if let Some(given) = given {
         *value = Some(given.into());
@@ -294,12 +304,12 @@ pub fn replace_some<Value, Given: Into<Value>>(value: &mut Option<Value>, given:
 }
 
 impl Setup {
-    /// Puts the options that were given into a specification.
+    /// Writes the given options into a specification.
     pub fn apply(self, spec: &mut RunSpec) {
         let target = &mut spec.target;
         replace_some(&mut target.system, self.system);
         if self.endpoint.is_some() {
-            // It is of the endpoint that was there before.
+            // It belongs to the endpoint of the file.
             target.placed = None;
         }
         replace_some(&mut target.endpoint, self.endpoint);
@@ -336,7 +346,7 @@ impl Setup {
         replace_some(&mut connection.tls_key, self.tls_key);
         replace_some(&mut connection.user, self.user);
         if self.password.is_some() || self.password_env.is_some() || self.password_file.is_some() {
-            // One way in place of the other, which a specification's file may have.
+            // Each way replaces the others, which the file of a specification may contain.
             (connection.password, connection.password_env, connection.password_file) = (None, None, None);
         }
         replace_some(&mut connection.password_env, self.password_env);
@@ -366,7 +376,7 @@ impl Setup {
     }
 }
 
-/// Names of protocols. Those that this build leaves out are taken, too, so that the answer says what to build.
+/// Names of protocols. Names that this build leaves out are accepted, too, so that the error says what to build.
 pub fn protocol_names() -> PossibleValuesParser {
     PossibleValuesParser::new(
         KNOWN.iter().map(|known| PossibleValue::new(known.name).hide(protocols::find(known.name).is_none())),

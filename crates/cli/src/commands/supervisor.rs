@@ -1,11 +1,12 @@
-//! `pubmark supervisor`: holds one broker for the pubmark that started it, and takes everything back when that is gone.
+//! `pubmark supervisor`: supervises one broker for the pubmark process that started it, and cleans up when that process
+//! ends.
 
 use clap::Args;
 
 use crate::exit_code::ExitCode;
 use crate::failure::{Failure, Outcome};
 
-/// Holds a broker; started by pubmark itself, spoken to over standard input and output.
+/// Supervises a broker; started by pubmark itself, which controls it over standard input and output.
 #[derive(Debug, Args)]
 pub struct Supervisor {}
 

@@ -15,26 +15,27 @@ use crate::printer::Printer;
 use crate::rendering;
 use crate::values::{Word, one_of};
 
-/// Print runs as a table for other programs: one row a run.
+/// Print runs as a table for other programs: one row for each run.
 ///
-/// Columns are what the run was (system, version, protocol, QoS, workload, scale, seed), its verdict, its messages, and every figure with
-/// its unit in its name. Rows of invalid runs are there, too: filter by `verdict` or `reasons`. docs/how-to/analyse-records.md shows
-/// queries.
+/// Columns are the settings of the run (system, version, protocol, QoS, workload, scale, seed), its verdict, its
+/// messages, and every figure with its unit in its name. Invalid runs have rows, too: filter by `verdict` or `reasons`.
+/// docs/how-to/analyse-records.md shows queries.
 ///
-/// A choice has one row a figure instead: of each run of each candidate, of its headroom and of its cost, with the interval of the figure.
+/// A choice has one row per figure instead: of each run of each candidate, of its headroom and of its cost, with the
+/// interval of the figure.
 #[derive(Debug, Args)]
 pub struct Table {
-    /// Folders of runs, experiments and searches for capacity, of which all runs are taken; or of choices; or their record.json,
-    /// experiment.json, capacity.json, choice.json
+    /// Folders of runs, or of experiments and searches for capacity with all their runs; or of choices; or their
+    /// record.json, experiment.json, capacity.json, choice.json
     #[arg(required = true, value_name = "RUN")]
     pub runs: Vec<PathBuf>,
 
-    /// How the table is written; what was not measured is empty in CSV, null in NDJSON, a dash in Markdown
+    /// Format of the table; a figure that was not measured is empty in CSV, null in NDJSON, a dash in Markdown
     #[arg(long, value_name = "FORMAT", value_parser = one_of(FORMATS), default_value = "csv")]
     pub format: Format,
 }
 
-/// How a table is written.
+/// Formats of a table.
 const FORMATS: &[Word<Format>] = &[
     ("csv", "Comma-separated, with a header", Format::Csv),
     ("ndjson", "A JSON object a line", Format::Ndjson),

@@ -1,4 +1,4 @@
-//! `pubmark worker`: runs a part of a run's clients for the pubmark that started it.
+//! `pubmark worker`: runs a part of a run's clients for the pubmark process that started it.
 
 use clap::Args;
 use pubmark_runner::workers;
@@ -7,20 +7,20 @@ use pubmark_systems::awake::IdleStatesDisabled;
 use crate::exit_code::ExitCode;
 use crate::failure::{Failure, Outcome};
 
-/// Runs clients inside an emulated network; started by pubmark itself, spoken to over standard input.
+/// Runs clients inside an emulated network; started by pubmark itself, which controls it over standard input.
 #[derive(Debug, Args)]
 pub struct Worker {
-    /// Look at what the processes of this name or number take, instead
+    /// Instead, measure the resource usage of the processes with this name or number
     #[cfg(feature = "cluster")]
     #[arg(long, value_name = "PROCESS")]
     pub observe: Option<String>,
 
-    /// Start a system and measure what it takes, instead
+    /// Instead, start a system and measure its resource usage
     #[cfg(feature = "cluster")]
     #[arg(long)]
     pub start_system: bool,
 
-    /// Keep the machine's cores from sleeping meanwhile
+    /// Disable the CPU idle states of this machine meanwhile
     #[arg(long)]
     pub awake: bool,
 }
@@ -35,7 +35,7 @@ impl Worker {
     }
 
     fn serve(&self) -> std::io::Result<()> {
-        // Held until this process ends.
+        // The setting stays in effect until this process ends.
         let _awake = self.awake.then(IdleStatesDisabled::hold).transpose()?;
         #[cfg(feature = "cluster")]
         if let Some(process) = &self.observe {

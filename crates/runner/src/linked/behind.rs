@@ -7,14 +7,14 @@ use pubmark_links::addresses;
 use pubmark_model::link::Link;
 use pubmark_model::workload::Workload;
 
-/// Groups that are behind a link together: one group, or those that share their clients.
+/// Groups that share one link: a single group, or the groups that share their clients.
 pub(super) struct Member<'a> {
-    /// The clients' name, or the group's.
+    /// Name of the clients, or of the group.
     pub name: &'a str,
     pub link: &'a Link,
 }
 
-/// Who is behind which link, and where each group is in that list.
+/// The members behind links, and the position of each group in that list.
 pub(super) struct Behind<'a> {
     pub members: Vec<Member<'a>>,
     devices: Vec<Option<u16>>,
@@ -35,12 +35,12 @@ impl<'a> Behind<'a> {
         behind
     }
 
-    /// The network of each group, by its number; none of them can be entered yet.
+    /// The network of each group, by the group's number; none of them can be entered yet.
     pub fn networks(&self) -> Networks {
         Networks { all: [].into(), devices: self.devices.clone(), subscribers: self.subscribers.clone() }
     }
 
-    /// Is the member of this number the group, or the clients, called so?
+    /// Whether the member with this number is the group, or the clients, with this name.
     pub fn is_of(&self, workload: &Workload, number: usize, name: &str) -> bool {
         let devices = workload.devices.iter().map(|group| &group.name).zip(&self.devices);
         let mut groups = devices.chain(workload.subscribers.iter().map(|group| &group.name).zip(&self.subscribers));
@@ -57,7 +57,7 @@ impl<'a> Behind<'a> {
     ) -> Option<u16> {
         let link = workload.links.iter().find(|known| Some(known.name.as_str()) == link)?;
         let name = client.unwrap_or(group);
-        // Names of groups and of clients are one set.
+        // Groups and clients share one set of names.
         let known = self.members.iter().position(|member| member.name == name);
         let place = known.unwrap_or_else(|| {
             self.members.push(Member { name, link });
@@ -69,29 +69,29 @@ impl<'a> Behind<'a> {
 
 /// Addresses of a workload's networks.
 pub struct NetworkAddresses {
-    /// Of the core, and of each network.
+    /// Addresses of the core, and of each network.
     pub all: Vec<IpAddr>,
-    /// Which of them is that of each device group.
+    /// Index into `all` for each device group.
     pub devices: Vec<u16>,
-    /// And of each subscriber group.
+    /// Index into `all` for each subscriber group.
     pub subscribers: Vec<u16>,
 }
 
 impl NetworkAddresses {
-    /// That of all subscriber groups, if they have one in common.
+    /// The index that all subscriber groups have in common, if there is one.
     pub fn of_all_subscribers(&self) -> Option<u16> {
         let first = *self.subscribers.first()?;
         self.subscribers.iter().all(|place| *place == first).then_some(first)
     }
 
-    /// That of a subscriber group.
+    /// Address of a subscriber group.
     pub fn of_subscribers(&self, group: u16) -> IpAddr {
         let place = self.subscribers.get(usize::from(group)).copied().unwrap_or(0);
         self.all[usize::from(place)]
     }
 }
 
-/// Where groups will be; `None` where none is behind a link.
+/// Addresses that groups will have; `None` if no group is behind a link.
 pub fn places(workload: &Workload) -> Option<NetworkAddresses> {
     let behind = Behind::of(workload);
     if behind.members.is_empty() {

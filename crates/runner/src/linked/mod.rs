@@ -1,5 +1,5 @@
-//! Emulated links of a run: networks of their own for the groups behind links, probed before the run, counted while it
-//! measures. The system runs in the core's network, and so does everything that reaches it without a link.
+//! Emulated links of a run: separate networks for the groups behind links. Links are probed before the run, and their
+//! traffic is counted in the measured window. The system runs in the core network, as do all clients that have no link.
 
 mod behind;
 mod report;
@@ -33,12 +33,12 @@ use behind::Behind;
 pub use behind::{NetworkAddresses, places};
 pub use report::{LinkReport, asked, figures};
 
-/// Is any group behind a link?
+/// Whether a group is behind a link.
 pub fn any(workload: &Workload) -> bool {
     !Behind::of(workload).members.is_empty()
 }
 
-/// Which networks of a workload a process makes.
+/// Which networks of a workload a process creates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Extent {
     /// The networks of all groups, once for each node of this machine.
@@ -46,35 +46,35 @@ pub enum Extent {
         /// Number of nodes, ≥ 1.
         nodes: u16,
     },
-    /// The network with this number.
+    /// Only the network with this number.
     One(u16),
 }
 
-/// The links of a run, at work.
+/// The active links of a run.
 pub struct Linked {
     network: Network,
-    /// Of the groups of one node: its number among the workload's, and its name. Networks are numbered through these, then through
-    /// nodes.
+    /// The groups of one node: number in the workload, and name. Networks are numbered by group first, then by node.
     members: Vec<(usize, String)>,
     nodes: u16,
     networks: Networks,
     found: Vec<Verification>,
-    /// What probes had carried before anything else came.
+    /// Traffic of the probes, before any other traffic.
     probed: Snapshot,
     congestion_control: String,
     watch: Watch,
-    /// The way to a system that runs already.
+    /// The relay to a system that already runs.
     relayed: Option<Relayed>,
 }
 
-/// What links, and the relay behind them, have carried by now.
+/// What links, and the relay behind them, have carried so far.
 pub struct CarriedNow {
     links: Snapshot,
     relay: Option<Result<Counts, String>>,
 }
 
 impl CarriedNow {
-    /// The longest that a relay held a byte since it was asked before, ns; 0 without one, and `u64::MAX` where it is gone.
+    /// The longest time that the relay held a byte since the last query, ns; 0 without a relay, and `u64::MAX` if it
+    /// has ended.
     pub fn held_ns(&self) -> u64 {
         match &self.relay {
             None => 0,
@@ -90,7 +90,7 @@ pub(crate) fn failed(error: &LinkError) -> RunError {
         .hint("`pubmark doctor` says what is missing for them; `--link none` runs the workload without")
 }
 
-/// The links' own failure, with what to type where only the kernel's emulation is missing or cannot do something.
+/// The error of the links, with a hint if only the kernel's emulation is missing or cannot emulate a link.
 fn not_made(error: &LinkError, back_end: BackEnd) -> RunError {
     match (error, back_end) {
         (LinkError::Impossible { .. } | LinkError::NotByKernel { .. }, BackEnd::KernelNetem) => {
@@ -101,10 +101,10 @@ fn not_made(error: &LinkError, back_end: BackEnd) -> RunError {
     }
 }
 
-/// Refuses what the kernel's emulation cannot do, and a kernel that does not have it, before anything starts.
+/// Refuses links that the kernel cannot emulate, and a kernel without netem, before anything starts.
 ///
 /// # Errors
-/// What is missing, and what to type instead.
+/// What is missing, with a hint.
 pub fn by_kernel(workload: &Workload) -> Result<(), RunError> {
     let behind = Behind::of(workload);
     let links: Vec<Link> = behind.members.iter().map(|member| member.link.clone()).collect();
@@ -113,24 +113,25 @@ pub fn by_kernel(workload: &Workload) -> Result<(), RunError> {
     privilege::probe().kernel_netem.map_err(|missing| not_made(LinkError::Impossible { missing }))
 }
 
-/// Does the process that leads a run make its links? Where machines join, those that clients run on make them.
+/// Whether the process that leads a run creates its links. If machines join, the nodes with the clients create them.
 pub fn are_here(spec: &RunSpec, workload: &Workload) -> bool {
     spec.nodes.nodes.is_none() && any(workload)
 }
 
-/// Why links cannot be emulated on this machine, in user space and by the kernel, if they cannot.
+/// The reasons why links cannot be emulated on this machine, in user space and by the kernel; `None` if they can.
 pub fn missing() -> [Option<String>; 2] {
     let found = privilege::probe();
     [found.missing(), found.kernel_netem.err()]
 }
 
-/// Would making links take this process off the machine's network?
+/// Whether creating links would separate this process from the machine's network.
 pub fn leaves_network() -> bool {
     !privilege::is_administrator()
 }
 
-/// Lets a plain user make links, as root of a user namespace: from then on this process and what it starts are in a network of their own,
-/// where the system has to be, too. To be called before any thread is started; does nothing for root.
+/// Lets a user without root privileges create links, as root of a user namespace: from then on this process and its
+/// children are in a separate network namespace, where the system has to be, too. Call it before any thread is started;
+/// it does nothing for root.
 ///
 /// # Errors
 /// What this machine lacks.
@@ -138,18 +139,19 @@ pub fn claim() -> Result<(), RunError> {
     privilege::claim().map(|_| ()).map_err(|error| failed(&error))
 }
 
-/// Do devices open connections, and subscribers?
+/// Whether devices open connections, and whether subscribers do.
 pub fn connect(spoken: ProtocolPair) -> [bool; 2] {
     [spoken.publish, spoken.subscribe].map(|side| !side.capabilities.features.datagrams)
 }
 
-/// Networks of the groups that are behind links which others make: none can be entered here.
+/// Networks of the groups behind links that other processes create: none can be entered here.
 pub fn networks_elsewhere(workload: &Workload) -> Networks {
     Behind::of(workload).networks()
 }
 
 impl Linked {
-    /// Makes networks of a workload, and probes its links, about two seconds long; `None` where no group is behind one.
+    /// Creates networks of a workload and probes its links, which takes about two seconds; `None` if no group is behind
+    /// a link.
     ///
     /// # Errors
     /// What this machine lacks.
@@ -192,7 +194,7 @@ impl Linked {
         }))
     }
 
-    /// Namespaces of the groups, in the order of [`Linked::networks`], those of the first node first.
+    /// Namespaces of the groups, in the order of [`Linked::networks`], with those of the first node first.
     pub fn namespaces(&self) -> Vec<Namespace> {
         (0..self.network.groups()).filter_map(|group| self.network.group(group).cloned()).collect()
     }
@@ -202,47 +204,47 @@ impl Linked {
         self.networks.clone()
     }
 
-    /// Does `work` where the system runs: what it starts and connects belongs there.
+    /// Calls `work` in the network where the system runs: the processes and connections that it starts belong there.
     ///
     /// # Errors
-    /// The kernel does not let this thread in, or not back.
+    /// The kernel does not let this thread enter the network, or return.
     pub fn within<T>(&self, work: impl FnOnce() -> Result<T, RunError>) -> Result<T, RunError> {
         self.network.core().enter(work).map_err(|error| failed(&error))?
     }
 
-    /// Where the system runs, and the relay to one that runs elsewhere listens.
+    /// The network where the system runs, and where the relay to a system elsewhere listens.
     pub fn core(&self) -> &Namespace {
         self.network.core()
     }
 
-    /// Leads the links to a system that runs already.
+    /// Connects the links to a system that already runs.
     pub fn lead_to(&mut self, relayed: Relayed) {
         self.relayed = Some(relayed);
     }
 
-    /// The way to a system that runs already.
+    /// The relay to a system that already runs.
     pub fn relayed(&self) -> Option<&Relayed> {
         self.relayed.as_ref()
     }
 
-    /// Can messages be found on their way? Not where the kernel carries the packets.
+    /// Whether messages can be found in packets on the links. They cannot if the kernel carries the packets.
     pub fn shows_packets(&self) -> bool {
         self.network.back_end() == BackEnd::UserSpace
     }
 
-    /// What messages to look for on their way.
+    /// Sets the messages to find in packets on the links.
     pub fn follow(&self, orders: Orders) {
         self.watch.order(orders);
     }
 
-    /// Steps of series count from this time of `CLOCK_MONOTONIC`, the start of the measured window.
+    /// Steps of series are counted from this time of `CLOCK_MONOTONIC`, the start of the measured window.
     pub fn begin(&self, start_ns: u64) {
-        // An emulator that is gone carries nothing: the run shows it, and `finish` returns the reason.
+        // If the emulator has ended, no traffic passes: the run shows that, and `finish` returns the reason.
         let _ = self.network.begin(start_ns);
         self.watch.begin(start_ns);
     }
 
-    /// Cuts those off that a fault means, or lets them back: a group, or all behind a link.
+    /// Disconnects the groups that a fault affects (a group, or all behind a link), or reconnects them.
     pub fn cut(&self, workload: &Workload, fault: &Fault, cut: bool) -> Result<(), String> {
         let behind = Behind::of(workload);
         for (at, (number, _)) in self.members.iter().enumerate() {
@@ -255,15 +257,16 @@ impl Linked {
         Ok(())
     }
 
-    /// What they have carried by now.
+    /// What the links and the relay have carried so far.
     pub fn carried(&self) -> CarriedNow {
         CarriedNow { links: self.network.snapshot(), relay: self.relayed.as_ref().map(Relayed::counts) }
     }
 
-    /// What they carried between the edges of the window, with packets seen on their way; `None` where the back end shows none. Ends them.
+    /// What the links carried between the edges of the window, with the times of packets that were found; `None` if the
+    /// back end does not show packets. Ends the links.
     ///
     /// # Errors
-    /// The emulator had stopped before.
+    /// The emulator had ended before.
     pub fn finish(
         self,
         carried: [Option<CarriedNow>; 2],
@@ -314,8 +317,8 @@ impl Linked {
         Ok((report, emulated.then(|| self.watch.take())))
     }
 
-    /// By group: packets between the second and the third of these, and between the first and the second. What a group sent counts
-    /// where it came to the link, what it received where that left it.
+    /// For each group: packets between the second and the third snapshot, and between the first and the second. Packets
+    /// that a group sends are counted when they enter the link, packets that it receives when they leave the link.
     fn packets(&self, [start, before, after]: [&Snapshot; 3]) -> Vec<(String, PacketCounts, PacketCounts)> {
         let counts = |from: &Snapshot, to: &Snapshot, group: usize| {
             let up = to.links[group].up.since(&from.links[group].up).arrived;
@@ -327,7 +330,7 @@ impl Linked {
                 received_bytes: down.bytes,
             }
         };
-        // A group's own, whichever nodes its clients are on.
+        // The sum for a group over all nodes that have its clients.
         let sum = |from: &Snapshot, to: &Snapshot, group: usize| {
             let of_nodes = (group..self.network.groups()).step_by(self.members.len());
             let mut sum = PacketCounts::default();

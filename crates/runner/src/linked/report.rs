@@ -1,4 +1,4 @@
-//! What links carried, as the process that made them reports it, and what the record says of all of them together.
+//! What links carried: the report of the process that created them, and the sums over all processes for the record.
 
 use pubmark_links::Way;
 use pubmark_links::direction::Counters;
@@ -31,13 +31,13 @@ pub struct LinkReport {
     pub groups: Vec<LinkGroup>,
     /// [`LinkFigures::differences`].
     pub differences: Vec<String>,
-    /// The relay behind them; `Err` says why nothing is known of it.
+    /// The relay behind the links; `Err` has the reason why its figures are unknown.
     pub relay: Option<Result<RelayReport, String>>,
-    /// Longest that the relay held a byte since the window began, ns; `u64::MAX` if that is not known.
+    /// Longest time that the relay held a byte since the window began, ns; `u64::MAX` if unknown.
     pub relay_held_ns: u64,
     /// [`LinkFigures::lateness`].
     pub lateness: Times,
-    /// CPU time of the emulator in the window, ns; `None` for the kernel's.
+    /// CPU time of the emulator in the window, ns; `None` for the kernel's netem.
     pub cpu_ns: Option<u64>,
     /// [`LinkFigures::queue_drops`].
     pub queue_drops: u64,
@@ -45,11 +45,13 @@ pub struct LinkReport {
     pub overflowed: Option<u64>,
     /// [`LinkFigures::strays`].
     pub strays: Option<u64>,
-    /// By group: packets of the measured window, and of what was before it; none where it was not lived through.
+    /// For each group: packets in the measured window, and packets before it; empty if the process did not reach the
+    /// end of the window.
     pub packets: Vec<(String, PacketCounts, PacketCounts)>,
 }
 
-/// What the record says of the links of all processes. Nothing is known of the relays together if nothing is known of one.
+/// The record's figures about the links of all processes. The sums of the relays are unknown if one relay's figures are
+/// unknown.
 pub fn figures(reports: &[LinkReport]) -> LinkFigures {
     let sum = |of: fn(&LinkReport) -> Option<u64>| total(reports.iter().map(of));
     let distinct = |words: Vec<String>| {
@@ -75,7 +77,7 @@ pub fn figures(reports: &[LinkReport]) -> LinkFigures {
     }
 }
 
-/// The sum of what is known of all. A node may have reported anything.
+/// The sum, if all figures are known; it saturates, because a node may report any value.
 fn total(mut figures: impl Iterator<Item = Option<u64>>) -> Option<u64> {
     figures.try_fold(0_u64, |sum, figure| Some(sum.saturating_add(figure?)))
 }
@@ -106,7 +108,7 @@ fn relay(reports: &[LinkReport]) -> Option<RelayFigures> {
     })
 }
 
-/// Of histograms of the links, together: a value of a bucket is at most 1/32 too large.
+/// The summary of merged histograms of the links: a bucket's value is at most 1/32 too large.
 fn summary<'a>(all: impl Iterator<Item = &'a Times>) -> Option<Summary> {
     let mut times = Distribution::new(Precision::Total);
     all.flatten().for_each(|(ns, count)| times.record_many(*ns, *count));
@@ -136,7 +138,7 @@ pub(super) fn direction(
     }
 }
 
-/// What a link of a workload asks for, up and down, in words; one entry for each step of a series.
+/// The settings of a link of a workload, up and down, in words; one entry for each step of a series.
 pub fn asked(workload: &Workload, link: &str) -> [Vec<String>; 2] {
     match workload.links.iter().find(|known| known.name == link) {
         Some(link) => [&link.up, &link.down].map(|steps| steps.iter().map(step).collect()),
@@ -175,7 +177,7 @@ fn traffic(counters: &Counters) -> LinkTraffic {
     }
 }
 
-/// The same of the kernel's netem, which does not tell more.
+/// The traffic counters of the kernel's netem, which has no further ones.
 fn traffic_of_kernel(counters: &Counters) -> LinkTraffic {
     LinkTraffic {
         entered_packets: counters.arrived.packets,
@@ -187,7 +189,7 @@ fn traffic_of_kernel(counters: &Counters) -> LinkTraffic {
     }
 }
 
-/// What the kernel's netem does in another way, each once.
+/// Differences between the kernel's netem and our emulator for these links, each listed once.
 pub(super) fn differences(links: &[Link]) -> Vec<String> {
     let steps = links.iter().flat_map(|link| link.up.iter().chain(&link.down));
     let mut found: Vec<&str> = steps.flat_map(|step| netem::differences(&step.conditions)).collect();

@@ -1,5 +1,5 @@
-//! What the message log comes to for each client: `by_client.csv`. A message has one sender and may have many receivers, so a sender's
-//! deliveries add up to the run's, and so do the receivers'.
+//! Sums of the message log for each client: `by_client.csv`. A message has one sender and may have many receivers. The
+//! deliveries of all senders add up to the run's, and so do those of all receivers.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -16,14 +16,14 @@ const HEAD: &str = "role,number,client_id,group,offered,sent,expected,delivered,
                     payload_bytes,sent_payload_bytes,payload_efficiency,latency_lower_mean_us,latency_upper_mean_us,latency_lower_p50_us,latency_upper_p50_us,\
                     latency_lower_p99_us,latency_upper_p99_us";
 
-/// Messages that must lie beyond a percentile that is printed.
+/// Samples that must lie beyond a percentile for it to be printed.
 const SAMPLES_BEYOND: usize = 10;
 
-/// Rows of a log up to which percentiles are computed: each message that arrived takes 16 B of memory with its sender, and again
-/// with its receiver.
+/// Largest number of rows of a log for which percentiles are computed: each message that arrived needs 16 B of memory
+/// for its sender, and again for its receiver.
 pub const TIMED_ROWS: u64 = 16_000_000;
 
-/// A client's part of the account.
+/// Sums for one client.
 #[derive(Default)]
 struct Account {
     delivered: u64,
@@ -31,14 +31,14 @@ struct Account {
     unknown: u64,
     absent: u64,
     duplicated: u64,
-    /// Of what arrived.
+    /// Payload bytes of messages that arrived.
     payload_bytes: u64,
-    /// Of what was expected, arrived or not.
+    /// Payload bytes of expected messages, whether they arrived or not.
     expected_bytes: u64,
-    /// First copies with a latency, and the sums of their lower and upper bounds, ns.
+    /// Number of first copies with a latency, and the sums of the lower and upper bounds of their latencies, ns.
     timed: u64,
     sums: (i128, i128),
-    /// (lower, upper) of each of them, ns, where percentiles are computed.
+    /// (lower, upper) bound of each latency, ns, if percentiles are computed.
     latencies: Vec<(i64, i64)>,
 }
 
@@ -74,7 +74,7 @@ impl Account {
         self.delivered + self.lost + self.unknown
     }
 
-    /// Counts and times of a row, behind its names. `sent_bytes` is the payload that was sent by it or to it.
+    /// Counts and times of a row, after its names. `sent_bytes` is the payload that was sent by the client or to it.
     fn cells(&mut self, sent_bytes: u64) -> String {
         let (mut lower, mut upper): (Vec<i64>, Vec<i64>) = self.latencies.drain(..).unzip();
         let (means, halves, most) = (
@@ -84,7 +84,7 @@ impl Account {
         );
         let expected = self.expected();
         let loss = if expected == 0 { String::new() } else { format!("{:.6}", self.lost as f64 / expected as f64) };
-        // Equation 5 of ComBench over payloads: what arrived over what was sent for it.
+        // Equation 5 of ComBench, applied to payloads: bytes that arrived divided by bytes sent.
         let efficiency = (sent_bytes > 0).then(|| self.payload_bytes as f64 / sent_bytes as f64);
         let efficiency = efficiency.map_or_else(String::new, |share| format!("{share:.6}"));
         let times = [means, halves, most].concat();
@@ -101,14 +101,14 @@ fn mean_us(sum_ns: i128, count: u64) -> Option<f64> {
     (count > 0).then(|| sum_ns as f64 / count as f64 / 1e3)
 }
 
-/// The smallest time that `share / of` of all do not exceed, µs; `None` with too few beyond it.
+/// The smallest time that `share / of` of all times do not exceed, µs; `None` with too few samples beyond it.
 fn quantile_us(times: &mut [i64], share: usize, of: usize) -> Option<f64> {
     let count = times.len();
     let rank = (count * share).div_ceil(of).max(1);
     (count >= rank + SAMPLES_BEYOND).then(|| *times.select_nth_unstable(rank - 1).1 as f64 / 1e3)
 }
 
-/// The accounts of all clients.
+/// Sums for all clients.
 pub struct Clients<'a> {
     names: &'a Names,
     log: &'a Log,
@@ -118,12 +118,12 @@ pub struct Clients<'a> {
 }
 
 impl<'a> Clients<'a> {
-    /// Nothing entered.
+    /// Accounts without any entries.
     pub fn new(names: &'a Names, log: &'a Log, has_percentiles: bool) -> Clients<'a> {
         Clients { names, log, publishers: HashMap::new(), audiences: HashMap::new(), has_percentiles }
     }
 
-    /// Enters what became of a message.
+    /// Adds a message's outcome.
     pub fn enter(&mut self, entry: &Entry) {
         let Some(audience) = entry.audience else { return };
         self.publishers.entry(entry.publisher).or_default().enter(entry, self.has_percentiles);

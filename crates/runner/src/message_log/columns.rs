@@ -2,7 +2,7 @@
 
 use pubmark_engine::message_log::entries::Entry;
 
-/// An entry with the names of what it is about.
+/// An entry with the names of its publisher, topic and subscriber.
 pub struct LoggedRow<'a> {
     /// The entry.
     pub entry: &'a Entry,
@@ -29,7 +29,7 @@ pub enum Value<'a> {
     Flag(bool),
 }
 
-/// What a column holds.
+/// Type of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// [`Value::Integer`].
@@ -42,16 +42,16 @@ pub enum Kind {
 
 /// A column.
 pub struct Column {
-    /// Its name.
+    /// Name of the column.
     pub name: &'static str,
-    /// What it holds.
+    /// Type of the values.
     #[cfg_attr(not(feature = "parquet"), expect(dead_code, reason = "text has no types"))]
     pub kind: Kind,
-    /// Its value in a row.
+    /// Value of the column in a row.
     pub of: for<'a> fn(&LoggedRow<'a>) -> Value<'a>,
 }
 
-/// Every column, in order. A new one is a row here, and one in docs/reference/message-log.md.
+/// All columns, in order. To add one, add a row here and one in docs/reference/message-log.md.
 pub const COLUMNS: [Column; 17] = [
     Column { name: "publisher", kind: Kind::Integer, of: |row| whole(Some(row.entry.publisher)) },
     Column { name: "type", kind: Kind::Text, of: |row| Value::Text(Some(row.device_type)) },
@@ -80,7 +80,7 @@ fn whole<'a>(number: Option<impl Into<i64>>) -> Value<'a> {
 mod tests {
     use super::*;
 
-    /// The page that explains them.
+    /// The page that explains the columns.
     const PAGE: &str = include_str!("../../../../docs/reference/message-log.md");
 
     #[test]

@@ -1,5 +1,5 @@
-//! The message log beside a record: a table with one row for each message and each subscriber ([`columns`]), as Parquet, CSV or NDJSON, and
-//! what it comes to for each client ([`clients`]).
+//! The message log beside a record: a table with one row for each message and each subscriber ([`columns`]), as
+//! Parquet, CSV or NDJSON, and its sums for each client ([`clients`]).
 
 mod clients;
 mod columns;
@@ -21,25 +21,25 @@ use clients::{Clients, TIMED_ROWS};
 use columns::LoggedRow;
 use names::Names;
 
-/// Takes rows one after the other.
+/// Writes rows one after the other.
 trait RowWriter {
     /// Adds a row.
     fn row(&mut self, row: &LoggedRow<'_>) -> io::Result<()>;
-    /// Writes what is still in memory.
+    /// Writes buffered rows.
     fn end(self: Box<Self>) -> io::Result<()>;
 }
 
-/// The message log of a run that was made.
+/// The message log of a completed run.
 pub struct MessageLog {
     log: Log,
     names: Names,
     format: LogFormat,
     window_ns: u64,
-    /// There are few enough messages for the percentiles of each client.
+    /// Whether there are few enough messages for percentiles of each client.
     has_percentiles: bool,
 }
 
-/// Refuses a format that this build lacks.
+/// Refuses a format that this build does not have.
 ///
 /// # Errors
 /// Parquet, in a build without it.
@@ -55,12 +55,12 @@ impl MessageLog {
     /// The log of a run whose measured window began at `window_ns`, ns of `CLOCK_MONOTONIC`.
     pub fn new(log: Log, plan: &RunPlan, format: LogFormat, window_ns: u64) -> MessageLog {
         let names = Names::new(plan);
-        // A file whose size cannot be read will not be read either, and that is said then.
+        // If the size of the file cannot be read, reading its rows fails later with the reason.
         let has_percentiles = log.row_count().is_ok_and(|rows| rows <= TIMED_ROWS);
         MessageLog { log, names, format, window_ns, has_percentiles }
     }
 
-    /// What the record says of it.
+    /// The record's section about the log.
     pub fn info(&self) -> MessageLogInfo {
         MessageLogInfo {
             file: self.format.file_name().to_owned(),
@@ -71,10 +71,10 @@ impl MessageLog {
         }
     }
 
-    /// Writes its files into the folder of the run.
+    /// Writes the files of the log into the folder of the run.
     ///
     /// # Errors
-    /// One cannot be written.
+    /// A file cannot be written.
     pub fn write(&self, folder: &Path) -> io::Result<()> {
         let file = File::create(folder.join(self.format.file_name()))?;
         let mut rows = self.writer(file)?;
@@ -97,10 +97,10 @@ impl MessageLog {
         out.flush()
     }
 
-    /// Writes its rows as NDJSON.
+    /// Writes the rows as NDJSON.
     ///
     /// # Errors
-    /// It cannot be read, or `out` takes no more.
+    /// The log cannot be read, or `out` cannot be written.
     pub fn write_ndjson(&self, out: impl Write) -> io::Result<()> {
         let mut rows = Box::new(text::Ndjson::new(out));
         self.log.entries(self.window_ns, |entry| rows.row(&self.names.row(entry)))?;
@@ -126,7 +126,7 @@ mod tests {
 
     use super::*;
 
-    /// The table of each client, if it was written, and the codes of the record's warnings.
+    /// The table of clients, if it was written, and the codes of the record's warnings.
     fn written(clients: usize) -> (Option<String>, Vec<String>) {
         let names = Names::of_publishers(clients);
         let log =

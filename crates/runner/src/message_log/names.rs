@@ -1,4 +1,4 @@
-//! What publishers and subscribers are called.
+//! Names of publishers and subscribers.
 
 use std::collections::HashMap;
 
@@ -8,39 +8,40 @@ use pubmark_engine::sections;
 
 use super::columns::LoggedRow;
 
-/// Clients up to which figures of each are written: more make a table that nobody reads, and take memory.
+/// Largest number of clients for which figures of each client are written: a longer table is not useful, and needs
+/// memory.
 const CLIENT_LIMIT: usize = 100_000;
 
 /// A publisher of the fleet.
 pub struct PublisherName {
-    /// Place of its group in the workload.
+    /// Index of the publisher's group in the workload.
     group: usize,
     node: u16,
     topic: String,
-    /// Its client identifier.
+    /// Client identifier.
     pub client_id: String,
 }
 
-/// Whom messages are for: a subscriber, or a shared group.
+/// The receiver of messages: a subscriber, or a shared group.
 pub struct AudienceName {
-    /// Its group in the workload.
+    /// Subscriber group in the workload.
     pub group: String,
-    /// The client identifier of its first member.
+    /// Client identifier of the first member.
     pub client_id: String,
 }
 
 /// Names of a run's clients.
 pub struct Names {
-    /// Device types and their delivery levels, by place in the workload.
+    /// Device types and their delivery levels, by index in the workload.
     pub groups: Vec<(String, u8)>,
-    /// By number in the fleet.
+    /// Publishers, by number in the fleet.
     pub publishers: Vec<PublisherName>,
-    /// By number in the books.
+    /// Audiences, by number in the message accounting.
     pub audiences: HashMap<u32, AudienceName>,
 }
 
 impl Names {
-    /// Of a plan.
+    /// The names of a plan's clients.
     pub fn new(plan: &RunPlan) -> Names {
         let (workload, fleet) = (&plan.workload, &plan.fleet);
         let nodes = sections::nodes_of_publishers(plan);
@@ -64,7 +65,7 @@ impl Names {
         Names { groups, publishers: publishers.collect(), audiences }
     }
 
-    /// Are figures of each client written?
+    /// Whether figures of each client are written.
     pub fn are_few(&self) -> bool {
         self.publishers.len() + self.audiences.len() <= CLIENT_LIMIT
     }
@@ -74,7 +75,7 @@ impl Names {
         &self.groups[self.publishers[publisher as usize].group]
     }
 
-    /// An entry with its names.
+    /// An entry with the names that belong to it.
     pub fn row<'a>(&'a self, entry: &'a Entry) -> LoggedRow<'a> {
         let publisher = &self.publishers[entry.publisher as usize];
         let (device_type, qos) = self.group_of(entry.publisher);
@@ -95,7 +96,7 @@ mod tests {
     use super::*;
 
     impl Names {
-        /// So many publishers, and nobody else.
+        /// This number of publishers, and no subscribers.
         pub fn of_publishers(count: usize) -> Names {
             Names {
                 groups: vec![("sensor".to_owned(), 0)],

@@ -14,10 +14,11 @@ use parquet::schema::types::Type;
 use super::RowWriter;
 use super::columns::{COLUMNS, Kind, LoggedRow, Value};
 
-/// Rows of a row group, which are in memory until it is written.
+/// Rows of a row group. They are in memory until the group is written.
 const GROUP_ROWS: usize = 100_000;
 
-/// Values of a column in the row group under way. Those that are not known are left out of them; `known` has 1 for each that is.
+/// Values of a column in the current row group. Unknown values are left out; `known` has 1 for each known value, and 0
+/// for each unknown one.
 #[derive(Default)]
 struct Buffer {
     integers: Vec<i64>,
@@ -26,7 +27,7 @@ struct Buffer {
     known: Vec<i16>,
 }
 
-/// A file under way.
+/// A Parquet file that is being written.
 pub struct Parquet {
     writer: SerializedFileWriter<File>,
     buffers: [Buffer; COLUMNS.len()],
@@ -34,7 +35,7 @@ pub struct Parquet {
 }
 
 impl Parquet {
-    /// Writes the head.
+    /// Writes the header.
     pub fn new(file: File) -> io::Result<Parquet> {
         let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
         let schema = Arc::new(schema().map_err(failed)?);

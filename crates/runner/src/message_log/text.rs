@@ -6,13 +6,13 @@ use std::io::{self, BufWriter, Write};
 use super::RowWriter;
 use super::columns::{COLUMNS, LoggedRow, Value};
 
-/// Comma-separated, with a head (RFC 4180); what is not known is empty.
+/// Comma-separated values with a header (RFC 4180); an unknown value is empty.
 pub struct Csv {
     out: BufWriter<File>,
 }
 
 impl Csv {
-    /// Writes the head.
+    /// Writes the header.
     pub fn new(file: File) -> io::Result<Csv> {
         let mut out = BufWriter::new(file);
         writeln!(out, "{}", COLUMNS.map(|column| column.name).join(","))?;
@@ -41,7 +41,7 @@ impl RowWriter for Csv {
     }
 }
 
-/// A text as a field: in quotes where it has to be.
+/// A text as a field, in quotes where RFC 4180 requires them.
 pub fn field(text: &str) -> std::borrow::Cow<'_, str> {
     if text.contains([',', '"', '\n', '\r']) {
         format!("\"{}\"", text.replace('"', "\"\"")).into()
@@ -50,20 +50,20 @@ pub fn field(text: &str) -> std::borrow::Cow<'_, str> {
     }
 }
 
-/// One JSON object a line; what is not known is `null`.
+/// One JSON object for each line; an unknown value is `null`.
 pub struct Ndjson<W: Write> {
     out: BufWriter<W>,
 }
 
 impl<W: Write> Ndjson<W> {
-    /// Into a file or a pipe.
+    /// Writes to a file or a pipe.
     pub fn new(out: W) -> Ndjson<W> {
         Ndjson { out: BufWriter::new(out) }
     }
 }
 
 impl<W: Write> RowWriter for Ndjson<W> {
-    /// In the order of the columns, which a map would not keep.
+    /// Writes the fields in the order of the columns, which a map would not preserve.
     fn row(&mut self, row: &LoggedRow<'_>) -> io::Result<()> {
         for (place, column) in COLUMNS.iter().enumerate() {
             write!(self.out, "{}\"{}\":", if place == 0 { '{' } else { ',' }, column.name)?;

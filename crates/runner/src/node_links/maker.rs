@@ -1,5 +1,6 @@
-//! Links of clients on a node. The worker process there makes them for its own clients, leads them to the system through a relay of its
-//! own, breaks them when faults want it, and reports what they carried. The coordinator says nothing to it in the measured window.
+//! Links of clients on a node. The worker process on the node creates them for its clients, connects them to the system
+//! through a separate relay, disconnects them during faults, and reports what they carried. The coordinator sends
+//! nothing to it in the measured window.
 
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
@@ -28,7 +29,7 @@ pub struct NodeLinks {
     watch: Option<Watch>,
 }
 
-/// Links at work.
+/// Active links.
 struct ActiveLinks {
     linked: Arc<Linked>,
     workload: Arc<Workload>,
@@ -36,9 +37,9 @@ struct ActiveLinks {
     duration_ns: u64,
 }
 
-/// The thread that follows the window.
+/// The thread that follows the measured window.
 struct Watch {
-    /// Dropped when the run is over.
+    /// Dropped at the end of the run.
     running: Sender<()>,
     thread: JoinHandle<Watched>,
 }
@@ -58,11 +59,11 @@ fn words(error: &RunError) -> String {
 }
 
 impl NodeLinks {
-    /// Prepares this process to make them: it becomes root of a user namespace where it is not root, so that it must not have a second
-    /// thread yet. The relay stays on the machine's network.
+    /// Prepares this process to create links: without root privileges it becomes root of a user namespace, so it must
+    /// still have a single thread. The relay stays in the machine's network.
     ///
     /// # Errors
-    /// The order cannot be read, or this machine lacks something.
+    /// The order cannot be read, or this machine lacks a requirement.
     pub fn new(order: &[u8]) -> Result<NodeLinks, String> {
         let order = serde_json::from_slice(order).map_err(|error| format!("no order for links: {error}"))?;
         let relay = RelayProcess::start(None).map_err(|error| words(&error))?;
@@ -72,7 +73,7 @@ impl NodeLinks {
 
     fn make(&mut self, plan: RunPlan) -> Result<RunPlan, RunError> {
         let workload = Arc::clone(&plan.workload);
-        // Each process of the run draws for itself, and the same in each run of one seed.
+        // Each process of the run makes separate random draws, which are the same in each run with one seed.
         let seed = mix(plan.seed ^ mix(self.order.stream));
         let linked = Linked::start(&workload, seed, self.order.netem.into(), self.order.extent)?;
         let Some(mut linked) = linked else { return Ok(plan) };
@@ -81,9 +82,9 @@ impl NodeLinks {
         let [publish_at, subscribe_at] = relayed.endpoints();
         linked.lead_to(relayed);
         let inside = match self.order.extent {
-            // Sockets are made in the network of their group, and others reach the relay from where the links meet.
+            // Sockets are created in the network of their group. Other sockets reach the relay from the core network.
             Extent::All { .. } => linked.core().clone(),
-            // A library opens sockets where its threads are.
+            // A client library opens sockets in the network of its threads.
             Extent::One(_) => linked.namespaces().swap_remove(0),
         };
         inside.stay().map_err(|error| linked::failed(&error))?;
@@ -108,10 +109,10 @@ impl NodeLinks {
         };
         let drained = made.linked.carried().held_ns();
         let held_ns = watched.carried[1].as_ref().map_or(u64::MAX, |end| end.held_ns().max(drained));
-        // The thread that had it too is over.
+        // The thread that shared it has ended.
         let linked = Arc::into_inner(made.linked)?;
         let (mut links, _) = linked.finish(watched.carried, held_ns).ok()?;
-        // The coordinator knows what it asked for, and a series may have ten thousand steps.
+        // The coordinator knows the settings that it sent, and a series may have ten thousand steps.
         let sides = links.groups.iter_mut().flat_map(|group| [&mut group.up, &mut group.down]);
         sides.for_each(|side| side.asked.clear());
         Some(NodeReport { links, done: watched.done })
@@ -125,8 +126,8 @@ impl AccessNetwork for NodeLinks {
 
     fn begin(&mut self, start_ns: u64) {
         let Some(made) = &self.made else { return };
-        // Links have this machine's clock, the run has the coordinator's; what the two gain on each other within a window is far below
-        // what a link's step is exact to.
+        // Links use this machine's clock, the run uses the coordinator's. The drift between the two within a window is
+        // far below the precision of a link's step.
         let ahead_ns = pubmark_systems::clock::monotonic_ns().wrapping_sub(clock::monotonic_ns());
         made.linked.begin(start_ns.wrapping_add(ahead_ns));
         let (running, over) = mpsc::channel();
@@ -141,27 +142,27 @@ impl AccessNetwork for NodeLinks {
             let of_links = |fault: &Occurrence| fault.kind.scope() == Scope::Links;
             thread::scope(|scope| {
                 let conductor = FaultInjector::start(scope, &workload, &faults, of_links, None, Some(&linked));
-                // Nobody listens in a run without such faults.
+                // In a run without link faults there is no receiver.
                 let _ = conductor.begin().send(start_ns);
                 let mut carried = [None, None];
                 if wait(start_ns) {
                     carried[0] = Some(linked.carried());
                     // A run that is stopped has no second edge.
                     carried[1] = wait(end_ns).then(|| linked.carried());
-                    // Until the run is over: the end of a fault may be that of the window.
+                    // Waits for the end of the run: a fault may end together with the window.
                     let _ = over.recv();
                 }
                 Watched { carried, done: conductor.finish() }
             })
         };
         let thread = thread::Builder::new().name("links-watch".to_owned()).spawn(follow);
-        // Without the thread the report says that nothing is known.
+        // Without the thread, the report states that nothing is known.
         self.watch = thread.ok().map(|thread| Watch { running, thread });
     }
 
     fn finish(&mut self) -> Vec<u8> {
         let report = serde_json::to_vec(&self.report()).unwrap_or_default();
-        // Nothing is known of what nobody would read.
+        // A report that is too large to be read is left out.
         if report.len() <= LARGEST_REPORT { report } else { vec![] }
     }
 }

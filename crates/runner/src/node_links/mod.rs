@@ -1,4 +1,5 @@
-//! Links of clients on nodes, as the coordinator of a run sees them: what each worker process there is to make, and what they reported.
+//! Links of clients on nodes, on the coordinator's side: what each worker process has to create, and the reports of the
+//! processes.
 
 mod maker;
 
@@ -17,46 +18,46 @@ use crate::spec::Netem;
 
 pub use maker::NodeLinks;
 
-/// What a worker process is to make.
+/// Orders a worker process to create links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeOrder {
-    /// Which of the workload's networks.
+    /// Which of the workload's networks it creates.
     pub extent: Extent,
-    /// What emulates their links.
+    /// The implementation that emulates the links.
     pub netem: Netem,
-    /// Do devices open connections, and subscribers, so that the system can be tried before the run?
+    /// Whether devices open connections, and whether subscribers do, so that the system can be tested before the run.
     pub connects: [bool; 2],
-    /// Number of the process among those of the run, for its random draws.
+    /// Number of the process in the run, for its random draws.
     pub stream: u64,
 }
 
-/// What its links carried, and what was done of each of the run's faults.
+/// What a process's links carried, and the times of the run's faults.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct NodeReport {
-    /// What links carried.
+    /// What the links carried.
     pub links: LinkReport,
-    /// By fault of the run, in order of time: what was done; nothing of those that are not of links.
+    /// For each fault of the run, in order of time: when it was injected; empty for faults that are not about links.
     pub done: Vec<FaultTimes>,
 }
 
-/// Links that nodes make for their clients.
+/// Links that nodes create for their clients.
 #[cfg_attr(not(feature = "cluster"), expect(dead_code, reason = "no node joins a build without the control plane"))]
 #[derive(Clone, Copy, Debug)]
 pub struct LinksOnNodes {
     netem: Netem,
     connects: [bool; 2],
-    /// A process for each network, inside it.
+    /// One process for each network, inside that network.
     by_network: bool,
 }
 
 impl LinksOnNodes {
-    /// Those of a plan whose clients speak this; `None` if no group is behind a link.
+    /// The links of a plan whose clients use these protocols; `None` if no group is behind a link.
     pub fn of(plan: &RunPlan, spoken: ProtocolPair, netem: Netem) -> Option<LinksOnNodes> {
         let connects = linked::connect(spoken);
         linked::any(&plan.workload).then_some(LinksOnNodes { netem, connects, by_network: plan.by_network })
     }
 
-    /// What a process at this place is to make; `None` for one whose clients are behind no link.
+    /// The order for a process at this location; `None` if none of its clients is behind a link.
     #[cfg(feature = "cluster")]
     pub fn order(&self, place: WorkerLocation) -> Option<Vec<u8>> {
         let extent = match (self.by_network, place.network) {
@@ -70,17 +71,18 @@ impl LinksOnNodes {
     }
 }
 
-/// What nodes reported.
+/// Reports of the nodes.
 #[derive(Debug)]
 pub struct Reported {
-    /// What links carried, by process, with the number of its node.
+    /// What links carried, for each process, with the number of its node.
     pub links: Vec<(u16, LinkReport)>,
-    /// By fault of the run: what was done; of those that are not of links, nothing.
+    /// For each fault of the run: when it was injected; empty for faults that are not about links.
     pub done: Vec<FaultTimes>,
 }
 
 impl Reported {
-    /// Reads the reports of the worker processes of a run. `names` are those of its nodes, and `faults` is the number of its faults.
+    /// Reads the reports of a run's worker processes. `names` are those of its nodes, and `faults` is the number of its
+    /// faults.
     pub fn read(access: &[AccessReport], workload: &Workload, names: &[String], faults: usize) -> Reported {
         let mut links = vec![];
         let mut done: Option<Vec<FaultTimes>> = None;
@@ -112,12 +114,12 @@ impl Reported {
         Reported { links, done: done.unwrap_or_else(|| vec![FaultTimes::default(); faults]) }
     }
 
-    /// Longest that a relay held a byte, ns; `u64::MAX` if that is not known of one.
+    /// Longest time that a relay held a byte, ns; `u64::MAX` if it is unknown for one relay.
     pub fn held_ns(&self) -> u64 {
         self.links.iter().map(|(_, report)| report.relay_held_ns).max().unwrap_or(u64::MAX)
     }
 
-    /// Puts what nodes did into what the coordinator did.
+    /// Adds the times at which nodes injected faults to those of the coordinator.
     pub fn add_done(&self, faults: &[Occurrence], done: &mut [FaultTimes]) {
         let of_links =
             faults.iter().zip(done).zip(&self.done).filter(|((fault, _), _)| fault.kind.scope() == Scope::Links);

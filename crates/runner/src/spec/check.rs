@@ -1,4 +1,4 @@
-//! Which fields of a specification go together, and in which ranges.
+//! Which fields of a specification can be combined, and their ranges.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use pubmark_systems::definition::DEFAULT_PROFILE;
 use super::{RunSpec, SPEC_VERSION, Transport, WorkloadSource};
 use crate::error::RunError;
 
-/// An option by its name on the command line, and whether it is given.
+/// An option by its command-line name, and whether it is given.
 type Given = (&'static str, bool);
 
 impl RunSpec {
@@ -114,12 +114,12 @@ impl RunSpec {
         self.check_passwords()
     }
 
-    /// The value that a key is set to last.
+    /// The last value that is set for a key.
     fn setting(&self, key: &str) -> Option<&str> {
         self.load.set.iter().rev().find(|(known, _)| known == key).map(|(_, value)| value.as_str())
     }
 
-    /// A password that was left out must not be taken for one.
+    /// Refuses the placeholder that a saved specification has in place of a password.
     fn check_passwords(&self) -> Result<(), RunError> {
         let target = &self.target;
         let mut urls = [&target.endpoint, &target.subscribe_endpoint, &target.node_exporter].into_iter().flatten();

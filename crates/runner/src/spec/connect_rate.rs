@@ -1,10 +1,10 @@
-//! How many connections are started a second: `5000/s`.
+//! Connections started a second: `5000/s`.
 
 use std::fmt;
 
 use pubmark_model::units;
 
-/// Most connections a second: one every microsecond, which no machine does.
+/// Highest rate: one connection every microsecond, which no machine reaches.
 const MOST: f64 = 1e6;
 
 /// Connections started a second by all clients together, above 0.
@@ -12,7 +12,7 @@ const MOST: f64 = 1e6;
 pub struct ConnectRate(f64);
 
 impl ConnectRate {
-    /// Reads a rate such as `5000/s` or `30/min`.
+    /// Parses a rate such as `5000/s` or `30/min`.
     ///
     /// # Errors
     /// A sentence for the user.
@@ -27,7 +27,7 @@ impl ConnectRate {
         }
     }
 
-    /// Per second.
+    /// Connections a second.
     pub fn per_s(self) -> f64 {
         self.0
     }

@@ -1,5 +1,5 @@
-//! A specification as a file: read from YAML or JSON, and written beside each run, so that the folder of a run is enough to make
-//! it again.
+//! A specification as a file: read from YAML or JSON, and written beside each run, so that the folder of a run is
+//! sufficient to repeat it.
 
 use std::path::{Path, PathBuf};
 
@@ -10,22 +10,23 @@ use pubmark_model::secret::{MASK, masked_yaml, without_password};
 use super::{Load, RunSpec, WorkloadSource};
 use crate::error::{ErrorKind, RunError};
 
-/// Name of its file in the folder of a run.
+/// Name of the file in the folder of a run.
 pub const SPEC_FILE: &str = "run.yaml";
 
-/// Deepest nesting that is read: groups of lists and maps.
+/// Deepest nesting of lists and maps that is accepted.
 const DEEPEST: usize = 16;
-/// Largest file that is read, bytes: a workload's text may be in it.
+/// Largest file that is read, bytes: it may contain the text of a workload.
 const LARGEST_BYTES: u64 = 8 << 20;
-/// Largest file of sizes whose contents a specification holds, and most bytes of all of them. Others stay paths.
+/// Largest file of sizes whose contents a specification stores, and the limit of all of them together, in bytes. Other
+/// files are stored as paths.
 const LARGEST_CONTENTS: u64 = 1 << 20;
 const MOST_CONTENTS: usize = 4 << 20;
 
 impl RunSpec {
-    /// Reads a file; paths in it count from its folder.
+    /// Reads a file; paths in it are relative to its folder.
     ///
     /// # Errors
-    /// It cannot be read, or is no specification; with the place in the file.
+    /// The file cannot be read, or is not a specification; with the position in the file.
     pub fn read(path: &Path) -> Result<RunSpec, RunError> {
         let text = read_bounded(path).map_err(|error| {
             RunError::from_error(ErrorKind::Input, &error).during(format!("failed to read `{}`", path.display()))
@@ -38,10 +39,10 @@ impl RunSpec {
         Ok(spec)
     }
 
-    /// Reads the text of a file.
+    /// Parses the text of a file.
     ///
     /// # Errors
-    /// The text is no specification; with line and column.
+    /// The text is not a specification; with line and column.
     pub fn parse(text: &str) -> Result<RunSpec, RunError> {
         document(text).map_err(|error| {
             RunError::input(error.to_string())
@@ -49,9 +50,9 @@ impl RunSpec {
         })
     }
 
-    /// Is it a specification, not a workload? Both are YAML files; only this one names a workload.
+    /// Whether the file is a specification, not a workload. Both are YAML files; only a specification names a workload.
     pub fn is_one(path: &Path) -> bool {
-        /// What tells one from the other.
+        /// The field that distinguishes them.
         #[derive(serde::Deserialize)]
         struct Head {
             #[serde(rename = "workload")]
@@ -62,7 +63,8 @@ impl RunSpec {
                 .is_ok_and(|text| serde_saphyr::from_str_with_options::<Head>(&text, options()).is_ok())
     }
 
-    /// The text of a file. Passwords are written as `…`; `secret_parameters` are those that the workload makes passwords of.
+    /// The text of a file. Passwords are written as `…`; `secret_parameters` are the workload's parameters that contain
+    /// passwords.
     ///
     /// # Errors
     /// A value cannot be written.
@@ -71,7 +73,8 @@ impl RunSpec {
             .map_err(|error| RunError::from_error(ErrorKind::Internal, &error))
     }
 
-    /// The same with the passwords that are in URLs, settings and the workload's text, for a place that keeps secrets.
+    /// As [`RunSpec::to_yaml`], but with the passwords in URLs, settings and the workload's text, for a storage that
+    /// protects secrets.
     ///
     /// # Errors
     /// A value cannot be written.
@@ -79,8 +82,8 @@ impl RunSpec {
         serde_saphyr::to_string(self).map_err(|error| RunError::from_error(ErrorKind::Internal, &error))
     }
 
-    /// The same run for a folder of its own: the text of the workload in place of its path, other paths, also those in it, as absolute ones. A file
-    /// that cannot be read stays a path, and is refused by [`RunSpec::load`].
+    /// The same run for a separate folder: the text of the workload replaces its path, and other paths, including those
+    /// in the workload, become absolute. A file that cannot be read remains a path, and [`RunSpec::load`] refuses it.
     #[must_use]
     pub fn self_contained(&self) -> RunSpec {
         let mut spec = self.clone();
@@ -98,17 +101,17 @@ impl RunSpec {
             let folder = Path::new(file_name).parent().unwrap_or(Path::new(""));
             spec.load.add_files(text, folder);
         }
-        // Fails only without a working directory, where a relative path is as good as any.
+        // Fails only without a working directory, where a relative path cannot be resolved anyway.
         if let Ok(here) = std::env::current_dir() {
             let workload = spec.workload.clone();
             spec.count_paths_from(&here);
-            // Messages name it as it was written.
+            // Messages name the workload as the user wrote it.
             spec.workload = workload;
         }
         spec
     }
 
-    /// Lets relative paths count from a folder.
+    /// Makes relative paths relative to a folder.
     pub fn count_paths_from(&mut self, folder: &Path) {
         let place = |path: &mut PathBuf| *path = folder.join(&*path);
         if let WorkloadSource::Named(name) = &mut self.workload {
@@ -146,11 +149,11 @@ impl RunSpec {
 }
 
 impl Load {
-    /// Takes over the contents of the files of sizes that a workload names; their paths count from `folder`.
+    /// Stores the contents of the files of sizes that a workload names; their paths are relative to `folder`.
     fn add_files(&mut self, text: &str, folder: &Path) {
         let mut bytes: usize = self.files.values().map(String::len).sum();
         for name in size_files(text, &self.set) {
-            // What cannot be read is said when the workload is loaded.
+            // Loading the workload reports a file that cannot be read.
             let Ok(contents) = read_regular(&folder.join(&name), LARGEST_CONTENTS) else { continue };
             bytes += contents.len();
             if bytes > MOST_CONTENTS {
@@ -161,12 +164,12 @@ impl Load {
     }
 }
 
-/// A text that is not what was to be read from it.
+/// The error for a text that is not the expected document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DocumentError {
-    /// Line and column, from 1, where the place is known.
+    /// Line and column, from 1, if the position is known.
     pub place: Option<(u64, u64)>,
-    /// Why.
+    /// The reason.
     pub message: String,
 }
 
@@ -181,10 +184,10 @@ impl std::fmt::Display for DocumentError {
 
 impl std::error::Error for DocumentError {}
 
-/// Reads YAML or JSON from a stranger: bounded in its nesting, each key once.
+/// Parses untrusted YAML or JSON: the nesting is limited, and each key may occur once.
 ///
 /// # Errors
-/// It is not what is to be read, with the place.
+/// The text is not the expected document; with the position.
 pub fn document<Value: serde::de::DeserializeOwned>(text: &str) -> Result<Value, DocumentError> {
     serde_saphyr::from_str_with_options(text, options()).map_err(|error| {
         let error = error.without_snippet();
@@ -203,7 +206,7 @@ fn options() -> serde_saphyr::Options {
     }
 }
 
-/// A name stays; a path counts from the folder.
+/// A name is not changed; a path becomes relative to the folder.
 fn in_folder(name: &mut String, folder: &Path) {
     if name.contains('/') || name.ends_with(".yaml") {
         *name = folder.join(&*name).display().to_string();
@@ -269,7 +272,7 @@ mod tests {
         };
         let text = spec.to_yaml(&[]).unwrap();
         assert!(!text.contains("planted") && text.contains(MASK), "{text}");
-        // Each is refused when it is read again, never taken for the password.
+        // Each placeholder is refused when the file is read again, never used as the password.
         let read = RunSpec::parse(&text).unwrap();
         for part in [
             RunSpec { workload: read.workload.clone(), ..RunSpec::new("hello") },

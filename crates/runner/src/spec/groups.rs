@@ -23,7 +23,7 @@ use super::connect_rate::ConnectRate;
 use super::source_addresses::SourceAddresses;
 use super::text;
 
-/// What of a workload is changed, and its schedule's seed.
+/// Changes of the workload, and the seed of the schedule.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Load {
@@ -40,7 +40,7 @@ pub struct Load {
     /// Size of every payload, bytes; the workload's if left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub payload: Option<u32>,
-    /// Values of the workload that are changed, in order, as `KEY=VALUE`: parameters, and dotted paths into its file.
+    /// Values of the workload to change, in order, as `KEY=VALUE`: parameters, and dotted paths into its file.
     #[serde(with = "text::list", skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<String>")]
     pub set: Vec<(String, String)>,
@@ -48,7 +48,7 @@ pub struct Load {
     #[serde(with = "text::list", skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<String>")]
     pub links: Vec<LinkChoice>,
-    /// What emulates links.
+    /// Implementation that emulates links.
     pub netem: Netem,
     /// Faults in place of the workload's: `kill:at=30s,for=5s`, `none`.
     #[serde(with = "text::list", skip_serializing_if = "Vec::is_empty")]
@@ -56,8 +56,8 @@ pub struct Load {
     pub faults: Vec<FaultChoice>,
     /// Seed of the schedule.
     pub seed: u64,
-    /// Contents of the files of sizes that the workload names, by the name that it gives them. `run.yaml` has them, so that it can
-    /// be moved; files that are not here are read from disk.
+    /// Contents of the files of sizes that the workload names, by name. `run.yaml` stores them, so that it can be
+    /// moved; files that are not listed are read from disk.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub files: BTreeMap<String, String>,
 }
@@ -84,13 +84,14 @@ impl Default for Load {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct TargetSpec {
-    /// System to start: a built-in definition or the path of one; the built-in broker if left out. With an endpoint, what that is.
+    /// System to start: a built-in definition or the path of one; the built-in broker if left out. With an endpoint:
+    /// which system it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system: Option<String>,
-    /// URL of a system that runs already.
+    /// URL of a system that already runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<String>,
-    /// URL for subscribers, where it is another.
+    /// URL for subscribers, if it is a different one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subscribe_endpoint: Option<String>,
     /// URL of the node_exporter of the endpoint's machine.
@@ -98,31 +99,31 @@ pub struct TargetSpec {
     pub node_exporter: Option<String>,
     /// Configuration of a system that is started: `default` or `tuned`.
     pub profile: String,
-    /// What carries the protocol to a system that is started.
+    /// Transport of the protocol to a system that is started.
     pub transport: Transport,
-    /// What runs a system that is started; the first of its definition if left out.
+    /// How a system that is started is run; the first back end of its definition if left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub back_end: Option<BackEnd>,
-    /// Address of this machine at which it listens; 127.0.0.1 if left out.
+    /// Address of this machine on which the system listens; 127.0.0.1 if left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system_host: Option<Ipv4Addr>,
-    /// Node that starts it (`pubmark node --start-systems`), by its name; this machine if left out.
+    /// Name of the node that starts the system (`pubmark node --start-systems`); this machine if left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
-    /// Image of its container, in place of the definition's.
+    /// Image of the system's container, in place of the definition's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
     /// Several brokers as one system: `3:bridge`.
     #[serde(with = "text::maybe", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub topology: Option<Topology>,
-    /// What each broker may use: `cpu=0.5,memory=256MB,cores=1`, or the name of a set.
+    /// Resources that each broker may use: `cpu=0.5,memory=256MB,cores=1`, or the name of a set.
     #[serde(with = "text::maybe", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub limit: Option<ResourceLimits>,
     /// Leave the system's limits as they are, even if the workload's messages are too large for it.
     pub strict_defaults: bool,
-    /// How an orchestrator started the system at `endpoint`. It goes into the record and changes nothing else.
+    /// How an orchestrator started the system at `endpoint`. This is stored in the record and changes nothing else.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub placed: Option<PlacedSystem>,
 }
@@ -131,11 +132,11 @@ pub struct TargetSpec {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct PlacedSystem {
-    /// Image of its container.
+    /// Image of the system's container.
     pub image: String,
-    /// Its configuration: `default` or `tuned`.
+    /// Configuration: `default` or `tuned`.
     pub profile: String,
-    /// What its container may use.
+    /// Resources that the container may use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limits: Option<LimitInfo>,
 }
@@ -165,16 +166,16 @@ impl Default for TargetSpec {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Protocols {
-    /// Of all clients.
+    /// Protocol of all clients.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub protocol: Option<String>,
     /// Client library, where the protocol has several; or the command of a program that is the client.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client: Option<String>,
-    /// Of devices alone.
+    /// Protocol of devices only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub publish_protocol: Option<String>,
-    /// Of subscribers alone.
+    /// Protocol of subscribers only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subscribe_protocol: Option<String>,
 }
@@ -185,21 +186,21 @@ pub struct Protocols {
 pub struct Connection {
     /// Encrypt connections to a system that is started, with certificates made for the run.
     pub tls: bool,
-    /// Clients take their own last TLS session up again; they do if left out.
+    /// Clients resume their last TLS session; on if left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tls_resumption: Option<bool>,
-    /// Authorities (PEM) that an endpoint's certificate is checked against; the machine's if left out.
+    /// Authorities (PEM) with which an endpoint's certificate is verified; the machine's if left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tls_ca: Option<PathBuf>,
     /// Accept any certificate of an endpoint.
     pub tls_insecure: bool,
-    /// Certificate (PEM) that clients show.
+    /// Client certificate (PEM).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tls_cert: Option<PathBuf>,
-    /// Its key (PEM).
+    /// Key (PEM) of the client certificate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tls_key: Option<PathBuf>,
-    /// User name of all clients that have none of their own.
+    /// User name of all clients for which the workload has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
     /// Environment variable that holds the password.
@@ -211,14 +212,14 @@ pub struct Connection {
     /// The password itself. It is written as `…`, which is refused when it is read again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub password: Option<Secret>,
-    /// Addresses of this machine that connections come from, in turn.
+    /// Addresses of this machine from which clients connect, in turn.
     #[serde(with = "text::maybe", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub source_addresses: Option<SourceAddresses>,
     /// TCP congestion control of pubmark's own sockets; the machine's if left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub congestion_control: Option<String>,
-    /// Connections started a second at most, such as `5000/s`; `2000/s` if left out.
+    /// Largest number of connections started each second, such as `5000/s`; `2000/s` if left out.
     #[serde(with = "text::maybe", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub connects: Option<ConnectRate>,
@@ -248,19 +249,19 @@ impl Default for Window {
     }
 }
 
-/// How pubmark makes the load on this machine.
+/// How pubmark generates the load on this machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Generator {
     /// Threads for publishers, and as many for subscribers: 1 to 256.
     #[schemars(range(min = 1, max = 256))]
     pub shards: u16,
-    /// Groups whose clients run in processes of their own, besides those of the workload; `all` for every one.
+    /// Groups whose clients run in separate processes, in addition to those of the workload; `all` for every group.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub isolate: Vec<String>,
     /// Run the generator's threads under SCHED_FIFO, where the machine allows it.
     pub realtime: bool,
-    /// Disable the idle states of this machine's cores, where the machine allows it.
+    /// Disable the CPU idle states of this machine, where the machine allows it.
     pub awake: bool,
     /// Cores for one side: `system=0`, `generator=1-3`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -270,7 +271,7 @@ pub struct Generator {
     #[serde(with = "text::one")]
     #[schemars(with = "String")]
     pub pace: Pace,
-    /// Least time of each send: a generator of known capacity, for tests.
+    /// Shortest time of each send: a generator of known capacity, for tests.
     #[serde(with = "text::maybe", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub handicap: Option<Duration>,
@@ -290,12 +291,12 @@ impl Default for Generator {
     }
 }
 
-/// Name of a worker process that stands for a node, by its number.
+/// Name of the worker process that represents the node with this number.
 pub fn local_name(node: u16) -> String {
     format!("local {}", node + 1)
 }
 
-/// Over which nodes the fleet is dealt out.
+/// Nodes among which the fleet is divided.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Nodes {
@@ -311,22 +312,22 @@ pub struct Nodes {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 100))]
     pub observers: Option<u16>,
-    /// Where nodes join; 0.0.0.0:7700 if left out.
+    /// Address where nodes join; 0.0.0.0:7700 if left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub listen: Option<SocketAddr>,
-    /// Announce the run on local networks while nodes are waited for.
+    /// Announce the run on local networks while it waits for nodes.
     pub announce: bool,
-    /// The coordinator's folder that `pubmark cluster init` made; `cluster/coordinator` if left out.
+    /// The coordinator's folder that `pubmark cluster init` created; `cluster/coordinator` if left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub credentials: Option<PathBuf>,
     /// Longest wait for nodes to join; 1 min if left out.
     #[serde(with = "text::maybe", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub join_limit: Option<Duration>,
-    /// Deal devices out, or let every node have all of them; the workload's if left out.
+    /// Divide the devices among the nodes, or run all of them on every node; the workload's if left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub devices: Option<DevicePlacement>,
-    /// Each subscriber once, or on every node; the workload's if left out.
+    /// Run each subscriber once, or on every node; the workload's if left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subscribers: Option<SubscriberPlacement>,
     /// On which nodes groups run, in place of the workload's `placement`, in order: `cameras=site=edge-1`, `dashboards=each site`,
@@ -344,7 +345,7 @@ pub struct Nodes {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reading {
-    /// With the errors the paper's figures were made with.
+    /// With the errors that the paper's figures were measured with.
     Published,
     /// As the paper's text means it.
     #[default]
@@ -360,7 +361,7 @@ impl From<Reading> for Variant {
     }
 }
 
-/// What emulates links.
+/// Implementation of emulated links.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Netem {
@@ -380,24 +381,24 @@ impl From<Netem> for network::BackEnd {
     }
 }
 
-/// What carries a protocol.
+/// Transport of a protocol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Transport {
-    /// TCP alone.
+    /// Plain TCP.
     #[default]
     Tcp,
     /// WebSocket over TCP.
     Websocket,
 }
 
-/// What runs a system.
+/// How a system is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum BackEnd {
-    /// A program of this machine.
+    /// As a program of this machine.
     Process,
-    /// A container, by podman or docker.
+    /// In a container, with podman or docker.
     Container,
 }
 
@@ -410,13 +411,13 @@ impl From<BackEnd> for BackEndChoice {
     }
 }
 
-/// Devices on several nodes.
+/// Placement of devices on several nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DevicePlacement {
-    /// Each device is on one node.
+    /// Each device runs on one node.
     Split,
-    /// Every node has all devices.
+    /// Every node runs all devices.
     Replicate,
 }
 
@@ -429,13 +430,13 @@ impl From<DevicePlacement> for Placement {
     }
 }
 
-/// Subscribers on several nodes.
+/// Placement of subscribers on several nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SubscriberPlacement {
-    /// Each subscriber is on one node.
+    /// Each subscriber runs on one node.
     Once,
-    /// Every node has all subscribers.
+    /// Every node runs all subscribers.
     EveryNode,
 }
 

@@ -1,6 +1,7 @@
-//! [`RunSpec`]: all that a run is, as data. The options of `pubmark run` have the names of its fields.
+//! [`RunSpec`]: the complete specification of a run, as data. The options of `pubmark run` have the names of its
+//! fields.
 //!
-//! [`text`] says how values are written, [`mod@file`] how it is kept beside a run.
+//! [`text`] defines how values are written, [`mod@file`] how a specification is stored beside a run.
 
 mod check;
 mod connect_rate;
@@ -22,10 +23,10 @@ pub use groups::{
 };
 pub use source_addresses::SourceAddresses;
 
-/// Version of the form of a specification.
+/// Version of the format of a specification.
 pub const SPEC_VERSION: u32 = 1;
 
-/// All that a run is.
+/// The complete specification of a run.
 ///
 /// ```
 /// use pubmark_runner::RunSpec;
@@ -38,15 +39,15 @@ pub const SPEC_VERSION: u32 = 1;
 #[serde(deny_unknown_fields)]
 #[schemars(description = "All that a run is.")]
 pub struct RunSpec {
-    /// Version of this form: 1.
+    /// Version of this format: 1.
     #[serde(default = "spec_version")]
     pub spec_version: u32,
     /// Which devices publish and who subscribes.
     pub workload: WorkloadSource,
-    /// What of the workload is changed, and its schedule's seed.
+    /// Changes of the workload, and the seed of the schedule.
     #[serde(default)]
     pub load: Load,
-    /// The system under test: one to start, or one that runs already.
+    /// The system under test: one to start, or one that already runs.
     #[serde(default)]
     pub target: TargetSpec,
     /// Protocols of clients.
@@ -58,23 +59,23 @@ pub struct RunSpec {
     /// When messages are sent and measured.
     #[serde(default)]
     pub window: Window,
-    /// How pubmark makes the load on this machine.
+    /// How pubmark generates the load on this machine.
     #[serde(default)]
     pub generator: Generator,
-    /// Over which nodes the fleet is dealt out.
+    /// Nodes among which the fleet is divided.
     #[serde(default)]
     pub nodes: Nodes,
-    /// Limits that the run has to keep, separated by commas, such as `p99<50ms,loss=0`; in place of the workload's.
+    /// Limits that the run has to meet, separated by commas, such as `p99<50ms,loss=0`; in place of the workload's.
     #[serde(default)]
     pub objectives: Option<String>,
     /// Write a row for each message and each subscriber beside the record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message_log: Option<LogFormat>,
-    /// Metrics of your own: programs that read the message log and print a value. They come to the workload's, and replace those of
-    /// the same name.
+    /// Metrics of your own: programs that read the message log and print a value. They are added to the workload's, and
+    /// replace those of the same name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub metrics: Vec<MetricProgram>,
-    /// How often the run is made, each time with a fresh system: 1 to 1,000.
+    /// Number of repetitions, each with a fresh system: 1 to 1,000.
     #[serde(default = "once")]
     #[schemars(range(min = 1, max = 1000))]
     pub repetitions: u32,
@@ -88,18 +89,18 @@ pub enum WorkloadSource {
     Named(String),
     /// The text of a workload file.
     Inline {
-        /// What it is called in messages, such as the file's name.
+        /// Name of the workload in messages, such as the file's name.
         file_name: String,
         /// The text.
         text: String,
-        /// Passwords in it were left out when the specification was written: it cannot be run as it is.
+        /// Passwords in the text were left out when the specification was written: it cannot be run unchanged.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         passwords_left_out: bool,
     },
 }
 
 impl WorkloadSource {
-    /// What it is called.
+    /// Name of the workload in messages.
     pub fn name(&self) -> &str {
         match self {
             WorkloadSource::Named(name) => name,
@@ -136,12 +137,12 @@ impl RunSpec {
         }
     }
 
-    /// Nodes that the fleet is dealt out over: machines that join, or worker processes of this one.
+    /// Number of nodes among which the fleet is divided: machines that join, or worker processes of this machine.
     pub fn node_count(&self) -> u16 {
         self.nodes.nodes.or(self.nodes.local_nodes).unwrap_or(1)
     }
 
-    /// Labels of each node, as far as they are known before any joins: empty for machines.
+    /// Labels of each node, as far as they are known before a node joins: empty for machines.
     pub fn node_labels(&self) -> Vec<Labels> {
         let labels = |number: usize| self.nodes.node_labels.iter().map(|labels| labels.of(number)).collect();
         match self.nodes.nodes {

@@ -1,17 +1,17 @@
-//! `--source-addresses`: the addresses that connections are made from.
+//! `--source-addresses`: the addresses from which clients connect.
 
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// Most addresses: with 28,232 ports each far more connections than one process can have.
+/// Largest number of addresses: with 28,232 ports each, this is far more connections than one process can have.
 const MOST: u128 = 4_096;
 
-/// Addresses that connections are made from in turn; at least one, all different, all of one family.
+/// Addresses from which clients connect in turn; at least one, all different, all of one address family.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceAddresses(pub Arc<[IpAddr]>);
 
 impl SourceAddresses {
-    /// Reads a list of addresses, ranges `A-B` and blocks `A/LENGTH`.
+    /// Parses a list of addresses, ranges `A-B` and blocks `A/LENGTH`.
     pub fn parse(text: &str) -> Result<SourceAddresses, String> {
         let mut found: Vec<IpAddr> = Vec::new();
         for part in text.split(',') {
@@ -34,7 +34,7 @@ impl SourceAddresses {
     }
 }
 
-/// First and last address of a part.
+/// First and last address of a part of the list.
 fn ends(part: &str) -> Result<(IpAddr, IpAddr), String> {
     let read = |text: &str| {
         text.trim().parse::<IpAddr>().map_err(|_| {
@@ -75,7 +75,7 @@ fn number(address: IpAddr) -> u128 {
     }
 }
 
-/// The address with this number, of the family of `like`; the number is one of that family's.
+/// The address with this number, of the address family of `like`; the number is in the range of that family.
 fn address(like: IpAddr, number: u128) -> IpAddr {
     match like {
         IpAddr::V4(_) => IpAddr::V4((number as u32).into()),

@@ -1,4 +1,5 @@
-//! Values that a specification writes as the command line does: `10s`, `sensors=lte`, `3:bridge`, `cpu=0.5,memory=256MB`.
+//! Values that have the same text form in a specification and on the command line: `10s`, `sensors=lte`, `3:bridge`,
+//! `cpu=0.5,memory=256MB`.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -17,11 +18,11 @@ use serde::ser::{Serialize, Serializer};
 use super::connect_rate::ConnectRate;
 use super::source_addresses::SourceAddresses;
 
-/// A value with one written form.
+/// A value with one text form.
 pub trait Text: Sized {
-    /// Reads it; the error is a sentence for the user.
+    /// Parses the value; the error is a sentence for the user.
     fn read(text: &str) -> Result<Self, String>;
-    /// Writes it, so that it can be read again.
+    /// Writes the value in a form that [`Text::read`] parses.
     fn write(&self) -> String;
 }
 
@@ -142,7 +143,7 @@ impl Text for (String, String) {
     }
 }
 
-/// A [`Text`] for serde.
+/// Makes a [`Text`] serialisable with serde.
 struct Written<T>(T);
 
 impl<T: Text> Serialize for Written<&T> {
@@ -169,46 +170,46 @@ impl<'de, T: Text> Deserialize<'de> for Written<T> {
     }
 }
 
-/// For one value.
+/// Serialisation of one value.
 pub mod one {
     use super::{Deserialize, Deserializer, Serialize, Serializer, Text, Written};
 
-    /// Writes it.
+    /// Serialises the value.
     pub fn serialize<T: Text, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
         Written(value).serialize(serializer)
     }
 
-    /// Reads it.
+    /// Deserialises the value.
     pub fn deserialize<'de, T: Text, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
         Written::deserialize(deserializer).map(|written| written.0)
     }
 }
 
-/// For a value that may be left out.
+/// Serialisation of an optional value.
 pub mod maybe {
     use super::{Deserialize, Deserializer, Serialize, Serializer, Text, Written};
 
-    /// Writes it, if it is there.
+    /// Serialises the value, if there is one.
     pub fn serialize<T: Text, S: Serializer>(value: &Option<T>, serializer: S) -> Result<S::Ok, S::Error> {
         value.as_ref().map(Written).serialize(serializer)
     }
 
-    /// Reads it.
+    /// Deserialises the value.
     pub fn deserialize<'de, T: Text, D: Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
         Ok(Option::<Written<T>>::deserialize(deserializer)?.map(|written| written.0))
     }
 }
 
-/// For a list.
+/// Serialisation of a list.
 pub mod list {
     use super::{Deserialize, Deserializer, Serializer, Text, Written};
 
-    /// Writes each.
+    /// Serialises each value.
     pub fn serialize<T: Text, S: Serializer>(values: &[T], serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(values.iter().map(Written))
     }
 
-    /// Reads each.
+    /// Deserialises each value.
     pub fn deserialize<'de, T: Text, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
         Ok(Vec::<Written<T>>::deserialize(deserializer)?.into_iter().map(|written| written.0).collect())
     }

@@ -1,4 +1,4 @@
-//! The lines: one JSON object each; `event` says of which kind. A missing measurement is `null`.
+//! The lines of `--events`: one JSON object each; `event` names the kind. A missing measurement is `null`.
 
 use pubmark_engine::run::Phase;
 use pubmark_engine::window_latency::{BUCKETS, Buckets, WindowLatency, edge_ns};
@@ -8,14 +8,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::observer::{LiveInterval, LiveLatency};
 
-/// Version of the lines: changes only when a field changes its meaning or goes away.
+/// Version of the lines: it changes only if a field changes its meaning or is removed.
 pub const STREAM_VERSION: u32 = 1;
 
 /// A line of `--events`. `t_s` is the time since the command began, seconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum StreamEvent {
-    /// A run, an experiment or a search for capacity has its folder, and begins.
+    /// A run, an experiment or a search for capacity begins; its folder exists.
     Begins(Begins),
     /// A run of an experiment begins.
     RunBegins(RunBegins),
@@ -28,128 +28,128 @@ pub enum StreamEvent {
         /// The phase.
         phase: PhaseWord,
     },
-    /// How a run goes, once a second.
+    /// Progress of a run, once a second.
     Progress(Box<Progress>),
     /// A fault of the workload begins or ends.
     Fault {
         /// Time, seconds.
         t_s: f64,
-        /// Which of both.
+        /// Whether the fault begins or ends.
         what: FaultWord,
-        /// Its kind and what it befalls; the same words at its end.
+        /// Kind of the fault and its target; the same text at its end.
         fault: String,
     },
     /// A node joined or left.
     Node {
         /// Time, seconds.
         t_s: f64,
-        /// Its name.
+        /// Name of the node.
         name: String,
-        /// Is it there now?
+        /// Whether the node is connected now.
         joined: bool,
-        /// Where it is, if it joined.
+        /// Address of the node, if it joined.
         address: Option<String>,
-        /// Why it left, if it did.
+        /// Reason why the node left, if it did.
         reason: Option<String>,
     },
-    /// Something else that a person should know: a trial ended, the machine is busy.
+    /// Another message for people: a trial ended, the machine is busy.
     Note {
         /// Time, seconds.
         t_s: f64,
-        /// In words.
+        /// The message.
         text: String,
     },
-    /// The run, experiment or search is over, and its folder is written.
+    /// The run, experiment or search has ended, and its folder is written.
     Ends(Ends),
-    /// It came to no outcome.
+    /// The command failed without a result.
     Failed(Failed),
 }
 
-/// What begins.
+/// The start of a run, an experiment or a search.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Begins {
     /// Time, seconds.
     pub t_s: f64,
     /// Version of the lines, 1.
     pub stream_version: u32,
-    /// Its folder.
+    /// Folder of the results.
     pub folder: String,
-    /// What is run: the name of a workload or an experiment.
+    /// Name of the workload or the experiment.
     pub name: String,
     /// Number of this repetition, from 1.
     pub repetition: u32,
-    /// Repetitions in all.
+    /// Number of repetitions.
     pub repetitions: u32,
-    /// What is measured; `null` where several systems are, and in lines of an older version.
+    /// Name of the system; `null` for several systems, and in lines of an older version.
     #[serde(default)]
     pub system: Option<String>,
-    /// What devices speak, likewise.
+    /// Protocol of the devices; `null` as for `system`.
     #[serde(default)]
     pub protocol: Option<String>,
-    /// Load before the measured window, seconds; of a run.
+    /// Load before the measured window, seconds; for a run only.
     pub warmup_s: Option<f64>,
-    /// Length of the measured window, seconds; of a run.
+    /// Length of the measured window, seconds; for a run only.
     pub duration_s: Option<f64>,
 }
 
-/// A run of an experiment.
+/// The start of a run of an experiment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunBegins {
     /// Time, seconds.
     pub t_s: f64,
-    /// Its number, from 1.
+    /// Number of the run, from 1.
     pub number: u64,
-    /// Runs in all.
+    /// Number of all runs.
     pub of: u64,
-    /// Label of its cell.
+    /// Label of the cell.
     pub cell: String,
-    /// Name of its workload; `null` in lines of an older version.
+    /// Name of the workload; `null` in lines of an older version.
     #[serde(default)]
     pub workload: Option<String>,
-    /// Name of its system, likewise.
+    /// Name of the system; `null` in lines of an older version.
     #[serde(default)]
     pub system: Option<String>,
-    /// What devices speak, likewise.
+    /// Protocol of the devices; `null` in lines of an older version.
     #[serde(default)]
     pub protocol: Option<String>,
-    /// Its repetition, from 1.
+    /// Number of the repetition, from 1.
     pub repetition: u32,
-    /// Time that it and the rest may take, seconds.
+    /// Longest expected time of this run and the remaining ones, seconds.
     pub left_s: f64,
 }
 
-/// A trial of a search for capacity.
+/// The start of a trial of a search for capacity.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TrialBegins {
     /// Time, seconds.
     pub t_s: f64,
-    /// Its number, from 1.
+    /// Number of the trial, from 1.
     pub number: u64,
     /// Messages offered per second.
     pub offered_per_s: f64,
-    /// Number of this try of the load, from 1.
+    /// Number of the attempt at this load, from 1.
     pub attempt: u32,
     /// Time in which further trials may begin, seconds.
     pub left_s: f64,
 }
 
-/// The end.
+/// The end of a run, an experiment or a search.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Ends {
     /// Time, seconds.
     pub t_s: f64,
-    /// Its folder.
+    /// Folder of the results.
     pub folder: String,
     /// `complete` or `interrupted`.
     pub status: String,
-    /// `valid`, `suspect` or `invalid`; `null` where nothing is judged as a whole.
+    /// `valid`, `suspect` or `invalid`; `null` if there is no verdict on the whole.
     pub verdict: Option<String>,
-    /// What the message accounting of a run came to; `null` for what is not a run, and in lines of an older version.
+    /// Message accounting of a run; `null` for an experiment or a search, and in lines of an older version.
     #[serde(default)]
     pub counted: Option<Counted>,
 }
 
-/// What became of the messages of the measured window, as the record has it.
+/// Message accounting of the measured window, as in the record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Counted {
     /// Messages that were due.
@@ -158,7 +158,7 @@ pub struct Counted {
     pub sent: u64,
     /// First copies that were delivered.
     pub delivered: u64,
-    /// Deliveries that never came.
+    /// Deliveries that never arrived.
     pub lost: u64,
 }
 
@@ -167,11 +167,11 @@ pub struct Counted {
 pub struct Failed {
     /// Time, seconds.
     pub t_s: f64,
-    /// The code that the command ends with.
+    /// Exit code of the command.
     pub exit_code: u8,
-    /// What was tried, then why, outermost first.
+    /// What was tried, then the causes, outermost first.
     pub chain: Vec<String>,
-    /// What to do.
+    /// What to do about the failure.
     pub hint: Option<String>,
 }
 
@@ -179,22 +179,22 @@ pub struct Failed {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PhaseWord {
-    /// Subscribers come up.
+    /// Subscribers connect and subscribe.
     Subscribe,
-    /// Devices come up.
+    /// Devices connect.
     Connect,
-    /// The schedule runs, nothing is measured yet.
+    /// The schedule runs; nothing is measured yet.
     WarmUp,
     /// The measured window.
     Measure,
-    /// Late messages are waited for.
+    /// Waiting for late messages.
     Drain,
-    /// Sessions are ended, the message accounting is closed.
+    /// Sessions are ended, and the message accounting is closed.
     Collect,
 }
 
 impl PhaseWord {
-    /// All of them, in order.
+    /// All phases, in order.
     pub const ALL: [PhaseWord; 6] = [
         PhaseWord::Subscribe,
         PhaseWord::Connect,
@@ -204,7 +204,7 @@ impl PhaseWord {
         PhaseWord::Collect,
     ];
 
-    /// The word.
+    /// The name of the phase in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             PhaseWord::Subscribe => "subscribe",
@@ -230,17 +230,17 @@ impl From<Phase> for PhaseWord {
     }
 }
 
-/// What a fault does.
+/// Whether a fault begins or ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FaultWord {
-    /// It begins.
+    /// The fault begins.
     Begins,
-    /// It is over.
+    /// The fault has ended.
     Ends,
 }
 
-/// How a run goes. Counters are of the whole fleet since its beginning, and approximate until the run is over.
+/// Progress of a run. Counters are those of the whole fleet since the start, and approximate until the run is over.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Progress {
     /// Time, seconds.
@@ -249,104 +249,106 @@ pub struct Progress {
     pub phase: PhaseWord,
     /// Time since the phase began, seconds.
     pub elapsed_s: f64,
-    /// Length of the phase, seconds; `null` if it ends when something has come about.
+    /// Length of the phase, seconds; `null` if it ends at an event, not at a time.
     pub length_s: Option<f64>,
-    /// Subscriber sessions that are subscribed.
+    /// Subscriber sessions whose subscriptions are confirmed.
     pub subscribed: u64,
-    /// Sessions that are up.
+    /// Sessions that are connected.
     pub online: u64,
-    /// Sessions whose newest attempt to connect failed.
+    /// Sessions whose latest attempt to connect failed.
     pub failing: u64,
     /// Messages of the measured window that were due.
     pub offered: u64,
     /// Messages written, warm-up included.
     pub sent: u64,
-    /// Deliveries to come of them.
+    /// Deliveries that are expected of the messages written.
     pub expected: u64,
-    /// Deliveries that came.
+    /// Deliveries that arrived.
     pub delivered: u64,
-    /// Deliveries that have not come yet: `expected` less `delivered`. Messages on their way are among them. `null` in lines of an older
-    /// version.
+    /// Deliveries that have not arrived yet: `expected` less `delivered`. Messages in transit are included. `null` in
+    /// lines of an older version.
     #[serde(default)]
     pub outstanding: Option<u64>,
-    /// Deliveries that are lost as far as it is known by now: at least two seconds ago a later message of the same stream came, and they did
-    /// not. What no message came after, and what was sent while a publisher's connection broke, is counted at the end alone (`counted` of
-    /// `ends`). Warm-up included; `null` while other machines measure, and in lines of an older version.
+    /// Deliveries that are known to be lost so far: a later message of the same stream arrived at least two seconds
+    /// ago, and they did not. A lost message that no later one followed, or that was sent while the publisher's
+    /// connection broke, is counted only at the end (`counted` of `ends`). Warm-up included; `null` while other
+    /// machines measure, and in lines of an older version.
     #[serde(default)]
     pub lost: Option<u64>,
-    /// Messages of the measured window written.
+    /// Messages of the measured window that were written.
     #[serde(default)]
     pub measured_sent: u64,
-    /// First copies of them delivered.
+    /// First copies of messages of the measured window that were delivered.
     #[serde(default)]
     pub measured_delivered: u64,
-    /// Messages that are due and not handed over.
+    /// Messages that are due and not yet passed to the client.
     pub backlog: u64,
-    /// Messages that are handed over and not settled.
+    /// Messages that were passed to the client and are not yet settled.
     pub in_flight: u64,
-    /// Messages written a second, over the time since the line before; `null` in the first of a phase, and within half a second of it.
+    /// Messages written a second, since the previous line; `null` in the first line of a phase, and within half a
+    /// second of it.
     pub sent_per_s: Option<f64>,
-    /// Deliveries a second, likewise.
+    /// Deliveries a second; `null` as for `sent_per_s`.
     pub delivered_per_s: Option<f64>,
-    /// Latencies of the last seconds, while devices follow their schedule; `null` where other machines measure them.
+    /// Latencies of the last seconds, while devices follow their schedule; `null` if other machines measure them.
     pub latency: Option<Latencies>,
-    /// Latencies of the measured window since its beginning; `null` before it, where other machines measure them, and in lines of an older
-    /// version.
+    /// Latencies of the measured window since its start; `null` before it, if other machines measure them, and in lines
+    /// of an older version.
     #[serde(default)]
     pub window: Option<WindowLatencies>,
-    /// What the system uses; `null` where it cannot be sampled.
+    /// Resource usage of the system; `null` if it cannot be sampled.
     pub system: Option<Usage>,
-    /// What pubmark uses.
+    /// Resource usage of pubmark.
     pub generator: Option<Usage>,
 }
 
-/// Latencies of the last second, or seconds.
+/// Latencies of the last second or seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Latencies {
     /// Messages delivered in the last second.
     pub samples: u64,
     /// Median; `null` without enough samples in the last ten seconds.
     pub p50: Option<Interval>,
-    /// The same for 99 %.
+    /// 99th percentile; `null` without enough samples in the last ten seconds.
     pub p99: Option<Interval>,
 }
 
-/// Latencies of the measured window since its beginning, counted at one moment.
+/// Latencies of the measured window since its start, counted at one moment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WindowLatencies {
-    /// As they were measured.
+    /// The measured latencies.
     pub upper: LatencyBuckets,
-    /// Without what may be the generator's own delay.
+    /// The measured latencies less the possible delay of the generator.
     pub lower: LatencyBuckets,
 }
 
-/// How many deliveries took how long. Edges of buckets are a quarter of a power of two apart, from 4.096 µs to 68.7 s.
+/// Histogram of latencies. Edges of buckets are a quarter of a power of two apart, from 4.096 µs to 68.7 s.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LatencyBuckets {
-    /// Pairs of the upper edge of a bucket, ns, and the deliveries between the edge before and this one; buckets without any are left
-    /// out.
+    /// Pairs of the upper edge of a bucket, ns, and the number of deliveries between the previous edge and this one;
+    /// empty buckets are left out.
     pub below_ns: Vec<(u64, u64)>,
-    /// Deliveries that took longer than the last edge.
+    /// Number of deliveries that took longer than the last edge.
     pub longer: u64,
     /// Sum of the latencies, seconds: within 1/32 of the exact sum.
     pub sum_s: f64,
 }
 
-/// A percentile lies between these.
+/// Interval that contains a percentile.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Interval {
-    /// At least, µs.
+    /// Lower bound, µs.
     pub lower_us: f64,
-    /// At most, µs.
+    /// Upper bound, µs.
     pub upper_us: f64,
-    /// Seconds that it is of.
+    /// Length of the time that the percentile covers, seconds.
     pub over_s: u32,
 }
 
-/// What one side uses.
+/// Resource usage of one side.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Usage {
-    /// Cores: CPU seconds a second, over the last second or so.
+    /// Cores in use: CPU seconds a second, over about the last second.
     pub cores: f64,
     /// Resident set, bytes.
     pub rss_bytes: u64,

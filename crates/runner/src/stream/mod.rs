@@ -1,5 +1,5 @@
-//! What runs tell while they go on, as lines of JSON for programs: [`StreamEvent`] is a line, [`EventStream`] writes them, and
-//! [`EventStream::observer`] is a [`RunObserver`](crate::RunObserver) that does, once a second.
+//! Progress and events of runs, as lines of JSON for programs: [`StreamEvent`] is a line, [`EventStream`] writes lines,
+//! and [`EventStream::observer`] is a [`RunObserver`](crate::RunObserver) that writes a line once a second.
 
 mod event;
 mod observer;
@@ -16,13 +16,13 @@ pub use event::{
 };
 pub use observer::StreamObserver;
 
-/// Where lines go. Clones write to the same place.
+/// Writer of lines. Clones write to the same destination.
 #[derive(Clone)]
 pub struct EventStream {
     shared: Arc<Shared>,
 }
 
-/// Is told each event as well, on the thread that writes it.
+/// Receives each event as well, on the thread that writes it.
 pub type Listener = Box<dyn Fn(&StreamEvent) + Send + Sync>;
 
 struct Shared {
@@ -33,24 +33,24 @@ struct Shared {
 
 struct Out {
     to: Option<Box<dyn Write + Send>>,
-    /// Why nothing is written any more.
+    /// The error that ended the stream.
     failed: Option<io::Error>,
 }
 
 impl EventStream {
-    /// Lines go there, each flushed; times count from now.
+    /// Writes lines to `to`, each flushed; times are counted from now.
     pub fn to(to: Box<dyn Write + Send>) -> EventStream {
         EventStream::new(Some(to), None)
     }
 
-    /// The same with a listener; without `to`, the listener is all.
+    /// As [`EventStream::to`], with a listener; without `to`, only the listener receives events.
     pub fn new(to: Option<Box<dyn Write + Send>>, listener: Option<Listener>) -> EventStream {
         let out = Mutex::new(Out { to, failed: None });
         EventStream { shared: Arc::new(Shared { began_ns: clock::monotonic_ns(), out, listener }) }
     }
 
-    /// Writes a line. A run goes on where nobody reads or the disk is full: the first failure ends the stream, and
-    /// [`EventStream::failure`] tells it.
+    /// Writes a line. A run continues if the reader has closed the pipe or the disk is full: the first error ends the
+    /// stream, and [`EventStream::failure`] returns it.
     pub fn write(&self, event: &StreamEvent) {
         if let Some(listener) = &self.shared.listener {
             listener(event);
@@ -67,7 +67,7 @@ impl EventStream {
         }
     }
 
-    /// Why lines are missing from some moment on, if they are.
+    /// The error since which lines are missing, if there was one.
     pub fn failure(&self) -> Option<String> {
         let out = self.shared.out.lock().unwrap_or_else(PoisonError::into_inner);
         out.failed.as_ref().map(ToString::to_string)
@@ -78,7 +78,7 @@ impl EventStream {
         rounded(clock::monotonic_ns().saturating_sub(self.shared.began_ns) as f64 / 1e9)
     }
 
-    /// Writes what one run tells.
+    /// An observer that writes the progress and events of one run.
     pub fn observer(&self) -> StreamObserver {
         StreamObserver::new(self.clone())
     }

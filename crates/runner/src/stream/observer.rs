@@ -1,4 +1,4 @@
-//! Writes what a run tells.
+//! Writes the progress and events of a run.
 
 use pubmark_engine::progress::Totals;
 use pubmark_engine::run::Phase;
@@ -10,15 +10,17 @@ use crate::observer::{RunEvent, RunObserver, RunProgress};
 /// Time between two lines of progress, seconds.
 const EVERY_S: f64 = 1.0;
 
-/// Least time between two lines that gives a rate, seconds: in less, a message more or less is a multiple of it.
+/// Shortest time between two lines for which a rate is computed, seconds: in a shorter time, one message more or less
+/// changes the rate by a multiple.
 const LEAST_S: f64 = 0.5;
 
 /// A [`RunObserver`] that writes lines.
 pub struct StreamObserver {
     stream: EventStream,
-    /// When the newest line of this phase was written, and what was counted then.
+    /// Time of the latest line of this phase, and the totals at that time.
     newest: Option<(f64, Totals)>,
-    /// What has come since: written when the phase ends, so that its last counts are in a line.
+    /// Progress since the latest line: it is written when the phase ends, so that the last totals of the phase are in a
+    /// line.
     waiting: Option<RunProgress>,
 }
 
@@ -76,7 +78,7 @@ fn line(t_s: f64, progress: &RunProgress, before: Option<(f64, Totals)>) -> Prog
     let RunProgress { phase, elapsed, length, totals, lost, latency, ref window_latency, usage } = *progress;
     let per_s = |now: u64, then: fn(&Totals) -> u64| {
         let (at_s, before) = before?;
-        // The last line of a phase may come a few milliseconds after the one before.
+        // The last line of a phase may be only a few milliseconds after the one before.
         (t_s - at_s >= LEAST_S).then(|| rounded(now.saturating_sub(then(&before)) as f64 / (t_s - at_s)))
     };
     Progress {
@@ -91,7 +93,7 @@ fn line(t_s: f64, progress: &RunProgress, before: Option<(f64, Totals)>) -> Prog
         sent: totals.sent,
         expected: totals.expected,
         delivered: totals.delivered,
-        // Shards go on while the sums are made: a message may be delivered in them and not yet expected.
+        // Shards continue while the sums are computed: a message may be counted as delivered and not yet as expected.
         outstanding: Some(totals.expected.saturating_sub(totals.delivered)),
         lost,
         measured_sent: totals.measured_sent,

@@ -1,4 +1,4 @@
-//! What whoever makes runs writes besides what a run tells itself: that something begins, how it ended, what people should know.
+//! Lines that the caller of a run writes in addition to those of the run: a start, an end, notes for people.
 
 use std::path::Path;
 
@@ -8,12 +8,12 @@ use super::{Begins, Counted, Ends, EventStream, Failed, STREAM_VERSION, StreamEv
 use crate::repetition::Repetition;
 
 impl EventStream {
-    /// An experiment or a search with a folder begins.
+    /// Writes that an experiment or a search with a folder begins.
     pub fn begins(&self, folder: &Path, name: &str) {
         self.write(&StreamEvent::Begins(self.beginning(folder, name)));
     }
 
-    /// A run begins.
+    /// Writes that a run begins.
     pub fn run_begins(&self, repetition: &Repetition<'_>) {
         let run = repetition.run();
         let [warmup_s, duration_s] =
@@ -44,12 +44,12 @@ impl EventStream {
         }
     }
 
-    /// The folder of an experiment or a search is written.
+    /// Writes that the folder of an experiment or a search is complete.
     pub fn ends(&self, folder: &Path, status: Status) {
         self.write(&StreamEvent::Ends(self.end(folder, status)));
     }
 
-    /// The folder of a run is written.
+    /// Writes that the folder of a run is complete.
     pub fn run_ends(&self, folder: &Path, record: &Record) {
         let messages = &record.delivery.messages;
         let (offered, sent) = (messages.offered, messages.sent);
@@ -70,12 +70,12 @@ impl EventStream {
         }
     }
 
-    /// A sentence for people.
+    /// Writes a sentence for people.
     pub fn note(&self, text: String) {
         self.write(&StreamEvent::Note { t_s: self.now_s(), text });
     }
 
-    /// It came to no outcome: the code that the command ends with, what was tried and why, what to do.
+    /// Writes that the command failed: its exit code, what was tried with the causes, and what to do.
     pub fn fails(&self, exit_code: u8, chain: &[String], hint: Option<&str>) {
         let (chain, hint) = (chain.to_vec(), hint.map(str::to_owned));
         self.write(&StreamEvent::Failed(Failed { t_s: self.now_s(), exit_code, chain, hint }));

@@ -1,4 +1,4 @@
-//! A system that runs already: its endpoint, checked and looked up.
+//! A system that already runs: its endpoint, checked and resolved.
 
 use pubmark_engine::endpoints::Endpoints;
 use pubmark_model::workload::Credentials;
@@ -15,7 +15,7 @@ use crate::host::Host;
 use crate::spec::RunSpec;
 use crate::{brokerless, certificates};
 
-/// A system that runs already; with `--system` it has that system's name and may be ranked as that.
+/// A system that already runs; `--system` gives it the name of that system, and it may then be ranked under that name.
 pub(super) fn external(
     url: &str,
     spec: &RunSpec,
@@ -76,7 +76,7 @@ pub(super) fn external(
     Ok(CheckedTarget::External { endpoint, subscribe_endpoint, unchecked, definition, placed })
 }
 
-/// An endpoint with its log-in, its authorities, its name looked up.
+/// An endpoint with its credentials and authorities, and its host name resolved.
 fn resolved(
     mut written: Written,
     spec: &RunSpec,
@@ -96,7 +96,7 @@ fn resolved(
     let identity = identity.map(|(certificate, key)| Identity { certificate, key });
     let endpoint = written.resolve(authorities, identity, host.relay.as_deref())?;
     if let Some(tls) = &endpoint.tls {
-        // What cannot be read is said before anything else begins.
+        // A file that cannot be read is reported before anything else starts.
         TlsSetup::new(tls).map_err(|error| certificates::unusable(&error))?;
     }
     Ok(endpoint)
