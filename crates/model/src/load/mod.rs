@@ -18,7 +18,7 @@ mod arrival;
 mod clients;
 mod content;
 mod credentials;
-mod csv;
+pub mod csv;
 mod device;
 pub(crate) mod diagnostic;
 mod error;
