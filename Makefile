@@ -50,16 +50,15 @@ image-full: ## the same with all protocols, also DDS and Zenoh: pubmark:VERSION-
 	cp containers/Dockerfile target/image-full/
 	$(ENGINE) build -t pubmark:$$(target/demo/pubmark --version | cut -d' ' -f2)-full target/image-full
 
-bench: ## measure what docs/results/cost.md quotes; on a quiet machine, about half an hour
+bench: ## measure what docs/results/cost.md shows; on a quiet machine, about a quarter of an hour
 	@.ci/install-perf-test
 	$(CARGO) build --profile demo -p pubmark-bench
-	target/demo/pubmark-bench $(BENCH)
+	target/demo/pubmark-bench --csv target/cost.csv $(BENCH)
 
-bench-write: ## the same, and put the table into docs/results/cost.md
-	@.ci/install-perf-test
-	$(CARGO) build --profile demo -p pubmark-bench
-	target/demo/pubmark-bench --markdown > target/bench.md
-	target/demo/pubmark-bench insert target/bench.md docs/results/cost.md
+bench-write: BENCH = --repeat 5
+bench-write: bench ## the same with more repetitions, and make docs/results/cost.csv and the tables of docs/results/cost.md from it
+	cp target/cost.csv docs/results/cost.csv
+	target/demo/pubmark-bench page docs/results/cost.csv docs/results/cost.md
 
 # Everything that the tests need, built once. Other selections of packages unify features in another way and would build much
 # of it again, so the binary that this leaves in target/debug is the one that checks and tests use.

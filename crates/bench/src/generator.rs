@@ -83,6 +83,10 @@ pub struct Finding {
     pub realtime: bool,
 }
 
+/// Longest wait for the messages of a flood. CPU time is that of the window; a system that is far behind would deliver long after it,
+/// and each message would seem cheaper than it was.
+const FLOOD_DRAIN: Duration = Duration::from_secs(2);
+
 #[derive(Default)]
 struct Meter {
     cpu_s: (f64, f64),
@@ -145,7 +149,7 @@ fn plan(order: &Order) -> Result<RunPlan, String> {
         let shown = text.to_owned();
         Ok(Endpoints::one(Endpoint { shown, address, tls: None, credentials: None, upgrade: None, settings: None }))
     };
-    Ok(RunPlan {
+    let mut plan = RunPlan {
         fleet: Arc::new(Fleet::new(&workload, 1)),
         workload: Arc::new(workload),
         seed: 1,
@@ -173,7 +177,11 @@ fn plan(order: &Order) -> Result<RunPlan, String> {
         faults: [].into(),
         realtime: order.realtime,
         connections: ConnectionSettings { maximum_packet_bytes: 16 << 20, ..ConnectionSettings::default() },
-    })
+    };
+    if plan.is_flood() {
+        plan.drain_limit = FLOOD_DRAIN;
+    }
+    Ok(plan)
 }
 
 fn finding(outcome: &Outcome, meter: &Meter) -> Finding {

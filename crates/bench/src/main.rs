@@ -1,16 +1,16 @@
 //! The figures that the README quotes, measured on this machine: `make bench`.
 //!
 //! `pubmark-bench [--repeat N] [NAME…]` prints the table, measured on cores that are kept from sleeping where that is allowed
-//! (`--asleep`: left as they are); `--markdown` prints it as the README shows it, and `insert TABLE PAGE`
-//! puts such a table there, so that nobody edits it by hand. Each measurement runs
+//! (`--asleep`: left as they are), and writes the data to a file with `--csv FILE`; `page DATA PAGE` makes the tables of a page
+//! from such a file, so that nobody edits them by hand. Each measurement runs
 //! in child processes (`pubmark-bench child KIND ORDER`), so that CPU time and memory are nobody else's.
 
 mod bed;
 mod child;
+mod data;
 mod dds_loop;
 mod generator;
 mod idle;
-mod insert;
 #[allow(dead_code)] // The fixtures of the report's tests: one of them is measured here.
 #[path = "../../report/tests/fixtures/mod.rs"]
 mod large_record;
@@ -18,6 +18,7 @@ mod links_loop;
 mod memory_loop;
 mod native;
 mod out;
+mod page;
 mod row;
 mod rows;
 mod rumqttc_client;
@@ -44,7 +45,7 @@ fn main() -> ExitCode {
         ["supervisor"] => pubmark_systems::supervisor::serve().map_err(|error| error.to_string()),
         // How the system `coap` starts itself, which is this program here.
         ["broker", "--protocol", "coap", options @ ..] => serve_coap(options),
-        ["insert", table, page] => insert::insert(table, page),
+        ["page", data, page] => page::insert(data, page),
         _ => table::print(&words),
     };
     match result {

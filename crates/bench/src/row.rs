@@ -1,5 +1,10 @@
 //! A row of the table: what is measured, how, and what it must reach.
 
+/// Repetitions of a case that has no target, so that nothing is judged by it, or that takes a minute each.
+pub fn fewer(repetitions: usize) -> usize {
+    (repetitions / 2).max(1)
+}
+
 /// One figure of a row, over all repetitions.
 pub struct Reading {
     /// Which case of the row.
@@ -42,10 +47,5 @@ impl Reading {
             length if length % 2 == 1 => sorted.get(middle).copied(),
             _ => Some((sorted[middle - 1] + sorted[middle]) / 2.0),
         }
-    }
-
-    /// Was the bar met? `None` without one.
-    pub fn is_met(&self) -> Option<bool> {
-        Some(self.median()? <= self.bar?)
     }
 }

@@ -1,20 +1,22 @@
 //! Prints the table.
 
+use std::fs;
 use std::time::Instant;
 
 use pubmark_systems::awake::IdleStatesDisabled;
 
-use crate::row::{Reading, Row};
+use crate::data::{self, LOAD, Line, MACHINE, TIME_OF};
+use crate::row::Row;
 use crate::rows::ROWS;
-use crate::{large_record, out, usage};
+use crate::{large_record, out, page, usage};
 
 /// CPU figures count at a load up to this.
 const QUIET_LOAD: f64 = 2.0;
 
-/// Measures the rows named (all if none is) and prints the table.
+/// Measures the rows named (all if none is), prints the table, and writes the data to a file if one is named.
 pub fn print(words: &[&str]) -> Result<(), String> {
-    let mut repetitions = 5;
-    let (mut markdown, mut asleep) = (false, false);
+    let mut repetitions = 3;
+    let (mut file, mut asleep) = (None, false);
     let mut names = vec![];
     let mut words = words.iter();
     while let Some(word) = words.next() {
@@ -23,7 +25,7 @@ pub fn print(words: &[&str]) -> Result<(), String> {
                 let count = words.next().ok_or("--repeat needs a number")?;
                 repetitions = count.parse().map_err(|error| format!("`{count}` is not a number: {error}"))?;
             }
-            "--markdown" => markdown = true,
+            "--csv" => file = Some(*words.next().ok_or("--csv needs a file")?),
             "--asleep" => asleep = true,
             name => names.push(name),
         }
@@ -39,14 +41,24 @@ pub fn print(words: &[&str]) -> Result<(), String> {
         Some(Err(error)) => format!("CPU idle states enabled ({error})"),
         None => "CPU idle states enabled (--asleep)".to_owned(),
     };
-    out::line(&format!("{}; {cores}", machine()));
-    let mut missed = 0;
+    let about = format!("{}; {cores}", machine());
+    out::line(&about);
+    let mut lines = vec![Line { note: about, ..Line::about_bench(MACHINE, "", None) }];
+    // Written after each row, too, so that a name that cannot be written is found out at once, and an interruption loses one row.
+    let write = |lines: &[Line]| match file {
+        Some(file) => {
+            fs::write(file, data::to_csv(lines)).map_err(|error| format!("failed to write `{file}`: {error}"))
+        }
+        None => Ok(()),
+    };
+    write(&lines)?;
     for row in ROWS.iter().filter(|row| names.is_empty() || names.contains(&row.name)) {
-        missed += measure(row, repetitions, markdown);
+        lines.extend(measure(row, repetitions));
+        write(&lines)?;
     }
-    let load = usage::load().unwrap_or(0.0);
-    out::line(&format!("\nbars missed: {missed}; load at the end {load:.2}, repetitions {repetitions}"));
-    Ok(())
+    lines.push(Line::about_bench(LOAD, "", usage::load()));
+    out::line(&format!("\n{}", page::end(&lines)));
+    write(&lines)
 }
 
 fn machine() -> String {
@@ -58,57 +70,22 @@ fn machine() -> String {
     format!("{}, {cores} cores, load at the start {load:.2}{doubt}", cpu.trim_start_matches(['\t', ' ', ':']))
 }
 
-/// Measures and prints one row; how many bars it missed.
-fn measure(row: &Row, repetitions: usize, markdown: bool) -> u32 {
-    match markdown {
-        true => out::line(&heading(row)),
-        false => out::line(&format!("\n{} — {} (known: {})", row.name, row.measure, row.known)),
-    }
-    match (row.run)(repetitions) {
-        Ok(readings) => {
-            readings.iter().for_each(|reading| out::line(&line(reading, markdown)));
-            readings.iter().filter(|reading| reading.is_met() == Some(false)).count() as u32
-        }
-        Err(error) if markdown => {
-            out::line(&format!("| not measured | | | | {error} |"));
-            1
-        }
-        Err(error) => {
-            out::line(&format!("  not measured: {error}"));
-            1
-        }
-    }
-}
-
-/// What stands above the table of a row: each row is a section of the page, so that the first column is a few words.
-fn heading(row: &Row) -> String {
-    let known = match row.known {
-        "—" => String::new(),
-        known => format!("Known: {known}.\n\n"),
+/// Measures and prints one row.
+fn measure(row: &Row, repetitions: usize) -> Vec<Line> {
+    out::line(&format!("\n{} — {} (known: {})", row.name, row.measure, row.known));
+    let began = Instant::now();
+    let mut lines = match (row.run)(repetitions) {
+        Ok(readings) => readings.iter().map(|reading| Line::measured(row, reading)).collect(),
+        Err(error) => vec![Line::missing(row, error)],
     };
-    let title = row.measure[..1].to_uppercase() + &row.measure[1..];
-    format!("\n### {title}\n\n{known}| case | median (min – max) | target | met | note |\n|---|---|---|---|---|")
-}
-
-fn line(reading: &Reading, markdown: bool) -> String {
-    let unit = reading.unit;
-    let show = |value: f64| if value.abs() < 10.0 { format!("{value:.2}") } else { format!("{value:.0}") };
-    let median = reading.median().map_or("—".to_owned(), show);
-    let least = reading.values.iter().copied().reduce(f64::min).map_or("—".to_owned(), show);
-    let most = reading.values.iter().copied().reduce(f64::max).map_or("—".to_owned(), show);
-    let bar = reading.bar.map_or("—".to_owned(), |bar| format!("≤ {bar}"));
-    let met = match reading.is_met() {
-        Some(true) => "yes",
-        Some(false) => "MISSED",
-        None => "",
-    };
-    let note = &reading.note;
-    if markdown {
-        let case = &reading.case;
-        format!("| {case} | {median} {unit} ({least} – {most}) | {bar} | {met} | {note} |")
-    } else {
-        format!("  {:<46} {median:>8} {unit:<8} ({least} – {most})  {bar}  {met}  {note}", reading.case)
+    for line in &lines {
+        let [value, target, met] = page::cells(line);
+        out::line(&format!("  {:<46} {value}  {target}  {met}  {}", line.case, line.note));
     }
+    let seconds = began.elapsed().as_secs_f64();
+    out::line(&format!("  it took {seconds:.0} s"));
+    lines.push(Line::about_bench(&format!("{TIME_OF}{}", row.name), "s", Some(seconds)));
+    lines
 }
 
 /// Size of the large sample's report and the time that making it takes.

@@ -378,7 +378,7 @@ impl Table {
 }
 
 /// A text field, quoted where RFC 4180 requires it.
-pub(crate) fn text(value: &str) -> String {
+pub fn text(value: &str) -> String {
     if value.contains(['"', ',', '\n', '\r']) {
         return format!("\"{}\"", value.replace('"', "\"\""));
     }

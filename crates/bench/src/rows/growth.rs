@@ -3,7 +3,7 @@
 use crate::bed::Bed;
 use crate::child;
 use crate::generator::{Finding, Order};
-use crate::row::{Reading, Row};
+use crate::row::{Reading, Row, fewer};
 
 pub const ROW: Row = Row {
     name: "growth",
@@ -15,7 +15,7 @@ pub const ROW: Row = Row {
 fn run(repetitions: usize) -> Result<Vec<Reading>, String> {
     let mut values = vec![];
     let mut messages = 0;
-    for _ in 0..repetitions.min(3) {
+    for _ in 0..fewer(repetitions) {
         let broker = Bed::mosquitto(false)?;
         let order = Order {
             workload: "fan-in".to_owned(),

@@ -1,7 +1,10 @@
 //! One line of comma-separated values (RFC 4180), without line ends in cells.
 
-/// The cells of a line; the reason if its quotes are wrong.
-pub(crate) fn cells(line: &str) -> Result<Vec<String>, &'static str> {
+/// The cells of a line.
+///
+/// # Errors
+/// The reason why its quotes are wrong.
+pub fn cells(line: &str) -> Result<Vec<String>, &'static str> {
     let mut cells = Vec::new();
     let mut rest = line.trim_end_matches('\r');
     loop {

@@ -19,7 +19,7 @@ mod arrival;
 mod clients;
 mod content;
 mod credentials;
-mod csv;
+pub mod csv;
 mod device;
 pub(crate) mod diagnostic;
 mod error;

@@ -1,0 +1,177 @@
+//! The data of the bench, `docs/results/cost.csv`: a line for each case of each row, from which the page is made.
+
+use std::fs;
+
+use pubmark_model::load::csv::cells;
+use pubmark_report::csv::text;
+
+use crate::row::{Reading, Row};
+
+const HEADING: &str = "row,case,unit,median,least,most,target,repetitions,note";
+
+/// The row of lines that are about the bench itself.
+pub const BENCH: &str = "bench";
+/// Its line about the machine, in the note.
+pub const MACHINE: &str = "machine";
+/// Its line about the load at the end.
+pub const LOAD: &str = "load at the end";
+/// The case of a row that could not be measured; its note says why.
+pub const NOT_MEASURED: &str = "not measured";
+/// Its lines about the time that a row takes: this and the name of the row.
+pub const TIME_OF: &str = "time of ";
+
+/// A case, over all its repetitions.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Line {
+    /// Name of the row.
+    pub row: String,
+    /// Which case of the row.
+    pub case: String,
+    /// Unit of the values.
+    pub unit: String,
+    /// Middle value; `None` where nothing was measured.
+    pub median: Option<f64>,
+    /// Least value.
+    pub least: Option<f64>,
+    /// Greatest value.
+    pub most: Option<f64>,
+    /// What the median must not exceed; `None` where there is no target.
+    pub target: Option<f64>,
+    /// Number of values.
+    pub repetitions: usize,
+    /// Anything that a reader must know.
+    pub note: String,
+}
+
+impl Line {
+    /// What a row measured in one of its cases.
+    pub fn measured(row: &Row, reading: &Reading) -> Line {
+        let values = || reading.values.iter().copied();
+        Line {
+            row: row.name.to_owned(),
+            case: reading.case.clone(),
+            unit: reading.unit.to_owned(),
+            median: reading.median(),
+            least: values().reduce(f64::min),
+            most: values().reduce(f64::max),
+            target: reading.bar,
+            repetitions: reading.values.len(),
+            note: reading.note.clone(),
+        }
+    }
+
+    /// A row that could not be measured, and why.
+    pub fn missing(row: &Row, why: String) -> Line {
+        Line { row: row.name.to_owned(), note: why, ..Line::about_bench(NOT_MEASURED, "", None) }
+    }
+
+    /// Something about the bench itself.
+    pub fn about_bench(case: &str, unit: &str, value: Option<f64>) -> Line {
+        Line {
+            row: BENCH.to_owned(),
+            case: case.to_owned(),
+            unit: unit.to_owned(),
+            median: value,
+            least: value,
+            most: value,
+            target: None,
+            repetitions: usize::from(value.is_some()),
+            note: String::new(),
+        }
+    }
+
+    /// Was the target met? `None` without one.
+    pub fn is_met(&self) -> Option<bool> {
+        Some(self.median? <= self.target?)
+    }
+
+    fn csv(&self) -> String {
+        let number = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
+        [
+            text(&self.row),
+            text(&self.case),
+            text(&self.unit),
+            number(self.median),
+            number(self.least),
+            number(self.most),
+            number(self.target),
+            self.repetitions.to_string(),
+            text(&self.note),
+        ]
+        .join(",")
+    }
+
+    fn parse(line: &str) -> Result<Line, String> {
+        let cells: [String; 9] =
+            cells(line)?.try_into().map_err(|cells: Vec<String>| format!("{} cells", cells.len()))?;
+        let [row, case, unit, median, least, most, target, repetitions, note] = cells;
+        let number = |cell: &str| match cell {
+            "" => Ok(None),
+            cell => cell.parse().map(Some).map_err(|error| format!("`{cell}`: {error}")),
+        };
+        Ok(Line {
+            row,
+            case,
+            unit,
+            median: number(&median)?,
+            least: number(&least)?,
+            most: number(&most)?,
+            target: number(&target)?,
+            repetitions: repetitions.parse().map_err(|error| format!("`{repetitions}`: {error}"))?,
+            note,
+        })
+    }
+}
+
+/// The text of the file.
+pub fn to_csv(lines: &[Line]) -> String {
+    // A cell has no line ends, so that each line of the file is one case.
+    let lines = lines.iter().map(|line| line.csv().replace('\n', " ") + "\n");
+    format!("{HEADING}\n{}", lines.collect::<String>())
+}
+
+/// Reads such a file.
+pub fn read(path: &str) -> Result<Vec<Line>, String> {
+    let file = fs::read_to_string(path).map_err(|error| format!("failed to read `{path}`: {error}"))?;
+    from_csv(&file).map_err(|error| format!("`{path}` is not data of the bench: {error}"))
+}
+
+fn from_csv(file: &str) -> Result<Vec<Line>, String> {
+    let mut lines = file.lines();
+    if lines.next() != Some(HEADING) {
+        return Err(format!("the first line is not `{HEADING}`"));
+    }
+    let numbered = lines.enumerate();
+    numbered.map(|(index, line)| Line::parse(line).map_err(|error| format!("line {}: {error}", index + 2))).collect()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_the_same_after_the_file() {
+        let row = &crate::rows::ROWS[0];
+        let reading = Reading::new("QoS 0, \"16 B\"", vec![3.0, 0.1, 0.25], "s", Some(0.3));
+        let note = "22.2 % of what was sent arrived".to_owned();
+        let lines = vec![
+            Line { note, ..Line::measured(row, &reading) },
+            Line::measured(row, &Reading::new("nothing", vec![], "k/s", None)),
+            Line::missing(row, "no server, no figure".to_owned()),
+            Line::about_bench(LOAD, "", Some(1.04)),
+        ];
+        assert_eq!((lines[0].median, lines[0].least, lines[0].most), (Some(0.25), Some(0.1), Some(3.0)));
+        assert_eq!((lines[0].is_met(), lines[1].is_met()), (Some(true), None));
+        assert_eq!(from_csv(&to_csv(&lines)).unwrap(), lines);
+        let broken = to_csv(&lines).replace(",0.1,", ",much,");
+        assert_eq!(from_csv(&broken).unwrap_err(), "line 2: `much`: invalid float literal");
+        assert!(from_csv("row,case\n").unwrap_err().starts_with("the first line is not"));
+    }
+
+    #[test]
+    fn a_note_of_two_lines_stays_on_its_line() {
+        let line = Line::missing(&crate::rows::ROWS[0], "one\ntwo, three".to_owned());
+        assert_eq!(from_csv(&to_csv(&[line])).unwrap()[0].note, "one two, three");
+    }
+}
