@@ -1,4 +1,4 @@
-//! The command line: one variant a verb; what a verb takes stands beside what it does.
+//! The command line: one variant for each verb. The options of a verb are in the file of its command.
 
 use clap::{CommandFactory as _, Parser, Subcommand};
 
@@ -66,7 +66,7 @@ pub enum Verb {
 }
 
 impl Verb {
-    /// Does the verb's work.
+    /// Executes the verb.
     pub fn perform(self, printer: &Printer) -> Outcome {
         match self {
             Verb::Demo(demo) => demo.perform(printer),
@@ -108,7 +108,7 @@ impl Verb {
         }
     }
 
-    /// Was it asked to say nothing but the result?
+    /// Returns whether the options ask for the result only, without progress and notes.
     pub fn is_quiet(&self) -> bool {
         match self {
             Verb::Demo(demo) => demo.quiet,

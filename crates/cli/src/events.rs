@@ -1,4 +1,4 @@
-//! `--events`: what goes on, as lines of JSON for programs.
+//! `--events`: progress and events as lines of JSON, for programs.
 
 use std::fs::File;
 use std::io::Write;
@@ -15,7 +15,7 @@ use crate::failure::{Failure, Outcome};
 use crate::host;
 use crate::printer::Printer;
 
-/// Where events go.
+/// Destination of events.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Events {
     /// Write what goes on to FILE as lines of JSON, once a second and when something happens (`pubmark schema events`); `-` writes it to
@@ -38,7 +38,7 @@ fn words(text: &str) -> Result<Words, serde_json::Error> {
 }
 
 impl Events {
-    /// This machine, with the command line that records have.
+    /// This machine, with the command line that records contain.
     pub fn host(&self) -> Host {
         let host = host::this();
         match &self.recorded_command {
@@ -47,12 +47,12 @@ impl Events {
         }
     }
 
-    /// Do they take the place of what is printed?
+    /// Returns whether events replace the output of results.
     pub fn take_output(&self) -> bool {
         self.events.as_deref() == Some(Path::new("-"))
     }
 
-    /// Shows the result of a command that made a folder: as JSON, or as text where no events are printed.
+    /// Shows the result of a command that created a folder: as JSON, or as text unless events go to standard output.
     pub fn show<Kind: Serialize>(
         &self,
         json: bool,
@@ -70,7 +70,7 @@ impl Events {
         }
     }
 
-    /// Opens the stream, hands it to what is done, and writes how that failed.
+    /// Opens the stream, passes it to `perform`, and writes the error if that fails.
     pub fn during(
         &self,
         json: bool,
@@ -88,7 +88,7 @@ impl Events {
         if let Err(failure) = &outcome {
             failure.write(&stream);
         }
-        // A reader that went away has what it wanted, as on standard output.
+        // A closed pipe is no error: the reader has what it needs, as on standard output.
         if let Some(error) = stream.failure().filter(|_| !self.take_output()) {
             let name = self.events.as_deref().unwrap_or(Path::new("-")).display();
             printer.note(&format!("warning: events are missing in `{name}`: {error}"));

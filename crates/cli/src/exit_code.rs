@@ -1,4 +1,4 @@
-//! What the process answers when it ends: one table for the code, the help and the documentation.
+//! The exit codes of the process: one table for the code, the help and the documentation.
 
 use pubmark_record::conclusion::Conclusion;
 use pubmark_report::wrapping::wrap;
@@ -6,13 +6,13 @@ use pubmark_report::wrapping::wrap;
 /// How a call of `pubmark` ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExitCode {
-    /// The call did what it was asked for.
+    /// The call was successful.
     Ok = 0,
-    /// A fault of pubmark itself.
+    /// An internal error of pubmark.
     Internal = 1,
     /// The command line, a workload or another input cannot be used.
     Usage = 2,
-    /// A threshold that was asked for was missed.
+    /// A required limit was missed.
     ThresholdMissed = 3,
     /// A comparison found a regression.
     Regression = 4,
@@ -20,9 +20,9 @@ pub enum ExitCode {
     InvalidRun = 5,
     /// The system under test could not be started, reached, or kept running.
     SystemFailed = 6,
-    /// The run was made, and its record or a file beside it could not be written.
+    /// The run was made, but its record or a file beside it could not be written.
     NotWritten = 7,
-    /// A threshold lies inside what is known of its figure.
+    /// A limit lies within the interval of its figure.
     Undecided = 8,
     /// Ctrl-C or SIGTERM ended the call.
     Interrupted = 130,
@@ -58,7 +58,7 @@ impl ExitCode {
         ExitCode::Interrupted,
     ];
 
-    /// The one of this number, if there is one.
+    /// The exit code of this number, if there is one.
     pub fn of(number: i32) -> Option<ExitCode> {
         ExitCode::ALL.into_iter().find(|code| i32::from(code.number()) == number)
     }
@@ -68,7 +68,7 @@ impl ExitCode {
         self as u8
     }
 
-    /// What it means, for help and documentation.
+    /// Its meaning, for help and documentation.
     pub fn meaning(self) -> &'static str {
         match self {
             ExitCode::Ok => Conclusion::Done.words(),
@@ -84,7 +84,7 @@ impl ExitCode {
         }
     }
 
-    /// What to do about it, for the documentation.
+    /// Advice, for the documentation.
     pub fn advice(self) -> &'static str {
         match self {
             ExitCode::Ok => "Nothing. A *suspect* run ends with this code too: read its reasons before you quote it.",
@@ -128,12 +128,12 @@ pub fn help() -> String {
     text
 }
 
-/// The codes, as `pubmark list exit-codes` takes them.
+/// The numbers of the codes, as `pubmark list exit-codes` accepts them.
 pub fn names() -> Vec<String> {
     ExitCode::ALL.iter().map(|code| code.number().to_string()).collect()
 }
 
-/// One code with what to do about it.
+/// Details of one code, with advice.
 pub fn details(name: &str) -> Option<String> {
     let code = ExitCode::ALL.into_iter().find(|code| code.number().to_string() == name)?;
     Some(format!("{name}  {}\n{}", code.meaning(), wrap("  ", 2, code.advice())))

@@ -1,4 +1,4 @@
-//! Why a call could not do its work: an exit code, a message with its causes, and something to type.
+//! The reason why a call failed: an exit code, a message with its causes, and a hint with something to type.
 
 use std::error::Error;
 
@@ -7,7 +7,7 @@ use pubmark_runner::{ErrorKind, RunError};
 
 use crate::exit_code::ExitCode;
 
-/// What a verb answers.
+/// Result of a verb.
 pub type Outcome = Result<ExitCode, Failure>;
 
 /// An error on its way to the user.
@@ -15,11 +15,11 @@ pub type Outcome = Result<ExitCode, Failure>;
 pub struct Failure {
     /// The code that the process ends with.
     pub exit: ExitCode,
-    /// What was tried and on what, then why, outermost first; lowercase, without full stops.
+    /// The message and its causes, outermost first: what failed, then why; lowercase, without full stops.
     pub chain: Vec<String>,
-    /// What to do, as something that can be typed where possible.
+    /// A hint: something to type, where possible.
     pub hint: Option<String>,
-    /// A finding in a file, shown with the place instead of the chain.
+    /// A finding in a file, shown with its position instead of the chain.
     pub diagnostic: Option<Box<dyn miette::Diagnostic + Send + Sync>>,
 }
 
@@ -42,33 +42,33 @@ fn exit_of(kind: ErrorKind) -> ExitCode {
 }
 
 impl Failure {
-    /// A failure with a message of pubmark's own.
+    /// A failure with a message, without causes.
     pub fn new(exit: ExitCode, message: impl Into<String>) -> Failure {
         Failure { exit, chain: vec![message.into()], hint: None, diagnostic: None }
     }
 
-    /// Input that cannot be used.
+    /// A failure because of unusable input.
     pub fn usage(message: impl Into<String>) -> Failure {
         Failure::new(ExitCode::Usage, message)
     }
 
-    /// The message of an error and of everything that caused it.
+    /// A failure with the message of an error and of all its causes.
     pub fn from_error(exit: ExitCode, error: &(dyn Error + 'static)) -> Failure {
         Failure { exit, ..RunError::from_error(ErrorKind::Internal, error).into() }
     }
 
-    /// Writes it for programs.
+    /// Writes the failure to an event stream.
     pub fn write(&self, stream: &EventStream) {
         stream.fails(self.exit.number(), &self.chain, self.hint.as_deref());
     }
 
-    /// Puts what was being done in front.
+    /// Prepends what was attempted.
     pub fn during(mut self, what: impl Into<String>) -> Failure {
         self.chain.insert(0, what.into());
         self
     }
 
-    /// Adds something to type.
+    /// Adds a hint.
     pub fn hint(mut self, hint: impl Into<String>) -> Failure {
         self.hint = Some(hint.into());
         self

@@ -1,4 +1,4 @@
-//! `--live`: the run in a browser while it goes on.
+//! `--live`: shows a run in a browser while it is active.
 
 #[cfg(feature = "serve")]
 use std::net::SocketAddr;
@@ -10,7 +10,7 @@ use crate::failure::{Failure, Outcome};
 #[cfg(feature = "serve")]
 use crate::metrics::address;
 
-/// Where a run is shown.
+/// Option for the page in a browser.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Live {
     /// Show in a browser on this machine what goes on: prints the address of a page, which becomes the report at the end. PORT is one of 127.0.0.1 [default: a free one]
@@ -21,7 +21,7 @@ pub struct Live {
 }
 
 impl Live {
-    /// Was it asked for?
+    /// Returns whether the option is given.
     pub fn is_wanted(&self) -> bool {
         #[cfg(feature = "serve")]
         return self.live.is_some();
@@ -30,7 +30,7 @@ impl Live {
     }
 }
 
-/// Takes events twice.
+/// Combines two listeners: each receives all events.
 pub fn both(one: Option<Listener>, other: Option<Listener>) -> Option<Listener> {
     match (one, other) {
         (Some(one), Some(other)) => Some(Box::new(move |event| {
@@ -54,11 +54,11 @@ mod without_serve {
     use super::{Failure, Listener, Live, Outcome};
     use crate::printer::Printer;
 
-    /// Nobody watches a build without `serve`.
+    /// A build without `serve` has no pages.
     pub enum Watched {}
 
     impl Live {
-        /// Nothing.
+        /// Always `None`.
         pub fn bind(&self) -> Result<Option<Watched>, Failure> {
             Ok(None)
         }
@@ -94,30 +94,30 @@ mod with_serve {
     use crate::exit_code::ExitCode;
     use crate::printer::Printer;
 
-    /// A run that a browser may follow.
+    /// The server of the page that shows a run.
     pub struct Watched(LiveServer);
 
     impl Live {
-        /// Takes the address, before anything else is done.
+        /// Binds the address, before anything else happens.
         pub fn bind(&self) -> Result<Option<Watched>, Failure> {
             self.live.map(|address| LiveServer::bind(address).map(Watched).map_err(failed)).transpose()
         }
     }
 
     impl Watched {
-        /// Takes what a run writes.
+        /// The listener that receives a run's events.
         pub fn listener(&self) -> Listener {
             Box::new(self.0.takes())
         }
 
-        /// Answers from now on, and prints where. A page may set `stop`.
+        /// Starts to serve, and prints the address. The page may set `stop`.
         pub fn start(&mut self, stop: Arc<AtomicBool>, printer: &Printer) -> Result<(), Failure> {
             self.0.start(stop).map_err(failed)?;
             printer.note(&format!("live view at {}", self.0.url()));
             Ok(())
         }
 
-        /// The run is over: pages become its report.
+        /// Ends the run: pages show its report.
         pub fn end(self, outcome: &Outcome) {
             let (state, error) = match outcome {
                 Ok(ExitCode::Interrupted) => (State::Cancelled, None),

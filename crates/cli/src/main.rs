@@ -1,6 +1,6 @@
 //! The `pubmark` command: reads the command line, does one verb, prints why it failed, answers with an exit code.
 //!
-//! Start with [`arguments`] (the verbs) and `commands/<verb>.rs` (what each does). Nothing but [`printer`] prints.
+//! Start with [`arguments`] (the verbs) and `commands/<verb>.rs` (their execution). Only [`printer`] prints.
 
 mod arguments;
 mod commands;
@@ -41,13 +41,13 @@ fn main() -> ExitCode {
     }
 }
 
-/// Help and version are results; anything else that clap finds is a usage error, in clap's words.
+/// Help and version are results; any other error of clap is a usage error with clap's text.
 fn unread(error: &clap::Error) -> ExitCode {
     let printer = Printer::new(false);
     let text = error.render();
     if error.use_stderr() {
         let text = if printer.colours_messages() { text.ansi().to_string() } else { text.to_string() };
-        // clap calls a hint a tip.
+        // clap writes `tip`, pubmark `hint`.
         let text = text.replace("\n  tip: ", "\nhint: ");
         printer.note(pubmark_report::wrapping::wrap_lines(&text).trim_end());
         return exit_code::ExitCode::Usage.into();

@@ -1,4 +1,4 @@
-//! `--metrics`: figures for Prometheus while a command goes on.
+//! `--metrics`: metrics for Prometheus while a command is active.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -8,7 +8,7 @@ use pubmark_runner::stream::Listener;
 use crate::failure::Failure;
 use crate::printer::Printer;
 
-/// Where figures can be scraped.
+/// Option for the address of the metrics.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Metrics {
     /// Answer `GET /metrics` at ADDRESS while it goes on, for Prometheus: a port on 127.0.0.1 such as `9464`, or IP:PORT, which whoever
@@ -27,12 +27,12 @@ pub fn address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| "no port, nor an IP address with one: try `9464` or `127.0.0.1:9464`".to_owned())
 }
 
-/// Nobody can scrape a build without `serve`.
+/// A build without `serve` has no metrics server.
 #[cfg(not(feature = "serve"))]
 pub enum Scraped {}
 
 impl Metrics {
-    /// Can anything be scraped?
+    /// Returns whether the option is given.
     pub fn is_wanted(&self) -> bool {
         #[cfg(feature = "serve")]
         return self.metrics.is_some();
@@ -43,7 +43,7 @@ impl Metrics {
 
 #[cfg(not(feature = "serve"))]
 impl Metrics {
-    /// Nothing.
+    /// Always `None`.
     pub fn bind(&self) -> Result<Option<Scraped>, Failure> {
         Ok(None)
     }
@@ -81,18 +81,18 @@ mod with_serve {
     use super::{Failure, Listener, Metrics, Printer};
     use crate::exit_code::ExitCode;
 
-    /// What is scraped; ends when it is dropped.
+    /// The metrics server; it ends on drop.
     pub struct Scraped(MetricsServer);
 
     impl Metrics {
-        /// Takes the address, before anything else is done.
+        /// Binds the address, before anything else happens.
         pub fn bind(&self) -> Result<Option<Scraped>, Failure> {
             self.metrics.map(|address| MetricsServer::bind(address).map(Scraped).map_err(failed)).transpose()
         }
     }
 
     impl Scraped {
-        /// Takes what a run tells.
+        /// The listener that receives a run's events.
         pub fn listener(&self) -> Listener {
             let (shows, values) = (self.0.shows(), Mutex::new(RunValues::default()));
             Box::new(move |event| {
@@ -102,7 +102,7 @@ mod with_serve {
             })
         }
 
-        /// Shows what the clients of a node have come to.
+        /// Publishes the counters of a node's clients.
         #[cfg(feature = "cluster")]
         pub fn show_node(&self, name: &str, counts: &pubmark_cluster::node::NodeCounts) {
             let began = pubmark_record::time::UtcTime::from_system_time(counts.began).rfc3339();
@@ -110,7 +110,7 @@ mod with_serve {
             self.0.shows()(Exposed { run: Some(run), queue: None });
         }
 
-        /// Answers from now on, and prints where.
+        /// Starts to serve, and prints the address.
         pub fn start(&mut self, printer: &Printer) -> Result<(), Failure> {
             self.0.start().map_err(failed)?;
             printer.note(&format!("metrics at http://{}/metrics", self.0.address()));

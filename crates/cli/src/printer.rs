@@ -1,5 +1,5 @@
-//! The only place that prints: results to standard output; progress, warnings and errors to standard error. Control characters
-//! in any of it are written out, so that no system, node or file steers the terminal.
+//! The only module that prints: results to standard output; progress, warnings and errors to standard error. Control
+//! characters are escaped, so that no system, node or file can send commands to the terminal.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 
-/// Where text goes, and whether it may carry colour.
+/// Destination of text, and whether it may be coloured.
 #[derive(Clone, Debug)]
 pub struct Printer {
     quiet: bool,
@@ -23,7 +23,7 @@ pub struct Printer {
 }
 
 impl Printer {
-    /// Looks at the two streams and at `NO_COLOR` (no-color.org) and `TERM`.
+    /// Detects terminals, and reads `NO_COLOR` (no-color.org) and `TERM`.
     pub fn new(quiet: bool) -> Printer {
         let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
@@ -35,29 +35,29 @@ impl Printer {
         }
     }
 
-    /// May the result carry colour?
+    /// Returns whether results may be coloured.
     pub fn colours_result(&self) -> bool {
         self.result_terminal && self.colour_allowed
     }
 
-    /// How a summary is printed, with the folder that it names: as wide as the terminal.
+    /// Options for printing a summary, with the folder that it names; it is as wide as the terminal.
     pub fn summary_options<'a>(&self, folder: Option<&'a str>) -> TerminalOptions<'a> {
         let width = || console::Term::stdout().size_checked().map(|(_, columns)| usize::from(columns));
         let columns = if self.result_terminal { width() } else { None };
         TerminalOptions { colour: self.colours_result(), folder, columns, verbose: false }
     }
 
-    /// May messages carry colour?
+    /// Returns whether messages may be coloured.
     pub fn colours_messages(&self) -> bool {
         self.message_terminal && self.colour_allowed
     }
 
-    /// Is somebody watching the messages as they come? Then progress may be redrawn in place.
+    /// Returns whether messages go to a terminal, so that progress may be redrawn in place.
     pub fn is_watched(&self) -> bool {
         self.message_terminal && !self.quiet
     }
 
-    /// Prints a result. A reader that went away has what it wanted; other failures are reported.
+    /// Prints a result. A closed pipe is no error; other failures are reported.
     pub fn result(&self, text: &str) -> Result<(), Failure> {
         let text = shown(text, self.colours_result());
         let mut out = io::stdout().lock();
@@ -82,32 +82,32 @@ impl Printer {
         self.result(&text)
     }
 
-    /// Prints what is going on; silent when quiet.
+    /// Prints a message about progress, unless `--quiet` is set.
     pub fn note(&self, text: &str) {
         if !self.quiet {
             self.message(text);
         }
     }
 
-    /// Prints what somebody has to look after, even when quiet.
+    /// Prints a message that requires attention, even with `--quiet`.
     #[cfg(feature = "cluster")]
     pub fn warning(&self, text: &str) {
         self.message(&format!("warning: {text}"));
     }
 
-    /// Prints why the call failed.
+    /// Prints the reason of a failed call.
     pub fn failure(&self, failure: &Failure) {
         self.message(&self.failure_text(failure));
     }
 
-    /// Writes a line to standard error. If that is gone, nobody is left to be told.
+    /// Writes a line to standard error. A write error is ignored, as it cannot be reported.
     fn message(&self, text: &str) {
         let _ = writeln!(io::stderr().lock(), "{}", shown(text, self.colours_messages()));
     }
 
     fn failure_text(&self, failure: &Failure) -> String {
         let mut text = String::new();
-        // A diagnostic brings its own words for the innermost cause.
+        // A diagnostic contains the text of the innermost cause.
         let own = failure.chain.len() - usize::from(failure.diagnostic.is_some());
         for (depth, line) in failure.chain[..own].iter().enumerate() {
             let head = if depth == 0 { self.paint("error:", RED) } else { "  caused by:".to_owned() };
@@ -124,7 +124,7 @@ impl Printer {
         text
     }
 
-    /// Shows the place in the file: with lines drawn where somebody watches, plain otherwise.
+    /// Shows the position in the file: with drawn lines on a terminal, otherwise as plain text.
     fn diagnostic(&self, diagnostic: &dyn miette::Diagnostic, text: &mut String) {
         let theme = match (self.message_terminal, self.colour_allowed) {
             (true, true) => miette::GraphicalTheme::unicode(),
@@ -142,13 +142,13 @@ impl Printer {
     }
 }
 
-/// Bold red: failed.
+/// Bold red for failures.
 const RED: &str = "1;31";
-/// Cyan: something to type.
+/// Cyan for something to type.
 const CYAN: &str = "36";
 
-/// A text as it may reach a terminal: systems, nodes and files have words in it, and a control character among them would
-/// steer the terminal. Our own colours stay where colour is meant to be.
+/// A text with its control characters escaped: texts of systems, nodes and files could otherwise send commands to the
+/// terminal. pubmark's own colour codes stay if colour is allowed.
 fn shown(text: &str, with_colour: bool) -> Cow<'_, str> {
     if with_colour { plain::masked_but_colours(text) } else { plain::masked(text) }
 }

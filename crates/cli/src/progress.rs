@@ -11,10 +11,10 @@ use crate::printer::Printer;
 
 /// Time between two drawings.
 const REDRAW: Duration = Duration::from_millis(200);
-/// Time between two lines where nothing can be redrawn.
+/// Time between two lines if the progress cannot be redrawn in place.
 const LINE: Duration = Duration::from_secs(10);
 
-/// Shows how a run goes on.
+/// Shows the progress of a run.
 pub struct Progress<'a> {
     printer: &'a Printer,
     bar: Option<ProgressBar>,
@@ -23,12 +23,12 @@ pub struct Progress<'a> {
 }
 
 impl RunObserver for Progress<'_> {
-    /// A phase begins; the one before has ended.
+    /// A phase begins, which ends the previous one.
     fn phase(&mut self, phase: Phase) {
         self.text.begin(phase, clock::monotonic_ns());
     }
 
-    /// How it goes. Called often; draws as often as it can be read.
+    /// Shows progress. The caller calls it often; this limits how often it draws.
     fn progress(&mut self, progress: &RunProgress) {
         let now_ns = clock::monotonic_ns();
         self.text.take(progress, now_ns);
@@ -53,7 +53,7 @@ impl<'a> Progress<'a> {
     pub fn new(printer: &'a Printer) -> Progress<'a> {
         let bar = printer.is_watched().then(|| {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-            // A template without keys that could be wrong: the text is ours.
+            // The template is a constant, so that an error is impossible.
             if let Ok(style) = ProgressStyle::with_template("{msg}") {
                 bar.set_style(style);
             }
@@ -64,7 +64,7 @@ impl<'a> Progress<'a> {
 }
 
 impl Drop for Progress<'_> {
-    /// Takes the drawing away.
+    /// Removes the progress from the terminal.
     fn drop(&mut self) {
         if let Some(bar) = self.bar.take() {
             bar.finish_and_clear();

@@ -1,4 +1,4 @@
-//! Records on disk, and what is made from them.
+//! Loading records, and writing files that are generated from them.
 
 use std::path::Path;
 
@@ -16,17 +16,17 @@ pub fn load(run: &Path) -> Result<Record, Failure> {
     load_as(run)
 }
 
-/// The same of any kind of record.
+/// Loads a record of any kind.
 pub fn load_as<Kind: Stored>(run: &Path) -> Result<Kind, Failure> {
     store::load_as(run).map_err(unreadable)
 }
 
-/// A record that cannot be read.
+/// A failure for a record that cannot be read.
 pub fn unreadable(error: StoreError) -> Failure {
     Failure::from_error(ExitCode::Usage, &error).hint(error.reading_hint())
 }
 
-/// Writes a file, whole or not at all.
+/// Writes a file atomically.
 pub fn write(path: &Path, text: &str) -> Result<(), Failure> {
     Ok(save::write(path, text)?)
 }

@@ -1,7 +1,8 @@
-//! Ctrl-C, SIGTERM, SIGHUP: the first asks for an orderly end, the second ends at once.
+//! Ctrl-C, SIGTERM, SIGHUP: the first signal requests an orderly end, the second ends the process at once.
 //!
-//! The kernel may send several for one reason: a process that asked for a signal when its parent dies (`PR_SET_PDEATHSIG`) gets one for
-//! each thread of the parent that ends while others live. Those that come together count as one.
+//! The kernel may send several signals for one reason: a process that requested a signal when its parent dies
+//! (`PR_SET_PDEATHSIG`) gets one for each thread of the parent that ends while others still run. Signals within a short time
+//! count as one.
 
 use std::io::Read as _;
 use std::os::unix::net::UnixStream;
@@ -12,46 +13,46 @@ use std::time::{Duration, Instant};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 
-/// What asks a process to end.
+/// Signals that request the end of a process.
 const WATCHED: [libc::c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
-/// Signals within this time of the first are the same request: nobody asks twice as fast.
+/// Signals within this time of the first are one request: no user presses Ctrl-C twice as fast.
 const TOGETHER: Duration = Duration::from_millis(150);
 
-/// Starts to watch. The flag is set by the first signal. The second ends the process at once; a system that was started
-/// goes with it, because the kernel kills the children of the one who started them.
+/// Starts to watch signals. The first signal sets the flag. The second ends the process at once; the kernel then kills a
+/// started system, because it kills the children of this process.
 pub fn watch() -> Result<Arc<AtomicBool>, Failure> {
     let watch = watch_preparation()?;
     watch.end_preparation();
     Ok(watch.stop)
 }
 
-/// Signals that are watched while a run is prepared: nothing is started yet that would have to be ended in order, and no record is
-/// begun, so that the first one ends the process at once.
+/// Signals are watched while a run is prepared. Nothing is started yet that must be ended in order, and no record is begun,
+/// so the first signal ends the process at once.
 pub struct Preparation {
     stop: Arc<AtomicBool>,
     is_over: Arc<AtomicBool>,
 }
 
 impl Preparation {
-    /// The flag that is set by the first signal.
+    /// The flag that the first signal sets.
     pub fn stop(&self) -> &Arc<AtomicBool> {
         &self.stop
     }
 
-    /// From now on the first signal asks for an orderly end.
+    /// Ends the preparation: the next signal requests an orderly end.
     pub fn end_preparation(&self) {
         self.is_over.store(true, Ordering::Relaxed);
     }
 }
 
-/// Signals that the calling thread gets later: when this is dropped.
+/// Blocks signals for the calling thread; they are delivered on drop.
 struct BlockedSignals {
     before: libc::sigset_t,
 }
 
 impl BlockedSignals {
     fn new(signals: &[libc::c_int]) -> BlockedSignals {
-        // SAFETY: sets of signals are plain numbers, of which zero is one; all pointers are to live ones.
+        // SAFETY: sets of signals are plain integers, for which zero is valid; all pointers are valid during the calls.
         unsafe {
             let (mut held, mut before): (libc::sigset_t, libc::sigset_t) = (std::mem::zeroed(), std::mem::zeroed());
             libc::sigemptyset(&raw mut held);
@@ -66,19 +67,19 @@ impl BlockedSignals {
 
 impl Drop for BlockedSignals {
     fn drop(&mut self) {
-        // SAFETY: the set was filled by the same call.
+        // SAFETY: the set was filled by an earlier call of the same function.
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.before, std::ptr::null_mut()) };
     }
 }
 
-/// Starts to watch before a run is prepared.
+/// Starts to watch signals before a run is prepared.
 ///
-/// The handler writes a byte to a socket and a thread of its own does the rest, so that nothing happens inside a handler.
+/// The signal handler only writes a byte to a socket; a separate thread does the rest.
 pub fn watch_preparation() -> Result<Preparation, Failure> {
     let failed =
         |error: std::io::Error| Failure::from_error(ExitCode::Internal, &error).during("failed to watch for signals");
     let (mut arrived, handler) = UnixStream::pair().map_err(failed)?;
-    // The library installs its handler a moment before it knows what to do: a signal between the two would be lost.
+    // The library installs its handler a short time before it registers the action: a signal between the two would be lost.
     let held = BlockedSignals::new(&WATCHED);
     for signal in WATCHED {
         let handler = handler.try_clone().map_err(failed)?;

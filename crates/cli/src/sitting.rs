@@ -1,4 +1,4 @@
-//! An experiment on the command line: carried out, and its results shown.
+//! An experiment on the command line: its execution and its results.
 
 use std::path::{Path, PathBuf};
 
@@ -20,29 +20,29 @@ use crate::progress::Progress;
 use crate::signals;
 use crate::watching::Watching;
 
-/// How an experiment is carried out, and what is printed.
+/// Settings for the execution and the output of an experiment.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Folder in which its folder is made.
+    /// Folder in which the experiment's folder is created.
     pub out: PathBuf,
-    /// Say what would be done, and do nothing.
+    /// Print the plan, and start nothing.
     pub dry_run: bool,
     /// Print the record as JSON.
     pub json: bool,
-    /// Where events go.
+    /// Destination of events.
     pub events: Events,
-    /// Who looks on.
+    /// Listeners: a browser, a metrics scraper.
     pub watching: Watching,
-    /// Machines that join.
+    /// Machines that join the runs.
     pub machines: Machines,
 }
 
-/// This machine, with what runs keep on the disk while they go on beside their results.
+/// This machine, with the folder for temporary files of runs, beside their results.
 fn host_beside(results: &Path, events: &Events) -> Result<Host, Failure> {
     Ok(Host { stop: signals::watch()?, scratch: results.to_owned(), ..events.host() })
 }
 
-/// Carries an experiment out. Its paths count from `folder`.
+/// Runs an experiment. Its paths are relative to `folder`.
 pub fn begin(experiment: Experiment, folder: Option<&Path>, options: &Options, printer: &Printer) -> Outcome {
     let host = host_beside(&options.out, &options.events)?;
     let machines = &options.machines;
@@ -59,7 +59,7 @@ pub fn begin(experiment: Experiment, folder: Option<&Path>, options: &Options, p
     })
 }
 
-/// Goes on with the experiment in a folder.
+/// Resumes the experiment in a folder.
 pub fn resume(folder: &Path, options: &Options, printer: &Printer) -> Outcome {
     let host = host_beside(folder, &options.events)?;
     options.watching.during(&options.events, options.json, printer, |stream, watchers| {
@@ -94,11 +94,11 @@ fn perform(sitting: Sitting, options: &Options, watcher: &mut Watcher<'_>) -> Ou
     Ok(Conclusion::of_experiment(record).into())
 }
 
-/// Shows how an experiment or a search goes on.
+/// Shows the progress of an experiment or a search.
 pub struct Watcher<'a> {
-    /// Where it is shown.
+    /// Prints the progress for people.
     pub printer: &'a Printer,
-    /// Where it is written for programs.
+    /// Writes the events for programs.
     pub stream: &'a EventStream,
 }
 

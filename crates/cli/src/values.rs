@@ -1,4 +1,4 @@
-//! Values on the command line, read like those in workload files; clap puts its own words around the messages.
+//! Values on the command line, parsed like those in workload files; clap adds its own text to the error messages.
 
 use std::time::Duration;
 
@@ -10,16 +10,16 @@ use pubmark_record::objectives::Undecided;
 use pubmark_runner::spec::text::Text;
 use pubmark_systems::limits::{self, ResourceLimits};
 
-/// Largest payload: MQTT's largest packet (MQTT 5.0 §1.5.5) with room for its head.
+/// Largest payload: MQTT's largest packet (MQTT 5.0 §1.5.5), minus some bytes for its header.
 const LARGEST_PAYLOAD_BYTES: u32 = 268_000_000;
 
-/// A word, what the help says of it, and its value.
+/// A value of an option: its name, its help text, and the parsed value.
 pub type Word<Value> = (&'static str, &'static str, Value);
 
-/// What a limit counts as that is undecided.
+/// How an undecided limit counts.
 pub const UNDECIDED: &[Word<Undecided>] = &[("pass", "Kept", Undecided::Pass), ("fail", "Missed", Undecided::Fail)];
 
-/// Reads one of these words.
+/// Parses one of these values.
 pub fn one_of<Value>(words: &'static [Word<Value>]) -> impl TypedValueParser<Value = Value>
 where
     Value: Copy + Send + Sync + 'static,
@@ -31,12 +31,12 @@ where
     })
 }
 
-/// Reads `500ms`, `1.5s`, `2m`, `1h`.
+/// Parses a duration such as `500ms`, `1.5s`, `2m`, `1h`.
 pub fn duration(text: &str) -> Result<Duration, String> {
     Duration::read(text)
 }
 
-/// The same, but not zero.
+/// Parses a duration that is not zero.
 pub fn positive_duration(text: &str) -> Result<Duration, String> {
     match duration(text)? {
         Duration::ZERO => Err("it must be longer than zero".to_owned()),
@@ -44,17 +44,17 @@ pub fn positive_duration(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Reads limits.
+/// Parses resource limits.
 pub fn limits(text: &str) -> Result<ResourceLimits, String> {
     limits::parse(text).map_err(|error| error.to_string())
 }
 
-/// Reads `KEY=VALUE`.
+/// Parses `KEY=VALUE`.
 pub fn setting(text: &str) -> Result<(String, String), String> {
     Text::read(text)
 }
 
-/// Reads a format of message logs.
+/// Parses a format of message logs.
 pub fn log_format(text: &str) -> Result<LogFormat, String> {
     LogFormat::ALL.into_iter().find(|format| format.as_str() == text).ok_or_else(|| {
         let names = LogFormat::ALL.map(|format| format!("`{}`", format.as_str()));
@@ -62,7 +62,7 @@ pub fn log_format(text: &str) -> Result<LogFormat, String> {
     })
 }
 
-/// Reads a factor of rates.
+/// Parses a factor of rates.
 pub fn rate_factor(text: &str) -> Result<f64, String> {
     match text.trim_end_matches(['x', '×']).parse::<f64>() {
         Ok(factor) if (1.0 / LARGEST_RATE_FACTOR..=LARGEST_RATE_FACTOR).contains(&factor) => Ok(factor),
@@ -72,7 +72,7 @@ pub fn rate_factor(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Reads a size of payloads.
+/// Parses a payload size.
 pub fn payload_bytes(text: &str) -> Result<u32, String> {
     let bytes = units::size(text).map_err(|error| match error.hint {
         Some(hint) => format!("{}: {hint}", error.message),

@@ -1,5 +1,5 @@
-//! Who may look on while a command makes runs: a browser (`--live`), a scraper (`--metrics`). One listener each for the whole command, however
-//! many runs it makes.
+//! Listeners to the runs of a command: a browser (`--live`) and a metrics scraper (`--metrics`). Each has one server for the
+//! whole command, however many runs it makes.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -13,7 +13,7 @@ use crate::live::{self, Live, Watched};
 use crate::metrics::{Metrics, Scraped};
 use crate::printer::Printer;
 
-/// Where runs can be looked at.
+/// Options for the servers that show runs.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Watching {
     #[command(flatten)]
@@ -23,19 +23,19 @@ pub struct Watching {
     pub live: Live,
 }
 
-/// Those who look on; addresses are taken, nobody is answered yet.
+/// The servers; their addresses are bound, but they do not serve requests yet.
 pub struct Watchers {
     scraped: Option<Scraped>,
     watched: Option<Watched>,
 }
 
 impl Watching {
-    /// Was either asked for?
+    /// Returns whether one of the two options is given.
     pub fn is_wanted(&self) -> bool {
         self.metrics.is_wanted() || self.live.is_wanted()
     }
 
-    /// Takes the addresses, hands the stream of events to what is done, and lets pages become the report at its end.
+    /// Binds the addresses, passes the stream of events to `perform`, and at its end replaces live pages by the report.
     pub fn during(
         &self,
         events: &Events,
@@ -43,7 +43,7 @@ impl Watching {
         printer: &Printer,
         perform: impl FnOnce(&EventStream, &mut Watchers) -> Outcome,
     ) -> Outcome {
-        // Before a run enters a network of its own, where nobody would reach it.
+        // Bound before a run enters a separate network namespace, where nobody could connect.
         let mut watchers = Watchers { scraped: self.metrics.bind()?, watched: self.live.bind()? };
         let scraped = watchers.scraped.as_ref().map(Scraped::listener);
         let listener = live::both(scraped, watchers.watched.as_ref().map(Watched::listener));
@@ -56,7 +56,7 @@ impl Watching {
 }
 
 impl Watchers {
-    /// Answers from now on, and prints where. A page may set `stop`.
+    /// Starts to serve, and prints the addresses. A page may set `stop`.
     pub fn start(&mut self, stop: &Arc<AtomicBool>, printer: &Printer) -> Result<(), Failure> {
         self.scraped.as_mut().map_or(Ok(()), |scraped| scraped.start(printer))?;
         self.watched.as_mut().map_or(Ok(()), |watched| watched.start(Arc::clone(stop), printer))

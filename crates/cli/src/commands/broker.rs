@@ -1,4 +1,4 @@
-//! `pubmark broker`: the built-in brokers as a process of their own; how `--system builtin` and `--system coap` are started.
+//! `pubmark broker`: the built-in brokers as a separate process; `--system builtin` and `--system coap` start it.
 
 use std::path::PathBuf;
 
@@ -10,11 +10,11 @@ use crate::failure::{Failure, Outcome};
 /// A built-in broker: prints `listening ADDRESS` and runs until SIGTERM.
 #[derive(Debug, Args)]
 pub struct Broker {
-    /// What it speaks: MQTT 3.1.1 and 5, or CoAP publish/subscribe over UDP
+    /// Protocols of the broker: MQTT 3.1.1 and 5, or CoAP publish/subscribe over UDP
     #[arg(long, value_enum, default_value = "mqtt")]
     pub protocol: BrokerProtocol,
 
-    /// Address and port; port 0 takes a free one
+    /// Address and port to listen on; port 0 selects a free one
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
     pub listen: String,
 
@@ -22,12 +22,12 @@ pub struct Broker {
     #[arg(long, num_args = 2, value_names = ["CERTIFICATE", "KEY"])]
     pub tls: Option<Vec<PathBuf>>,
 
-    /// Take so many messages a second at most, a broker of known capacity; MQTT only
+    /// Accept at most this number of messages a second, as a broker of known capacity; MQTT only
     #[arg(long, value_name = "RATE")]
     pub at_most: Option<f64>,
 }
 
-/// What a built-in broker speaks.
+/// Protocols of a built-in broker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum BrokerProtocol {
     /// MQTT 3.1.1 and 5.
@@ -37,7 +37,7 @@ pub enum BrokerProtocol {
 }
 
 impl Broker {
-    /// Serves until it is told to stop, or until the process that started it is gone.
+    /// Serves until it is stopped, or until the process that started it has ended.
     pub fn perform(self) -> Outcome {
         if self.protocol == BrokerProtocol::Coap {
             return self.serve_coap();

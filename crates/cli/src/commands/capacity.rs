@@ -115,7 +115,7 @@ pub struct Capacity {
     pub quiet: bool,
 }
 
-/// What a search varies.
+/// The variables that a search can change.
 const KNOBS: &[Word<Knob>] = &[
     ("rate", "Messages per second, at the same number of devices", Knob::Rate),
     ("scale", "Number of devices, at the same rate each", Knob::Scale),
@@ -129,7 +129,7 @@ fn percent(text: &str) -> Result<f64, String> {
 }
 
 impl Capacity {
-    /// Searches and shows what was found.
+    /// Searches, and shows the result.
     pub fn perform(self: Box<Self>, printer: &Printer) -> Outcome {
         let watching = if self.dry_run { Watching::default() } else { self.watching.clone() };
         watching.during(&self.events, self.json, printer, |stream, watchers| self.search(stream, watchers, printer))
@@ -137,7 +137,7 @@ impl Capacity {
 
     fn search(&self, stream: &EventStream, watchers: &mut Watchers, printer: &Printer) -> Outcome {
         let objectives = objectives("`--slo`", &self.slo)?;
-        // Every trial has the same workload, whatever becomes of its file meanwhile.
+        // All trials must have the same workload, even if its file changes during the search.
         let spec = self.spec().self_contained();
         let knob = self.vary;
         let range = Range { first: self.first, most: self.most, precision_percent: self.precision };
@@ -160,7 +160,7 @@ impl Capacity {
             folder: &folder,
         };
         let (record, unwritten) = capacity.perform(&mut Watcher { printer, stream }).inspect_err(|_| {
-            // A search that never began leaves no folder; one with something in it stays.
+            // A search that never began leaves no folder. The removal fails if the folder is not empty.
             let _ = std::fs::remove_dir(folder.path());
         })?;
         let unwritten = unwritten.or_else(|| folder.mark_latest().err().map(|error| save::unwritten(&error)));
@@ -169,7 +169,7 @@ impl Capacity {
         unwritten.map_or_else(|| Ok(Conclusion::of_search(&record).into()), |error| Err(error.into()))
     }
 
-    /// Prints what would be tried.
+    /// Prints the plan of the search.
     fn plan(&self, bounds: &Bounds, trials: &Trials<'_>, printer: &Printer) -> Outcome {
         let first = planning::first_trial(trials, bounds)?;
         first.notes().iter().for_each(|note| printer.note(note));
@@ -179,7 +179,7 @@ impl Capacity {
         Ok(ExitCode::Ok)
     }
 
-    /// A trial's run at factor 1.
+    /// The run of a trial at factor 1.
     fn spec(&self) -> RunSpec {
         let mut spec = RunSpec::new(&self.workload);
         self.setup.clone().apply(&mut spec);

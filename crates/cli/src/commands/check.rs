@@ -1,4 +1,4 @@
-//! `pubmark check`: a run or an experiment against limits and a baseline, for continuous integration.
+//! `pubmark check`: compares a run or an experiment with limits and a baseline, for continuous integration.
 
 use std::path::{Path, PathBuf};
 
@@ -60,7 +60,7 @@ pub struct Check {
 }
 
 impl Check {
-    /// Loads, judges, prints.
+    /// Loads the record, judges it, and prints the result.
     pub fn perform(self, printer: &Printer) -> Outcome {
         let demands = self.demands()?;
         if let Some(name) = self.workload() {
@@ -86,7 +86,7 @@ impl Check {
         Ok(exit)
     }
 
-    /// The workload that is meant, if it is one: a built-in one, or a file that is no record.
+    /// The workload to check, if the argument names one: a built-in workload, or a file that is no record.
     fn workload(&self) -> Option<&str> {
         let name = self.subject.to_str()?;
         let is_file = self.subject.extension().is_some_and(|extension| extension == "yaml" || extension == "yml");
@@ -94,7 +94,7 @@ impl Check {
         (is_file || is_built_in).then_some(name)
     }
 
-    /// A workload has no figures that could be held against anything.
+    /// Checks a workload. It has no figures, so that limits and baselines are refused.
     fn check_workload(&self, name: &str, printer: &Printer) -> Outcome {
         if self.require.is_some() || self.fail_on.is_some() || self.junit.is_some() || self.json {
             return Err(Failure::usage(format!("`{name}` is a workload, and limits are for runs of it"))

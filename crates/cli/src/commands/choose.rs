@@ -114,7 +114,7 @@ pub struct Choose {
     pub systems: Vec<String>,
 
     /// A system that runs already, such as `mqtts://user@broker.example:8883`; once for each
-    // Not taken apart at commas: a URL may have some.
+    // Not split at commas: a URL may contain some.
     #[arg(long, value_name = "URL", help_heading = WHO)]
     pub endpoint: Vec<String>,
 
@@ -175,19 +175,19 @@ pub struct Choose {
 }
 
 impl Choose {
-    /// Chooses and shows what was found.
+    /// Chooses, and shows the result.
     pub fn perform(self: Box<Self>, printer: &Printer) -> Outcome {
         self.events.during(self.json, None, printer, |stream| self.choose(stream, printer))
     }
 
     fn choose(&self, stream: &EventStream, printer: &Printer) -> Outcome {
-        // Every run has the same workload, whatever becomes of its file meanwhile.
+        // All runs must have the same workload, even if its file changes during the choice.
         let requirements = self.requirements()?.self_contained();
         let spec = requirements.spec();
         let workload = spec.load()?;
         let objectives = requirements.check(&workload.objectives)?;
         let host = host::this();
-        // Before any thread is started.
+        // Must happen before any thread is started.
         let host = if self.dry_run { host } else { spec.claim_links(&workload, host)? };
         let host = Host { stop: signals::watch()?, scratch: self.out.clone(), ..host };
         let candidates = candidate::all(&requirements, &host)?;
@@ -216,7 +216,7 @@ impl Choose {
         unwritten.map_or_else(|| Ok(conclusion.into()), |error| Err(error.into()))
     }
 
-    /// What the file says, with the options in its place.
+    /// The requirements in the file, changed by the options.
     fn requirements(&self) -> Result<Requirements, Failure> {
         let mut requirements = match (&self.file, &self.workload) {
             (Some(file), _) => Requirements::read(file)?,

@@ -1,4 +1,4 @@
-//! `pubmark cluster`: what machines need to trust each other.
+//! `pubmark cluster`: the credentials with which machines of a run authenticate each other.
 
 use std::path::{Path, PathBuf};
 
@@ -43,7 +43,7 @@ pub enum What {
 }
 
 impl Cluster {
-    /// Makes them and says what to type next.
+    /// Creates the credentials, or prints their properties.
     pub fn perform(self, printer: &Printer) -> Outcome {
         match self.what {
             What::Init { folder, days } => init(&folder, days, printer),
@@ -76,7 +76,7 @@ fn init(folder: &Path, days: u32, printer: &Printer) -> Outcome {
     Ok(ExitCode::Ok)
 }
 
-/// Whose credentials these are, and until when they are valid.
+/// Prints the owner of credentials, and their end of validity.
 fn show(folder: &Path, printer: &Printer) -> Outcome {
     let is_parent = folder.join(COORDINATOR_FOLDER).exists() || folder.join(NODE_FOLDER).exists();
     let parts = [Role::Coordinator, Role::Node].map(|role| folder.join(role.folder()));
@@ -106,7 +106,7 @@ fn show(folder: &Path, printer: &Printer) -> Outcome {
     Ok(ExitCode::Ok)
 }
 
-/// `2029-02-27`
+/// A date such as `2029-02-27`.
 fn day(seconds: u64) -> String {
     UtcTime::from_unix_seconds(seconds).rfc3339().chars().take(10).collect()
 }

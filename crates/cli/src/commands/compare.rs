@@ -120,7 +120,7 @@ impl Compare {
     }
 }
 
-/// Is it the folder or the record of an experiment?
+/// Returns whether the path is the folder or the record of an experiment.
 fn is_experiment(path: &Path) -> bool {
     path.join(EXPERIMENT_FILE).is_file() || path.file_name().is_some_and(|name| name == EXPERIMENT_FILE)
 }

@@ -1,4 +1,4 @@
-//! `pubmark completions`: what a shell needs to complete the command line.
+//! `pubmark completions`: scripts with which a shell completes the command line.
 
 use clap::{Args, Command};
 use clap_complete::Shell;
@@ -34,7 +34,7 @@ fn script(shell: Shell, program: &Command) -> String {
     String::from_utf8_lossy(&script).into_owned()
 }
 
-/// The program without the verbs that are for itself.
+/// The program without its hidden verbs, which only pubmark itself calls.
 pub fn shown(program: &Command) -> Command {
     let verbs = program.get_subcommands().filter(|verb| !verb.is_hide_set()).cloned();
     let mut shown = Command::new("pubmark")
@@ -57,7 +57,7 @@ mod tests {
     use crate::arguments::Arguments;
     use clap::CommandFactory as _;
 
-    /// Every verb with its options that people see.
+    /// Every verb with its visible options.
     fn options(program: &Command) -> Vec<(String, String)> {
         let shown = shown(program);
         let of = |verb: &Command| {
@@ -76,7 +76,7 @@ mod tests {
         for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
             let script = script(shell, &program);
             for (verb, option) in &options {
-                // fish writes the name alone, behind `-l`.
+                // fish writes the name without dashes, after `-l`.
                 let written = [format!("--{option}"), format!("-l {option}")];
                 let has = |word: &String| script.contains(word.as_str());
                 assert!(script.contains(verb.as_str()) && written.iter().any(has), "{shell}: {verb} --{option}");
@@ -85,7 +85,7 @@ mod tests {
         }
     }
 
-    /// Options of one verb must stand where that verb is completed, not just anywhere.
+    /// An option must be completed for its verb, not only occur anywhere in the script.
     #[test]
     fn bash_completes_the_options_of_each_verb_with_that_verb() {
         let script = script(Shell::Bash, &Arguments::command());

@@ -1,4 +1,4 @@
-//! `pubmark demo`: a first run that needs nothing.
+//! `pubmark demo`: a first run without any preparation.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -53,13 +53,13 @@ impl Demo {
         };
         run.setup.system = Some("builtin".to_owned());
         run.setup.qos = self.qos;
-        // Where it is not allowed, the demonstration does without: nobody asked for it.
+        // If SCHED_FIFO is not allowed, the demonstration runs without it, as the user did not request it.
         run.setup.realtime = may_be_realtime(printer);
         run.perform(printer)
     }
 }
 
-/// May the generator's threads come first? With one core alone they would take it from the broker.
+/// Returns whether the generator's threads may use SCHED_FIFO. With a single core they would take CPU time from the broker.
 fn may_be_realtime(printer: &Printer) -> bool {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let may = cores > 1 && kernel::allows_realtime();

@@ -1,4 +1,4 @@
-//! `pubmark deploy`: files by which an orchestrator places a run on several machines.
+//! `pubmark deploy`: files by which an orchestrator deploys a run on several machines.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::printer::Printer;
 use crate::values::{Word, one_of, positive_duration};
 use crate::{rendering, signals};
 
-/// Longest wait for the end of a run that was applied, if nothing else is said.
+/// Default limit of the wait for the end of a run that was applied.
 const APPLY_LIMIT: Duration = Duration::from_secs(3600);
 
 /// Write the files by which Compose or Kubernetes places a run
@@ -101,7 +101,7 @@ pub struct Deploy {
     pub options: Vec<String>,
 }
 
-/// What reads the files.
+/// Orchestrators that read the files.
 const KINDS: &[Word<Kind>] = &[
     ("compose", "`docker compose` or `podman-compose`: all on one machine", Kind::Compose),
     ("kubernetes", "`kubectl create`", Kind::Kubernetes),
@@ -137,14 +137,14 @@ fn set_by_deployment(run: &Run) -> Option<&'static str> {
     given.into_iter().find_map(|(option, given)| given.then_some(option))
 }
 
-/// Limits for a machine that is not this one.
+/// Resource limits for another machine, so that they are not checked on this one.
 fn anywhere(text: &str) -> Result<ResourceLimits, String> {
     let any = Machine { cores: u32::MAX, memory_bytes: None };
     limits::parse_for(text, any).map_err(|error| error.to_string())
 }
 
 impl Deploy {
-    /// Writes the files and says what to type next.
+    /// Writes the files and prints what to type next.
     pub fn perform(self, printer: &Printer) -> Outcome {
         let order = self.order();
         order.check_name()?;
@@ -158,7 +158,7 @@ impl Deploy {
         Ok(ExitCode::Ok)
     }
 
-    /// The run, if it and the deployment have only options that go together.
+    /// The specification of the run; an error if options of the run and of the deployment conflict.
     fn spec(&self) -> Result<RunSpec, Failure> {
         if (self.namespace.is_some() || self.context.is_some() || self.no_observer) && self.kind != Kind::Kubernetes {
             return Err(Failure::usage(

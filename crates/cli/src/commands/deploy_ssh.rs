@@ -1,4 +1,4 @@
-//! `pubmark deploy ssh`: nodes on hosts that `ssh` reaches, for one run that this machine leads.
+//! `pubmark deploy ssh`: nodes on hosts that `ssh` reaches, for one run with its coordinator on this machine.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -23,7 +23,7 @@ use crate::printer::Printer;
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true, max_term_width = 80)]
 pub struct Deployments {
-    /// What starts nodes.
+    /// What starts the nodes.
     #[command(subcommand)]
     pub by: Option<By>,
 
@@ -31,7 +31,7 @@ pub struct Deployments {
     pub files: Option<Deploy>,
 }
 
-/// What starts nodes, without files.
+/// Ways to start nodes that need no files.
 #[derive(Debug, Subcommand)]
 pub enum By {
     Ssh(Ssh),
@@ -72,7 +72,7 @@ pub struct Ssh {
 }
 
 impl Deployments {
-    /// Places the run.
+    /// Deploys the run.
     pub fn perform(self, printer: &Printer) -> Outcome {
         match (self.by, self.files) {
             (Some(By::Ssh(ssh)), _) => ssh.perform(printer),
@@ -82,7 +82,7 @@ impl Deployments {
         }
     }
 
-    /// Is `--quiet` among the options?
+    /// Returns whether `--quiet` is among the options.
     pub fn is_quiet(&self) -> bool {
         let quiet = |ssh: &Ssh| ssh.options.iter().any(|option| option == "--quiet" || option == "-q");
         matches!(&self.by, Some(By::Ssh(ssh)) if quiet(ssh))
@@ -112,7 +112,7 @@ impl Ssh {
         outcome
     }
 
-    /// The run, on as many nodes as there are hosts.
+    /// The run, with one node for each host.
     fn run(&self, hosts: &[Host]) -> Result<Run, Failure> {
         let words = std::iter::once(self.workload.clone()).chain(self.options.iter().cloned());
         let mut run = Run::read(&words.collect::<Vec<_>>())?;

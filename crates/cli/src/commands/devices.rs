@@ -1,4 +1,4 @@
-//! `pubmark devices`: what emulated devices need to log in.
+//! `pubmark devices`: credentials of emulated devices.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use crate::exit_code::ExitCode;
 use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
 
-/// Days for which certificates are valid unless asked otherwise.
+/// Default validity of certificates, days.
 const VALID_DAYS: u32 = 365;
 
 /// Make what emulated devices need to log in
@@ -53,7 +53,7 @@ fn prefix(text: &str) -> Result<String, String> {
 }
 
 impl Devices {
-    /// Makes them and says what to type next.
+    /// Creates the credentials and prints what to type next.
     pub fn perform(self, printer: &Printer) -> Outcome {
         match self.what {
             What::Certificates { count, out, prefix, days } => {

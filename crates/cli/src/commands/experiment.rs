@@ -1,4 +1,4 @@
-//! `pubmark experiment`: many runs over a grid of settings, as a file says.
+//! `pubmark experiment`: many runs over a grid of settings, which a file defines.
 
 use std::path::PathBuf;
 
@@ -80,7 +80,7 @@ pub struct Experiment {
 }
 
 impl Experiment {
-    /// Runs it, or goes on with it.
+    /// Runs the experiment, or resumes it.
     pub fn perform(self, printer: &Printer) -> Outcome {
         let machines = Machines::from(&self.machines);
         let (out, dry_run, json) = (self.out, self.dry_run, self.json);
@@ -105,7 +105,7 @@ impl Experiment {
     }
 }
 
-/// `AXIS=VALUES` in its two parts.
+/// Splits `AXIS=VALUES` into its two parts.
 pub fn key_value(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((axis, values)) if !axis.trim().is_empty() && !values.trim().is_empty() => {

@@ -1,4 +1,4 @@
-//! `pubmark explain`: the page behind a code of a verdict or a warning, a word that is printed, a thing that is built in.
+//! `pubmark explain`: explains a code of a verdict or a warning, a printed term, or a built-in item.
 
 use clap::Args;
 use pubmark_catalogue::explain;
@@ -19,7 +19,7 @@ pub struct Explain {
 }
 
 impl Explain {
-    /// Prints the page, or the list of pages.
+    /// Prints the explanation, or the list of all codes and terms.
     pub fn perform(self, printer: &Printer) -> Outcome {
         let text = match self.code.join(" ") {
             none if none.is_empty() => explain::all(),

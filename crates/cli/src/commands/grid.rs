@@ -1,4 +1,4 @@
-//! What `pubmark compare` varies, and the experiment that it makes of it.
+//! The axes that `pubmark compare` varies, and the experiment that they define.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use crate::values::{duration, one_of, payload_bytes, positive_duration, rate_fac
 #[derive(Clone, Debug)]
 pub struct Links(Vec<LinkChoice>);
 
-/// Links between commas; those inside braces belong to a definition.
+/// Splits links at commas, except commas inside the braces of a definition.
 fn links(text: &str) -> Result<Links, String> {
     let mut depth = 0_i32;
     let outside = |letter: char| {
@@ -33,7 +33,7 @@ fn links(text: &str) -> Result<Links, String> {
 const WHAT: &str = "What is compared; several values make several cells";
 const LOAD: &str = "Load";
 
-/// The axes, and what all runs have in common.
+/// The axes, and the settings that all runs share.
 #[derive(Clone, Debug, Args)]
 #[command(group(ArgGroup::new("compared").args(["systems", "endpoint"]).multiple(true)))]
 pub struct Grid {
@@ -179,7 +179,7 @@ pub struct Grid {
 }
 
 impl Grid {
-    /// The experiment, its names judged.
+    /// The experiment, with validated names.
     pub fn experiment(&self, workload: &str) -> Result<Experiment, Failure> {
         let experiment = Experiment {
             variant: self.variant.into(),
@@ -205,7 +205,7 @@ impl Grid {
         Ok(experiment)
     }
 
-    /// Is anything named to compare?
+    /// Returns whether anything to compare is given.
     pub fn is_given(&self) -> bool {
         !self.systems.is_empty() || !self.endpoint.is_empty()
     }

@@ -17,7 +17,7 @@ pub struct HostedNode {
 }
 
 impl HostedNode {
-    /// Runs it. The node's exit code is that of the process.
+    /// Runs the node and returns its exit code.
     pub fn perform(self) -> Outcome {
         let stop = signals::watch()?;
         let code = on_host::attend(&self.folder, &stop)?;

@@ -1,4 +1,4 @@
-//! `pubmark install`: puts systems where pubmark finds them, by the commands of their definitions, and client programs.
+//! `pubmark install`: installs systems with the commands in their definitions, and client programs.
 
 use std::sync::atomic::AtomicBool;
 
@@ -42,9 +42,9 @@ pub struct Install {
 }
 
 impl Install {
-    /// Installs one after the other; the first failure ends it.
+    /// Installs one item after the other; the first failure ends the installation.
     pub fn perform(self, printer: &Printer) -> Outcome {
-        // All names are judged before anything is run.
+        // All names are validated before any command is executed.
         let clients: Vec<&BundledClient> = self.names.iter().filter_map(|name| client_programs::find(name)).collect();
         let systems = self.names.iter().filter(|name| client_programs::find(name).is_none());
         let definitions: Vec<Definition> = systems.map(|name| definition(name)).collect::<Result<_, _>>()?;
@@ -66,7 +66,7 @@ impl Install {
         Ok(ExitCode::Ok)
     }
 
-    /// Installs a client program and starts it once; what came of it.
+    /// Installs a client program and starts it once as a test. Returns the result as text.
     fn install_client(&self, client: &BundledClient, stop: &AtomicBool, printer: &Printer) -> Result<String, RunError> {
         let name = client.name;
         if client.is_here() && !self.again {
@@ -96,7 +96,7 @@ impl Install {
     }
 }
 
-/// What came of one system.
+/// The result of the installation of one system.
 fn line(definition: &Definition, installed: &Installed, tried: &[String]) -> String {
     let version = installed.version.as_deref().unwrap_or("(version unknown)");
     let works = if tried.is_empty() { String::new() } else { format!(" works over {}", tried.join(", ")) };

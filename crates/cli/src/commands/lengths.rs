@@ -1,4 +1,4 @@
-//! How long and how often an experiment is run, in place of what its file says.
+//! Options that replace the lengths and the repetitions in an experiment's file.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use pubmark_model::experiment::{Changes, MOST_REPETITIONS};
 
 use crate::values::{duration, positive_duration};
 
-/// Lengths and repetitions in place of the file's.
+/// Lengths and repetitions that replace those in the file.
 #[derive(Clone, Debug, Args)]
 pub struct Lengths {
     /// Short runs and few repetitions, for a first look

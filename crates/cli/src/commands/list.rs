@@ -1,4 +1,4 @@
-//! `pubmark list`: what is built in.
+//! `pubmark list`: the built-in items.
 
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -27,7 +27,7 @@ pub struct List {
     pub markdown: bool,
 }
 
-/// What the process answers: a table of this program alone.
+/// Exit codes of the process: a table that only this program has.
 static EXIT_CODES: Table = Table {
     word: "exit-codes",
     about: "What the process answers",
@@ -48,7 +48,7 @@ fn one_of_tables() -> impl TypedValueParser<Value = &'static Table> {
 }
 
 impl List {
-    /// Prints the overview, a table, or one of a table.
+    /// Prints the overview, a table, or one item of a table.
     pub fn perform(self, printer: &Printer) -> Outcome {
         let text = match (self.table, &self.name) {
             (Some(table), Some(name)) => table.one(name),

@@ -1,4 +1,4 @@
-//! Machines that join a run, an experiment or a search.
+//! Options for machines that join a run, an experiment or a search.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -43,7 +43,7 @@ pub struct JoinOptions {
 }
 
 impl JoinOptions {
-    /// Puts the options that were given into a specification.
+    /// Copies the given options into a specification.
     pub fn apply(&self, nodes: &mut Nodes) {
         replace_some(&mut nodes.nodes, self.nodes);
         replace_some(&mut nodes.observers, self.observers);

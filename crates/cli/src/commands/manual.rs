@@ -40,7 +40,7 @@ fn pages(program: &Command) -> Result<Vec<(String, String)>, Failure> {
     Ok(pages)
 }
 
-/// The page of a command, and those of the commands below it.
+/// Adds the page of a command, and those of its subcommands.
 fn add(command: Command, name: String, pages: &mut Vec<(String, String)>) -> Result<(), Failure> {
     let below: Vec<Command> = command.get_subcommands().filter(|verb| !verb.is_hide_set()).cloned().collect();
     let mut text = vec![];

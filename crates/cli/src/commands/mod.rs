@@ -1,4 +1,4 @@
-//! One file a verb: what it takes from the command line, and what it does.
+//! One file per verb: its command line options, and its execution.
 
 pub mod broker;
 pub mod capacity;

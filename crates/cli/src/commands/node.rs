@@ -1,4 +1,4 @@
-//! `pubmark node`: this machine sends and listens for a run that another leads.
+//! `pubmark node`: this machine publishes and subscribes in a run of a coordinator on another machine.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ use crate::printer::Printer;
 
 use crate::signals;
 
-/// Word in place of an address, for a coordinator that multicast DNS finds.
+/// Word that replaces an address, for a coordinator that is found by multicast DNS.
 const ANNOUNCED: &str = "mdns";
 
 /// Let this machine publish and subscribe in runs of a coordinator on another machine
@@ -83,7 +83,7 @@ pub struct Node {
     pub quiet: bool,
 }
 
-/// `edge-1.example:7700`, or [`ANNOUNCED`].
+/// Parses an address such as `edge-1.example:7700`, or [`ANNOUNCED`].
 fn whereabouts(text: &str) -> Result<Whereabouts, String> {
     if text == ANNOUNCED {
         return Ok(Whereabouts::Announced);
@@ -94,7 +94,7 @@ fn whereabouts(text: &str) -> Result<Whereabouts, String> {
     }
 }
 
-/// `1000000,-40`
+/// Parses a clock error such as `1000000,-40`.
 fn clock_error(text: &str) -> Result<(i64, f64), String> {
     let (offset, drift) = text.split_once(',').ok_or("two numbers with a comma between them")?;
     let drift: f64 = drift.parse().map_err(|_| format!("`{drift}` is no number"))?;
@@ -103,7 +103,7 @@ fn clock_error(text: &str) -> Result<(i64, f64), String> {
 }
 
 impl Node {
-    /// Serves until it is told to stop.
+    /// Serves until it is stopped.
     pub fn perform(self, printer: &Printer) -> Outcome {
         if self.awake {
             IdleStatesDisabled::is_allowed().map_err(|error| {
@@ -116,7 +116,8 @@ impl Node {
         let stop = signals::watch()?;
         scraped.as_mut().map_or(Ok(()), |scraped: &mut Scraped| scraped.start(printer))?;
         let settings = self.settings()?;
-        // Each connection of a device takes one; what there is not, the worker says when it lacks it.
+        // Each connection of a device needs a descriptor. A failure is not final: a worker reports it if it runs out of
+        // descriptors.
         descriptors::raise().map_err(|error| {
             Failure::from_error(ExitCode::Internal, &error).during("failed to raise the limit of open files")
         })?;

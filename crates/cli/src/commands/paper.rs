@@ -61,7 +61,7 @@ pub struct Paper {
 }
 
 impl Paper {
-    /// Repeats it and shows the results.
+    /// Repeats the publication and shows the results.
     pub fn perform(self, printer: &Printer) -> Outcome {
         let paper = definition::find(&self.paper).ok_or_else(|| {
             Failure::usage(format!("there is no publication `{}`", self.paper))
@@ -103,10 +103,10 @@ impl Paper {
     }
 }
 
-/// Shows how the experiments go on.
+/// Shows the progress of the experiments.
 struct Shown<'a> {
     watcher: Watcher<'a>,
-    /// An experiment made no progress.
+    /// An experiment ended after consecutive invalid runs.
     stopped: bool,
 }
 

@@ -1,4 +1,4 @@
-//! `pubmark pod`: what pubmark does in the coordinator's pod of a deployment.
+//! `pubmark pod`: the commands that are executed in the coordinator's pod of a deployment.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -74,7 +74,7 @@ struct Release {
 }
 
 impl Pod {
-    /// Does it. A run's exit code is that of the process.
+    /// Executes the subcommand. For a run, returns the exit code of the run.
     pub fn perform(self, printer: &Printer) -> Outcome {
         match self.verb {
             Verb::Run(run) => run.perform(printer),

@@ -23,7 +23,7 @@ pub struct Reference {
     pub check: bool,
 }
 
-/// A page: its file, and its text, of the program's arguments.
+/// A page: its file name, and the function that generates its text from the program's arguments.
 type Page = (&'static str, fn(&mut Command) -> Result<String, Failure>);
 
 /// The pages. A new one is a row here.
@@ -54,7 +54,7 @@ const PAGES: &[Page] = &[
 ];
 
 impl Reference {
-    /// Writes the pages, or names those that differ.
+    /// Writes the pages, or lists those that differ.
     pub fn perform(self, program: &mut Command, printer: &Printer) -> Outcome {
         let mut differing = Vec::new();
         for (name, page) in PAGES {
@@ -82,7 +82,7 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
     store::write_whole(path, text.as_bytes()).map_err(|error| Failure::from_error(ExitCode::Usage, &error))
 }
 
-/// The page of the command line: the long help of every verb that is shown.
+/// The page of the command line: the long help of every visible verb.
 fn command_line(program: &mut Command) -> Result<String, Failure> {
     let mut program = program.clone().term_width(COLUMNS);
     program.build();

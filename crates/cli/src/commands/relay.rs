@@ -1,4 +1,4 @@
-//! `pubmark relay`: leads emulated links to a system that runs already, for the pubmark that started it.
+//! `pubmark relay`: forwards emulated links to a system that is already running, for the pubmark process that started it.
 
 use clap::Args;
 

@@ -1,4 +1,4 @@
-//! `pubmark report`: everything that is shown of a run, made again from its record.
+//! `pubmark report`: generates all output of a run again from its record.
 
 use std::path::PathBuf;
 
@@ -40,7 +40,7 @@ pub struct Report {
     pub json: bool,
 }
 
-/// How a kind of record is shown.
+/// How a kind of record is rendered.
 struct Kind<Source> {
     files: fn(&Source) -> Vec<(String, String)>,
     summary: fn(&Source, &TerminalOptions<'_>) -> String,
@@ -64,7 +64,7 @@ impl Report {
         self.show(&Kind::<Record> { files: exports::all, summary: terminal::summary }, printer)
     }
 
-    /// The publications of a folder that is no record itself.
+    /// The publications in a folder that is not itself the folder of a record.
     fn collection(&self) -> Result<Option<Collection>, Failure> {
         if !self.run.is_dir() || store::is_a::<Record>(&self.run) {
             return Ok(None);

@@ -24,16 +24,16 @@ use crate::progress::Progress;
 use crate::watching::{Watchers, Watching};
 use crate::{rendering, signals};
 
-/// Lets the nodes of a prepared run join that the caller starts.
+/// Function that starts the nodes of a prepared run and lets them join.
 pub type Gather<'a> = &'a mut dyn FnMut(&mut PreparedRun, &Host, &mut dyn RunObserver) -> Result<(), RunError>;
 
 impl Run {
-    /// Runs, or does what was asked for instead.
+    /// Executes the run, or the action that replaces it, such as `--dry-run`.
     pub fn perform(self, printer: &Printer) -> Outcome {
         self.perform_with(&mut |_, _, _| Ok(()), printer)
     }
 
-    /// The same, with nodes that `gather` starts once the run is prepared.
+    /// Executes the run with nodes that `gather` starts once the run is prepared.
     pub fn perform_with(&self, gather: Gather<'_>, printer: &Printer) -> Outcome {
         let makes_a_run = !self.dry_run && self.dump_schedule.is_none();
         let watching = if makes_a_run { self.watching.clone() } else { Watching::default() };
@@ -55,7 +55,7 @@ impl Run {
             return dump(&spec, &workload, file);
         }
         let host = self.events.host();
-        // Before any thread is started.
+        // Must happen before any thread is started.
         let host = if self.dry_run { host } else { spec.claim_links(&workload, host)? };
         let signals = signals::watch_preparation()?;
         let host = Host { stop: Arc::clone(signals.stop()), scratch: self.out.clone(), ..host };
@@ -86,7 +86,7 @@ impl Run {
             if repetitions > 1 {
                 printer.note(&format!("repetition {number} of {repetitions}"));
             }
-            // One that was lost in a repetition may be back for the next.
+            // A node that was lost in one repetition may have reconnected for the next.
             prepared.gather(&mut observer())?;
             let mut repetition = prepared.repetition(number, &self.out)?;
             stream.run_begins(&repetition);
@@ -151,7 +151,7 @@ fn dump(spec: &RunSpec, workload: &Workload, file: &Path) -> Outcome {
     }
 }
 
-/// One record, or a list if several repetitions were asked for, however many it came to.
+/// Prints one record; or a list if several repetitions were requested, even if only one was made.
 fn print_json(records: &[Record], repetitions: u32, printer: &Printer) -> Result<(), Failure> {
     match records {
         [record] if repetitions == 1 => {

@@ -1,4 +1,4 @@
-//! What `pubmark run` takes from the command line.
+//! The command line of `pubmark run`.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -121,7 +121,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// The run that the arguments say: a specification's file with changes, or a workload with options.
+    /// The specification of the run: from its file with changes, or from a workload with options.
     pub fn spec(&self) -> Result<RunSpec, RunError> {
         let path = Path::new(&self.workload);
         let mut spec = if RunSpec::is_one(path) { RunSpec::read(path)? } else { RunSpec::new(&self.workload) };
@@ -148,15 +148,15 @@ impl Run {
         Run::read(&[workload.to_owned()]).expect("a workload is all that is required")
     }
 
-    /// Reads the words behind `pubmark run`.
+    /// Parses the arguments of `pubmark run`.
     ///
     /// # Errors
-    /// What clap says of them, in its first line.
+    /// The first line of clap's error message.
     pub fn read(words: &[String]) -> Result<Run, RunError> {
         let command = Run::augment_args(clap::Command::new("pubmark run").no_binary_name(true));
         let matches = command.try_get_matches_from(words).and_then(|matches| Run::from_arg_matches(&matches));
         matches.map_err(|error| {
-            // clap's text has its own head and hint; its first line says what is wrong.
+            // clap's text has a prefix and a hint; its first line states the error.
             let text = error.to_string();
             let line = text.lines().next().unwrap_or("unusable arguments");
             RunError::input(line.strip_prefix("error: ").unwrap_or(line).to_owned())

@@ -1,4 +1,4 @@
-//! `pubmark runs`: what was run before.
+//! `pubmark runs`: lists past runs.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use crate::exit_code::ExitCode;
 use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
 
-/// Entries shown unless more are asked for.
+/// Default number of entries.
 const SHOWN: usize = 20;
 
 /// List past runs, experiments and capacity searches, newest first.

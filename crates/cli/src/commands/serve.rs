@@ -64,7 +64,7 @@ const RIGHTS: &[Word<Right>] = &[
 ];
 
 impl Serve {
-    /// Answers until Ctrl-C.
+    /// Serves requests until Ctrl-C.
     pub fn perform(self, printer: &Printer) -> Outcome {
         let stop = signals::watch()?;
         if self.until_stdin_closes {
@@ -93,10 +93,10 @@ impl Serve {
     }
 }
 
-/// Sets `stop` when standard input is closed. What comes from it until then is dropped.
+/// Sets `stop` when standard input is closed. Any input before that is dropped.
 fn end_with_stdin(stop: Arc<AtomicBool>) -> Result<(), Failure> {
     let wait = move || {
-        // An input that cannot be read does not say any more that anybody is there.
+        // A read error counts as the end: the other end may no longer exist.
         let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
         stop.store(true, Ordering::Relaxed);
     };
@@ -115,7 +115,7 @@ fn failed(error: ServeError) -> Failure {
     }
 }
 
-/// What whoever started it has to know.
+/// Text for the user who started the server.
 fn ready(ready: &Ready) -> String {
     let mut text = format!("listening on {}\n", ready.url);
     match &ready.new_token {

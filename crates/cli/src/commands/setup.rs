@@ -1,4 +1,4 @@
-//! What commands that make runs have in common: what is measured, by what load, over which connections.
+//! Options that all commands with runs share: the system, the load, and the connections.
 
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ use pubmark_systems::limits::ResourceLimits;
 
 use crate::values::{Word, limits, one_of, payload_bytes, positive_duration, setting};
 
-/// What is measured, by what load, over which connections; how much of the load and how long is the command's own.
+/// The system, the load and the connections. How much load there is, and for how long, are options of each command.
 #[derive(Clone, Debug, Args)]
 pub struct Setup {
     /// System to start and measure (`pubmark list systems`) [default: builtin]
@@ -256,18 +256,18 @@ const SUBSCRIBERS: &[Word<SubscriberPlacement>] = &[
     ("every-node", "Every node has all subscribers", SubscriberPlacement::EveryNode),
 ];
 
-/// On or off.
+/// Values of an on/off option.
 const SWITCH: &[Word<bool>] = &[("on", "Yes", true), ("off", "No", false)];
 
-/// What carries a protocol.
+/// Transports of a protocol.
 const TRANSPORTS: &[Word<Transport>] =
     &[("tcp", "TCP alone", Transport::Tcp), ("websocket", "WebSocket over TCP", Transport::Websocket)];
 
-/// What emulates links.
+/// Emulators of links.
 pub const NETEMS: &[Word<Netem>] =
     &[("user", "pubmark's emulator", Netem::User), ("kernel", "The kernel's netem", Netem::Kernel)];
 
-/// What runs a system.
+/// Ways to run a system.
 const BACK_ENDS: &[Word<BackEnd>] = &[
     ("process", "A program of this machine", BackEnd::Process),
     ("container", "A container, by podman or docker", BackEnd::Container),
@@ -279,14 +279,14 @@ pub const READINGS: &[Word<Reading>] = &[
     ("corrected", "As the paper's text means it", Reading::Corrected),
 ];
 
-/// Puts what is given in place of what is there.
+/// Replaces a value if an option is given.
 pub fn replace<Value, Given: Into<Value>>(value: &mut Value, given: Option<Given>) {
     if let Some(given) = given {
         *value = given.into();
     }
 }
 
-/// The same where there may be nothing.
+/// Replaces an optional value if an option is given.
 pub fn replace_some<Value, Given: Into<Value>>(value: &mut Option<Value>, given: Option<Given>) {
     if let Some(given) = given {
         *value = Some(given.into());
@@ -294,12 +294,12 @@ pub fn replace_some<Value, Given: Into<Value>>(value: &mut Option<Value>, given:
 }
 
 impl Setup {
-    /// Puts the options that were given into a specification.
+    /// Copies the given options into a specification.
     pub fn apply(self, spec: &mut RunSpec) {
         let target = &mut spec.target;
         replace_some(&mut target.system, self.system);
         if self.endpoint.is_some() {
-            // It is of the endpoint that was there before.
+            // The placed system belongs to the previous endpoint.
             target.placed = None;
         }
         replace_some(&mut target.endpoint, self.endpoint);
@@ -336,7 +336,7 @@ impl Setup {
         replace_some(&mut connection.tls_key, self.tls_key);
         replace_some(&mut connection.user, self.user);
         if self.password.is_some() || self.password_env.is_some() || self.password_file.is_some() {
-            // One way in place of the other, which a specification's file may have.
+            // A new source of the password replaces the one in the specification's file.
             (connection.password, connection.password_env, connection.password_file) = (None, None, None);
         }
         replace_some(&mut connection.password_env, self.password_env);
@@ -366,7 +366,8 @@ impl Setup {
     }
 }
 
-/// Names of protocols. Those that this build leaves out are taken, too, so that the answer says what to build.
+/// Names of protocols. Protocols that this build lacks are accepted, too, so that the error message can name the missing
+/// feature.
 pub fn protocol_names() -> PossibleValuesParser {
     PossibleValuesParser::new(
         KNOWN.iter().map(|known| PossibleValue::new(known.name).hide(protocols::find(known.name).is_none())),

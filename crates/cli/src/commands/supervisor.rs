@@ -1,4 +1,4 @@
-//! `pubmark supervisor`: holds one broker for the pubmark that started it, and takes everything back when that is gone.
+//! `pubmark supervisor`: supervises one broker for the pubmark process that started it, and cleans up when that has ended.
 
 use clap::Args;
 

@@ -1,4 +1,4 @@
-//! `pubmark table`: runs as a table for other programs.
+//! `pubmark table`: prints runs as a table for other programs.
 
 use std::path::PathBuf;
 
@@ -29,7 +29,7 @@ pub struct Table {
     pub format: Format,
 }
 
-/// How a table is written.
+/// Formats of a table.
 const FORMATS: &[Word<Format>] = &[
     ("csv", "Comma-separated, with a header", Format::Csv),
     ("ndjson", "A JSON object a line", Format::Ndjson),

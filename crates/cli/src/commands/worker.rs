@@ -1,4 +1,4 @@
-//! `pubmark worker`: runs a part of a run's clients for the pubmark that started it.
+//! `pubmark worker`: runs a part of a run's clients for the pubmark process that started it.
 
 use clap::Args;
 use pubmark_runner::workers;
@@ -35,7 +35,7 @@ impl Worker {
     }
 
     fn serve(&self) -> std::io::Result<()> {
-        // Held until this process ends.
+        // Must exist until this process ends.
         let _awake = self.awake.then(IdleStatesDisabled::hold).transpose()?;
         #[cfg(feature = "cluster")]
         if let Some(process) = &self.observe {
