@@ -18,13 +18,13 @@ use crate::printer::Printer;
 /// Destination of events.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Events {
-    /// Write what goes on to FILE as lines of JSON, once a second and when something happens (`pubmark schema events`); `-` writes it to
-    /// standard output, in place of the summary
+    /// Write progress and events to FILE as lines of JSON, once a second and at each event (`pubmark schema events`); `-`
+    /// writes them to standard output, instead of the summary
     #[arg(long, value_name = "FILE", help_heading = "Output", hide_short_help = true)]
     pub events: Option<PathBuf>,
 
-    /// Words of the command line that records have in place of this one: a JSON array. `pubmark serve` says so how a reader makes the same,
-    /// who has the folder of results and not the server's files
+    /// Command line for records, instead of this one: a JSON array. `pubmark serve` passes one that a reader can execute who
+    /// has the folder of results but not the server's files
     #[arg(long, value_name = "WORDS", hide = true, value_parser = words, requires = "events")]
     pub recorded_command: Option<Words>,
 }

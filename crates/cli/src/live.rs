@@ -13,7 +13,8 @@ use crate::metrics::address;
 /// Option for the page in a browser.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Live {
-    /// Show in a browser on this machine what goes on: prints the address of a page, which becomes the report at the end. PORT is one of 127.0.0.1 [default: a free one]
+    /// Show the run in a browser on this machine: prints the address of a page, which becomes the report at the end. PORT is
+    /// one of 127.0.0.1 [default: a free one]
     #[cfg(feature = "serve")]
     #[arg(long, value_name = "PORT", num_args = 0..=1, require_equals = true, default_missing_value = "0", value_parser = address,
           help_heading = "Output", conflicts_with = "quiet")]

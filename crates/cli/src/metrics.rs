@@ -11,8 +11,8 @@ use crate::printer::Printer;
 /// Option for the address of the metrics.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Metrics {
-    /// Answer `GET /metrics` at ADDRESS while it goes on, for Prometheus: a port on 127.0.0.1 such as `9464`, or IP:PORT, which whoever
-    /// reaches it may read (docs/how-to/scrape-metrics.md)
+    /// Serve `GET /metrics` at ADDRESS during the command, for Prometheus: a port on 127.0.0.1 such as `9464`, or IP:PORT,
+    /// which anyone who reaches it may read (docs/how-to/scrape-metrics.md)
     #[cfg(feature = "serve")]
     #[arg(long, value_name = "ADDRESS", value_parser = address, help_heading = "Output", hide_short_help = true)]
     pub metrics: Option<SocketAddr>,

@@ -10,7 +10,7 @@ use crate::failure::{Failure, Outcome};
 /// A built-in broker: prints `listening ADDRESS` and runs until SIGTERM.
 #[derive(Debug, Args)]
 pub struct Broker {
-    /// Protocols of the broker: MQTT 3.1.1 and 5, or CoAP publish/subscribe over UDP
+    /// Protocol of the broker: MQTT 3.1.1 and 5, or CoAP publish/subscribe over UDP
     #[arg(long, value_enum, default_value = "mqtt")]
     pub protocol: BrokerProtocol,
 

@@ -32,16 +32,16 @@ use crate::watching::{Watchers, Watching};
 
 /// Find the highest load that a system carries within objectives.
 ///
-/// Short runs with a fresh system each: the load is doubled until an objective is missed, then the gap is halved. A miss is
-/// tried again before it is believed, and the answer has held twice. Says when pubmark itself was the
-/// limit. A system that runs already (`--endpoint`) is not started afresh.
+/// Makes short runs, each with a fresh system: the load is doubled until an objective is missed, then the gap is halved. A
+/// miss counts only if it is repeated, and the result was reached twice. The report says if pubmark itself was the limit. A
+/// system that is already running (`--endpoint`) is not restarted.
 #[derive(Clone, Debug, Args)]
 #[command(max_term_width = 80)]
 pub struct Capacity {
     /// A built-in workload (`pubmark list workloads`) or the path of a workload file
     pub workload: String,
 
-    /// What must hold, separated by commas: `p99<50ms,loss=0`
+    /// Objectives, separated by commas: `p99<50ms,loss=0`
     #[arg(long, value_name = "OBJECTIVES", default_value = "p99<50ms,loss=0")]
     pub slo: String,
 
@@ -49,7 +49,7 @@ pub struct Capacity {
     #[arg(long, value_parser = one_of(KNOBS), default_value = "rate", help_heading = "Search")]
     pub vary: Knob,
 
-    /// Stop when the answer is known to so many percent
+    /// Stop when the result is known to this precision, in percent
     #[arg(long, value_name = "PERCENT", default_value_t = 3.0, value_parser = percent,
           help_heading = "Search", hide_short_help = true)]
     pub precision: f64,
@@ -58,7 +58,7 @@ pub struct Capacity {
     #[arg(long, value_name = "TIME", value_parser = positive_duration, default_value = "10m", help_heading = "Search")]
     pub within: Duration,
 
-    /// Factor of the workload to begin with [default: 1, or what makes 1,000 messages a second]
+    /// Factor of the workload to begin with [default: 1, or the factor that gives 1,000 messages a second]
     #[arg(long, value_name = "FACTOR", value_parser = rate_factor, help_heading = "Search", hide_short_help = true)]
     pub first: Option<f64>,
 
@@ -81,7 +81,7 @@ pub struct Capacity {
           help_heading = "Load", hide_short_help = true)]
     pub warmup: Duration,
 
-    /// Break something in each trial, in place of what the workload breaks: `kill:at=1s,for=1s`, `none`; once for each
+    /// Inject a fault in each trial, instead of the workload's faults: `kill:at=1s,for=1s`, `none`; once for each
     /// (docs/how-to/inject-faults.md)
     #[arg(long, value_name = "KIND:KEY=VALUE,…", value_parser = FaultChoice::parse,
           help_heading = "Load", hide_short_help = true)]
@@ -92,7 +92,7 @@ pub struct Capacity {
           help_heading = "Load", hide_short_help = true)]
     pub drain: Duration,
 
-    /// Print what would be tried, and whether this machine can give the first load; start nothing
+    /// Print the plan of the search, and whether this machine can generate the first load; start nothing
     #[arg(long, conflicts_with = "json", help_heading = "Instead of searching")]
     pub dry_run: bool,
 

@@ -19,11 +19,11 @@ use crate::printer::Printer;
 use crate::rendering;
 use crate::values::{UNDECIDED, one_of};
 
-/// Hold a run or an experiment against limits and a baseline.
+/// Compare a run or an experiment with limits and a baseline.
 ///
-/// Without `--require`, a run is held against the limits that it was made with. Of an experiment every run has to keep each limit;
-/// a change from the baseline counts only if it exceeds the noise. What was not measured fails. Of a workload, its file is
-/// checked and its links are shown.
+/// Without `--require`, a run is compared with the limits that it was made with. In an experiment, every run must meet each
+/// limit; a change from the baseline counts only if it exceeds the noise. A missing measurement fails. For a workload, its
+/// file is validated and its links are shown.
 #[derive(Debug, Args)]
 pub struct Check {
     /// Folder of a run or of an experiment, or the record in it; or a workload
@@ -46,7 +46,7 @@ pub struct Check {
     #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,
 
-    /// What a limit between both bounds of its figure comes to [default: exit code 8]
+    /// Result of a limit that lies between both bounds of its figure [default: exit code 8]
     #[arg(long, value_name = "pass|fail", value_parser = one_of(UNDECIDED))]
     pub undecided: Option<Undecided>,
 

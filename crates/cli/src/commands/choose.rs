@@ -29,11 +29,12 @@ const REQUIRED: &str = "What is required";
 const WHO: &str = "Candidates";
 const RUNS: &str = "Runs";
 
-/// Choose a system: who meets the requirements, with how much headroom, at what cost.
+/// Choose a system: which ones meet the requirements, with how much headroom, at what cost.
 ///
-/// Excludes candidates that lack what is needed, makes short runs, then races the rest in blocks until each objective holds or is
-/// missed beyond the noise; kills those that hold, where recovery is required; searches how much more they carry. Options replace
-/// what the file says. Ends with 0 if a candidate qualifies, 3 if none does, 8 if that is undecided.
+/// Excludes candidates that lack a required feature, makes short runs, then races the rest in blocks until each objective is
+/// met or is missed beyond the noise. Kills the systems that meet them, if recovery is required, and searches for their
+/// highest load. Options replace values of the file. The exit code is 0 if a candidate qualifies, 3 if none does, 8 if that
+/// is undecided.
 #[derive(Clone, Debug, Args)]
 #[command(max_term_width = 80)]
 pub struct Choose {
@@ -53,19 +54,19 @@ pub struct Choose {
     #[arg(long, value_name = "FACTOR", value_parser = rate_factor, help_heading = REQUIRED)]
     pub rate: Option<f64>,
 
-    /// How many times this load a system must carry
+    /// Multiple of this load that a system must carry
     #[arg(long, value_name = "FACTOR", value_parser = rate_factor, help_heading = REQUIRED)]
     pub growth: Option<f64>,
 
-    /// What must hold, separated by commas: `p99<100ms,loss=0`
+    /// Objectives, separated by commas: `p99<100ms,loss=0`
     #[arg(long, value_name = "OBJECTIVES", help_heading = REQUIRED)]
     pub slo: Option<String>,
 
-    /// Time within which all clients are back after the system was killed: `10s`
+    /// Time within which all clients have reconnected after the system was killed: `10s`
     #[arg(long, value_name = "TIME", value_parser = positive_duration, help_heading = REQUIRED)]
     pub recovery: Option<Duration>,
 
-    /// What each broker may use: `cpu=1,memory=512MB`
+    /// Resource limits of each broker: `cpu=1,memory=512MB`
     #[arg(long, value_name = "LIMITS", value_parser = limits, help_heading = REQUIRED)]
     pub limit: Option<ResourceLimits>,
 
@@ -73,31 +74,31 @@ pub struct Choose {
     #[arg(long, value_name = "LINK|GROUP=LINK", value_parser = LinkChoice::parse, help_heading = REQUIRED)]
     pub link: Vec<LinkChoice>,
 
-    /// Delivery level that is needed
+    /// Required delivery level
     #[arg(long, value_name = "0|1|2", value_parser = clap::value_parser!(u8).range(0..=2), help_heading = REQUIRED)]
     pub qos: Option<u8>,
 
-    /// Retained messages are needed
+    /// Require retained messages
     #[arg(long, help_heading = REQUIRED)]
     pub retained: bool,
 
-    /// Shared subscriptions are needed
+    /// Require shared subscriptions
     #[arg(long, help_heading = REQUIRED)]
     pub shared_subscriptions: bool,
 
-    /// Sessions that survive a connection are needed
+    /// Require persistent sessions
     #[arg(long, help_heading = REQUIRED, hide_short_help = true)]
     pub persistent_sessions: bool,
 
-    /// Encryption is needed
+    /// Require encryption
     #[arg(long, help_heading = REQUIRED)]
     pub tls: bool,
 
-    /// Protocol that is needed [default: the first that a system offers and that has the rest]
+    /// Required protocol [default: the first one that a system offers and that has the other required features]
     #[arg(long, value_parser = protocol_names(), hide_possible_values = true, help_heading = REQUIRED)]
     pub protocol: Option<String>,
 
-    /// Size of every payload, in place of the workload's
+    /// Size of every payload, instead of the workload's
     #[arg(long, value_name = "SIZE", value_parser = payload_bytes, help_heading = REQUIRED, hide_short_help = true)]
     pub payload: Option<u32>,
 
@@ -113,7 +114,7 @@ pub struct Choose {
     #[arg(long, value_name = "SYSTEMS", value_delimiter = ',', help_heading = WHO)]
     pub systems: Vec<String>,
 
-    /// A system that runs already, such as `mqtts://user@broker.example:8883`; once for each
+    /// A system that is already running, such as `mqtts://user@broker.example:8883`; once for each
     // Not split at commas: a URL may contain some.
     #[arg(long, value_name = "URL", help_heading = WHO)]
     pub endpoint: Vec<String>,
@@ -142,23 +143,23 @@ pub struct Choose {
     #[arg(long, help_heading = RUNS, hide_short_help = true)]
     pub awake: bool,
 
-    /// Do not search how much more the candidates carry
+    /// Do not search for the highest load of the candidates
     #[arg(long, help_heading = RUNS)]
     pub no_headroom: bool,
 
-    /// Candidate that has to qualify: the exit code is about it alone
+    /// Candidate that must qualify: the exit code depends on this one only
     #[arg(long, value_name = "NAME", help_heading = "Result")]
     pub require: Option<String>,
 
-    /// End with 0 (`pass`) or 3 (`fail`) where it is undecided
+    /// Exit code 0 (`pass`) or 3 (`fail`) if the result is undecided
     #[arg(long, value_name = "pass|fail", value_parser = one_of(UNDECIDED), help_heading = "Result", hide_short_help = true)]
     pub undecided: Option<Undecided>,
 
-    /// Print who is excluded, what would be run and for how long; start nothing
+    /// Print which candidates are excluded, what would be run and for how long; start nothing
     #[arg(long, conflicts_with = "json", help_heading = "Result")]
     pub dry_run: bool,
 
-    /// Folder in which the folder of the choice is made
+    /// Folder in which the folder of the choice is created
     #[arg(long, value_name = "DIR", default_value = "runs", help_heading = "Output", hide_short_help = true)]
     pub out: PathBuf,
 

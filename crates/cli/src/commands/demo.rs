@@ -12,7 +12,7 @@ use crate::failure::Outcome;
 use crate::printer::Printer;
 use crate::values::positive_duration;
 
-/// Run a smart home on the built-in broker for ten seconds, to see what comes out.
+/// Run a smart home on the built-in broker for ten seconds, to see example results.
 ///
 /// The same as `pubmark run smart-home --system builtin --warmup 2s --duration 10s`. A demonstration: the built-in broker is
 /// there so that something answers, not to be quoted. Where the machine allows it and has two cores or more, the generator's threads

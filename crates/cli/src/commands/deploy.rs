@@ -18,29 +18,29 @@ use crate::{rendering, signals};
 /// Default limit of the wait for the end of a run that was applied.
 const APPLY_LIMIT: Duration = Duration::from_secs(3600);
 
-/// Write the files by which Compose or Kubernetes places a run
+/// Write the files by which Compose or Kubernetes deploys a run
 ///
-/// A coordinator, its nodes with certificates of their own, and the system in a container with limits. Nothing is started, unless
-/// `--apply` lets `kubectl` do it.
+/// The files contain a coordinator, its nodes with separate certificates, and the system in a container with resource
+/// limits. Nothing is started, unless `--apply` starts the run with `kubectl`.
 #[derive(Debug, Args)]
 #[command(max_term_width = 80)]
 pub struct Deploy {
-    /// What reads the files
+    /// Orchestrator that reads the files
     #[arg(value_parser = one_of(KINDS))]
     pub kind: Kind,
 
     /// A built-in workload, the path of a workload file, or the run.yaml of a run
     pub workload: String,
 
-    /// The system to run in a container, or one without a broker; none if OPTIONS have `--endpoint`
+    /// System to run in a container, or one without a broker; unused if OPTIONS have `--endpoint`
     #[arg(long, value_name = "SYSTEM", default_value = "mosquitto")]
     pub system: String,
 
-    /// Protocol of devices and subscribers [default: mqtt5, or the first that the system speaks]
+    /// Protocol of devices and subscribers [default: mqtt5, or the first that the system supports]
     #[arg(long, value_name = "PROTOCOL")]
     pub protocol: Option<String>,
 
-    /// Image of the system, in place of the one that its definition has
+    /// Image of the system, instead of the one in its definition
     #[arg(long, value_name = "IMAGE")]
     pub system_image: Option<String>,
 
@@ -48,27 +48,27 @@ pub struct Deploy {
     #[arg(long, value_name = "PROFILE", default_value = "default")]
     pub profile: String,
 
-    /// What the system may use: `cpu=2,memory=1GB`
+    /// Resource limits of the system: `cpu=2,memory=1GB`
     #[arg(long, value_name = "LIMITS", value_parser = anywhere)]
     pub limit: Option<ResourceLimits>,
 
-    /// What each node may use: `cpu=1,memory=512MB`
+    /// Resource limits of each node: `cpu=1,memory=512MB`
     #[arg(long, value_name = "LIMITS", value_parser = anywhere)]
     pub node_limit: Option<ResourceLimits>,
 
-    /// What the coordinator of a Kubernetes deployment may use
+    /// Resource limits of the coordinator of a Kubernetes deployment
     #[arg(long, value_name = "LIMITS", value_parser = anywhere, default_value = "cpu=1,memory=1GB")]
     pub coordinator_limit: ResourceLimits,
 
-    /// Nodes
+    /// Number of nodes
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub nodes: u16,
 
-    /// Image of pubmark (docs/how-to/deploy-with-an-orchestrator.md says how to build one)
+    /// Image of pubmark (docs/how-to/deploy-with-an-orchestrator.md shows how to build one)
     #[arg(long, value_name = "IMAGE", default_value = concat!("pubmark:", env!("CARGO_PKG_VERSION")))]
     pub image: String,
 
-    /// Name of the run. Objects of a cluster are called NAME-ID-…, with an id that is new each time
+    /// Name of the run. Names of cluster objects are NAME-ID-…, with a new ID for each deployment
     #[arg(long, value_name = "NAME", default_value = "pubmark")]
     pub name: String,
 
@@ -88,7 +88,7 @@ pub struct Deploy {
     #[arg(long, value_name = "CONTEXT", requires = "apply")]
     pub context: Option<String>,
 
-    /// Create the objects with `kubectl`, wait for the run's end, bring its results into the folder, and delete the objects
+    /// Create the objects with `kubectl`, wait for the run's end, copy its results into the folder, and delete the objects
     #[arg(long)]
     pub apply: bool,
 

@@ -16,10 +16,11 @@ use crate::commands::run_arguments::Run;
 use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
 
-/// Write the files by which Compose or Kubernetes places a run, or start its nodes by ssh
+/// Write the files by which Compose or Kubernetes deploys a run, or start its nodes by ssh
 ///
-/// The files: a coordinator, its nodes with certificates of their own, and the system in a container with limits. Nothing is started,
-/// unless `--apply` lets `kubectl` do it. `pubmark deploy ssh` needs no files, and starts the nodes on the hosts of a list.
+/// The files contain a coordinator, its nodes with separate certificates, and the system in a container with resource
+/// limits. Nothing is started, unless `--apply` starts the run with `kubectl`. `pubmark deploy ssh` needs no files, and
+/// starts the nodes on the hosts of a list.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true, max_term_width = 80)]
 pub struct Deployments {
@@ -39,8 +40,9 @@ pub enum By {
 
 /// Start nodes on hosts by ssh, make a run there, and leave nothing on the hosts
 ///
-/// Checks all hosts, copies this program into a private folder on each, starts a node there, and leads the run on this machine, as
-/// `pubmark run --nodes` does. Nodes and folders go with the connection, however it ends.
+/// Checks all hosts, copies this program into a private folder on each, and starts a node there. This machine is the
+/// coordinator, as with `pubmark run --nodes`. When a connection ends for any reason, the node ends and its folder is
+/// removed.
 #[derive(Debug, Args)]
 #[command(max_term_width = 80)]
 pub struct Ssh {
@@ -50,7 +52,7 @@ pub struct Ssh {
     /// A built-in workload, the path of a workload file, or the run.yaml of a run
     pub workload: String,
 
-    /// Configuration of `ssh`, in place of that of the user
+    /// Configuration file of `ssh`, instead of the user's
     #[arg(long, value_name = "FILE")]
     pub ssh_config: Option<PathBuf>,
 
@@ -58,11 +60,12 @@ pub struct Ssh {
     #[arg(long, value_name = "DIR")]
     pub host_folder: Option<String>,
 
-    /// Program to copy, in place of this one: a build of the same version for the hosts' processor, static if they lack libraries
+    /// Program to copy, instead of this one: a build of the same version for the hosts' processor, static if they lack
+    /// libraries
     #[arg(long, value_name = "FILE")]
     pub program: Option<PathBuf>,
 
-    /// Address of this machine where nodes join [default: the one from which a host sees the connection come]
+    /// Address of this machine at which nodes join [default: the one from which a host sees the connection come]
     #[arg(long, value_name = "IP")]
     pub address: Option<IpAddr>,
 

@@ -12,7 +12,7 @@ use crate::printer::Printer;
 /// Default validity of certificates, days.
 const VALID_DAYS: u32 = 365;
 
-/// Make what emulated devices need to log in
+/// Create credentials with which emulated devices log in
 #[derive(Debug, Args)]
 pub struct Devices {
     /// What to do.

@@ -45,11 +45,12 @@ pub struct Experiment {
     #[command(flatten)]
     pub lengths: Lengths,
 
-    /// Give the generator's threads the real-time priority SCHED_FIFO, whatever the file says
+    /// Run the generator's threads under SCHED_FIFO, even if the file does not request it
     #[arg(long)]
     pub realtime: bool,
 
-    /// Keep the machine's cores from sleeping, whatever the file says; needs root (`pubmark doctor` says whether it is worth it)
+    /// Disable the CPU idle states of this machine, even if the file does not request it; needs root (`pubmark doctor` says
+    /// whether it is worth it)
     #[arg(long)]
     pub awake: bool,
 

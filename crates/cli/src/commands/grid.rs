@@ -65,7 +65,7 @@ pub struct Grid {
           help_heading = WHAT, hide_short_help = true)]
     pub topology: Vec<Topology>,
 
-    /// What each broker may use: `none cpu=0.5,memory=256MB`, with spaces between
+    /// Resource limits of each broker: `none cpu=0.5,memory=256MB`, separated by spaces
     #[arg(long, value_name = "LIMITS", num_args = 1.., requires = "compared", help_heading = WHAT)]
     pub limit: Vec<String>,
 
@@ -79,7 +79,7 @@ pub struct Grid {
           help_heading = WHAT)]
     pub rate: Vec<f64>,
 
-    /// Worker processes that the load is dealt out over, as over so many machines: `1,5`
+    /// Numbers of worker processes that share the load, as on so many machines: `1,5`
     #[arg(long, value_name = "NODES", value_delimiter = ',', requires = "compared",
           value_parser = clap::value_parser!(u16).range(1..=200), conflicts_with = "nodes", help_heading = WHAT, hide_short_help = true)]
     pub local_nodes: Vec<u16>,
@@ -93,7 +93,7 @@ pub struct Grid {
     #[arg(long, value_name = "LINKS", requires = "compared", value_parser = links, help_heading = WHAT)]
     pub link: Vec<Links>,
 
-    /// Break something, in place of what the workload breaks; once for each cell: `--fault none --fault kill:at=5s,for=1s`
+    /// Inject a fault, instead of the workload's; once for each cell: `--fault none --fault kill:at=5s,for=1s`
     #[arg(long, value_name = "KIND:KEY=VALUE,…", requires = "compared", value_parser = FaultChoice::parse, help_heading = WHAT)]
     pub fault: Vec<FaultChoice>,
 
@@ -146,7 +146,7 @@ pub struct Grid {
           requires = "compared", help_heading = LOAD, hide_short_help = true)]
     pub drain: Duration,
 
-    /// Longest wait for a quiet machine before each run; then it is made all the same, and marked
+    /// Longest wait for a quiet machine before each run; after it the run is made anyway, and marked
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration, default_value = "30s",
           requires = "compared", help_heading = LOAD, hide_short_help = true)]
     pub wait: Duration,
@@ -160,15 +160,15 @@ pub struct Grid {
     #[arg(long, requires = "compared", help_heading = LOAD)]
     pub realtime: bool,
 
-    /// Keep this machine's cores from sleeping, where it may be asked for
+    /// Disable the CPU idle states of this machine, where that is allowed
     #[arg(long, requires = "compared", help_heading = LOAD, hide_short_help = true)]
     pub awake: bool,
 
-    /// What emulates links: pubmark itself in user space, or the kernel's netem, where the kernel has it
+    /// Emulator of links: pubmark itself in user space, or the kernel's netem, if the kernel has it
     #[arg(long, value_parser = one_of(NETEMS), default_value = "user", requires = "compared", help_heading = LOAD, hide_short_help = true)]
     pub netem: Netem,
 
-    /// Leave limits of the systems as they are, even if the workload's messages are too large for them
+    /// Keep the systems' limits unchanged, even if the workload's messages are too large for them
     #[arg(long, requires = "compared", help_heading = LOAD, hide_short_help = true)]
     pub strict_defaults: bool,
 

@@ -17,10 +17,10 @@ use crate::signals;
 
 /// Install systems and client programs that pubmark can start, and see whether they work.
 ///
-/// Shows the commands of a system's definition and runs them, unless what they bring is here. What no package manager
-/// places goes into a folder of pubmark's own ($PUBMARK_PROGRAMS, or ~/.local/share/pubmark/programs). Then the system
-/// is started and a message sent through it, once over each protocol. Packages of the machine need root. Client programs are
-/// paho and mqttjs (`--client`): their files are part of pubmark, their libraries come from PyPI and npm.
+/// Shows the commands of a system's definition and executes them, unless the system is installed. Programs that no package
+/// manager installs go into pubmark's own folder ($PUBMARK_PROGRAMS, or ~/.local/share/pubmark/programs). Then the system is
+/// started and a message is sent through it over each protocol. Packages of the machine need root. Client programs are paho
+/// and mqttjs (`--client`): their files are part of pubmark, their libraries come from PyPI and npm.
 #[derive(Debug, Args)]
 #[command(max_term_width = 80)]
 pub struct Install {
@@ -28,11 +28,11 @@ pub struct Install {
     #[arg(required = true, value_name = "NAME")]
     pub names: Vec<String>,
 
-    /// Print the commands, run nothing
+    /// Print the commands, execute nothing
     #[arg(long)]
     pub print: bool,
 
-    /// Run the commands even if what they bring is here
+    /// Execute the commands even if the system is installed
     #[arg(long, conflicts_with = "print")]
     pub again: bool,
 

@@ -19,16 +19,17 @@ pub struct JoinOptions {
           help_heading = "Nodes", hide_short_help = true)]
     pub nodes: Option<u16>,
 
-    /// Look at what a system at an endpoint takes on its own machines, once N nodes have joined with `pubmark node --observe`
+    /// Measure the resource use of a system at an endpoint on its own machines, once N nodes have joined with
+    /// `pubmark node --observe`
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=100),
           help_heading = "Nodes", hide_short_help = true)]
     pub observers: Option<u16>,
 
-    /// Where nodes join [default: 0.0.0.0:7700]
+    /// Address at which nodes join [default: 0.0.0.0:7700]
     #[arg(long, value_name = "ADDRESS", help_heading = "Nodes", hide_short_help = true)]
     pub listen: Option<SocketAddr>,
 
-    /// Say on local networks where nodes join, while they are waited for: `pubmark node --join mdns` finds it
+    /// Announce the address on local networks while waiting for nodes: `pubmark node --join mdns` finds it
     #[arg(long, help_heading = "Nodes", hide_short_help = true)]
     pub announce: bool,
 

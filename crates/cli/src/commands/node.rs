@@ -27,8 +27,8 @@ const ANNOUNCED: &str = "mdns";
 /// Let this machine publish and subscribe in runs of a coordinator on another machine
 #[derive(Debug, Args)]
 pub struct Node {
-    /// Where `pubmark run --nodes` listens; of a name with several addresses each is tried. `mdns`: where `pubmark run --announce`
-    /// says it listens, on a local network
+    /// Address at which `pubmark run --nodes` listens; if a name has several addresses, each is tried. `mdns`: the address
+    /// that `pubmark run --announce` announces on a local network
     #[arg(long, value_name = "HOST:PORT", value_parser = whereabouts)]
     pub join: Whereabouts,
 
@@ -36,7 +36,7 @@ pub struct Node {
     #[arg(long, value_name = "DIR", default_value = "cluster/node")]
     pub credentials: PathBuf,
 
-    /// Token, in place of the folder's
+    /// Token, instead of the one in the folder
     #[arg(long, value_name = "TOKEN")]
     pub token: Option<String>,
 
@@ -49,17 +49,17 @@ pub struct Node {
     #[arg(long, value_name = "IP")]
     pub address: Option<IpAddr>,
 
-    /// Label of this node, by which a workload places groups: `site=edge-1`; once for each
+    /// Label of this node, which the placement of a workload's groups uses: `site=edge-1`; once for each
     #[arg(long, value_name = "KEY=VALUE")]
     pub label: Vec<String>,
 
-    /// Send nothing: look at what this machine takes, and the processes of this name or number, for `pubmark run --observers`. `pod:`
-    /// stands for the other containers of a pod that share their processes with this one
+    /// Send nothing: measure the resource use of this machine, and of the processes of this name or number, for
+    /// `pubmark run --observers`. `pod:` stands for the other containers of a pod that share their processes with this one
     #[arg(long, value_name = "PROCESS", num_args = 0..=1, default_missing_value = "")]
     pub observe: Option<String>,
 
-    /// Send nothing: start systems here that a run wants (`pubmark run --system-node NAME`), and measure what they take. Only systems that
-    /// are built in, with the rights of this process
+    /// Send nothing: start systems here for a run (`pubmark run --system-node NAME`), and measure their resource use. Only
+    /// built-in systems, with the rights of this process
     #[arg(long, conflicts_with = "observe")]
     pub start_systems: bool,
 

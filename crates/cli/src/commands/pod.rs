@@ -12,7 +12,7 @@ use crate::printer::Printer;
 use crate::signals;
 use crate::values::positive_duration;
 
-/// Runs in a pod and hands over its results; called by the manifest that `pubmark deploy kubernetes` writes.
+/// Runs in a pod and provides its results; called by the manifest that `pubmark deploy kubernetes` writes.
 #[derive(Debug, Args)]
 pub struct Pod {
     #[command(subcommand)]
@@ -21,11 +21,11 @@ pub struct Pod {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Wait for the system, run, and wait until somebody collected the results
+    /// Wait for the system, execute the run, and wait until the results are collected
     Run(RunInPod),
     /// Wait for the run's end, and write its results as a tar to standard output
     Send(Send),
-    /// Say that the results were collected
+    /// Mark the results as collected
     Release(Release),
 }
 
@@ -42,11 +42,11 @@ struct RunInPod {
     #[arg(long, value_name = "TIME", value_parser = positive_duration)]
     collect_limit: Duration,
 
-    /// Host and port of the system, which may not be there yet
+    /// Host and port of the system, which may not be ready yet
     #[arg(long, value_name = "HOST:PORT", requires = "system_limit")]
     system: Option<String>,
 
-    /// The system takes datagrams: nobody sees whether it listens
+    /// The system receives datagrams: it cannot be tested whether it listens
     #[arg(long)]
     datagrams: bool,
 

@@ -5,7 +5,7 @@ use clap::Args;
 use crate::exit_code::ExitCode;
 use crate::failure::{Failure, Outcome};
 
-/// Carries clients' connections; started by pubmark itself, spoken to over standard input.
+/// Forwards clients' connections; started by pubmark itself and controlled over standard input.
 #[derive(Debug, Args)]
 pub struct Relay {}
 

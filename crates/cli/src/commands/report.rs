@@ -27,11 +27,11 @@ pub struct Report {
     /// Folder of the run, experiment, search or publication; or its record.json, experiment.json, capacity.json, paper.json
     pub run: PathBuf,
 
-    /// Folder to write into, in place of its own
+    /// Folder to write into, instead of the record's folder
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 
-    /// Print everything that there is to say of a run, not the first screen alone
+    /// Print the full summary of a run, not only the first screen
     #[arg(long, short)]
     pub verbose: bool,
 

@@ -59,21 +59,21 @@ pub struct Run {
           help_heading = "Load")]
     pub repeat: Option<u32>,
 
-    /// Break something, in place of what the workload breaks: `kill:at=30s,for=5s`, `reset:at=10s,share=20%`,
+    /// Inject a fault, instead of the workload's faults: `kill:at=30s,for=5s`, `reset:at=10s,share=20%`,
     /// `pause:mttf=30s,mttr=5s`, `none`; once for each (docs/how-to/inject-faults.md)
     #[arg(long, value_name = "KIND:KEY=VALUE,…", value_parser = FaultChoice::parse, help_heading = "Load")]
     pub fault: Vec<FaultChoice>,
 
-    /// Limits to keep, for instance `p99<50ms,loss=0`, in place of the workload's: passed, missed (exit code 3) or undecided
-    /// (8)
+    /// Limits that must hold, for instance `p99<50ms,loss=0`, instead of the workload's: passed, missed (exit code 3) or
+    /// undecided (8)
     #[arg(long, value_name = "LIMITS", help_heading = "Limits")]
     pub slo: Option<String>,
 
-    /// End with 0 (`pass`) or 3 (`fail`) where a limit is undecided
+    /// Exit code 0 (`pass`) or 3 (`fail`) if a limit is undecided
     #[arg(long, value_name = "pass|fail", value_parser = one_of(UNDECIDED), help_heading = "Limits", hide_short_help = true)]
     pub undecided: Option<Undecided>,
 
-    /// Print what the run would need, and whether this machine can give it; start nothing
+    /// Print the requirements of the run, and whether this machine meets them; start nothing
     #[arg(long, conflicts_with_all = ["dump_schedule", "json"], help_heading = "Instead of running")]
     pub dry_run: bool,
 
@@ -111,7 +111,7 @@ pub struct Run {
     #[command(flatten)]
     pub watching: Watching,
 
-    /// Print everything that there is to say, not the first screen alone
+    /// Print the full summary, not only the first screen
     #[arg(long, short, help_heading = "Output")]
     pub verbose: bool,
 

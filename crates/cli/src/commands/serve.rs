@@ -22,11 +22,11 @@ use crate::values::{Word, one_of};
 /// start. Runs are made by processes of their own; what waits survives a restart.
 #[derive(Debug, Args)]
 pub struct Serve {
-    /// Where to listen; port 0 for a free one. Other addresses than those of loopback need TLS
+    /// Address to listen on; port 0 selects a free one. Addresses other than loopback need TLS
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7780")]
     pub listen: SocketAddr,
 
-    /// Folder of results: what is there is listed, too
+    /// Folder of results; results in it from before are listed, too
     #[arg(long, value_name = "DIR", default_value = "runs")]
     pub runs: PathBuf,
 
@@ -46,12 +46,12 @@ pub struct Serve {
     #[arg(long)]
     pub tls_self: bool,
 
-    /// Another name by which the server is called; once for each
+    /// Another name of the server; once for each
     #[arg(long, value_name = "NAME")]
     pub host: Vec<String>,
 
-    /// End when standard input is closed, as by Ctrl-C: a program that starts the server holds the other end, so that the server does not
-    /// outlive it however it ends
+    /// End when standard input is closed, as by Ctrl-C: a program that starts the server keeps the other end open, so that
+    /// the server ends when that program ends for any reason
     #[arg(long)]
     pub until_stdin_closes: bool,
 }

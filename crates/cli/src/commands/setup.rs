@@ -36,11 +36,11 @@ pub struct Setup {
     )]
     pub endpoint: Option<String>,
 
-    /// node_exporter of the endpoint's machine, for what the whole machine used: `http://host:9100`
+    /// node_exporter of the endpoint's machine, to measure the resource use of the whole machine: `http://host:9100`
     #[arg(long, value_name = "URL", help_heading = "What is measured", hide_short_help = true)]
     pub node_exporter: Option<String>,
 
-    /// Protocol that clients speak [default: by the endpoint's scheme, or the first of these that the system offers]
+    /// Protocol of the clients [default: by the endpoint's scheme, or the first of these that the system offers]
     #[arg(long, value_parser = protocol_names(), help_heading = "What is measured")]
     pub protocol: Option<String>,
 
@@ -50,17 +50,17 @@ pub struct Setup {
     #[arg(long, value_name = "NAME|COMMAND", help_heading = "What is measured", hide_short_help = true)]
     pub client: Option<String>,
 
-    /// Protocol of devices alone, where the system hands messages on between two
+    /// Protocol of devices only, if the system translates between two
     #[arg(long, value_name = "PROTOCOL", value_parser = protocol_names(), hide_possible_values = true,
           help_heading = "What is measured", hide_short_help = true)]
     pub publish_protocol: Option<String>,
 
-    /// Protocol of subscribers alone
+    /// Protocol of subscribers only
     #[arg(long, value_name = "PROTOCOL", value_parser = protocol_names(), hide_possible_values = true,
           help_heading = "What is measured", hide_short_help = true)]
     pub subscribe_protocol: Option<String>,
 
-    /// Where subscribers connect, if their protocol has an endpoint of its own
+    /// Address to which subscribers connect, if their protocol has a separate endpoint
     #[arg(long, value_name = "URL", help_heading = "What is measured", hide_short_help = true)]
     pub subscribe_endpoint: Option<String>,
 
@@ -69,11 +69,11 @@ pub struct Setup {
     #[arg(long, value_name = "PROFILE", help_heading = "What is measured", hide_short_help = true)]
     pub profile: Option<String>,
 
-    /// What carries the protocol to a system that pubmark starts; an endpoint says it with its scheme (`ws://`) [default: tcp]
+    /// Transport of the protocol to a system that pubmark starts; an endpoint's scheme selects it (`ws://`) [default: tcp]
     #[arg(long, value_parser = one_of(TRANSPORTS), help_heading = "What is measured", hide_short_help = true)]
     pub transport: Option<Transport>,
 
-    /// What runs a system that pubmark starts: a program of this machine, or a container
+    /// How to run a system that pubmark starts: as a program on this machine, or in a container
     #[arg(long, value_parser = one_of(BACK_ENDS), help_heading = "What is measured", hide_short_help = true)]
     pub back_end: Option<BackEnd>,
 
@@ -85,7 +85,7 @@ pub struct Setup {
     #[arg(long, value_name = "NAME", help_heading = "What is measured", hide_short_help = true)]
     pub system_node: Option<String>,
 
-    /// Image of the container, in place of the system's own
+    /// Image of the container, instead of the system's own
     #[arg(long, value_name = "IMAGE", help_heading = "What is measured", hide_short_help = true)]
     pub image: Option<String>,
 
@@ -94,7 +94,7 @@ pub struct Setup {
           help_heading = "What is measured", hide_short_help = true)]
     pub topology: Option<Topology>,
 
-    /// What each broker may use: `cpu=0.5,memory=256MB,cores=1`, or a set such as `mq-bench-1`
+    /// Resource limits of each broker: `cpu=0.5,memory=256MB,cores=1`, or a set such as `mq-bench-1`
     #[arg(long, value_name = "LIMITS", value_parser = limits,
           help_heading = "What is measured")]
     pub limit: Option<ResourceLimits>,
@@ -103,11 +103,11 @@ pub struct Setup {
     #[arg(long, value_name = "SIDE=CORES", num_args = 1..=2, help_heading = "What is measured", hide_short_help = true)]
     pub pin: Vec<String>,
 
-    /// Leave limits of the system as they are, even if the workload's messages are too large for it
+    /// Keep the system's limits unchanged, even if the workload's messages are too large for it
     #[arg(long, help_heading = "What is measured", hide_short_help = true)]
     pub strict_defaults: bool,
 
-    /// Delivery level of all devices and subscribers, in place of the workload's
+    /// Delivery level of all devices and subscribers, instead of the workload's
     #[arg(long, value_name = "0|1|2", value_parser = clap::value_parser!(u8).range(0..=2), help_heading = "Load")]
     pub qos: Option<u8>,
 
@@ -115,7 +115,7 @@ pub struct Setup {
     #[arg(long, value_parser = one_of(READINGS), help_heading = "Load", hide_short_help = true)]
     pub variant: Option<Reading>,
 
-    /// Size of every payload, in place of the workload's: `16`, `1KB`
+    /// Size of every payload, instead of the workload's: `16`, `1KB`
     #[arg(long, value_name = "SIZE", value_parser = payload_bytes, help_heading = "Load")]
     pub payload: Option<u32>,
 
@@ -128,7 +128,7 @@ pub struct Setup {
     #[arg(long, value_name = "LINK|GROUP=LINK", value_parser = LinkChoice::parse, help_heading = "Load")]
     pub link: Vec<LinkChoice>,
 
-    /// What emulates links: pubmark itself in user space, or the kernel's netem, where the kernel has it [default: user]
+    /// Emulator of links: pubmark itself in user space, or the kernel's netem, if the kernel has it [default: user]
     #[arg(long, value_parser = one_of(NETEMS), help_heading = "Load", hide_short_help = true)]
     pub netem: Option<Netem>,
 
@@ -136,11 +136,12 @@ pub struct Setup {
     #[arg(long, value_name = "N", help_heading = "Load", hide_short_help = true)]
     pub seed: Option<u64>,
 
-    /// Encrypt: a system that pubmark starts gets a certificate made for the run; an endpoint says it with its scheme (`mqtts://`)
+    /// Encrypt: a system that pubmark starts gets a certificate made for the run; an endpoint's scheme selects it
+    /// (`mqtts://`)
     #[arg(long, help_heading = "Connection")]
     pub tls: bool,
 
-    /// Each client keeps the TLS session of its last connection and takes it up when it connects again [default: on]
+    /// Each client stores the TLS session of its last connection and resumes it when it reconnects [default: on]
     #[arg(long, value_name = "SWITCH", value_parser = one_of(SWITCH), help_heading = "Connection", hide_short_help = true)]
     pub tls_resumption: Option<bool>,
 
@@ -152,7 +153,7 @@ pub struct Setup {
     #[arg(long, help_heading = "Connection", hide_short_help = true)]
     pub tls_insecure: bool,
 
-    /// Certificate (PEM, its chain behind it) that clients show to a server that asks who they are
+    /// Certificate (PEM, followed by its chain) of the clients, for a server that requests one
     #[arg(long, value_name = "FILE", help_heading = "Connection", hide_short_help = true)]
     pub tls_cert: Option<PathBuf>,
 
@@ -160,24 +161,24 @@ pub struct Setup {
     #[arg(long, value_name = "FILE", help_heading = "Connection", hide_short_help = true)]
     pub tls_key: Option<PathBuf>,
 
-    /// User name of all clients that have none of their own
+    /// User name of all clients without a separate one
     #[arg(long, value_name = "NAME", help_heading = "Connection", hide_short_help = true)]
     pub user: Option<String>,
 
-    /// Environment variable that holds the password
+    /// Environment variable with the password
     #[arg(long, value_name = "VARIABLE", help_heading = "Connection", hide_short_help = true)]
     pub password_env: Option<String>,
 
-    /// File that holds the password in its first line
+    /// File with the password in its first line
     #[arg(long, value_name = "FILE", help_heading = "Connection", hide_short_help = true)]
     pub password_file: Option<PathBuf>,
 
-    /// The password. Others on this machine see it in the list of processes, as they see what `--set` gives: `--password-env`
+    /// The password. Other users of this machine see it in the list of processes, like values of `--set`: `--password-env`
     /// and `--password-file` hide it
     #[arg(long, value_name = "PASSWORD", help_heading = "Connection", hide_short_help = true)]
     pub password: Option<Secret>,
 
-    /// Connections that all clients together start a second, at most [default: 2000/s]
+    /// Highest number of connections that all clients together start a second [default: 2000/s]
     #[arg(long, value_name = "RATE", value_parser = ConnectRate::parse, help_heading = "Connection", hide_short_help = true)]
     pub connects: Option<ConnectRate>,
 
@@ -187,7 +188,7 @@ pub struct Setup {
           help_heading = "Connection", hide_short_help = true)]
     pub source_addresses: Option<SourceAddresses>,
 
-    /// TCP congestion control of pubmark's own sockets, in place of the machine's: `cubic`, `reno`, `bbr`
+    /// TCP congestion control of pubmark's own sockets, instead of the machine's: `cubic`, `reno`, `bbr`
     #[arg(long, value_name = "NAME", help_heading = "Connection", hide_short_help = true)]
     pub congestion_control: Option<String>,
 
@@ -196,16 +197,17 @@ pub struct Setup {
           help_heading = "Generator", hide_short_help = true)]
     pub shards: Option<u16>,
 
-    /// Deal the load out over N worker processes of this machine, as over N machines; behind links each has networks of its own
+    /// Distribute the load over N worker processes of this machine, as over N machines; behind links each has separate
+    /// networks
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=200),
           help_heading = "Nodes", hide_short_help = true)]
     pub local_nodes: Option<u16>,
 
-    /// On several nodes: deal the devices out, or let every node have all of them [default: the workload's]
+    /// On several nodes: distribute the devices, or run all of them on every node [default: the workload's]
     #[arg(long, value_name = "WAY", value_parser = one_of(DEVICES), help_heading = "Nodes", hide_short_help = true)]
     pub devices: Option<DevicePlacement>,
 
-    /// On several nodes: each subscriber is there once, or on every node [default: the workload's]
+    /// On several nodes: run each subscriber once, or on every node [default: the workload's]
     #[arg(long, value_name = "WAY", value_parser = one_of(SUBSCRIBERS), help_heading = "Nodes", hide_short_help = true)]
     pub subscribers: Option<SubscriberPlacement>,
 
@@ -221,7 +223,8 @@ pub struct Setup {
           help_heading = "Nodes", hide_short_help = true)]
     pub node_label: Vec<LabelsInTurn>,
 
-    /// Run the clients of a group in a process of their own, so that what they cost is told apart; once for each group, or `all`
+    /// Run the clients of a group in a separate process, so that their resource use is measured separately; once for each
+    /// group, or `all`
     #[arg(long, value_name = "GROUP|all", help_heading = "Generator", hide_short_help = true)]
     pub isolate: Vec<String>,
 
@@ -239,7 +242,7 @@ pub struct Setup {
     #[arg(long, value_name = "exact|auto|TIME", value_parser = Pace::parse, help_heading = "Generator", hide_short_help = true)]
     pub pace: Option<Pace>,
 
-    /// Make each send take this long at least: a generator of known capacity
+    /// Make each send take at least this long: a generator of known capacity
     #[arg(long, value_name = "TIME", value_parser = positive_duration, hide = true)]
     pub handicap: Option<Duration>,
 }

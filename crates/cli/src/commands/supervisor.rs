@@ -5,7 +5,7 @@ use clap::Args;
 use crate::exit_code::ExitCode;
 use crate::failure::{Failure, Outcome};
 
-/// Holds a broker; started by pubmark itself, spoken to over standard input and output.
+/// Supervises a broker; started by pubmark itself and controlled over standard input and output.
 #[derive(Debug, Args)]
 pub struct Supervisor {}
 

@@ -7,20 +7,20 @@ use pubmark_systems::awake::IdleStatesDisabled;
 use crate::exit_code::ExitCode;
 use crate::failure::{Failure, Outcome};
 
-/// Runs clients inside an emulated network; started by pubmark itself, spoken to over standard input.
+/// Runs clients inside an emulated network; started by pubmark itself and controlled over standard input.
 #[derive(Debug, Args)]
 pub struct Worker {
-    /// Look at what the processes of this name or number take, instead
+    /// Measure the resource use of the processes of this name or number instead
     #[cfg(feature = "cluster")]
     #[arg(long, value_name = "PROCESS")]
     pub observe: Option<String>,
 
-    /// Start a system and measure what it takes, instead
+    /// Start a system and measure its resource use instead
     #[cfg(feature = "cluster")]
     #[arg(long)]
     pub start_system: bool,
 
-    /// Keep the machine's cores from sleeping meanwhile
+    /// Disable the CPU idle states of the machine meanwhile
     #[arg(long)]
     pub awake: bool,
 }
