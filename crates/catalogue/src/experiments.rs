@@ -14,12 +14,12 @@ fn rows() -> Result<Vec<Listed>, RunError> {
     })
 }
 
-/// Time that it takes if every cell can be run.
+/// Duration of an experiment if every cell can be run.
 fn time(cells: usize, experiment: &Experiment) -> String {
     about(pace::of_a_run(experiment.warmup + experiment.duration) * (cells as u32 * experiment.repeat))
 }
 
-/// For the terminal: a line of figures each, then what it is.
+/// For the terminal: for each experiment a line of figures, then its description.
 pub fn text() -> Result<String, RunError> {
     let mut text = String::new();
     let rows = rows()?;
@@ -33,12 +33,12 @@ pub fn text() -> Result<String, RunError> {
     Ok(text)
 }
 
-/// Their names.
+/// Names of the experiments.
 pub fn names() -> Result<Vec<String>, RunError> {
     Ok(rows()?.into_iter().map(|row| row.name.to_string()).collect())
 }
 
-/// One experiment: what it varies, how often, how long that takes.
+/// Details of one experiment: what it varies, how many runs it has, how long it takes.
 pub fn details(name: &str) -> Result<Option<String>, RunError> {
     let Some(row) = rows()?.into_iter().find(|row| row.name == name) else { return Ok(None) };
     let experiment = &row.experiment;

@@ -1,4 +1,4 @@
-//! The page behind a code of a verdict or a warning, a word that is printed, or the name of something that is built in.
+//! The explanation of a code of a verdict or a warning, a printed term, or the name of a built-in item.
 
 use pubmark_record::codes;
 use pubmark_report::wrapping::{COLUMNS, wrap};
@@ -6,16 +6,16 @@ use pubmark_runner::{RunError, suggestion};
 
 use crate::{glossary, table};
 
-/// The codes with their titles, and the words.
+/// All codes with their titles, and all terms.
 pub fn all() -> String {
     let codes = codes::pages().iter().map(|page| format!("{}  {}\n", page.code, page.title)).collect::<String>();
     format!("{codes}\n{}", wrap("words  ", 7, &glossary::names().join(", ")))
 }
 
-/// The page of one.
+/// The explanation of one code, term or name.
 ///
 /// # Errors
-/// Nothing is called so; the hint has the nearest name.
+/// The word is unknown; the hint has the nearest known one.
 pub fn page(word: &str) -> Result<String, RunError> {
     if let Some(page) = codes::explain(word) {
         return Ok(page.text(COLUMNS));

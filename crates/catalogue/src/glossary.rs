@@ -1,14 +1,14 @@
-//! Words that pubmark prints and that are no codes: what each means, for `pubmark explain`.
+//! Terms that pubmark prints and that are not codes, with their meanings, for `pubmark explain`.
 
 use pubmark_record::delivery::Delivery;
 use pubmark_report::words;
 
 use pubmark_report::wrapping::wrap;
 
-/// A word as it is printed, further spellings of it, and what it means.
+/// A term as it is printed, further spellings of it, and its meaning.
 type Entry = (&'static str, &'static [&'static str], &'static str);
 
-/// The words, but for those of the message accounting, which the report has with their meanings.
+/// The terms, except those of the message accounting: the report defines these.
 const WORDS: &[Entry] = &[
     (
         "valid",
@@ -170,7 +170,7 @@ const WORDS: &[Entry] = &[
     ("interrupted", &[], "The run was stopped before its end; the record holds what was measured until then."),
 ];
 
-/// What a word that pubmark prints means; `None` for any other word.
+/// The meaning of a term that pubmark prints; `None` for any other word.
 pub fn explain(word: &str) -> Option<String> {
     let wanted = word.trim().to_lowercase();
     let entry = WORDS.iter().find(|(name, others, _)| *name == wanted || others.contains(&wanted.as_str()));
@@ -181,13 +181,13 @@ pub fn explain(word: &str) -> Option<String> {
     })
 }
 
-/// All words, in the order of a summary.
+/// All terms, in the order of a summary.
 pub fn names() -> Vec<&'static str> {
     let outcomes = outcomes();
     WORDS.iter().map(|(name, ..)| *name).chain(outcomes.iter().map(|outcome| outcome.name)).collect()
 }
 
-/// Categories of the message accounting, whatever a run counted.
+/// Categories of the message accounting, whether a run counted messages in them or not.
 fn outcomes() -> Vec<words::Outcome> {
     let none = Delivery::default();
     [words::sending_outcomes(&none), words::delivery_outcomes(&none), words::further_counts(&none)]
@@ -213,7 +213,7 @@ mod tests {
         assert_eq!(explain("xyzzy"), None);
     }
 
-    /// What stands at the head of lines and columns of a summary.
+    /// The headings of lines and columns of a summary.
     #[test]
     fn the_words_of_a_summary_are_known() {
         let record = pubmark_record::sample::record();

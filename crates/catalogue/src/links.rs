@@ -1,4 +1,4 @@
-//! The table of links that need no definition.
+//! The table of built-in links.
 
 use pubmark_model::link::{Link, presets};
 use pubmark_runner::{ErrorKind, RunError};
@@ -10,26 +10,26 @@ fn rows() -> Result<Vec<Link>, RunError> {
         .map_err(|error| RunError::from_error(ErrorKind::Internal, &error).during("failed to load the built-in links"))
 }
 
-/// Columns before what a link does.
+/// Column at which the description of a link starts.
 const INDENT: usize = 28;
 
-/// For the terminal: what each does to packets.
+/// For the terminal: the effect of each link on packets.
 pub fn text() -> Result<String, RunError> {
     let line = |link: &Link| wrap(&format!("{:<INDENT$}", link.name), INDENT, &link.lines().join("; "));
     Ok(rows()?.iter().map(line).collect())
 }
 
-/// Their names.
+/// Names of the links.
 pub fn names() -> Result<Vec<String>, RunError> {
     Ok(rows()?.into_iter().map(|link| link.name).collect())
 }
 
-/// One link, with where its figures are from.
+/// Details of one link, with the source of its figures.
 pub fn details(name: &str) -> Result<Option<String>, RunError> {
     Ok(find(name)?.as_ref().map(one))
 }
 
-/// One link for the terminal.
+/// One link, formatted for the terminal.
 pub fn one(link: &Link) -> String {
     let mut text = format!("{}\n", link.name);
     for line in link.lines() {

@@ -6,13 +6,13 @@ use pubmark_protocol::capabilities::{Capabilities, SentMeans};
 use pubmark_protocols::{PROTOCOLS, Protocol};
 use pubmark_report::wrapping::wrap;
 
-/// Columns before a value.
+/// Column at which a value starts.
 const INDENT: usize = 23;
 
-/// Columns before the description of a protocol in the list.
+/// Column at which the description of a protocol starts in the list.
 const LIST_INDENT: usize = 22;
 
-/// A column of the table: its head, and what an adapter says.
+/// A column of the table: its heading, and the function that returns its text.
 type Column = (&'static str, fn(&Protocol) -> String);
 
 /// The features, in order.
@@ -40,7 +40,7 @@ const COLUMNS: &[Column] = &[
     ("carries at most", |protocol| limits(&protocol.capabilities)),
 ];
 
-/// What is refused beyond: other messages than requests, or more than a client library holds.
+/// What the adapter refuses besides: messages that are not requests, or more than the client library supports.
 fn limits(protocol: &Capabilities) -> String {
     let kinds = protocol.features.only_requests.then(|| "requests and their replies".to_owned());
     let sessions = protocol.features.maximum_sessions.map(|most| format!("{most} sessions"));
@@ -52,7 +52,7 @@ fn limits(protocol: &Capabilities) -> String {
     if limits.is_empty() { "—".to_owned() } else { limits.join(", ") }
 }
 
-/// How a protocol is selected, with its client library where it has several.
+/// The option that selects a protocol, with its client library if it has several.
 fn asked(protocol: &Protocol) -> String {
     let client = protocol.client.map(|client| format!(" --client {}", client.name)).unwrap_or_default();
     format!("{}{client}", protocol.capabilities.name)
@@ -62,7 +62,7 @@ fn yes(has: bool) -> String {
     if has { "yes" } else { "no" }.to_owned()
 }
 
-/// The word of records.
+/// The value of `sent_means` in words, as in records.
 pub fn sent_means(means: SentMeans) -> &'static str {
     match means {
         SentMeans::Wire => "wire",
@@ -70,7 +70,7 @@ pub fn sent_means(means: SentMeans) -> &'static str {
     }
 }
 
-/// For the terminal: a line each.
+/// For the terminal: a line for each protocol.
 pub fn text() -> String {
     let mut text = String::new();
     for protocol in PROTOCOLS {
@@ -81,14 +81,14 @@ pub fn text() -> String {
     text
 }
 
-/// Their names.
+/// Names of the protocols.
 pub fn names() -> Vec<String> {
     let mut names: Vec<String> = PROTOCOLS.iter().map(|protocol| protocol.capabilities.name.to_owned()).collect();
     names.dedup();
     names
 }
 
-/// One protocol with its features; with several client libraries, one after the other.
+/// Details of one protocol with its features; one section for each client library.
 pub fn details(name: &str) -> Option<String> {
     let mut text = String::new();
     for protocol in PROTOCOLS.iter().filter(|protocol| protocol.capabilities.name == name) {

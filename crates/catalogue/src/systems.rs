@@ -9,11 +9,11 @@ use pubmark_runner::{ErrorKind, RunError};
 use pubmark_systems::definition::{Change, Offer, TestedBy};
 use pubmark_systems::{Definition, install, programs};
 
-/// Columns before the description of a system.
+/// Column at which the description of a system starts.
 const INDENT: usize = 14;
-/// Columns of the version that is here.
+/// Width of the column with the installed version.
 const HERE: usize = 16;
-/// Columns of what tests it.
+/// Width of the column that says how the system is tested.
 const TESTED: usize = 13;
 
 fn rows() -> Result<Vec<Definition>, RunError> {
@@ -41,12 +41,12 @@ pub fn text() -> Result<String, RunError> {
     Ok(text)
 }
 
-/// Their names.
+/// Names of the systems.
 pub fn names() -> Result<Vec<String>, RunError> {
     Ok(rows()?.into_iter().map(|system| system.name).collect())
 }
 
-/// One system: what it is, what it offers, whether it is here.
+/// Details of one system: its description, its features, whether it is installed.
 pub fn details(name: &str) -> Result<Option<String>, RunError> {
     let Some(system) = rows()?.into_iter().find(|system| system.name == name) else { return Ok(None) };
     let ranked = if system.ranked { "" } else { " (never ranked)" };
@@ -78,13 +78,13 @@ pub fn details(name: &str) -> Result<Option<String>, RunError> {
     Ok(Some(text))
 }
 
-/// Client programs that its definition names.
+/// Client programs in the definition of the system.
 fn clients(system: &Definition) -> Option<String> {
     let names: Vec<String> = system.clients.keys().map(|name| format!("`--client {name}`")).collect();
     (!names.is_empty()).then(|| names.join(", "))
 }
 
-/// What proves that pubmark works with it, and how.
+/// The test that shows that pubmark works with the system.
 fn tested(system: &Definition) -> String {
     let words = match system.tested.by {
         TestedBy::EachChange => "by the tests of each change (`make test`)",
@@ -96,7 +96,7 @@ fn tested(system: &Definition) -> String {
     format!("{words}{note}")
 }
 
-/// What the marks of these systems' protocols mean.
+/// The meaning of the marks at these systems' protocols.
 fn marks(systems: &[Definition]) -> String {
     let spoken: Vec<&String> = systems.iter().flat_map(|system| system.protocols.keys()).collect();
     let mut text = String::new();
@@ -114,7 +114,7 @@ fn marks(systems: &[Definition]) -> String {
     text
 }
 
-/// A protocol with its highest level; marked if no adapter supports it, or none of this build.
+/// A protocol with its highest QoS level; marked if no adapter supports it, or none in this build.
 fn spoken(name: &str, offer: &Offer) -> String {
     format!("{} (QoS {})", marked(name), levels(offer))
 }
@@ -135,7 +135,7 @@ fn levels(offer: &Offer) -> String {
     if offer.highest_qos == 0 { "0".to_owned() } else { format!("0–{}", offer.highest_qos) }
 }
 
-/// How it can be run.
+/// The ways to start the system.
 fn ways(system: &Definition) -> Vec<String> {
     let mut ways = Vec::new();
     if system.back_ends.process.is_some() {
@@ -156,14 +156,14 @@ fn ways(system: &Definition) -> Vec<String> {
     ways
 }
 
-/// A program that was found.
+/// A program that was found on this machine.
 struct Here {
     version: String,
     place: String,
 }
 
-/// Whether each is installed: `None` for those that are no program, `Some(None)` for those that are not here. All are asked at the
-/// same time: a version may take a second to be told.
+/// Whether each system is installed: `None` for systems that are no program, `Some(None)` for those that are not installed.
+/// All programs are started in parallel, as one may take a second to print its version.
 fn here(systems: &[Definition]) -> Vec<Option<Option<Here>>> {
     let ask = |system: &Definition| {
         let process = system.back_ends.process.as_ref()?;
@@ -269,7 +269,7 @@ fn limits(system: &Definition) -> String {
     }
 }
 
-/// The table of settings that are not the system's defaults; empty where there are none.
+/// The table of deviations from the system's defaults; empty if there are none.
 fn changes(system: &Definition) -> String {
     let everywhere = system.deviations.iter().map(|change| ("all", change));
     let own = system

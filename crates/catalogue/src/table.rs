@@ -1,28 +1,28 @@
-//! The tables themselves: what each is called and holds, one of each in detail, all at a glance.
+//! The list of tables: name and content of each, details of one item, an overview of all.
 
 use pubmark_report::wrapping::wrap;
 use pubmark_runner::{RunError, suggestion};
 
 use crate::{experiments, links, protocols, systems, workloads};
 
-/// A table of things that have a name.
+/// A table of named items.
 #[derive(Debug)]
 pub struct Table {
-    /// What it is called.
+    /// Name of the table on the command line.
     pub word: &'static str,
-    /// What it is a table of.
+    /// Description of its items.
     pub about: &'static str,
-    /// A line or two for each.
+    /// A line or two for each item.
     pub text: fn() -> Result<String, RunError>,
-    /// What it has.
+    /// Names of its items.
     pub names: fn() -> Result<Vec<String>, RunError>,
-    /// One of it in detail; `None` if there is none of that name.
+    /// Details of one item; `None` if there is none of that name.
     pub details: fn(&str) -> Result<Option<String>, RunError>,
     /// The table as a page of the reference.
     pub markdown: fn() -> Result<String, RunError>,
 }
 
-/// What can be named in a run or an experiment. A new table is a row here.
+/// Items that a run or an experiment can name. A new table is a row here.
 pub static TABLES: [Table; 5] = [
     Table {
         word: "workloads",
@@ -67,10 +67,10 @@ pub static TABLES: [Table; 5] = [
 ];
 
 impl Table {
-    /// One of it in detail.
+    /// Details of one item.
     ///
     /// # Errors
-    /// There is none of that name; the hint has those that there are.
+    /// There is no item of that name; the hint lists the names.
     pub fn one(&self, name: &str) -> Result<String, RunError> {
         if let Some(text) = (self.details)(name)? {
             return Ok(text);
@@ -81,10 +81,10 @@ impl Table {
     }
 }
 
-/// What is built in under that name, in any table.
+/// The built-in item of that name, in any table.
 ///
 /// # Errors
-/// Something that is built in cannot be loaded.
+/// A built-in item cannot be loaded.
 pub fn find(name: &str) -> Result<Option<String>, RunError> {
     for table in &TABLES {
         if let Some(text) = (table.details)(name)? {
@@ -94,10 +94,10 @@ pub fn find(name: &str) -> Result<Option<String>, RunError> {
     Ok(None)
 }
 
-/// The names of everything.
+/// The names of all items.
 ///
 /// # Errors
-/// Something that is built in cannot be loaded.
+/// A built-in item cannot be loaded.
 pub fn overview() -> Result<String, RunError> {
     let mut text = String::new();
     for table in &TABLES {
@@ -113,7 +113,7 @@ pub fn overview() -> Result<String, RunError> {
 /// All tables as pages, one after the other.
 ///
 /// # Errors
-/// Something that is built in cannot be loaded.
+/// A built-in item cannot be loaded.
 pub fn markdown() -> Result<String, RunError> {
     Ok(TABLES.iter().map(|table| (table.markdown)()).collect::<Result<Vec<_>, RunError>>()?.join("\n"))
 }

@@ -11,7 +11,7 @@ fn rows() -> Result<Vec<Listed>, RunError> {
         .map_err(|error| RunError::from_error(ErrorKind::Internal, &error).during("failed to load a built-in workload"))
 }
 
-/// For the terminal: a line of figures each, then what it is, unless it only scales the one above.
+/// For the terminal: for each workload a line of figures, then its description, unless it only scales the workload above it.
 pub fn text() -> Result<String, RunError> {
     let mut text = String::new();
     let mut above = String::new();
@@ -34,12 +34,12 @@ pub fn text() -> Result<String, RunError> {
     Ok(text)
 }
 
-/// Their names.
+/// Names of the workloads.
 pub fn names() -> Result<Vec<String>, RunError> {
     Ok(rows()?.into_iter().map(|row| row.name.to_owned()).collect())
 }
 
-/// One workload with what can be set.
+/// Details of one workload, with its parameters.
 pub fn details(name: &str) -> Result<Option<String>, RunError> {
     let Some(row) = rows()?.into_iter().find(|row| row.name == name) else { return Ok(None) };
     let mut text = format!("{}\n{}", row.name, wrap("  ", 2, &row.description));
@@ -64,7 +64,7 @@ pub fn details(name: &str) -> Result<Option<String>, RunError> {
         }
     }
     for parameter in &row.parameters {
-        // As it is typed: the option before each.
+        // Each parameter is printed with its option, as it is typed.
         text.push_str(&format!("  --set {}={}\n", parameter.name, parameter.default));
         text.push_str(&wrap("      ", 6, &parameter.about));
     }
@@ -103,7 +103,7 @@ pub fn markdown() -> Result<String, RunError> {
     Ok(text)
 }
 
-/// Bytes a second; `—` where there are none.
+/// Bytes a second; `—` if there is no value.
 fn bytes_per_s(value: Option<f64>) -> String {
     value.map_or_else(missing, |value| format!("{}/s", bytes(Some(value))))
 }

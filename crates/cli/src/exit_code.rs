@@ -8,7 +8,7 @@ use pubmark_report::wrapping::wrap;
 pub enum ExitCode {
     /// The call did what was requested.
     Ok = 0,
-    /// A fault of pubmark itself.
+    /// An internal error of pubmark.
     Internal = 1,
     /// The command line, a workload or another input cannot be used.
     Usage = 2,
@@ -133,7 +133,7 @@ pub fn names() -> Vec<String> {
     ExitCode::ALL.iter().map(|code| code.number().to_string()).collect()
 }
 
-/// One code with what to do about it.
+/// Details of one code, with advice.
 pub fn details(name: &str) -> Option<String> {
     let code = ExitCode::ALL.into_iter().find(|code| code.number().to_string() == name)?;
     Some(format!("{name}  {}\n{}", code.meaning(), wrap("  ", 2, code.advice())))

@@ -1,4 +1,4 @@
-//! Why a call could not do its work: an exit code, a message with its causes, and something to type.
+//! The reason why a call failed: an exit code, a message with its causes, and a hint with something to type.
 
 use std::error::Error;
 
@@ -47,12 +47,12 @@ impl Failure {
         Failure { exit, chain: vec![message.into()], hint: None, diagnostic: None }
     }
 
-    /// Input that cannot be used.
+    /// A failure because of unusable input.
     pub fn usage(message: impl Into<String>) -> Failure {
         Failure::new(ExitCode::Usage, message)
     }
 
-    /// The message of an error and of everything that caused it.
+    /// A failure with the message of an error and of all its causes.
     pub fn from_error(exit: ExitCode, error: &(dyn Error + 'static)) -> Failure {
         Failure { exit, ..RunError::from_error(ErrorKind::Internal, error).into() }
     }

@@ -10,7 +10,7 @@ use crate::failure::{Failure, Outcome};
 #[cfg(feature = "serve")]
 use crate::metrics::address;
 
-/// Where a run is shown.
+/// Option for the page in a browser.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Live {
     /// Show the progress in a browser on this machine: prints the address of a page, which becomes the report at the

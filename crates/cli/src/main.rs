@@ -47,7 +47,7 @@ fn unread(error: &clap::Error) -> ExitCode {
     let text = error.render();
     if error.use_stderr() {
         let text = if printer.colours_messages() { text.ansi().to_string() } else { text.to_string() };
-        // clap calls a hint a tip.
+        // clap writes `tip`, pubmark `hint`.
         let text = text.replace("\n  tip: ", "\nhint: ");
         printer.note(pubmark_report::wrapping::wrap_lines(&text).trim_end());
         return exit_code::ExitCode::Usage.into();

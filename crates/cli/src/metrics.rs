@@ -1,4 +1,4 @@
-//! `--metrics`: figures for Prometheus while a command goes on.
+//! `--metrics`: metrics for Prometheus while a command is active.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -8,7 +8,7 @@ use pubmark_runner::stream::Listener;
 use crate::failure::Failure;
 use crate::printer::Printer;
 
-/// Where figures can be scraped.
+/// Option for the address of the metrics.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Metrics {
     /// Serve `GET /metrics` at ADDRESS while the command goes on, for Prometheus: a port on 127.0.0.1 such as `9464`,

@@ -95,7 +95,7 @@ impl Printer {
         self.message(&format!("warning: {text}"));
     }
 
-    /// Prints why the call failed.
+    /// Prints the reason of a failed call.
     pub fn failure(&self, failure: &Failure) {
         self.message(&self.failure_text(failure));
     }
@@ -142,9 +142,9 @@ impl Printer {
     }
 }
 
-/// Bold red: failed.
+/// Bold red for failures.
 const RED: &str = "1;31";
-/// Cyan: something to type.
+/// Cyan for something to type.
 const CYAN: &str = "36";
 
 /// A text that is safe to print on a terminal: texts of systems, nodes and files may contain control characters, which

@@ -67,12 +67,12 @@ impl BlockedSignals {
 
 impl Drop for BlockedSignals {
     fn drop(&mut self) {
-        // SAFETY: the set was filled by the same call.
+        // SAFETY: the set was filled by an earlier call of the same function.
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.before, std::ptr::null_mut()) };
     }
 }
 
-/// Starts to watch before a run is prepared.
+/// Starts to watch signals before a run is prepared.
 ///
 /// The handler only writes a byte to a socket, and a separate thread does the rest.
 pub fn watch_preparation() -> Result<Preparation, Failure> {

@@ -33,7 +33,7 @@ pub struct Options {
     pub events: Events,
     /// Live view and metrics endpoint.
     pub watching: Watching,
-    /// Machines that join.
+    /// Machines that join the runs.
     pub machines: Machines,
 }
 

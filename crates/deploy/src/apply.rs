@@ -16,30 +16,30 @@ use crate::kubectl::Cluster;
 use crate::pods::{self, Pod};
 use crate::{Deployment, RESULTS};
 
-/// Time between two looks at the pods.
+/// Interval at which the state of the pods is read.
 const LOOK: Duration = Duration::from_secs(2);
-/// Between two looks at whether somebody wants to stop.
+/// Interval at which the stop flag is checked.
 const STEP: Duration = Duration::from_millis(100);
-/// Looks in a row that may fail: an API server that is replaced is away for seconds.
+/// Consecutive failed requests that are tolerated: an API server that is being replaced is unavailable for seconds.
 const FAILURES: u32 = 15;
-/// A call of this length was no failure from its beginning.
+/// A call that lasted longer than this does not count as a failure when it ends.
 const LASTING: Duration = Duration::from_secs(30);
-/// Lines of a log that are shown when there are no results.
+/// Lines of a log that are shown if there are no results.
 const TAIL: &str = "--tail=12";
-/// The archive of the results, while it comes.
+/// Name of the archive file while the results are transferred.
 const ARCHIVE: &str = "results.tar";
 
-/// A run of a manifest.
+/// The deployment of a run from a manifest.
 pub struct Applied<'a> {
-    /// What is placed.
+    /// The deployment.
     pub deployment: &'a Deployment,
-    /// Its manifest.
+    /// File of its manifest.
     pub manifest: &'a Path,
-    /// Where it is placed.
+    /// The cluster in which the run is deployed.
     pub cluster: &'a Cluster,
     /// Folder for the results.
     pub out: &'a Path,
-    /// Longest wait for the run's end.
+    /// Longest wait for the end of the run.
     pub limit: Duration,
 }
 
@@ -49,11 +49,11 @@ pub struct Collected {
     pub records: Vec<(Record, PathBuf)>,
     /// Exit code of the run.
     pub exit_code: i32,
-    /// Why the deployment could not be removed, if it could not.
+    /// Why the deployment could not be removed; `None` if it was removed.
     pub left: Option<RunError>,
 }
 
-/// A call of `kubectl` that goes on; it is ended with this.
+/// A running call of `kubectl`. Dropping it ends the call.
 struct Call(Child);
 
 impl Call {
@@ -65,13 +65,13 @@ impl Call {
 
 impl Drop for Call {
     fn drop(&mut self) {
-        // It has ended already, or ends now: there is nothing else to do about it.
+        // An error means that the process has ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// The calls that go on while a coordinator runs.
+/// The calls that are active while a coordinator runs.
 struct Fetching {
     sending: Call,
     _log: Call,
@@ -79,13 +79,15 @@ struct Fetching {
 }
 
 impl Applied<'_> {
-    /// Does it all; what was placed is taken away whatever happens. `note` gets what people should know meanwhile.
+    /// Deploys the run and collects its results. All objects are removed at the end, also after a failure. `note` receives
+    /// progress messages.
     ///
     /// # Errors
-    /// The cluster refuses, the run does not end in time, or its coordinator has no results.
+    /// The cluster refuses a request, the run does not end in time, or its coordinator has no results.
     pub fn perform(&self, note: &mut dyn FnMut(&str), stop: &AtomicBool) -> Result<Collected, RunError> {
         let manifest = self.manifest.display().to_string();
-        // All names are of this run alone, so that this removes nothing of another, also where some objects were refused.
+        // All names contain the instance of this run. Removal therefore cannot affect another run, even if the cluster
+        // refused some objects.
         let collected = self.cluster.call(&["create", "-f", &manifest]).and_then(|_| self.follow(note, stop));
         let left = self.cluster.call(&["delete", "--ignore-not-found", "--wait=false", "-f", &manifest]).err();
         match (collected, left) {
@@ -104,7 +106,7 @@ impl Applied<'_> {
         note(&format!("placed; waiting for {job}"));
         let deadline = Instant::now() + self.limit;
         let mut troubles = Troubles::default();
-        // In a row: looks at the pods that failed, and calls that fetch the results.
+        // Consecutive failures: requests for failed pods, and calls that fetch the results.
         let (mut looks, mut fetches) = (0, 0);
         let mut calls: Option<Fetching> = None;
         loop {
@@ -114,7 +116,7 @@ impl Applied<'_> {
                 if status.success() {
                     return self.unpack(&job);
                 }
-                // One that was cut off after a while is no failure: a proxy limits how long a connection is idle.
+                // A long call that is cut off is no failure: a proxy limits how long a connection may be idle.
                 fetches = if fetching.began.elapsed() > LASTING { 0 } else { fetches + 1 };
                 calls = None;
             }
@@ -148,8 +150,8 @@ impl Applied<'_> {
         }
     }
 
-    /// Lets the cluster remove all objects with the coordinator's Job, which it removes some time after its end: nothing is left where
-    /// whoever called this is gone.
+    /// Makes the coordinator's Job the owner of all other objects. The cluster removes the Job some time after its end, so
+    /// that nothing remains if the caller has ended before.
     fn own(&self) -> Result<(), RunError> {
         let name = self.deployment.part("coordinator");
         let job = self.cluster.json(&["get", "job", &name])?;
@@ -166,7 +168,7 @@ impl Applied<'_> {
         self.cluster.json(&["get", "pods", "-l", &of_run]).map(|list| pods::of(&list))
     }
 
-    /// Waits for the run's end in its pod, and fetches the results; meanwhile its log is shown.
+    /// Waits in the pod for the end of the run, fetches the results, and shows the pod's log meanwhile.
     fn fetch(&self, pod: &Pod) -> Result<Fetching, RunError> {
         let log = Call(self.cluster.follow(&format!("pod/{}", pod.name))?);
         Ok(Fetching { sending: self.send(pod)?, _log: log, began: Instant::now() })
@@ -191,7 +193,7 @@ impl Applied<'_> {
         };
         let unpacked = archive::unpack(&path, self.out).map_err(unusable)?;
         fs::remove_file(&path).map_err(unusable)?;
-        // Best effort: a pod that does not hear of it waits some minutes longer, and is deleted now.
+        // Best effort: a pod that this call does not reach would wait some minutes longer, but it is deleted now.
         let _ = self.cluster.call(&["exec", job, "--", "/bin/pubmark", "pod", "release", "--results", RESULTS]);
         let read = |folder: PathBuf| {
             let record = store::load(&folder).map_err(|error| {
@@ -211,7 +213,7 @@ impl Applied<'_> {
             .hint("a workload or an option may be wrong, or the system did not start: `kubectl describe` of its pod says why")
     }
 
-    /// Waits until the next look, or the end of a call.
+    /// Waits until the next request is scheduled, or until a call ends.
     fn rest(
         &self,
         deadline: Instant,
@@ -240,7 +242,7 @@ impl Applied<'_> {
     }
 }
 
-/// Troubles that were reported: each once.
+/// Problems that were reported; each is reported once.
 #[derive(Default)]
 struct Troubles {
     reported: Vec<String>,
@@ -255,9 +257,9 @@ impl Troubles {
         }
     }
 
-    /// Reports why the cluster makes no pods of a part.
+    /// Reports why the cluster creates no pods for a part of the deployment.
     fn report_refusal(&mut self, applied: &Applied<'_>, note: &mut dyn FnMut(&str)) {
-        // Without the right to read events, the reason stays unknown.
+        // Without permission to read events, the reason stays unknown.
         let Ok(events) = applied.cluster.json(&["get", "events"]) else { return };
         if let Some(reason) = pods::not_created(&events, &applied.deployment.instance) {
             self.once(format!("the cluster makes no pods: {reason}"), note);

@@ -1,4 +1,4 @@
-//! Results as a coordinator's pod hands them over: its folder as a tar, whose last entry says how the run ended.
+//! The results of a coordinator's pod as a tar archive of its folder; the last entry is the exit code of the run.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
@@ -7,28 +7,28 @@ use std::path::{Component, Path, PathBuf};
 
 use tar::{Archive, Builder};
 
-/// Folder of the runs, each in a folder of its own.
+/// Folder of the runs; each run has a subfolder.
 pub const RUNS: &str = "runs";
-/// Exit code of the run. It comes last: without it an archive was cut off.
+/// Entry with the exit code of the run. It comes last: an archive without it was cut off.
 pub const EXIT_CODE: &str = "exit-code";
-/// Bytes of all files at most. A message log of 100 million rows has some 3 GB.
+/// Limit for the size of all files, bytes. A message log of 100 million rows has about 3 GB.
 pub const MOST_BYTES: u64 = 16 << 30;
-/// Files at most: 1,000 repetitions with 100 files each.
+/// Limit for the number of files: 1,000 repetitions with 100 files each.
 const MOST_FILES: usize = 100_000;
 
-/// What an archive had in it.
+/// Content of an archive.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Unpacked {
-    /// Folders of runs, in order of time.
+    /// Folders of the runs, in order of time.
     pub runs: Vec<PathBuf>,
     /// Exit code of the run.
     pub exit_code: i32,
 }
 
-/// Writes the runs below a folder, and the exit code. Links are left out.
+/// Writes the runs in a folder, then the exit code. Links are left out.
 ///
 /// # Errors
-/// A file cannot be read, or nobody takes the archive any more.
+/// A file cannot be read, or `out` cannot be written, for instance because its reader has ended.
 pub fn pack(folder: &Path, out: impl Write) -> io::Result<()> {
     let mut archive = Builder::new(out);
     archive.follow_symlinks(false);
@@ -56,11 +56,11 @@ fn add(archive: &mut Builder<impl Write>, folder: &Path, name: &Path) -> io::Res
     Ok(())
 }
 
-/// Writes what an archive holds: the files of one run into `out`, those of several into `out/run-1`, `out/run-2` and so on. No file that is
-/// there already is written over.
+/// Extracts an archive: the files of one run into `out`, those of several runs into `out/run-1`, `out/run-2` and so on.
+/// Existing files are not overwritten.
 ///
 /// # Errors
-/// The archive was cut off, has something else in it than a pod sends, or cannot be written.
+/// The archive was cut off, contains an entry that a pod does not send, or its files cannot be written.
 pub fn unpack(archive: &Path, out: &Path) -> io::Result<Unpacked> {
     let (names, exit_code) = check(archive)?;
     let folder_of = |name: &str| match names.iter().position(|known| known == name) {
@@ -80,7 +80,7 @@ pub fn unpack(archive: &Path, out: &Path) -> io::Result<Unpacked> {
     Ok(Unpacked { runs: names.iter().map(|name| folder_of(name)).collect(), exit_code })
 }
 
-/// Names of the runs, and the exit code.
+/// Checks an archive. Returns the names of the runs and the exit code.
 fn check(archive: &Path) -> io::Result<(Vec<String>, i32)> {
     let (mut names, mut bytes, mut files, mut exit_code) = (BTreeSet::new(), 0, 0, None);
     for entry in Archive::new(File::open(archive)?).entries()? {
@@ -104,7 +104,7 @@ fn check(archive: &Path) -> io::Result<(Vec<String>, i32)> {
     Ok((names.into_iter().collect(), exit_code.ok_or_else(cut_off)?))
 }
 
-/// The run that a file belongs to, and its path there; `None` of a path that leads elsewhere.
+/// The run that a file belongs to, and the file's path inside that run; `None` for a path that leads out of the archive.
 fn of_run(path: &Path) -> Option<(&str, &Path)> {
     let is_plain = path.components().all(|part| matches!(part, Component::Normal(_)));
     let below = path.strip_prefix(RUNS).ok().filter(|_| is_plain)?;
@@ -127,7 +127,7 @@ mod tests {
     use std::os::unix::fs::symlink;
     use std::sync::atomic::{AtomicU32, Ordering};
 
-    /// A folder that is removed at the end.
+    /// A folder that is removed when the test ends.
     struct Folder(PathBuf);
 
     impl Folder {

@@ -1,4 +1,4 @@
-//! A Compose file (compose-spec.io) and what it mounts: all containers on one machine, in a network of their own.
+//! A Compose file (compose-spec.io) and the files that it mounts: all containers on one machine, in a separate network.
 
 use pubmark_cluster::credentials::Files;
 use pubmark_model::placement::Labels;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::yaml;
 use crate::{CREDENTIALS, Deployment, File, LINK_CAPABILITIES, SystemContainer, TUNNELS, USER};
 
-/// The file, and folders beside it.
+/// The Compose file, and folders beside it.
 pub fn files(deployment: &Deployment) -> Vec<File> {
     let [coordinator, node] = &deployment.secrets;
     let mut files = vec![("compose.yaml".to_owned(), yaml::document(&compose(deployment)))];
@@ -59,7 +59,7 @@ fn compose(deployment: &Deployment) -> Value {
     json!({"name": deployment.name, "services": services})
 }
 
-/// A service for the nodes with equal labels: one in all, where none has any.
+/// One service for each set of nodes with equal labels; a single service if no node has labels.
 fn nodes(deployment: &Deployment) -> Vec<(String, Value)> {
     let mut alike: Vec<(&Labels, u16)> = vec![];
     for labels in &deployment.labels {

@@ -1,4 +1,5 @@
-//! Calls of `kubectl`. Each is a process group of its own, so that Ctrl-C ends what pubmark does, not the call that tidies up.
+//! Calls of `kubectl`. Each runs in a separate process group, so that Ctrl-C ends pubmark's work but not the call that
+//! cleans up.
 
 use std::fs::File;
 use std::io;
@@ -8,20 +9,20 @@ use std::process::{Child, Command, Output, Stdio};
 use pubmark_runner::{ErrorKind, RunError};
 use serde_json::Value;
 
-/// Longest wait for one response of the cluster.
+/// Timeout of one request to the cluster.
 const ANSWER: &str = "--request-timeout=30s";
 
-/// Which cluster `kubectl` talks to, and where in it; what it is configured for, if nothing is given.
+/// The cluster and namespace that `kubectl` uses. Values that are not set come from the configuration of `kubectl`.
 #[derive(Clone, Debug, Default)]
 pub struct Cluster {
-    /// Context of its configuration.
+    /// Context in the configuration of `kubectl`.
     pub context: Option<String>,
     /// Namespace.
     pub namespace: Option<String>,
 }
 
 impl Cluster {
-    /// Options of every call.
+    /// Options that every call needs.
     pub fn options(&self) -> Vec<String> {
         let given = [("--context", &self.context), ("--namespace", &self.namespace)];
         let given = given.into_iter().filter_map(|(option, value)| Some([option.to_owned(), value.clone()?]));
@@ -34,7 +35,7 @@ impl Cluster {
         command
     }
 
-    /// Calls `kubectl` and gives what it prints.
+    /// Calls `kubectl` and returns its standard output.
     pub fn call(&self, words: &[&str]) -> Result<String, RunError> {
         let words = [&[ANSWER], words].concat();
         let Output { status, stdout, stderr } = self.command(&words).output().map_err(|error| not_called(&error))?;
@@ -47,20 +48,20 @@ impl Cluster {
             .hint("`kubectl cluster-info` says whether there is a cluster that you may use"))
     }
 
-    /// The same for what is printed as JSON.
+    /// Calls `kubectl` and parses its standard output as JSON.
     pub fn json(&self, words: &[&str]) -> Result<Value, RunError> {
         let text = self.call(&[words, &["-o", "json"]].concat())?;
         serde_json::from_str(&text)
             .map_err(|error| RunError::from_error(ErrorKind::System, &error).during("`kubectl` printed no JSON"))
     }
 
-    /// Starts a call that goes on for as long as a run may; what it prints goes into a file.
+    /// Starts a call that may last as long as a run; its standard output is written to a file.
     pub fn start(&self, words: &[&str], out: File, errors: Stdio) -> Result<Child, RunError> {
         let mut command = self.command(words);
         command.stdout(out).stderr(errors).spawn().map_err(|error| not_called(&error))
     }
 
-    /// Lets people read a pod's log from now on.
+    /// Prints the log of a pod to standard error from now on.
     pub fn follow(&self, pod: &str) -> Result<Child, RunError> {
         let mut command = self.command(&["logs", "--follow", pod]);
         command.stdout(io::stderr()).stderr(Stdio::null()).spawn().map_err(|error| not_called(&error))

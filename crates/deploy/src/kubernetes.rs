@@ -1,7 +1,9 @@
-//! Kubernetes: a Job that leads, an indexed Job of nodes that keep away from each other, and the system as a StatefulSet behind a Service.
+//! Kubernetes objects: a Job for the coordinator, an indexed Job whose nodes run on different machines where possible, and
+//! the system as a StatefulSet behind a Service.
 //!
-//! Every name begins with the instance, which no other run has, so that two runs share nothing and no result of an earlier one is taken for
-//! this one's. All pods pass Pod Security `restricted`, all but the system's by a read-only root as well; nodes that emulate links do not.
+//! Every name begins with the instance, which is unique to the run, so that two runs share no objects and results of an
+//! earlier run cannot be confused with those of this one. All pods comply with Pod Security `restricted`, except nodes that
+//! emulate links. All but the system's pod have a read-only root file system as well.
 
 use pubmark_cluster::credentials::Files;
 use pubmark_runner::POD;
@@ -16,22 +18,22 @@ use crate::{
 
 /// The cluster removes ended Jobs after this time, with their pods and logs.
 const REMOVED_AFTER_S: u64 = 3600;
-/// The coordinator's time from a signal to its end: it ends its run, writes the record and waits for a collector.
+/// Time from a termination signal to the coordinator's end: it ends its run, writes the record and waits for a collector.
 const GRACE_S: u64 = 60;
-/// User that the observer runs as; no other container has it.
+/// User ID of the observer; no other container uses it.
 const OBSERVER: u32 = USER - 1;
-/// Limits of the observer, which takes four samples a second.
+/// CPU limit of the observer, which takes four samples a second.
 const OBSERVER_CPU: f64 = 0.1;
 const OBSERVER_BYTES: u64 = 128_000_000;
-/// Secrets are read by their pod's group alone.
+/// File mode of secrets: only their owner and the group of the pod can read them.
 const SECRET_MODE: u32 = 0o440;
 
-/// The one file, whose objects are created together.
+/// The manifest: one file with all objects, which are created together.
 pub fn files(deployment: &Deployment) -> Vec<File> {
     vec![("pubmark.yaml".to_owned(), yaml::documents(&objects(deployment)))]
 }
 
-/// All objects.
+/// All objects of the deployment.
 fn objects(deployment: &Deployment) -> Vec<Value> {
     let [coordinator, node] = &deployment.secrets;
     let mut objects = vec![
@@ -52,7 +54,7 @@ fn objects(deployment: &Deployment) -> Vec<Value> {
     objects
 }
 
-/// All objects but the coordinator's Job, by kind and name: they are removed with it.
+/// Kind and name of all objects except the coordinator's Job; they are removed together with the Job.
 pub fn owned(deployment: &Deployment) -> Vec<String> {
     let named = |object: &Value| {
         let part = |value: &Value| value.as_str().unwrap_or_default().to_ascii_lowercase();
@@ -66,7 +68,7 @@ fn labels(instance: &str, part: &str) -> Value {
     json!({"app.kubernetes.io/name": "pubmark", "app.kubernetes.io/instance": instance, "app.kubernetes.io/component": part})
 }
 
-/// An object of the run.
+/// Builds an object of the run.
 fn object(deployment: &Deployment, version: &str, kind: &str, part: &str, rest: Value) -> Value {
     let mut object = json!({
         "apiVersion": version,
@@ -82,7 +84,7 @@ fn object(deployment: &Deployment, version: &str, kind: &str, part: &str, rest: 
     object
 }
 
-/// Keys of a ConfigMap or Secret have no `/`.
+/// Replaces `/` in a file name: keys of a ConfigMap or Secret must not contain it.
 fn key(name: &str) -> String {
     name.replace('/', "_")
 }
@@ -99,41 +101,44 @@ fn secret(deployment: &Deployment, part: &str, files: &Files) -> Value {
     object(deployment, "v1", "Secret", part, json!({"type": "Opaque", "stringData": by_key(files)}))
 }
 
-/// A Service without an address of its own: clients reach the pod, and no address translation is measured.
+/// A headless Service: clients connect to the pod's address, so that no address translation is part of the measurement.
 fn headless(deployment: &Deployment, part: &str, ports: &[u16], protocol: &str) -> Value {
     let ports: Vec<Value> =
         ports.iter().map(|port| json!({"name": format!("p{port}"), "port": port, "protocol": protocol})).collect();
     let selector = labels(&deployment.instance, part);
-    // Whether a system takes connections is seen by connecting: an observer that fails beside it must not take its name away.
+    // Readiness is checked by connecting: an observer that fails beside the system must not remove the system's DNS name.
     let spec = json!({"clusterIP": "None", "publishNotReadyAddresses": true, "selector": selector, "ports": ports});
     object(deployment, "v1", "Service", part, json!({"spec": spec}))
 }
 
-/// Only pods of this run reach each other. Where they connect to is left open: a system may be outside the cluster.
+/// Allows traffic to the pods of this run only from each other. Outgoing traffic is not limited: a system may be outside the
+/// cluster.
 fn network_policy(deployment: &Deployment) -> Value {
     let run = json!({"matchLabels": {"app.kubernetes.io/instance": deployment.instance}});
     let spec = json!({"podSelector": run, "policyTypes": ["Ingress"], "ingress": [{"from": [{"podSelector": run}]}]});
     object(deployment, "networking.k8s.io/v1", "NetworkPolicy", "run", json!({"spec": spec}))
 }
 
-/// What a pod runs as.
+/// Security settings of a pod.
 fn pod_security(user: u32) -> Value {
     json!({"runAsNonRoot": true, "runAsUser": user, "runAsGroup": user, "fsGroup": user,
            "seccompProfile": {"type": "RuntimeDefault"}})
 }
 
-/// What a container may: nothing that a generator of load or a system needs to be root for.
+/// Security settings of a container: no capabilities and no privilege escalation, as neither a load generator nor a system
+/// needs root.
 fn confined(read_only: bool) -> Value {
     json!({"allowPrivilegeEscalation": false, "readOnlyRootFilesystem": read_only, "capabilities": {"drop": ["ALL"]}})
 }
 
-/// What a node may that emulates links: Pod Security `privileged` alone lets it. Its group reads the credentials.
+/// Security settings of a node that emulates links, which only Pod Security `privileged` allows. Its group can read the
+/// credentials.
 fn link_security() -> Value {
     json!({"runAsNonRoot": false, "runAsUser": 0, "runAsGroup": USER, "readOnlyRootFilesystem": true,
            "capabilities": {"drop": ["ALL"], "add": LINK_CAPABILITIES}})
 }
 
-/// Requests are the limits, so that nobody else is promised what a container needs.
+/// Requests equal limits, so that the scheduler does not promise these resources to other pods.
 fn resources(limits: Option<&ResourceLimits>) -> Value {
     let Some(limits) = limits else { return json!({}) };
     let mut at_most = Map::new();
@@ -147,12 +152,12 @@ fn resources(limits: Option<&ResourceLimits>) -> Value {
 }
 
 fn volume_of_secret(deployment: &Deployment, part: &str) -> Value {
-    // Said outright: podman 4.3 reads an `optional` that is not there, and ends.
+    // `optional` is written although it is the default: podman 4.3 requires the field and ends without it.
     let secret = json!({"secretName": deployment.part(part), "optional": false, "defaultMode": SECRET_MODE});
     json!({"name": "credentials", "secret": secret})
 }
 
-/// A container of pubmark's own.
+/// A container that runs pubmark.
 fn own_container(deployment: &Deployment, name: &str, words: &[String], limits: Option<&ResourceLimits>) -> Value {
     json!({
         "name": name,
@@ -167,7 +172,7 @@ fn own_container(deployment: &Deployment, name: &str, words: &[String], limits: 
     })
 }
 
-/// A pod of pubmark's own; it needs neither the API of the cluster nor the addresses of other services.
+/// A pod that runs pubmark; it needs neither the API of the cluster nor the addresses of other services.
 fn own_pod(deployment: &Deployment, part: &str, restart: &str, container: Value) -> Value {
     json!({
         "restartPolicy": restart,
@@ -187,7 +192,7 @@ fn coordinator_job(deployment: &Deployment) -> Value {
     pod["terminationGracePeriodSeconds"] = json!(GRACE_S);
     push(&mut pod["containers"][0]["volumeMounts"], json!({"name": "results", "mountPath": RESULTS}));
     push(&mut pod["volumes"], json!({"name": "results", "emptyDir": {}}));
-    // A run is not tried again behind one's back: an invalid one ends with a code above zero.
+    // A failed run is not repeated automatically: an invalid run ends with a code above zero, too.
     job(deployment, "coordinator", &pod, json!({"backoffLimit": 0}))
 }
 
@@ -197,7 +202,7 @@ fn push(list: &mut Value, item: Value) {
     }
 }
 
-/// A Job that ends by its deadline whatever happens, and is removed some time after its end.
+/// A Job that ends at its deadline at the latest, and is removed some time after its end.
 fn job(deployment: &Deployment, part: &str, pod: &Value, rest: Value) -> Value {
     let mut spec = json!({
         "activeDeadlineSeconds": deployment.deadline().as_secs(),
@@ -238,11 +243,11 @@ fn node_job(deployment: &Deployment) -> Value {
     job(deployment, "node", &pod, json!({"completionMode": "Indexed", "completions": count, "parallelism": count}))
 }
 
-/// The system's files lie in a folder that it can write into, as on a machine.
+/// Mounts the system's files into a folder that the system can write to, as on a machine.
 fn system_files(system: &Rendered) -> Value {
     let file = |(name, _): &(String, String)| json!({"name": "files", "mountPath": format!("{}/{name}", system.directory), "subPath": key(name), "readOnly": true});
     let folder = json!({"name": "work", "mountPath": system.directory, "subPath": "own"});
-    // Beside its folder some have one for what several brokers share.
+    // Some systems also have a second folder for files that several brokers share.
     let shared = json!({"name": "work", "mountPath": format!("{}-shared", system.directory), "subPath": "shared"});
     let temporary = json!({"name": "work", "mountPath": "/tmp", "subPath": "tmp"});
     [folder, shared, temporary].into_iter().chain(system.files.iter().map(file)).collect()
@@ -270,8 +275,8 @@ fn system_container(container: &SystemContainer) -> Value {
     container
 }
 
-/// A container that measures CPU and memory of the system beside it, whose processes it sees. It has a user of its own, so that neither
-/// container can signal the other.
+/// A container that measures CPU and memory of the system beside it. It shares the process namespace of the system. Its user
+/// ID differs from the system's, so that neither container can signal the other.
 fn observer_container(deployment: &Deployment) -> Value {
     let mut words = deployment.join_words(&deployment.part("coordinator"));
     words.extend(["--name", "observer", "--observe", POD].map(str::to_owned));
@@ -312,7 +317,7 @@ fn system_set(deployment: &Deployment, system: &SystemContainer) -> Value {
         json!({"spec": {
             "replicas": 1,
             "serviceName": deployment.part("system"),
-            // A change of the object never replaces the system in the middle of a measurement.
+            // A change of the object must not replace the system during a measurement.
             "updateStrategy": {"type": "OnDelete"},
             "selector": {"matchLabels": labels(&deployment.instance, "system")},
             "template": {"metadata": {"labels": labels(&deployment.instance, "system")}, "spec": pod},

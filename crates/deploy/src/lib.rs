@@ -1,7 +1,7 @@
 //! Files by which an orchestrator deploys a run: the coordinator, the nodes that send and receive, and the system.
 //!
-//! An [`Order`] and a run make a [`Deployment`], which holds the specification of the run that its coordinator makes. The specification is
-//! one of the coordinator's secrets, as a workload may have passwords in it.
+//! An [`Order`] and a run make a [`Deployment`], which contains the specification of the run for its coordinator. The
+//! specification is one of the coordinator's secrets, as a workload may contain passwords.
 
 mod apply;
 mod archive;
@@ -40,26 +40,27 @@ pub use order::Order;
 
 /// Port of the coordinator.
 const COORDINATOR_PORT: u16 = 7700;
-/// Where its secrets are in our own containers.
+/// Folder of the credentials in pubmark's containers.
 const CREDENTIALS: &str = "/pubmark/credentials";
-/// Files among the coordinator's secrets: the specification, and the password of the run's log-in.
+/// Files among the coordinator's secrets: the specification of the run, and the password of its log-in.
 const SPEC_FILE: &str = "run.yaml";
 const PASSWORD_FILE: &str = "password";
-/// Whom our own containers run as: nobody that a machine knows.
+/// User ID of pubmark's containers; no machine has an account with this ID.
 const USER: u32 = 65_532;
-/// What a node needs to emulate links: namespaces, interfaces in them, and real-time priority for the emulator.
+/// Capabilities that a node needs to emulate links: to create namespaces and interfaces in them, and real-time priority for
+/// the emulator.
 const LINK_CAPABILITIES: [&str; 3] = ["NET_ADMIN", "SYS_ADMIN", "SYS_NICE"];
-/// What the emulator in user space takes its packets from.
+/// Device from which the emulator in user space reads its packets.
 const TUNNELS: &str = "/dev/net/tun";
-/// Where the coordinator's results are in its pod.
+/// Folder of the coordinator's results in its pod.
 const RESULTS: &str = "/pubmark/results";
-/// Longest wait of the coordinator for nodes: images are fetched meanwhile.
+/// Longest wait of the coordinator for nodes; it includes the time to pull images.
 const JOIN_LIMIT: Duration = Duration::from_secs(600);
-/// Longest wait of the coordinator for the system, for the same reason.
+/// Longest wait of the coordinator for the system; it includes the time to pull images.
 const SYSTEM_LIMIT: Duration = Duration::from_secs(600);
 /// Longest wait of a coordinator until its results are collected.
 const COLLECT_LIMIT: Duration = Duration::from_secs(600);
-/// What a repetition may take beside its phases: connecting a large fleet, merging its results, writing them.
+/// Time of a repetition beside its phases: to connect a large fleet, to merge its results, and to write them.
 const BESIDE_PHASES: Duration = Duration::from_secs(300);
 
 /// A system as a container of a deployment.
@@ -67,62 +68,62 @@ const BESIDE_PHASES: Duration = Duration::from_secs(300);
 pub struct SystemContainer {
     /// Its image, arguments and files.
     pub rendered: Rendered,
-    /// Its configuration, as recorded: `default` or `tuned`.
+    /// Its configuration profile, as recorded: `default` or `tuned`.
     pub profile: String,
-    /// What it may use.
+    /// Its resource limits.
     pub limits: Option<ResourceLimits>,
-    /// In a pod, an observer container beside it measures its CPU and memory.
+    /// An observer container beside it measures its CPU and memory. In Kubernetes only.
     pub observed: bool,
 }
 
-/// What is placed.
+/// A run with everything that an orchestrator deploys for it.
 #[derive(Clone)]
 pub struct Deployment {
     /// Name of the run: letters, digits and `-`.
     pub name: String,
-    /// The name with an id that no other run has: what objects of a cluster are called.
+    /// The name with an ID that is unique to the run; names of cluster objects begin with it.
     pub instance: String,
-    /// Namespace of a cluster; the one of `kubectl`, if none.
+    /// Namespace of the cluster; the one of `kubectl`, if none.
     pub namespace: Option<String>,
-    /// The system; none if it is at an endpoint.
+    /// The system; `None` if it is not part of the deployment but at an endpoint.
     pub system: Option<SystemContainer>,
-    /// What each node may use.
+    /// Resource limits of each node.
     pub node_limits: Option<ResourceLimits>,
-    /// What the coordinator may use.
+    /// Resource limits of the coordinator.
     pub coordinator_limits: Option<ResourceLimits>,
     /// Image of pubmark.
     pub image: String,
-    /// Nodes.
+    /// Number of nodes.
     pub nodes: u16,
-    /// Labels of each, which the placement of groups looks at.
+    /// Labels of each node, which the placement of groups uses.
     labels: Vec<Labels>,
-    /// What emulates links on nodes; `None` if no client is behind a link.
+    /// How nodes emulate links; `None` if no client is behind a link.
     links: Option<Netem>,
-    /// The coordinator's secrets, its specification among them, and those of nodes.
+    /// The secrets of the coordinator, with the specification of the run, and the secrets of the nodes.
     secrets: [Files; 2],
-    /// Time of all repetitions.
+    /// Length of all repetitions together.
     length: Duration,
     kind: Kind,
 }
 
-/// A file and its text.
+/// Name and text of a file.
 pub type File = (String, String);
 
-/// What reads the files.
+/// The orchestrator that reads the files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// `docker compose` or `podman-compose`: all on one machine.
+    /// `docker compose` or `podman-compose`: all containers run on one machine.
     Compose,
-    /// `kubectl create`.
+    /// Kubernetes, by `kubectl create`.
     Kubernetes,
 }
 
 impl Deployment {
-    /// A run on N nodes, with certificates made for it. `spec` says what the run is; where things are is filled in here: the
-    /// nodes, and the endpoint of `system`, if one is placed.
+    /// A deployment of a run on N nodes, with new certificates. `spec` specifies the run. This function fills in its nodes,
+    /// and the endpoint of `system` if the deployment includes one.
     ///
     /// # Errors
-    /// The log-in cannot be read, or the specification cannot be written.
+    /// The password of the log-in cannot be read, or the specification cannot be serialized.
     pub(crate) fn new(
         kind: Kind,
         name: &str,
@@ -164,7 +165,7 @@ impl Deployment {
             is_observed = *observed && kind == Kind::Kubernetes;
         }
         spec.nodes.observers = is_observed.then_some(1);
-        // A definition's file is not in the image: the record then has the endpoint alone.
+        // The image does not contain the file of a definition: the record then has the endpoint only.
         spec.target.system = spec.target.system.filter(|system| Definition::names().contains(&system.as_str()));
         let workload = Arc::new(spec.load()?);
         let labels = labels_in_turn(&std::mem::take(&mut spec.nodes.node_labels), &workload, nodes)?;
@@ -196,17 +197,17 @@ impl Deployment {
         format!("{}-{part}", self.instance)
     }
 
-    /// The time after which all of it has ended, whatever happens: every wait of the run, one after the other.
+    /// Time after which the whole run must have ended: the sum of the limits of all its waits, and of its repetitions.
     pub fn deadline(&self) -> Duration {
         [SYSTEM_LIMIT, JOIN_LIMIT, COLLECT_LIMIT].into_iter().fold(self.length, Duration::saturating_add)
     }
 
-    /// What is removed with the coordinator's Job: the other objects of a cluster, as `kind/name`.
+    /// Cluster objects, as `kind/name`, that are removed together with the coordinator's Job.
     pub fn owned(&self) -> Vec<String> {
         kubernetes::owned(self)
     }
 
-    /// Its files for an orchestrator.
+    /// The files for the orchestrator.
     pub fn files(&self) -> Vec<File> {
         match self.kind {
             Kind::Compose => compose::files(self),
@@ -214,7 +215,7 @@ impl Deployment {
         }
     }
 
-    /// Arguments of the coordinator in a pod, which waits until its results are collected.
+    /// Arguments of the coordinator in a pod. It waits until its results are collected.
     fn pod_words(&self) -> Vec<String> {
         let spec = format!("{CREDENTIALS}/{SPEC_FILE}");
         let seconds = |time: Duration| format!("{}s", time.as_secs());
@@ -250,7 +251,7 @@ impl Deployment {
     }
 }
 
-/// Six digits that hardly any other run has; where one has them, the cluster refuses the second.
+/// A random ID of six digits. If another run has the same one, the cluster refuses the second.
 fn id() -> String {
     format!("{:06x}", RandomState::new().build_hasher().finish() & 0xff_ffff)
 }
@@ -261,13 +262,13 @@ fn check(spec: &RunSpec, workload: Arc<Workload>) -> Result<(), RunError> {
     for url in [&mut here.target.endpoint, &mut here.target.subscribe_endpoint].into_iter().flatten() {
         *url = with_host(url, &Ipv4Addr::LOCALHOST.to_string());
     }
-    // The password is among the coordinator's secrets by now.
+    // The password is among the coordinator's secrets by now, so its file is not needed.
     here.connection.password_file = None;
     here.connection.password = here.connection.user.as_ref().map(|_| Secret::new("checked elsewhere"));
     here.check_loaded(workload, &Host::this()).map(drop)
 }
 
-/// A URL with another host: what stands between its log-in and its port.
+/// A URL with another host; its scheme, log-in and port stay.
 fn with_host(url: &str, host: &str) -> String {
     let begin = url.find("://").map_or(0, |at| at + 3);
     let end = url[begin..].find(['/', '?']).map_or(url.len(), |at| begin + at);
@@ -279,7 +280,7 @@ fn with_host(url: &str, host: &str) -> String {
     format!("{}{host}{}", &url[..begin], &url[port..])
 }
 
-/// Certificates and keys of this machine are not in the coordinator's container.
+/// Refuses certificate and key files of this machine, as the coordinator's container does not have them.
 fn refuse_local_files(spec: &RunSpec) -> Result<(), RunError> {
     let connection = &spec.connection;
     let given = [

@@ -1,4 +1,4 @@
-//! What a deployment is made of, as a person says it; and how a run becomes one that can be placed.
+//! The settings of a deployment, as a user gives them, and the conversion of a run to one that can be deployed.
 
 use pubmark_model::placement::keys;
 use pubmark_runner::spec::TargetSpec;
@@ -9,48 +9,49 @@ use pubmark_systems::{Definition, StartOptions};
 
 use crate::{Deployment, Kind, SystemContainer};
 
-/// Longest name of a deployment: objects of a cluster have it with an id and their part behind it, in 63 characters.
+/// Longest name of a deployment. Names of cluster objects append an ID and a part, and have at most 63 characters.
 const LONGEST_NAME: usize = 40;
 
-/// What clients speak if nothing else is said.
+/// Protocol of the clients if none is given.
 const USUAL_PROTOCOL: &str = "mqtt5";
 
-/// What is to be placed around a run.
+/// The settings of a deployment around a run.
 #[derive(Clone, Debug)]
 pub struct Order {
-    /// What reads the files.
+    /// The orchestrator that reads the files.
     pub kind: Kind,
-    /// Name of the run: small letters, digits and `-`.
+    /// Name of the run: lower-case letters, digits and `-`.
     pub name: String,
     /// Image of pubmark.
     pub image: String,
-    /// Nodes.
+    /// Number of nodes.
     pub nodes: u16,
-    /// The system to run in a container, or whose clients meet without a broker; unless the run has an endpoint.
+    /// The system to run in a container, or middleware without a broker; unused if the run has an endpoint.
     pub system: String,
-    /// Protocol of devices and subscribers, unless the run has an endpoint; MQTT 5 where the system speaks it, otherwise its first.
+    /// Protocol of devices and subscribers, unused if the run has an endpoint. Default: MQTT 5 if the system supports it,
+    /// otherwise its first protocol.
     pub protocol: Option<String>,
-    /// Image of the system, in place of the one that its definition has.
+    /// Image of the system, instead of the one in its definition.
     pub system_image: Option<String>,
-    /// Configuration of the system.
+    /// Configuration profile of the system.
     pub profile: String,
-    /// An observer container measures its CPU and memory, where it is in a pod.
+    /// An observer container measures CPU and memory of the system. In Kubernetes only.
     pub observed: bool,
-    /// What the system may use.
+    /// Resource limits of the system.
     pub system_limits: Option<ResourceLimits>,
-    /// What each node may use.
+    /// Resource limits of each node.
     pub node_limits: Option<ResourceLimits>,
-    /// What the coordinator may use.
+    /// Resource limits of the coordinator.
     pub coordinator_limits: Option<ResourceLimits>,
-    /// Namespace of a cluster; the one of `kubectl`, if none.
+    /// Namespace of the cluster; the one of `kubectl`, if none.
     pub namespace: Option<String>,
 }
 
 impl Order {
-    /// Refuses a name that an orchestrator does not take (RFC 1123).
+    /// Refuses a name that an orchestrator does not accept (RFC 1123).
     ///
     /// # Errors
-    /// It is such a name.
+    /// The name is not valid.
     pub fn check_name(&self) -> Result<(), RunError> {
         let edge = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
         let fits = |c: char| edge(c) || c == '-';
@@ -65,7 +66,7 @@ impl Order {
     /// The deployment of this run.
     ///
     /// # Errors
-    /// The run cannot be placed so, or the system not run in a container.
+    /// The run cannot be deployed this way, or the system cannot run in a container.
     pub fn deployment(&self, spec: RunSpec) -> Result<Deployment, RunError> {
         self.check_name()?;
         let spec = self.placeable(spec)?;
@@ -79,10 +80,10 @@ impl Order {
         Ok(deployment)
     }
 
-    /// The run as it can be placed: with the system of this order, unless it has an endpoint.
+    /// The run in a form that can be deployed: with the system of this order, unless it has an endpoint.
     fn placeable(&self, mut spec: RunSpec) -> Result<RunSpec, RunError> {
         if spec.target.placed.take().is_some() {
-            // The run.yaml of a deployment names a system and an observer that no longer exist.
+            // The `run.yaml` of an earlier deployment names a system and an observer that no longer exist.
             spec.target.endpoint = None;
             spec.nodes.observers = None;
         }
@@ -94,7 +95,7 @@ impl Order {
         if spec.target.endpoint.is_some() {
             brokerless::refuse_endpoint(self.nodes, spoken::of(&spec, &workload)?)?;
         } else {
-            // What a run.yaml says of a system that pubmark starts, this order says of the one that is placed.
+            // The settings in `run.yaml` for a system that pubmark starts do not apply: those of this order replace them.
             let TargetSpec { profile, image, limit, back_end, system_host, node, .. } = TargetSpec::default();
             let system = Some(self.system.clone());
             spec.target = TargetSpec { system, profile, image, limit, back_end, system_host, node, ..spec.target };
@@ -111,7 +112,7 @@ impl Order {
         self.protocol.clone().unwrap_or_else(first)
     }
 
-    /// The system's container; `None` where clients meet without a broker.
+    /// The system's container; `None` for middleware without a broker.
     fn container(&self, definition: &Definition) -> Result<Option<SystemContainer>, RunError> {
         let limits = self.system_limits.clone().filter(|limits| !limits.is_empty());
         if brokerless::has_no_broker(definition) {

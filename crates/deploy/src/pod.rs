@@ -1,5 +1,5 @@
-//! What pubmark does in the coordinator's pod: it waits until the system is there, runs, and waits until the results were collected.
-//! Every wait has a limit.
+//! The process in the coordinator's pod: it waits until the system is ready, executes the run, and waits until the results
+//! were collected. Every wait has a limit.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -13,44 +13,46 @@ use pubmark_runner::{ErrorKind, RunError};
 
 use crate::archive::{self, EXIT_CODE, RUNS};
 
-/// Between two looks at whatever is waited for.
+/// Interval at which a condition is checked.
 const STEP: Duration = Duration::from_millis(100);
-/// Between two attempts to reach the system.
+/// Time between two attempts to connect to the system.
 const AGAIN: Duration = Duration::from_millis(500);
-/// Longest wait for one connection.
+/// Timeout of one attempt to connect.
 const CONNECT_WITHIN: Duration = Duration::from_secs(2);
-/// Longest wait for a collector after a signal; the cluster kills the pod later ([`crate::kubernetes`]).
+/// Longest wait for a collector after a signal; it is shorter than the time after which the cluster kills the pod
+/// ([`crate::kubernetes`]).
 const COLLECT_AFTER_SIGNAL: Duration = Duration::from_secs(30);
-/// Says that the results were collected.
+/// File that exists once the results were collected.
 const COLLECTED: &str = "collected";
 
 /// A run in a pod.
 pub struct PodRun {
-    /// Folder of the pod for the results.
+    /// Folder of the results in the pod.
     pub folder: PathBuf,
-    /// Specification of the run.
+    /// File with the specification of the run.
     pub spec: PathBuf,
-    /// Host and port of a system that may not be there yet.
+    /// Host and port of a system that may not be ready yet.
     pub system: Option<String>,
-    /// The system takes datagrams: once its name is known it is taken to be there.
+    /// The system receives datagrams: it counts as ready as soon as its name resolves.
     pub datagrams: bool,
-    /// Longest wait for it.
+    /// Longest wait for the system.
     pub system_limit: Duration,
-    /// Longest wait until the results are collected.
+    /// Longest wait for the collection of the results.
     pub collect_limit: Duration,
 }
 
 impl PodRun {
-    /// Does all of it, and returns the exit code of the run. `note` gets what people should know.
+    /// Waits for the system, executes the run, waits for a collector, and returns the exit code of the run. `note` receives
+    /// progress messages.
     ///
     /// # Errors
-    /// The system was not there in time, the run could not be started, or its end not be written.
+    /// The system was not ready in time, the run could not be started, or its exit code could not be written.
     pub fn perform(&self, note: &dyn Fn(&str), stop: &AtomicBool) -> Result<i32, RunError> {
         if let Some(system) = &self.system {
             self.wait_for(system, note, stop)?;
         }
         let code = self.run(stop)?;
-        // Without a run there is nothing to send: the pod ends, and its log says why.
+        // Without a record there is nothing to collect: the pod ends, and its log has the reason.
         if fs::read_dir(self.folder.join(RUNS)).is_ok_and(|mut runs| runs.next().is_some()) {
             self.end(code)?;
             note("the results wait to be collected");
@@ -82,20 +84,21 @@ impl PodRun {
         Ok(())
     }
 
-    /// The run, as a process of its own; a signal to this one goes to it.
+    /// Executes the run in a separate process, and forwards a signal of this process to it.
     fn run(&self, stop: &AtomicBool) -> Result<i32, RunError> {
         let failed =
             |error: &io::Error| RunError::from_error(ErrorKind::Internal, error).during("failed to start the run");
         let program = std::env::current_exe().map_err(|error| failed(&error))?;
         let mut command = Command::new(program);
-        // The summary is the collector's to show.
+        // The collector prints the summary, not this process.
         command.arg("run").arg(&self.spec).arg("--out").arg(self.folder.join(RUNS)).stdout(Stdio::null());
         let mut child = command.spawn().map_err(|error| failed(&error))?;
         let mut is_signalled = false;
         loop {
             match child.try_wait() {
                 Ok(None) => {}
-                // Killed by a signal, for instance for its memory: the code that a shell has for SIGKILL.
+                // The process was killed by a signal, for instance at its memory limit: 137 is the exit code of a shell for
+                // SIGKILL.
                 Ok(Some(status)) => return Ok(status.code().unwrap_or(137)),
                 Err(error) => return Err(failed(&error)),
             }
@@ -107,7 +110,7 @@ impl PodRun {
         }
     }
 
-    /// Writes down that and how the run ended, for [`send`].
+    /// Writes the exit code of the run to a file, for [`send`].
     fn end(&self, code: i32) -> Result<(), RunError> {
         let written = self.folder.join(format!("{EXIT_CODE}.new"));
         fs::write(&written, code.to_string()).and_then(|()| fs::rename(&written, self.folder.join(EXIT_CODE))).map_err(
@@ -132,7 +135,7 @@ impl PodRun {
     }
 }
 
-/// Is the system there?
+/// Checks whether the system is ready: resolves its name, and connects to it unless it receives datagrams.
 fn reach(system: &str, datagrams: bool) -> io::Result<()> {
     let mut failure = io::Error::new(io::ErrorKind::NotFound, "its name has no address");
     for address in system.to_socket_addrs()? {
@@ -148,14 +151,14 @@ fn reach(system: &str, datagrams: bool) -> io::Result<()> {
 }
 
 fn terminate(child: &Child) {
-    // SAFETY: a plain system call; the child has not been waited for, so that its number is still its own.
+    // SAFETY: a plain system call; the child has not been waited for, so its process ID cannot have been reused.
     unsafe { libc::kill(child.id() as libc::pid_t, libc::SIGTERM) };
 }
 
-/// Waits until the run of this pod has ended, and writes its results as an archive.
+/// Waits until the run of this pod has ended, and writes its results to `out` as an archive.
 ///
 /// # Errors
-/// It has not ended within `limit`, or nobody takes the archive.
+/// The run has not ended within `limit`, or `out` cannot be written.
 pub fn send(folder: &Path, limit: Duration, out: impl Write) -> Result<(), RunError> {
     let began = Instant::now();
     while !folder.join(EXIT_CODE).exists() {
@@ -171,10 +174,10 @@ pub fn send(folder: &Path, limit: Duration, out: impl Write) -> Result<(), RunEr
         .map_err(|error| RunError::from_error(ErrorKind::NotWritten, &error).during("failed to send the results"))
 }
 
-/// Says that the results were collected, so that the pod may end.
+/// Marks the results as collected, so that the pod may end.
 ///
 /// # Errors
-/// That cannot be written.
+/// The file cannot be written.
 pub fn release(folder: &Path) -> Result<(), RunError> {
     File::create(folder.join(COLLECTED)).map(drop).map_err(|error| {
         RunError::from_error(ErrorKind::NotWritten, &error).during("failed to say that the results were collected")

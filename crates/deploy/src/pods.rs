@@ -1,8 +1,8 @@
-//! What the pods of a run are doing, as the cluster says it.
+//! The state of the pods of a run, from the cluster's API.
 
 use serde_json::Value;
 
-/// Reasons of a container that waits although nothing is wrong.
+/// Reasons of a waiting container that are no problem.
 const STARTING: [&str; 2] = ["ContainerCreating", "PodInitializing"];
 
 /// A pod of a run.
@@ -10,13 +10,13 @@ const STARTING: [&str; 2] = ["ContainerCreating", "PodInitializing"];
 pub struct Pod {
     /// Its name.
     pub name: String,
-    /// Part of the run.
+    /// Part of the run, such as `coordinator` or `node`.
     pub part: String,
-    /// What keeps it from running, or restarted it.
+    /// Problem that prevents the pod from running, or that restarted it.
     pub trouble: Option<String>,
-    /// Its first container runs.
+    /// The first container runs.
     pub runs: bool,
-    /// Exit code of its first container.
+    /// Exit code of the first container.
     pub exit_code: Option<i64>,
 }
 
@@ -45,7 +45,7 @@ fn not_scheduled(status: &Value) -> Option<String> {
     Some(reason_of(found))
 }
 
-/// For instance by the kubelet of a machine without memory.
+/// The reason of an eviction, for instance by a kubelet that lacks memory.
 fn evicted(status: &Value) -> Option<String> {
     (status["phase"] == "Failed" && status["reason"].is_string()).then(|| reason_of(status))
 }
@@ -57,7 +57,7 @@ fn in_trouble(container: &Value) -> Option<String> {
     if waiting["reason"].as_str().is_some_and(|reason| !STARTING.contains(&reason)) {
         return Some(format!("{name}: {}", reason_of(waiting)));
     }
-    // A system that was started again has lost what clients knew of it.
+    // A restarted system has lost the sessions of its clients.
     let restarts = container["restartCount"].as_u64().filter(|count| *count > 0)?;
     let (code, reason) = (&last["exitCode"], last["reason"].as_str().unwrap_or("ended"));
     Some(format!("{name}: started again {restarts} times ({reason}, exit code {code})"))
@@ -69,7 +69,7 @@ fn reason_of(value: &Value) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join(": ")
 }
 
-/// Why the cluster made no pods for objects of an instance: a quota, or a rule of admission.
+/// The reason why the cluster created no pods for an object of the instance: a quota, or an admission rule.
 pub fn not_created(events: &Value, instance: &str) -> Option<String> {
     let events = events["items"].as_array()?;
     let is_of_run = |event: &&Value| {

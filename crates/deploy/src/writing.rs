@@ -1,4 +1,4 @@
-//! The files of a deployment on a disk, where private keys are among them, and what to type next.
+//! Writing the files of a deployment to a folder, with private keys among them, and the commands to type next.
 
 use std::fs::{self, DirBuilder, OpenOptions, Permissions};
 use std::io::{self, Write as _};
@@ -10,10 +10,10 @@ use pubmark_runner::{ErrorKind, RunError};
 use crate::{Deployment, Kind, RESULTS};
 
 impl Deployment {
-    /// Writes the files into a folder, and returns where they are; the first is what an orchestrator reads.
+    /// Writes the files into a folder, and returns their paths; the first one is the file that the orchestrator reads.
     ///
     /// # Errors
-    /// One is there already, others could read keys in the folder, or it cannot be written.
+    /// A file exists already, other users could read keys in the folder, or it cannot be written.
     pub fn write(&self, out: &Path) -> Result<Vec<PathBuf>, RunError> {
         let files = self.files();
         let paths: Vec<PathBuf> = files.iter().map(|(name, _)| out.join(name)).collect();
@@ -23,7 +23,8 @@ impl Deployment {
         }
         self.make_folder(out)?;
         for (path, (name, text)) in paths.iter().zip(&files) {
-            // What Compose mounts is read by a container's user, so there the folder keeps others out.
+            // Files that Compose mounts must be readable for the container's user. The permissions of the folder protect
+            // them from other users.
             let mode = if self.kind == Kind::Compose && name.contains('/') { 0o644 } else { 0o600 };
             write_with_mode(path, text, mode).map_err(|error| {
                 RunError::from_error(ErrorKind::Input, &error).during(format!("failed to write `{}`", path.display()))
@@ -32,7 +33,8 @@ impl Deployment {
         Ok(paths)
     }
 
-    /// A folder into which nobody else sees. One that is there stays as it is, and is refused if others could read keys in it.
+    /// Creates a folder that no other user can read. An existing folder is not changed, and is refused if other users could
+    /// read keys in it.
     fn make_folder(&self, folder: &Path) -> Result<(), RunError> {
         let shown = folder.display();
         let failed = |error: io::Error| {
@@ -49,7 +51,7 @@ impl Deployment {
         Ok(())
     }
 
-    /// What to type to make the run with the files in this folder, and to get its results.
+    /// The commands to execute the run with the files in this folder, and to get its results.
     pub fn next(&self, out: &Path) -> String {
         let out = out.display();
         match self.kind {
@@ -78,7 +80,7 @@ impl Deployment {
     }
 }
 
-/// Writes a new file with these rights, whatever the process's own mask of them; nobody else can open it before it has them.
+/// Creates a file with these permissions, whatever the umask of the process is; nobody else can open it before they are set.
 fn write_with_mode(path: &Path, text: &str, mode: u32) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;

@@ -1,18 +1,18 @@
-//! YAML as people write it, of values that are mappings, lists, texts and numbers.
+//! A writer of readable YAML, for values that are mappings, lists, strings and numbers.
 
 use serde_json::Value;
 
-/// Keys that people look for first, in this order.
+/// Keys that come first in a mapping, in this order.
 const FIRST: [&str; 5] = ["apiVersion", "kind", "metadata", "name", "image"];
 
-/// The text of a document.
+/// Formats one document.
 pub fn document(value: &Value) -> String {
     let mut text = String::new();
     write(&mut text, value, 0);
     text
 }
 
-/// Several documents in one file.
+/// Formats several documents for one file.
 pub fn documents(values: &[Value]) -> String {
     values.iter().map(document).collect::<Vec<_>>().join("---\n")
 }
@@ -22,7 +22,7 @@ fn write(text: &mut String, value: &Value, depth: usize) {
     match value {
         Value::Object(fields) => {
             let mut fields: Vec<(&String, &Value)> = fields.iter().collect();
-            // What a thing is comes before what it consists of.
+            // Scalar fields come before nested ones, as a human reader expects.
             fields.sort_by_key(|(key, _)| FIRST.iter().position(|first| first == key).unwrap_or(FIRST.len()));
             for (key, value) in fields {
                 text.push_str(&format!("{indent}{}:", scalar(key)));
@@ -34,7 +34,7 @@ fn write(text: &mut String, value: &Value, depth: usize) {
                 let mut inner = String::new();
                 write(&mut inner, item, depth + 1);
                 match item {
-                    // The first line moves up beside the dash.
+                    // The first line of a mapping in a list is on the line of the dash.
                     Value::Object(fields) if !fields.is_empty() => {
                         text.push_str(&format!("{indent}- {}", inner.trim_start()));
                     }
@@ -49,7 +49,7 @@ fn write(text: &mut String, value: &Value, depth: usize) {
     }
 }
 
-/// What stands behind a key or a dash.
+/// Formats a value that follows a key or a dash.
 fn below(text: &mut String, value: &Value, depth: usize) {
     match value {
         Value::Object(fields) if fields.is_empty() => text.push_str(" {}\n"),
@@ -74,7 +74,8 @@ fn below(text: &mut String, value: &Value, depth: usize) {
     }
 }
 
-/// Lines that can stand as they are: a block keeps them if none begins with a space and only one line break is at the end.
+/// Returns whether the text can be a literal block: its first line is not empty and does not begin with a space, at most one
+/// line break ends it, and it has no other control characters.
 fn is_block(text: &str) -> bool {
     let body = text.strip_suffix('\n').unwrap_or(text);
     body.contains('\n')
@@ -90,7 +91,7 @@ fn flat(value: &Value) -> String {
     }
 }
 
-/// A text as itself where nothing in it could be taken for something else; otherwise as JSON has it, which YAML reads too.
+/// A string without quotes if it cannot be read as another type; otherwise as JSON writes it, which is valid YAML.
 fn scalar(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/');
     let is_word = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/') && text.chars().all(plain);

@@ -1,5 +1,5 @@
-//! Which system suits which need, from the records of publications on one machine: each sentence rests on a table of a record, and
-//! none stands without one.
+//! Which system suits which requirement, from the records of publications on one machine. Each sentence is based on a table
+//! of a record.
 
 mod page;
 mod ranking;
@@ -15,17 +15,17 @@ use crate::definition::{self, Guideline};
 use crate::record::{PaperRecord, RunsSummary, TableResult};
 use ranking::{Ranking, ranking};
 
-/// Name of the page.
+/// Name of the page's file.
 pub const GUIDELINES_FILE: &str = "guidelines.md";
 
-/// Records of publications, each in a folder of its own below one folder.
+/// Records of publications, from subfolders of one folder.
 #[derive(Clone, Debug)]
 pub struct Collection {
-    /// Names of the folders, with their records, in the order of the names.
+    /// Names of the subfolders, with their records, sorted by name.
     records: Vec<(String, PaperRecord)>,
 }
 
-/// Why there are no guidelines.
+/// Reasons why there are no guidelines.
 #[derive(Debug, thiserror::Error)]
 pub enum GuidelinesError {
     /// The folder cannot be read.
@@ -40,7 +40,7 @@ pub enum GuidelinesError {
     /// A record cannot be read.
     #[error(transparent)]
     Record(#[from] StoreError),
-    /// Figures of two machines say nothing about two systems.
+    /// The records are of two machines, so that their systems cannot be compared.
     #[error("`{one}` and `{other}` are of different machines: {first} and {second}")]
     Machines {
         /// A folder.
@@ -55,10 +55,10 @@ pub enum GuidelinesError {
 }
 
 impl Collection {
-    /// The records below a folder; `None` if it has none.
+    /// Loads the records in the subfolders of a folder; `None` if there are none.
     ///
     /// # Errors
-    /// The folder or one of the records cannot be read, or they are not of one machine.
+    /// The folder or one of the records cannot be read, or the records are not of the same machine.
     pub fn load(folder: &Path) -> Result<Option<Collection>, GuidelinesError> {
         let unreadable = |source: io::Error| GuidelinesError::Folder { folder: folder.display().to_string(), source };
         let mut records = vec![];
@@ -100,7 +100,7 @@ impl Collection {
         Ok(())
     }
 
-    /// The publications, by the names of their folders.
+    /// The publications, by the names of their subfolders.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.records.iter().map(|(folder, _)| folder.as_str())
     }
@@ -110,7 +110,7 @@ impl Collection {
         page::page(self)
     }
 
-    /// What the records answer, in the order of the folders and of the publications' definitions.
+    /// The evidence of all records, in the order of the folders and of the publications' definitions.
     fn answers(&self) -> impl Iterator<Item = Evidence<'_>> {
         self.records.iter().flat_map(|(folder, record)| {
             let guidelines = definition::find(&record.paper).map_or_else(Vec::new, |paper| paper.guidelines);
@@ -129,7 +129,7 @@ fn table<'a>(record: &'a PaperRecord, title: &str) -> Option<&'a TableResult> {
     record.tables.iter().find(|table| table.title == title)
 }
 
-/// A need that a record answers.
+/// A requirement with a table of a record that answers it.
 struct Evidence<'a> {
     folder: &'a str,
     guideline: Guideline,
@@ -138,7 +138,7 @@ struct Evidence<'a> {
     runs: &'a RunsSummary,
 }
 
-/// What tells one machine from another: updates of its software do not.
+/// The identity of a machine; software updates do not change it.
 fn machine(environment: &Environment) -> String {
     let gibibytes = (environment.memory_bytes as f64 / (1u64 << 30) as f64).round();
     let kind = environment.virtualization.as_ref().map_or_else(String::new, |kind| format!(" ({kind})"));

@@ -89,7 +89,7 @@ fn table_section(text: &mut String, one: &TableResult) {
     notes(text, &laid);
 }
 
-/// `0.24–0.26 (printed 3.94, 0.07 ×)`, or why there is nothing.
+/// `0.24–0.26 (printed 3.94, 0.07 ×)`, or the reason why there is no value.
 fn value(laid: &Laid<'_>, cell: &TableCell) -> String {
     let here = match (&cell.measured, &cell.reason) {
         (Some(here), _) => escaped(&laid.here(here)),

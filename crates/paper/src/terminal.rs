@@ -1,4 +1,4 @@
-//! A publication's repetition on a terminal: a line a table, a line a conclusion. The tables themselves stand in the page.
+//! A publication's repetition on a terminal: a line per table, a line per conclusion. The page has the tables themselves.
 
 use pubmark_record::record::Status;
 use pubmark_report::terminal::layout::{Page, Tone};

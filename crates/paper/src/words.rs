@@ -1,4 +1,4 @@
-//! What all pages of a publication say alike.
+//! Texts that all pages of a publication share.
 
 use pubmark_model::experiment::axis_title;
 use pubmark_record::by_reason::by_reason;
@@ -11,7 +11,7 @@ use crate::record::{
 };
 
 impl Outcome {
-    /// In a table's cell.
+    /// The outcome as text in a table cell.
     pub fn words(self) -> &'static str {
         match self {
             Outcome::Holds => "holds",
@@ -22,20 +22,20 @@ impl Outcome {
     }
 }
 
-/// A table with one unit for all its values.
+/// The layout of a table, with one unit for all its values.
 pub(crate) struct Laid<'a> {
     /// The table.
     pub table: &'a TableResult,
-    /// Of every value.
+    /// Unit of all values.
     pub unit: ColumnUnit,
     /// Rows by the values of their axes.
     pub rows: Vec<&'a [String]>,
-    /// Columns likewise.
+    /// Columns by the values of their axes.
     pub columns: Vec<&'a [String]>,
 }
 
 impl<'a> Laid<'a> {
-    /// Lays a table out.
+    /// Computes the layout of a table.
     pub fn of(table: &'a TableResult) -> Laid<'a> {
         let mut rows: Vec<&[String]> = vec![];
         let mut columns: Vec<&[String]> = vec![];
@@ -68,18 +68,18 @@ impl<'a> Laid<'a> {
         }
     }
 
-    /// Is anything printed of it?
+    /// Returns whether the publication prints any value of the table.
     pub fn has_printed(&self) -> bool {
         self.table.cells.iter().any(|cell| cell.printed.is_some())
     }
 
-    /// What was measured, without the unit; `*` where the verdicts forbid to use it.
+    /// The measured value without its unit; `*` if the verdicts forbid its use.
     pub fn here(&self, here: &MeanFigure) -> String {
         let mark = if here.shown_only { "*" } else { "" };
         format!("{}{mark}", self.unit.bounds([here.lower, Some(here.mean)]))
     }
 
-    /// What is known of a cell beside what was measured: `printed 3.94, 0.0660–0.0680 ×`.
+    /// Text to show beside the measured value: `printed 3.94, 0.0660–0.0680 ×`.
     pub fn beside(&self, cell: &TableCell) -> Option<String> {
         let printed = cell.printed?;
         let ratio = ratio(self.table, cell).map_or_else(String::new, |ratio| format!(", {}", times(ratio)));
@@ -87,8 +87,8 @@ impl<'a> Laid<'a> {
     }
 }
 
-/// What was measured as a multiple of what is printed, by both bounds; `None` where one is missing, zero or in another unit, or the
-/// verdicts forbid to use it.
+/// The measured value divided by the printed one, for both bounds; `None` if one of them is missing, zero or in another
+/// unit, or if the verdicts forbid the use of the measured value.
 fn ratio(table: &TableResult, cell: &TableCell) -> Option<(f64, f64)> {
     let (printed, measured) = (cell.printed?, cell.measured.as_ref()?);
     let lower = measured.lower.unwrap_or(measured.mean).min(measured.mean);
@@ -96,13 +96,13 @@ fn ratio(table: &TableResult, cell: &TableCell) -> Option<(f64, f64)> {
     is_usable.then(|| (lower / printed, measured.mean / printed))
 }
 
-/// A multiple by its bounds; once where both are the same in three digits.
+/// A ratio by its bounds; a single number if both are equal in three digits.
 pub(crate) fn times((least, most): (f64, f64)) -> String {
     let (least, most) = (significant(least), significant(most));
     if least == most { format!("{most} ×") } else { format!("{least}–{most} ×") }
 }
 
-/// Values of axes as the head of a row or a column; a number or a switch with the name of its axis.
+/// Values of axes as the heading of a row or a column; numbers and booleans have the name of their axis.
 pub(crate) fn head(axes: &[String], values: &[String]) -> String {
     let word = |(axis, value): (&String, &String)| match value.parse::<f64>().is_ok() || value.parse::<bool>().is_ok() {
         true => format!("{} {value}", axis_title(axis)),
@@ -116,7 +116,7 @@ pub(crate) fn axes(axes: &[String]) -> String {
     axes.iter().map(|axis| axis_title(axis)).collect::<Vec<_>>().join(", ")
 }
 
-/// How much of a table was measured, and how it compares with what is printed.
+/// How much of a table was measured, and how that compares with the printed values.
 pub(crate) fn found(table: &TableResult) -> String {
     let measured = table.cells.iter().filter(|cell| cell.measured.is_some()).count();
     let mut text = format!("{measured} of {}", counted(table.cells.len() as u64, "cell", "cells"));
@@ -140,7 +140,7 @@ pub(crate) fn found(table: &TableResult) -> String {
     text
 }
 
-/// Why cells have no value, where a sentence says it, with their heads; each reason once.
+/// Reasons why cells have no value, if there is a full sentence, with the headings of these cells; each reason once.
 pub(crate) fn missing(table: &TableResult) -> Vec<(String, Vec<String>)> {
     let axes = [table.rows.as_slice(), table.columns.as_slice()].concat();
     let label = |cell: &TableCell| head(&axes, &[cell.row.as_slice(), cell.column.as_slice()].concat());
@@ -148,7 +148,7 @@ pub(crate) fn missing(table: &TableResult) -> Vec<(String, Vec<String>)> {
         .cells
         .iter()
         .filter_map(|cell| {
-            // What the cell itself says is enough where there is no more to say.
+            // Only cells with a full sentence are listed.
             let (why, detail) = (cell.reason.as_ref()?, cell.detail.as_ref()?);
             Some((label(cell), format!("{why}: {detail}")))
         })
@@ -194,7 +194,7 @@ pub(crate) fn machine(made: &RunsSummary) -> String {
     )
 }
 
-/// How many cases of a conclusion came out how: `holds in 3 of 6 cases, undecided in 1, not measured in 2`.
+/// Number of cases of a conclusion by outcome: `holds in 3 of 6 cases, undecided in 1, not measured in 2`.
 pub(crate) fn counts(statement: &StatementResult) -> String {
     let count = |outcome: Outcome| statement.cases.iter().filter(|case| case.outcome == outcome).count();
     let all = [Outcome::Holds, Outcome::DoesNotHold, Outcome::Undecided, Outcome::NotMeasured];
@@ -206,12 +206,12 @@ pub(crate) fn counts(statement: &StatementResult) -> String {
     format!("{} of {}", parts.join(", "), counted(statement.cases.len() as u64, "case", "cases"))
 }
 
-/// How many times as large a figure is, least and most.
+/// Lowest and highest ratio of a case.
 pub(crate) fn case_times(case: &Case) -> String {
     case.ratio.map_or_else(pubmark_report::numbers::missing, times)
 }
 
-/// Which runs: short ones, or as long as the publication's.
+/// Length of the runs: short, or as long as the publication's.
 pub(crate) fn length(record: &PaperRecord) -> &'static str {
     if record.quick { "Short runs and few repetitions" } else { "Length and repetitions of the publication" }
 }

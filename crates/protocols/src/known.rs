@@ -1,11 +1,11 @@
-//! Every protocol that pubmark can be built with, so that a build without one can name what it lacks.
+//! Every protocol that pubmark can be built with, so that a build without one can name the missing feature.
 
 /// A protocol, whether it is in this build or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Known {
     /// Its name on the command line.
     pub name: &'static str,
-    /// The cargo feature of `pubmark-cli` that puts it into a build.
+    /// The cargo feature of `pubmark-cli` that includes it in a build.
     pub feature: &'static str,
     /// Schemes of its endpoints.
     pub schemes: &'static [&'static str],

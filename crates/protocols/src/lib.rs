@@ -41,7 +41,7 @@ use pubmark_protocol::endpoint::Endpoint;
 
 /// A protocol.
 pub struct Protocol {
-    /// What its adapter can do; its name is the one of the command line.
+    /// Capabilities of its adapter, which include the name on the command line.
     pub capabilities: Capabilities,
     /// Runs the engine's shards over its adapter.
     pub shard: ShardRun,
@@ -143,7 +143,7 @@ const fn stream<D: Dialect + 'static>() -> Protocol {
     row::<StreamClients<D>>(D::CAPABILITIES)
 }
 
-/// The row of a Zenoh variant, by Zenoh's library.
+/// The row of a Zenoh variant, which uses Zenoh's library.
 #[cfg(feature = "zenoh")]
 const fn zenoh<V: Variant>() -> Protocol {
     row::<ZenohClients<V>>(ZenohClients::<V>::capabilities())
@@ -201,7 +201,7 @@ impl Protocol {
     }
 }
 
-/// Their names.
+/// Names of the protocols.
 pub fn names() -> Vec<&'static str> {
     let mut names: Vec<&'static str> = PROTOCOLS.iter().map(|protocol| protocol.capabilities.name).collect();
     names.dedup();
@@ -227,24 +227,24 @@ fn first(choose: impl Fn(&Protocol) -> bool) -> Option<&'static Protocol> {
 /// The protocols of clients: devices and subscribers, which differ where a system translates between two.
 #[derive(Clone, Copy)]
 pub struct ProtocolPair {
-    /// By devices.
+    /// Protocol of the devices.
     pub publish: &'static Protocol,
-    /// By subscribers.
+    /// Protocol of the subscribers.
     pub subscribe: &'static Protocol,
 }
 
 impl ProtocolPair {
-    /// The subscribers' protocol, where it is another than the devices'.
+    /// The subscribers' protocol, if it differs from the devices'.
     pub fn second(self) -> Option<&'static Protocol> {
         (self.publish.capabilities.name != self.subscribe.capabilities.name).then_some(self.subscribe)
     }
 
-    /// Do clients find each other by themselves, on either side?
+    /// Returns whether clients on either side find each other without a broker.
     pub fn is_brokerless(self) -> bool {
         [self.publish, self.subscribe].iter().any(|side| side.capabilities.features.brokerless)
     }
 
-    /// Text for people.
+    /// The name of the protocol, or of both, as text for people.
     pub fn title(self) -> String {
         let title = self.publish.capabilities.title;
         self.second().map_or_else(|| title.to_owned(), |second| format!("{title} to {}", second.capabilities.title))

@@ -1,4 +1,4 @@
-//! Is a system ready? Checked with a message that goes through it: publish → receive.
+//! The readiness check of a system: a message is published through the system and must be received.
 
 use pubmark_model::payload::HeaderPlace;
 use pubmark_model::qos::Qos;
@@ -13,14 +13,14 @@ use pubmark_protocol::events::{Cause, Event, Sink};
 use pubmark_protocol::timing::Timing;
 use pubmark_protocol::{clock, header};
 
-/// Longest time for the round trip, ns; the caller tries again.
+/// Longest time for the round trip, ns; the caller retries after that.
 const LIMIT_NS: u64 = 2_000_000_000;
-/// Time until the message is sent again, ns.
+/// Interval at which the message is repeated, ns.
 const AGAIN_NS: u64 = 200_000_000;
-/// Start of the message's topic: used by no workload.
+/// Prefix of the message's topic; no workload uses it.
 const TOPIC: &str = "pubmark/readiness";
 
-/// Events of the round trip so far.
+/// State of a round trip.
 #[derive(Default)]
 struct Seen {
     connected: u32,
@@ -47,7 +47,7 @@ impl Sink for Seen {
     }
 }
 
-/// A cause in words.
+/// Describes a cause in words.
 fn words(cause: &Cause) -> String {
     match cause {
         Cause::Ours => "we closed the connection".to_owned(),
@@ -153,7 +153,7 @@ fn late(what: &str) -> String {
     format!("a {what} within {} s", LIMIT_NS / 1_000_000_000)
 }
 
-/// Waits until something was received; `None` if nothing was, an error if something went wrong.
+/// Waits until something was received; returns `None` at the end of the wait, and an error if the connection failed.
 fn wait(
     clients: &mut dyn AnyClients,
     seen: &mut Seen,

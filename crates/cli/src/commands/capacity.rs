@@ -179,7 +179,7 @@ impl Capacity {
         Ok(ExitCode::Ok)
     }
 
-    /// A trial's run at factor 1.
+    /// The run of a trial at factor 1.
     fn spec(&self) -> RunSpec {
         let mut spec = RunSpec::new(&self.workload);
         self.setup.clone().apply(&mut spec);

@@ -101,7 +101,7 @@ pub struct Choose {
     #[arg(long, value_parser = protocol_names(), hide_possible_values = true, help_heading = REQUIRED)]
     pub protocol: Option<String>,
 
-    /// Size of every payload, in place of the workload's
+    /// Size of every payload, instead of the workload's
     #[arg(long, value_name = "SIZE", value_parser = payload_bytes, help_heading = REQUIRED, hide_short_help = true)]
     pub payload: Option<u32>,
 

@@ -1,4 +1,4 @@
-//! `pubmark completions`: what a shell needs to complete the command line.
+//! `pubmark completions`: scripts with which a shell completes the command line.
 
 use clap::{Args, Command};
 use clap_complete::Shell;

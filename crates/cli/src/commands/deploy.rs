@@ -64,7 +64,7 @@ pub struct Deploy {
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub nodes: u16,
 
-    /// Image of pubmark (docs/how-to/deploy-with-an-orchestrator.md says how to build one)
+    /// Image of pubmark (docs/how-to/deploy-with-an-orchestrator.md shows how to build one)
     #[arg(long, value_name = "IMAGE", default_value = concat!("pubmark:", env!("CARGO_PKG_VERSION")))]
     pub image: String,
 

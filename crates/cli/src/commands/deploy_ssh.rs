@@ -60,7 +60,8 @@ pub struct Ssh {
     #[arg(long, value_name = "DIR")]
     pub host_folder: Option<String>,
 
-    /// Program to copy, in place of this one: a build of the same version for the hosts' processor, static if they lack libraries
+    /// Program to copy, instead of this one: a build of the same version for the hosts' processor, static if they lack
+    /// libraries
     #[arg(long, value_name = "FILE")]
     pub program: Option<PathBuf>,
 

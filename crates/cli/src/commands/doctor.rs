@@ -15,7 +15,7 @@ use pubmark_preflight::doctor::{self, Fitness};
 pub struct Doctor {}
 
 impl Doctor {
-    /// Makes all checks and prints them.
+    /// Executes all checks and prints their results.
     pub fn perform(self, printer: &Printer) -> Outcome {
         let (text, worst) = doctor::examine();
         printer.result(&text)?;

@@ -46,7 +46,7 @@ pub struct Experiment {
     #[command(flatten)]
     pub lengths: Lengths,
 
-    /// Give the generator's threads the real-time priority SCHED_FIFO, whatever the file says
+    /// Run the generator's threads under SCHED_FIFO, even if the file does not request it
     #[arg(long)]
     pub realtime: bool,
 

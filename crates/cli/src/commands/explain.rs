@@ -21,7 +21,7 @@ pub struct Explain {
 }
 
 impl Explain {
-    /// Prints the page, or the list of pages.
+    /// Prints the explanation, or the list of all codes and terms.
     pub fn perform(self, printer: &Printer) -> Outcome {
         let text = match self.code.join(" ") {
             none if none.is_empty() => explain::all(),

@@ -165,11 +165,11 @@ pub struct Grid {
     #[arg(long, requires = "compared", help_heading = LOAD, hide_short_help = true)]
     pub awake: bool,
 
-    /// What emulates links: pubmark itself in user space, or the kernel's netem, where the kernel has it
+    /// Emulator of links: pubmark itself in user space, or the kernel's netem, if the kernel has it
     #[arg(long, value_parser = one_of(NETEMS), default_value = "user", requires = "compared", help_heading = LOAD, hide_short_help = true)]
     pub netem: Netem,
 
-    /// Leave limits of the systems as they are, even if the workload's messages are too large for them
+    /// Keep the systems' limits unchanged, even if the workload's messages are too large for them
     #[arg(long, requires = "compared", help_heading = LOAD, hide_short_help = true)]
     pub strict_defaults: bool,
 

@@ -1,4 +1,4 @@
-//! `pubmark list`: what is built in.
+//! `pubmark list`: the built-in items.
 
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};

@@ -1,4 +1,4 @@
-//! Machines that join a run, an experiment or a search.
+//! Options for machines that join a run, an experiment or a search.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;

@@ -36,7 +36,7 @@ pub struct Node {
     #[arg(long, value_name = "DIR", default_value = "cluster/node")]
     pub credentials: PathBuf,
 
-    /// Token, in place of the folder's
+    /// Token, instead of the one in the folder
     #[arg(long, value_name = "TOKEN")]
     pub token: Option<String>,
 
@@ -85,7 +85,7 @@ pub struct Node {
     pub quiet: bool,
 }
 
-/// `edge-1.example:7700`, or [`ANNOUNCED`].
+/// Parses an address such as `edge-1.example:7700`, or [`ANNOUNCED`].
 fn whereabouts(text: &str) -> Result<Whereabouts, String> {
     if text == ANNOUNCED {
         return Ok(Whereabouts::Announced);

@@ -54,7 +54,7 @@ const PAGES: &[Page] = &[
 ];
 
 impl Reference {
-    /// Writes the pages, or names those that differ.
+    /// Writes the pages, or lists those that differ.
     pub fn perform(self, program: &mut Command, printer: &Printer) -> Outcome {
         let mut differing = Vec::new();
         for (name, page) in PAGES {

@@ -42,7 +42,7 @@ pub struct Report {
     pub json: bool,
 }
 
-/// How a kind of record is shown.
+/// How a kind of record is rendered.
 struct Kind<Source> {
     files: fn(&Source) -> Vec<(String, String)>,
     summary: fn(&Source, &TerminalOptions<'_>) -> String,

@@ -24,7 +24,7 @@ use crate::progress::Progress;
 use crate::watching::{Watchers, Watching};
 use crate::{rendering, signals};
 
-/// Lets the nodes of a prepared run join that the caller starts.
+/// Function that starts the nodes of a prepared run and lets them join.
 pub type Gather<'a> = &'a mut dyn FnMut(&mut PreparedRun, &Host, &mut dyn RunObserver) -> Result<(), RunError>;
 
 impl Run {

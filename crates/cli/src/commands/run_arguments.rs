@@ -69,7 +69,7 @@ pub struct Run {
     #[arg(long, value_name = "LIMITS", help_heading = "Limits")]
     pub slo: Option<String>,
 
-    /// End with 0 (`pass`) or 3 (`fail`) where a limit is undecided
+    /// Exit code 0 (`pass`) or 3 (`fail`) if a limit is undecided
     #[arg(long, value_name = "pass|fail", value_parser = one_of(UNDECIDED), help_heading = "Limits", hide_short_help = true)]
     pub undecided: Option<Undecided>,
 

@@ -1,4 +1,4 @@
-//! `pubmark schema`: the JSON Schemas of the files that people write and read.
+//! `pubmark schema`: the JSON Schemas of input files and records.
 
 use clap::{Args, ValueEnum};
 

@@ -106,11 +106,11 @@ pub struct Setup {
     #[arg(long, value_name = "SIDE=CORES", num_args = 1..=2, help_heading = "What is measured", hide_short_help = true)]
     pub pin: Vec<String>,
 
-    /// Leave limits of the system as they are, even if the workload's messages are too large for it
+    /// Keep the system's limits unchanged, even if the workload's messages are too large for it
     #[arg(long, help_heading = "What is measured", hide_short_help = true)]
     pub strict_defaults: bool,
 
-    /// Delivery level of all devices and subscribers, in place of the workload's
+    /// Delivery level of all devices and subscribers, instead of the workload's
     #[arg(long, value_name = "0|1|2", value_parser = clap::value_parser!(u8).range(0..=2), help_heading = "Load")]
     pub qos: Option<u8>,
 
@@ -119,7 +119,7 @@ pub struct Setup {
     #[arg(long, value_parser = one_of(READINGS), help_heading = "Load", hide_short_help = true)]
     pub variant: Option<Reading>,
 
-    /// Size of every payload, in place of the workload's: `16`, `1KB`
+    /// Size of every payload, instead of the workload's: `16`, `1KB`
     #[arg(long, value_name = "SIZE", value_parser = payload_bytes, help_heading = "Load")]
     pub payload: Option<u32>,
 
@@ -132,7 +132,7 @@ pub struct Setup {
     #[arg(long, value_name = "LINK|GROUP=LINK", value_parser = LinkChoice::parse, help_heading = "Load")]
     pub link: Vec<LinkChoice>,
 
-    /// What emulates links: pubmark itself in user space, or the kernel's netem, where the kernel has it [default: user]
+    /// Emulator of links: pubmark itself in user space, or the kernel's netem, if the kernel has it [default: user]
     #[arg(long, value_parser = one_of(NETEMS), help_heading = "Load", hide_short_help = true)]
     pub netem: Option<Netem>,
 
@@ -169,11 +169,11 @@ pub struct Setup {
     #[arg(long, value_name = "NAME", help_heading = "Connection", hide_short_help = true)]
     pub user: Option<String>,
 
-    /// Environment variable that holds the password
+    /// Environment variable with the password
     #[arg(long, value_name = "VARIABLE", help_heading = "Connection", hide_short_help = true)]
     pub password_env: Option<String>,
 
-    /// File that holds the password in its first line
+    /// File with the password in its first line
     #[arg(long, value_name = "FILE", help_heading = "Connection", hide_short_help = true)]
     pub password_file: Option<PathBuf>,
 
@@ -192,7 +192,7 @@ pub struct Setup {
           help_heading = "Connection", hide_short_help = true)]
     pub source_addresses: Option<SourceAddresses>,
 
-    /// TCP congestion control of pubmark's own sockets, in place of the machine's: `cubic`, `reno`, `bbr`
+    /// TCP congestion control of pubmark's own sockets, instead of the machine's: `cubic`, `reno`, `bbr`
     #[arg(long, value_name = "NAME", help_heading = "Connection", hide_short_help = true)]
     pub congestion_control: Option<String>,
 
@@ -266,7 +266,7 @@ const SUBSCRIBERS: &[Word<SubscriberPlacement>] = &[
     ("every-node", "Every node has all subscribers", SubscriberPlacement::EveryNode),
 ];
 
-/// On or off.
+/// Values of an on/off option.
 const SWITCH: &[Word<bool>] = &[("on", "Yes", true), ("off", "No", false)];
 
 /// Transports.

@@ -1,4 +1,4 @@
-//! `pubmark table`: runs as a table for other programs.
+//! `pubmark table`: prints runs as a table for other programs.
 
 use std::path::PathBuf;
 

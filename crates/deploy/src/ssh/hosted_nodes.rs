@@ -1,4 +1,4 @@
-//! Nodes of one run, which the hosts of a list make: the hosts are reached when the run is prepared, and their nodes join while it waits.
+//! The nodes of one run on listed hosts. Hosts are connected when the run is prepared, and their nodes join while it waits.
 
 use std::collections::hash_map::RandomState;
 use std::fs::{self, DirBuilder, OpenOptions};
@@ -24,31 +24,32 @@ use super::{Hosts, Settings};
 
 /// Default port of the coordinator.
 const PORT: u16 = 7700;
-/// Between two looks at whether a node has ended.
+/// Interval at which the connections of nodes are checked.
 const LOOK: Duration = Duration::from_millis(50);
-/// Open files of a node besides one for each client.
+/// Open files that a node needs in addition to one for each client.
 const OTHER_FILES: u64 = 64;
 
-/// On which hosts a run has its nodes, and how they are reached.
+/// The hosts on which a run has its nodes, and how to connect to them.
 pub struct HostedNodes {
-    /// The hosts; each has one node.
+    /// The hosts, with one node on each.
     pub hosts: Vec<Host>,
-    /// What is copied to them.
+    /// The program that is copied to the hosts.
     pub program: Program,
     /// How `ssh` is called.
     pub caller: Caller,
-    /// Folder on hosts in which a private one is made; `TMPDIR` of the host or `/tmp`, if none.
+    /// Folder on the hosts in which a private one is created; `TMPDIR` of the host or `/tmp`, if none.
     pub folder: Option<String>,
-    /// Where nodes join; the address from which a host sees its connection come, if none.
+    /// Address at which nodes join; if none, the address from which a host sees its SSH connection come.
     pub address: Option<IpAddr>,
 }
 
 impl HostedNodes {
-    /// Reaches the hosts, starts their nodes and lets the run use them. The hosts are left in `reached`, also where this fails: whoever
-    /// called this [ends](Hosts::end) them. `note` gets what people should know meanwhile.
+    /// Connects to the hosts, starts their nodes and assigns them to the run. The hosts are stored in `reached`, also after
+    /// a failure: the caller must [end](Hosts::end) them. `note` receives progress messages.
     ///
     /// # Errors
-    /// Hosts cannot be used, the system cannot listen where they reach it, a node did not join, or the run was stopped.
+    /// Hosts cannot be used, the system cannot listen at an address that they reach, a node did not join, or the run was
+    /// stopped.
     pub fn gather(
         &self,
         reached: &mut Option<Hosts>,
@@ -63,7 +64,7 @@ impl HostedNodes {
         join(hosts, prepared, machine, observer)
     }
 
-    /// Connects to the hosts, and lets the system listen where they reach it.
+    /// Connects to the hosts, and selects an address at which they reach the system.
     fn reach(&self, prepared: &mut PreparedRun, machine: &Machine, note: &dyn Fn(&str)) -> Result<Hosts, RunError> {
         let clients = prepared.fleet.devices().len() + prepared.fleet.subscribers().len();
         let settings = Settings {
@@ -86,7 +87,7 @@ impl HostedNodes {
     }
 }
 
-/// Where a system listens that hosts see at this address; at several, if none.
+/// The IPv4 address of this machine that hosts see, as the system's listening address; an error if hosts see several.
 fn own_address(seen: Option<IpAddr>) -> Result<Ipv4Addr, RunError> {
     match seen {
         Some(IpAddr::V4(address)) if UdpSocket::bind((address, 0)).is_ok() => Ok(address),
@@ -103,7 +104,8 @@ fn own_address(seen: Option<IpAddr>) -> Result<Ipv4Addr, RunError> {
     }
 }
 
-/// Listens, starts the nodes, and waits until they have joined. The coordinator's key is on a disk only until it was read.
+/// Listens, starts the nodes, and waits until they have joined. The coordinator's key file is removed as soon as it was
+/// read.
 fn join(
     hosts: &mut Hosts,
     prepared: &mut PreparedRun,
@@ -137,7 +139,7 @@ fn join(
     joined.map_or(Ok(()), |joined| prepared.use_nodes(&Arc::new(joined)))
 }
 
-/// Stops the wait for nodes when the connection to one is over; says whether that was so.
+/// Stops the wait for nodes when the connection to one ends; the thread returns whether that happened.
 fn watch_ends(over: Vec<Arc<AtomicBool>>, stop: Arc<AtomicBool>, is_joined: Arc<AtomicBool>) -> JoinHandle<bool> {
     thread::spawn(move || {
         while !is_joined.load(Ordering::Relaxed) {
@@ -166,14 +168,14 @@ impl RunObserver for Starting<'_> {
         if let RunEvent::WaitsForNodes { address, .. } = event {
             self.folder = None;
             self.failed = self.hosts.start(address.port(), &self.node).err();
-            // Nodes that were not started are not waited for.
+            // If the nodes could not be started, the coordinator must not wait for them.
             self.stop.fetch_or(self.failed.is_some(), Ordering::Relaxed);
         }
         self.observer.event(event);
     }
 }
 
-/// A folder with the coordinator's keys, which goes when this is dropped.
+/// A folder with the coordinator's keys, which is removed on drop.
 struct Keys(PathBuf);
 
 impl Keys {
@@ -200,7 +202,7 @@ fn write(path: &Path, text: &str) -> std::io::Result<()> {
 
 impl Drop for Keys {
     fn drop(&mut self) {
-        // Nothing can be done about a folder that cannot be removed; only its owner reads it.
+        // A failure is ignored: only the owner can read the folder.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
@@ -213,7 +215,7 @@ mod tests {
     #[test]
     fn a_system_listens_where_all_hosts_reach_it() {
         assert_eq!(own_address(Some(Ipv4Addr::LOCALHOST.into())).unwrap(), Ipv4Addr::LOCALHOST);
-        // A documentation address (RFC 5737), which no machine has.
+        // 192.0.2.1 is a documentation address (RFC 5737), which no machine has.
         for seen in [Some(IpAddr::from([192, 0, 2, 1])), Some(Ipv6Addr::LOCALHOST.into()), None] {
             let error = own_address(seen).unwrap_err();
             assert!(error.hint.is_some_and(|hint| hint.starts_with("`-- --")), "{seen:?}");

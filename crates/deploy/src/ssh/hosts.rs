@@ -1,4 +1,4 @@
-//! The file that lists the hosts of a run: `[user@]host[:port] [key=value …]`, one a line.
+//! The file that lists the hosts of a run, one a line: `[user@]host[:port] [key=value …]`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,7 +8,7 @@ use std::path::Path;
 use pubmark_model::placement::{self, Labels};
 use pubmark_runner::{ErrorKind, RunError};
 
-/// Hosts at most, as many as a run may have nodes.
+/// Highest number of hosts: as many as a run may have nodes.
 const MOST_HOSTS: usize = 1_000;
 /// Largest file, bytes.
 const LARGEST: u64 = 1 << 20;
@@ -18,22 +18,22 @@ const LONGEST_NAME: usize = 253;
 /// A host on which a node is to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Host {
-    /// Name of its node in records: the host, with the port where two lines have one host.
+    /// Name of its node in records: the host, with the port if two lines have the same host.
     pub name: String,
-    /// What `ssh` is given: a name, an address, or an alias of its configuration.
+    /// Destination for `ssh`: a name, an address, or an alias of its configuration.
     pub address: String,
-    /// Whom to log in as; what `ssh` is configured for, if none.
+    /// User to log in as; the one in the configuration of `ssh`, if none.
     pub user: Option<String>,
-    /// Port of its sshd; what `ssh` is configured for, if none.
+    /// Port of its SSH server; the one in the configuration of `ssh`, if none.
     pub port: Option<u16>,
-    /// Labels of its node, by which a workload places groups.
+    /// Labels of its node, which the placement of groups uses.
     pub labels: Labels,
 }
 
-/// The hosts of a file, in its order.
+/// Reads the hosts of a file, in its order.
 ///
 /// # Errors
-/// It cannot be read, has no host, or a line is none, with the line's number.
+/// The file cannot be read, has no host, or has an invalid line; the error has the line's number.
 pub fn read(path: &Path) -> Result<Vec<Host>, RunError> {
     let during = |error: RunError| {
         error.during(format!("failed to read the hosts in `{}`", path.display())).hint(
@@ -68,7 +68,7 @@ fn parse(text: &str) -> Result<Vec<Host>, String> {
     }
 }
 
-/// Adds the port to the names of hosts that would have the same one.
+/// Adds the port to names that would otherwise be equal.
 fn named(mut hosts: Vec<Host>) -> Vec<Host> {
     let mut lines: BTreeMap<String, usize> = BTreeMap::new();
     for host in &hosts {
@@ -90,7 +90,7 @@ fn host(line: &str) -> Result<Host, String> {
         None => (None, place),
     };
     let (address, port) = split(place)?;
-    // What begins with `-` would be an option of `ssh`.
+    // `ssh` would read a name that begins with `-` as an option.
     let is_name = |text: &str, beside: &str| {
         let fits = |letter: char| letter.is_ascii_alphanumeric() || beside.contains(letter);
         (1..=LONGEST_NAME).contains(&text.len()) && !text.starts_with('-') && text.chars().all(fits)
@@ -105,7 +105,7 @@ fn host(line: &str) -> Result<Host, String> {
     Ok(Host { name: address.to_owned(), address: address.to_owned(), user, port, labels })
 }
 
-/// Host and port. An IPv6 address with a port has brackets (RFC 3986 §3.2.2).
+/// Splits host and port. An IPv6 address with a port has brackets (RFC 3986 §3.2.2).
 fn split(place: &str) -> Result<(&str, Option<u16>), String> {
     let port_of = |text: &str| {
         let port = text.parse().ok().filter(|port| *port != 0);

@@ -1,7 +1,8 @@
-//! Nodes on hosts that `ssh` reaches: no daemon, no orchestrator, nothing that stays there.
+//! Nodes on hosts that are reached by `ssh`: without a daemon or an orchestrator, and nothing remains on the host.
 //!
-//! There is one connection a host for the whole time ([`on_host::command`]): it holds a private folder, supervises the node, and ends both
-//! when it ends. A second one copies the program. Hosts are treated alike at the same time, so that the slowest decides.
+//! One connection per host stays open for the whole run ([`on_host::command`]): the process at its other end owns a private
+//! folder and supervises the node, and ends the node and removes the folder when the connection ends. A second connection
+//! copies the program. All hosts are handled in parallel, so that the slowest one determines the time.
 
 pub mod hosted_nodes;
 pub mod hosts;
@@ -31,19 +32,19 @@ const CHECK_LIMIT: Duration = Duration::from_secs(30);
 const COPY_LIMIT: Duration = Duration::from_secs(600);
 /// Longest wait for the ends of all nodes and the removal of their folders.
 const END_LIMIT: Duration = Duration::from_secs(10);
-/// Between two looks at all hosts.
+/// Interval at which the hosts are checked.
 const LOOK: Duration = Duration::from_millis(20);
-/// Longest text of a host in a message, characters.
+/// Longest text of a host in an error message, characters.
 const WORDS: usize = 300;
 
-/// Where and how nodes are started.
+/// Settings for starting nodes on hosts.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
     /// How `ssh` is called.
     pub caller: Caller,
-    /// Folder on hosts in which a private one is made; `TMPDIR` of the host or `/tmp`, if none.
+    /// Folder on the hosts in which a private one is created; `TMPDIR` of the host or `/tmp`, if none.
     pub folder: Option<String>,
-    /// Where nodes join; the address from which a host sees its connection come, if none.
+    /// Address at which nodes join; if none, the address from which a host sees its SSH connection come.
     pub address: Option<IpAddr>,
     /// Open files that a node needs.
     pub files: u64,
@@ -59,13 +60,13 @@ struct Facts {
     files: Option<u64>,
     /// Free disk space for the program, bytes; `None` if `df` does not report it.
     space_bytes: Option<u64>,
-    /// From where it sees the connection come: `SSH_CONNECTION` of ssh(1).
+    /// Address from which the host sees the connection come: `SSH_CONNECTION` of ssh(1).
     seen_from: Option<IpAddr>,
     is_ready: bool,
 }
 
 impl Facts {
-    /// Takes a line for us.
+    /// Parses a line that the host printed for pubmark.
     fn take(&mut self, line: &str) {
         let (key, value) = line.split_once(' ').unwrap_or((line, ""));
         match key {
@@ -80,7 +81,7 @@ impl Facts {
         }
     }
 
-    /// Why a node cannot run there.
+    /// The reason why a node cannot run on this host, if there is one.
     fn objection(&self, program: &Program, settings: &Settings) -> Option<String> {
         if !on_host::is_plain(&self.folder) {
             return Some(format!("its folder `{}` has characters that shells read", shortened(&self.folder)));
@@ -108,26 +109,27 @@ impl Facts {
     }
 }
 
-/// A host with a private folder on it.
+/// A connected host with a private folder.
 struct Reached {
     host: Host,
     session: Session,
     facts: Facts,
-    /// Why it cannot be used.
+    /// The reason why the host cannot be used.
     objection: Option<String>,
 }
 
-/// Hosts of a run. When they are dropped, everything ends there.
+/// The hosts of a run. Dropping them ends all nodes.
 pub struct Hosts {
     reached: Vec<Reached>,
     settings: Settings,
 }
 
 impl Hosts {
-    /// Connects to all, makes a private folder on each, and checks what is needed there. To be called on the thread that keeps them.
+    /// Connects to all hosts, creates a private folder on each, and checks the requirements. Call it on the thread that owns
+    /// the result.
     ///
     /// # Errors
-    /// All hosts that cannot be used, each with why; or `stop` was set.
+    /// Hosts cannot be used: the error lists all of them with the reasons. Or `stop` was set.
     pub fn reach(
         hosts: Vec<Host>,
         program: &Program,
@@ -166,10 +168,10 @@ impl Hosts {
         }
     }
 
-    /// Copies the program to all, and tries it there.
+    /// Copies the program to all hosts, and executes it there as a test.
     ///
     /// # Errors
-    /// All hosts that did not take it or cannot run it, each with why; or `stop` was set.
+    /// The copy or the test failed on hosts: the error lists all of them with the reasons. Or `stop` was set.
     pub fn copy(&mut self, program: &Program, stop: &AtomicBool) -> Result<(), RunError> {
         let mut copies = vec![];
         for one in &self.reached {
@@ -205,14 +207,14 @@ impl Hosts {
         self.objections("cannot run the program").map_or(Ok(()), |error| Err(error.hint(program.hint())))
     }
 
-    /// The address of this machine that all hosts reach; `None` if they see several.
+    /// The address of this machine at which all hosts reach it; `None` if they see different ones.
     pub fn address(&self) -> Option<IpAddr> {
         let mut seen = self.reached.iter().filter_map(|one| self.joins_at(one));
         let first = seen.next()?;
         seen.all(|other| other == first).then_some(first)
     }
 
-    /// Must nodes join over IPv6?
+    /// Returns whether nodes must join over IPv6.
     pub fn over_ipv6(&self) -> bool {
         self.reached.iter().any(|one| self.joins_at(one).is_some_and(|address| address.is_ipv6()))
     }
@@ -221,10 +223,10 @@ impl Hosts {
         self.settings.address.or(one.facts.seen_from)
     }
 
-    /// Starts a node on each, which joins at this port with these credentials.
+    /// Starts a node on each host. The nodes join at this port with these credentials.
     ///
     /// # Errors
-    /// The connection to a host is gone.
+    /// The connection to a host has ended.
     pub fn start(&mut self, port: u16, credentials: &Files) -> Result<(), RunError> {
         let files: BTreeMap<&str, &str> = credentials.iter().map(|(name, text)| (*name, text.as_str())).collect();
         let addresses: Vec<Option<IpAddr>> = self.reached.iter().map(|one| self.joins_at(one)).collect();
@@ -243,18 +245,19 @@ impl Hosts {
         self.objections("are gone").map_or(Ok(()), Err)
     }
 
-    /// What nodes said last, of those that said something: why one did not join is among it.
+    /// The last message of each node that printed one; it may have the reason why a node did not join.
     pub fn last_words(&self) -> Vec<String> {
         let words = |one: &Reached| Some(format!("{}: {}", one.host.name, shortened(&one.session.last_error()?)));
         self.reached.iter().filter_map(words).collect()
     }
 
-    /// Set for each host when its connection is over.
+    /// A flag for each host, set when its connection has ended.
     pub fn over(&self) -> Vec<Arc<AtomicBool>> {
         self.reached.iter().map(|one| one.session.over()).collect()
     }
 
-    /// Ends all nodes and removes what was put on the hosts. Returns where that is not certain, each with why.
+    /// Ends all nodes and removes the folders on the hosts. Returns the hosts where this may have failed, each with the
+    /// reason.
     pub fn end(mut self) -> Vec<String> {
         let lost: Vec<bool> = self.reached.iter_mut().map(|one| one.session.ended().is_some()).collect();
         self.reached.iter_mut().for_each(|one| one.session.close());
@@ -277,7 +280,7 @@ impl Hosts {
         uncertain
     }
 
-    /// All hosts with an objection, as one error.
+    /// All hosts with an objection, combined into one error.
     fn objections(&self, verb: &str) -> Option<RunError> {
         let found: Vec<String> = self
             .reached
@@ -295,7 +298,7 @@ impl Hosts {
 }
 
 impl Reached {
-    /// Takes what the host has printed.
+    /// Reads the lines that the host has printed.
     fn listen(&mut self, deadline: Instant) {
         while !self.facts.is_ready && self.objection.is_none() {
             match self.session.line(Duration::ZERO) {
@@ -331,7 +334,7 @@ fn or(text: String, otherwise: &str) -> String {
     if text.is_empty() { otherwise.to_owned() } else { text }
 }
 
-/// So much of a host's text as fits a message.
+/// Shortens a host's text so that it fits into an error message.
 fn shortened(text: &str) -> String {
     text.chars().take(WORDS).collect()
 }
@@ -390,7 +393,7 @@ mod tests {
             ("pubmark-host files 256", "a node needs 1000 open files, its limit is 256"),
             ("pubmark-host space 3", "there is room for 3072"),
             ("pubmark-host connection", "give `--address`"),
-            // A documentation address (RFC 5737), which no machine has.
+            // 192.0.2.1 is a documentation address (RFC 5737), which no machine has.
             ("pubmark-host connection 192.0.2.1 1 10.0.0.1 22", "no address of this machine: `--address`"),
         ] {
             let objection = facts(&[&good[..], &[line]].concat()).objection(&program, &settings).unwrap();
@@ -398,7 +401,7 @@ mod tests {
         }
     }
 
-    /// The line for a host's shell, run by shells of this machine.
+    /// The command for a host's shell, executed by shells of this machine.
     #[test]
     fn the_command_makes_a_private_folder_and_removes_it_when_its_input_ends() {
         let base = std::env::temp_dir().join(format!("pubmark-deploy-{}", std::process::id()));

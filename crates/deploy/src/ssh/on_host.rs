@@ -1,6 +1,7 @@
-//! What runs on a host: first a line for its shell, then the copied program, which supervises a node.
+//! The commands on a host: first a command line for its shell, then the copied program, which supervises a node.
 //!
-//! Both end, and remove the private folder, when standard input ends: the connection is gone, or pubmark at its other end.
+//! Both end and remove the private folder at the end of standard input, which means that the connection or pubmark at its
+//! other end has ended.
 
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, OpenOptions};
@@ -16,26 +17,26 @@ use std::time::{Duration, Instant};
 
 use pubmark_runner::{ErrorKind, RunError, workers};
 
-/// What begins a line that is for pubmark: shells of hosts may print others.
+/// Prefix of a line for pubmark: the shell of a host may print other lines.
 pub const MARK: &str = "pubmark-host ";
 /// Name of the program in the folder.
 pub const PROGRAM: &str = "pubmark";
-/// Folder of the node's credentials in it.
+/// Subfolder of the node's credentials.
 const CREDENTIALS: &str = "credentials";
-/// Longest line with the node's orders, bytes.
+/// Longest line with the settings of a node, bytes.
 const LONGEST_ORDERS: u64 = 1 << 20;
 /// Interval at which the node is checked.
 const LOOK: Duration = Duration::from_millis(50);
-/// Longest time for a node to end after a request; then it is killed.
+/// Longest time from the request to a node to end until it is killed.
 const END_LIMIT: Duration = Duration::from_secs(3);
 
-/// What a node is started with: files by name for its credentials, and its arguments. They come over standard input, as a line of JSON, so
-/// that no other user of the host sees them.
+/// Settings of a node: the files of its credentials by name, and its arguments. They are a line of JSON on standard input,
+/// so that no other user of the host sees them.
 pub type Orders = (BTreeMap<String, String>, Vec<String>);
 
-/// The command for a host's shell, whatever shell that is: one line without characters that one of them would read in another way. It
-/// makes a private folder below `base` and says what the host is, waits for the word `start`, and then starts the program that was copied
-/// there meanwhile. `base` consists of what [`is_plain`] allows.
+/// The command for a host's shell. It is one line of characters that all shells read in the same way. It creates a private
+/// folder below `base`, prints the properties of the host, waits for the line `start`, and then starts the program that was
+/// copied to the folder meanwhile. `base` must satisfy [`is_plain`].
 pub fn command(base: Option<&str>) -> String {
     let base = base.unwrap_or("${TMPDIR:-/tmp}");
     let steps = [
@@ -52,7 +53,7 @@ pub fn command(base: Option<&str>) -> String {
     format!("sh -c '{}'", steps.join("; "))
 }
 
-/// The command that takes the program from standard input, and tries it.
+/// The command that writes standard input to the program's file, and executes it as a test.
 pub fn copy_command(folder: &str) -> String {
     format!(
         "sh -c 'umask 077; cat > {folder}/{PROGRAM} && chmod 700 {folder}/{PROGRAM} && v=$({folder}/{PROGRAM} --version) && \
@@ -60,16 +61,16 @@ pub fn copy_command(folder: &str) -> String {
     )
 }
 
-/// Is it an absolute path of characters that every shell leaves alone?
+/// Returns whether the path is absolute and has only characters that no shell interprets.
 pub fn is_plain(path: &str) -> bool {
     let fits = |letter: char| letter.is_ascii_alphanumeric() || "/._-+@%=:,".contains(letter);
     path.starts_with('/') && path.len() < 1_000 && path.chars().all(fits)
 }
 
-/// Runs a node for whoever is at the other end of standard input, and removes `folder` when it is over. Returns the node's exit code.
+/// Runs a node until it ends or standard input ends, then removes `folder`. Returns the node's exit code.
 ///
 /// # Errors
-/// The orders cannot be read, the folder cannot be written, or the node cannot be started.
+/// The settings cannot be read, the folder cannot be written, or the node cannot be started.
 pub fn attend(folder: &Path, stop: &AtomicBool) -> Result<i32, RunError> {
     refuse_another_folder(folder)?;
     let attended = read_orders().and_then(|orders| supervise(folder, &orders, stop));
@@ -80,7 +81,7 @@ pub fn attend(folder: &Path, stop: &AtomicBool) -> Result<i32, RunError> {
     attended.and_then(|code| removed.map(|()| code))
 }
 
-/// The folder is removed at the end: it must be the one that [`command`] made and this program was copied into.
+/// The folder is removed at the end: it must be the one that [`command`] created and that contains this program.
 fn refuse_another_folder(folder: &Path) -> Result<(), RunError> {
     let is_named = folder.file_name().is_some_and(|name| name.to_string_lossy().starts_with("pubmark."));
     let same = |program: std::path::PathBuf| Ok(fs::canonicalize(folder.join(PROGRAM))? == fs::canonicalize(program)?);
@@ -109,7 +110,7 @@ fn read_orders() -> Result<Orders, RunError> {
     }
 }
 
-/// Starts the node and waits for its end, or for the other end of standard input to go.
+/// Starts the node and waits until it ends, or until standard input ends.
 fn supervise(folder: &Path, (files, words): &Orders, stop: &AtomicBool) -> Result<i32, RunError> {
     let credentials = folder.join(CREDENTIALS);
     write(&credentials, files).map_err(|error| failed("write the node's credentials", &error))?;
@@ -140,19 +141,19 @@ fn write(folder: &Path, files: &BTreeMap<String, String>) -> io::Result<()> {
     Ok(())
 }
 
-/// Set when standard input ends.
+/// Returns a flag that is set when standard input ends.
 fn watch_input() -> Arc<AtomicBool> {
     let is_over: Arc<AtomicBool> = Arc::default();
     let set = Arc::clone(&is_over);
     thread::spawn(move || {
-        // Nothing is expected any more; what comes all the same is dropped. An error is an end, too.
+        // No more input is expected; any input is dropped. A read error counts as the end, too.
         let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
         set.store(true, Relaxed);
     });
     is_over
 }
 
-/// Asks the node to end; one that does not is killed, and the kernel ends its workers with it.
+/// Requests the node to end, and kills it after a time limit; the kernel then ends its workers.
 fn end(child: &mut Child) -> io::Result<ExitStatus> {
     signal(child, libc::SIGTERM);
     let asked = Instant::now();
@@ -167,11 +168,11 @@ fn end(child: &mut Child) -> io::Result<ExitStatus> {
 }
 
 fn signal(child: &Child, signal: libc::c_int) {
-    // SAFETY: a plain system call; the child has not been waited for, so that its number is still its own.
+    // SAFETY: a plain system call; the child has not been waited for, so its process ID cannot have been reused.
     unsafe { libc::kill(child.id() as libc::pid_t, signal) };
 }
 
-/// As a shell has it.
+/// The exit code as a shell reports it: 128 + the number of the signal, if one ended the process.
 fn code(status: ExitStatus) -> i32 {
     status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default())
 }

@@ -1,4 +1,4 @@
-//! The program that is copied to hosts, and whether a host can run it: what its ELF header says (System V ABI, gABI 4.1).
+//! The program that is copied to hosts, and whether a host can run it, according to its ELF header (System V ABI, gABI 4.1).
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -6,31 +6,31 @@ use std::path::{Path, PathBuf};
 
 use pubmark_runner::{ErrorKind, RunError};
 
-/// Bytes of a header that are read: an ELF header of 64 bytes and its program headers follow at once in what linkers write.
+/// Bytes of the file that are read: linkers write the program headers directly after the ELF header of 64 bytes.
 const HEADER: u64 = 8 << 10;
-/// `e_machine` of the processors that hosts may have, with what `uname -m` calls them.
+/// `e_machine` of the supported processors, with the name that `uname -m` prints.
 const MACHINES: [(u16, &str); 3] = [(62, "x86_64"), (183, "aarch64"), (243, "riscv64")];
-/// Program header that names a dynamic linker.
+/// Type of the program header that names a dynamic linker.
 const PT_INTERP: u32 = 3;
 
 /// A program.
 #[derive(Clone, Debug)]
 pub struct Program {
-    /// Where it is.
+    /// Path of its file.
     pub path: PathBuf,
     /// Its size, bytes.
     pub bytes: u64,
-    /// Processor that it is for, as `uname -m` says it; `None` for one that is not in our list.
+    /// Its processor, as `uname -m` prints it; `None` if it is not one of the supported ones.
     pub machine: Option<&'static str>,
-    /// It needs shared libraries of the host.
+    /// The program needs shared libraries of the host.
     pub is_dynamic: bool,
 }
 
 impl Program {
-    /// The program in a file; the running one if `None`.
+    /// Reads the program in a file, or the running one if `path` is `None`.
     ///
     /// # Errors
-    /// It cannot be read, or is no program for Linux.
+    /// The file cannot be read, or is no program for Linux.
     pub fn read(path: Option<&Path>) -> Result<Program, RunError> {
         let path = path.map_or_else(std::env::current_exe, |path| Ok(path.to_owned()));
         let path = path.map_err(|error| {
@@ -50,7 +50,7 @@ impl Program {
         Ok(Program { path, bytes, machine, is_dynamic })
     }
 
-    /// Why a host cannot run it, if that is known from what it says of itself.
+    /// The reason why a host cannot run it, if the host's properties show one.
     pub fn unfit(&self, system: &str, machine: &str) -> Option<String> {
         if system != "Linux" {
             return Some(format!("it runs {system}, and nodes run on Linux"));
@@ -59,7 +59,7 @@ impl Program {
         Some(format!("its processor is {machine}, and the program is for {own} (`--program` copies another build)"))
     }
 
-    /// What to do where a host has all that it needs but cannot run it.
+    /// Advice for a host that has the right properties but still cannot run the program.
     pub fn hint(&self) -> &'static str {
         match self.is_dynamic {
             true => {
@@ -70,9 +70,9 @@ impl Program {
     }
 }
 
-/// Processor, and whether there is a dynamic linker.
+/// Reads the ELF header: the processor, and whether the program has a dynamic linker.
 fn of_header(header: &[u8]) -> Option<(Option<&'static str>, bool)> {
-    // 64-bit, little-endian.
+    // ELF, 64-bit, little-endian.
     if !header.starts_with(&[0x7f, b'E', b'L', b'F', 2, 1]) {
         return None;
     }
@@ -93,7 +93,7 @@ fn of_header(header: &[u8]) -> Option<(Option<&'static str>, bool)> {
 mod tests {
     use super::*;
 
-    /// A header with one program header of this kind.
+    /// A header with one program header of this type.
     fn header(machine: u16, kind: u32) -> Vec<u8> {
         let mut bytes = vec![0; 64 + 56];
         bytes[..6].copy_from_slice(&[0x7f, b'E', b'L', b'F', 2, 1]);
@@ -111,7 +111,7 @@ mod tests {
         assert_eq!(of_header(&header(183, 1)), Some((Some("aarch64"), false)));
         assert_eq!(of_header(&header(9, 1)), Some((None, false)));
         assert_eq!(of_header(b"#!/bin/sh\n"), None);
-        // Cut off, or with sizes that lead out of it.
+        // A header that is cut off, or has sizes beyond its end.
         assert_eq!(of_header(&header(62, PT_INTERP)[..40]), None);
         let mut wild = header(62, PT_INTERP);
         wild[32..40].copy_from_slice(&u64::MAX.to_le_bytes());

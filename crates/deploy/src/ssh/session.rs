@@ -1,7 +1,7 @@
-//! One connection of the system's `ssh` to a host, and what comes out of it.
+//! One connection of the installed `ssh` to a host, and its output.
 //!
-//! A session ends with this process whatever happens to it: `ssh` gets a signal of the kernel, and where that is too late, its standard
-//! input closes, which the other end waits for.
+//! A session never outlives this process: the kernel sends `ssh` a signal. If `ssh` does not get it, its standard input
+//! closes, which ends the process on the host.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -20,21 +20,21 @@ use pubmark_runner::{ErrorKind, RunError, workers};
 use super::hosts::Host;
 use super::on_host::MARK;
 
-/// Longest line of a host that is read at once, bytes.
+/// Longest line of a host that is read as one, bytes.
 const LONGEST_LINE: u64 = 4 << 10;
-/// A session stores the last lines of standard error, N of them.
+/// Number of lines of standard error that a session stores, the last ones.
 const STORED_LINES: usize = 12;
-/// An error message of a connection shows the last of them.
+/// Number of those lines that an error message shows, the last ones.
 const SHOWN_LINES: usize = 2;
-/// Lines for pubmark that wait to be read; more than any host has reason to print.
+/// Capacity of the queue of unread lines for pubmark; no host prints so many.
 const WAITING_LINES: usize = 64;
-/// Between two looks at whether `ssh` has ended.
+/// Interval at which the end of `ssh` is checked.
 const LOOK: Duration = Duration::from_millis(20);
-/// Longest wait for what an `ssh` that has ended has written; a process that it left behind may hold its standard error open.
+/// Longest wait for the remaining output after `ssh` has ended; a process that it started may keep its standard error open.
 const SETTLE: Duration = Duration::from_millis(500);
 
-/// Options of each connection. `ssh` checks host keys as it is configured, and never prompts. A connection that is cut
-/// is noticed after 15 s.
+/// Options of each connection. `ssh` checks host keys as configured, and never prompts. A broken connection is detected
+/// after 15 s.
 const OPTIONS: [&str; 9] = [
     "BatchMode=yes",
     "ConnectTimeout=10",
@@ -44,22 +44,24 @@ const OPTIONS: [&str; 9] = [
     "ForwardAgent=no",
     "RemoteCommand=none",
     "EscapeChar=none",
-    // One that is there is used; none is left behind, and none is ended that others use.
+    // A control connection that exists is used. None is created that would outlast the session, and one that others use is
+    // not closed.
     "ControlMaster=no",
 ];
 
 /// How `ssh` is called.
 #[derive(Clone, Debug, Default)]
 pub struct Caller {
-    /// Its configuration; that of the user, if none.
+    /// Its configuration file; the user's, if none.
     pub config: Option<PathBuf>,
 }
 
 impl Caller {
-    /// Starts a command on a host. To be called on a thread that lives as long as the session: the kernel ends `ssh` with it.
+    /// Starts a command on a host. Call it on a thread that lives as long as the session: when that thread ends, the kernel
+    /// ends `ssh`.
     ///
     /// # Errors
-    /// There is no `ssh`.
+    /// `ssh` is not installed or cannot be started.
     pub fn start(&self, host: &Host, command: &str, input: Stdio) -> Result<Session, RunError> {
         let mut words: Vec<OsString> = vec!["-T".into()];
         words.extend(self.config.iter().flat_map(|config| ["-F".into(), config.clone().into()]));
@@ -68,7 +70,7 @@ impl Caller {
         words.extend(host.port.iter().flat_map(|port| ["-p".into(), port.to_string().into()]));
         let mut ssh = Command::new("ssh");
         ssh.args(words).arg("--").arg(&host.address).arg(command);
-        // Ctrl-C is for pubmark, which ends its hosts in order.
+        // Ctrl-C must reach pubmark only, which then ends its hosts in order.
         ssh.stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         workers::end_with_parent(&mut ssh);
         let child = ssh.spawn().map_err(|error| {
@@ -97,7 +99,7 @@ impl Session {
         let over: Arc<AtomicBool> = Arc::default();
         let mut readers = vec![];
         if let Some(stream) = child.stdout.take() {
-            // Other lines than ours, such as a greeting, are of no interest; what nobody reads is dropped.
+            // Lines without the prefix, such as a greeting, are ignored; so are lines that nobody reads.
             let ends = SetWhenDropped(Arc::clone(&over));
             readers.push(follow(stream, move |line| {
                 let _until_the_end = &ends;
@@ -120,7 +122,7 @@ impl Session {
         Session { child, input, output, errors, readers, over }
     }
 
-    /// The next line that the host prints for pubmark, without its mark.
+    /// Returns the next line that the host prints for pubmark, without its prefix.
     ///
     /// # Errors
     /// The host prints no line within `limit`, or its output has ended.
@@ -128,10 +130,10 @@ impl Session {
         self.output.recv_timeout(limit)
     }
 
-    /// Writes to the command.
+    /// Writes to the standard input of the command.
     ///
     /// # Errors
-    /// The connection is gone.
+    /// The connection has ended.
     pub fn write(&mut self, text: &str) -> std::io::Result<()> {
         match &mut self.input {
             Some(input) => input.write_all(text.as_bytes()).and_then(|()| input.flush()),
@@ -139,18 +141,18 @@ impl Session {
         }
     }
 
-    /// Tells the other end that this is over.
+    /// Closes the standard input of the command, which makes it end.
     pub fn close(&mut self) {
         self.input = None;
     }
 
-    /// How it ended; `None` while it goes on.
+    /// The exit status of `ssh`; `None` while it runs.
     pub fn ended(&mut self) -> Option<ExitStatus> {
-        // An error would be that somebody else has waited for it, which nobody can.
+        // An error would mean that other code has waited for this child, which is impossible.
         self.child.try_wait().ok().flatten()
     }
 
-    /// Waits for its end until `deadline`, and for what it wrote before.
+    /// Waits until `ssh` has ended, but not beyond `deadline`, and for the rest of its output.
     pub fn wait_until(&mut self, deadline: Instant) -> Option<ExitStatus> {
         while self.ended().is_none() && Instant::now() < deadline {
             thread::sleep(LOOK);
@@ -163,14 +165,14 @@ impl Session {
         Some(status)
     }
 
-    /// The last lines of `ssh` and of the host on standard error, as one.
+    /// The last lines that `ssh` and the host wrote to standard error, joined into one.
     pub fn last_words(&self) -> String {
         let errors = self.errors.lock().unwrap_or_else(PoisonError::into_inner);
         let shown = errors.iter().skip(errors.len().saturating_sub(SHOWN_LINES));
         shown.map(String::as_str).collect::<Vec<_>>().join(" / ")
     }
 
-    /// The last error that the node reported, or what was said last; `None` if nothing was said.
+    /// The last error that the node reported, or else the last line; `None` if there is no output.
     pub fn last_error(&self) -> Option<String> {
         let errors = self.errors.lock().unwrap_or_else(PoisonError::into_inner);
         let begin = errors.iter().rposition(|line| line.starts_with("error:"));
@@ -179,7 +181,7 @@ impl Session {
         (!words.is_empty()).then(|| words.join(" "))
     }
 
-    /// Set when the output of the host ends: the connection is over.
+    /// A flag that is set when the output of the host ends, which means that the connection has ended.
     pub fn over(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.over)
     }
@@ -196,20 +198,20 @@ impl Drop for SetWhenDropped {
 impl Drop for Session {
     fn drop(&mut self) {
         self.input = None;
-        // It has ended already, or ends now: the other end sees its input close.
+        // An error means that `ssh` has ended already. The host detects the end of its standard input.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Reads a stream line by line until its end, on a thread of its own.
+/// Reads a stream line by line until its end, on a separate thread.
 fn follow(stream: impl Read + Send + 'static, each: impl Fn(String) + Send + 'static) -> JoinHandle<()> {
     thread::spawn(move || {
         let mut stream = BufReader::new(stream);
         loop {
             let mut line = vec![];
             match (&mut stream).take(LONGEST_LINE).read_until(b'\n', &mut line) {
-                // An error of a pipe is its end.
+                // A read error of a pipe counts as its end.
                 Ok(0) | Err(_) => return,
                 Ok(_) => {
                     let line = String::from_utf8_lossy(&line);

@@ -10,7 +10,7 @@ use crate::guidelines::ranking::{DELIVERED_AT_LEAST, Ranked};
 use crate::record::{Outcome, StatementResult};
 use crate::words::{self, Laid};
 
-/// Mark of a figure of one run.
+/// Mark of a figure from a single run.
 const ONCE: &str = "¹";
 
 /// The page.
@@ -33,7 +33,7 @@ pub(super) fn page(collection: &Collection) -> String {
     text
 }
 
-/// The commands whose records would answer a need.
+/// The commands that would produce the missing records for a requirement.
 fn what_would(need: Need) -> String {
     let mut commands: Vec<String> = vec![];
     for paper in definition::names().into_iter().filter_map(definition::find) {
@@ -63,7 +63,7 @@ fn introduction(text: &mut String, collection: &Collection) {
     ));
 }
 
-/// Systems by needs: of each need the first answer.
+/// The table of systems by requirements, with the first answer to each.
 fn overview(text: &mut String, answers: &[Evidence<'_>]) {
     let leading: Vec<&Evidence<'_>> =
         Need::ALL.iter().filter_map(|need| answers.iter().find(|answer| answer.guideline.need == *need)).collect();
@@ -95,7 +95,7 @@ fn overview(text: &mut String, answers: &[Evidence<'_>]) {
     table(text, &header, &rows);
 }
 
-/// The name of a system is written in one way by an experiment, and in another one by its neighbour.
+/// Whether two names mean the same system: experiments do not write names in the same way.
 fn is_same(one: &str, other: &str) -> bool {
     one.eq_ignore_ascii_case(other)
 }
@@ -109,7 +109,7 @@ fn overview_cell(answer: &Evidence<'_>, ranked: &Ranked<'_>) -> String {
     }
 }
 
-/// What was compared, and where: `latency p50 in ms at payload 1024B`.
+/// The figure that was compared and its cell: `latency p50 in ms at payload 1024B`.
 fn figure_words(answer: &Evidence<'_>) -> String {
     let at = &answer.guideline.at;
     let (axes, values): (Vec<String>, Vec<String>) =
@@ -141,7 +141,7 @@ fn value(answer: &Evidence<'_>, ranked: &Ranked<'_>) -> String {
     }
 }
 
-/// One answer in a sentence or two, with the link to its table.
+/// One answer in a sentence or two, with a link to its table.
 fn answer_words(answer: &Evidence<'_>) -> String {
     let ranking = &answer.ranking;
     let with_value = |ranked: &Ranked<'_>| format!("{} {}", escaped(ranked.name), value(answer, ranked));
@@ -174,13 +174,13 @@ fn answer_words(answer: &Evidence<'_>) -> String {
     text
 }
 
-/// The anchor that a heading of Markdown gets: letters in lower case, digits, hyphens for blanks.
+/// The anchor of a Markdown heading: lower-case letters, digits, and hyphens for spaces.
 fn anchor(title: &str) -> String {
     let is_part = |letter: &char| letter.is_alphanumeric() || matches!(letter, ' ' | '-' | '_');
     title.to_lowercase().chars().filter(is_part).map(|letter| if letter == ' ' { '-' } else { letter }).collect()
 }
 
-/// The conclusions that no case of what was measured confirms.
+/// The conclusions that no measured case confirms.
 fn unconfirmed(text: &mut String, collection: &Collection) {
     let is_confirmed = |statement: &&StatementResult| statement.cases.iter().any(|case| case.outcome == Outcome::Holds);
     let is_measured =

@@ -1,19 +1,19 @@
-//! The order of systems by one figure, as far as the intervals of what was measured show one.
+//! The order of systems by one figure, as far as their intervals are apart.
 
 use crate::definition::{Better, Guideline};
 use crate::record::{MeanFigure, TableCell, TableResult};
 use crate::statement::ends;
 
-/// Share of the messages that a system must deliver for its latency and cost to be compared.
+/// Lowest share of messages delivered by a system whose latency and cost may be compared.
 pub(crate) const DELIVERED_AT_LEAST: f64 = 0.999;
 
-/// The systems of a table in their order.
+/// The ranked systems of a table.
 pub(crate) struct Ranking<'a> {
-    /// Those compared, the best first.
+    /// The systems that were compared, the best first.
     pub ranked: Vec<Ranked<'a>>,
-    /// Those not compared, with the reason.
+    /// The systems that were not compared, with the reasons.
     pub left_out: Vec<(&'a str, String)>,
-    /// Is each place known from repeated runs? One run says nothing about the noise.
+    /// Whether the ranking is based on repeated runs. One run says nothing about the noise.
     pub is_repeated: bool,
 }
 
@@ -21,14 +21,15 @@ pub(crate) struct Ranking<'a> {
 pub(crate) struct Ranked<'a> {
     /// The system.
     pub name: &'a str,
-    /// Least and most that the figure may be: bounds, and noise where runs were repeated; of [`Better::Further`] the number along the
-    /// axis, twice, or without an end where the next number was not judged.
+    /// Lowest and highest possible value of the figure: its bounds, and noise if runs were repeated. For
+    /// [`Better::Further`], both are the number on the axis, but the upper end is infinite if the next number was not
+    /// judged.
     pub ends: (f64, f64),
-    /// It is the best, or its interval and that of the best overlap.
+    /// It is the best system, or its interval overlaps that of the best.
     pub is_first: bool,
 }
 
-/// Ranks the systems of a table; `None` where none has a figure.
+/// Ranks the systems of a table; `None` if none has a figure.
 pub(crate) fn ranking<'a>(
     guideline: &Guideline,
     table: &'a TableResult,
@@ -40,7 +41,7 @@ pub(crate) fn ranking<'a>(
     };
     let is_larger_better = guideline.better != Better::Smaller;
     ranking.ranked.sort_by(|one, other| {
-        // The upper end of an interval is the figure itself, what lies below it is its uncertainty.
+        // The upper end of an interval is the measured value; the range below it is its uncertainty.
         let order = one.ends.1.total_cmp(&other.ends.1).then(one.ends.0.total_cmp(&other.ends.0));
         if is_larger_better { order.reverse() } else { order }
     });
@@ -71,7 +72,8 @@ fn by_figure<'a>(guideline: &Guideline, table: &'a TableResult, delivered: Optio
     ranking
 }
 
-/// How far along an axis of numbers each system delivers everything: up to the last number before the first at which it does not.
+/// The highest number on an axis up to which each system delivers everything: the last one before the first number with a
+/// loss.
 fn by_reach<'a>(guideline: &Guideline, table: &'a TableResult, along: &str) -> Ranking<'a> {
     let mut ranking = Ranking { ranked: vec![], left_out: vec![], is_repeated: true };
     let cells = || table.cells.iter().filter(|cell| is_at(guideline, table, cell));
@@ -103,7 +105,7 @@ fn by_reach<'a>(guideline: &Guideline, table: &'a TableResult, along: &str) -> R
     ranking
 }
 
-/// A figure that may be judged, or why there is none.
+/// The figure of a cell if it may be judged, or the reason why not.
 fn usable(cell: &TableCell) -> Result<&MeanFigure, String> {
     match (&cell.measured, &cell.reason) {
         (Some(measured), _) if measured.shown_only => Err("its runs are invalid".to_owned()),
@@ -201,7 +203,7 @@ mod tests {
         let found = ranking(&guideline(Better::Smaller, &[]), &latency, Some(&delivered)).unwrap();
         assert_eq!(names(&found), [("slow", true)]);
         assert_eq!(found.left_out, [("fast", "delivered 45.67 %".to_owned())]);
-        // Without that table it is, and one run shows no order.
+        // Without the table of shares delivered it is ranked. One run gives no order.
         let found = ranking(&guideline(Better::Smaller, &[]), &latency, None).unwrap();
         assert_eq!(names(&found), [("fast", true), ("slow", false)]);
         assert!(!found.is_repeated);
@@ -214,9 +216,9 @@ mod tests {
             ("200", "robust", measured(1.0, None)),
             ("200", "weak", measured(1.0, None)),
             ("1000", "weak", measured(0.9, None)),
-            // By chance, after a loss: this is no reach.
+            // A success after a loss is chance, and does not count.
             ("4000", "weak", measured(1.0, None)),
-            // What was not judged is no loss.
+            // A cell that was not judged is not a loss.
             ("200", "unknown", measured(1.0, None)),
             ("1000", "unknown", None),
             ("200", "broken", measured(0.5, None)),

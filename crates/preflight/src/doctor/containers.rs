@@ -1,11 +1,11 @@
-//! Systems in containers.
+//! Checks of container engines.
 
 use pubmark_systems::SystemError;
 use pubmark_systems::container::{ContainerError, ENGINE_VARIABLE, Engine, EngineKind};
 
 use super::Finding;
 
-/// Is there an engine, what will it be run with, and which limits does it hold?
+/// Is a container engine available, how does it run containers, and which resource limits does it enforce?
 pub fn containers() -> Finding {
     of(Engine::find())
 }

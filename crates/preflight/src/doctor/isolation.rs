@@ -1,4 +1,4 @@
-//! What keeps a system apart from pubmark and from the rest of the machine: cores, control groups, namespaces, netem.
+//! Checks of what isolates a system from pubmark and from the rest of the machine: cores, control groups, namespaces, netem.
 
 use std::fs;
 use std::os::unix::process::CommandExt as _;
@@ -11,10 +11,10 @@ use pubmark_systems::cgroup::layout::{Layout, Version};
 
 use super::{Finding, read};
 
-/// With a single core the system and pubmark take it from each other.
+/// With a single core, the system and pubmark compete for CPU time.
 pub fn cores() -> Finding {
     let own = affinity::own_cores();
-    // "0-3": affinity may leave us fewer than are there.
+    // Such as `0-3`. The CPU affinity of this process may allow fewer cores than are online.
     let present = read("/sys/devices/system/cpu/online").map_or_else(|| "—".to_owned(), |text| text.trim().to_owned());
     let text = format!("{} may be used: {}, of those online: {present}", own.len(), affinity::shown(&own));
     match own.len() {
@@ -26,7 +26,7 @@ pub fn cores() -> Finding {
     }
 }
 
-/// May limits be held? Tried with a group that is removed at once.
+/// Can resource limits be enforced? Tested with a control group that is removed at once.
 pub fn control_groups() -> Finding {
     let fix = "run as root, or where systemd delegates: `systemd-run --user --scope -p Delegate=yes pubmark …`";
     let layout = match Layout::read() {
@@ -41,7 +41,7 @@ pub fn control_groups() -> Finding {
     let name = format!("pubmark-{}-doctor", std::process::id());
     match Plan::new(&layout, &name, &wanted).and_then(Plan::make) {
         Ok(made) => {
-            // A group without processes; one that stays is taken for abandoned by the next run.
+            // The group has no processes. If it cannot be removed, the next run treats it as abandoned.
             made.folders().iter().for_each(|folder| drop(fs::remove_dir(folder)));
             Finding::good(format!("{version}: `--limit` can hold CPU time and memory"))
         }
@@ -49,9 +49,9 @@ pub fn control_groups() -> Finding {
     }
 }
 
-/// May a network of its own be made? Tried by a child that ends at once.
+/// Can a network namespace be created? Tested in a child process that ends at once.
 pub fn namespaces() -> Finding {
-    // SAFETY: asks for a number, touches no memory.
+    // SAFETY: a plain system call that returns a number.
     let flags = match unsafe { libc::geteuid() } {
         0 => libc::CLONE_NEWNET,
         _ => libc::CLONE_NEWUSER | libc::CLONE_NEWNET,
@@ -78,7 +78,7 @@ pub fn namespaces() -> Finding {
     }
 }
 
-/// Can emulated links be used here? Tried in namespaces that are thrown away.
+/// Can links be emulated here? Tested in temporary namespaces.
 pub fn links() -> Finding {
     let found = privilege::probe();
     if let Some(missing) = found.missing() {
@@ -98,7 +98,7 @@ pub fn links() -> Finding {
     Finding::good(format!("`--link` can be used{punctual}"))
 }
 
-/// The kernel's own link emulation, tried in a network of its own.
+/// Is the kernel's link emulation (netem) available? Tested in a separate network namespace.
 pub fn netem() -> Finding {
     Finding::good(match privilege::probe().kernel_netem {
         Ok(()) => "links can be emulated by the kernel: `--netem kernel`".to_owned(),

@@ -1,4 +1,4 @@
-//! What the kernel offers: clocks, scheduling, receive stamps, tunnels.
+//! Checks of the kernel: clocks, scheduling, receive timestamps, tunnels.
 
 use std::io::Write as _;
 use std::net::{TcpListener, TcpStream};
@@ -11,7 +11,7 @@ use pubmark_systems::awake::IdleStatesDisabled;
 
 use super::{Finding, read};
 
-/// A governor that changes the frequency with the load makes an idle system look slow.
+/// A governor that changes the frequency with the load makes a system under low load look slow.
 pub fn governor() -> Finding {
     match read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").as_deref() {
         Some("performance") => Finding::good("performance: the processor keeps its frequency"),
@@ -23,7 +23,7 @@ pub fn governor() -> Finding {
     }
 }
 
-/// Stamps are taken many thousand times a second: the clock must be read without a system call.
+/// The clock is read many thousand times a second: this must work without a system call.
 pub fn clock_source() -> Finding {
     let path = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
     match read(path).as_deref() {
@@ -38,10 +38,10 @@ pub fn clock_source() -> Finding {
     }
 }
 
-/// May threads of this process run under SCHED_FIFO? Tried on one that ends at once.
+/// Can threads of this process run under SCHED_FIFO? Tested with a thread that ends at once.
 pub fn allows_realtime() -> bool {
     let allowed = std::thread::spawn(|| {
-        // SAFETY: numbers alone, of which zero is one; musl has more of them than glibc.
+        // SAFETY: the structure has only integer fields, for which zero is valid; musl has more of them than glibc.
         let mut parameters: libc::sched_param = unsafe { std::mem::zeroed() };
         parameters.sched_priority = 1;
         // SAFETY: `parameters` is a valid sched_param; 0 names the calling thread.
@@ -50,7 +50,7 @@ pub fn allows_realtime() -> bool {
     allowed.join().unwrap_or(false)
 }
 
-/// `--realtime` asks for SCHED_FIFO.
+/// Is SCHED_FIFO allowed, which `--realtime` requests?
 pub fn realtime() -> Finding {
     match allows_realtime() {
         true => Finding::good("SCHED_FIFO is allowed: `--realtime` keeps the schedule on a busy machine"),
@@ -61,7 +61,7 @@ pub fn realtime() -> Finding {
     }
 }
 
-/// `--awake` asks that cores do not sleep; how long a thread takes that wakes up says whether it is worth it.
+/// The wake-up latency of threads shows whether `--awake`, which disables CPU idle states, is worth it.
 pub fn wake_ups() -> Finding {
     let (p50_us, p99_us) = wake_up_us();
     let found = format!("a thread that is due wakes up {p50_us:.0} µs late (p50), {p99_us:.0} µs (p99)");
@@ -75,10 +75,10 @@ pub fn wake_ups() -> Finding {
     }
 }
 
-/// Wake-ups later than this are reported, µs.
+/// Wake-ups that are later than this are reported, µs.
 const LATE_US: f64 = 200.0;
 
-/// How late wake-ups are on the machine as it is: p50 and p99 of 200, µs.
+/// How late threads wake up on the machine as it is: p50 and p99 of 200 wake-ups, µs.
 fn wake_up_us() -> (f64, f64) {
     const SLEEP: Duration = Duration::from_millis(2);
     let mut late: Vec<Duration> = (0..200)
@@ -93,10 +93,10 @@ fn wake_up_us() -> (f64, f64) {
     (at(0.5), at(0.99))
 }
 
-/// p99 known to less than that is good enough for any limit that a person sets, µs: half of the interval.
+/// Half of the confidence interval of p99, µs; a smaller one is precise enough for any limit that a user sets.
 const PRECISE_US: f64 = 250.0;
 
-/// How well will the p99 of a latency be known, with the machine as it is now?
+/// How precise will the p99 of a latency be, with the machine as it is now?
 pub fn precision() -> Finding {
     let found = match precision::measure() {
         Ok(found) => found,
@@ -111,7 +111,7 @@ pub fn precision() -> Finding {
     }
 }
 
-/// What a self-test of [`precision::measure`] promises.
+/// The result of the self-test [`precision::measure`] in words.
 pub fn precise(found: &Precision) -> String {
     let half = |width_us: f64| three_digits(width_us / 2_000.0);
     format!(
@@ -121,7 +121,7 @@ pub fn precise(found: &Precision) -> String {
     )
 }
 
-/// Does the kernel timestamp messages as they arrive? Tested with a loopback connection.
+/// Does the kernel timestamp messages on arrival? Tested with a loopback connection.
 pub fn receive_stamps() -> Finding {
     match stamp_seen() {
         Ok(true) => Finding::good("the kernel stamps what arrives: our own lateness in reading can be seen"),
@@ -136,9 +136,9 @@ pub fn receive_stamps() -> Finding {
     }
 }
 
-/// Tries of [`stamp_seen`]: the kernel switches stamping on a moment after the first socket asks for it.
+/// Attempts of [`stamp_seen`]: the kernel enables timestamps with a delay after the first socket requests them.
 const TRIES: u32 = 20;
-/// Time between two tries.
+/// Time between two attempts.
 const PAUSE: Duration = Duration::from_millis(5);
 
 fn stamp_seen() -> std::io::Result<bool> {
@@ -169,7 +169,7 @@ fn stamp_seen() -> std::io::Result<bool> {
     Ok(false)
 }
 
-/// Ports tried: below those that the kernel gives to outgoing connections.
+/// Ports that are tried: below the kernel's range for outgoing connections.
 const PORTS: std::ops::Range<u16> = 20_000..30_000;
 
 /// Listens on a free port of the loopback interface.
@@ -184,13 +184,13 @@ fn listen() -> std::io::Result<TcpListener> {
     Err(refused)
 }
 
-/// Reads a byte; did the kernel's stamp come with it?
+/// Reads a byte. Returns whether the kernel's timestamp came with it.
 fn is_next_stamped(receiver: &TcpStream) -> std::io::Result<bool> {
     let mut byte = [0u8; 1];
-    // Aligned as control messages must be; larger than the three timespecs of a stamp.
+    // Aligned as control messages must be; larger than the three `timespec` values of a timestamp.
     let mut control = [0u64; 16];
     let mut part = libc::iovec { iov_base: byte.as_mut_ptr().cast(), iov_len: byte.len() };
-    // SAFETY: an all-zero msghdr is valid: no name, no parts, no control.
+    // SAFETY: an all-zero `msghdr` is valid: no address, no buffers, no control data.
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
     message.msg_iov = &raw mut part;
     message.msg_iovlen = 1;
@@ -205,7 +205,7 @@ fn is_next_stamped(receiver: &TcpStream) -> std::io::Result<bool> {
     Ok(first.is_some_and(|header| header.cmsg_level == libc::SOL_SOCKET && header.cmsg_type == libc::SCM_TIMESTAMPING))
 }
 
-/// Emulated links are made of tunnels.
+/// Is `/dev/net/tun` available? The emulation of links needs it.
 pub fn tun() -> Finding {
     let opened = std::fs::OpenOptions::new().read(true).write(true).open("/dev/net/tun");
     match opened {

@@ -1,15 +1,15 @@
-//! How much this machine lets us have: descriptors, ports, memory, processor time.
+//! Checks of the resources of this machine: descriptors, ports, memory, CPU time.
 
 use super::{Finding, read};
 
 /// Connections that the largest built-in workload needs (smart-city-10x), with a reserve.
 const ROOMY_DESCRIPTORS: u64 = 8_192;
-/// Below this not even small workloads run.
+/// With fewer descriptors not even small workloads run.
 const FEWEST_DESCRIPTORS: u64 = 256;
-/// Memory that runs of all built-in workloads fit in, bytes.
+/// Memory that is enough for runs of all built-in workloads, bytes.
 const ROOMY_MEMORY: u64 = 1 << 30;
 
-/// Each connection is a descriptor; the soft limit is raised to the hard one at the start of a run.
+/// Each connection needs a descriptor; the soft limit is raised to the hard limit at the start of a run.
 pub fn descriptors() -> Finding {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `limit` is a valid rlimit that the call fills.
@@ -29,7 +29,7 @@ pub fn descriptors() -> Finding {
     }
 }
 
-/// Connections to one address from one source address each take a port.
+/// Each connection from one source address to one destination address and port needs a local port.
 pub fn ports() -> Finding {
     let path = "/proc/sys/net/ipv4/ip_local_port_range";
     let range: Option<Vec<u32>> =
@@ -48,7 +48,7 @@ pub fn ports() -> Finding {
     }
 }
 
-/// Memory that can be had without swapping.
+/// Memory that is available without swapping.
 pub fn memory() -> Finding {
     let available = read("/proc/meminfo").and_then(|text| {
         let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
@@ -65,7 +65,7 @@ pub fn memory() -> Finding {
     }
 }
 
-/// Other processes that use the CPU make the generator late: on a busy machine runs become suspect or invalid.
+/// Other processes that use the CPU delay the load generator: on a busy machine runs become suspect or invalid.
 pub fn load() -> Finding {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let load = read("/proc/loadavg").and_then(|text| text.split(' ').next()?.parse::<f64>().ok());

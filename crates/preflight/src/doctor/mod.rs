@@ -1,4 +1,5 @@
-//! Is this machine fit to measure? One file a group of checks, one row a check; each says what it found and how to mend it.
+//! Is this machine fit to measure? One file per group of checks, one table row per check. Each check reports its result, and
+//! a fix if there is a problem.
 
 mod containers;
 mod isolation;
@@ -8,19 +9,19 @@ mod programs;
 
 use pubmark_report::wrapping::wrap;
 
-/// How a check came out.
+/// Result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fitness {
-    /// As it should be.
+    /// No problem.
     Good,
-    /// Some runs will be limited, or their figures worse.
+    /// Some runs will be limited, or their measurements less precise.
     Limited,
     /// Runs will fail.
     Bad,
 }
 
 impl Fitness {
-    /// The word for programs.
+    /// The name of the result in machine-readable output.
     pub fn as_str(self) -> &'static str {
         match self {
             Fitness::Good => "good",
@@ -29,7 +30,7 @@ impl Fitness {
         }
     }
 
-    /// The mark at the front of the line.
+    /// The symbol at the start of the line.
     pub fn mark(self) -> char {
         match self {
             Fitness::Good => '✓',
@@ -39,14 +40,14 @@ impl Fitness {
     }
 }
 
-/// What a check found.
+/// Finding of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// How it came out.
+    /// The result.
     pub fitness: Fitness,
-    /// What is there, with its figures.
+    /// What the check found, with figures.
     pub text: String,
-    /// What to type or do; present where the check is not good.
+    /// What to type or do; present if the result is not good.
     pub fix: Option<String>,
 }
 
@@ -64,7 +65,7 @@ impl Finding {
     }
 }
 
-/// A row of the table: what is looked at, and the look.
+/// A row of the table: what is checked, and the function that checks it.
 pub type Check = (&'static str, fn() -> Finding);
 
 /// All checks, in the order they are shown.
@@ -89,7 +90,7 @@ pub const CHECKS: &[Check] = &[
     ("netem", isolation::netem),
 ];
 
-/// Makes every check and lays the findings out, at most 80 columns wide; the worst fitness beside it.
+/// Executes all checks. Returns the findings as text, at most 80 columns wide, and the worst result.
 pub fn examine() -> (String, Fitness) {
     let mut text = String::new();
     let mut worst = Fitness::Good;
@@ -101,7 +102,7 @@ pub fn examine() -> (String, Fitness) {
     (text, worst)
 }
 
-/// Columns before the text of a finding.
+/// Column at which the text of a finding starts.
 const INDENT: usize = 14;
 
 fn lay_out(text: &mut String, name: &str, finding: &Finding) {
@@ -112,7 +113,7 @@ fn lay_out(text: &mut String, name: &str, finding: &Finding) {
     }
 }
 
-/// A file's content without white space around it; `None` where it cannot be read.
+/// The content of a file without white space around it; `None` if it cannot be read.
 fn read(path: &str) -> Option<String> {
     std::fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
 }

@@ -1,10 +1,10 @@
-//! Systems that pubmark can start by itself.
+//! Check of the systems that pubmark can start as programs.
 
 use pubmark_systems::{Definition, SystemError, install};
 
 use super::Finding;
 
-/// Which systems can be started as programs here, and what installs the others?
+/// Which systems are installed as programs here, and how can the others be installed?
 pub fn systems() -> Finding {
     match Definition::embedded() {
         Ok(definitions) => of(&definitions),

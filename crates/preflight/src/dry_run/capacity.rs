@@ -1,12 +1,12 @@
-//! `capacity --dry-run`: what a search would try, and whether this machine can give its first load; nothing is started.
+//! `capacity --dry-run`: the plan of a search, and whether this machine can generate its first load; nothing is started.
 
 use pubmark_report::wrapping::wrap;
 use pubmark_runner::{CheckedRun, RunError};
 
 use super::run;
 
-/// The plan as text: a head and words for each line, and the first trial; with `on_machine` that is judged against this machine, which
-/// takes two seconds.
+/// The plan as text: `rows` of heading and text, and the first trial. With `on_machine`, the trial is compared with this
+/// machine, which takes two seconds.
 ///
 /// # Errors
 /// As [`run::text`].

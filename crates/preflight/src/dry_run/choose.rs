@@ -1,4 +1,4 @@
-//! `choose --dry-run`: which systems are excluded, what would run, and for how long; nothing is started.
+//! `choose --dry-run`: which systems are excluded, what would be run, and for how long; nothing is started.
 
 use std::path::Path;
 use std::time::Duration;
@@ -48,7 +48,7 @@ pub fn text(
     for (reason, labels) in by_reason(refused(candidates)) {
         field("not run", &format!("{}: {reason}", named(&labels)));
     }
-    // The run to its end is an objective, too.
+    // Each run must also reach its end, which counts as an objective.
     let count = 1 + objectives.clauses().len() + usize::from(requirements.recovery.is_some());
     let rule = Rule::for_objectives(count);
     if let Some((_, first)) = runs.first() {
@@ -113,7 +113,7 @@ fn refused(candidates: &[Candidate]) -> impl Iterator<Item = (&str, &str)> {
     candidates.iter().filter_map(|candidate| Some((candidate.label.as_str(), candidate.runs.as_ref().err()?.reason())))
 }
 
-/// Time of the fewest runs of a candidate that qualifies.
+/// Shortest time of all runs of a candidate that qualifies.
 fn least(runs: &Runs, rule: Rule) -> Duration {
     let of = |run: &PreparedRun| pace::of_a_run(run.spec.window.warmup + run.spec.window.duration);
     let recovery = runs.recovery.as_ref().and_then(|run| run.as_ref().ok()).map(of).unwrap_or_default();

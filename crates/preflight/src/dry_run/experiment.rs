@@ -1,4 +1,4 @@
-//! `--dry-run`: what an experiment would do and how long it would take; nothing is started.
+//! `--dry-run` of an experiment: its plan and its duration; nothing is started.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
@@ -15,27 +15,28 @@ use pubmark_runner::{PreparedRun, RunError};
 
 use super::{images, run};
 
-/// What the probes of a run's links take.
+/// Duration of the probes of a run's links.
 const PROBING: Duration = Duration::from_secs(2);
 
-/// The plan as text; nothing is measured.
+/// The plan as text, without measurements.
 pub fn text(plan: &Plan, machines: &Machines) -> String {
     outline(plan, machines, None) + "\n" + &cells(plan) + &cautions(plan)
 }
 
-/// The plan as text, whether this machine is busy, and whether it can carry the loads; each takes a second to find out.
+/// The plan as text, with the load of this machine and whether it can generate the loads of the plan; each measurement takes
+/// a second.
 ///
 /// # Errors
 /// This machine cannot be measured.
 pub fn on_this_machine(plan: &Plan, machines: &Machines, stop: &AtomicBool) -> Result<String, RunError> {
-    // Before anything that uses the machine.
+    // Must be measured before anything else uses the machine.
     let share = quiet::share(stop);
     let runs = plan.cells.iter().filter_map(|cell| cell.run.as_deref().ok());
     let images = images::lines(runs);
     Ok(outline(plan, machines, share) + "\n" + &cells(plan) + &images + &machine(plan, machines)? + &cautions(plan))
 }
 
-/// `share` is what others use of this machine, where it is known.
+/// `share` is the share of this machine's CPU time that other processes use, if known.
 fn outline(plan: &Plan, machines: &Machines, share: Option<f64>) -> String {
     let outline = Outline {
         experiment: &plan.experiment,
@@ -64,12 +65,12 @@ fn cautions(plan: &Plan) -> String {
     plan.cautions.iter().map(|caution| format!("\n{caution}\n")).collect()
 }
 
-/// Time of all runs if nothing that was sent stays missing; behind links with that of their probes.
+/// Time of all runs if no sent message is missing; for runs behind links it includes their probes.
 pub fn least(plan: &Plan) -> Duration {
     outline::least(&plan.experiment, plan.runs().count() as u32) + PROBING * linked_runs(plan)
 }
 
-/// What comes on top once where the machine is busy.
+/// Additional time, once, if the machine is busy.
 fn busy(plan: &Plan, share: Option<f64>) -> String {
     let asked = &plan.experiment.quiet_machine;
     match share {
@@ -81,7 +82,7 @@ fn busy(plan: &Plan, share: Option<f64>) -> String {
     }
 }
 
-/// What may come on top: over links the whole drain is waited where messages stay missing.
+/// Possible additional time: behind links the drain lasts its full length if messages are missing.
 fn waiting(plan: &Plan) -> String {
     let more = plan.experiment.drain * linked_runs(plan);
     if more.is_zero() {
@@ -90,13 +91,13 @@ fn waiting(plan: &Plan) -> String {
     format!(", up to {} more if messages stay missing behind links", about(more))
 }
 
-/// Runs of cells with a group behind a link.
+/// Number of runs of cells that have a group behind a link.
 fn linked_runs(plan: &Plan) -> u32 {
     let linked = |cell: &usize| plan.cells[*cell].run.as_ref().is_ok_and(|run| !run.workload.links_in_use().is_empty());
     plan.runs().map(|turn| turn.cell).filter(linked).count() as u32
 }
 
-/// Whether this machine can carry each load: once for cells with the same one.
+/// Whether this machine can generate each load; cells with the same load are checked once.
 fn machine(plan: &Plan, machines: &Machines) -> Result<String, RunError> {
     let mut seen = BTreeSet::new();
     let runs: Vec<(&str, &PreparedRun)> = plan

@@ -1,5 +1,5 @@
-//! Systems that containers run: whether their images are on this machine. One that is not is fetched before its first run, which takes
-//! minutes and a network.
+//! Whether the container images of systems are on this machine. A missing image is pulled before its first run, which takes
+//! minutes and needs a network.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use pubmark_runner::PreparedRun;
 use pubmark_runner::target::CheckedTarget;
 use pubmark_systems::container::Engine;
 
-/// A line for each image of these runs; none if no run needs one.
+/// A line for each image of these runs; empty if no run needs one.
 pub fn lines<'a>(runs: impl Iterator<Item = &'a PreparedRun>) -> String {
     let images: BTreeMap<String, String> = runs.filter_map(image).collect();
     if images.is_empty() {
@@ -22,7 +22,7 @@ pub fn lines<'a>(runs: impl Iterator<Item = &'a PreparedRun>) -> String {
     format!("\n{}", lines.collect::<String>())
 }
 
-/// Image and name of a run's system, if a container runs it.
+/// Image and name of a run's system, if it runs in a container.
 fn image(run: &PreparedRun) -> Option<(String, String)> {
     let CheckedTarget::Started { definition, options } = &run.wanted else { return None };
     let container = definition.back_ends.container.as_ref().filter(|_| options.runs_in_container(definition))?;

@@ -1,4 +1,4 @@
-//! What would be done, what it would need and how long it would take; at most 80 columns wide.
+//! Plans for `--dry-run`: what would be executed, what it needs and how long it takes; at most 80 columns wide.
 
 pub mod capacity;
 pub mod choose;

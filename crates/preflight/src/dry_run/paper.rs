@@ -12,7 +12,7 @@ use pubmark_runner::{Host, RunError};
 
 use super::experiment::least;
 
-/// What would be run, for how long, and what is not possible here.
+/// The experiments that would be run, their duration, and those that are not possible here.
 ///
 /// # Errors
 /// An experiment cannot be planned.

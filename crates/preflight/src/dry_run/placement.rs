@@ -1,4 +1,4 @@
-//! Which groups run where, in a plan: a line for each group of a workload that places some.
+//! Placement in a plan: a line for each group, if the workload places any group.
 
 use pubmark_model::placement::{GroupNodes, NodeLabels, Placement, keys};
 use pubmark_model::workload::Workload;
@@ -7,12 +7,12 @@ use pubmark_runner::local_name;
 
 use pubmark_report::wrapping::wrap;
 
-/// Most groups that are listed.
+/// Largest number of groups that are listed.
 const GROUPS: usize = 40;
-/// Most nodes that are named.
+/// Largest number of nodes that are listed by name.
 const NODES: usize = 6;
 
-/// The lines; none of a workload that deals everything out alike.
+/// The lines; empty if the workload distributes all groups over all nodes.
 pub fn text(workload: &Workload, nodes: NodeLabels<'_>) -> String {
     if workload.placement.groups.is_empty() && keys(workload).is_empty() {
         return String::new();
@@ -26,7 +26,7 @@ pub fn text(workload: &Workload, nodes: NodeLabels<'_>) -> String {
     let subscribers = workload.subscribers.iter().enumerate().map(|(number, group)| {
         let there: Vec<&[u16]> = placed.of_subscribers(number).collect();
         let clients = counted(group.count.into(), "subscriber", "subscribers");
-        // Members of a shared group are together, so that what one of them receives is known at once.
+        // Members of a shared group run on one node, because each delivery must be matched with those of the other members.
         let count = if group.shared.is_some() { None } else { Some(group.count) };
         (group.name.as_str(), clients, count, workload.placement_of_subscribers(group), there)
     });
@@ -42,7 +42,7 @@ pub fn text(workload: &Workload, nodes: NodeLabels<'_>) -> String {
     text
 }
 
-/// Where a group runs, and how many of its clients are on each node; no `count` where they are together.
+/// The nodes of a group, and the number of its clients on each; `count` is `None` if all of them are on one node.
 fn place(count: Option<u32>, placement: &Placement, there: &[&[u16]], nodes: NodeLabels<'_>) -> String {
     let is_known = !nodes.labels.is_empty();
     match placement {
@@ -71,7 +71,7 @@ fn names(nodes: &[u16]) -> String {
     format!("{}{more}", named.join(", "))
 }
 
-/// Clients on each of the nodes that a group is dealt out over.
+/// Number of clients on each node over which a group is distributed.
 fn each(count: Option<u32>, there: &[&[u16]]) -> String {
     let nodes = there.first().map_or(1, |nodes| nodes.len()).max(1) as u32;
     let Some(count) = count else {

@@ -1,4 +1,4 @@
-//! `--dry-run`: what a run would need, and whether this machine can give it.
+//! `--dry-run` of a run: its requirements, and whether this machine meets them.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use pubmark_systems::{descriptors, environment};
 use super::placement;
 use crate::doctor::kernel;
 
-/// Works the plan out; with `on_machine`, judges it against this machine, which takes two seconds.
+/// Calculates the plan; with `on_machine`, compares it with this machine, which takes two seconds.
 pub fn text(run: &CheckedRun, on_machine: bool) -> Result<String, RunError> {
     let (spec, workload, wanted) = (&run.spec, &run.workload, &run.wanted);
     let options = PlanOptions {
@@ -61,7 +61,7 @@ pub fn text(run: &CheckedRun, on_machine: bool) -> Result<String, RunError> {
     Ok(text)
 }
 
-/// What this machine has, and what its loopback carries: that takes a second to measure.
+/// The resources of this machine, and the rate that its loopback interface carries, which takes a second to measure.
 pub fn this_machine() -> Result<Machine, RunError> {
     machine(calibrate()?)
 }
@@ -172,7 +172,7 @@ fn flow(traffic: Option<&Traffic>) -> String {
     }
 }
 
-/// The table of verdicts, and one line that says what it comes to.
+/// The table of verdicts, and one line with the conclusion.
 fn judged(verdicts: &[Verdict], nodes: u32) -> String {
     let mut text = format!("  {:<40}{:>12}{:>12}{:>10}\n", "needs", "needed", "there is", "margin");
     for verdict in verdicts {
@@ -207,7 +207,7 @@ fn judged(verdicts: &[Verdict], nodes: u32) -> String {
     text
 }
 
-/// A margin beyond which its figure says no more.
+/// A larger margin is not printed as a figure.
 const WIDE: f64 = 1_000.0;
 
 fn amount(unit: Unit, value: f64) -> String {
@@ -220,7 +220,7 @@ fn amount(unit: Unit, value: f64) -> String {
     }
 }
 
-/// What is done with bodies, empty where nothing is.
+/// The transformations of payloads; empty if there are none.
 fn transforms(workload: &Workload) -> String {
     let mut text = String::new();
     for group in workload.devices.iter().filter(|group| !group.transform.is_empty()) {
@@ -240,7 +240,7 @@ fn transforms(workload: &Workload) -> String {
     text
 }
 
-/// The links of a workload in words, empty without any.
+/// The links of a workload in words; empty if there are none.
 pub fn links(workload: &Workload) -> String {
     let mut text = String::new();
     for (link, groups) in workload.links_in_use() {
@@ -252,7 +252,7 @@ pub fn links(workload: &Workload) -> String {
     text
 }
 
-/// The faults of a run in words; empty without any.
+/// The faults of a run in words; empty if there are none.
 fn faults(workload: &Workload, occurrences: &[Occurrence]) -> String {
     let mut text = String::new();
     for fault in &workload.faults {

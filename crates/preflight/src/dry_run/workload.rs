@@ -1,11 +1,11 @@
-//! A workload alone: its fleet and its links; nothing is started.
+//! A workload without a run: its fleet and its links; nothing is started.
 
 use pubmark_model::fleet::Fleet;
 use pubmark_model::workload::Workload;
 
 use super::run;
 
-/// Who is in it, and behind which links.
+/// The groups of the workload, and their links.
 pub fn text(workload: &Workload) -> String {
     let fleet = Fleet::new(workload, 1);
     let counted = |number: usize, one: &str| format!("{number} {one}{}", if number == 1 { "" } else { "s" });
